@@ -7,8 +7,8 @@ use std::path::Path;
 use miette::{IntoDiagnostic, miette};
 use serde_json::{Map, Value};
 use swarmc_runtime::handoff::{
-    Artifact, Broadcast, ENVELOPE_LIMIT, EnvelopeKind, Handoff, MESSAGE_LIMIT, Message, MessageKind, Operation, Plea,
-    Reading, Report, Verdict,
+    Artifact, Broadcast, ENVELOPE_LIMIT, EnvelopeKind, Handoff, HelpRequest, MESSAGE_LIMIT, Message, MessageKind,
+    Operation, Reading, Report, Verdict,
 };
 use swarmc_runtime::{AgentProgress, SOCKET, TOKEN, ask};
 
@@ -30,7 +30,7 @@ pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
         }
         args::AgentOperation::ReportStatus(args) => Operation::ReportStatus(Box::new(report(args))),
         args::AgentOperation::RequestHelp(args::RequestHelp { message }) => {
-            Operation::RequestHelp(Plea { message: text(message, MESSAGE_LIMIT)? })
+            Operation::RequestHelp(HelpRequest { message: text(message, MESSAGE_LIMIT)? })
         }
         args::AgentOperation::ReadContext(args::ReadContext { reference, offset }) => {
             Operation::ReadContext(Reading { reference: reference.clone(), offset: *offset })

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use swarmc_plan::{RequestTimeout, Unattended};
-use swarmc_runtime::{AnsweredBy, Content, Request, StepId, Verdict, Waiting, Wants};
+use swarmc_runtime::{AnsweredBy, Content, Request, RequestKind, StepId, Verdict, Waiting};
 
 use crate::units::{duration, size};
 
@@ -33,7 +33,7 @@ impl Pending {
     pub(crate) fn is_over(&self, ended: &StepId) -> bool {
         let is_beside = self.step.instance == ended.instance && self.step.within == ended.within;
         match &self.request.wants {
-            Wants::Node { to, .. } => *to == ended.name && is_beside,
+            RequestKind::Node { to, .. } => *to == ended.name && is_beside,
             wants => wants.is_help() && self.step == *ended,
         }
     }
@@ -57,7 +57,7 @@ impl Pending {
         let RequestTimeout { then, after_ms } = self.on_timeout?;
         let wants = &self.request.wants;
         // What is no part of an attempt fails none.
-        let fails = !wants.outlasts_attempt() && !matches!(wants, Wants::GoOn { .. });
+        let fails = !wants.outlasts_attempt() && !matches!(wants, RequestKind::GoOn { .. });
         let what = match then {
             Unattended::Approve => "allowed",
             Unattended::Fail if fails => "failed",
@@ -74,12 +74,13 @@ impl Pending {
             (None, Content::Artifact { bytes, .. }) => Err(format!("({} of text)", size(*bytes))),
         };
         match &self.request.wants {
-            Wants::Tool { arguments: shown, .. } | Wants::GoOn { evidence: shown, .. } => match text(shown) {
+            RequestKind::Tool { arguments: shown, .. } | RequestKind::GoOn { evidence: shown, .. } => match text(shown)
+            {
                 Ok(shown) => bounded(&pretty(&shown)),
                 Err(words) => vec![words],
             },
-            Wants::Help { message } => text(message).map_or_else(|words| vec![words], |text| bounded(&text)),
-            Wants::Spawn { plays, task, tools } => {
+            RequestKind::Help { message } => text(message).map_or_else(|words| vec![words], |text| bounded(&text)),
+            RequestKind::Spawn { plays, task, tools } => {
                 let task = text(task).unwrap_or_else(|words| words);
                 let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
                 let mut lines = vec![
@@ -90,7 +91,7 @@ impl Pending {
                 lines.extend(bounded(&task).into_iter().map(|line| format!("  {line}")));
                 lines
             }
-            Wants::Node { plays, letter, .. } => {
+            RequestKind::Node { plays, letter, .. } => {
                 let payload = text(&letter.content).map_or_else(|words| vec![words], |text| bounded(&pretty(&text)));
                 let mut lines = vec![format!("agent  {}", visible(plays)), "payload".to_owned()];
                 lines.extend(payload.into_iter().map(|line| format!("  {line}")));
@@ -112,15 +113,15 @@ impl Pending {
             }),
         });
         match &self.request.wants {
-            Wants::Tool { tool, .. } => (value["wants"], value["tool"]) = (json!("tool"), json!(&**tool)),
-            Wants::Spawn { plays, tools, .. } => {
+            RequestKind::Tool { tool, .. } => (value["wants"], value["tool"]) = (json!("tool"), json!(&**tool)),
+            RequestKind::Spawn { plays, tools, .. } => {
                 (value["wants"], value["plays"], value["tools"]) = (json!("spawn"), json!(&**plays), json!(tools));
             }
-            Wants::Node { plays, to, .. } => {
+            RequestKind::Node { plays, to, .. } => {
                 (value["wants"], value["plays"], value["task"]) = (json!("node"), json!(&**plays), json!(&**to));
             }
-            Wants::Help { .. } => value["wants"] = json!("help"),
-            Wants::GoOn { same, times, .. } => {
+            RequestKind::Help { .. } => value["wants"] = json!("help"),
+            RequestKind::GoOn { same, times, .. } => {
                 (value["wants"], value["same"], value["times"]) = (json!("go_on"), json!(same), json!(times));
             }
         }
@@ -137,7 +138,7 @@ pub(crate) fn when(due: u64, now: u64) -> String {
 }
 
 /// What can be said to a request.
-pub(crate) fn options(wants: &Wants) -> String {
+pub(crate) fn options(wants: &RequestKind) -> String {
     wants.choices().iter().map(|choice| choice.word()).collect::<Vec<_>>().join("|")
 }
 
@@ -207,7 +208,7 @@ mod tests {
 
     fn pending(arguments: &str) -> Pending {
         let (tool, arguments) = ("shell".into(), Content::Text(arguments.to_owned()));
-        let wants = Wants::Tool { tool, arguments, schema: None, fixed: false };
+        let wants = RequestKind::Tool { tool, arguments, schema: None, fixed: false };
         let request = Request { id: 3, agent: "takao".into(), wants };
         Pending { step: StepId::new("team", 1, 1), request, since: 0, on_timeout: None }
     }
@@ -233,7 +234,7 @@ mod tests {
             Pending { on_timeout, since: 1_000, request, ..pending("") }.expiry(now)
         };
         let tool = || pending("").request.wants;
-        let help = || Wants::Help { message: Content::Text(String::new()) };
+        let help = || RequestKind::Help { message: Content::Text(String::new()) };
         for (then, wants, now, expected) in [
             (Unattended::Deny, tool(), 351_000, "denied in 4m 10s by `policy on-timeout`"),
             (Unattended::Approve, tool(), 1_000, "allowed in 10m 00s by `policy on-timeout`"),

@@ -14,8 +14,8 @@ use crate::args::Approve;
 use crate::display::Display;
 use crate::exit::Exit;
 use crate::home::{Past, home};
-use crate::ledger::{Ledger, RowState};
 use crate::load::did_you_mean;
+use crate::run_report::{RowState, RunReport};
 use crate::terminal::{self, Stream};
 use crate::units::{duration, now};
 
@@ -67,7 +67,7 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
 }
 
 /// Says what waits, who wants it, since when, and what to type.
-fn list(ledger: &Ledger, folder: &RunFolder) -> miette::Result<Exit> {
+fn list(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> {
     let paint = Stream::Out.paint();
     let ago = |since: u64| duration(Duration::from_millis(now().saturating_sub(since)));
     let mut out = String::new();
@@ -108,7 +108,7 @@ fn list(ledger: &Ledger, folder: &RunFolder) -> miette::Result<Exit> {
 }
 
 /// What was said to a request already; none where it waits, or never was there.
-fn answered(past: &Past, ledger: &Ledger, id: u32) -> Option<miette::Report> {
+fn answered(past: &Past, ledger: &RunReport, id: u32) -> Option<miette::Report> {
     let (step, verdict) = past.records.iter().rev().find_map(|record| match &record.event {
         Event::ApprovalAnswered { step, verdict, .. } if verdict.id == id => Some((step, verdict)),
         _ => None,
@@ -125,7 +125,7 @@ fn answered(past: &Past, ledger: &Ledger, id: u32) -> Option<miette::Report> {
 }
 
 /// The gate of this name that waits for an answer.
-fn asking(ledger: &Ledger, word: &str) -> miette::Result<StepId> {
+fn asking(ledger: &RunReport, word: &str) -> miette::Result<StepId> {
     let asking: Vec<&StepId> =
         ledger.rows.iter().filter(|row| row.state == RowState::Asking).map(|row| &row.step).collect();
     let fits = |step: &&&StepId| *step.name == *word || step.label() == word || step.to_string() == word;

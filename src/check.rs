@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use swarmc_compiler::{Code, Compilation, Files, Overlay, Settings, Severity};
 
 use crate::args::{Check, Format};
-use crate::asked::Asked;
+use crate::baselines::Known;
 use crate::change::{self, Change};
 use crate::config::Configs;
 use crate::exit::Exit;
+use crate::file_deps::FileDependencies;
 use crate::files::Workspace;
-use crate::known::Known;
 use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line, junit_report, sarif_log};
 use crate::stats::Tally;
@@ -25,12 +25,12 @@ use crate::watch;
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     match args.watch {
         true => watch::exec(args),
-        false => once(args, &Asked::default()),
+        false => once(args, &FileDependencies::default()),
     }
 }
 
 /// Checks, and notes what for.
-pub(crate) fn once(args: &Check, asked: &Asked) -> miette::Result<Exit> {
+pub(crate) fn once(args: &Check, asked: &FileDependencies) -> miette::Result<Exit> {
     let mut configs = Configs::new(args, asked);
     let mut known = Known::default();
     let specs = asked.specs(&args.specs)?;

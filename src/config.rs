@@ -7,8 +7,8 @@ use miette::miette;
 use swarmc_compiler::{CONFIG_NAME, Compilation, Config, Diagnostic, Files, Levels, Settings, Severity, Sources};
 
 use crate::args::{self, Check};
-use crate::asked::Asked;
 use crate::check::code;
+use crate::file_deps::FileDependencies;
 use crate::files::Workspace;
 use crate::render::Problems;
 use crate::terminal::{self, Stream};
@@ -16,12 +16,12 @@ use crate::terminal::{self, Stream};
 /// The settings of every workspace that a command comes to.
 pub(crate) struct Configs<'a> {
     args: &'a Check,
-    asked: &'a Asked,
+    asked: &'a FileDependencies,
     read: BTreeMap<PathBuf, (Settings, Config)>,
 }
 
 impl<'a> Configs<'a> {
-    pub(crate) fn new(args: &'a Check, asked: &'a Asked) -> Configs<'a> {
+    pub(crate) fn new(args: &'a Check, asked: &'a FileDependencies) -> Configs<'a> {
         Configs { args, asked, read: BTreeMap::new() }
     }
 
@@ -46,7 +46,7 @@ impl<'a> Configs<'a> {
 }
 
 /// The `swarmc.kdl` of a workspace; nothing where there is none.
-fn read(workspace: &Workspace, asked: &Asked) -> miette::Result<Option<Config>> {
+fn read(workspace: &Workspace, asked: &FileDependencies) -> miette::Result<Option<Config>> {
     let text = asked.files(workspace).read(CONFIG_NAME);
     if !workspace.root.join(CONFIG_NAME).exists() {
         return Ok(Some(Config::default()));

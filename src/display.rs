@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use swarmc_plan::{Pipeline, StopStatus};
-use swarmc_runtime::swarm::Fact;
+use swarmc_runtime::swarm::SwarmEvent;
 use swarmc_runtime::{AnsweredBy, Content, Event, Failure, Observer, Record, Signal, Status, StepId};
 
 use crate::approvals::{Pending, options, said};
 use crate::args::Show;
-use crate::ledger::{Ledger, Row, RowState};
 use crate::live::Live;
+use crate::run_report::{Row, RowState, RunReport};
 use crate::terminal::{Paint, Stream, out_is_pipe, printable};
 use crate::units::duration;
 
@@ -47,7 +47,7 @@ pub(crate) struct Display {
 
 struct Screen {
     show: Show,
-    ledger: Ledger,
+    ledger: RunReport,
     out: Sink,
     err: Sink,
     /// Where steps stand in the plan: their colour.
@@ -70,7 +70,7 @@ struct Sink {
 
 impl Display {
     /// A display for a run of `pipeline`, of which `ledger` may hold an earlier part.
-    pub(crate) fn new(pipeline: &Pipeline, ledger: Ledger, show: Show) -> Display {
+    pub(crate) fn new(pipeline: &Pipeline, ledger: RunReport, show: Show) -> Display {
         // Behind a pipe stands another writer to this terminal: it would tear the live lines.
         let alone = Stream::Err.is_live() && !out_is_pipe();
         let live = (alone && !show.quiet && !show.is_machine()).then(Live::new);
@@ -138,7 +138,7 @@ impl Display {
     }
 
     /// Passes on what is left, takes the live lines away, and gives back what became of the steps.
-    pub(crate) fn finish(&self, animation: Option<JoinHandle<()>>) -> Ledger {
+    pub(crate) fn finish(&self, animation: Option<JoinHandle<()>>) -> RunReport {
         self.done.store(true, Ordering::Relaxed);
         if let Some(animation) = animation {
             animation.thread().unpark();
@@ -185,7 +185,7 @@ impl Observer for Display {
 }
 
 impl Screen {
-    fn new(pipeline: &Pipeline, ledger: Ledger, show: Show, [out, err]: [Sink; 2], live: Option<Live>) -> Screen {
+    fn new(pipeline: &Pipeline, ledger: RunReport, show: Show, [out, err]: [Sink; 2], live: Option<Live>) -> Screen {
         let suffix = if ledger.instances > 1 { ledger.instances.to_string().len() + 1 } else { 0 };
         let widest = pipeline.steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
         let order = pipeline.steps.iter().enumerate().map(|(index, step)| (step.name.clone(), index)).collect();
@@ -262,7 +262,7 @@ impl Screen {
                 let sign = if verdict.allows() { " ".to_owned() } else { self.err.paint.yellow("-") };
                 format!("{sign} {}: {}: {}", self.ledger.label(step), pending.words(), said(verdict))
             }),
-            (Event::Swarm { step, fact: Fact::MessageSent(sent), .. }, _) if sent.person => {
+            (Event::Swarm { step, fact: SwarmEvent::MessageSent(sent), .. }, _) if sent.person => {
                 let (sign, label) = (self.err.paint.yellow("›"), self.ledger.label(step));
                 Some(format!("{sign} a person writes to {label}/{}", printable(&sent.to)))
             }

@@ -6,7 +6,7 @@ mod schema;
 use std::fmt::Write;
 
 use clap::{Arg, Command, CommandFactory};
-use swarmc_compiler::holes::{self, Term};
+use swarmc_compiler::interpolation::{self, Term};
 use swarmc_compiler::syntax::{self, Value, ValueKind};
 use swarmc_compiler::{Code, FileId, Profile, Span};
 
@@ -97,26 +97,28 @@ fn texts() -> String {
         }
         for Term { word, usage, doc } in terms {
             let filters: Vec<String> = match usage.starts_with("<<") {
-                true => holes::directive_filters(word).iter().map(|filter| format!("`{}`", filter.word)).collect(),
+                true => {
+                    interpolation::directive_filters(word).iter().map(|filter| format!("`{}`", filter.word)).collect()
+                }
                 false => Vec::new(),
             };
             let filters = if filters.is_empty() { String::new() } else { format!(" Filters: {}.", filters.join(", ")) };
             let _ = writeln!(out, "- `{usage}`: {doc}{filters}");
         }
     };
-    list("", &mut holes::directives());
-    let of_directives = holes::directive_filters("output");
+    list("", &mut interpolation::directives());
+    let of_directives = interpolation::directive_filters("output");
     list("Filters of directives", &mut of_directives.into_iter());
-    list("Filters of expressions", &mut holes::expression_filters());
-    list("Tests of expressions", &mut holes::expression_tests());
+    list("Filters of expressions", &mut interpolation::expression_filters());
+    list("Tests of expressions", &mut interpolation::expression_tests());
     let words = |words: &mut dyn Iterator<Item = &'static str>| {
         words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
     };
     let _ = writeln!(
         out,
         "\n## Expressions and statements\n\nAn expression begins with one of {}. The statements are {}.",
-        words(&mut holes::roots()),
-        words(&mut holes::statements()),
+        words(&mut interpolation::roots()),
+        words(&mut interpolation::statements()),
     );
     out
 }

@@ -7,7 +7,7 @@ use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Pipeline, Plan};
 use swarmc_runtime::{Event, Graph, Home, Record, RunError, RunFolder, RunSummary, RunningState};
 
-use crate::ledger::Ledger;
+use crate::run_report::RunReport;
 
 /// `$SWARM_HOME`, else `~/.swarm`.
 pub(crate) fn home() -> miette::Result<Home> {
@@ -122,8 +122,8 @@ impl Past {
         Graph::new(&self.plan, &self.pipeline, self.task.as_deref(), folder.concurrency()).ok().map(Arc::new)
     }
 
-    pub(crate) fn ledger(&self) -> Ledger {
-        let mut ledger = Ledger::new(&self.plan, self.pipeline(), self.task.as_deref());
+    pub(crate) fn ledger(&self) -> RunReport {
+        let mut ledger = RunReport::new(&self.plan, self.pipeline(), self.task.as_deref());
         for record in &self.records {
             ledger.apply(record);
         }

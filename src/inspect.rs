@@ -1,7 +1,7 @@
 //! `swarmc inspect`: a run, a step of it, or an agent of a swarm, with what each was asked and what it did.
 //!
 //! In: the journal, and the files beside it. Out: text for people, or one JSON document. What agents say is shown by
-//! [`told`] to people, and whole to programs.
+//! [`sanitize_line`] to people, and whole to programs.
 
 mod artifact;
 mod node;
@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use miette::miette;
 use serde_json::{Value, json};
 use swarmc_runtime::handoff::Report;
-use swarmc_runtime::swarm::{Act, Answer, Fact, Purpose, Sent, TurnId};
+use swarmc_runtime::swarm::{Action, Answer, Purpose, Sent, SwarmEvent, TurnId};
 use swarmc_runtime::{
-    AgentFiles, Content, Event, Layout, RunFolder, State, StepId, Stream as TaskStream, Verdict, Wants, agent_status,
+    AgentFiles, Content, Event, Layout, RequestKind, RunFolder, State, StepId, Stream as TaskStream, Verdict,
+    agent_status,
 };
 
 use node::{Node, summarizer};
@@ -26,11 +27,11 @@ use crate::approvals::{Pending, said};
 use crate::args::Inspect;
 use crate::exit::Exit;
 use crate::home::{Past, find, home};
-use crate::ledger::{Ledger, Row};
 use crate::load::did_you_mean;
+use crate::run_report::{Row, RunReport};
 use crate::runs;
 use crate::summary::{table, until};
-use crate::team::{Mate, Team, is_supervisor, told};
+use crate::team::{Mate, Team, is_supervisor, sanitize_line};
 use crate::terminal::{self, Stream};
 use crate::units::{now, size};
 
@@ -68,7 +69,7 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
 }
 
 /// Takes note of the steps that the name means and that have not begun, where it means none that has.
-fn note_blocked(ledger: &mut Ledger, (past, folder): (&Past, &RunFolder), name: &str) {
+fn note_blocked(ledger: &mut RunReport, (past, folder): (&Past, &RunFolder), name: &str) {
     if ledger.rows.iter().any(|row| means(ledger, &row.step, name)) {
         return;
     }
@@ -78,12 +79,12 @@ fn note_blocked(ledger: &mut Ledger, (past, folder): (&Past, &RunFolder), name: 
     blocked.iter().for_each(|step| ledger.block(step));
 }
 
-fn means(ledger: &Ledger, step: &StepId, name: &str) -> bool {
+fn means(ledger: &RunReport, step: &StepId, name: &str) -> bool {
     *step.name == *name || step.label() == name || ledger.label(step) == name
 }
 
 /// The last of the rows that the name means.
-fn wanted<'a>(ledger: &'a Ledger, folder: &RunFolder, name: &str) -> miette::Result<&'a Row> {
+fn wanted<'a>(ledger: &'a RunReport, folder: &RunFolder, name: &str) -> miette::Result<&'a Row> {
     ledger.rows.iter().rev().find(|row| means(ledger, &row.step, name)).ok_or_else(|| {
         let labels: Vec<String> = ledger.rows.iter().map(|row| ledger.label(&row.step)).collect();
         let help = did_you_mean(name, labels.iter().map(String::as_str));
@@ -96,7 +97,7 @@ struct View<'a> {
     folder: &'a RunFolder,
     layout: &'a Layout,
     past: &'a Past,
-    ledger: &'a Ledger,
+    ledger: &'a RunReport,
     row: &'a Row,
 }
 
@@ -111,7 +112,7 @@ struct Told<'a> {
 /// One time that a model was asked.
 struct Turn<'a> {
     turn: &'a TurnId,
-    end: Option<&'a Fact>,
+    end: Option<&'a SwarmEvent>,
     /// What came of the action, where it is not plain.
     results: Vec<(&'static str, Result<&'a Content, Cow<'a, str>>)>,
     /// The request of it that somebody is to agree to, and where its result stands.
@@ -136,7 +137,7 @@ impl<'a> View<'a> {
         runs::taken(&mut out, self.row);
         for attempt in 1..=self.row.attempt.max(1) {
             if let Some(agent) = summarizer(self.past, &self.row.step, attempt) {
-                let _ = writeln!(out, "    attempt {attempt}: `{}` sums up files", told(agent));
+                let _ = writeln!(out, "    attempt {attempt}: `{}` sums up files", sanitize_line(agent));
             }
             for (kind, path) in self.paths(attempt) {
                 let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.shown(&path))));
@@ -145,7 +146,7 @@ impl<'a> View<'a> {
                 desk(&mut out, &files);
             }
             if let Some(report) = self.report(attempt) {
-                let _ = writeln!(out, "    report  {}", told(&report.sum()));
+                let _ = writeln!(out, "    report  {}", sanitize_line(&report.sum()));
             }
         }
         for line in self.node().lines() {
@@ -161,11 +162,11 @@ impl<'a> View<'a> {
             let how = mate.how.map_or("at work", |how| how.word()).replace('_', " ");
             let by = mate.by.as_deref().map(|by| format!(", called by {by}")).unwrap_or_default();
             let _ = writeln!(out, "\n{:<width$}  {how} after {}{by}", paint.bold(&mate.name), mate.came_to());
-            let text = |content: &Option<Content>| content.as_ref().map(|content| told(&self.text(content)));
+            let text = |content: &Option<Content>| content.as_ref().map(|content| sanitize_line(&self.text(content)));
             let parts = [
                 ("task", text(&mate.task)),
                 ("result", text(&mate.response)),
-                ("error", mate.error.as_deref().map(told)),
+                ("error", mate.error.as_deref().map(sanitize_line)),
             ];
             for (label, text) in parts.into_iter().filter_map(|(label, text)| Some((label, text?))) {
                 let _ = writeln!(out, "    {label:<7} {text}");
@@ -213,11 +214,11 @@ impl<'a> View<'a> {
         let asked = self.asked().into_iter().map(|(pending, verdict)| {
             let mut value = pending.json();
             match &pending.request.wants {
-                Wants::Tool { arguments, .. } => value["arguments"] = text(arguments),
-                Wants::Spawn { task, .. } => value["task"] = json!(self.text(task)),
-                Wants::Node { letter, .. } => value["payload"] = text(&letter.content),
-                Wants::Help { message } => value["message"] = json!(self.text(message)),
-                Wants::GoOn { evidence, .. } => value["evidence"] = json!(self.text(evidence)),
+                RequestKind::Tool { arguments, .. } => value["arguments"] = text(arguments),
+                RequestKind::Spawn { task, .. } => value["task"] = json!(self.text(task)),
+                RequestKind::Node { letter, .. } => value["payload"] = text(&letter.content),
+                RequestKind::Help { message } => value["message"] = json!(self.text(message)),
+                RequestKind::GoOn { evidence, .. } => value["evidence"] = json!(self.text(evidence)),
             }
             value["answer"] = verdict.map_or(Value::Null, |verdict| {
                 let arguments = verdict.arguments.as_ref().map(text);
@@ -352,25 +353,25 @@ impl<'a> View<'a> {
             let how = mate.how.map_or("at work", |how| how.word()).replace('_', " ");
             let _ = write!(out, " (agent {}): {how} after {}", mate.plays, mate.came_to());
             if let Some(task) = &mate.task {
-                let _ = write!(out, "\n    task    {}", told(&self.text(task)));
+                let _ = write!(out, "\n    task    {}", sanitize_line(&self.text(task)));
             }
             if let Some(error) = &mate.error {
-                let _ = write!(out, "\n    error   {}", told(error));
+                let _ = write!(out, "\n    error   {}", sanitize_line(error));
             }
         }
         out.push('\n');
         for turn in &agent.turns {
             let what = match turn.end {
-                Some(Fact::TurnEnded { answer, .. }) => self.answer(answer),
+                Some(SwarmEvent::TurnEnded { answer, .. }) => self.answer(answer),
                 _ => "not answered".to_owned(),
             };
-            let _ = writeln!(out, "{}: {}", place(turn.turn), told(&what));
+            let _ = writeln!(out, "{}: {}", place(turn.turn), sanitize_line(&what));
             for (kind, result) in &turn.results {
                 let text = match result {
                     Ok(content) => self.text(content),
                     Err(words) => words.clone().into_owned(),
                 };
-                let _ = writeln!(out, "    {kind:<7} {}", told(&text));
+                let _ = writeln!(out, "    {kind:<7} {}", sanitize_line(&text));
             }
             for (kind, path) in self.prompts(turn.turn) {
                 let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.shown(&path))));
@@ -381,7 +382,7 @@ impl<'a> View<'a> {
         }
         for letter in agent.mailbox.values() {
             let sent = letter.sent;
-            let (kind, payload) = (json!(sent.kind), told(&self.text(&sent.payload)));
+            let (kind, payload) = (json!(sent.kind), sanitize_line(&self.text(&sent.payload)));
             let read = if letter.received { "" } else { ", not read" };
             let kind = kind.as_str().unwrap_or_default();
             let _ = writeln!(out, "    {} from {} ({kind}{read}): {payload}", sent.seq, sent.from);
@@ -413,7 +414,7 @@ impl<'a> View<'a> {
             "iteration": turn.turn.iteration, "attempt": turn.turn.attempt, "purpose": turn.turn.purpose,
             "action": null, "answer": null, "results": [], "usage": null, "cost_micro_usd": null, "model": null,
         });
-        if let Some(Fact::TurnEnded { answer, usage, cost, model, .. }) = turn.end {
+        if let Some(SwarmEvent::TurnEnded { answer, usage, cost, model, .. }) = turn.end {
             match answer {
                 Answer::Acts(act) => value["action"] = self.action(act),
                 answer => value["answer"] = json!(self.answer(answer)),
@@ -454,22 +455,22 @@ impl<'a> View<'a> {
     }
 
     /// An action as models write it.
-    fn action(&self, act: &Act) -> Value {
+    fn action(&self, act: &Action) -> Value {
         match act {
-            Act::ToolCall { tool, params } => {
+            Action::ToolCall { tool, params } => {
                 json!({ "action": "tool_call", "tool": &**tool, "tool_params": parsed(self.text(params)) })
             }
-            Act::PublishData { topic, data } => {
+            Action::PublishData { topic, data } => {
                 json!({ "action": "publish_data", "topic": &**topic, "data": self.text(data) })
             }
-            Act::SendMessage { to, message_type, payload } => json!({
+            Action::SendMessage { to, message_type, payload } => json!({
                 "action": "send_message", "to": &**to, "message_type": message_type, "payload": parsed(self.text(payload)),
             }),
-            Act::RequestHelp { description, skills } => {
+            Action::RequestHelp { description, skills } => {
                 json!({ "action": "request_help", "help_description": self.text(description), "help_skills": skills })
             }
-            Act::Done { response } => json!({ "action": "done", "response": self.text(response) }),
-            Act::Idle => json!({ "action": "idle" }),
+            Action::Done { response } => json!({ "action": "done", "response": self.text(response) }),
+            Action::Idle => json!({ "action": "idle" }),
         }
     }
 }
@@ -477,47 +478,49 @@ impl<'a> View<'a> {
 /// What an agent left in its folder, in lines.
 fn desk(out: &mut String, files: &AgentFiles) {
     if let Some(status) = &files.status {
-        let _ = writeln!(out, "    status  {}", told(&status.sum()));
+        let _ = writeln!(out, "    status  {}", sanitize_line(&status.sum()));
     }
     for (kind, kept) in [("inbox", &files.inbox), ("outbox", &files.outbox)] {
         for file in kept {
-            let _ = writeln!(out, "    {kind:<7} {} ({})", told(&file.path), size(file.bytes));
+            let _ = writeln!(out, "    {kind:<7} {} ({})", sanitize_line(&file.path), size(file.bytes));
         }
     }
     for copied in &files.copied {
-        let _ = writeln!(out, "    copied  {}", told(copied));
+        let _ = writeln!(out, "    copied  {}", sanitize_line(copied));
     }
     for problem in &files.problems {
-        let _ = writeln!(out, "    wrong   {}", told(problem));
+        let _ = writeln!(out, "    wrong   {}", sanitize_line(problem));
     }
 }
 
 impl<'a> Told<'a> {
-    fn apply(&mut self, fact: &'a Fact, at: u64) {
+    fn apply(&mut self, fact: &'a SwarmEvent, at: u64) {
         match fact {
-            Fact::WorkflowStarted { .. } => (self.turns, self.mailbox) = (Vec::new(), BTreeMap::new()),
-            Fact::TurnStarted { turn, .. } if *turn.agent == *self.name => {
+            SwarmEvent::WorkflowStarted { .. } => (self.turns, self.mailbox) = (Vec::new(), BTreeMap::new()),
+            SwarmEvent::TurnStarted { turn, .. } if *turn.agent == *self.name => {
                 // One that a killed run left open is taken again.
                 self.turns.retain(|known| known.turn != turn || known.end.is_some());
                 self.turns.push(Turn { turn, end: None, results: Vec::new(), request: None });
             }
-            Fact::TurnEnded { turn, .. } if *turn.agent == *self.name => {
+            SwarmEvent::TurnEnded { turn, .. } if *turn.agent == *self.name => {
                 if let Some(known) = self.turns.iter_mut().rev().find(|known| known.turn == turn) {
                     known.end = Some(fact);
                 }
             }
-            Fact::ToolEnded { turn, result, fault } if *turn.agent == *self.name => {
+            SwarmEvent::ToolEnded { turn, result, fault } if *turn.agent == *self.name => {
                 let kind = if fault.is_some() { "failed" } else { "result" };
                 self.came_to(kind, Ok(result));
             }
-            Fact::Refused { agent, reason } if **agent == *self.name => self.came_to("refused", Err(reason.into())),
-            Fact::AgentSpawned { agent, by: Some(by), .. } if **by == *self.name => {
+            SwarmEvent::Refused { agent, reason } if **agent == *self.name => {
+                self.came_to("refused", Err(reason.into()))
+            }
+            SwarmEvent::AgentSpawned { agent, by: Some(by), .. } if **by == *self.name => {
                 self.came_to("helper", Err(Cow::Borrowed(agent)))
             }
-            Fact::MessageSent(sent) if *sent.to == *self.name => {
+            SwarmEvent::MessageSent(sent) if *sent.to == *self.name => {
                 self.mailbox.insert(sent.seq, Letter { sent, at, received: false });
             }
-            Fact::MessageReceived { agent, seq, .. } if **agent == *self.name => {
+            SwarmEvent::MessageReceived { agent, seq, .. } if **agent == *self.name => {
                 if let Some(letter) = self.mailbox.get_mut(seq) {
                     letter.received = true;
                 }

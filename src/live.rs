@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::ledger::{Ledger, Row, RowState};
+use crate::run_report::{Row, RowState, RunReport};
 use crate::terminal::Paint;
 use crate::units::duration;
 
@@ -48,7 +48,7 @@ impl Live {
     /// Puts the lines there, those of the last frame where they still fit.
     pub(crate) fn draw(
         &mut self,
-        ledger: &Ledger,
+        ledger: &RunReport,
         paint: Paint,
         (columns, rows): (usize, usize),
         note: Option<&str>,
@@ -71,7 +71,7 @@ impl Live {
 }
 
 fn frame(
-    ledger: &Ledger,
+    ledger: &RunReport,
     paint: Paint,
     (columns, rows): (usize, usize),
     of: (usize, Option<String>),
@@ -124,7 +124,7 @@ impl Frame {
     }
 }
 
-fn task(ledger: &Ledger, row: &Row, width: usize, now: u64) -> String {
+fn task(ledger: &RunReport, row: &Row, width: usize, now: u64) -> String {
     let mut text = format!("{:<width$}  {:>6}", ledger.label(&row.step), duration(row.elapsed(now)));
     if row.state == RowState::Asking {
         text.push_str("  waits for an answer");
@@ -151,7 +151,7 @@ fn task(ledger: &Ledger, row: &Row, width: usize, now: u64) -> String {
     text
 }
 
-fn totals(ledger: &Ledger, now: u64) -> String {
+fn totals(ledger: &RunReport, now: u64) -> String {
     let counts = ledger.counts();
     let mut text = String::new();
     if ledger.rounds > 1 {
@@ -182,7 +182,7 @@ fn totals(ledger: &Ledger, now: u64) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use swarmc_runtime::swarm::Fact;
+    use swarmc_runtime::swarm::SwarmEvent;
     use swarmc_runtime::{Content, Event, Record, StepId};
 
     use super::*;
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_agents_of_a_swarm_share_the_room_that_there_is() {
-        let mut ledger = Ledger::default();
+        let mut ledger = RunReport::default();
         (ledger.rounds, ledger.instances, ledger.total) = (1, 1, 1);
         let step = StepId::new("team", 1, 1);
         let mut record = |event| _ = ledger.apply(&Record { seq: 1, at: 1, event });
@@ -204,8 +204,9 @@ mod tests {
         for number in 0..200 {
             let agent: Arc<str> = format!("agent{number}").into();
             let (plays, task) = ("a".into(), Some(Content::Text("x".to_owned())));
-            let spawned = Fact::AgentSpawned { agent: agent.clone(), plays, task, brief: None, by: None, tools: None };
-            for fact in [spawned, Fact::AgentStarted { agent }] {
+            let spawned =
+                SwarmEvent::AgentSpawned { agent: agent.clone(), plays, task, brief: None, by: None, tools: None };
+            for fact in [spawned, SwarmEvent::AgentStarted { agent }] {
                 record(Event::Swarm { step: step.clone(), attempt: 1, fact });
             }
         }

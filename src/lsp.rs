@@ -9,14 +9,14 @@ use swarmc_lsp::LastRun;
 use swarmc_plan::Plan;
 
 use crate::args::Lsp;
-use crate::effective;
 use crate::exit::Exit;
 use crate::files::Workspace;
 use crate::find;
 use crate::graph;
-use crate::last::{Known, LastRuns};
+use crate::last_run::{Known, LastRuns};
 use crate::pages;
 use crate::plan;
+use crate::prompt_preview;
 use crate::terminal::Paint;
 
 pub(crate) fn exec(_: &Lsp) -> miette::Result<Exit> {
@@ -76,7 +76,7 @@ impl swarmc_lsp::Views for Disk {
         task: &str,
         last: &dyn Fn(&str) -> Option<Arc<LastRun>>,
     ) -> Result<String, String> {
-        effective::prompt(plan(compilation)?, pipeline, task, last)
+        prompt_preview::prompt(plan(compilation)?, pipeline, task, last)
     }
 }
 

@@ -16,9 +16,9 @@ use crate::args::{Resume, Run, Show};
 use crate::display::Display;
 use crate::exit::Exit;
 use crate::home::{Past, find, home};
-use crate::ledger::Ledger;
 use crate::load::{did_you_mean, load_with, pipeline};
 use crate::plan::{environments, templates};
+use crate::run_report::RunReport;
 use crate::{approve, params, replay, signals, summary, terminal};
 
 /// The most that is read from standard input, in bytes.
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
         replay: replay.map(|replay| replay.recording),
     };
     let home = home()?;
-    let ledger = Ledger::new(plan, pipeline, task.as_deref());
+    let ledger = RunReport::new(plan, pipeline, task.as_deref());
     let display = Display::new(pipeline, ledger, args.show).headless(options.headless || options.replay.is_some());
     watched(&home, pipeline, display, args.show, |control, display| {
         swarmc_runtime::start(&home, plan, options, control, display.observer())

@@ -8,7 +8,7 @@ use swarmc_runtime::{Content, End, Ended, Home, RunFolder, RunOutcome, Status, S
 
 use crate::args::Show;
 use crate::exit::Exit;
-use crate::ledger::{Ledger, Row, RowState};
+use crate::run_report::{Row, RowState, RunReport};
 use crate::terminal::{self, Paint, Stream, printable};
 use crate::units::{count, duration, now};
 
@@ -21,7 +21,7 @@ const MAX_STDERR: usize = 10;
 pub(crate) fn show(
     home: &Home,
     pipeline: &Pipeline,
-    ledger: &Ledger,
+    ledger: &RunReport,
     outcome: RunOutcome,
     show: Show,
 ) -> miette::Result<Exit> {
@@ -73,14 +73,14 @@ pub(crate) fn show(
 }
 
 /// Until when the steps of a run that go on have taken: now, where something runs them.
-pub(crate) fn until(folder: &RunFolder, ledger: &Ledger) -> u64 {
+pub(crate) fn until(folder: &RunFolder, ledger: &RunReport) -> u64 {
     if folder.is_running() { now().max(ledger.changed_ms) } else { ledger.changed_ms }
 }
 
 /// The steps with what became of them.
 pub(crate) fn table<'a>(
     out: &mut String,
-    ledger: &Ledger,
+    ledger: &RunReport,
     rows: impl Iterator<Item = &'a Row>,
     now: u64,
     paint: Paint,
@@ -128,7 +128,7 @@ pub(crate) fn table<'a>(
 }
 
 /// What failed: why, the end of stderr, and where the whole of it is.
-fn failures(out: &mut String, folder: Option<&RunFolder>, pipeline: &Pipeline, ledger: &Ledger, paint: Paint) {
+fn failures(out: &mut String, folder: Option<&RunFolder>, pipeline: &Pipeline, ledger: &RunReport, paint: Paint) {
     let failed = |row: &&Row| ledger.is_current(row) && row.state == RowState::Ended(Status::Failed);
     for row in ledger.rows.iter().filter(failed).take(MAX_ROWS) {
         let reason = lines(&row.reason());
@@ -154,7 +154,7 @@ fn ends(
     out: &mut String,
     outcome: &RunOutcome,
     pipeline: &Pipeline,
-    (ledger, folder): (&Ledger, Option<&RunFolder>),
+    (ledger, folder): (&RunReport, Option<&RunFolder>),
     quiet: bool,
 ) {
     for (number, end) in (1_u32..).zip(&outcome.ends) {
@@ -179,7 +179,7 @@ fn ends(
 
 /// The steps whose value would have been the result of an instance that succeeded without one: all were skipped. The
 /// first of each instance.
-fn skipped_results<'l>(ledger: &'l Ledger, pipeline: &Pipeline, outcome: &RunOutcome) -> Vec<&'l Row> {
+fn skipped_results<'l>(ledger: &'l RunReport, pipeline: &Pipeline, outcome: &RunOutcome) -> Vec<&'l Row> {
     let without = |(number, end): (u32, &End)| {
         // What a `stop` ends is meant to end so.
         if !matches!(end, End::Succeeded) || ledger.stop_of(number).is_some() {
@@ -216,7 +216,7 @@ fn said(stop: &Row, folder: Option<&RunFolder>) -> String {
     }
 }
 
-fn last_line(out: &mut String, ledger: &Ledger, outcome: &RunOutcome, paint: Paint) {
+fn last_line(out: &mut String, ledger: &RunReport, outcome: &RunOutcome, paint: Paint) {
     let took = std::time::Duration::from_millis(ledger.changed_ms.saturating_sub(ledger.started_ms));
     let run = &outcome.run;
     let _ = match outcome.ended {
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_runs_has_taken_the_time_until_now() {
-        let mut ledger = Ledger::default();
+        let mut ledger = RunReport::default();
         (ledger.rounds, ledger.instances, ledger.total) = (1, 1, 1);
         let step = StepId::new("build", 1, 1);
         let event = Event::AttemptStarted { step, attempt: 1, reserved: None, summarizer: None };

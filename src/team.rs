@@ -1,14 +1,14 @@
 //! What became of the agents of a swarm, for people: folded from the facts of its journal.
 //!
 //! In: facts, in order. Out: a row for each agent, with its iterations, messages, tokens and cost. What agents say is
-//! hostile: [`told`] makes one short line of it that no terminal obeys.
+//! hostile: [`sanitize_line`] makes one short line of it that no terminal obeys.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swarmc_runtime::swarm::{Answer, End, Fact, Phase, Purpose, SUPERVISOR};
+use swarmc_runtime::swarm::{Answer, End, Phase, Purpose, SUPERVISOR, SwarmEvent};
 use swarmc_runtime::{Content, Usage};
 
 use crate::terminal::{Paint, printable};
@@ -72,11 +72,11 @@ impl Team {
     }
 
     /// Takes a fact into account.
-    pub(crate) fn apply(&mut self, fact: &Fact) {
+    pub(crate) fn apply(&mut self, fact: &SwarmEvent) {
         match fact {
-            Fact::WorkflowStarted { .. } => *self = Team::new(self.iterations),
-            Fact::Progress { phase } => self.phase = Some(*phase),
-            Fact::AgentSpawned { agent, plays, task, by, .. } => {
+            SwarmEvent::WorkflowStarted { .. } => *self = Team::new(self.iterations),
+            SwarmEvent::Progress { phase } => self.phase = Some(*phase),
+            SwarmEvent::AgentSpawned { agent, plays, task, by, .. } => {
                 self.index.insert(Arc::clone(agent), self.mates.len());
                 self.mates.push(Mate {
                     name: Arc::clone(agent),
@@ -94,16 +94,16 @@ impl Team {
                     error: None,
                 });
             }
-            Fact::WorkspaceUpdated { author, .. } => {
+            SwarmEvent::WorkspaceUpdated { author, .. } => {
                 self.entries += 1;
                 self.at(author, "published");
             }
-            Fact::MessageSent(sent) if !sent.person => {
+            SwarmEvent::MessageSent(sent) if !sent.person => {
                 if let Some(mate) = self.at(&sent.from, "wrote") {
                     mate.sent += 1;
                 }
             }
-            Fact::TurnEnded { usage, cost, answer, turn, .. } => {
+            SwarmEvent::TurnEnded { usage, cost, answer, turn, .. } => {
                 self.spent.add(*usage, *cost);
                 if let Some(mate) = self.at(&turn.agent, "acts") {
                     mate.spent.add(*usage, *cost);
@@ -118,23 +118,23 @@ impl Team {
         }
     }
 
-    fn mate_did(&mut self, fact: &Fact) {
+    fn mate_did(&mut self, fact: &SwarmEvent) {
         let Some(mate) = self.index.get(fact.agent()).map(|&index| &mut self.mates[index]) else { return };
         match fact {
-            Fact::AgentStarted { .. } => mate.started = true,
-            Fact::AgentCompleted { how, response, error, .. } => {
+            SwarmEvent::AgentStarted { .. } => mate.started = true,
+            SwarmEvent::AgentCompleted { how, response, error, .. } => {
                 (mate.how, mate.response, mate.error) = (Some(*how), response.clone(), error.clone());
             }
-            Fact::MessageReceived { .. } => mate.received += 1,
-            Fact::TurnStarted { turn, .. } if turn.purpose == Purpose::Act => {
+            SwarmEvent::MessageReceived { .. } => mate.received += 1,
+            SwarmEvent::TurnStarted { turn, .. } if turn.purpose == Purpose::Act => {
                 mate.iterations = mate.iterations.max(turn.iteration.saturating_add(1));
                 "thinks".clone_into(&mut mate.doing);
             }
-            Fact::ToolStarted { tool, .. } => mate.doing = format!("calls {}", told(tool)),
-            Fact::ToolEnded { .. } => "read a result".clone_into(&mut mate.doing),
-            Fact::Idled { .. } => "waits".clone_into(&mut mate.doing),
-            Fact::HelpRequested { .. } => "asked for help".clone_into(&mut mate.doing),
-            Fact::Refused { .. } => "was refused".clone_into(&mut mate.doing),
+            SwarmEvent::ToolStarted { tool, .. } => mate.doing = format!("calls {}", sanitize_line(tool)),
+            SwarmEvent::ToolEnded { .. } => "read a result".clone_into(&mut mate.doing),
+            SwarmEvent::Idled { .. } => "waits".clone_into(&mut mate.doing),
+            SwarmEvent::HelpRequested { .. } => "asked for help".clone_into(&mut mate.doing),
+            SwarmEvent::Refused { .. } => "was refused".clone_into(&mut mate.doing),
             _ => {}
         }
     }
@@ -176,25 +176,25 @@ impl Team {
     }
 
     /// What there is to say of a fact, as one line; `live` where those at work are seen anyway.
-    pub(crate) fn line(&self, fact: &Fact, label: &str, paint: Paint, live: bool) -> Option<String> {
+    pub(crate) fn line(&self, fact: &SwarmEvent, label: &str, paint: Paint, live: bool) -> Option<String> {
         let text = |content: &Option<Content>| match content {
-            Some(Content::Text(text)) => format!(": {}", told(text)),
+            Some(Content::Text(text)) => format!(": {}", sanitize_line(text)),
             Some(Content::Artifact { .. }) | None => String::new(),
         };
         Some(match fact {
-            Fact::Progress { .. } if live => return None,
-            Fact::Progress { phase } => format!("  {label}: {}", word(*phase)),
-            Fact::AgentSpawned { agent, by: Some(by), task, .. } => {
+            SwarmEvent::Progress { .. } if live => return None,
+            SwarmEvent::Progress { phase } => format!("  {label}: {}", word(*phase)),
+            SwarmEvent::AgentSpawned { agent, by: Some(by), task, .. } => {
                 format!("  {label}: {agent} was spawned to help {by}{}", text(task))
             }
-            Fact::AgentStarted { .. } if live => return None,
-            Fact::AgentStarted { agent } => {
+            SwarmEvent::AgentStarted { .. } if live => return None,
+            SwarmEvent::AgentStarted { agent } => {
                 let mate = self.mate(agent)?;
                 format!("  {label}: {agent} started{}", text(&mate.task))
             }
-            Fact::AgentCompleted { agent, how, error, .. } => {
+            SwarmEvent::AgentCompleted { agent, how, error, .. } => {
                 let mate = self.mate(agent)?;
-                let error = error.as_deref().map(|error| format!(": {}", told(error))).unwrap_or_default();
+                let error = error.as_deref().map(|error| format!(": {}", sanitize_line(error))).unwrap_or_default();
                 let sign = match (how, how.succeeded()) {
                     (_, true) => paint.green("✓"),
                     (End::Unneeded, _) => paint.dim("-"),
@@ -293,7 +293,7 @@ pub(crate) fn word(phase: Phase) -> &'static str {
 }
 
 /// What somebody says who may be hostile, as one short line that no terminal obeys.
-pub(crate) fn told(text: &str) -> String {
+pub(crate) fn sanitize_line(text: &str) -> String {
     let mut line = String::new();
     let mut length = 0;
     // Each word is shown by itself: no return carries the reader back over what came before.
@@ -322,9 +322,9 @@ mod tests {
 
     #[test]
     fn what_agents_say_is_one_short_line_that_no_terminal_obeys() {
-        assert_eq!(told("two\nlines\tand  more"), "two lines and more");
-        assert_eq!(told("✓ real\r\x1b[2Jfake \u{202e}gnp"), "✓ real fake \u{fffd}gnp");
-        assert_eq!(told(&"x".repeat(1 << 20)).chars().count(), TOLD + 1);
-        assert_eq!(told(&"word ".repeat(1000)).chars().filter(|&c| c == '…').count(), 1);
+        assert_eq!(sanitize_line("two\nlines\tand  more"), "two lines and more");
+        assert_eq!(sanitize_line("✓ real\r\x1b[2Jfake \u{202e}gnp"), "✓ real fake \u{fffd}gnp");
+        assert_eq!(sanitize_line(&"x".repeat(1 << 20)).chars().count(), TOLD + 1);
+        assert_eq!(sanitize_line(&"word ".repeat(1000)).chars().filter(|&c| c == '…').count(), 1);
     }
 }

@@ -1,10 +1,10 @@
 //! `swarmc test`: the tests of specs, rehearsed. Nothing is started, and nothing costs anything.
 
-mod cast;
-mod judge;
+mod assertions;
+mod fakes;
+mod outcome;
 mod report;
 mod snapshot;
-mod story;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use crate::load::{did_you_mean, plan_text};
 use crate::render::{Problems, count_line, shown};
 use crate::terminal::{self, Stream};
 use crate::{find, params};
-use cast::Cast;
+use fakes::Fakes;
+use outcome::TestOutcome;
 use report::{Counts, Reporter};
 use snapshot::Snapshots;
-use story::Story;
 
 /// What is wrong with a test.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Scene<'_> {
                 return verdict;
             }
         };
-        let mut cast = Cast::new(self.plan, test);
+        let mut cast = Fakes::new(self.plan, test);
         let rehearsal = match rehearse(self.plan, &options, &mut |turn| cast.answer(turn)) {
             Ok(rehearsal) => rehearsal,
             Err(error) => {
@@ -143,8 +143,8 @@ impl Scene<'_> {
         verdict.findings = cast.missing();
         // What comes of an answer that nobody gave says nothing.
         if verdict.findings.is_empty() {
-            let story = Story::new(self.plan, test, &rehearsal, &cast);
-            verdict.findings = judge::judge(&story, snapshots);
+            let story = TestOutcome::new(self.plan, test, &rehearsal, &cast);
+            verdict.findings = assertions::judge(&story, snapshots);
             verdict.findings.extend(cast.unused());
         }
         snapshots.settle(&verdict.name, verdict.findings.is_empty());

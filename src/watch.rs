@@ -14,10 +14,10 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use notify::{ErrorKind, Event, RecursiveMode, Watcher};
 
 use crate::args::{Check, Format};
-use crate::asked::{Asked, Became};
 use crate::check;
 use crate::config;
 use crate::exit::Exit;
+use crate::file_deps::{Became, FileDependencies};
 use crate::files::relative;
 use crate::terminal::{self, Stream};
 use crate::units;
@@ -44,7 +44,7 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     let mut changes = BTreeMap::new();
     loop {
         screen.begin(&changes)?;
-        let asked = Asked::default();
+        let asked = FileDependencies::default();
         asked.needs(&here);
         // Another folder may have taken its place.
         let outcome = match std::env::set_current_dir(&here) {
@@ -74,7 +74,7 @@ fn refuse(args: &Check) -> miette::Result<()> {
 }
 
 /// Waits until the check would come out otherwise.
-fn wait(asked: &Asked, screen: &Screen) -> miette::Result<BTreeMap<PathBuf, Became>> {
+fn wait(asked: &FileDependencies, screen: &Screen) -> miette::Result<BTreeMap<PathBuf, Became>> {
     let mut is_told = false;
     loop {
         // Made anew each time: what watched a folder that was moved or deleted says nothing any more.
@@ -97,7 +97,7 @@ fn wait(asked: &Asked, screen: &Screen) -> miette::Result<BTreeMap<PathBuf, Beca
 }
 
 /// Watches the folders of all that was asked for; those too that come while it begins.
-fn watch(watcher: &mut impl Watcher, asked: &Asked) -> miette::Result<Spots> {
+fn watch(watcher: &mut impl Watcher, asked: &FileDependencies) -> miette::Result<Spots> {
     let mut watched = std::collections::BTreeSet::new();
     loop {
         let spots = Spots::of(asked);

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use swarmc_compiler::holes;
+use swarmc_compiler::interpolation;
 use tempfile::TempDir;
 
 /// The folder with the programs, installed the first time that anyone asks.
@@ -177,10 +177,10 @@ fn the_grammar_has_the_words_of_the_language() {
         let list = pattern.split(['(', ')']).filter(|part| part.contains('|') && !part.contains('\\')).nth(skip);
         list.unwrap_or_else(|| panic!("no list of words in {pattern}")).split('|').map(str::to_owned).collect()
     };
-    let directives: BTreeSet<String> = holes::directives().map(|term| term.word.to_owned()).collect();
+    let directives: BTreeSet<String> = interpolation::directives().map(|term| term.word.to_owned()).collect();
     assert_eq!(words(&grammar["repository"]["directive"]["begin"], 0), directives);
-    let filters: BTreeSet<String> = holes::directives()
-        .flat_map(|term| holes::directive_filters(term.word))
+    let filters: BTreeSet<String> = interpolation::directives()
+        .flat_map(|term| interpolation::directive_filters(term.word))
         .map(|term| term.word.to_owned())
         .collect();
     assert_eq!(words(&grammar["repository"]["filter"]["match"], 0), filters);

@@ -3,6 +3,7 @@
 //! `text ─parse► tree ─lower► ast ─resolve► model ─check► diagnostics ─emit► plan`. Pure: the texts of files come
 //! through [`Files`]. A problem in the text is a [`Diagnostic`], never an `Err`, and every stage carries on after it.
 
+mod apply_fixes;
 #[expect(dead_code, reason = "the later stages read more and more of it")]
 mod ast;
 mod baseline;
@@ -13,23 +14,21 @@ mod code;
 mod config;
 mod diagnostic;
 mod emit;
-mod facts;
 mod files;
 mod flow;
 mod format;
-pub mod holes;
 mod ignored;
 mod import;
 pub mod index;
+pub mod interpolation;
 mod library;
 mod load;
 mod lower;
-mod mend;
+mod mapped_text;
 mod model;
 mod modules;
 #[cfg(test)]
 mod pages;
-mod passage;
 mod pattern;
 mod resolve;
 pub mod schema;
@@ -42,24 +41,24 @@ mod suppress;
 pub mod syntax;
 mod template;
 mod test;
+mod text_cache;
 mod tokens;
 mod trust;
 mod types;
 
+pub use apply_fixes::{Mended, Overlay, mend};
 pub use baseline::Baseline;
 pub use bounds::{Turn, Used, bounds, exceeded, turns};
 pub use cancel::Cancel;
 pub use code::{Code, Severity};
 pub use config::{CONFIG_NAME, Config, config};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
-pub use facts::Cache;
 pub use files::{Entry, FileError, Files};
 pub use format::format;
 pub use import::{Import, Route, import};
 pub use index::Index;
 pub use library::{library, presets};
 pub use load::{join, path_from};
-pub use mend::{Mended, Overlay, mend};
 pub use pattern::matches as pattern_matches;
 pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
@@ -68,12 +67,13 @@ pub use stats::Stats;
 pub use suggest::closest;
 pub use swarmc_plan::{Bound, Bounds, When};
 pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
+pub use text_cache::Cache;
 pub use tokens::{Bytes, O200k, Tokenizer};
 pub use trust::Trust;
 
 use diagnostic::Diagnostics;
 use load::Loader;
-use resolve::tables::Tables;
+use resolve::symbols::Tables;
 use suppress::Suppressions;
 
 /// What came of a spec.
@@ -96,7 +96,7 @@ pub fn compile(path: &str, files: &dyn Files) -> Compilation {
 
 /// Compiles the spec at `path` and reports what `settings` ask for.
 pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compilation {
-    observed(path, files, settings, &Cache::default(), &Cancel::default(), &mut |_, _, _, _| ()).0
+    compile_full(path, files, settings, &Cache::default(), &Cancel::default(), &mut |_, _, _, _| ()).0
 }
 
 /// Compiles the spec at `path` as [`compile_with`] does, and counts what that looked at and proved.
@@ -104,7 +104,7 @@ pub fn survey(path: &str, files: &dyn Files, settings: &Settings) -> (Compilatio
     let settings = Settings { count_tokens: true, ..settings.clone() };
     let mut names = stats::Names::default();
     let (cache, cancel) = (Cache::default(), Cancel::default());
-    let (compilation, mut stats) = observed(path, files, &settings, &cache, &cancel, &mut |model, loader, _, _| {
+    let (compilation, mut stats) = compile_full(path, files, &settings, &cache, &cancel, &mut |model, loader, _, _| {
         names = stats::names(model, loader)
     });
     stats.names = names;
@@ -128,12 +128,13 @@ pub fn analyze(
 ) -> Option<(Compilation, Index)> {
     cache.prune();
     let mut index = Index::default();
-    let (compilation, _) = observed(path, files, settings, cache, cancel, &mut |model, loader, trust, diagnostics| {
-        tell(&loader.sources, diagnostics);
-        if !cancel.is_cancelled() {
-            index = index::build(model, loader, trust);
-        }
-    });
+    let (compilation, _) =
+        compile_full(path, files, settings, cache, cancel, &mut |model, loader, trust, diagnostics| {
+            tell(&loader.sources, diagnostics);
+            if !cancel.is_cancelled() {
+                index = index::build(model, loader, trust);
+            }
+        });
     (!cancel.is_cancelled()).then_some((compilation, index))
 }
 
@@ -142,7 +143,7 @@ type Observer<'o> = dyn FnMut(&model::Model<'_>, &Loader<'_>, &[(Span, Trust)], 
 
 /// Compiles, and shows the model to `observe` once all problems are known; says what the checks counted. Once it is
 /// cancelled nothing more is worked out, and what comes of it is nothing.
-fn observed(
+fn compile_full(
     path: &str,
     files: &dyn Files,
     settings: &Settings,

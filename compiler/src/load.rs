@@ -9,14 +9,14 @@ use std::sync::Arc;
 use crate::cancel::Cancel;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::facts::{Cache, Facts};
 use crate::files::{Entry, FileError, Files};
 use crate::library;
-use crate::passage::Passage;
+use crate::mapped_text::MappedText;
 use crate::source::{FileId, Sources, Span};
 use crate::suggest;
 use crate::syntax::{self, Text, Tree};
 use crate::template::{Kind, Part};
+use crate::text_cache::{Cache, CachedText};
 
 /// How deep includes nest (DESIGN "Limits").
 const INCLUDE_DEPTH: usize = 10;
@@ -32,7 +32,7 @@ pub(crate) struct Loader<'a> {
     cache: &'a Cache,
     cancel: &'a Cancel,
     /// What is known of the texts, by file.
-    facts: Vec<Arc<Facts>>,
+    facts: Vec<Arc<CachedText>>,
     read: BTreeMap<String, FileId>,
     library: BTreeMap<&'static str, FileId>,
     /// The trees of specs, once they are asked for.
@@ -111,7 +111,7 @@ impl<'a> Loader<'a> {
     }
 
     /// What is known of the text of a file.
-    pub(crate) fn facts(&self, file: FileId) -> &Arc<Facts> {
+    pub(crate) fn facts(&self, file: FileId) -> &Arc<CachedText> {
         &self.facts[file.index()]
     }
 
@@ -270,7 +270,7 @@ impl<'a> Loader<'a> {
     }
 
     /// A text with everything that it includes in place.
-    pub(crate) fn expand(&mut self, passage: Passage, diagnostics: &mut Diagnostics) -> Passage {
+    pub(crate) fn expand(&mut self, passage: MappedText, diagnostics: &mut Diagnostics) -> MappedText {
         if !passage.mentions_include() {
             return passage;
         }
@@ -310,13 +310,13 @@ struct Expansion<'l, 'a, 'd> {
 
 impl Expansion<'_, '_, '_> {
     /// Recursion is bounded by [`INCLUDE_DEPTH`].
-    fn expand(&mut self, passage: &Passage) -> Passage {
+    fn expand(&mut self, passage: &MappedText) -> MappedText {
         if !passage.mentions_include() {
             self.bytes += passage.text().len();
             return passage.clone();
         }
         let template = passage.template();
-        let mut whole = Passage::empty(passage.span(0..0));
+        let mut whole = MappedText::empty(passage.span(0..0));
         let mut copied = 0;
         for part in &template.parts {
             let Part::Directive(directive) = part else { continue };
@@ -329,7 +329,7 @@ impl Expansion<'_, '_, '_> {
                 self.diagnostics.push(passage.problem(problem));
             }
             if let Some(file) = self.include(&name.value, span) {
-                let text = Passage::file(file, self.loader.facts(file), passage.home(name.range.start)).trimmed();
+                let text = MappedText::file(file, self.loader.facts(file), passage.home(name.range.start)).trimmed();
                 self.chain.push(file);
                 let text = self.expand(&text);
                 self.chain.pop();

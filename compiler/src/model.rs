@@ -9,8 +9,8 @@ use std::sync::Arc;
 use swarmc_plan as plan;
 
 use crate::ast::{self, Name};
-use crate::passage::Passage;
-use crate::resolve::tables::Tables;
+use crate::mapped_text::MappedText;
+use crate::resolve::symbols::Tables;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
 use crate::template::{Expression, Fact, Root, Template};
@@ -96,7 +96,7 @@ pub(crate) enum Variable {
     Pass(String),
     /// A secret, by its variable.
     Secret(String),
-    Set(String, Prose),
+    Set(String, TemplateText),
 }
 
 #[derive(Debug)]
@@ -107,7 +107,7 @@ pub(crate) struct Agent<'a> {
     pub tier: Option<usize>,
     /// Who takes its turn when its provider cannot.
     pub fallback: Option<usize>,
-    pub system: Option<Prose>,
+    pub system: Option<TemplateText>,
     pub files: Option<Files>,
 }
 
@@ -124,8 +124,8 @@ pub(crate) struct Server<'a> {
 
 /// A text with holes.
 #[derive(Debug)]
-pub(crate) struct Prose {
-    pub passage: Passage,
+pub(crate) struct TemplateText {
+    pub passage: MappedText,
     pub template: Arc<Template>,
     /// Whether whole texts are put between delimiters.
     pub wrap: bool,
@@ -199,7 +199,7 @@ pub(crate) struct Step<'a> {
     pub when: Option<Condition>,
     /// The list of its `for-each`.
     pub list: Option<Condition>,
-    pub stdin: Option<Prose>,
+    pub stdin: Option<TemplateText>,
     pub env: Vec<Variable>,
     /// The ports: what they are called here, and the step behind them.
     pub inputs: Vec<(String, usize)>,
@@ -226,7 +226,7 @@ pub(crate) struct Swarm<'a> {
     pub ast: &'a ast::Swarm,
     /// Whether a run can come to it: the others, of imports, are not in the plan.
     pub wanted: bool,
-    pub goal: Option<Prose>,
+    pub goal: Option<TemplateText>,
     /// The agent that leads.
     pub leader: Option<usize>,
     /// In the order of the tree.
@@ -246,7 +246,7 @@ pub(crate) struct Swarm<'a> {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub agent: Option<usize>,
-    pub task: Option<Prose>,
+    pub task: Option<TemplateText>,
 }
 
 /// A context pack.
@@ -271,7 +271,7 @@ impl Pack<'_> {
 #[derive(Debug)]
 pub(crate) enum PackRule {
     /// Its texts.
-    Texts(Vec<Prose>),
+    Texts(Vec<TemplateText>),
     /// Another pack.
     Merge(Option<usize>),
     /// Files that this agent sums up.
@@ -340,16 +340,16 @@ pub(crate) struct StepRef {
 pub(crate) struct Files {
     /// The text of `SKILL.md`.
     pub skill: Option<FileId>,
-    pub requirements: Vec<Prose>,
-    pub criteria: Vec<Prose>,
-    pub constraints: Vec<Prose>,
+    pub requirements: Vec<TemplateText>,
+    pub criteria: Vec<TemplateText>,
+    pub constraints: Vec<TemplateText>,
     /// The types of its outputs, in their order.
     pub kinds: Vec<Option<Type>>,
 }
 
 impl Files {
     /// Its texts.
-    pub(crate) fn proses(&self) -> impl Iterator<Item = &Prose> {
+    pub(crate) fn proses(&self) -> impl Iterator<Item = &TemplateText> {
         self.requirements.iter().chain(&self.criteria).chain(&self.constraints)
     }
 }
@@ -364,25 +364,25 @@ pub(crate) struct Made {
 
 #[derive(Debug)]
 pub(crate) enum Body {
-    Prompt(Prose),
+    Prompt(TemplateText),
     Run,
     /// A script file.
     Script(FileId),
-    Value(Prose),
-    Fields(Vec<(String, Prose)>),
-    Stop(Option<Prose>),
+    Value(TemplateText),
+    Fields(Vec<(String, TemplateText)>),
+    Stop(Option<TemplateText>),
     /// Another pipeline, with texts for its parameters.
     Call {
         pipeline: Option<usize>,
-        args: Vec<(String, Prose)>,
+        args: Vec<(String, TemplateText)>,
     },
     /// A swarm, with the text of its goal.
     Swarm {
         swarm: Option<usize>,
-        goal: Option<Prose>,
+        goal: Option<TemplateText>,
     },
     /// A question to a person.
-    Gate(Option<Prose>),
+    Gate(Option<TemplateText>),
     /// The steps `within` it, until one of these holds.
     Loop {
         until: Vec<Condition>,
@@ -394,7 +394,7 @@ pub(crate) enum Body {
 
 impl Body {
     /// Its texts.
-    pub(crate) fn proses(&self) -> Vec<&Prose> {
+    pub(crate) fn proses(&self) -> Vec<&TemplateText> {
         match self {
             Body::Prompt(prose) | Body::Value(prose) => vec![prose],
             Body::Stop(prose) | Body::Gate(prose) | Body::Swarm { goal: prose, .. } => prose.iter().collect(),

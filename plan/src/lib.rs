@@ -4,32 +4,32 @@
 //! spelled out, every default is filled in. What may be named in a message at run time carries an [`Origin`].
 //! The JSON form is versioned, byte-stable for the same input, and meant to be read in a review.
 
+mod agent_names;
 mod compare;
 mod json;
 mod limits;
 mod pipeline;
+pub mod prompt_text;
 mod provider;
 mod reach;
-mod stations;
 mod step;
 mod swarm;
 mod template;
 pub mod tools;
 mod unsupported;
 mod validate;
-pub mod words;
 
+pub use agent_names::{STATIONS, is_station};
 pub use compare::{Change, Difference, Field, Part, differences};
 pub use json::{ReadError, VERSION, read, read_with, schema, write};
 pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, RequestTimeout, Unattended};
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
 pub use provider::{
-    Ability, Agent, Capability, Connection, EnvValue, Environment, Format, LlmKind, MCP_TOKEN, MCP_URL, McpHandover,
+    Ability, Agent, Capability, Connection, EnvValue, Environment, Format, LlmKind, MCP_TOKEN, MCP_URL, McpConfig,
     McpVariable, Mode, Permissions, Price, PromptDelivery, Provider, Rate, Recorded, SESSION, SchemaFlag, Secret,
     ToolProtocol, ToolServer, Transport,
 };
 pub use reach::Reach;
-pub use stations::{STATIONS, is_station};
 pub use step::{
     Ask, Body, Call, Command, EachJoin, Effect, Fields, ForEach, Gate, GateDefault, GateTimeout, Join, Loop, Need,
     OnFailure, Output, PromptBody, Retry, Step, StopStatus, SwarmCall, When,

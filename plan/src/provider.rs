@@ -139,8 +139,8 @@ pub enum Connection {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<SchemaFlag>,
         /// How it is told of the MCP server of its run, where its task takes part in handoffs.
-        #[serde(default, skip_serializing_if = "McpHandover::is_nothing")]
-        mcp: McpHandover,
+        #[serde(default, skip_serializing_if = "McpConfig::is_nothing")]
+        mcp: McpConfig,
     },
     /// An agent that speaks the Agent Client Protocol on its standard input and output.
     Acp {
@@ -191,17 +191,17 @@ pub enum SchemaFlag {
     File(String),
 }
 
-/// What the address of a run's MCP server replaces in the words and variables of [`McpHandover`].
+/// What the address of a run's MCP server replaces in the words and variables of [`McpConfig`].
 pub const MCP_URL: &str = "{url}";
 
-/// What the token of a task replaces in the variables of [`McpHandover`], and nowhere else: others can read the words of a
+/// What the token of a task replaces in the variables of [`McpConfig`], and nowhere else: others can read the words of a
 /// command, and files outlive it.
 pub const MCP_TOKEN: &str = "{token}";
 
 /// How a command-line agent is told of the MCP server of its run; nothing is not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct McpHandover {
+pub struct McpConfig {
     /// Words behind the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
@@ -210,10 +210,10 @@ pub struct McpHandover {
     pub env: Vec<McpVariable>,
 }
 
-impl McpHandover {
+impl McpConfig {
     /// Whether it says nothing.
     pub fn is_nothing(&self) -> bool {
-        *self == McpHandover::default()
+        *self == McpConfig::default()
     }
 }
 

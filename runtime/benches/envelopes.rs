@@ -17,8 +17,8 @@ use swarmc_plan::{
 };
 use swarmc_runtime::handoff::EnvelopeKind;
 use swarmc_runtime::{
-    Answer, Command, Content, Event, Graph, Letter, Options, Outcome, Record, RunStatus, State, StepId, Turn, decide,
-    rehearse,
+    Answer, Command, Content, Event, Graph, InboxMessage, Options, Outcome, Record, RunStatus, State, StepId, Turn,
+    decide, rehearse,
 };
 
 const AGENTS: [usize; 4] = [2, 10, 100, 1_000];
@@ -79,7 +79,7 @@ impl Relay {
             self.left -= 1;
             let from = number_of(&step.name);
             let to: Arc<str> = name((from + 1) % self.agents).into();
-            let letter = Letter {
+            let letter = InboxMessage {
                 id: format!("e{}", self.seq + 1).into(),
                 kind: EnvelopeKind::Handoff,
                 priority: Default::default(),

@@ -13,7 +13,7 @@ use swarmc_plan::{
     Approval, Convergence, History, Member, Origin, Plan, ProgressRule, Spawn, SwarmLimits, SwarmTimeouts,
 };
 use swarmc_plan::{TransientRetry, TurnLimit, WorkspaceView};
-use swarmc_runtime::swarm::{Act, Answer, Fact, MessageType, Order, Rules, Swarm, TurnId, next};
+use swarmc_runtime::swarm::{Action, Answer, MessageType, Order, Rules, Swarm, SwarmEvent, TurnId, next};
 use swarmc_runtime::{Content, Event, Record, StepId, Usage};
 
 const AGENTS: [u32; 4] = [10, 100, 1_000, 10_000];
@@ -46,7 +46,7 @@ struct Run {
     swarm: Swarm,
     /// The names of the agents, in the order of the roster.
     names: Vec<Arc<str>>,
-    answers: VecDeque<Fact>,
+    answers: VecDeque<SwarmEvent>,
     seq: u64,
     step: StepId,
     /// The lines that are still to be written, where any are.
@@ -92,21 +92,30 @@ impl Run {
             Order::Spawn { name, plays, .. } => {
                 self.names.push(Arc::clone(&name));
                 let task = Some(Content::Text("Research US AI chip market".to_owned()));
-                self.record(Fact::AgentSpawned { agent: name, plays, task, brief: None, by: None, tools: None });
+                self.record(SwarmEvent::AgentSpawned { agent: name, plays, task, brief: None, by: None, tools: None });
             }
             Order::Ask(turn) => {
                 let answer = Answer::Acts(self.act(&turn));
                 let usage = Some(Usage { input: 1_200, output: 80, ..Usage::default() });
-                self.answers.push_back(Fact::TurnEnded { turn: turn.clone(), answer, usage, cost: None, model: None });
-                self.record(Fact::TurnStarted { turn, reserved: None });
+                self.answers.push_back(SwarmEvent::TurnEnded {
+                    turn: turn.clone(),
+                    answer,
+                    usage,
+                    cost: None,
+                    model: None,
+                });
+                self.record(SwarmEvent::TurnStarted { turn, reserved: None });
             }
             Order::Call(turn) => {
                 let result = Content::Text("NVIDIA holds 80% of the market.".repeat(10));
-                self.answers.push_back(Fact::ToolEnded { turn: turn.clone(), result, fault: None });
-                self.record(Fact::ToolStarted { turn, tool: "web_search".into() });
+                self.answers.push_back(SwarmEvent::ToolEnded { turn: turn.clone(), result, fault: None });
+                self.record(SwarmEvent::ToolStarted { turn, tool: "web_search".into() });
             }
             Order::Finish => {
-                self.record(Fact::WorkflowCompleted { result: Some(Content::Text("done".to_owned())), error: None });
+                self.record(SwarmEvent::WorkflowCompleted {
+                    result: Some(Content::Text("done".to_owned())),
+                    error: None,
+                });
                 return true;
             }
             other => unreachable!("{other:?} is not asked for here"),
@@ -114,24 +123,24 @@ impl Run {
         false
     }
 
-    fn act(&self, turn: &TurnId) -> Act {
+    fn act(&self, turn: &TurnId) -> Action {
         let payload = || Content::Text(r#"{"message":"Can you check Japan domestic chip vendors?"}"#.to_owned());
         match turn.iteration {
             0..MESSAGES => {
                 let place = (turn.agent.len() + turn.iteration as usize * 7_919) % self.names.len();
                 let to = [place, place + 1].map(|place| &self.names[place % self.names.len()]);
                 let to = if *to[0] == turn.agent { to[1] } else { to[0] };
-                Act::SendMessage { to: Arc::clone(to), message_type: MessageType::Info, payload: payload() }
+                Action::SendMessage { to: Arc::clone(to), message_type: MessageType::Info, payload: payload() }
             }
-            iteration if iteration + 1 < ITERATIONS => Act::ToolCall {
+            iteration if iteration + 1 < ITERATIONS => Action::ToolCall {
                 tool: "web_search".into(),
                 params: Content::Text(r#"{"query":"NVIDIA H100"}"#.to_owned()),
             },
-            _ => Act::Done { response: Content::Text("US leads with NVIDIA dominance".to_owned()) },
+            _ => Action::Done { response: Content::Text("US leads with NVIDIA dominance".to_owned()) },
         }
     }
 
-    fn record(&mut self, fact: Fact) {
+    fn record(&mut self, fact: SwarmEvent) {
         self.seq += 1;
         let at = self.now();
         self.swarm.apply(&fact, at);

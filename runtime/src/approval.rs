@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{AnsweredBy, Content, Letter};
+use crate::event::{AnsweredBy, Content, InboxMessage};
 
 /// The characters of arguments that an agent is told of, which a person gave in place of its own.
 const SHOWN: usize = 500;
@@ -21,7 +21,7 @@ pub struct Request {
     pub agent: Arc<str>,
     /// What for.
     #[serde(flatten)]
-    pub wants: Wants,
+    pub wants: RequestKind,
 }
 
 impl Request {
@@ -39,7 +39,7 @@ pub(crate) fn approval_name(id: u32) -> String {
 /// What an agent wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "wants", rename_all = "snake_case")]
-pub enum Wants {
+pub enum RequestKind {
     /// To call a tool.
     Tool {
         /// The tool: its own name, or `SERVER.TOOL`.
@@ -80,7 +80,7 @@ pub enum Wants {
         /// The way that the payload takes, by its number in the pipeline's edges.
         way: usize,
         /// The payload.
-        letter: Box<Letter>,
+        letter: Box<InboxMessage>,
     },
     /// To be helped by a person, who answers in the inbox of its task.
     Help {
@@ -114,54 +114,57 @@ impl Same {
     }
 }
 
-impl Wants {
+impl RequestKind {
     /// In a few words, without what an agent wrote.
     pub fn words(&self) -> String {
         match self {
-            Wants::Tool { tool, .. } => format!("tool {tool}"),
-            Wants::Spawn { .. } => "a helper".to_owned(),
-            Wants::GoOn { same, times, .. } => format!("to go on after {}", same.words(*times)),
-            Wants::Node { to, .. } => format!("task {to}"),
-            Wants::Help { .. } => "help".to_owned(),
+            RequestKind::Tool { tool, .. } => format!("tool {tool}"),
+            RequestKind::Spawn { .. } => "a helper".to_owned(),
+            RequestKind::GoOn { same, times, .. } => format!("to go on after {}", same.words(*times)),
+            RequestKind::Node { to, .. } => format!("task {to}"),
+            RequestKind::Help { .. } => "help".to_owned(),
         }
     }
 
     /// Whether it is a person's help.
     pub fn is_help(&self) -> bool {
-        matches!(self, Wants::Help { .. })
+        matches!(self, RequestKind::Help { .. })
     }
 
     /// Whether it is a task that is to be started.
     pub(crate) fn is_node(&self) -> bool {
-        matches!(self, Wants::Node { .. })
+        matches!(self, RequestKind::Node { .. })
     }
 
     /// Whether it is waited for beyond the attempt that asked, for as long as the step has not ended.
     pub fn outlasts_attempt(&self) -> bool {
-        matches!(self, Wants::Node { .. } | Wants::Help { .. })
+        matches!(self, RequestKind::Node { .. } | RequestKind::Help { .. })
     }
 
     /// What may be said to it. Help is given each time anew.
     pub fn choices(&self) -> &'static [Choice] {
         match self {
-            Wants::Help { .. } => &[Choice::Allow, Choice::Deny],
-            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } | Wants::Node { .. } => &Choice::ALL,
+            RequestKind::Help { .. } => &[Choice::Allow, Choice::Deny],
+            RequestKind::Tool { .. }
+            | RequestKind::Spawn { .. }
+            | RequestKind::GoOn { .. }
+            | RequestKind::Node { .. } => &Choice::ALL,
         }
     }
 
     /// Why a step has failed that was not to go on.
     pub fn denied(&self, verdict: &Verdict) -> String {
         let circles = match self {
-            Wants::GoOn { same, times, .. } => same.words(*times),
+            RequestKind::GoOn { same, times, .. } => same.words(*times),
             other => other.words(),
         };
         format!("it went in circles ({circles}), and {}", verdict.refusal())
     }
 
     /// Whether both are the same wish.
-    pub(crate) fn is_like(&self, other: &Wants) -> bool {
+    pub(crate) fn is_like(&self, other: &RequestKind) -> bool {
         match (self, other) {
-            (Wants::Tool { tool, arguments, .. }, Wants::Tool { tool: other, arguments: others, .. }) => {
+            (RequestKind::Tool { tool, arguments, .. }, RequestKind::Tool { tool: other, arguments: others, .. }) => {
                 tool == other && arguments == others
             }
             (one, other) => one == other,
@@ -171,11 +174,11 @@ impl Wants {
     /// What is to be stored, for who agrees to it.
     pub fn content(&self) -> &Content {
         match self {
-            Wants::Tool { arguments, .. } => arguments,
-            Wants::Spawn { task, .. } => task,
-            Wants::Node { letter, .. } => &letter.content,
-            Wants::GoOn { evidence, .. } => evidence,
-            Wants::Help { message } => message,
+            RequestKind::Tool { arguments, .. } => arguments,
+            RequestKind::Spawn { task, .. } => task,
+            RequestKind::Node { letter, .. } => &letter.content,
+            RequestKind::GoOn { evidence, .. } => evidence,
+            RequestKind::Help { message } => message,
         }
     }
 }
@@ -286,10 +289,14 @@ mod tests {
             let mut because = longest(piece).repeat(3);
             shorten(&mut because);
             let (agent, plays): (Arc<str>, Arc<str>) = ("a".repeat(100).into(), "p".repeat(100).into());
-            let tool =
-                Wants::Tool { tool: "t".repeat(700).into(), arguments: text(), schema: Some(text()), fixed: true };
-            let spawn = Wants::Spawn { plays, task: text(), tools: vec!["x".repeat(100); 20] };
-            let letter = Letter {
+            let tool = RequestKind::Tool {
+                tool: "t".repeat(700).into(),
+                arguments: text(),
+                schema: Some(text()),
+                fixed: true,
+            };
+            let spawn = RequestKind::Spawn { plays, task: text(), tools: vec!["x".repeat(100); 20] };
+            let letter = InboxMessage {
                 id: "e".repeat(21).into(),
                 kind: EnvelopeKind::Handoff,
                 priority: swarmc_plan::Priority::Normal,
@@ -303,8 +310,8 @@ mod tests {
                 content: text(),
             };
             let (plays, to) = ("p".repeat(100).into(), "t".repeat(100).into());
-            let node = Wants::Node { plays, to, way: usize::MAX, letter: Box::new(letter) };
-            let help = Wants::Help { message: text() };
+            let node = RequestKind::Node { plays, to, way: usize::MAX, letter: Box::new(letter) };
+            let help = RequestKind::Help { message: text() };
             let request = |wants| Event::ApprovalAsked {
                 step: step.clone(),
                 attempt: 1,

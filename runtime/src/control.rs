@@ -45,14 +45,14 @@ pub struct UserMessage {
 
 #[derive(Debug, Default)]
 struct Wishes {
-    strongest: Option<Wish>,
+    strongest: Option<StopLevel>,
     listener: Option<Inputs>,
 }
 
 /// What a person wants of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wish {
-    /// End one attempt as [`Wish::Stop`] does; its agent goes on with what a person wrote.
+pub(crate) enum StopLevel {
+    /// End one attempt as [`ToolCallRequest::Stop`] does; its agent goes on with what a person wrote.
     Interrupt,
     /// End processes with TERM, then KILL after a grace.
     Stop,
@@ -68,12 +68,12 @@ impl Control {
 
     /// Asks the run to end: no step starts, processes get TERM and, five seconds later, KILL. It can be resumed.
     pub fn stop(&self) {
-        self.wish(Wish::Stop);
+        self.wish(StopLevel::Stop);
     }
 
     /// Ends the run at once: processes get KILL. It can be resumed.
     pub fn kill(&self) {
-        self.wish(Wish::Kill);
+        self.wish(StopLevel::Kill);
     }
 
     /// Answers a gate or a request, and waits until that is on disk.
@@ -111,7 +111,7 @@ impl Control {
         wishes.listener = Some(listener);
     }
 
-    fn wish(&self, wish: Wish) {
+    fn wish(&self, wish: StopLevel) {
         let mut wishes = self.lock();
         wishes.strongest = wishes.strongest.max(Some(wish));
         if let Some(listener) = &wishes.listener {

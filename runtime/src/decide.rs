@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::event::{Failure, RunStatus, SkipReason, StepId};
 use crate::graph::{Key, Kind};
 use crate::state::State;
-use crate::state::agenda::{Place, Turn};
 use crate::state::frame::Phase;
+use crate::state::run_queues::{DeclarationOrder, Place};
 
 /// The commands of one kind at most in one answer, where slots do not limit them; the next answer holds more.
 const BATCH: usize = 256;
@@ -174,7 +174,7 @@ fn wake(state: &mut State, now: u64, commands: &mut Vec<Command>) {
                 state.step_mut(key).place = Place::Nowhere;
                 commands.push(Command::TimeOut { step: state.id(key) });
             }
-            _ => state.line_up(key),
+            _ => state.enqueue_ready(key),
         }
     }
 }
@@ -238,7 +238,7 @@ fn start(state: &mut State, commands: &mut Vec<Command>) {
         if !earlier && state.held_by(turn.key.frame).is_none_or(|holder| holder == scope) {
             order(state, turn.key, commands);
         }
-        let Some(behind) = Turn::behind(&state.frame(scope).rank) else { break };
+        let Some(behind) = DeclarationOrder::behind(&state.frame(scope).rank) else { break };
         from = Some(behind);
     }
     let mut from = None;
@@ -255,7 +255,7 @@ fn start(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
-fn next(queue: &BTreeSet<Turn>, from: Option<&Turn>) -> Option<Turn> {
+fn next(queue: &BTreeSet<DeclarationOrder>, from: Option<&DeclarationOrder>) -> Option<DeclarationOrder> {
     match from {
         Some(from) => queue.range(from..).next().cloned(),
         None => queue.first().cloned(),
@@ -263,12 +263,16 @@ fn next(queue: &BTreeSet<Turn>, from: Option<&Turn>) -> Option<Turn> {
 }
 
 /// The first queued step from `from` on that no `stop` holds up.
-fn first_free(state: &State, queue: &BTreeSet<Turn>, mut from: Option<Turn>) -> Option<Turn> {
+fn first_free(
+    state: &State,
+    queue: &BTreeSet<DeclarationOrder>,
+    mut from: Option<DeclarationOrder>,
+) -> Option<DeclarationOrder> {
     loop {
         let turn = next(queue, from.as_ref())?;
         match state.held_by(turn.key.frame) {
             None => return Some(turn),
-            Some(scope) => from = Some(Turn::behind(&state.frame(scope).rank)?),
+            Some(scope) => from = Some(DeclarationOrder::behind(&state.frame(scope).rank)?),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! digest, words about failures are cut), and only ever gain optional fields; anything else bumps [`VERSION`].
 
 mod first;
-mod letter;
+mod inbox_message;
 mod outcome;
 mod room;
 mod subject;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{Request, Verdict};
-use crate::artifact::Kept;
-use crate::swarm::Fact;
+use crate::artifact::ArtifactMeta;
+use crate::swarm::SwarmEvent;
 
-pub use letter::{INPUTS, Letter};
+pub use inbox_message::{INPUTS, InboxMessage};
 pub use outcome::Outcome;
 pub(crate) use room::{escaped, fits, shorten};
 
@@ -219,7 +219,7 @@ pub enum Event {
         /// The attempt of that step.
         attempt: u32,
         /// What.
-        fact: Fact,
+        fact: SwarmEvent,
     },
     /// An envelope, or what a person wrote, lies in the inbox of a step.
     Sent {
@@ -237,7 +237,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         way: Option<usize>,
         /// What.
-        letter: Letter,
+        letter: InboxMessage,
     },
     /// An agent has said how far it is.
     StatusReported {
@@ -262,7 +262,7 @@ pub enum Event {
         /// The attempt.
         attempt: u32,
         /// What, and where.
-        artifact: Box<Kept>,
+        artifact: Box<ArtifactMeta>,
     },
     /// Nobody who is at work can write to a step that waited for further envelopes: it has ended.
     NodeClosed {

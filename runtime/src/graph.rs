@@ -5,7 +5,7 @@
 //! every number in it is in range, so the core never looks a name up except for the step of an event.
 
 mod build;
-mod ways;
+mod edges;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::Content;
 
-pub(crate) use ways::{Group, Way, Ways};
+pub(crate) use edges::{Group, HandoffEdge, Ways};
 
 /// The steps of all instances together at most: what the state holds in memory is proportional to it.
 pub const MAX_STEPS: u64 = 10_000_000;
@@ -33,7 +33,7 @@ pub struct Graph {
     /// The budgets of the whole run, with what they are called.
     pub(crate) budgets: Vec<(String, Budget)>,
     /// The agents that have a budget or a price, by name.
-    pub(crate) agents: BTreeMap<Arc<str>, Means>,
+    pub(crate) agents: BTreeMap<Arc<str>, Budgets>,
     /// Whether anything has a budget, so that it must be counted.
     pub(crate) has_budgets: bool,
     /// What becomes of a request that nobody answers in time.
@@ -66,7 +66,7 @@ pub(crate) enum LimitOf {
 
 /// What an agent may use, and what that costs.
 #[derive(Clone, Debug)]
-pub(crate) struct Means {
+pub(crate) struct Budgets {
     pub(crate) budget: Option<Budget>,
     pub(crate) price: Option<Price>,
 }
@@ -77,12 +77,12 @@ pub(crate) struct Scope {
     pub(crate) pipeline: Arc<str>,
     /// The region of the pipeline itself.
     pub(crate) region: u32,
-    pub(crate) result: Vec<Spot>,
+    pub(crate) result: Vec<StepRef>,
     pub(crate) fail_fast: bool,
     /// What a call of it may use.
     pub(crate) budget: Option<Budget>,
     pub(crate) ways: Ways,
-    names: HashMap<Arc<str>, Spot>,
+    names: HashMap<Arc<str>, StepRef>,
     order: Vec<Arc<str>>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Region {
     pub(crate) nodes: Vec<Node>,
     pub(crate) rounds: Rounds,
     /// The step that it is the inside of, in another region of its scope; none for a pipeline.
-    pub(crate) parent: Option<Spot>,
+    pub(crate) parent: Option<StepRef>,
     /// Whether it is the item of a for-each: one step, which has the name of the for-each.
     pub(crate) is_item: bool,
     index: HashMap<Arc<str>, u32>,
@@ -101,7 +101,7 @@ pub(crate) struct Region {
 
 /// A step by its region and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Spot {
+pub(crate) struct StepRef {
     pub(crate) region: u32,
     pub(crate) step: u32,
 }
@@ -150,7 +150,7 @@ pub(crate) struct Node {
     /// What it may use over all its attempts.
     pub(crate) budget: Option<Box<Budget>>,
     /// The conversation that its turns belong to.
-    pub(crate) talk: Option<Box<Talk>>,
+    pub(crate) talk: Option<Box<SessionGroup>>,
     /// Its numbers in [`Graph::lanes`].
     pub(crate) lanes: [Option<u32>; 4],
     /// Envelopes may come to it, so that it can have further turns.
@@ -169,7 +169,7 @@ pub(crate) struct Node {
 
 /// A conversation that several steps of a pipeline go on with.
 #[derive(Clone, Debug)]
-pub(crate) struct Talk {
+pub(crate) struct SessionGroup {
     /// The agent that is asked.
     pub(crate) agent: Arc<str>,
     /// The session's name.
@@ -323,7 +323,7 @@ impl Graph {
 
 impl Scope {
     /// The step of this name: of a for-each, the whole of it.
-    pub(crate) fn find(&self, name: &str) -> Option<Spot> {
+    pub(crate) fn find(&self, name: &str) -> Option<StepRef> {
         self.names.get(name).copied()
     }
 
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!((graph.instances, graph.root().rounds.max, graph.root().rounds.until), (1, 1, false));
         let node = &graph.root().nodes[0];
         assert_eq!((node.needs.len(), node.conditional, node.retry.times), (0, false, 2));
-        assert_eq!(graph.scopes[0].result, [Spot { region: 0, step: 0 }]);
+        assert_eq!(graph.scopes[0].result, [StepRef { region: 0, step: 0 }]);
     }
 
     #[test]

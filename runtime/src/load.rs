@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use swarmc_plan::{Piece, Plan, ReadError, Schema, read_with};
 
-use crate::answer::Shape;
+use crate::answer::OutputValidator;
 use crate::render::Renderer;
 
 /// Reads a plan, and parses every expression, template and schema in it.
@@ -19,7 +19,7 @@ pub fn load_plan(text: &str) -> Result<Plan, ReadError> {
     read_with(text, &|plan, piece| match piece {
         Piece::Expression(expression) => renderer.check_expression(expression).map_err(|error| error.message),
         Piece::Template(template) => renderer.check_template(template).map_err(|error| error.message),
-        Piece::Schema(schema) => Shape::new(schema, &plan.types).map(drop),
+        Piece::Schema(schema) => OutputValidator::new(schema, &plan.types).map(drop),
         Piece::Literal(text, schema) => check_literal(text, schema, &plan.types),
     })
 }
@@ -27,7 +27,7 @@ pub fn load_plan(text: &str) -> Result<Plan, ReadError> {
 /// Whether a text is JSON of a type.
 fn check_literal(text: &str, schema: &Schema, types: &BTreeMap<String, Schema>) -> Result<(), String> {
     let value = serde_json::from_str(text).map_err(|error| format!("its value is not JSON: {error}"))?;
-    let fits = Shape::new(schema, types)?.computed(value);
+    let fits = OutputValidator::new(schema, types)?.computed(value);
     fits.map(drop).map_err(|violations| violations.join("; "))
 }
 

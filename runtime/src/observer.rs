@@ -1,7 +1,7 @@
 //! Who watches a run: called from a thread of its own, so that a slow terminal stalls neither the run nor its pipes.
 
 use crate::event::{Record, StepId};
-use crate::signal::Signal;
+use crate::telemetry::Signal;
 
 /// Watches a run as it happens.
 ///

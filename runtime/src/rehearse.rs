@@ -4,11 +4,11 @@
 //! it ended, what was asked, and what could not be rendered. Nothing is started or written; files are read only where a
 //! `<<file:…>>` says so.
 
+mod api;
 mod handed;
 mod memory;
-mod pace;
 mod swarms;
-mod told;
+mod virtual_time;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::event::{self, AnsweredBy, Content, Event, Failure, Outcome, Record, R
 use crate::graph::{Graph, Key};
 use crate::handoff::Operation;
 use crate::render::RenderError;
-use crate::run::scene::{self, Scene};
+use crate::run::eval::{self, Evaluator};
 use crate::run::{self, Options, View, asked_for};
 use crate::state::State;
 use crate::state::budget::Refusal;
 
+pub use api::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn};
 use memory::Memory;
-use pace::{Pace, Said, said};
-pub use told::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn};
+use virtual_time::{Pace, Said, said};
 
 /// The records of a rehearsal at most: whatever needs more does not end in this life.
 const LONGEST: u64 = 2_000_000;
@@ -54,8 +54,8 @@ pub fn rehearse(
     let stdin = options.stdin.as_ref().map(|bytes| Content::Text(String::from_utf8_lossy(bytes).into_owned()));
     let memory = Memory::default();
     let names = ("rehearsal".to_owned(), options.workspace.join("rehearsal"), options.workspace.clone());
-    let scene = Scene::new(plan, &graph, params, stdin, names, Box::new(memory.clone()));
-    let mut stage = Stage {
+    let scene = Evaluator::new(plan, &graph, params, stdin, names, Box::new(memory.clone()));
+    let mut stage = FakeRun {
         scene,
         state: State::new(graph),
         memory,
@@ -80,13 +80,13 @@ pub fn rehearse(
             texts: Vec::new(),
         },
     };
-    stage.play(pipeline.name.clone(), options.task.clone())?;
-    Ok(stage.curtain())
+    stage.run(pipeline.name.clone(), options.task.clone())?;
+    Ok(stage.finish())
 }
 
 /// A rehearsal while it goes on.
-struct Stage<'a, 'b> {
-    scene: Scene<'a>,
+struct FakeRun<'a, 'b> {
+    scene: Evaluator<'a>,
     state: State,
     memory: Memory,
     answer: &'b mut dyn FnMut(&Turn<'_>) -> Answer,
@@ -113,8 +113,8 @@ enum Due {
     Swarm(StepId, u32, swarms::Word),
 }
 
-impl Stage<'_, '_> {
-    fn play(&mut self, pipeline: String, task: Option<String>) -> Result<(), RunError> {
+impl FakeRun<'_, '_> {
+    fn run(&mut self, pipeline: String, task: Option<String>) -> Result<(), RunError> {
         self.record(Event::RunStarted {
             version: VERSION,
             run: self.scene.run.clone(),
@@ -179,7 +179,7 @@ impl Stage<'_, '_> {
         self.due.insert((at, order), due);
     }
 
-    fn curtain(mut self) -> Rehearsal {
+    fn finish(mut self) -> Rehearsal {
         let instances = 1..=self.state.graph().instances();
         self.story.status = self.state.finished().unwrap_or(RunStatus::Failed);
         self.story.ends = instances.clone().filter_map(|instance| self.state.end(instance)).collect();
@@ -378,16 +378,16 @@ impl Stage<'_, '_> {
 
     /// Renders what an attempt needs, and asks for the answer.
     fn perform(&mut self, id: &StepId, attempt: u32, step: &Step) -> Result<Outcome, Failure> {
-        let key = self.state.find(id).ok_or_else(|| scene::unknown(id))?;
-        let item = self.scene.item(&self.state, key.frame).map_err(scene::render)?;
+        let key = self.state.find(id).ok_or_else(|| eval::unknown(id))?;
+        let item = self.scene.item(&self.state, key.frame).map_err(eval::render)?;
         let fixing = self.scene.fixing(&self.state, key, attempt).transpose()?;
         let schema = step.output.schema.as_ref().filter(|_| fixing.is_none());
         let shape = schema.map(|schema| self.scene.shapes.of(schema, self.scene.plan)).transpose();
-        let shape = shape.map_err(|problem| scene::render(format!("step `{}`: {problem}", step.name)))?;
-        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(scene::render)?;
+        let shape = shape.map_err(|problem| eval::render(format!("step `{}`: {problem}", step.name)))?;
+        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(eval::render)?;
         let view = View { attempt, ..view };
         let renderer = &self.scene.renderer;
-        let failed = |error: RenderError| scene::failed(error);
+        let failed = |error: RenderError| eval::failed(error);
         let stdin = step.stdin.as_ref().map(|text| renderer.text(text, &view)).transpose().map_err(failed)?;
         let pipeline = self.scene.pipeline(&self.state, key.frame);
         for value in pipeline.env.iter().chain(&step.env) {
@@ -427,7 +427,7 @@ impl Stage<'_, '_> {
             Body::Stop { message, .. } => return Ok(done(renderer.text(message, &view).map_err(failed)?)),
             _ if let Some(body) = asked => {
                 let agent = self.scene.plan.agent(&body.agent);
-                let agent = agent.ok_or_else(|| scene::render(format!("the plan has no agent `{}`", body.agent)))?;
+                let agent = agent.ok_or_else(|| eval::render(format!("the plan has no agent `{}`", body.agent)))?;
                 let mut prompt = match fixing.is_none() {
                     true => self.scene.effective((&self.state, key), body, &view)?.text(),
                     false => renderer.text(&body.prompt, &view).map_err(failed)?,
@@ -444,7 +444,7 @@ impl Stage<'_, '_> {
             }
             Body::Prompt(_) | Body::Run(_) => (None, None, String::new()),
             Body::Call(_) | Body::Swarm(_) | Body::Gate(_) | Body::Loop(_) => {
-                return Err(scene::render(format!("`{}` cannot be rehearsed", step.name)));
+                return Err(eval::render(format!("`{}` cannot be rehearsed", step.name)));
             }
         };
         if let Some(agent) = agent {
@@ -460,7 +460,7 @@ impl Stage<'_, '_> {
             let asks = match (agent, &step.body) {
                 (Some(agent), _) => Asks::Agent { agent: &agent.name, system: system.as_deref(), prompt: &again },
                 (None, Body::Run(command)) => Asks::Command { command, stdin: stdin.as_deref() },
-                (None, _) => return Err(scene::unknown(id)),
+                (None, _) => return Err(eval::unknown(id)),
             };
             let fixing = fixing.is_some();
             let turn = Turn { step: id, attempt, repair, fixing, schema, item: item.as_ref(), member: None, asks };
@@ -550,7 +550,7 @@ impl Stage<'_, '_> {
             Answer::Choice { choice, fields } => (Some(choice), fields, AnsweredBy::Person),
             Answer::Nobody => {
                 let default = gate.on_timeout.as_ref().map(|timeout| &timeout.then).or(gate.headless.as_ref());
-                (scene::default_choice(default), Map::new(), AnsweredBy::Timeout)
+                (eval::default_choice(default), Map::new(), AnsweredBy::Timeout)
             }
             _ => (None, Map::new(), AnsweredBy::Person),
         };
@@ -558,7 +558,7 @@ impl Stage<'_, '_> {
             self.fault(Some(&step), format!("gate `{}` has no option `{choice}`", step.name));
         }
         let output = choice.as_ref().filter(|_| matches!(definition.body, Body::Gate(_)));
-        let output = output.map(|choice| Content::Text(scene::answered(choice, fields)));
+        let output = output.map(|choice| Content::Text(eval::answered(choice, fields)));
         self.record(Event::GateAnswered { step, choice, output, by });
     }
 

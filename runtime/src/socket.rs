@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::activity::Activity;
 use crate::control::{GateAnswer, UserMessage};
 use crate::error::RunError;
 use crate::home::RunFolder;
-use crate::pulse::Pulse;
 use crate::unix;
 
 pub(crate) use listen::Socket;
@@ -82,7 +82,7 @@ fn ask(folder: &RunFolder, word: &str, what: &impl Serialize) -> Result<String, 
 ///
 /// # Errors
 /// Nobody runs it, or whoever does cannot be reached.
-pub fn pulses(folder: &RunFolder) -> Result<Vec<Pulse>, RunError> {
+pub fn pulses(folder: &RunFolder) -> Result<Vec<Activity>, RunError> {
     if !folder.is_running() {
         return Err(RunError::NotRunning { run: folder.id.clone() });
     }

@@ -63,7 +63,7 @@ fn screen(terminal: bool, json: bool) -> (Screen, Memory, Memory) {
         broken: false,
     };
     let plan = plan();
-    let ledger = Ledger::new(&plan, &plan.pipelines[0], None);
+    let ledger = RunReport::new(&plan, &plan.pipelines[0], None);
     let live = terminal.then(Live::new);
     let show = Show { json, events: false, quiet: false };
     (Screen::new(&plan.pipelines[0], ledger, show, [sink(&out), sink(&err)], live), out, err)

@@ -3,13 +3,13 @@
 //! In: the journal, and the text that was stored. Out: that text as it is, or on a terminal what of it no terminal obeys.
 
 use serde_json::{Value, json};
-use swarmc_runtime::artifact::Kept;
+use swarmc_runtime::artifact::ArtifactMeta;
 use swarmc_runtime::{Content, Event, RunFolder};
 
 use miette::{IntoDiagnostic, miette};
 
 use crate::home::Past;
-use crate::ledger::Ledger;
+use crate::run_report::RunReport;
 use crate::terminal::{Stream, printable};
 
 /// The references that are listed where one is not known.
@@ -22,7 +22,7 @@ pub(super) fn is_reference(word: &str) -> bool {
 
 /// What is printed of the artifact that a reference names.
 pub(super) fn show(
-    (folder, past, ledger): (&RunFolder, &Past, &Ledger),
+    (folder, past, ledger): (&RunFolder, &Past, &RunReport),
     reference: &str,
     is_json: bool,
 ) -> miette::Result<String> {
@@ -33,7 +33,7 @@ pub(super) fn show(
     });
     let stored = stored.flat_map(|(step, attempt, kept)| kept.iter().map(move |kept| (step, attempt, kept)));
     let mut known: Vec<String> = Vec::new();
-    let mut found: Vec<(String, u32, &Kept)> = Vec::new();
+    let mut found: Vec<(String, u32, &ArtifactMeta)> = Vec::new();
     for (step, attempt, kept) in stored {
         let name = kept.reference();
         if name == reference {

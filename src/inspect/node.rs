@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swarmc_runtime::artifact::{ArtifactKind, Kept};
-use swarmc_runtime::{Event, Layout, Letter, Pending, RunFolder, Standing, State, StepId, standings};
+use swarmc_runtime::artifact::{ArtifactKind, ArtifactMeta};
+use swarmc_runtime::{Event, InboxMessage, Layout, Pending, RunFolder, Standing, State, StepId, standings};
 
 use super::artifact::{bytes, digest};
 use super::tools::{Used, tools};
 use crate::home::Past;
 use crate::nodes::words;
-use crate::team::told;
+use crate::team::sanitize_line;
 use crate::terminal::printable;
 use crate::units::{now, size};
 
@@ -23,7 +23,7 @@ use crate::units::{now, size};
 pub(super) struct Node {
     incoming: Vec<Post>,
     outgoing: Vec<Post>,
-    artifacts: Vec<(u32, Kept)>,
+    artifacts: Vec<(u32, ArtifactMeta)>,
     prompts: Vec<Prompt>,
     tools: Vec<Used>,
     /// What was refused, by attempt.
@@ -78,7 +78,7 @@ impl Node {
 
     /// `call` is the call around the step; none where nothing of the step was ever under way.
     fn gather(&mut self, folder: &RunFolder, past: &Past, step: &StepId, call: Option<&Option<Arc<str>>>) {
-        let post = |letter: &Letter, at: u64, attempt: Option<u32>| {
+        let post = |letter: &InboxMessage, at: u64, attempt: Option<u32>| {
             let text = folder.text(&letter.content).map_err(|error| error.to_string());
             let envelope = text.and_then(|text| letter.shown(text));
             let envelope = envelope.unwrap_or_else(|error| Value::String(format!("({error})")));
@@ -119,7 +119,7 @@ impl Node {
                 }
                 Event::RunResumed | Event::RunReopened { .. } => is_open = false,
                 Event::ArtifactStored { step: by, attempt, artifact } if by == step => {
-                    self.artifacts.push((*attempt, Kept::clone(artifact)));
+                    self.artifacts.push((*attempt, ArtifactMeta::clone(artifact)));
                 }
                 _ => {}
             }
@@ -138,7 +138,12 @@ impl Node {
                 let message =
                     post.envelope["payload"]["message"].as_str().or(post.envelope.as_str()).unwrap_or_default();
                 let turn = post.attempt.map_or(unread.to_owned(), |attempt| format!("turn {attempt}"));
-                lines.push(format!("{kind:<7} {} {} ({turn}): {}", post.id, told(name), told(message)));
+                lines.push(format!(
+                    "{kind:<7} {} {} ({turn}): {}",
+                    post.id,
+                    sanitize_line(name),
+                    sanitize_line(message)
+                ));
             }
         };
         ways(&self.incoming, "from", "fromNodeId", "not read");
@@ -146,7 +151,11 @@ impl Node {
         for (attempt, kept) in &self.artifacts {
             let word = if kept.kind == ArtifactKind::ContextPack { "pack" } else { kept.kind.word() };
             let bytes = size(bytes(&kept.content));
-            lines.push(format!("{word:<7} {} ({bytes}, turn {attempt}){}", kept.reference(), told(&about(kept))));
+            lines.push(format!(
+                "{word:<7} {} ({bytes}, turn {attempt}){}",
+                kept.reference(),
+                sanitize_line(&about(kept))
+            ));
         }
         for prompt in &self.prompts {
             let blocks = prompt.blocks["blocks"].as_array().into_iter().flatten();
@@ -187,7 +196,7 @@ impl Node {
             let post = |post: &Post| json!({ "at": post.at, turn: post.attempt, "envelope": post.envelope });
             posts.iter().map(post).collect()
         };
-        let artifact = |(attempt, kept): &(u32, Kept)| {
+        let artifact = |(attempt, kept): &(u32, ArtifactMeta)| {
             let digest = digest(&kept.content);
             json!({
                 "ref": kept.reference(), "kind": kept.kind.word(), "id": &*kept.id, "turn": attempt, "bytes": bytes(&kept.content),
@@ -222,7 +231,7 @@ impl Node {
 }
 
 /// What a diff or a pack is, in a few words.
-fn about(kept: &Kept) -> String {
+fn about(kept: &ArtifactMeta) -> String {
     let mut words = String::new();
     if let (Some(files), Some(added), Some(removed)) = (kept.files, kept.added, kept.removed) {
         let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };

@@ -7,9 +7,9 @@ use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use swarmc_runtime::{Layout, Sign, Signal, StepId, TOOL_USES};
+use swarmc_runtime::{Layout, Signal, StepId, TOOL_USES, TelemetryKind};
 
-use crate::team::told;
+use crate::team::sanitize_line;
 use crate::units::duration;
 
 /// One use of a tool.
@@ -33,16 +33,16 @@ pub(super) fn tools(layout: &Layout, step: &StepId, attempt: u32) -> Vec<Used> {
     let lines = BufReader::new(file).lines().map_while(Result::ok);
     for Signal { at, sign, .. } in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
         match sign {
-            Sign::ToolStarted { id, tool, arguments } => match open(&mut used, &id) {
+            TelemetryKind::ToolStarted { id, tool, arguments } => match open(&mut used, &id) {
                 Some(known) => (known.tool, known.arguments) = (tool, arguments),
                 None => used.push(Used { attempt, at, id, tool, arguments, end: None, is_last: false }),
             },
-            Sign::ToolEnded { id, ok, text } => {
+            TelemetryKind::ToolEnded { id, ok, text } => {
                 if let Some(known) = open(&mut used, &id) {
                     known.end = Some((at, ok, text));
                 }
             }
-            Sign::Connection { .. } => {}
+            TelemetryKind::Connection { .. } => {}
         }
     }
     if let Some(last) = used.get_mut(TOOL_USES - 1) {
@@ -58,15 +58,15 @@ fn open<'u>(used: &'u mut [Used], id: &str) -> Option<&'u mut Used> {
 
 impl Used {
     pub(super) fn line(&self) -> String {
-        let mut line = format!("tool    turn {}: {}", self.attempt, told(&self.tool));
+        let mut line = format!("tool    turn {}: {}", self.attempt, sanitize_line(&self.tool));
         if !self.arguments.is_empty() {
-            line.push_str(&format!(" {}", told(&self.arguments)));
+            line.push_str(&format!(" {}", sanitize_line(&self.arguments)));
         }
         if let Some((at, ok, text)) = &self.end {
             let took = duration(Duration::from_millis(at.saturating_sub(self.at)));
             line.push_str(&format!(", {} after {took}", if *ok { "ok" } else { "failed" }));
             if !text.trim().is_empty() {
-                line.push_str(&format!(": {}", told(text)));
+                line.push_str(&format!(": {}", sanitize_line(text)));
             }
         }
         if self.is_last {

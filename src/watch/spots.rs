@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use notify::event::{CreateKind, Event, EventKind, ModifyKind, RemoveKind};
 
-use crate::asked::{Asked, Subject};
+use crate::file_deps::{FileDependencies, Subject};
 use crate::find;
 
 /// What decides which specs a folder holds, and which folder is a workspace.
@@ -28,7 +28,7 @@ pub(super) struct Spots {
 }
 
 impl Spots {
-    pub(super) fn of(asked: &Asked) -> Spots {
+    pub(super) fn of(asked: &FileDependencies) -> Spots {
         let mut spots = Spots::default();
         let mut known = HashSet::new();
         for subject in asked.subjects() {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use swarmc_plan::{
     Agent, Body, Command, Connection, DirectiveKind, Origin, PromptBody, Provider, SUMMED_BYTES, SUMMED_FILES, Segment,
-    Step, Template, words,
+    Step, Template, prompt_text,
 };
 
 use super::amount::{Amount, Cause, written};
@@ -65,18 +65,18 @@ impl<'p> Reader<'p, '_, '_> {
         let Some(provider) = self.scope.plan.provider(&agent.provider) else { return Amount::ZERO };
         let family = Family::of(agent, provider);
         let asked = match &step.body {
-            Body::Run(Command::Shell(line)) => words::command(line),
-            Body::Run(Command::Argv(argv) | Command::Script { argv, .. }) => words::command(&argv.join(" ")),
-            Body::Prompt(_) => words::prompt(""),
+            Body::Run(Command::Shell(line)) => prompt_text::command(line),
+            Body::Run(Command::Argv(argv) | Command::Script { argv, .. }) => prompt_text::command(&argv.join(" ")),
+            Body::Prompt(_) => prompt_text::prompt(""),
             _ => String::new(),
         };
-        let told = self.meter.text(&words::mend(&step.name, "", &asked), family);
+        let told = self.meter.text(&prompt_text::mend(&step.name, "", &asked), family);
         let mut sum = Amount::most(told + ERROR).plus(self.beside(step, (false, &[]), agent)).plus(program(provider));
         if let Some(body) = turn(step) {
             sum = sum.plus(self.template(&body.prompt, Some(step), family));
         }
         if self.scope.plan.files_of(step).is_some() {
-            let told = self.meter.text(&words::files_to_mend(""), family) + 2 * self.scope.path();
+            let told = self.meter.text(&prompt_text::files_to_mend(""), family) + 2 * self.scope.path();
             sum = sum.plus(beside(Amount::most(told)));
         }
         match &step.session {
@@ -104,10 +104,10 @@ impl<'p> Reader<'p, '_, '_> {
         let inbox = if shows_inbox { Amount::ZERO } else { self.scope.inbox(step) };
         let stdin = step.stdin.as_ref().map_or(Amount::ZERO, |stdin| self.template(stdin, Some(step), family));
         let reach = Rc::clone(&self.scope.reach);
-        let handing = words::handing_over(&reach.receivers(&step.name), &reach.spawns(&step.name));
+        let handing = prompt_text::handing_over(&reach.receivers(&step.name), &reach.spawns(&step.name));
         let handing = handing.map_or(0, |told| self.meter.text(&told, family));
         let files = self.scope.plan.files_of(step).map_or(0, |_| {
-            let told = words::files("", &step.name, reach.talks(&step.name));
+            let told = prompt_text::files("", &step.name, reach.talks(&step.name));
             self.meter.text(&told, family) + self.scope.path()
         });
         [
@@ -194,7 +194,7 @@ impl<'p> Reader<'p, '_, '_> {
             false => 0,
         };
         // The types stand in it as `"$defs":{…}`.
-        let around = words::answer("").len() as u64 + DEFINITIONS;
+        let around = prompt_text::answer("").len() as u64 + DEFINITIONS;
         Amount::most(around.saturating_add(text.len() as u64).saturating_add(types))
     }
 }
@@ -203,7 +203,7 @@ impl<'p> Reader<'p, '_, '_> {
 fn beside(part: Amount<'_>) -> Amount<'_> {
     match part.is_zero() {
         true => part,
-        false => part.plus(Amount::most(words::BETWEEN.len() as u64)),
+        false => part.plus(Amount::most(prompt_text::BETWEEN.len() as u64)),
     }
 }
 

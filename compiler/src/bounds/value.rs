@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use swarmc_plan::{
-    Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Reach, Step, words,
+    Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Reach, Step, prompt_text,
 };
 
 use super::amount::{Amount, Cause, Times};
@@ -81,17 +81,17 @@ impl<'p> Scope<'p> {
             return Amount::ZERO;
         }
         let read = match self.letters {
-            Letters::OneTurn => letters.min(words::INPUTS as u64),
+            Letters::OneTurn => letters.min(prompt_text::INPUTS as u64),
             Letters::All => letters,
             Letters::None => 0,
         };
         // A refusal of swarmc stands by itself, with words around it.
-        let around = (words::message(false, "").len() + words::BETWEEN.len()) as u64;
+        let around = (prompt_text::message(false, "").len() + prompt_text::BETWEEN.len()) as u64;
         let each = match self.lines {
-            Lines::Endless => words::ENVELOPE_BYTES as u64 + around,
+            Lines::Endless => prompt_text::ENVELOPE_BYTES as u64 + around,
             Lines::Usual => LINE,
         };
-        let frame = words::inbox(words::INPUTS).len() + words::INBOX_END.len();
+        let frame = prompt_text::inbox(prompt_text::INPUTS).len() + prompt_text::INBOX_END.len();
         Amount::most(frame as u64).plus(Amount::most(each).times(read))
     }
 

@@ -10,7 +10,7 @@ use crate::model::{Body, Model, Provider};
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     never_given(model, diagnostics);
-    let tapes: Vec<Option<Tape<'_>>> = model.providers.iter().map(Tape::of).collect();
+    let tapes: Vec<Option<RecordedAnswers<'_>>> = model.providers.iter().map(RecordedAnswers::of).collect();
     let steps = || model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
     let members = model.spec.swarms.iter().flat_map(|swarm| swarm.names().map(|name| name.value.as_str()));
     let known: BTreeSet<&str> = steps().map(|step| step.name()).chain(members).collect();
@@ -70,7 +70,7 @@ fn never_given(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 }
 
 /// What the recorded answers of a provider are for.
-struct Tape<'a> {
+struct RecordedAnswers<'a> {
     /// The tasks that answers name.
     tasks: BTreeSet<&'a str>,
     /// Those whose first attempt is answered. Which rounds a step runs in is known only at run time.
@@ -79,9 +79,9 @@ struct Tape<'a> {
     any: bool,
 }
 
-impl<'a> Tape<'a> {
-    fn of(provider: &Provider<'a>) -> Option<Tape<'a>> {
-        let mut tape = Tape { tasks: BTreeSet::new(), first: BTreeSet::new(), any: false };
+impl<'a> RecordedAnswers<'a> {
+    fn of(provider: &Provider<'a>) -> Option<RecordedAnswers<'a>> {
+        let mut tape = RecordedAnswers { tasks: BTreeSet::new(), first: BTreeSet::new(), any: false };
         for answer in &provider.ast.script.as_ref()?.answers {
             let first = [answer.attempt, answer.turn].into_iter().flatten().all(|number| number == 1);
             match &answer.task {

@@ -10,7 +10,7 @@ use swarmc_plan::Filter;
 use crate::ast::TypeKind;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Model, Prose, Step};
+use crate::model::{Body, Model, Step, TemplateText};
 use crate::source::{FileId, Sources, Span};
 use crate::template::{Directive, Kind, Part, Root, Statement};
 
@@ -60,7 +60,7 @@ enum Whole {
     File(String),
 }
 
-fn directives(pipeline: &Steps<'_, '_>, step: &Step<'_>, prose: &Prose, diagnostics: &mut Diagnostics) {
+fn directives(pipeline: &Steps<'_, '_>, step: &Step<'_>, prose: &TemplateText, diagnostics: &mut Diagnostics) {
     let mut branches = HashMap::new();
     let mut next = 0;
     walk(&prose.template.logic, &mut Vec::new(), &mut next, &mut branches);
@@ -145,7 +145,7 @@ fn is_long(step: &Step<'_>) -> bool {
     !short && !made && output.max > SHORT as u64
 }
 
-fn includes(prose: &Prose, sources: &Sources, diagnostics: &mut Diagnostics) {
+fn includes(prose: &TemplateText, sources: &Sources, diagnostics: &mut Diagnostics) {
     let mut seen: HashMap<FileId, Span> = HashMap::new();
     for (file, span) in prose.passage.includes() {
         match seen.get(file) {

@@ -10,7 +10,7 @@ use crate::ast::{Line, Variable};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Agent, Model, Provider};
-use crate::resolve::tables::What;
+use crate::resolve::symbols::NameKind;
 use crate::source::Span;
 use crate::syntax::Text;
 use crate::trust::command::{self, Started};
@@ -31,7 +31,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     }
     for swarm in model.swarms.iter().filter(|swarm| swarm.wanted) {
         let Some(tier) = swarm.synthesize.1.map(|tier| &model.spec.tiers[tier]) else { continue };
-        let provider = model.tables.find(What::Provider, &tier.provider.value, true, tier.provider.span.file);
+        let provider = model.tables.find(NameKind::Provider, &tier.provider.value, true, tier.provider.span.file);
         let Some(index) = provider else { continue };
         providers.insert(index);
         let provider = &model.providers[index];

@@ -13,14 +13,12 @@ mod edges;
 mod exhaustive;
 mod floating;
 mod gates;
-mod given;
+mod granted_tools;
 mod guarded_join;
 pub(crate) mod hidden;
 mod injection;
 mod irreversible;
-mod lent;
 mod loops;
-mod made;
 mod maybe_missing;
 mod never_runs;
 mod packages;
@@ -28,6 +26,7 @@ pub(crate) mod packs;
 pub(crate) mod patterns;
 mod permissions;
 mod privileged;
+mod produced_files;
 mod provider_lacks;
 mod receivers;
 mod secret_flow;
@@ -44,15 +43,16 @@ mod unhandled;
 pub(crate) mod unsupported;
 mod unused;
 pub(crate) mod upstream;
+mod value_types;
 mod writers;
-mod written;
+mod written_paths;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow;
 use crate::load::Loader;
 use crate::model::Model;
-use crate::resolve::tables::What;
+use crate::resolve::symbols::NameKind;
 use crate::source::{FileId, Sources, Span};
 use crate::stats::{self, Flows, Stats};
 use crate::trust::Trust;
@@ -76,8 +76,8 @@ pub(crate) fn check(
     let sure = flow::sure(model, &budget);
     types::check(model, diagnostics);
     calls::check(model, diagnostics);
-    given::check(model, diagnostics);
-    let mut written = written::Written::new(model, sources);
+    value_types::check(model, diagnostics);
+    let mut written = written_paths::Written::new(model, sources);
     for (index, pipeline) in model.pipelines.iter().enumerate() {
         if loader.is_cancelled() {
             return (stats, Vec::new());
@@ -95,7 +95,7 @@ pub(crate) fn check(
             looked.steps = never_runs::check(pipeline, &mut flow, diagnostics);
             looked.routes = exhaustive::check(model, pipeline, &mut flow, diagnostics);
             writers::check(pipeline, &mut written, &mut flow, diagnostics);
-            made::check(model, pipeline, sources, diagnostics);
+            produced_files::check(model, pipeline, sources, diagnostics);
             if diagnostics.shows(Code::FailureUnhandled) {
                 unhandled::check(pipeline, &mut flow, diagnostics);
             }
@@ -118,7 +118,7 @@ pub(crate) fn check(
     }
     circles::check(model, diagnostics);
     servers::check(model, diagnostics);
-    lent::check(model, diagnostics);
+    granted_tools::check(model, diagnostics);
     if nothing && !diagnostics.has_errors() {
         let file = FileId::new(0);
         diagnostics.push(
@@ -128,7 +128,7 @@ pub(crate) fn check(
         );
     }
     if !nothing && model.default.is_none() && !diagnostics.has_errors() {
-        let names: Vec<String> = model.tables.seen(What::Pipeline, FileId::new(0));
+        let names: Vec<String> = model.tables.seen(NameKind::Pipeline, FileId::new(0));
         let help = match names.first() {
             Some(name) => format!("say which imported one runs: `workflow NAME {{ default {name} }}`, or write one"),
             None => "write `pipeline NAME { task NAME { … } }`".to_owned(),

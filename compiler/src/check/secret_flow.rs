@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::ast::{self, Secret};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{self, Model, Pipeline, Prose, Step};
+use crate::model::{self, Model, Pipeline, Step, TemplateText};
 use crate::source::{Sources, Span};
 use crate::trust::command::{self, Started};
 use crate::trust::powers::Secrets;
@@ -106,7 +106,7 @@ fn printed(commands: &[Started<'_>], given: &[Given<'_>], diagnostics: &mut Diag
 const ASKING: &[&str] = &["echo", "printf", "printenv", "print", "show", "output", "return", "report", "reveal"];
 
 /// Prompts that tell an agent to print what its environment holds.
-fn asked_for(prose: &Prose, given: &[Given<'_>], diagnostics: &mut Diagnostics) {
+fn asked_for(prose: &TemplateText, given: &[Given<'_>], diagnostics: &mut Diagnostics) {
     let text = prose.passage.text();
     for Given { secret, place } in given {
         let name = secret.env.as_str();

@@ -16,7 +16,8 @@ use crate::trust::powers::server_of;
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let known: Vec<&str> = model.spec.tool_servers.iter().map(|server| server.name.value.as_str()).collect();
     for agent in &model.agents {
-        let is_model = agent.provider.is_some_and(|provider| super::lent::is_model(&model.providers[provider]));
+        let is_model =
+            agent.provider.is_some_and(|provider| super::granted_tools::is_model(&model.providers[provider]));
         for tool in agent.ast.tools.iter().flat_map(|tools| &tools.names) {
             let server = server_of(&tool.value);
             // A bare name is a tool of the agent's own; `server.tool` and `mcp__server__tool` are not.

@@ -11,7 +11,7 @@ use crate::ast::{Agent, LeaderKind, Name, Policy, Spanned, Swarm};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Model, Step};
-use crate::resolve::tables::What;
+use crate::resolve::symbols::NameKind;
 use crate::source::Span;
 use crate::suggest;
 
@@ -167,8 +167,8 @@ impl Member<'_> {
 fn members<'a>(model: &Model<'a>, swarm: &Swarm) -> Vec<Member<'a>> {
     let member = |name: &str, place: Span, agent: Option<&Name>| {
         let agent = match agent {
-            Some(agent) => model.tables.find(What::Agent, &agent.value, true, agent.span.file),
-            None => model.tables.sole(What::Agent, place.file),
+            Some(agent) => model.tables.find(NameKind::Agent, &agent.value, true, agent.span.file),
+            None => model.tables.sole(NameKind::Agent, place.file),
         };
         let agent = model.agents.get(agent?)?.ast;
         Some(Member { name: name.to_owned(), place, agent })

@@ -11,7 +11,7 @@ use swarmc_plan::tools::{built_in, covers};
 use crate::ast::{Agent, Tools};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Model, Prose};
+use crate::model::{Body, Model, TemplateText};
 use crate::suggest;
 use crate::trust::powers::server_of;
 
@@ -32,7 +32,13 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     diagnostics.about(None);
 }
 
-fn check_text(agent: &Agent, tools: &Tools, prose: &Prose, servers: &BTreeSet<&str>, diagnostics: &mut Diagnostics) {
+fn check_text(
+    agent: &Agent,
+    tools: &Tools,
+    prose: &TemplateText,
+    servers: &BTreeSet<&str>,
+    diagnostics: &mut Diagnostics,
+) {
     let text = prose.passage.text();
     for range in quoted(text) {
         let quoted = &text[range.clone()];

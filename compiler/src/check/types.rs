@@ -2,8 +2,8 @@
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Condition, Model, Pipeline, Prose, Step, Variable};
-use crate::passage::Passage;
+use crate::mapped_text::MappedText;
+use crate::model::{Body, Condition, Model, Pipeline, Step, TemplateText, Variable};
 use crate::template::{Expr, Part, Template};
 use crate::types::{Checker, Env, PipelineTypes, Use, Workflow};
 
@@ -27,7 +27,7 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
     if let Some(list) = &step.list
         && let Some(tree) = &list.expression.tree
     {
-        let passage = Passage::string(&list.text);
+        let passage = MappedText::string(&list.text);
         let mut checker = Checker::new(env, &passage, Use::Condition, diagnostics);
         when.into_iter().for_each(|when| checker.assume(when));
         checker.items(tree);
@@ -54,12 +54,12 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
 
 fn condition(env: &Env<'_>, condition: &Condition, diagnostics: &mut Diagnostics) {
     if let Some(tree) = &condition.expression.tree {
-        let passage = Passage::string(&condition.text);
+        let passage = MappedText::string(&condition.text);
         Checker::new(env, &passage, Use::Condition, diagnostics).condition(tree);
     }
 }
 
-fn text(env: &Env<'_>, prose: &Prose, when: Option<&Expr>, diagnostics: &mut Diagnostics) {
+fn text(env: &Env<'_>, prose: &TemplateText, when: Option<&Expr>, diagnostics: &mut Diagnostics) {
     if !says_something(&prose.template) {
         return;
     }

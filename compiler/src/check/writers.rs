@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::written::{Write, Written};
+use super::written_paths::{Write, Written};
 use crate::ast;
 use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};

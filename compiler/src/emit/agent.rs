@@ -6,7 +6,7 @@ use swarmc_plan::{Ability, Connection};
 use super::{Emitter, command};
 use crate::ast;
 use crate::model::{Agent, Answer, Provider, Server};
-use crate::resolve::tables::What;
+use crate::resolve::symbols::NameKind;
 use crate::source::FileId;
 
 impl Emitter<'_, '_, '_> {
@@ -64,7 +64,7 @@ impl Emitter<'_, '_, '_> {
     /// A tool as the plan calls it: a server of an import has the name of its import before its own,
     /// and a tool of a server follows it behind a point.
     fn tool(&self, name: &ast::Name) -> String {
-        let find = |server: &str| self.model.tables.find(What::ToolServer, server, true, name.span.file);
+        let find = |server: &str| self.model.tables.find(NameKind::ToolServer, server, true, name.span.file);
         let split = plan::tools::split(&name.value, |server| find(server).is_some());
         let Some((server, rest)) = split else { return name.value.clone() };
         let server = find(server).map_or(server, |server| &self.model.spec.tool_servers[server].name.value);
@@ -145,13 +145,13 @@ fn connection(provider: &Provider<'_>) -> Connection {
 }
 
 /// How it is told of the MCP server of its run: its own way, or that of its preset.
-fn handover(own: &ast::Provider, preset: Option<&ast::Provider>) -> plan::McpHandover {
+fn handover(own: &ast::Provider, preset: Option<&ast::Provider>) -> plan::McpConfig {
     let says = |provider: &&ast::Provider| provider.mcp_args.is_some() || !provider.mcp_env.is_empty();
     let Some(said) = [Some(own), preset].into_iter().flatten().find(says) else {
-        return plan::McpHandover::default();
+        return plan::McpConfig::default();
     };
     let args = said.mcp_args.iter().flatten().map(|word| word.as_str().to_owned()).collect();
-    plan::McpHandover { args, env: said.mcp_env.clone() }
+    plan::McpConfig { args, env: said.mcp_env.clone() }
 }
 
 /// What it says that it can do, or else what its declaration shows.

@@ -4,7 +4,7 @@ use swarmc_plan as plan;
 
 use super::Emitter;
 use crate::ast::{self, Literal, Summary};
-use crate::model::{Files, Pack, PackRule, Prose};
+use crate::model::{Files, Pack, PackRule, TemplateText};
 use crate::syntax::Text;
 
 impl Emitter<'_, '_, '_> {
@@ -76,7 +76,7 @@ impl Emitter<'_, '_, '_> {
         back: &dyn Fn(&str) -> bool,
     ) -> Option<plan::FileProtocol> {
         let (written, found) = written.zip(found)?;
-        let texts = |texts: &[Prose]| texts.iter().map(|text| self.prose(text, back)).collect();
+        let texts = |texts: &[TemplateText]| texts.iter().map(|text| self.prose(text, back)).collect();
         let text = |text: &Text| text.as_str().to_owned();
         let input = |input: &ast::FileInput| plan::FileInput {
             // A path of an outbox counts from there.

@@ -6,7 +6,7 @@ use swarmc_plan as plan;
 
 use super::{Emitter, command, text};
 use crate::ast;
-use crate::model::{Body, Condition, Need, Pipeline, Prose, Read, Step};
+use crate::model::{Body, Condition, Need, Pipeline, Read, Step, TemplateText};
 use crate::template::Root;
 use crate::types::{Field, Kind, Type};
 
@@ -258,8 +258,9 @@ impl Emitter<'_, '_, '_> {
     }
 
     fn body(&self, pipeline: &Pipeline<'_>, step: &Step<'_>, back: &dyn Fn(&str) -> bool) -> plan::Body {
-        let prose = |prose: &Prose| self.prose(prose, back);
-        let texts = |texts: &[(String, Prose)]| texts.iter().map(|(name, text)| (name.clone(), prose(text))).collect();
+        let prose = |prose: &TemplateText| self.prose(prose, back);
+        let texts =
+            |texts: &[(String, TemplateText)]| texts.iter().map(|(name, text)| (name.clone(), prose(text))).collect();
         match (&step.body, &step.ast.body) {
             (Body::Prompt(text), _) => {
                 let agent = step.agent.expect("a model without errors has an agent for each prompt");

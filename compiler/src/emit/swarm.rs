@@ -4,8 +4,8 @@ use swarmc_plan as plan;
 
 use super::Emitter;
 use crate::ast;
-use crate::model::{Prose, Swarm};
-use crate::resolve::tables::What;
+use crate::model::{Swarm, TemplateText};
+use crate::resolve::symbols::NameKind;
 use crate::types::Type;
 
 impl Emitter<'_, '_, '_> {
@@ -114,7 +114,7 @@ impl Emitter<'_, '_, '_> {
     /// The provider of the tier that sums up, by index.
     pub(super) fn stand_in(&self, swarm: &Swarm<'_>) -> Option<usize> {
         let name = &self.model.spec.tiers[swarm.synthesize.1?].provider;
-        self.model.tables.find(What::Provider, &name.value, true, name.span.file)
+        self.model.tables.find(NameKind::Provider, &name.value, true, name.span.file)
     }
 
     /// What it says itself, else what the policy of the workflow says.
@@ -129,7 +129,7 @@ impl Emitter<'_, '_, '_> {
     }
 
     /// A text in which no round before can be read.
-    pub(super) fn plain(&self, prose: &Prose) -> plan::Template {
+    pub(super) fn plain(&self, prose: &TemplateText) -> plan::Template {
         self.prose(prose, &|_| false)
     }
 

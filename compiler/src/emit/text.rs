@@ -7,8 +7,8 @@ use swarmc_plan as plan;
 use swarmc_plan::{DirectiveKind, Filter, Segment};
 
 use super::{Emitter, digest};
-use crate::model::{Condition, Prose};
-use crate::passage::Passage;
+use crate::mapped_text::MappedText;
+use crate::model::{Condition, TemplateText};
 use crate::template::{Directive, Kind, Part, Read, Root};
 
 /// What became of the text of a file that stands for itself.
@@ -45,7 +45,7 @@ pub(super) fn template(segments: Vec<Segment>) -> plan::Template {
 
 impl Emitter<'_, '_, '_> {
     /// A text; `back` says which outputs are read as those of the round before.
-    pub(super) fn prose(&self, prose: &Prose, back: &dyn Fn(&str) -> bool) -> plan::Template {
+    pub(super) fn prose(&self, prose: &TemplateText, back: &dyn Fn(&str) -> bool) -> plan::Template {
         let (reads, span) = (&prose.template.reads, prose.passage.span(0..0));
         let other = |read: &Read| read.root == Root::Output && read.name.as_deref().is_some_and(back);
         // The same in every plan: a file as it is, with no name in it that this plan spells otherwise.
@@ -65,7 +65,7 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
-    fn segments(&self, prose: &Prose, back: &dyn Fn(&str) -> bool) -> plan::Template {
+    fn segments(&self, prose: &TemplateText, back: &dyn Fn(&str) -> bool) -> plan::Template {
         let text = prose.passage.text();
         let mut segments: Vec<Segment> = Vec::new();
         let mut plain = String::new();
@@ -96,7 +96,7 @@ impl Emitter<'_, '_, '_> {
     }
 
     pub(super) fn condition(&self, condition: &Condition, back: &dyn Fn(&str) -> bool) -> plan::Expression {
-        let passage = Passage::string(&condition.text);
+        let passage = MappedText::string(&condition.text);
         self.expression(&passage, 0..passage.text().len(), &condition.expression.reads, back)
     }
 
@@ -104,7 +104,7 @@ impl Emitter<'_, '_, '_> {
     /// it reads.
     fn expression(
         &self,
-        passage: &Passage,
+        passage: &MappedText,
         range: Range<usize>,
         reads: &[Read],
         back: &dyn Fn(&str) -> bool,
@@ -155,7 +155,7 @@ impl Emitter<'_, '_, '_> {
     /// What the plan calls a parameter, where that is not what the text says, and how many fields belong to the name.
     fn renamed(
         &self,
-        passage: &Passage,
+        passage: &MappedText,
         root: Root,
         name: &Range<usize>,
         whole: &Range<usize>,
@@ -166,7 +166,12 @@ impl Emitter<'_, '_, '_> {
         self.model.renames.get(&(passage.home(name.start), passage.span(whole.clone())))
     }
 
-    fn directive(&self, directive: &Directive, prose: &Prose, back: &dyn Fn(&str) -> bool) -> Option<plan::Directive> {
+    fn directive(
+        &self,
+        directive: &Directive,
+        prose: &TemplateText,
+        back: &dyn Fn(&str) -> bool,
+    ) -> Option<plan::Directive> {
         let name = directive.name.as_ref().map(|name| name.value.clone());
         let kind = match directive.kind {
             Kind::Read(Root::Output) if name.as_deref().is_some_and(back) => DirectiveKind::Previous,

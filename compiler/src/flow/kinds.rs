@@ -5,7 +5,7 @@ use super::Flow;
 use super::values::{Key, Kind, Of};
 use crate::ast::{self, Field, TypeExpr, TypeKind};
 use crate::model::{Body, Model, Pipeline};
-use crate::resolve::tables::What;
+use crate::resolve::symbols::NameKind;
 use crate::template::Root;
 
 /// How far declared types are followed.
@@ -85,7 +85,7 @@ fn named<'a>(model: &Model<'a>, kind: &'a TypeExpr) -> Option<&'a TypeExpr> {
     let mut kind = kind;
     for _ in 0..DEEPEST {
         let TypeKind::Named(name) = &kind.kind else { return Some(kind) };
-        let declared = model.tables.find(What::Type, &name.value, true, name.span.file)?;
+        let declared = model.tables.find(NameKind::Type, &name.value, true, name.span.file)?;
         kind = &model.spec.types.get(declared)?.kind;
     }
     None

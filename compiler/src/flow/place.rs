@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::Flow;
 use super::diagram::{ALWAYS, NEVER, Sized, not};
-use crate::model::{Prose, Read, Step, Variable};
+use crate::model::{Read, Step, TemplateText, Variable};
 use crate::template::{Fact, Part, Statement, Status, Template};
 
 impl Flow<'_, '_> {
@@ -142,7 +142,7 @@ impl Flow<'_, '_> {
 }
 
 /// The texts of a step.
-fn proses<'s>(step: &'s Step<'_>) -> Vec<&'s Prose> {
+fn proses<'s>(step: &'s Step<'_>) -> Vec<&'s TemplateText> {
     let mut proses = step.body.proses();
     proses.extend(&step.stdin);
     proses.extend(step.env.iter().filter_map(|variable| match variable {

@@ -3,8 +3,8 @@
 //! In: YAML, and the files beside it. Out: a spec that says the same, and SW705 for each thing that it could not say, at
 //! its place in the YAML. Prompt files stay where they are. Nothing is dropped in silence.
 
-mod carry;
 mod compose;
+mod convert;
 mod names;
 mod prompt;
 mod text;
@@ -63,7 +63,7 @@ pub fn import(text: &str, route: Route<'_>, files: &dyn Files) -> Import {
             match document.root {
                 Some(root) => {
                     let compose = compose::read(&root, &mut notes);
-                    let carried = carry::carry(compose, route, text, files, &mut notes);
+                    let carried = convert::carry(compose, route, text, files, &mut notes);
                     counts = (carried.tasks.len(), carried.pipelines.len());
                     spec = (!carried.tasks.is_empty()).then(|| write::write(&carried, &notes.comments));
                 }

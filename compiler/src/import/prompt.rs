@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::carry::{Body, Carrier, Group, placeholder};
 use super::compose::{Said, Source, Task as Old};
+use super::convert::{Body, Converter, Group, placeholder};
 use super::text::{self, Directive};
 use crate::files::Entry;
 use crate::load::join;
@@ -24,7 +24,7 @@ pub(super) struct Reader<'r, 'g> {
     pub(super) reads: &'r mut BTreeSet<usize>,
 }
 
-impl Carrier<'_, '_, '_> {
+impl Converter<'_, '_, '_> {
     pub(super) fn body(&mut self, reader: &mut Reader<'_, '_>) -> Body {
         let name = &reader.old.name;
         let Some((source, said)) = &reader.old.prompt else {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kdl::{KdlDocument, KdlEntry, KdlEntryFormat, KdlNode, KdlNodeFormat};
 
-use super::carry::{Agent, Body, Carried, Pipeline, Task, placeholder};
+use super::convert::{Agent, Body, Carried, Pipeline, Task, placeholder};
 
 /// Comments about one node at most.
 const MOST: usize = 20;

@@ -8,8 +8,8 @@ use super::walk;
 use super::{Import, Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
 use crate::ast::{self, Name};
 use crate::load::{Loader, path_from};
-use crate::model::{Body, Model, ParamRef, Prose, Read, Variable};
-use crate::resolve::{receivers, tables::What};
+use crate::model::{Body, Model, ParamRef, Read, TemplateText, Variable};
+use crate::resolve::{receivers, symbols::NameKind};
 use crate::schema::Target;
 use crate::source::{FileId, Span};
 use crate::template::{Root, same_name};
@@ -49,7 +49,7 @@ pub(super) struct Builder<'m, 'a, 'l> {
     pub(super) loader: &'m Loader<'l>,
     pub(super) index: Index,
     shapes: Shapes,
-    /// By [`What`] and index.
+    /// By [`NameKind`] and index.
     top: Vec<Vec<SymbolId>>,
     /// Symbols by the place that declares them.
     by_place: BTreeMap<Span, SymbolId>,
@@ -71,7 +71,7 @@ enum Local {
 }
 
 impl Builder<'_, '_, '_> {
-    pub(super) fn top(&self, what: What, index: usize) -> Option<SymbolId> {
+    pub(super) fn top(&self, what: NameKind, index: usize) -> Option<SymbolId> {
         self.top[what as usize].get(index).copied()
     }
 
@@ -87,7 +87,7 @@ impl Builder<'_, '_, '_> {
 
     /// The step of this name in a pipeline, as it is declared.
     fn step(&self, pipeline: usize, name: &str) -> Option<SymbolId> {
-        self.local(self.top(What::Pipeline, pipeline)?, Local::Step, name)
+        self.local(self.top(NameKind::Pipeline, pipeline)?, Local::Step, name)
     }
 
     fn local(&self, home: SymbolId, local: Local, name: &str) -> Option<SymbolId> {
@@ -134,7 +134,7 @@ impl Builder<'_, '_, '_> {
 
     fn top_level(&mut self) {
         let spec = self.model.spec;
-        for &what in What::ALL {
+        for &what in NameKind::ALL {
             let kind = kind_of(what);
             let names = what.names(spec);
             let ids = names.into_iter().map(|name| self.add(kind, name, None)).collect();
@@ -144,12 +144,12 @@ impl Builder<'_, '_, '_> {
 
     fn shape(&mut self, kind: &Type) -> ShapeId {
         let types = &self.model.typing.types;
-        self.shapes.of(kind, types, &self.top[What::Type as usize], &mut self.index.symbols)
+        self.shapes.of(kind, types, &self.top[NameKind::Type as usize], &mut self.index.symbols)
     }
 
     fn types(&mut self) {
         for (index, (_, kind, doc)) in self.model.typing.types.iter().enumerate() {
-            let Some(id) = self.top(What::Type, index) else { continue };
+            let Some(id) = self.top(NameKind::Type, index) else { continue };
             let shape = self.shape(kind);
             let symbol = &mut self.index.symbols[id.0 as usize];
             (symbol.shape, symbol.doc) = (Some(shape), doc.map(str::to_owned));
@@ -159,7 +159,7 @@ impl Builder<'_, '_, '_> {
         }
         for (index, kind) in self.model.typing.params.iter().enumerate() {
             let shape = self.shape(kind);
-            if let Some(id) = self.top(What::Param, index) {
+            if let Some(id) = self.top(NameKind::Param, index) {
                 self.index.symbols[id.0 as usize].shape = Some(shape);
             }
         }
@@ -175,7 +175,7 @@ impl Builder<'_, '_, '_> {
     fn pipelines(&mut self) {
         let model = self.model;
         for (number, pipeline) in model.pipelines.iter().enumerate() {
-            let home = self.top(What::Pipeline, number);
+            let home = self.top(NameKind::Pipeline, number);
             for (param, kind) in pipeline.ast.params.iter().zip(&model.typing.pipelines[number].own_params) {
                 let id = self.add(SymbolKind::Param, &param.name, home);
                 self.index.symbols[id.0 as usize].shape = Some(self.shape(kind));
@@ -217,7 +217,7 @@ impl Builder<'_, '_, '_> {
                     symbol: ids[index],
                     pipeline: home.unwrap_or(ids[index]),
                     within: step.within.map(|holder| ids[holder]),
-                    agent: step.agent.and_then(|agent| self.top(What::Agent, agent)),
+                    agent: step.agent.and_then(|agent| self.top(NameKind::Agent, agent)),
                     needs: needs.collect(),
                     output,
                     item,
@@ -236,7 +236,7 @@ impl Builder<'_, '_, '_> {
     fn swarms(&mut self) {
         let model = self.model;
         for (number, swarm) in model.swarms.iter().enumerate() {
-            let home = self.top(What::Swarm, number);
+            let home = self.top(NameKind::Swarm, number);
             for name in swarm.ast.leader.iter().map(|leader| &leader.name) {
                 self.add_local(SymbolKind::Member, Local::Member, name, home);
             }
@@ -304,7 +304,7 @@ impl Builder<'_, '_, '_> {
             }
             Root::Param => {
                 let symbol = match read.param {
-                    Some(ParamRef::Spec(param)) => self.top(What::Param, param),
+                    Some(ParamRef::Spec(param)) => self.top(NameKind::Param, param),
                     Some(ParamRef::Pipeline(param)) => pipeline.and_then(|pipeline| {
                         self.declared(self.model.pipelines[pipeline].ast.params.get(param)?.name.span)
                     }),
@@ -312,7 +312,7 @@ impl Builder<'_, '_, '_> {
                 };
                 (symbol, symbol.and_then(|symbol| self.index.symbol(symbol).shape))
             }
-            Root::Context => (read.pack.and_then(|pack| self.top(What::Pack, pack)), None),
+            Root::Context => (read.pack.and_then(|pack| self.top(NameKind::Pack, pack)), None),
             Root::Item => {
                 let step = pipeline.zip(step).map(|(pipeline, step)| self.steps[pipeline][step]);
                 (None, step.and_then(|step| self.index.steps[step].item))
@@ -339,7 +339,7 @@ impl Builder<'_, '_, '_> {
     fn texts(&mut self) {
         let model = self.model;
         for (number, pipeline) in model.pipelines.iter().enumerate() {
-            let home = self.top(What::Pipeline, number);
+            let home = self.top(NameKind::Pipeline, number);
             for (index, step) in pipeline.steps.iter().enumerate() {
                 let owner = self.index.steps[self.steps[number][index]].symbol;
                 let env = step.env.iter().filter_map(set);
@@ -348,19 +348,19 @@ impl Builder<'_, '_, '_> {
                     self.says(prose, owner, home);
                 }
                 if let Some(agent) = step.agent
-                    && let (Some(owner), Some(system)) = (self.top(What::Agent, agent), &model.agents[agent].system)
+                    && let (Some(owner), Some(system)) = (self.top(NameKind::Agent, agent), &model.agents[agent].system)
                 {
                     self.says(system, owner, home);
                 }
             }
         }
         for (index, agent) in model.agents.iter().enumerate() {
-            if let (Some(owner), Some(system)) = (self.top(What::Agent, index), &agent.system) {
+            if let (Some(owner), Some(system)) = (self.top(NameKind::Agent, index), &agent.system) {
                 self.says(system, owner, None);
             }
         }
         for (number, swarm) in model.swarms.iter().enumerate() {
-            let home = self.top(What::Swarm, number);
+            let home = self.top(NameKind::Swarm, number);
             for (member, written) in swarm.members.iter().zip(&swarm.ast.members) {
                 if let (Some(owner), Some(task)) = (self.declared(written.name.span).or(home), &member.task) {
                     self.says(task, owner, None);
@@ -368,7 +368,7 @@ impl Builder<'_, '_, '_> {
             }
         }
         for (index, prompt) in model.spec.prompts.iter().enumerate() {
-            if let (Some(owner), Some(ast::Source::File(path))) = (self.top(What::Prompt, index), &prompt.text)
+            if let (Some(owner), Some(ast::Source::File(path))) = (self.top(NameKind::Prompt, index), &prompt.text)
                 && let Some(file) = self.file_of(path.as_str(), path.span(0..0).file)
             {
                 self.says_file(file, owner, None);
@@ -376,7 +376,7 @@ impl Builder<'_, '_, '_> {
         }
     }
 
-    fn says(&mut self, prose: &Prose, owner: SymbolId, pipeline: Option<SymbolId>) {
+    fn says(&mut self, prose: &TemplateText, owner: SymbolId, pipeline: Option<SymbolId>) {
         for file in prose.passage.files() {
             self.says_file(file, owner, pipeline);
         }
@@ -433,27 +433,27 @@ fn workflow(model: &Model<'_>, loader: &Loader<'_>) -> String {
 }
 
 /// The text of a variable that is set.
-fn set(variable: &Variable) -> Option<&Prose> {
+fn set(variable: &Variable) -> Option<&TemplateText> {
     match variable {
         Variable::Set(_, prose) => Some(prose),
         Variable::Pass(_) | Variable::Secret(_) => None,
     }
 }
 
-fn kind_of(what: What) -> SymbolKind {
+fn kind_of(what: NameKind) -> SymbolKind {
     match what {
-        What::Param => SymbolKind::Param,
-        What::Secret => SymbolKind::Secret,
-        What::Type => SymbolKind::Type,
-        What::Provider => SymbolKind::Provider,
-        What::Tier => SymbolKind::Tier,
-        What::Agent => SymbolKind::Agent,
-        What::ToolServer => SymbolKind::ToolServer,
-        What::Prompt => SymbolKind::Prompt,
-        What::Pack => SymbolKind::Pack,
-        What::Task => SymbolKind::Task,
-        What::Pipeline => SymbolKind::Pipeline,
-        What::Swarm => SymbolKind::Swarm,
+        NameKind::Param => SymbolKind::Param,
+        NameKind::Secret => SymbolKind::Secret,
+        NameKind::Type => SymbolKind::Type,
+        NameKind::Provider => SymbolKind::Provider,
+        NameKind::Tier => SymbolKind::Tier,
+        NameKind::Agent => SymbolKind::Agent,
+        NameKind::ToolServer => SymbolKind::ToolServer,
+        NameKind::Prompt => SymbolKind::Prompt,
+        NameKind::Pack => SymbolKind::Pack,
+        NameKind::Task => SymbolKind::Task,
+        NameKind::Pipeline => SymbolKind::Pipeline,
+        NameKind::Swarm => SymbolKind::Swarm,
     }
 }
 
@@ -470,12 +470,12 @@ fn step_kind(step: &ast::Step) -> SymbolKind {
 impl Builder<'_, '_, '_> {
     /// The pipeline that a symbol is, by index.
     pub(super) fn pipeline(&self, id: SymbolId) -> Option<usize> {
-        self.top[What::Pipeline as usize].iter().position(|known| *known == id)
+        self.top[NameKind::Pipeline as usize].iter().position(|known| *known == id)
     }
 
     /// The swarm that a symbol is, by index.
     pub(super) fn swarm(&self, id: SymbolId) -> Option<usize> {
-        self.top[What::Swarm as usize].iter().position(|known| *known == id)
+        self.top[NameKind::Swarm as usize].iter().position(|known| *known == id)
     }
 
     /// The parameter of a pipeline.
@@ -491,7 +491,7 @@ impl Builder<'_, '_, '_> {
         let own = test.pipeline.map(|pipeline| self.model.pipelines[pipeline].ast.params.as_slice());
         match own.unwrap_or_default().iter().find(|param| param.name.value == name) {
             Some(param) => self.declared(param.name.span),
-            None => self.top(What::Param, self.model.tables.find(What::Param, name, true, place.file)?),
+            None => self.top(NameKind::Param, self.model.tables.find(NameKind::Param, name, true, place.file)?),
         }
     }
 
@@ -513,15 +513,15 @@ impl Builder<'_, '_, '_> {
         swarm: Option<usize>,
         owner: Option<SymbolId>,
     ) -> Vec<SymbolId> {
-        let named = |what: What| {
+        let named = |what: NameKind| {
             let found = self.model.tables.find(what, name, true, file);
             found.and_then(|found| self.top(what, found)).into_iter().collect::<Vec<_>>()
         };
         let or = |one: Vec<SymbolId>, other: &dyn Fn() -> Vec<SymbolId>| if one.is_empty() { other() } else { one };
         let of_swarm = |local: Local| {
             let homes: &[SymbolId] = match swarm {
-                Some(swarm) => &self.top[What::Swarm as usize][swarm..=swarm],
-                None => &self.top[What::Swarm as usize],
+                Some(swarm) => &self.top[NameKind::Swarm as usize][swarm..=swarm],
+                None => &self.top[NameKind::Swarm as usize],
             };
             homes.iter().filter_map(|home| self.local(*home, local, name)).collect::<Vec<_>>()
         };
@@ -533,21 +533,21 @@ impl Builder<'_, '_, '_> {
         };
         let any_step = || steps(&mut (0..self.model.pipelines.len()));
         match target {
-            Target::Agent => named(What::Agent),
-            Target::Provider => named(What::Provider),
-            Target::Tier => named(What::Tier),
-            Target::Prompt => named(What::Prompt),
-            Target::Pack => named(What::Pack),
-            Target::Pipeline => named(What::Pipeline),
-            Target::Swarm => named(What::Swarm),
-            Target::Shared => named(What::Task),
-            Target::Runnable => or(named(What::Pipeline), &|| named(What::Swarm)),
+            Target::Agent => named(NameKind::Agent),
+            Target::Provider => named(NameKind::Provider),
+            Target::Tier => named(NameKind::Tier),
+            Target::Prompt => named(NameKind::Prompt),
+            Target::Pack => named(NameKind::Pack),
+            Target::Pipeline => named(NameKind::Pipeline),
+            Target::Swarm => named(NameKind::Swarm),
+            Target::Shared => named(NameKind::Task),
+            Target::Runnable => or(named(NameKind::Pipeline), &|| named(NameKind::Swarm)),
             Target::Preset => Vec::new(),
             Target::Step => match pipeline {
                 Some(pipeline) => steps(&mut std::iter::once(pipeline)),
                 None => {
                     let shared = owner.map_or(&[] as &[usize], |owner| self.pipelines_of(owner));
-                    or(steps(&mut shared.iter().copied()), &|| named(What::Task))
+                    or(steps(&mut shared.iter().copied()), &|| named(NameKind::Task))
                 }
             },
             Target::AnyStep => any_step(),

@@ -2,7 +2,7 @@
 
 use super::build::Builder;
 use super::{PathUse, Role, SymbolId, SymbolKind, TextUse};
-use crate::resolve::tables::What;
+use crate::resolve::symbols::NameKind;
 use crate::schema::{self, Argument, Kind, Target};
 use crate::source::{FileId, Span};
 use crate::syntax::{self, Node, Text, ValueKind};
@@ -94,15 +94,15 @@ fn node(builder: &mut Builder<'_, '_, '_>, written: &Node, known: &'static schem
             Kind::Path => path(builder, value, inside),
             Kind::Variable => {
                 let from = inside.file;
-                let secret = builder.model.tables.find(What::Secret, value.as_str(), true, from);
-                if let Some(secret) = secret.and_then(|secret| builder.top(What::Secret, secret)) {
+                let secret = builder.model.tables.find(NameKind::Secret, value.as_str(), true, from);
+                if let Some(secret) = secret.and_then(|secret| builder.top(NameKind::Secret, secret)) {
                     builder.occurs(inside, secret, Role::Reference);
                 }
             }
             Kind::Template | Kind::Expression => says(builder, entry.value.span, place),
             Kind::Text if known.name == "tools" => {
-                let server = builder.model.tables.find(What::ToolServer, value.as_str(), true, inside.file);
-                if let Some(server) = server.and_then(|server| builder.top(What::ToolServer, server)) {
+                let server = builder.model.tables.find(NameKind::ToolServer, value.as_str(), true, inside.file);
+                if let Some(server) = server.and_then(|server| builder.top(NameKind::ToolServer, server)) {
                     builder.occurs(inside, server, Role::Reference);
                 }
             }
@@ -152,8 +152,8 @@ fn types(builder: &mut Builder<'_, '_, '_>, value: &Text) {
             continue;
         }
         let span = value.span(start..at);
-        let found = builder.model.tables.find(What::Type, word, true, span.file);
-        if let Some(found) = found.and_then(|found| builder.top(What::Type, found)) {
+        let found = builder.model.tables.find(NameKind::Type, word, true, span.file);
+        if let Some(found) = found.and_then(|found| builder.top(NameKind::Type, found)) {
             let name = word.rsplit('.').next().unwrap_or(word);
             let span = value.span(at - name.len()..at);
             builder.occurs(span, found, Role::Reference);
@@ -177,7 +177,7 @@ fn says(builder: &mut Builder<'_, '_, '_>, span: Span, place: Place) {
     pipelines.dedup();
     let homes: Vec<Option<SymbolId>> = match pipelines.is_empty() {
         true => vec![None],
-        false => pipelines.into_iter().map(|pipeline| builder.top(What::Pipeline, pipeline)).collect(),
+        false => pipelines.into_iter().map(|pipeline| builder.top(NameKind::Pipeline, pipeline)).collect(),
     };
     for pipeline in homes {
         builder.index.texts.push(TextUse { span, owner, pipeline });

@@ -9,7 +9,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
 use crate::load::beside;
-use crate::model::{Agent, Await, Files, Prose, Step};
+use crate::model::{Agent, Await, Files, Step, TemplateText};
 use crate::source::{Sources, Span};
 use crate::suggest;
 use crate::syntax::Text;
@@ -63,7 +63,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             let span = path.span(0..path.as_str().len());
             self.loader.named(path.as_str(), span, self.diagnostics)
         });
-        let mut prose = |texts: &[Text]| -> Vec<Prose> {
+        let mut prose = |texts: &[Text]| -> Vec<TemplateText> {
             texts.iter().map(|text| text::inline(text, self.loader, self.diagnostics)).collect()
         };
         let (requirements, criteria, constraints) =

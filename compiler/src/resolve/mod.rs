@@ -12,7 +12,7 @@ mod reach;
 pub(crate) mod replace;
 mod step;
 mod swarm;
-pub(crate) mod tables;
+pub(crate) mod symbols;
 pub(crate) mod templates;
 mod test;
 pub(crate) mod text;
@@ -24,15 +24,15 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Entry;
 use crate::load::Loader;
-use crate::model::{Agent, Answer, Model, Pipeline, Prose, Provider, Read, Server, Start, Uses, Variable};
-use crate::passage::Passage;
+use crate::mapped_text::MappedText;
+use crate::model::{Agent, Answer, Model, Pipeline, Provider, Read, Server, Start, TemplateText, Uses, Variable};
 use crate::source::{FileId, Span};
 use crate::suggest;
 use crate::types::{self, Typing};
 use names::Names;
 use params::Params;
 pub(crate) use pipeline::receivers;
-use tables::{Tables, What};
+use symbols::{NameKind, Tables};
 use text::{Has, Scope};
 
 /// What was filled in before.
@@ -52,19 +52,19 @@ pub(crate) fn resolve<'a>(
     loader: &mut Loader<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Model<'a> {
-    let unused = |what: What| vec![false; tables.len(what)];
+    let unused = |what: NameKind| vec![false; tables.len(what)];
     let uses = Uses {
-        params: unused(What::Param),
-        secrets: unused(What::Secret),
+        params: unused(NameKind::Param),
+        secrets: unused(NameKind::Secret),
         providers: filled.providers,
-        agents: unused(What::Agent),
+        agents: unused(NameKind::Agent),
         templates: filled.templates,
-        prompts: unused(What::Prompt),
-        tasks: unused(What::Task),
-        packs: unused(What::Pack),
-        tiers: unused(What::Tier),
-        swarms: unused(What::Swarm),
-        types: unused(What::Type),
+        prompts: unused(NameKind::Prompt),
+        tasks: unused(NameKind::Task),
+        packs: unused(NameKind::Pack),
+        tiers: unused(NameKind::Tier),
+        swarms: unused(NameKind::Swarm),
+        types: unused(NameKind::Type),
         pipeline_params: Vec::new(),
     };
     let (shared, renames) = (Vec::new(), BTreeMap::new());
@@ -107,7 +107,7 @@ pub(crate) fn resolve<'a>(
     };
     let mut used = std::mem::take(&mut model.uses.types);
     let mut find = |name: &Name| {
-        let index = model.tables.lookup(What::Type, name, diagnostics)?;
+        let index = model.tables.lookup(NameKind::Type, name, diagnostics)?;
         used[index] = true;
         Some(index)
     };
@@ -145,7 +145,7 @@ struct Resolver<'r, 'a, 'l, 'd> {
     loader: &'r mut Loader<'l>,
     diagnostics: &'d mut Diagnostics,
     /// The texts of the shared prompts, by index.
-    shared: Vec<Option<Passage>>,
+    shared: Vec<Option<MappedText>>,
 }
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
@@ -173,7 +173,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         resolved.into_iter().map(|(_, pipeline)| pipeline).collect()
     }
 
-    fn shared_prompts(&mut self) -> Vec<Option<Passage>> {
+    fn shared_prompts(&mut self) -> Vec<Option<MappedText>> {
         let spec = self.spec;
         spec.prompts.iter().map(|prompt| self.passage(prompt.text.as_ref()?)).collect()
     }
@@ -193,19 +193,19 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let written = self.spec.workflow.as_ref().and_then(|workflow| workflow.default.as_ref());
         let Some(name) = written else {
             // The items of the spec itself come first.
-            let pipeline = (self.tables.own_len(What::Pipeline) > 0).then_some(Start::Pipeline(0));
-            return pipeline.or_else(|| (self.tables.own_len(What::Swarm) > 0).then_some(Start::Swarm(0)));
+            let pipeline = (self.tables.own_len(NameKind::Pipeline) > 0).then_some(Start::Pipeline(0));
+            return pipeline.or_else(|| (self.tables.own_len(NameKind::Swarm) > 0).then_some(Start::Swarm(0)));
         };
         let home = name.span.file;
-        if let Some(pipeline) = self.tables.find(What::Pipeline, &name.value, true, home) {
+        if let Some(pipeline) = self.tables.find(NameKind::Pipeline, &name.value, true, home) {
             return Some(Start::Pipeline(pipeline));
         }
-        if let Some(swarm) = self.tables.find(What::Swarm, &name.value, true, home) {
+        if let Some(swarm) = self.tables.find(NameKind::Swarm, &name.value, true, home) {
             return Some(Start::Swarm(swarm));
         }
-        let swarms = self.tables.seen(What::Swarm, home);
+        let swarms = self.tables.seen(NameKind::Swarm, home);
         let swarms: Vec<&str> = swarms.iter().map(String::as_str).collect();
-        let unknown = self.tables.unknown(What::Pipeline, &name.value, name.span, home, &str::to_owned, &swarms);
+        let unknown = self.tables.unknown(NameKind::Pipeline, &name.value, name.span, home, &str::to_owned, &swarms);
         self.diagnostics.push(unknown);
         None
     }
@@ -267,7 +267,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         if name.value.bytes().any(|byte| byte.is_ascii_lowercase()) {
             // Nobody names a variable so; a secret was meant.
-            self.tables.lookup(What::Secret, name, self.diagnostics);
+            self.tables.lookup(NameKind::Secret, name, self.diagnostics);
             return None;
         }
         Some(name.value.clone())
@@ -308,8 +308,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         let system = agent.system.as_ref().and_then(|system| self.passage(system));
         let system = system.map(|system| text::prose(system, true, self.diagnostics));
-        let tier = agent.tier.as_ref().and_then(|tier| self.tables.find(What::Tier, &tier.value, true, tier.span.file));
-        let fallback = agent.fallback.as_ref().and_then(|name| self.tables.lookup(What::Agent, name, self.diagnostics));
+        let tier =
+            agent.tier.as_ref().and_then(|tier| self.tables.find(NameKind::Tier, &tier.value, true, tier.span.file));
+        let fallback =
+            agent.fallback.as_ref().and_then(|name| self.tables.lookup(NameKind::Agent, name, self.diagnostics));
         let files = agent.files.as_ref().map(|files| self.files(files));
         Agent { ast: agent, provider, tier, fallback, system, files }
     }
@@ -359,7 +361,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn provider_of(&mut self, index: usize, agent: &ast::Agent) -> Option<usize> {
         let of_tier = match (&agent.provider, &agent.tier) {
             (None, Some(tier)) => {
-                let tier = self.tables.lookup(What::Tier, tier, self.diagnostics)?;
+                let tier = self.tables.lookup(NameKind::Tier, tier, self.diagnostics)?;
                 self.uses.tiers[tier] = true;
                 Some(&self.spec.tiers[tier].provider)
             }
@@ -367,11 +369,12 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         };
         let Some(name) = agent.provider.as_ref().or(of_tier) else {
             let (home, spec) = (agent.name.span.file, self.tables.modules.list[0].file);
-            let sole = self.tables.sole(What::Provider, home).or_else(|| self.tables.sole(What::Provider, spec));
+            let sole =
+                self.tables.sole(NameKind::Provider, home).or_else(|| self.tables.sole(NameKind::Provider, spec));
             if sole.is_some() || self.is_template(index) {
                 return sole;
             }
-            let help = self.name_one(What::Provider, home);
+            let help = self.name_one(NameKind::Provider, home);
             let message = format!("agent `{}` has no provider", agent.name.value);
             self.diagnostics.push(
                 Diagnostic::new(Code::WrongValue, message).label(agent.name.span, "`provider=` is missing").help(help),
@@ -379,7 +382,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             return None;
         };
         let is_preset = || crate::library::presets().contains(&name.value);
-        if self.tables.find(What::Provider, &name.value, true, name.span.file).is_none() && is_preset() {
+        if self.tables.find(NameKind::Provider, &name.value, true, name.span.file).is_none() && is_preset() {
             let message = format!("there is no provider `{}`", name.value);
             self.diagnostics.push(
                 Diagnostic::new(Code::UnknownReference, message)
@@ -388,7 +391,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             );
             return None;
         }
-        self.tables.lookup(What::Provider, name, self.diagnostics)
+        self.tables.lookup(NameKind::Provider, name, self.diagnostics)
     }
 
     /// Whether an agent need not be able to take turns itself: others start from it, or it is there for those that
@@ -398,10 +401,12 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// What to type where one of several has to be named.
-    fn name_one(&self, what: What, from: FileId) -> String {
+    fn name_one(&self, what: NameKind, from: FileId) -> String {
         let seen = self.tables.seen(what, from);
         match (what, seen.is_empty()) {
-            (What::Agent, true) => "declare one: `agent coder provider=…`; a sole agent is the default one".to_owned(),
+            (NameKind::Agent, true) => {
+                "declare one: `agent coder provider=…`; a sole agent is the default one".to_owned()
+            }
             (_, true) => "declare one: `provider claude preset=claude-code`, and say `provider=claude`".to_owned(),
             (_, false) => {
                 format!("write `{}=` with {}", what.noun(), suggest::list(seen.iter().map(String::as_str), "or"))
@@ -409,10 +414,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
     }
 
-    fn passage(&mut self, source: &ast::Source) -> Option<Passage> {
+    fn passage(&mut self, source: &ast::Source) -> Option<MappedText> {
         let (tables, shared, uses) = (&self.tables, &self.shared, &mut self.uses);
         let mut lookup = |name: &Spanned<String>, diagnostics: &mut Diagnostics| {
-            let index = tables.lookup(What::Prompt, name, diagnostics)?;
+            let index = tables.lookup(NameKind::Prompt, name, diagnostics)?;
             uses.prompts[index] = true;
             shared[index].clone()
         };
@@ -441,9 +446,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     /// The secret of this name, or the one that this variable holds.
     fn secret(&self, name: &Name) -> Option<usize> {
         let (name, home) = (&name.value, name.span.file);
-        self.tables.find(What::Secret, name, true, home).or_else(|| {
+        self.tables.find(NameKind::Secret, name, true, home).or_else(|| {
             let holds = |secret: &ast::Secret| secret.env == *name;
-            let seen = |index: &usize| self.tables.sees(What::Secret, *index, home);
+            let seen = |index: &usize| self.tables.sees(NameKind::Secret, *index, home);
             (0..self.spec.secrets.len()).filter(|index| holds(&self.spec.secrets[*index])).find(seen)
         })
     }
@@ -461,7 +466,13 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// What a text reads that stands outside of every step.
-    fn free_reads(&mut self, prose: &Prose, inner: Option<(&Names, FileId)>, place: &str, has: Has) -> Vec<Read> {
+    fn free_reads(
+        &mut self,
+        prose: &TemplateText,
+        inner: Option<(&Names, FileId)>,
+        place: &str,
+        has: Has,
+    ) -> Vec<Read> {
         let spec = self.spec;
         let params =
             Params { tables: &self.tables, inner, outer: &spec.params, packs: &spec.packs, uses: &mut self.uses };

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tables::What;
+use super::symbols::NameKind;
 use super::text::{Has, PACK};
 use super::{Resolver, order, text};
 use crate::ast::{self, Name, Summary};
@@ -56,7 +56,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                     Summary::None | Summary::Rule => PackRule::Plain,
                 }
             }
-            ast::PackRule::Merge(name) => PackRule::Merge(self.tables.lookup(What::Pack, name, self.diagnostics)),
+            ast::PackRule::Merge(name) => PackRule::Merge(self.tables.lookup(NameKind::Pack, name, self.diagnostics)),
             _ => PackRule::Plain,
         });
         Pack { ast: pack, rules: rules.collect() }
@@ -109,7 +109,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         while let Some(pack) = open.pop() {
             if seen.insert(pack) {
                 open.extend(self.spec.packs[pack].rules.iter().filter_map(|rule| match &rule.value {
-                    ast::PackRule::Merge(name) => self.tables.find(What::Pack, &name.value, true, name.span.file),
+                    ast::PackRule::Merge(name) => self.tables.find(NameKind::Pack, &name.value, true, name.span.file),
                     _ => None,
                 }));
             }

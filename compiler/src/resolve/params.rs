@@ -2,10 +2,10 @@
 
 use crate::ast;
 use crate::diagnostic::Diagnostic;
+use crate::mapped_text::MappedText;
 use crate::model::{ParamRef, Uses};
-use crate::passage::Passage;
 use crate::resolve::names::Names;
-use crate::resolve::tables::{Tables, What};
+use crate::resolve::symbols::{NameKind, Tables};
 use crate::source::FileId;
 use crate::template;
 
@@ -27,7 +27,7 @@ impl Params<'_> {
     pub(super) fn find(
         &mut self,
         read: &template::Read,
-        passage: &Passage,
+        passage: &MappedText,
         exact: bool,
         spelt: &dyn Fn(&str) -> String,
     ) -> Result<(ParamRef, usize), Box<Diagnostic>> {
@@ -39,7 +39,7 @@ impl Params<'_> {
         if let Some((index, _)) = inner.filter(|(_, file)| self.tables.modules.same(*file, home)) {
             return Ok((self.use_inner(index), 0));
         }
-        if let Some(index) = self.tables.find(What::Param, name, exact, home) {
+        if let Some(index) = self.tables.find(NameKind::Param, name, exact, home) {
             self.uses.params[index] = true;
             return Ok((ParamRef::Spec(index), 0));
         }
@@ -48,7 +48,7 @@ impl Params<'_> {
         }
         let field = read.fields.first().filter(|_| self.tables.is_alias(name, exact, home));
         if let Some(field) = field {
-            if let Some(index) = self.tables.qualified(What::Param, name, field, exact, home) {
+            if let Some(index) = self.tables.qualified(NameKind::Param, name, field, exact, home) {
                 self.uses.params[index] = true;
                 return Ok((ParamRef::Spec(index), 1));
             }
@@ -57,7 +57,7 @@ impl Params<'_> {
             let alias = self.tables.alias(name, exact, home);
             let last = |name: &str| spelt(name.rsplit('.').next().unwrap_or(name));
             return Err(Box::new(self.tables.unknown(
-                What::Param,
+                NameKind::Param,
                 &format!("{alias}.{field}"),
                 span,
                 home,
@@ -67,7 +67,7 @@ impl Params<'_> {
         }
         let also: Vec<&str> = self.inner.into_iter().flat_map(|(names, _)| names.iter()).collect();
         let span = passage.span(read.range.clone());
-        Err(Box::new(self.tables.unknown(What::Param, name, span, home, spelt, &also)))
+        Err(Box::new(self.tables.unknown(NameKind::Param, name, span, home, spelt, &also)))
     }
 
     /// The name in the plan of a parameter of the spec, where it is another than the text says.

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::Names;
-use super::tables::What;
+use super::symbols::NameKind;
 use super::text::Has;
 use super::{Resolver, files, needs, order, text};
 use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
+use crate::mapped_text::MappedText;
 use crate::model::{Agent, Body, Condition, Pipeline, Read, Step};
-use crate::passage::Passage;
 use crate::source::{FileId, Span};
 use crate::suggest;
 
@@ -140,7 +140,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn params(&mut self, pipeline: &'a ast::Pipeline) -> Names {
         let params = Names::new("parameter", pipeline.params.iter().map(|param| &param.name), self.diagnostics);
         for param in &pipeline.params {
-            if let Some(outer) = self.tables.find(What::Param, &param.name.value, false, param.name.span.file) {
+            if let Some(outer) = self.tables.find(NameKind::Param, &param.name.value, false, param.name.span.file) {
                 self.diagnostics.push(
                     Diagnostic::new(
                         Code::DuplicateDefinition,
@@ -188,7 +188,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut taken: Vec<(usize, Span)> = Vec::new();
         for used in &pipeline.uses {
             for name in &used.tasks {
-                let Some(task) = self.tables.lookup(What::Task, name, self.diagnostics) else { continue };
+                let Some(task) = self.tables.lookup(NameKind::Task, name, self.diagnostics) else { continue };
                 self.uses.tasks[task] = true;
                 if let Some((_, first)) = taken.iter().find(|(known, _)| *known == task) {
                     self.diagnostics.push(
@@ -241,7 +241,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             }
             kind = match kind.kind {
                 ast::TypeKind::Named(name) => {
-                    let known = self.tables.find(What::Type, &name.value, true, name.span.file);
+                    let known = self.tables.find(NameKind::Type, &name.value, true, name.span.file);
                     match known.map(|index| &self.spec.types[index].kind) {
                         // A type that is another name for itself is reported where it is declared.
                         Some(known) if !matches!(known.kind, ast::TypeKind::Named(_)) => known.clone(),
@@ -263,7 +263,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let until: Vec<Condition> = until.iter().map(|until| text::condition(until, self.diagnostics)).collect();
         let mut reads = Vec::new();
         for condition in &until {
-            let passage = Passage::string(&condition.text);
+            let passage = MappedText::string(&condition.text);
             reads.extend(self.reads(
                 &condition.expression.reads,
                 &passage,

@@ -2,26 +2,26 @@
 //! imports are checked, and stay out of the plan with everything that they alone use.
 
 use crate::ast::{Body, Pipeline, Spec, Step};
-use crate::resolve::tables::{Tables, What};
+use crate::resolve::symbols::{NameKind, Tables};
 
 /// Says by index which pipelines are in the plan.
 pub(super) fn wanted(spec: &Spec, tables: &Tables) -> Vec<bool> {
     let mut wanted = vec![tables.modules.list.len() == 1; spec.pipelines.len()];
-    let find = |what: What, name: &crate::ast::Name| tables.find(what, &name.value, true, name.span.file);
+    let find = |what: NameKind, name: &crate::ast::Name| tables.find(what, &name.value, true, name.span.file);
     let default = spec.workflow.as_ref().and_then(|workflow| workflow.default.as_ref());
-    let mut open: Vec<usize> = (0..tables.own_len(What::Pipeline)).collect();
-    open.extend(default.and_then(|name| find(What::Pipeline, name)));
+    let mut open: Vec<usize> = (0..tables.own_len(NameKind::Pipeline)).collect();
+    open.extend(default.and_then(|name| find(NameKind::Pipeline, name)));
     while let Some(pipeline) = open.pop() {
         if std::mem::replace(&mut wanted[pipeline], true) {
             continue;
         }
         let Pipeline { steps, uses, .. } = &spec.pipelines[pipeline];
-        let shared = uses.iter().flat_map(|used| &used.tasks).filter_map(|name| find(What::Task, name));
+        let shared = uses.iter().flat_map(|used| &used.tasks).filter_map(|name| find(NameKind::Task, name));
         let mut list: Vec<&Step> = steps.iter().chain(shared.map(|task| &spec.tasks[task])).collect();
         while let Some(step) = list.pop() {
             match &step.body {
                 Some(Body::Loop(body)) => list.extend(&body.steps),
-                Some(Body::Call { pipeline, .. }) => open.extend(find(What::Pipeline, pipeline)),
+                Some(Body::Call { pipeline, .. }) => open.extend(find(NameKind::Pipeline, pipeline)),
                 _ => {}
             }
         }

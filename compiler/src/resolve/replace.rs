@@ -10,7 +10,7 @@ use crate::library;
 use crate::load::Loader;
 use crate::modules::Modules;
 use crate::resolve::names::plain;
-use crate::resolve::tables::{Tables, What};
+use crate::resolve::symbols::{NameKind, Tables};
 use crate::suggest;
 
 /// Declares in the spec itself, as they stand in the library, the presets that pairs put in the place of other providers;
@@ -43,7 +43,7 @@ pub(crate) fn apply(
     let mut others: Vec<Option<Name>> = vec![None; spec.providers.len()];
     for (from, to) in pairs {
         let mut find = |name: &str, presets: &[String]| {
-            let found = tables.find(What::Provider, name, true, home);
+            let found = tables.find(NameKind::Provider, name, true, home);
             if found.is_none() {
                 diagnostics.push(unknown(spec, name, presets));
             }
@@ -56,7 +56,7 @@ pub(crate) fn apply(
     }
     let names = spec.agents.iter_mut().filter_map(|agent| agent.provider.as_mut());
     for name in names.chain(spec.tiers.iter_mut().map(|tier| &mut tier.provider)) {
-        let found = tables.find(What::Provider, &name.value, true, name.span.file);
+        let found = tables.find(NameKind::Provider, &name.value, true, name.span.file);
         if let Some(other) = found.and_then(|found| others[found].clone()) {
             *name = other;
         }

@@ -4,15 +4,15 @@ use super::files::lies_in;
 use super::names::Names;
 use super::params::Params;
 use super::pipeline::{Listed, Within};
-use super::tables::What;
+use super::symbols::NameKind;
 use super::text::{Has, Scope};
 use super::{Resolver, needs, text};
 use crate::ast::{self, Name};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
-use crate::model::{Agent, Body, Files, Made, Prose, Read, Step, Variable};
-use crate::passage::Passage;
+use crate::mapped_text::MappedText;
+use crate::model::{Agent, Body, Files, Made, Read, Step, TemplateText, Variable};
 use crate::source::Span;
 use crate::types::Type;
 
@@ -67,7 +67,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         for (condition, place) in [(&when, "a `when`"), (&list, "a `for-each`")] {
             let Some(condition) = condition else { continue };
-            let passage = Passage::string(&condition.text);
+            let passage = MappedText::string(&condition.text);
             let found =
                 self.reads(&condition.expression.reads, &passage, (within, task), &ports, place, Has::default());
             reads.extend(found.into_iter().map(|read| Read { in_when: place == "a `when`", ..read }));
@@ -134,11 +134,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         agents: &[Agent<'a>],
     ) -> Option<usize> {
         let home = place.file;
-        let Some(agent) = self.tables.sole(What::Agent, home) else {
-            let none = self.tables.seen(What::Agent, home).is_empty();
+        let Some(agent) = self.tables.sole(NameKind::Agent, home) else {
+            let none = self.tables.seen(NameKind::Agent, home).is_empty();
             let code = if none { Code::UnknownReference } else { Code::WrongValue };
             let diagnostic = Diagnostic::new(code, message).label(place, label);
-            self.diagnostics.push(diagnostic.help(self.name_one(What::Agent, home)));
+            self.diagnostics.push(diagnostic.help(self.name_one(NameKind::Agent, home)));
             return None;
         };
         let name = Name { value: agents[agent].ast.name.value.clone(), span: place };
@@ -147,7 +147,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// An agent that is named where one takes a turn.
     pub(super) fn agent_named(&mut self, name: &Name, agents: &[Agent<'a>]) -> Option<usize> {
-        let agent = self.tables.lookup(What::Agent, name, self.diagnostics)?;
+        let agent = self.tables.lookup(NameKind::Agent, name, self.diagnostics)?;
         Some(self.takes_turns(agent, name, agents))
     }
 
@@ -171,7 +171,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     fn pack_named(&mut self, name: &Name) -> Option<usize> {
-        let pack = self.tables.lookup(What::Pack, name, self.diagnostics)?;
+        let pack = self.tables.lookup(NameKind::Pack, name, self.diagnostics)?;
         self.uses.packs[pack] = true;
         Some(pack)
     }
@@ -191,11 +191,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 Body::Stop(message.as_ref().map(|message| text::inline(message, self.loader, self.diagnostics)))
             }
             ast::Body::Call { pipeline, args } => {
-                let target = self.tables.lookup(What::Pipeline, pipeline, self.diagnostics);
+                let target = self.tables.lookup(NameKind::Pipeline, pipeline, self.diagnostics);
                 Body::Call { pipeline: target, args: self.named_texts(args) }
             }
             ast::Body::Swarm { swarm, goal } => {
-                let target = self.tables.lookup(What::Swarm, swarm, self.diagnostics);
+                let target = self.tables.lookup(NameKind::Swarm, swarm, self.diagnostics);
                 if let Some(target) = target {
                     self.uses.swarms[target] = true;
                 }
@@ -213,20 +213,20 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
     }
 
-    fn named_texts(&mut self, texts: &[(Name, crate::syntax::Text)]) -> Vec<(String, Prose)> {
+    fn named_texts(&mut self, texts: &[(Name, crate::syntax::Text)]) -> Vec<(String, TemplateText)> {
         let inline = |(name, text): &(Name, _)| (name.value.clone(), text::inline(text, self.loader, self.diagnostics));
         texts.iter().map(inline).collect()
     }
 
     /// Prefix, prompt and suffix as one text, so that logic and narrowing see what will be rendered.
-    fn prompt(&mut self, step: &'a ast::Step, source: &'a ast::Source) -> Option<Prose> {
+    fn prompt(&mut self, step: &'a ast::Step, source: &'a ast::Source) -> Option<TemplateText> {
         let prefix = step.prefix.as_ref().map(|prefix| self.passage(prefix));
         let prompt = self.passage(source);
         let suffix = step.suffix.as_ref().map(|suffix| self.passage(suffix));
         // A part that is not there has been reported; the others are read all the same.
-        let mut parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
+        let mut parts: Vec<MappedText> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
         if parts.len() > 1 {
-            let mut whole = Passage::empty(step.name.span);
+            let mut whole = MappedText::empty(step.name.span);
             for (index, part) in parts.iter().enumerate() {
                 if index > 0 {
                     whole.made("\n\n", step.name.span);
@@ -242,7 +242,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     pub(super) fn reads(
         &mut self,
         found: &[crate::template::Read],
-        passage: &Passage,
+        passage: &MappedText,
         (within, task): (&Within<'_>, Option<&str>),
         ports: &Ports,
         place: &str,
@@ -256,7 +256,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// `<<file:PATH>>`: it must be there, unless a step says that it writes it; those are given.
-    pub(super) fn file_reads(&mut self, prose: &Prose, within: Option<&Within<'_>>) -> Vec<Made> {
+    pub(super) fn file_reads(&mut self, prose: &TemplateText, within: Option<&Within<'_>>) -> Vec<Made> {
         let mut made = Vec::new();
         for part in &prose.template.parts {
             let crate::template::Part::Directive(directive) = part else { continue };

@@ -4,7 +4,7 @@
 //! name (members, items, channels) is looked up and reported here, and stays a name.
 
 use super::names::Names;
-use super::tables::What;
+use super::symbols::NameKind;
 use super::text::{GOAL, Has, TURN};
 use super::{Resolver, order, text};
 use crate::ast::{self, Name};
@@ -135,10 +135,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         agents: &[Agent<'a>],
     ) -> Option<usize> {
         let name = tree.manager.as_ref().filter(|name| everyone.exact(&name.value).is_none())?;
-        if let Some(agent) = self.tables.find(What::Agent, &name.value, true, name.span.file) {
+        if let Some(agent) = self.tables.find(NameKind::Agent, &name.value, true, name.span.file) {
             return Some(self.takes_turns(agent, name, agents));
         }
-        let known = self.tables.seen(What::Agent, name.span.file);
+        let known = self.tables.seen(NameKind::Agent, name.span.file);
         let unknown = unknown_member(swarm, name, everyone, &known);
         self.diagnostics.push(unknown);
         None
@@ -160,11 +160,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 self.player(None, &who, synthesize.span, agents)
             }
         };
-        let tier = synthesize.tier.as_ref().and_then(|tier| self.tables.lookup(What::Tier, tier, self.diagnostics));
+        let tier = synthesize.tier.as_ref().and_then(|tier| self.tables.lookup(NameKind::Tier, tier, self.diagnostics));
         if let Some(tier) = tier {
             self.uses.tiers[tier] = true;
             if let Some(provider) =
-                self.tables.lookup(What::Provider, &self.spec.tiers[tier].provider, self.diagnostics)
+                self.tables.lookup(NameKind::Provider, &self.spec.tiers[tier].provider, self.diagnostics)
             {
                 self.uses.providers[provider] = true;
             }

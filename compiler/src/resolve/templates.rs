@@ -6,7 +6,7 @@
 use crate::ast::{Agent, Spec};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::resolve::tables::{Tables, What};
+use crate::resolve::symbols::{NameKind, Tables};
 
 /// Fills the agents in; says by index which of them others start from.
 pub(crate) fn apply(spec: &mut Spec, tables: &Tables, diagnostics: &mut Diagnostics) -> Vec<bool> {
@@ -14,7 +14,7 @@ pub(crate) fn apply(spec: &mut Spec, tables: &Tables, diagnostics: &mut Diagnost
     if spec.agents.iter().all(|agent| agent.template.is_none()) {
         return used;
     }
-    let found = |agent: &Agent| tables.lookup(What::Agent, agent.template.as_ref()?, diagnostics);
+    let found = |agent: &Agent| tables.lookup(NameKind::Agent, agent.template.as_ref()?, diagnostics);
     let templates: Vec<Option<usize>> = spec.agents.iter().map(found).collect();
     templates.iter().flatten().for_each(|&template| used[template] = true);
     let mut done = vec![false; spec.agents.len()];

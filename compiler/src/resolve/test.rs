@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::names::Names;
-use super::tables::What;
+use super::symbols::NameKind;
 use super::{Resolver, suggest};
 use crate::ast::{self, Name};
 use crate::code::Code;
@@ -90,15 +90,15 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn tested(&mut self, test: &ast::Test, wanted: &[bool], default: Option<Start>) -> Option<Start> {
         let Some(name) = &test.pipeline else { return default };
         let home = name.span.file;
-        if self.tables.find(What::Pipeline, &name.value, true, home).is_none()
-            && let Some(swarm) = self.tables.find(What::Swarm, &name.value, true, home)
+        if self.tables.find(NameKind::Pipeline, &name.value, true, home).is_none()
+            && let Some(swarm) = self.tables.find(NameKind::Swarm, &name.value, true, home)
         {
             let start = Start::Swarm(swarm);
             let place = self.spec.swarms[swarm].name.span;
             let runs = self.tables.modules.is_own(place) || self.uses.swarms[swarm] || default == Some(start);
             return self.runs(name, "swarm", runs).then_some(start);
         }
-        let index = self.tables.lookup(What::Pipeline, name, self.diagnostics)?;
+        let index = self.tables.lookup(NameKind::Pipeline, name, self.diagnostics)?;
         self.runs(name, "pipeline", wanted[index]).then_some(Start::Pipeline(index))
     }
 
@@ -125,11 +125,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             let position = own.iter().position(|param| param.name.value == name.value);
             let found = position
                 .map(ParamRef::Pipeline)
-                .or_else(|| self.tables.find(What::Param, &name.value, true, name.span.file).map(ParamRef::Spec));
+                .or_else(|| self.tables.find(NameKind::Param, &name.value, true, name.span.file).map(ParamRef::Spec));
             let Some(found) = found else {
                 let also: Vec<&str> = own.iter().map(|param| param.name.value.as_str()).collect();
                 let unknown =
-                    self.tables.unknown(What::Param, &name.value, name.span, name.span.file, &str::to_owned, &also);
+                    self.tables.unknown(NameKind::Param, &name.value, name.span, name.span.file, &str::to_owned, &also);
                 self.diagnostics.push(unknown);
                 continue;
             };

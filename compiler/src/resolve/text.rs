@@ -8,12 +8,12 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Entry;
 use crate::load::Loader;
-use crate::model::{Condition, Prose, Read};
-use crate::passage::Passage;
+use crate::mapped_text::MappedText;
+use crate::model::{Condition, Read, TemplateText};
 use crate::resolve::names;
 use crate::resolve::params::Params;
 use crate::resolve::pipeline::Within;
-use crate::resolve::tables::What;
+use crate::resolve::symbols::NameKind;
 use crate::source::{FileId, Span};
 use crate::suggest::{self, Near};
 use crate::syntax::Text;
@@ -23,17 +23,17 @@ use crate::template::{self, Root};
 pub(super) fn passage(
     source: &Source,
     loader: &mut Loader<'_>,
-    shared: &mut dyn FnMut(&Spanned<String>, &mut Diagnostics) -> Option<Passage>,
+    shared: &mut dyn FnMut(&Spanned<String>, &mut Diagnostics) -> Option<MappedText>,
     diagnostics: &mut Diagnostics,
-) -> Option<Passage> {
+) -> Option<MappedText> {
     let text = match source {
         Source::Inline(text) => {
             diagnostics.extend(path_for_text(text, loader));
-            Passage::string(text)
+            MappedText::string(text)
         }
         Source::File(path) => {
             let file = loader.named(path.as_str(), path.span(0..path.as_str().len()), diagnostics)?;
-            Passage::file(file, loader.facts(file), path.span(0..0).file)
+            MappedText::file(file, loader.facts(file), path.span(0..0).file)
         }
         Source::Ref(name) => return shared(name, diagnostics),
     };
@@ -58,22 +58,22 @@ fn path_for_text(text: &Text, loader: &Loader<'_>) -> Option<Diagnostic> {
 }
 
 /// Scans a text and reports what is wrong with it.
-pub(super) fn prose(passage: Passage, wrap: bool, diagnostics: &mut Diagnostics) -> Prose {
+pub(super) fn prose(passage: MappedText, wrap: bool, diagnostics: &mut Diagnostics) -> TemplateText {
     let template = passage.template();
     template.problems.iter().for_each(|wrong| diagnostics.push(passage.problem(wrong)));
-    Prose { passage, template, wrap }
+    TemplateText { passage, template, wrap }
 }
 
 /// A text that stands in the spec.
-pub(super) fn inline(text: &Text, loader: &mut Loader<'_>, diagnostics: &mut Diagnostics) -> Prose {
-    let passage = loader.expand(Passage::string(text), diagnostics);
+pub(super) fn inline(text: &Text, loader: &mut Loader<'_>, diagnostics: &mut Diagnostics) -> TemplateText {
+    let passage = loader.expand(MappedText::string(text), diagnostics);
     prose(passage, false, diagnostics)
 }
 
 /// Reads a condition and reports what is wrong with it.
 pub(super) fn condition(text: &Text, diagnostics: &mut Diagnostics) -> Condition {
     let expression = template::expression(text.as_str());
-    let passage = Passage::string(text);
+    let passage = MappedText::string(text);
     expression.problems.iter().for_each(|wrong| diagnostics.push(passage.problem(wrong)));
     Condition { text: text.clone(), expression }
 }
@@ -114,7 +114,7 @@ impl Has {
 /// What a text or condition reads, each name looked up.
 pub(super) fn reads(
     found: &[template::Read],
-    passage: &Passage,
+    passage: &MappedText,
     scope: &mut Scope<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Read> {
@@ -123,7 +123,7 @@ pub(super) fn reads(
 
 fn resolved(
     read: &template::Read,
-    passage: &Passage,
+    passage: &MappedText,
     scope: &mut Scope<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Read> {
@@ -173,7 +173,7 @@ fn resolved(
             // The pack of an import: its qualifier and its name.
             let field = read.fields.first();
             let whole = field.map_or_else(|| name.to_owned(), |field| format!("{name}.{field}"));
-            match scope.params.tables.find(What::Pack, &whole, exact, home) {
+            match scope.params.tables.find(NameKind::Pack, &whole, exact, home) {
                 Some(found) => {
                     pack = Some(found);
                     in_name = usize::from(field.is_some());
@@ -187,7 +187,7 @@ fn resolved(
                 None => {
                     let end = name_end(read, passage, usize::from(field.is_some()));
                     let span = passage.span(read.range.start..end);
-                    diagnostics.push(scope.params.tables.unknown(What::Pack, &whole, span, home, &spelt, &[]));
+                    diagnostics.push(scope.params.tables.unknown(NameKind::Pack, &whole, span, home, &spelt, &[]));
                     return None;
                 }
             }
@@ -256,18 +256,18 @@ fn resolved(
 }
 
 /// The fields of a read, each with its place: after the name, in order.
-pub(super) fn fields(read: &template::Read, passage: &Passage) -> Vec<Name> {
+pub(super) fn fields(read: &template::Read, passage: &MappedText) -> Vec<Name> {
     let places = field_ranges(read, passage);
     let field = |(field, range): (&String, _)| Spanned { value: field.clone(), span: passage.span(range) };
     read.fields.iter().zip(places).map(field).collect()
 }
 
 /// Where the name of a read ends when so many of its fields belong to it.
-pub(crate) fn name_end(read: &template::Read, passage: &Passage, fields: usize) -> usize {
+pub(crate) fn name_end(read: &template::Read, passage: &MappedText, fields: usize) -> usize {
     field_ranges(read, passage).take(fields).last().map_or(read.range.end, |range| range.end)
 }
 
-fn field_ranges(read: &template::Read, passage: &Passage) -> impl Iterator<Item = Range<usize>> {
+fn field_ranges(read: &template::Read, passage: &MappedText) -> impl Iterator<Item = Range<usize>> {
     let mut at = read.range.end;
     read.fields.iter().map(move |field| {
         let found = passage.text().get(at..read.whole.end).and_then(|rest| rest.find(field.as_str()));

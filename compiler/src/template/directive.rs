@@ -13,7 +13,7 @@ use super::names::{DIRECTIVE_FILTERS, FILTER_DOCS, kinds};
 use super::unclosed::{half_closed, half_closed_problem, unclosed};
 use super::{Directive, Kind, MAX_PROBLEMS, Problem, Root, Spanned};
 use crate::code::Code;
-use crate::holes::Term;
+use crate::interpolation::Term;
 use crate::suggest::{list, nearest};
 
 /// The longest directive, in bytes; what goes on beyond is not closed.

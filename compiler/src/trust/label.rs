@@ -4,7 +4,7 @@
 //! such text can steer an agent or take a secret along; a number, a truth or a word of a declared list cannot.
 
 use crate::ast::{Name, Spec, TypeExpr, TypeKind};
-use crate::resolve::tables::{Tables, What};
+use crate::resolve::symbols::{NameKind, Tables};
 
 /// What a value can carry, from nothing to anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl<'m> Labels<'m> {
 
     /// The declared type of this name.
     fn find(&self, name: &Name) -> Option<usize> {
-        self.tables.find(What::Type, &name.value, true, name.span.file).filter(|&index| index < self.types.len())
+        self.tables.find(NameKind::Type, &name.value, true, name.span.file).filter(|&index| index < self.types.len())
     }
 
     /// The types that a type names.

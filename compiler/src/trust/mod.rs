@@ -4,18 +4,18 @@
 //! and where something can leave; and what the commands of steps do. The checks of injection and secrets ask it.
 
 mod build;
-mod carry;
 pub(crate) mod command;
-mod follow;
 mod gates;
 pub(crate) mod graph;
 mod label;
 mod paths;
 pub(crate) mod powers;
-mod seen;
+mod propagate;
+mod report;
 pub(crate) mod shell;
+mod sources;
 mod team;
 
 pub(crate) use build::build;
-pub use seen::Trust;
-pub(crate) use seen::seen;
+pub use report::Trust;
+pub(crate) use report::seen;

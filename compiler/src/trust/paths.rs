@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::graph::{Graph, Kind, Via};
-use crate::model::{Model, Prose, Step, Variable};
+use crate::model::{Model, Step, TemplateText, Variable};
 use crate::source::{Sources, Span};
 use crate::template::{Kind as Word, Part};
 
@@ -99,7 +99,7 @@ pub(super) fn named(model: &Model<'_>, step: &Step<'_>, sources: &Sources) -> Ve
 }
 
 /// The files that a text names, as the workspace sees them.
-pub(super) fn in_prose(prose: &Prose, sources: &Sources) -> Vec<(String, Span)> {
+pub(super) fn in_prose(prose: &TemplateText, sources: &Sources) -> Vec<(String, Span)> {
     let files = prose.template.parts.iter().filter_map(|part| match part {
         Part::Directive(directive) if directive.kind == Word::File => directive.name.as_ref(),
         _ => None,

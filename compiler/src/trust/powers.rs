@@ -10,7 +10,7 @@ use swarmc_plan::{Capability, tools};
 
 use crate::ast::{self, Variable};
 use crate::model::Model;
-use crate::resolve::tables::{Tables, What};
+use crate::resolve::symbols::{NameKind, Tables};
 
 /// The secrets of a spec, as environments name them.
 pub(crate) struct Secrets<'m> {
@@ -32,9 +32,9 @@ impl<'m> Secrets<'m> {
     /// The secret of this name, or the one that this variable holds.
     fn find(&self, name: &ast::Name) -> Option<&'m ast::Secret> {
         let home = name.span.file;
-        let index = self.tables.find(What::Secret, &name.value, true, home).or_else(|| {
+        let index = self.tables.find(NameKind::Secret, &name.value, true, home).or_else(|| {
             let holders = self.variables.get(name.value.as_str())?;
-            holders.iter().copied().find(|&index| self.tables.sees(What::Secret, index, home))
+            holders.iter().copied().find(|&index| self.tables.sees(NameKind::Secret, index, home))
         })?;
         self.spec.secrets.get(index)
     }
@@ -93,7 +93,7 @@ fn marks(model: &Model<'_>, agent: &ast::Agent, provider: Option<usize>, secrets
 
 /// The server of this spec that a tool in a list of tools belongs to.
 pub(crate) fn server<'m>(model: &'m Model<'_>, tool: &ast::Name) -> Option<&'m ast::ToolServer> {
-    let find = |name: &str| model.tables.find(What::ToolServer, name, true, tool.span.file);
+    let find = |name: &str| model.tables.find(NameKind::ToolServer, name, true, tool.span.file);
     let (server, _) = tools::split(&tool.value, |name| find(name).is_some())?;
     model.servers.get(find(server)?).map(|server| server.ast)
 }

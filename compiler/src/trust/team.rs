@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::build::Builder;
 use super::graph::{Kind, Via};
 use super::paths;
-use crate::model::{Prose, Swarm};
+use crate::model::{Swarm, TemplateText};
 use crate::source::Span;
 
 impl Builder<'_, '_> {
@@ -74,7 +74,7 @@ impl Builder<'_, '_> {
     }
 
     /// The packs and files in the text of a member.
-    fn told(&mut self, found: &Swarm<'_>, task: &Prose, node: usize, team: usize, nodes: &HashMap<&str, usize>) {
+    fn told(&mut self, found: &Swarm<'_>, task: &TemplateText, node: usize, team: usize, nodes: &HashMap<&str, usize>) {
         for (path, place) in paths::in_prose(task, self.sources) {
             self.files.read(node, &path, place);
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Kind, Lack, Type, Types, Typing};
 use crate::ast::{self, Name};
 use crate::model::Model;
-use crate::resolve::tables::{Tables, What};
+use crate::resolve::symbols::{NameKind, Tables};
 use crate::source::{FileId, Span};
 use crate::template::{Path, Root, Status};
 
@@ -100,7 +100,7 @@ impl<'e> Workflow<'e> {
     }
 
     fn param(&self, name: &str) -> Option<(Type, Span)> {
-        let index = self.tables.find(What::Param, name, false, self.file)?;
+        let index = self.tables.find(NameKind::Param, name, false, self.file)?;
         // Whether one is given is for another check.
         Some((self.kinds.get(index)?.clone().lacking(Lack::NEVER), self.params.get(index)?.name.span))
     }

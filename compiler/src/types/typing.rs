@@ -10,8 +10,8 @@ use super::env::Workflow;
 use super::{Checker, Env, Field, Kind, Lack, Limits, ParamTypes, Record, StepTypes, Type, Types, Use};
 use crate::ast;
 use crate::diagnostic::Diagnostics;
-use crate::model::{Body, Model, Pipeline, Prose, Step};
-use crate::passage::Passage;
+use crate::mapped_text::MappedText;
+use crate::model::{Body, Model, Pipeline, Step, TemplateText};
 use crate::source::Span;
 
 /// How deep computed types nest; what goes deeper is any.
@@ -172,7 +172,7 @@ fn compute(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: usize, ste
     if let Some(list) = &step.list
         && let Some(tree) = &list.expression.tree
     {
-        let passage = Passage::string(&list.text);
+        let passage = MappedText::string(&list.text);
         let env = known.env(workflow, index, step);
         let item = Checker::new(&env, &passage, Use::Condition, &mut ignored).items(tree);
         known.items[index] = shallow(item);
@@ -181,7 +181,7 @@ fn compute(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: usize, ste
         return;
     }
     let env = known.env(workflow, index, step);
-    let mut value = |prose: &Prose| {
+    let mut value = |prose: &TemplateText| {
         let mut checker = Checker::new(&env, &prose.passage, Use::Text, &mut ignored);
         let when = step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
         when.into_iter().for_each(|when| checker.assume(when));

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use swarmc_compiler::holes::HoleKind;
 use swarmc_compiler::index::{Index, ShapeId, ShapeKind, Step, SymbolId};
+use swarmc_compiler::interpolation::HoleKind;
 use swarmc_compiler::schema;
 use swarmc_compiler::syntax::Node;
 use swarmc_compiler::{O200k, Tokenizer, When};

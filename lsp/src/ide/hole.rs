@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use swarmc_compiler::holes;
+use swarmc_compiler::interpolation;
 
 /// How far back the beginning of a piece of logic is looked for, in bytes.
 const LOOK_BACK: usize = 2000;
@@ -95,7 +95,7 @@ fn directive<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<
         let shift = word.is_empty() && stuck && !escape;
         let after = rest.len() - rest.trim_start_matches(is_name).len();
         let whole = &text[start + 2..offset + after];
-        let possible = holes::directives().any(|term| is_like(word, term.word));
+        let possible = interpolation::directives().any(|term| is_like(word, term.word));
         if shift || !possible {
             return None;
         }
@@ -104,7 +104,7 @@ fn directive<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<
         let (fields, range) = (Vec::new(), at.clone());
         return Some(Directive { word: whole, at, name: "", fields, part: Part::Word, range, missing, followed });
     }
-    if !holes::directives().any(|term| term.word == word) {
+    if !interpolation::directives().any(|term| term.word == word) {
         return None;
     }
     let at = start + 2..start + 2 + length;

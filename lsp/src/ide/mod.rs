@@ -5,6 +5,7 @@
 
 mod actions;
 mod complete;
+mod cursor;
 mod diagnostics;
 mod document;
 mod element;
@@ -25,7 +26,6 @@ mod ranges;
 mod rules;
 mod signature;
 mod snapshot;
-mod spot;
 mod texts;
 mod tokens;
 
@@ -47,7 +47,7 @@ pub use outline::{Entry, EntryKind, Found, outline, symbols};
 pub use ranges::{Fold, FoldKind, folds, selections};
 pub use signature::{Signature, SignaturePart, signature};
 pub use snapshot::{Analysis, Snapshot, Workspace};
-pub use tokens::{Colour, Token, tokens};
+pub use tokens::{Token, TokenType, tokens};
 
 /// A place in a file of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

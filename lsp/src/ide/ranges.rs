@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use swarmc_compiler::holes::HoleKind;
+use swarmc_compiler::interpolation::HoleKind;
 use swarmc_compiler::syntax::{Node, TokenKind};
 
 use super::document::Kind;

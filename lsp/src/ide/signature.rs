@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use swarmc_compiler::holes;
+use swarmc_compiler::interpolation;
 use swarmc_compiler::schema::{Kind as Values, Node};
 
+use super::cursor::{self, Entry, What};
 use super::document::Kind;
 use super::hole::{self, Directive, Hole, Part};
-use super::spot::{self, Entry, What};
 use super::{Snapshot, complete};
 
 /// How something is written.
@@ -46,7 +46,7 @@ pub fn signature(snapshot: &Snapshot, path: &str, offset: usize) -> Option<Signa
             is_read.then(|| in_text(text, 0..text.len(), offset)).flatten()
         }
         Kind::Spec | Kind::Part | Kind::Settings => {
-            let spot = spot::spot(text, document.tree()?, document.language(), offset);
+            let spot = cursor::spot(text, document.tree()?, document.language(), offset);
             let What::Entry(entry) = spot.what else { return None };
             match (entry.kind(), entry.quote) {
                 (Some(Values::Template), Some(_)) => in_text(text, entry.range, offset),
@@ -80,7 +80,7 @@ impl Label {
 }
 
 fn of_directive(hole: &Directive<'_>) -> Option<Signature> {
-    let filters = holes::directive_filters(hole.word);
+    let filters = interpolation::directive_filters(hole.word);
     if hole.part == Part::Argument {
         let filter = filters.into_iter().find(|term| hole.fields.first() == Some(&term.word))?;
         let (word, argument) = filter.usage.split_once(':')?;
@@ -93,7 +93,7 @@ fn of_directive(hole: &Directive<'_>) -> Option<Signature> {
             active: Some(0),
         });
     }
-    let term = holes::directives().find(|term| term.word == hole.word)?;
+    let term = interpolation::directives().find(|term| term.word == hole.word)?;
     let mut label = Label { text: format!("<<{}", term.word), ..Label::default() };
     let mut places = [None; 3];
     if let Some((_, name)) = term.usage.trim_end_matches('>').split_once(':') {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use swarmc_compiler::holes::{self, Hole};
+use swarmc_compiler::interpolation::{self, Interpolation};
 use swarmc_compiler::schema::Kind as Value;
 
 use super::document::{Document, Kind};
@@ -50,11 +50,11 @@ pub(super) fn is_prompt(snapshot: &Snapshot, path: &str) -> bool {
 }
 
 /// The holes of a text of a file, with places in the file.
-pub(super) fn holes(document: &Document, said: &Said) -> Vec<Hole> {
+pub(super) fn holes(document: &Document, said: &Said) -> Vec<Interpolation> {
     if said.expression {
         return Vec::new();
     }
-    let mut found = holes::holes(&document.text()[said.range.clone()]);
+    let mut found = interpolation::holes(&document.text()[said.range.clone()]);
     for hole in &mut found {
         moved(hole, said.range.start);
     }
@@ -62,7 +62,7 @@ pub(super) fn holes(document: &Document, said: &Said) -> Vec<Hole> {
 }
 
 /// The hole of a text of a file around an offset.
-pub(super) fn hole_at(snapshot: &Snapshot, path: &str, document: &Document, offset: usize) -> Option<Hole> {
+pub(super) fn hole_at(snapshot: &Snapshot, path: &str, document: &Document, offset: usize) -> Option<Interpolation> {
     let texts = texts(snapshot, path, document);
     let said = texts.iter().rev().find(|said| said.range.start <= offset && offset <= said.range.end)?;
     holes(document, said).into_iter().find(|hole| hole.range.start <= offset && offset < hole.range.end)
@@ -84,10 +84,10 @@ pub(super) fn inside(text: &str, span: Range<usize>) -> Range<usize> {
     }
 }
 
-fn moved(hole: &mut Hole, by: usize) {
+fn moved(hole: &mut Interpolation, by: usize) {
     let shift = |range: &mut Range<usize>| *range = range.start + by..range.end + by;
     shift(&mut hole.range);
-    if let holes::HoleKind::Directive { word, name, fields, filters } = &mut hole.kind {
+    if let interpolation::HoleKind::Directive { word, name, fields, filters } = &mut hole.kind {
         shift(word);
         name.iter_mut().chain(fields).chain(filters).for_each(shift);
     }

@@ -21,13 +21,13 @@ use super::convert::{self, Encoding};
 use super::dispatch::{Dispatch, Failure};
 use super::options::Options;
 use super::pages::Pages;
-use super::world::{File, Moment};
+use super::workspaces::{File, WorkspaceSnapshot};
 use crate::ide::{self, Document, Place};
 
 /// What a handler knows.
 pub(super) struct Context {
     /// The workspaces when the request came.
-    pub(super) moment: Moment,
+    pub(super) moment: WorkspaceSnapshot,
     /// What positions count.
     pub(super) encoding: Encoding,
     /// What the client has said about itself.
@@ -100,7 +100,7 @@ pub(super) fn dispatch(request: Dispatch) -> Dispatch {
 /// Tells what is wrong in every file, by address, as soon as that is known; what else there is to know of the files is
 /// worked out after that.
 pub(super) fn problems(
-    moment: &Moment,
+    moment: &WorkspaceSnapshot,
     encoding: Encoding,
     mut tell: impl FnMut(BTreeMap<String, Vec<lsp::Diagnostic>>),
 ) {

@@ -20,7 +20,7 @@ use super::handlers::{self, Context};
 use super::handshake;
 use super::options::Options;
 use super::pool::Pool;
-use super::world::World;
+use super::workspaces::Workspaces;
 use crate::disk::Disk;
 use crate::ide::Document;
 
@@ -59,7 +59,7 @@ pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Exit {
     });
     let mut server = Server {
         connection,
-        world: World::new(Arc::clone(&disk), client.pages),
+        world: Workspaces::new(Arc::clone(&disk), client.pages),
         disk,
         pool: Pool::new(THREADS),
         revision: 0,
@@ -85,7 +85,7 @@ struct Server<'c> {
     connection: &'c Connection,
     client: Arc<Client>,
     disk: Arc<dyn Disk>,
-    world: World,
+    world: Workspaces,
     pool: Pool<Done>,
     /// How often anything has changed, on disk too.
     revision: u64,

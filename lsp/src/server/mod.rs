@@ -13,7 +13,7 @@ mod options;
 mod pages;
 mod pool;
 mod stdio;
-mod world;
+mod workspaces;
 
 use std::sync::Arc;
 

@@ -28,7 +28,7 @@ const LARGE: usize = 1 << 20;
 
 /// A type of the plan, ready to hold answers against.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct OutputValidator {
     validator: Validator,
     /// The schema in one line, complete in itself.
     text: String,
@@ -63,16 +63,16 @@ fn validator(schema: &Value) -> Result<Validator, String> {
         .map_err(|error| error.to_string())
 }
 
-impl Shape {
+impl OutputValidator {
     /// The shape that `schema` describes, its references leading into `types`.
     ///
     /// # Errors
     /// It is no schema: says why.
-    pub(crate) fn new(schema: &Schema, types: &BTreeMap<String, Schema>) -> Result<Shape, String> {
+    pub(crate) fn new(schema: &Schema, types: &BTreeMap<String, Schema>) -> Result<OutputValidator, String> {
         let document = schema::document(schema, types);
         let validator = validator(&document).map_err(|error| format!("its type is no JSON Schema: {error}"))?;
         let native = schema::strict(&document).map(|strict| strict.to_string());
-        Ok(Shape { validator, text: document.to_string(), native })
+        Ok(OutputValidator { validator, text: document.to_string(), native })
     }
 
     /// The schema in one line, for prompts.
@@ -164,7 +164,7 @@ pub(crate) fn compact(mut value: Value) -> String {
 /// # Errors
 /// What is wrong with it.
 pub fn typed(schema: &Schema, types: &BTreeMap<String, Schema>, text: &str) -> Result<String, Vec<String>> {
-    let shape = Shape::new(schema, types).map_err(|problem| vec![problem])?;
+    let shape = OutputValidator::new(schema, types).map_err(|problem| vec![problem])?;
     shape.computed(Value::String(text.to_owned()))
 }
 
@@ -179,20 +179,20 @@ fn nothing(text: &str, fault: Option<String>) -> String {
 
 /// The shapes of a plan, each made when it is first needed.
 #[derive(Debug, Default)]
-pub(crate) struct Shapes(RefCell<BTreeMap<String, Arc<Shape>>>);
+pub(crate) struct Shapes(RefCell<BTreeMap<String, Arc<OutputValidator>>>);
 
 impl Shapes {
     /// The shape of `schema`, a schema of `plan`.
     ///
     /// # Errors
     /// It is no schema: says why.
-    pub(crate) fn of(&self, schema: &Schema, plan: &Plan) -> Result<Arc<Shape>, String> {
+    pub(crate) fn of(&self, schema: &Schema, plan: &Plan) -> Result<Arc<OutputValidator>, String> {
         // Steps with one type share its shape.
         let key = schema.0.to_string();
         if let Some(shape) = self.0.borrow().get(&key) {
             return Ok(Arc::clone(shape));
         }
-        let shape = Arc::new(Shape::new(schema, &plan.types)?);
+        let shape = Arc::new(OutputValidator::new(schema, &plan.types)?);
         self.0.borrow_mut().insert(key, Arc::clone(&shape));
         Ok(shape)
     }

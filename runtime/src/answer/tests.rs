@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-fn shape(schema: Value) -> Shape {
+fn shape(schema: Value) -> OutputValidator {
     let types = json!({
         "Severity": { "type": "string", "enum": ["low", "medium", "high"] },
         "Tree": {
@@ -26,10 +26,10 @@ fn shape(schema: Value) -> Shape {
             "additionalProperties": false,
         },
     });
-    Shape::new(&Schema(schema), &serde_json::from_value(types).unwrap()).unwrap()
+    OutputValidator::new(&Schema(schema), &serde_json::from_value(types).unwrap()).unwrap()
 }
 
-fn verdict() -> Shape {
+fn verdict() -> OutputValidator {
     shape(json!({ "$ref": "#/$defs/Verdict" }))
 }
 
@@ -140,7 +140,7 @@ fn values_as_deep_as_json_may_be_fit_a_small_stack() {
 
 #[test]
 fn a_schema_that_is_none_is_refused_and_nothing_is_fetched() {
-    let new = |schema: Value| Shape::new(&Schema(schema), &BTreeMap::new()).unwrap_err();
+    let new = |schema: Value| OutputValidator::new(&Schema(schema), &BTreeMap::new()).unwrap_err();
     assert!(new(json!({ "type": "strng" })).starts_with("its type is no JSON Schema: "));
     assert!(new(json!({ "$ref": "#/$defs/Missing" })).starts_with("its type is no JSON Schema: "));
     for elsewhere in ["http://127.0.0.1:9/schema", "file:///etc/hostname"] {

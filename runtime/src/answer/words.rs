@@ -1,24 +1,24 @@
 //! What an agent is told about the type of its answer: with its prompt, and when the answer does not fit.
 
-use swarmc_plan::words;
+use swarmc_plan::prompt_text;
 
-use super::Shape;
+use super::OutputValidator;
 
 /// The bytes of an answer that are shown to the agent again, from its beginning.
 const SHOWN: usize = 32 * 1024;
 
 /// `prompt`, and how to answer it.
-pub(crate) fn instructed(prompt: &str, shape: &Shape) -> String {
-    format!("{prompt}{}{}", words::BETWEEN, instruction(shape))
+pub(crate) fn instructed(prompt: &str, shape: &OutputValidator) -> String {
+    format!("{prompt}{}{}", prompt_text::BETWEEN, instruction(shape))
 }
 
 /// The words of it.
-pub(crate) fn instruction(shape: &Shape) -> String {
-    words::answer(shape.text())
+pub(crate) fn instruction(shape: &OutputValidator) -> String {
+    prompt_text::answer(shape.text())
 }
 
 /// What an agent that still knows the conversation is told about its answer.
-pub(crate) fn again(violations: &[String], shape: &Shape) -> String {
+pub(crate) fn again(violations: &[String], shape: &OutputValidator) -> String {
     format!(
         "Your last answer does not fit what was asked for:\n{}\n\nAnswer again, with one JSON value that satisfies this \
          JSON Schema, and nothing else:\n{}",
@@ -28,7 +28,7 @@ pub(crate) fn again(violations: &[String], shape: &Shape) -> String {
 }
 
 /// What an agent that starts afresh is told: the prompt, what it answered last time, and what is wrong with that.
-pub(crate) fn afresh(prompt: &str, answer: &str, violations: &[String], shape: &Shape) -> String {
+pub(crate) fn afresh(prompt: &str, answer: &str, violations: &[String], shape: &OutputValidator) -> String {
     let shown = &answer[..answer.floor_char_boundary(SHOWN)];
     let cut = if shown.len() < answer.len() { "\n…" } else { "" };
     format!(
@@ -62,7 +62,7 @@ mod tests {
             "required": ["approved", "severity"],
             "additionalProperties": false,
         });
-        let shape = Shape::new(&Schema(schema), &BTreeMap::new()).unwrap();
+        let shape = OutputValidator::new(&Schema(schema), &BTreeMap::new()).unwrap();
         let violations = shape.read(r#"{"approved":true,"severity":"hgih"}"#).unwrap_err();
         let docs = include_str!("../../../docs/agents.md");
         for told in [instructed("", &shape), again(&violations, &shape)] {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_long_answer_is_shown_from_its_beginning_and_cut_at_a_character() {
-        let shape = Shape::new(&Schema(json!({ "type": "integer" })), &BTreeMap::new()).unwrap();
+        let shape = OutputValidator::new(&Schema(json!({ "type": "integer" })), &BTreeMap::new()).unwrap();
         let told = afresh("Count.", &"é".repeat(SHOWN), &["it is no number".to_owned()], &shape);
         assert!(told.starts_with("Count.\n\n--- Your last answer to this ---\néé"), "{}", &told[..80]);
         assert!(told.len() < SHOWN + 500 && told.contains("é\n…\n--- End of your last answer ---\n\n"));

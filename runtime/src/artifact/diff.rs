@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::git::Git;
 use super::snapshot::Snapshot;
-use super::{ArtifactKind, Kept};
+use super::{ArtifactKind, ArtifactMeta};
 use crate::event::Content;
 use crate::secrets::Secrets;
 
@@ -90,13 +90,13 @@ enum Before {
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) text: String,
-    kept: Kept,
+    kept: ArtifactMeta,
 }
 
 impl Taken {
     /// What the journal says of it, now that it lies at `content`.
-    pub(crate) fn kept(self, content: Content) -> Kept {
-        Kept { content, ..self.kept }.bounded()
+    pub(crate) fn kept(self, content: Content) -> ArtifactMeta {
+        ArtifactMeta { content, ..self.kept }.bounded()
     }
 }
 
@@ -180,9 +180,9 @@ fn taken(mut changes: Changes, with: Vec<String>, secrets: &Secrets) -> Taken {
         text.push_str(&format!("Left out: {omitted}\n"));
     }
     text.push_str(&secrets.redact(&changes.text));
-    let kept = Kept::new(ArtifactKind::Diff, &text, Content::Text(String::new()));
+    let kept = ArtifactMeta::new(ArtifactKind::Diff, &text, Content::Text(String::new()));
     let (files, added, removed) = (Some(changes.files), Some(changes.added), Some(changes.removed));
-    Taken { text, kept: Kept { files, added, removed, with, omitted: changes.omitted, ..kept } }
+    Taken { text, kept: ArtifactMeta { files, added, removed, with, omitted: changes.omitted, ..kept } }
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::diff::Changes;
-use super::index::{Changed, DOUBTS, Index, Stood, regular};
-use super::room::Room;
+use super::index::{Changed, DOUBTS, Index, IndexedVersion, regular};
+use super::read_budget::ReadBudget;
 use super::version::{Kind, Version, difference};
 use crate::executor::{Cancel, bytes};
 use crate::home::create_private;
@@ -102,7 +102,7 @@ impl Git {
             apart: apart.map(Path::to_owned),
         };
         let changed = git.changed().ok()?;
-        let mut room = Room::default();
+        let mut room = ReadBudget::default();
         for (path, _) in changed {
             match room.admits(&git.root, &path) {
                 Ok(version) => _ = git.before.insert(path, version),
@@ -119,7 +119,7 @@ impl Git {
     /// Git does not say.
     pub(super) fn changes(&mut self) -> Result<Changes, String> {
         let changed = self.changed()?;
-        let mut stood: BTreeMap<String, Stood> = changed.into_iter().collect();
+        let mut stood: BTreeMap<String, IndexedVersion> = changed.into_iter().collect();
         stood.retain(|path, _| !self.unknown.contains(path) && !self.before.contains_key(path));
         let kept = self.kept(stood.values().flatten().map(|(_, id)| id.as_str()))?;
         let mut before = std::mem::take(&mut self.before);
@@ -131,7 +131,7 @@ impl Git {
                 version => _ = before.insert(path, version.flatten()),
             }
         }
-        let (mut changes, mut room) = (Changes::default(), Room::default());
+        let (mut changes, mut room) = (Changes::default(), ReadBudget::default());
         for (path, old) in &before {
             let Ok(new) = room.admits(&self.root, path) else { continue };
             if let Some(told) = difference(path, old.as_ref(), new.as_ref()) {
@@ -149,7 +149,7 @@ impl Git {
     }
 
     /// What is not as in our index, or may not be.
-    fn changed(&mut self) -> Result<Vec<(String, Stood)>, String> {
+    fn changed(&mut self) -> Result<Vec<(String, IndexedVersion)>, String> {
         let within = (self.folder.as_path(), self.environment.as_slice());
         let mut omitted = Vec::new();
         // Each of them goes through the whole tree: at the same time they take half as long.

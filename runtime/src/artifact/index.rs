@@ -55,10 +55,10 @@ pub(super) struct Index {
 }
 
 /// A file that may have changed: its path, and what stood there.
-pub(super) type Changed = (Vec<u8>, Stood);
+pub(super) type Changed = (Vec<u8>, IndexedVersion);
 
 /// The kind of a file and the id of its bytes; none where there was none, or that is not known.
-pub(super) type Stood = Option<(Kind, String)>;
+pub(super) type IndexedVersion = Option<(Kind, String)>;
 
 #[derive(Debug)]
 struct Entry {

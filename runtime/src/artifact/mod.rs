@@ -1,12 +1,12 @@
 //! Artifacts: what is too long for an envelope or a prompt, stored once under its digest and named by reference.
 //!
-//! In: texts that turns are given or leave behind. Out: [`Kept`], which the journal holds in their stead. Invariant: an
+//! In: texts that turns are given or leave behind. Out: [`ArtifactMeta`], which the journal holds in their stead. Invariant: an
 //! `artifact://KIND/ID` means the same bytes for ever, and only what is journaled is listed.
 
 mod diff;
 mod git;
 mod index;
-mod room;
+mod read_budget;
 mod snapshot;
 mod version;
 
@@ -79,7 +79,7 @@ impl ArtifactKind {
 
 /// A stored artifact, as the journal has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct ArtifactMeta {
     /// What it is.
     pub kind: ArtifactKind,
     /// Its id: the beginning of the digest of its text.
@@ -106,16 +106,16 @@ pub struct Kept {
     pub omitted: Vec<String>,
 }
 
-impl Kept {
+impl ArtifactMeta {
     /// The artifact of this text, which lies at `content`.
-    pub(crate) fn new(kind: ArtifactKind, text: &str, content: Content) -> Kept {
-        Kept::named(kind, id_of(text).into(), content)
+    pub(crate) fn new(kind: ArtifactKind, text: &str, content: Content) -> ArtifactMeta {
+        ArtifactMeta::named(kind, id_of(text).into(), content)
     }
 
     /// The artifact of this id, whose text lies at `content`.
-    pub(crate) fn named(kind: ArtifactKind, id: Arc<str>, content: Content) -> Kept {
+    pub(crate) fn named(kind: ArtifactKind, id: Arc<str>, content: Content) -> ArtifactMeta {
         let (pack, files, added, removed) = (None, None, None, None);
-        Kept { kind, id, content, pack, files, added, removed, with: Vec::new(), omitted: Vec::new() }
+        ArtifactMeta { kind, id, content, pack, files, added, removed, with: Vec::new(), omitted: Vec::new() }
     }
 
     /// How others refer to it: `artifact://diff/ID`, of a pack `contextpack://pack/ID`.
@@ -127,7 +127,7 @@ impl Kept {
     }
 
     /// The same, with words that are short enough for an event.
-    pub(crate) fn bounded(mut self) -> Kept {
+    pub(crate) fn bounded(mut self) -> ArtifactMeta {
         for notes in [&mut self.with, &mut self.omitted] {
             let more = notes.len().saturating_sub(NOTES);
             notes.truncate(NOTES);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn an_artifact_is_named_by_what_it_holds() {
-        let kept = |kind, text: &str| Kept::new(kind, text, Content::Text(text.to_owned()));
+        let kept = |kind, text: &str| ArtifactMeta::new(kind, text, Content::Text(text.to_owned()));
         let diff = kept(ArtifactKind::Diff, "x");
         assert_eq!(diff.reference(), "artifact://diff/2d711642b726b044");
         assert_eq!(kept(ArtifactKind::Log, "x").id, diff.id);
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn words_about_an_artifact_are_few_and_short() {
-        let mut kept = Kept::new(ArtifactKind::Diff, "x", Content::Text("x".to_owned()));
+        let mut kept = ArtifactMeta::new(ArtifactKind::Diff, "x", Content::Text("x".to_owned()));
         kept.with = vec!["\u{1}\"漢".repeat(500); 100];
         kept.omitted.clone_from(&kept.with);
         let text = serde_json::to_string(&kept.bounded()).expect("it is JSON");

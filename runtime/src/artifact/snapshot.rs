@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::diff::Changes;
-use super::room::{Room, Skip, large};
+use super::read_budget::{ReadBudget, Skip, large};
 use super::version::{Version, difference};
 use crate::ignored::walk;
 use crate::tools::Folder;
@@ -43,7 +43,7 @@ impl Snapshot {
             return snapshot;
         };
         let root = Arc::new(root);
-        let mut room = Room::default();
+        let mut room = ReadBudget::default();
         let walk =
             walk(folder, &root, move |entry| entry.file_name() != ".git" && Some(entry.path()) != apart.as_deref())
                 .sort_by_file_name(std::cmp::Ord::cmp)
@@ -116,7 +116,7 @@ mod tests {
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-    use super::super::room::FILES;
+    use super::super::read_budget::FILES;
     use super::*;
 
     #[test]

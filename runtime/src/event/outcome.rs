@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::artifact::Kept;
+use crate::artifact::ArtifactMeta;
 
 use super::room::{escaped, kept, shorten};
 use super::{Content, Failure, QUOTES, ROOM, SESSION, Usage};
@@ -45,7 +45,7 @@ pub struct Outcome {
     pub files: Option<Box<Content>>,
     /// What else the turn of an agent left: what it was told, what it put out, what was said, and its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub artifacts: Vec<Kept>,
+    pub artifacts: Vec<ArtifactMeta>,
 }
 
 fn is_zero(count: &u32) -> bool {

@@ -15,7 +15,8 @@ fn texts_of_any_kind_leave_an_event_within_its_bound() {
         let (output, session) = (Some(Content::Text(inline)), Some(text.clone()));
         let mut outcome =
             Outcome { failure: Some(failure), stderr: text.clone(), output, session, errors, ..Outcome::default() };
-        let kept = |content| Kept::named(crate::artifact::ArtifactKind::Transcript, "0".repeat(16).into(), content);
+        let kept =
+            |content| ArtifactMeta::named(crate::artifact::ArtifactKind::Transcript, "0".repeat(16).into(), content);
         outcome.artifacts = vec![kept(outcome.errors.clone().expect("it has errors")); 5];
         outcome.bound();
         assert!(!outcome.stderr.is_empty() && text.ends_with(&outcome.stderr), "the end is kept");

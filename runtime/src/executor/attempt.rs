@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use swarmc_plan::{Command, LOG};
 
 use super::capture::Capture;
-use super::exchange::{begin, exchange, stated};
 use super::pool::Services;
-use super::process::{Cause, End, Limits, Means, run};
+use super::process::{Cause, End, Limits, Poller, run};
+use super::replay_boundary::{ask_or_replay, begin, stated};
 use super::spawn::Launch;
 use super::tail::text;
-use super::{Job, Work, kept, turn};
+use super::{Job, Work, turn, turn_artifacts};
 use crate::artifact::Watch;
 use crate::error::RunError;
 use crate::event::{Content, Failure, INLINE, Outcome};
-use crate::files::{Collected, Desk, Laid};
+use crate::files::{Collected, FileWorkspace, FileWorkspaceSpec};
 use crate::handoff::Operation;
 use crate::recording::{Answer, Part, Question, Source};
 use crate::run::Input;
@@ -44,7 +44,7 @@ impl Ended {
 /// What one attempt is carried out with.
 pub(super) struct Place<'p, 'c> {
     pub services: &'p Services,
-    pub means: &'p Means,
+    pub means: &'p Poller,
     pub limits: Limits,
     pub capture: &'p mut Capture<'c>,
 }
@@ -56,7 +56,7 @@ pub(super) struct Place<'p, 'c> {
 pub(super) async fn carry_out(
     job: &Job,
     watch: Option<Watch>,
-    means: &Means,
+    means: &Poller,
     services: &Services,
 ) -> Result<Ended, RunError> {
     if job.cancel.asked().is_some() {
@@ -71,7 +71,7 @@ pub(super) async fn carry_out(
     }
     // A replay lays out what was left when it is collected.
     let live = job.desk.as_deref().filter(|_| !matches!(services.source, Source::Replayed(_)));
-    let desk = match live.map(|desk| (desk, Laid::out(desk, workspace(job, desk), &job.cancel))) {
+    let desk = match live.map(|desk| (desk, FileWorkspace::out(desk, workspace(job, desk), &job.cancel))) {
         Some((_, Err(message))) => {
             let message = format!("its folder cannot be laid out: {message}");
             return Ok(Ended::failed(Failure::Files { message, lasting: false }));
@@ -89,7 +89,7 @@ pub(super) async fn carry_out(
                 ..Question::default()
             };
             let live = async |place: &mut Place<'_, '_>| Ok(answered(job, command, stdin.as_deref(), place).await);
-            let answer = exchange(job, Part::Command, question, place, live).await?;
+            let answer = ask_or_replay(job, Part::Command, question, place, live).await?;
             command_ended(job, answer)
         }
         Work::Agent(asked) => Box::pin(turn::take(job, asked, place)).await?,
@@ -130,7 +130,7 @@ pub(super) async fn carry_out(
     if ended.outcome.failure.is_some() && !keeps_text {
         ended.output = None;
     }
-    kept::keep(job, &mut ended, (transcript, capture.logged()), services)?;
+    turn_artifacts::keep(job, &mut ended, (transcript, capture.logged()), services)?;
     ended.logs = capture.finish()?;
     Ok(ended)
 }
@@ -158,7 +158,7 @@ fn keep_changes(job: &Job, watch: Option<Watch>, services: &Services) -> Result<
 }
 
 /// Where the files of the workspace lie for a job.
-fn workspace(job: &Job, desk: &Desk) -> PathBuf {
+fn workspace(job: &Job, desk: &FileWorkspaceSpec) -> PathBuf {
     let tree = job.tree.as_ref().and_then(|tree| tree.trees.workspace(&tree.name));
     tree.unwrap_or_else(|| desk.workspace.clone())
 }
@@ -260,7 +260,7 @@ async fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Res
             place.capture.begin_check();
             Ok(answered(job, command, None, place).await)
         };
-        let answer = exchange(job, Part::Check(number), question, place, live).await?;
+        let answer = ask_or_replay(job, Part::Check(number), question, place, live).await?;
         let failure = match answer.failure {
             None => continue,
             Some(failure @ Failure::Spawn { .. }) => return Ok(Some(failure)),
@@ -325,7 +325,7 @@ pub(super) fn millis(duration: Option<Duration>) -> u64 {
 }
 
 /// Waits until `end`; false when the job was cancelled first.
-pub(super) async fn sleep(job: &Job, end: Instant, means: &Means) -> bool {
+pub(super) async fn sleep(job: &Job, end: Instant, means: &Poller) -> bool {
     job.cancel.watch(Some(means.events.waker()));
     let slept = loop {
         if job.cancel.asked().is_some() {

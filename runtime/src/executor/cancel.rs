@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use tokio::sync::Notify;
 
-use crate::control::Wish;
+use crate::control::StopLevel;
 
 /// Ends one attempt early, from any thread.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Cancel {
 
 impl Cancel {
     /// Asks the attempt to end. A stronger wish replaces a weaker one.
-    pub(crate) fn ask(&self, wish: Wish) {
+    pub(crate) fn ask(&self, wish: StopLevel) {
         self.wish.fetch_max(wish as u8 + 1, Ordering::SeqCst);
         self.bell.notify_one();
         let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ impl Cancel {
         self.urgent.store(true, Ordering::SeqCst);
         let yields = self.yields.load(Ordering::SeqCst);
         if yields {
-            self.ask(Wish::Interrupt);
+            self.ask(StopLevel::Interrupt);
         }
         yields
     }
@@ -46,7 +46,7 @@ impl Cancel {
     pub(super) fn begin_to_yield(&self) {
         self.yields.store(true, Ordering::SeqCst);
         if self.urgent.load(Ordering::SeqCst) {
-            self.ask(Wish::Interrupt);
+            self.ask(StopLevel::Interrupt);
         }
     }
 
@@ -69,12 +69,12 @@ impl Cancel {
     }
 
     /// What was asked for.
-    pub(crate) fn asked(&self) -> Option<Wish> {
+    pub(crate) fn asked(&self) -> Option<StopLevel> {
         match self.wish.load(Ordering::SeqCst) {
             0 => None,
-            1 => Some(Wish::Interrupt),
-            2 => Some(Wish::Stop),
-            _ => Some(Wish::Kill),
+            1 => Some(StopLevel::Interrupt),
+            2 => Some(StopLevel::Stop),
+            _ => Some(StopLevel::Kill),
         }
     }
 

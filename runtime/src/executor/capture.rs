@@ -7,17 +7,17 @@ use std::time::Instant;
 use swarmc_plan::LOG;
 
 use super::cancel::Cancel;
-use super::kept::{Logged, Transcript};
 use super::log::Log;
 use super::pool::Services;
 use super::process::Sink;
 use super::tail::Tail;
+use super::tool_log::ToolLog;
 use super::turn::may_pass;
-use super::uses::Uses;
+use super::turn_artifacts::{Logged, Transcript};
+use crate::activity::{ActivityReporter, Flow};
 use crate::error::RunError;
 use crate::event::{INLINE, Process, SESSION, StepId, escaped};
 use crate::observer::Stream;
-use crate::pulse::{Flow, Hand};
 use crate::run::Input;
 use crate::stream::{Decoder, Item, Report, ToolResult};
 
@@ -46,7 +46,7 @@ pub(super) struct Capture<'a> {
     /// The bytes of output kept.
     max_output: usize,
     /// The tools that it used.
-    uses: Uses<'a>,
+    uses: ToolLog<'a>,
     /// Whether the agent used a tool.
     used_tool: bool,
     /// Whether what was shown last ended its line.
@@ -54,7 +54,7 @@ pub(super) struct Capture<'a> {
     /// Why the run cannot go on.
     broken: Option<RunError>,
     /// What others see of it while it goes on.
-    pulse: Hand,
+    pulse: ActivityReporter,
     /// The id of its conversation that was reported last.
     session: Option<String>,
     /// How many were.
@@ -77,7 +77,7 @@ impl<'a> Capture<'a> {
             stderr: Tail::new(INLINE),
             seen: Tail::new(LOG),
             max_output,
-            uses: Uses::new(services, step, attempt),
+            uses: ToolLog::new(services, step, attempt),
             used_tool: false,
             fresh_line: true,
             broken: None,

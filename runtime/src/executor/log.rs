@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::error::RunError;
-use crate::executor::Scribe;
-use crate::executor::kept::Logged;
+use crate::executor::FileWriter;
+use crate::executor::turn_artifacts::Logged;
 use crate::home::create_private;
 
 /// What a log may hold back, in bytes, and for how long.
@@ -85,7 +85,7 @@ impl Log {
     }
 
     /// Nothing more comes; true when the scribe has it to write.
-    pub(super) fn finish(self, scribe: &Scribe) -> bool {
+    pub(super) fn finish(self, scribe: &FileWriter) -> bool {
         let waits = self.file.is_none() && !self.pending.is_empty();
         if waits {
             // What a killed runner left there may be an artifact by another name.

@@ -4,28 +4,28 @@
 //! report to the run's loop. Invariant: nothing a process does keeps its task from seeing a cancellation.
 
 mod acp;
-mod alone;
 mod attempt;
 mod cancel;
 mod capture;
 mod event_loop;
-mod exchange;
-mod kept;
-mod lending;
+mod file_writer;
 mod log;
 mod model;
+mod observer_queue;
 mod pool;
 mod proc_status;
 mod process;
-mod reach;
-mod scribe;
+mod replay_boundary;
+mod side_command;
 mod spawn;
+mod stdin;
 mod tail;
-mod trees;
+mod tool_log;
+mod tool_loop;
 mod turn;
-mod uses;
-mod viewer;
-mod voice;
+mod turn_artifacts;
+mod unreachable;
+mod worktree;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -35,25 +35,25 @@ use std::time::Duration;
 use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
 pub(crate) use acp::{Acp, Tools};
-pub(crate) use alone::{alone, bytes, printed};
 pub(crate) use cancel::Cancel;
 pub(crate) use event_loop::Inbox;
-pub(crate) use lending::Lending;
+pub(crate) use file_writer::FileWriter;
 pub(crate) use model::Model;
+pub(crate) use observer_queue::ObserverHandle;
 pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use proc_status::{group_ends, group_lives, is_ending, is_stopped, start_time, stat};
-pub(crate) use process::Means;
-pub(crate) use scribe::Scribe;
+pub(crate) use process::Poller;
+pub(crate) use side_command::{bytes, printed, run_side_command};
 pub(crate) use spawn::{DEFAULT_PATH, Finder, Launch, find as find_program};
-pub(crate) use trees::{Repository, Tree, Trees, any_in};
+pub(crate) use tool_loop::ToolGrant;
 pub(crate) use turn::{argument, may_pass};
-pub(crate) use viewer::Viewer;
+pub(crate) use worktree::{Repository, Tree, Worktrees, any_in};
 
 use crate::Usage;
-use crate::answer::Shape;
+use crate::answer::OutputValidator;
 use crate::event::{Failure, StepId};
-use crate::files::Desk;
+use crate::files::FileWorkspaceSpec;
 use crate::run::Effective;
 
 /// One attempt, ready to be carried out.
@@ -78,7 +78,7 @@ pub(crate) struct Job {
     /// Whether the end of what its command writes to both streams is kept.
     pub keeps_log: bool,
     /// What its output must be; none is text.
-    pub shape: Option<Arc<Shape>>,
+    pub shape: Option<Arc<OutputValidator>>,
     /// Commands that must exit with 0 afterwards.
     pub checks: Vec<Command>,
     /// The whole environment of its processes.
@@ -90,7 +90,7 @@ pub(crate) struct Job {
     /// The working tree that they run in; it is made when the first job needs it.
     pub tree: Option<Tree>,
     /// The folder that its agent works in, where it works by files.
-    pub desk: Option<Arc<Desk>>,
+    pub desk: Option<Arc<FileWorkspaceSpec>>,
     /// The wall time at most, checks included.
     pub timeout: Option<Duration>,
     /// The time without a byte of output at most.
@@ -135,23 +135,23 @@ pub(crate) enum Work {
         stdin: Option<Vec<u8>>,
     },
     /// A turn of an agent.
-    Agent(Box<Asked>),
+    Agent(Box<AgentTurn>),
     /// A text that is there already, to be checked.
     Text(String),
 }
 
 /// A turn that an agent is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AgentTurn {
     /// Who may take it: the step's own agent, then the fallbacks, each for when those before cannot be reached.
-    pub takers: Vec<Taker>,
+    pub takers: Vec<Candidate>,
     /// The further turns in which an answer may be mended.
     pub repair: u32,
 }
 
 /// An agent, with what it is told and how.
 #[derive(Debug)]
-pub(crate) struct Taker {
+pub(crate) struct Candidate {
     /// Its name.
     pub agent: String,
     /// The name of its provider.
@@ -167,12 +167,12 @@ pub(crate) struct Taker {
     /// How a person logs in to it.
     pub login: Option<String>,
     /// How it is reached.
-    pub door: Door,
+    pub door: Transport,
 }
 
 /// How an agent is reached.
 #[derive(Debug)]
-pub(crate) enum Door {
+pub(crate) enum Transport {
     /// As a program.
     Program(Box<Program>),
     /// As a model behind HTTP.

@@ -9,15 +9,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Job;
 use super::attempt::{Place, millis};
-use super::lending::{Lending, Lent, Step, TURNS};
 use super::process::Sink;
 use super::tail::{keep_last, text};
+use super::tool_loop::{Step, TURNS, ToolGrant, ToolLoop};
 use crate::event::{Failure, INLINE, Usage};
 use crate::llm::{Fault, Message, Question, Reply};
 use crate::recording::Answer;
+use crate::retry::{RETRIES, backoff};
 use crate::run::Input;
 use crate::stream::sum;
-use crate::transient::{RETRIES, backoff};
 
 /// A model, and what every question for it says.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Model {
     /// What is asked, but for the messages.
     pub question: Question,
     /// The tools that it may call.
-    pub lending: Option<Lending>,
+    pub lending: Option<ToolGrant>,
 }
 
 /// Why a request ended without a reply, or a call without a result.
@@ -70,7 +70,7 @@ fn talk(
     said: &mut Vec<Message>,
     place: &mut Place<'_, '_>,
 ) -> Result<Reply, Stop> {
-    let lent = model.lending.as_ref().map(|lending| Lent::open(job, lending, place)).transpose()?;
+    let lent = model.lending.as_ref().map(|lending| ToolLoop::open(job, lending, place)).transpose()?;
     // Unknown in part is unknown.
     let mut used = Some(Usage { cost: Some(0.0), ..Usage::default() });
     for number in 1..=TURNS {

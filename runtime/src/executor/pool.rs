@@ -15,16 +15,16 @@ use std::time::Instant;
 
 use super::attempt::{Ended, carry_out, watched};
 use super::event_loop::{Inbox, Tasks};
-use super::process::Means;
-use super::{Door, Job, Role, Scribe, Viewer, Work};
+use super::process::Poller;
+use super::{FileWriter, Job, ObserverHandle, Role, Transport, Work};
+use crate::activity::Activities;
 use crate::artifact::{Watch, Watches};
-use crate::control::Wish;
+use crate::control::StopLevel;
 use crate::error::RunError;
 use crate::event::{Content, Failure, INLINE};
 use crate::home::{Layout, RunFolder};
 use crate::journal::Durability;
 use crate::llm::Models;
-use crate::pulse::Pulses;
 use crate::reactor::Reactor;
 use crate::recording::Source;
 use crate::run::{Input, Inputs};
@@ -38,8 +38,8 @@ pub(crate) const STACK: usize = 1024 * 1024;
 pub(crate) struct Services {
     pub folder: RunFolder,
     pub layout: Layout,
-    pub viewer: Viewer,
-    pub scribe: Scribe,
+    pub viewer: ObserverHandle,
+    pub scribe: FileWriter,
     pub durability: Arc<Durability>,
     /// Who answers.
     pub source: Source,
@@ -49,7 +49,7 @@ pub(crate) struct Services {
     pub models: Arc<Models>,
     pub reactor: Arc<Reactor>,
     /// What goes on in the attempts.
-    pub pulses: Pulses,
+    pub pulses: Activities,
     /// The tools that models may be lent.
     pub tools: Arc<Toolbox>,
     pub inputs: Inputs,
@@ -78,7 +78,7 @@ pub(crate) struct Pool<'m> {
     /// The attempts that the run's own thread carries out.
     own: Tasks<'m>,
     /// With what it does.
-    means: &'m Means,
+    means: &'m Poller,
     threads: Vec<JoinHandle<()>>,
     /// How many of them have an event loop.
     loops: usize,
@@ -109,7 +109,7 @@ struct Queue {
 impl<'m> Pool<'m> {
     /// A pool of the thread that `means` are for, without another one yet, and never with more than `limit` beside the event
     /// loops.
-    pub(crate) fn new(services: Services, limit: u32, means: &'m Means) -> Pool<'m> {
+    pub(crate) fn new(services: Services, limit: u32, means: &'m Poller) -> Pool<'m> {
         let shared = Arc::new(Shared { services, queue: Mutex::default(), work: Condvar::new() });
         let own = Tasks::new(&means.events);
         Pool { shared, own, means, threads: Vec::new(), loops: 0, limit: limit.max(1) as usize }
@@ -168,9 +168,9 @@ impl<'m> Pool<'m> {
         }
     }
 
-    fn grow(&mut self, work: fn(&Arc<Shared>, Means)) -> std::io::Result<()> {
+    fn grow(&mut self, work: fn(&Arc<Shared>, Poller)) -> std::io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let means = Means::new()?;
+        let means = Poller::new()?;
         let thread = std::thread::Builder::new()
             .name("attempt".to_owned())
             .stack_size(STACK)
@@ -250,7 +250,7 @@ impl Shared {
 
 /// Whether a job keeps its thread waiting for anything but processes and pauses: Git, models, tools, files of others.
 fn blocks(job: &Job) -> bool {
-    let blocks = |door: &Door| matches!(door, Door::Llm(_) | Door::Acp(_));
+    let blocks = |door: &Transport| matches!(door, Transport::Llm(_) | Transport::Acp(_));
     let asks = match &job.work {
         Work::Command { .. } | Work::Text(_) => false,
         Work::Agent(asked) => asked.takers.iter().any(|taker| blocks(&taker.door)),
@@ -258,7 +258,7 @@ fn blocks(job: &Job) -> bool {
     asks || job.tree.is_some() || job.desk.is_some() || job.watched
 }
 
-fn work(shared: &Arc<Shared>, mut means: Means) {
+fn work(shared: &Arc<Shared>, mut means: Poller) {
     while let Some(job) = shared.next() {
         let services = &shared.services;
         // Looking at the tree takes as long as syncing does, and changes nothing.
@@ -270,13 +270,13 @@ fn work(shared: &Arc<Shared>, mut means: Means) {
             Err(error) => undurable(job, &error, services),
         };
         // What a panic left half done must not reach the next attempt.
-        if !is_whole && let Ok(fresh) = Means::new() {
+        if !is_whole && let Ok(fresh) = Poller::new() {
             means = fresh;
         }
     }
 }
 
-fn work_in_loop(shared: &Arc<Shared>, means: Means) {
+fn work_in_loop(shared: &Arc<Shared>, means: Poller) {
     let inbox = means.events.inbox();
     let mut tasks = Tasks::new(&means.events);
     loop {
@@ -293,7 +293,7 @@ fn work_in_loop(shared: &Arc<Shared>, means: Means) {
 }
 
 /// Carries a job out, once what must be durable before is. A thread that has nothing else to do is `is_alone`.
-async fn carry(shared: Arc<Shared>, job: Job, means: &Means, is_alone: bool) {
+async fn carry(shared: Arc<Shared>, job: Job, means: &Poller, is_alone: bool) {
     let services = &shared.services;
     // With nothing else to do, syncing here is quicker than waking another thread for that.
     let durable = match is_alone {
@@ -315,7 +315,7 @@ fn undurable(job: Job, error: &std::io::Error, services: &Services) -> bool {
 }
 
 /// Carries a job out, whose tree is watched already where `watch` is there, and reports its end; false where that panicked.
-async fn attempt(mut job: Job, watch: Option<Watch>, means: &Means, services: &Services) -> bool {
+async fn attempt(mut job: Job, watch: Option<Watch>, means: &Poller, services: &Services) -> bool {
     let done: Result<Result<_, RunError>, String> = survived(async {
         let ended = match enter(&mut job) {
             Ok(()) => carry_out(&job, watch, means, services).await?,
@@ -385,7 +385,7 @@ fn enter(job: &mut Job) -> Result<(), Failure> {
 /// Puts what the attempt put out where it belongs.
 fn store(job: &Job, ended: Ended, services: &Services) -> Result<crate::event::Outcome, RunError> {
     let Ended { mut outcome, output, captured, .. } = ended;
-    if outcome.failure == Some(Failure::Cancelled) && job.cancel.asked() == Some(Wish::Interrupt) {
+    if outcome.failure == Some(Failure::Cancelled) && job.cancel.asked() == Some(StopLevel::Interrupt) {
         outcome.failure = Some(Failure::Interrupted);
     }
     if outcome.failure != Some(Failure::Cancelled) && job.role != Role::SumsUp {
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_told_in_its_first_line() {
-        let means = Means::new().unwrap();
+        let means = Poller::new().unwrap();
         let check = |work: fn() -> u8, expected: Result<u8, &str>| {
             assert_eq!(means.block_on(survived(async { work() })), expected.map_err(str::to_owned));
         };

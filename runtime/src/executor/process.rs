@@ -20,9 +20,9 @@ use super::cancel::Cancel;
 use super::event_loop::{EventLoop, Inbox, Interest, Ready, Registered};
 use super::proc_status::{end_group, group_lives, start_time};
 use super::spawn::{Finder, Launch};
-use super::voice::{Talk, Voice};
+use super::stdin::{StdinWriter, Talk};
 use crate::children::{self, reap};
-use crate::control::Wish;
+use crate::control::StopLevel;
 use crate::event::Process;
 
 /// Between TERM and KILL.
@@ -48,7 +48,7 @@ const LARGE_READ: usize = 256 * 1024;
 const LARGE_PIPE: usize = 1024 * 1024;
 
 /// The means of one thread to run processes.
-pub(crate) struct Means {
+pub(crate) struct Poller {
     finder: RefCell<Finder>,
     /// Where its tasks wait.
     pub(super) events: EventLoop,
@@ -56,9 +56,9 @@ pub(crate) struct Means {
     buffer: RefCell<Vec<u8>>,
 }
 
-impl Means {
-    pub(crate) fn new() -> io::Result<Means> {
-        Ok(Means { finder: RefCell::default(), events: EventLoop::new()?, buffer: RefCell::new(vec![0; SMALL_READ]) })
+impl Poller {
+    pub(crate) fn new() -> io::Result<Poller> {
+        Ok(Poller { finder: RefCell::default(), events: EventLoop::new()?, buffer: RefCell::new(vec![0; SMALL_READ]) })
     }
 
     /// What wakes the thread from others.
@@ -146,7 +146,7 @@ pub(super) struct End {
 /// # Errors
 /// It could not be started: says why.
 pub(super) async fn run(
-    means: &Means,
+    means: &Poller,
     launch: &Launch<'_>,
     limits: Limits,
     cancel: &Cancel,
@@ -191,7 +191,7 @@ pub(super) async fn run(
         cancel.watch(None);
         return Err(format!("its end cannot be watched: {error}"));
     }
-    let _reins = Reins(group);
+    let _reins = KillGroupOnDrop(group);
     sink.starts();
     let cause = running.watch(means, cancel, sink).await;
     cancel.watch(None);
@@ -202,7 +202,7 @@ pub(super) async fn run(
 
 /// Starts a process as soon as there is room for it; none where it is cancelled before.
 async fn begin(
-    means: &Means,
+    means: &Poller,
     launch: &Launch<'_>,
     cancel: &Cancel,
     sink: &mut dyn Sink,
@@ -234,9 +234,9 @@ async fn begin(
 }
 
 /// Ends a group whose watcher panics: nobody else would.
-struct Reins(Pid);
+struct KillGroupOnDrop(Pid);
 
-impl Drop for Reins {
+impl Drop for KillGroupOnDrop {
     fn drop(&mut self) {
         if std::thread::panicking() {
             end_group(self.0, Signal::KILL);
@@ -251,7 +251,7 @@ struct Running<'a> {
     /// Held as long as its end is waited for.
     pidfd: Option<Registered<'a, OwnedFd>>,
     feed: Option<Feed<'a>>,
-    voice: Option<Voice<'a>>,
+    voice: Option<StdinWriter<'a>>,
     stdout: Option<Registered<'a, OwnedFd>>,
     stderr: Option<Registered<'a, OwnedFd>>,
     /// When the process was seen to have ended; it is not reaped before [`Running::finish`].
@@ -297,7 +297,7 @@ impl<'a> Running<'a> {
             && fcntl_getfl(&pipe).and_then(|flags| fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)).is_ok()
         {
             if talks {
-                self.voice = Some(Voice { pipe: self.events.register(pipe, Interest::Stdin)? });
+                self.voice = Some(StdinWriter { pipe: self.events.register(pipe, Interest::Stdin)? });
             } else if let Some(rest) = feed(&pipe, stdin) {
                 self.feed = Some(Feed { pipe: self.events.register(pipe, Interest::Stdin)?, rest });
             }
@@ -326,7 +326,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn watch(&mut self, means: &Means, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
+    async fn watch(&mut self, means: &Poller, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
         loop {
             let now = Instant::now();
             if sink.talks() {
@@ -358,8 +358,8 @@ impl<'a> Running<'a> {
             sink.lives(Process { group, started: start_time(group).unwrap_or(0) });
         }
         match cancel.asked() {
-            Some(Wish::Kill) => self.kill(Cause::Cancelled, now),
-            Some(Wish::Stop | Wish::Interrupt) => self.part(Cause::Cancelled, now, sink),
+            Some(StopLevel::Kill) => self.kill(Cause::Cancelled, now),
+            Some(StopLevel::Stop | StopLevel::Interrupt) => self.part(Cause::Cancelled, now, sink),
             None => {}
         }
         if self.exited.is_none() {
@@ -468,7 +468,7 @@ impl<'a> Running<'a> {
     }
 
     /// Writes to the pipes that have room, and reads from those that hold something.
-    fn exchange(&mut self, ready: Ready, means: &Means, sink: &mut dyn Sink) {
+    fn exchange(&mut self, ready: Ready, means: &Poller, sink: &mut dyn Sink) {
         if ready.has(Interest::Stdin)
             && let Some(Feed { pipe, rest }) = self.feed.take()
         {

@@ -11,12 +11,12 @@ use serde_json::Value;
 use swarmc_plan::{Format, PromptDelivery, Recorded, SESSION, SchemaFlag};
 
 use super::attempt::{Ended, Place, failure, millis, process, sleep, without_newline};
-use super::exchange::{exchange, stated};
 use super::process::{End, Sink};
-use super::reach::{is_unreachable, wants_login};
+use super::replay_boundary::{ask_or_replay, stated};
 use super::tail::{keep_last, text};
-use super::{Asked, Door, Job, Program, Session, Taker, acp, model};
-use crate::answer::{self, Shape};
+use super::unreachable::{is_unreachable, wants_login};
+use super::{AgentTurn, Candidate, Job, Program, Session, Transport, acp, model};
+use crate::answer::{self, OutputValidator};
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome, Usage};
 use crate::home::create_private;
@@ -32,7 +32,7 @@ const LONGEST_SESSION: usize = 200;
 ///
 /// # Errors
 /// A prompt could not be written.
-pub(super) async fn take(job: &Job, asked: &Asked, place: &mut Place<'_, '_>) -> Result<Ended, RunError> {
+pub(super) async fn take(job: &Job, asked: &AgentTurn, place: &mut Place<'_, '_>) -> Result<Ended, RunError> {
     let mut taken = None;
     for (position, taker) in asked.takers.iter().enumerate() {
         job.cancel.begin_turn();
@@ -72,7 +72,7 @@ struct Turn {
 /// The turns with one agent.
 struct Conversation<'a> {
     job: &'a Job,
-    taker: &'a Taker,
+    taker: &'a Candidate,
     /// 0 for the step's own agent, from 1 for fallbacks.
     position: usize,
     /// What the provider's own conversation has used so far.
@@ -85,7 +85,7 @@ impl Conversation<'_> {
     /// Holds the answer against its type, and has it mended while there are turns left.
     async fn mend(
         &mut self,
-        shape: &Shape,
+        shape: &OutputValidator,
         repair: u32,
         mut turn: Turn,
         place: &mut Place<'_, '_>,
@@ -119,7 +119,7 @@ impl Conversation<'_> {
             ));
             let session = self.session(turn.ended.outcome.session.as_deref());
             let prompt = match (&session, &self.taker.door) {
-                (Some(_), _) | (None, Door::Llm(_)) => answer::again(&violations, shape),
+                (Some(_), _) | (None, Transport::Llm(_)) => answer::again(&violations, shape),
                 (None, _) => answer::afresh(&self.taker.prompt, &turn.said, &violations, shape),
             };
             let before = turn.ended.outcome.session.take();
@@ -133,10 +133,10 @@ impl Conversation<'_> {
     /// The session in which the next turn goes on, where the provider can.
     fn session(&self, id: Option<&str>) -> Option<Session> {
         let resumes = match &self.taker.door {
-            Door::Program(program) => program.resume.is_some(),
+            Transport::Program(program) => program.resume.is_some(),
             // One that does not has told of no session.
-            Door::Acp(_) => true,
-            Door::Closed(_) | Door::Recorded(_) | Door::Llm(_) => false,
+            Transport::Acp(_) => true,
+            Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => false,
         };
         let id = id.filter(|id| resumes && may_pass(id))?;
         Some(Session { id: id.to_owned(), used: self.used })
@@ -157,9 +157,9 @@ impl Conversation<'_> {
             write(&self.beside("system.txt", place), system)?;
         }
         let session = match &self.taker.door {
-            Door::Program(program) => session.as_ref().or(program.session.as_ref()),
-            Door::Acp(acp) => session.as_ref().or(acp.session.as_ref()),
-            Door::Closed(_) | Door::Recorded(_) | Door::Llm(_) => None,
+            Transport::Program(program) => session.as_ref().or(program.session.as_ref()),
+            Transport::Acp(acp) => session.as_ref().or(acp.session.as_ref()),
+            Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => None,
         };
         place.capture.told(prompt);
         let mut messages = std::mem::take(&mut self.messages);
@@ -167,24 +167,24 @@ impl Conversation<'_> {
         let part = Part::Turn(u32::try_from(self.position).unwrap_or(u32::MAX), number);
         let question = || self.question(number, prompt, session);
         let live = async |place: &mut Place<'_, '_>| match &self.taker.door {
-            Door::Closed(failure) => Ok(Answer::failed(failure.clone())),
-            Door::Recorded(answers) => Ok(recorded(self.job, answers, number, place).await),
-            Door::Program(program) => {
+            Transport::Closed(failure) => Ok(Answer::failed(failure.clone())),
+            Transport::Recorded(answers) => Ok(recorded(self.job, answers, number, place).await),
+            Transport::Program(program) => {
                 let answer = Box::pin(self.program(program, prompt, path, session, place)).await?;
                 Ok(self.let_in(answer))
             }
-            Door::Acp(acp) => {
+            Transport::Acp(acp) => {
                 let answer = Box::pin(acp::ask(self.job, self.taker, acp, prompt, session, place)).await;
                 Ok(self.let_in(answer))
             }
-            Door::Llm(model) => {
+            Transport::Llm(model) => {
                 // What a reply calls is answered in there, before it counts as the answer of the turn.
                 let (answer, said) = model::ask(self.job, &self.taker.provider, model, &messages, place);
                 messages.extend(said);
                 Ok(answer)
             }
         };
-        let answer = exchange(self.job, part, question, place, live).await?;
+        let answer = ask_or_replay(self.job, part, question, place, live).await?;
         self.messages = messages;
         let answer = if self.job.speaks { self.heard(answer, prompt, place) } else { answer };
         let earlier = session.map_or_else(Usage::default, |session| session.used);
@@ -196,7 +196,7 @@ impl Conversation<'_> {
     fn let_in(&self, mut answer: Answer) -> Answer {
         let login = match (&self.taker.login, &self.taker.door) {
             (Some(login), _) => login,
-            (None, Door::Acp(_)) => "log in with its own program first",
+            (None, Transport::Acp(_)) => "log in with its own program first",
             (None, _) => return answer,
         };
         if let Some(Failure::Agent { message } | Failure::Spawn { message }) = &mut answer.failure
@@ -259,12 +259,12 @@ impl Conversation<'_> {
             session: session.map(|session| session.id.clone()),
             ..Question::default()
         };
-        if let Door::Program(program) = &self.taker.door {
+        if let Transport::Program(program) = &self.taker.door {
             question.stdin.clone_from(&program.stdin);
             let native = self.job.shape.as_ref().and_then(|shape| shape.native());
             question.schema = native.filter(|_| program.schema.is_some()).map(str::to_owned);
         }
-        if let Door::Llm(model) = &self.taker.door {
+        if let Transport::Llm(model) = &self.taker.door {
             question.schema = model.question.schema.as_ref().map(Value::to_string);
         }
         question

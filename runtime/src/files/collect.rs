@@ -11,14 +11,14 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::again;
 use super::manifest::{AgentFiles, Kept};
 use super::paths::{last, plain};
+use super::replay;
 use super::status::{AgentState, AgentStatus};
 use super::watch::MOST;
-use super::workspace::{Laid, note_corrected};
-use super::{Desk, MOST_OUTPUTS, READ, SUMMARY, Wanted, messages, tree};
-use crate::control::Wish;
+use super::workspace::{FileWorkspace, note_corrected};
+use super::{FileWorkspaceSpec, MOST_OUTPUTS, READ, SUMMARY, Wanted, messages, tree};
+use crate::control::StopLevel;
 use crate::event::Failure;
 use crate::handoff::Operation;
 use crate::tools::Folder;
@@ -54,15 +54,15 @@ impl Collected {
     }
 }
 
-impl Laid {
+impl FileWorkspace {
     /// Takes in what the agent left; `failure` is why its turn failed. `keeps` says whether files are to be kept.
-    pub(crate) fn collect(self, desk: &Desk, failure: Option<Failure>, keeps: bool) -> Collected {
+    pub(crate) fn collect(self, desk: &FileWorkspaceSpec, failure: Option<Failure>, keeps: bool) -> Collected {
         let root = self.root.try_clone().ok().filter(|_| keeps);
         let mut collected = self.taken(desk, failure);
         let outbox = root.and_then(|root| tree::folder(root.as_fd(), "outbox").ok());
         if let (Some(outbox), Some(left)) = (outbox, &collected.left) {
             let read = |path: &str| Some((path.to_owned(), tree::read(outbox.as_fd(), path, READ).ok()?));
-            collected.files = again::kept(desk, left).filter_map(read).collect();
+            collected.files = replay::kept(desk, left).filter_map(read).collect();
         }
         collected
     }
@@ -70,7 +70,7 @@ impl Laid {
     /// What comes of a folder that was laid out as a recording has it: the output, or why there is none.
     pub(super) fn collect_again(
         root: &OwnedFd,
-        desk: &Desk,
+        desk: &FileWorkspaceSpec,
         left: &mut AgentFiles,
     ) -> (Option<String>, Option<Failure>) {
         let output = match tree::folder(root.as_fd(), "outbox") {
@@ -86,7 +86,7 @@ impl Laid {
         }
     }
 
-    fn taken(mut self, desk: &Desk, failure: Option<Failure>) -> Collected {
+    fn taken(mut self, desk: &FileWorkspaceSpec, failure: Option<Failure>) -> Collected {
         let mut left = AgentFiles { folder: desk.name.clone(), inbox: self.inbox.clone(), ..AgentFiles::default() };
         let mut seen = std::mem::take(&mut self.watch).end();
         if seen.overflow.is_none() {
@@ -142,7 +142,7 @@ impl Laid {
 
     /// Whether somebody wants the attempt to end: what is long is not read to its end then.
     fn is_stopped(&self) -> bool {
-        matches!(self.cancel.asked(), Some(Wish::Stop | Wish::Kill))
+        matches!(self.cancel.asked(), Some(StopLevel::Stop | StopLevel::Kill))
     }
 
     /// The digest of a file, of `most` bytes, and its length, one more where it has more.
@@ -156,7 +156,7 @@ impl Laid {
     }
 
     /// Says what a turn that was to mend has corrected, for the attempt after it.
-    fn note_corrected(&self, desk: &Desk) -> Result<(), String> {
+    fn note_corrected(&self, desk: &FileWorkspaceSpec) -> Result<(), String> {
         let inbox = tree::folder(self.root.as_fd(), "inbox")?;
         let mut changed = Vec::new();
         for kept in &self.inbox {
@@ -169,7 +169,13 @@ impl Laid {
     }
 
     /// Nobody changes the folder any more.
-    fn close(self, desk: &Desk, failure: Option<Failure>, output: Option<String>, left: AgentFiles) -> Collected {
+    fn close(
+        self,
+        desk: &FileWorkspaceSpec,
+        failure: Option<Failure>,
+        output: Option<String>,
+        left: AgentFiles,
+    ) -> Collected {
         let asked = match &desk.messages {
             Some(post) if failure.is_none() && !desk.mends => {
                 messages::asked(self.root.as_fd(), &desk.brief.task, post)
@@ -237,7 +243,7 @@ impl Laid {
     }
 
     /// The agent says that it failed.
-    fn failed(&self, desk: &Desk, left: &AgentFiles) -> Failure {
+    fn failed(&self, desk: &FileWorkspaceSpec, left: &AgentFiles) -> Failure {
         let status = left.status.clone().unwrap_or_default();
         let report = "error_report.md";
         let mut message = status.trouble();
@@ -250,7 +256,7 @@ impl Laid {
 
 /// The agent says that it is done: what was asked for is there, goes to the workspace where there is one, and gives the
 /// output.
-fn done(desk: &Desk, outbox: &OwnedFd, workspace: Option<&Path>, left: &mut AgentFiles) -> Option<String> {
+fn done(desk: &FileWorkspaceSpec, outbox: &OwnedFd, workspace: Option<&Path>, left: &mut AgentFiles) -> Option<String> {
     match left.status.as_ref().map(|status| status.state) {
         Some(AgentState::Completed) | None => {}
         Some(state) => left.problems.push(format!(
@@ -322,7 +328,7 @@ fn value(outbox: BorrowedFd<'_>, path: &str) -> Result<Value, String> {
 }
 
 /// Copies outputs to the workspace, each file whole or not at all.
-fn hand_on(desk: &Desk, outbox: &OwnedFd, workspace: &Path, left: &mut AgentFiles) -> Result<(), String> {
+fn hand_on(desk: &FileWorkspaceSpec, outbox: &OwnedFd, workspace: &Path, left: &mut AgentFiles) -> Result<(), String> {
     if desk.outputs.iter().all(|output| output.copy_to.is_none()) {
         return Ok(());
     }

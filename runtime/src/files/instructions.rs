@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use swarmc_plan::words;
+use swarmc_plan::prompt_text;
 
 use super::paths::{last, plain};
-use super::{Desk, Given, SUMMARY};
+use super::{FileWorkspaceSpec, Given, SUMMARY};
 
 /// What the instructions say besides inputs and outputs, all rendered.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) struct Input<'d> {
 }
 
 /// `inbox/instructions.md`.
-pub(super) fn instructions(desk: &Desk, laid: &[Input<'_>]) -> String {
+pub(super) fn instructions(desk: &FileWorkspaceSpec, laid: &[Input<'_>]) -> String {
     let brief = &desk.brief;
     let mut text = format!("# Task: {}\n", brief.task);
     section(&mut text, "Objective", &or_none(&brief.objective));
@@ -84,7 +84,7 @@ fn input(laid: &Input<'_>) -> String {
     }
 }
 
-fn outputs(desk: &Desk) -> String {
+fn outputs(desk: &FileWorkspaceSpec) -> String {
     let mut text = String::new();
     for (position, output) in desk.outputs.iter().enumerate() {
         let path = place(&output.path);
@@ -122,7 +122,7 @@ struct Depends<'d> {
 }
 
 /// `inbox/dependencies.json`; none where the agent depends on nobody.
-pub(super) fn dependencies(desk: &Desk, laid: &[Input<'_>]) -> Option<String> {
+pub(super) fn dependencies(desk: &FileWorkspaceSpec, laid: &[Input<'_>]) -> Option<String> {
     let mut depends: Vec<Depends<'_>> = Vec::new();
     for Input { given, absent, .. } in laid {
         let Some(maker) = &given.from else { continue };
@@ -169,7 +169,7 @@ pub(super) fn references(laid: &[Input<'_>]) -> Option<String> {
 }
 
 /// `SKILL.md` where the spec has none: the protocol itself.
-pub(super) fn skill(desk: &Desk) -> String {
+pub(super) fn skill(desk: &FileWorkspaceSpec) -> String {
     format!(
         "# {}\n\nYou work in a folder of your own.\n\n\
          - `inbox/` holds your task, `inbox/instructions.md`, and what you need for it. It is read-only.\n\
@@ -185,10 +185,10 @@ pub(super) fn skill(desk: &Desk) -> String {
 }
 
 /// What a prompt says of the folder.
-pub(crate) fn taught(desk: &Desk) -> String {
+pub(crate) fn taught(desk: &FileWorkspaceSpec) -> String {
     let folder = desk.folder.display().to_string();
     match desk.mends {
-        true => words::files_to_mend(&folder),
-        false => words::files(&folder, &desk.brief.task, desk.messages.is_some()),
+        true => prompt_text::files_to_mend(&folder),
+        false => prompt_text::files(&folder, &desk.brief.task, desk.messages.is_some()),
     }
 }

@@ -1,15 +1,15 @@
 //! The file protocol (seed 003): an agent finds its task in a folder of its own, and leaves its work there.
 //!
-//! In: a [`Desk`], everything about the folder rendered and nothing made. Out: the folder laid out before a turn, looked
+//! In: a [`FileWorkspaceSpec`], everything about the folder rendered and nothing made. Out: the folder laid out before a turn, looked
 //! at while the turn goes on, and collected after it. Invariants: what an agent left is data, no link of it is followed
 //! and nothing outside of its outbox is taken; its inbox is as it was given, or the turn has failed.
 
-mod again;
 mod collect;
 mod instructions;
 mod manifest;
 pub(crate) mod messages;
 mod paths;
+mod replay;
 mod status;
 mod tree;
 mod watch;
@@ -22,14 +22,14 @@ use std::sync::Arc;
 pub use manifest::{AgentFiles, Kept};
 pub use status::{AgentState, AgentStatus, Progress, Trouble};
 
-pub(crate) use again::{Given as Provided, Laying, Remains, problem};
 pub(crate) use collect::Collected;
 pub(crate) use instructions::{Brief, taught};
+pub(crate) use replay::{Given as Provided, Laying, Remains, problem};
 pub(crate) use status::{LONGEST as STATUS_LIMIT, summed};
 pub(crate) use tree::remove_all;
-pub(crate) use workspace::Laid;
+pub(crate) use workspace::FileWorkspace;
 
-use crate::answer::Shape;
+use crate::answer::OutputValidator;
 
 /// The variable that names the folder of the agent.
 pub(crate) const WORKSPACE: &str = "SWARM_WORKSPACE";
@@ -51,7 +51,7 @@ pub fn agent_status(folder: &Path) -> Option<AgentStatus> {
 
 /// The folder of one attempt, as it is to be.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct FileWorkspaceSpec {
     /// The folder.
     pub folder: PathBuf,
     /// The same from the run's folder.
@@ -72,7 +72,7 @@ pub(crate) struct Desk {
     /// What it reads of others, as files by name; none where no edge leads to it or away from it.
     pub messages: Option<messages::Post>,
     /// What the first output must be, because it is the step's.
-    pub primary: Option<Arc<Shape>>,
+    pub primary: Option<Arc<OutputValidator>>,
     /// Whether the turn is to mend what made the step fail: it may correct the inbox, and owes no outputs.
     pub mends: bool,
     /// The folder of the turn before, where that was to mend.
@@ -111,7 +111,7 @@ pub(crate) struct Wanted {
     pub description: Option<String>,
     pub required: bool,
     /// What its JSON must be.
-    pub shape: Option<Arc<Shape>>,
+    pub shape: Option<Arc<OutputValidator>>,
     /// Where in the workspace it is copied to.
     pub copy_to: Option<String>,
 }

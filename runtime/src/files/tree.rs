@@ -218,7 +218,7 @@ fn said(error: Errno) -> String {
 
 /// What a folder takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Weight {
+pub(super) struct FolderSize {
     /// On the disk: holes take nothing.
     pub bytes: u64,
     /// Files and folders.
@@ -228,8 +228,8 @@ pub(super) struct Weight {
 }
 
 /// What lies beneath a folder; no more than `most` files and folders are weighed.
-pub(super) fn weight(root: BorrowedFd<'_>, most: usize) -> Weight {
-    let mut weight = Weight::default();
+pub(super) fn weight(root: BorrowedFd<'_>, most: usize) -> FolderSize {
+    let mut weight = FolderSize::default();
     walk(root, DEEPEST, |seen| {
         match seen {
             Seen::Left(_) => {}

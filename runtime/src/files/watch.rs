@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::status::{AgentState, AgentStatus};
 use super::tree;
-use crate::control::Wish;
+use crate::control::StopLevel;
 use crate::executor::Cancel;
 
 /// How often `status.json` is read.
@@ -22,13 +22,13 @@ const WEIGH: Duration = Duration::from_secs(1);
 
 /// What an agent may leave in its folder.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
+pub(super) struct SizeLimit {
     pub(super) bytes: u64,
     /// Files and folders.
     pub(super) files: usize,
 }
 
-pub(super) const MOST: Most = Most { bytes: 1024 * 1024 * 1024, files: 100_000 };
+pub(super) const MOST: SizeLimit = SizeLimit { bytes: 1024 * 1024 * 1024, files: 100_000 };
 
 /// What the thread needs of the stack.
 const STACK: usize = 256 * 1024;
@@ -61,7 +61,7 @@ impl Seen {
     }
 
     /// Weighs the folder.
-    pub(super) fn weigh(&mut self, root: &OwnedFd, most: Most) {
+    pub(super) fn weigh(&mut self, root: &OwnedFd, most: SizeLimit) {
         let weight = tree::weight(root.as_fd(), most.files);
         let filled = if weight.bytes > most.bytes {
             format!("it filled its folder with more than {} MiB", most.bytes / (1024 * 1024))
@@ -127,7 +127,7 @@ fn look(root: &OwnedFd, (over, bell): &(Mutex<bool>, Condvar), cancel: &Cancel) 
             seen.weigh(root, MOST);
             next = Instant::now() + WEIGH.max(began.elapsed() * 10);
             if seen.overflow.is_some() {
-                cancel.ask(Wish::Kill);
+                cancel.ask(StopLevel::Kill);
             }
         }
         is_over = over.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +145,7 @@ mod tests {
     fn what_fills_a_disk_is_weighed_and_holes_are_not() {
         let place = tempfile::tempdir().expect("a folder");
         let root = tree::open(place.path()).expect("it is there");
-        let most = Most { bytes: 1024 * 1024, files: 5 };
+        let most = SizeLimit { bytes: 1024 * 1024, files: 5 };
         let overflow = || {
             let mut seen = Seen::default();
             seen.weigh(&root, most);

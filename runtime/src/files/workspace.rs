@@ -1,6 +1,6 @@
 //! The folder of an attempt, laid out before its turn.
 //!
-//! In: a [`Desk`]. Out: the folder with everything that the protocol names, opened, and the digests of what must not
+//! In: a [`FileWorkspaceSpec`]. Out: the folder with everything that the protocol names, opened, and the digests of what must not
 //! change. Invariants: a folder of a killed runner is kept aside, and never written into; only regular files are copied.
 
 use std::fs::{File, OpenOptions};
@@ -10,13 +10,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::again;
 use super::instructions::Input;
 use super::manifest::Kept;
 use super::paths::{last, plain, shown};
+use super::replay;
 use super::tree;
 use super::watch::Watch;
-use super::{Desk, Given, MOST_OUTPUTS, Maker, READ, status};
+use super::{FileWorkspaceSpec, Given, MOST_OUTPUTS, Maker, READ, status};
 use crate::executor::Cancel;
 use crate::home::create_private;
 use crate::tools::Folder;
@@ -32,7 +32,7 @@ const CORRECTED: &str = "corrected.json";
 
 /// A folder that was laid out.
 #[derive(Debug)]
-pub(crate) struct Laid {
+pub(crate) struct FileWorkspace {
     pub(super) root: OwnedFd,
     /// What was put into `inbox/`, by path, and `SKILL.md`.
     pub(super) inbox: Vec<Kept>,
@@ -42,15 +42,19 @@ pub(crate) struct Laid {
     /// Where files of the workspace lie.
     pub(super) workspace: PathBuf,
     /// What the agent was given, for a recording.
-    pub(crate) given: again::Given,
+    pub(crate) given: replay::Given,
 }
 
-impl Laid {
+impl FileWorkspace {
     /// Lays the folder out; `workspace` is where the job's files lie.
     ///
     /// # Errors
     /// Something that it needs is not there, or it cannot be made: says what.
-    pub(crate) fn out(desk: &Desk, workspace: PathBuf, cancel: &Arc<Cancel>) -> Result<Laid, String> {
+    pub(crate) fn out(
+        desk: &FileWorkspaceSpec,
+        workspace: PathBuf,
+        cancel: &Arc<Cancel>,
+    ) -> Result<FileWorkspace, String> {
         keep_aside(&desk.folder)?;
         let made = |path: &Path| create_private(path, true).map_err(|error| told("made", path, &error));
         for name in ["inbox", "outbox", "workspace"] {
@@ -63,7 +67,7 @@ impl Laid {
         for given in &desk.inputs {
             laid.push(inbox.lay(given, &workspace, &corrected)?);
         }
-        let told = again::texts(desk, &laid);
+        let told = replay::texts(desk, &laid);
         for name in OURS {
             if let Some(text) = told.get(&format!("inbox/{name}")) {
                 inbox.write(name, &mut text.as_bytes())?;
@@ -73,8 +77,8 @@ impl Laid {
         let skill = create(&desk.folder.join(SKILL), 0o400, &mut told[SKILL].as_bytes())
             .map(|(digest, bytes)| Kept { path: SKILL.to_owned(), bytes, digest })?;
         let laying =
-            |Input { place, source, bytes, absent, .. }: Input<'_>| again::Laying { place, source, bytes, absent };
-        let given = again::Given { inputs: laid.into_iter().map(laying).collect(), told };
+            |Input { place, source, bytes, absent, .. }: Input<'_>| replay::Laying { place, source, bytes, absent };
+        let given = replay::Given { inputs: laid.into_iter().map(laying).collect(), told };
         create(&desk.folder.join("status.json"), 0o600, &mut status::pending().as_bytes())?;
         if let Some(messages) = &desk.messages {
             let folder = desk.folder.join("messages");
@@ -87,7 +91,7 @@ impl Laid {
             tree::seal(tree::folder(root.as_fd(), "inbox")?.as_fd(), false);
         }
         let watch = Watch::start(&root, cancel)?;
-        Ok(Laid { root, inbox: kept, skill, watch, cancel: Arc::clone(cancel), workspace, given })
+        Ok(FileWorkspace { root, inbox: kept, skill, watch, cancel: Arc::clone(cancel), workspace, given })
     }
 }
 
@@ -125,7 +129,7 @@ fn keep_aside(folder: &Path) -> Result<(), String> {
 
 /// The inbox while it is filled.
 struct Inbox<'d> {
-    desk: &'d Desk,
+    desk: &'d FileWorkspaceSpec,
     folder: PathBuf,
     kept: Vec<Kept>,
 }

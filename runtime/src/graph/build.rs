@@ -9,7 +9,8 @@ use swarmc_plan::{
 };
 
 use super::{
-    Edge, Graph, GraphError, Kind, Limit, LimitOf, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk, Ways,
+    Budgets, Edge, Graph, GraphError, Kind, Limit, LimitOf, MAX_STEPS, Node, Region, Rounds, Scope, SessionGroup,
+    StepRef, Ways,
 };
 use crate::event::Content;
 use crate::swarm::Rules;
@@ -85,10 +86,10 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
     Ok(graph)
 }
 
-fn agents(plan: &Plan) -> BTreeMap<Arc<str>, Means> {
+fn agents(plan: &Plan) -> BTreeMap<Arc<str>, Budgets> {
     let means = |agent: &Agent| {
         let price = plan.provider(&agent.provider).and_then(|provider| provider.price);
-        let means = Means { budget: agent.budget.clone(), price };
+        let means = Budgets { budget: agent.budget.clone(), price };
         (Arc::from(agent.name.as_str()), means)
     };
     plan.agents.iter().map(means).collect()
@@ -163,7 +164,7 @@ impl<'a> Build<'a> {
         let name = Arc::from(pipeline.name.as_str());
         let order = pipeline.all_steps().map(|step| Arc::from(step.name.as_str())).collect();
         let (budget, fail_fast) = (pipeline.budget.clone(), pipeline.fail_fast);
-        let is_one = |spot: Spot| {
+        let is_one = |spot: StepRef| {
             !matches!(self.regions[spot.region as usize].nodes[spot.step as usize].kind, Kind::Each { .. })
         };
         let ways = Ways::new(pipeline, &names, is_one);
@@ -180,7 +181,7 @@ impl<'a> Build<'a> {
     }
 
     /// Notes the group of a step, and of its items.
-    fn join(&mut self, spot: Spot, group: u32) {
+    fn join(&mut self, spot: StepRef, group: u32) {
         let node = &mut self.regions[spot.region as usize].nodes[spot.step as usize];
         node.group = Some(group);
         if let Kind::Each { region, .. } = node.kind {
@@ -193,8 +194,8 @@ impl<'a> Build<'a> {
         place: Place<'_>,
         steps: &[Step],
         iteration: &Iteration,
-        parent: Option<Spot>,
-        names: &mut HashMap<Arc<str>, Spot>,
+        parent: Option<StepRef>,
+        names: &mut HashMap<Arc<str>, StepRef>,
     ) -> Result<u32, GraphError> {
         let index: HashMap<Arc<str>, u32> =
             steps.iter().zip(0..).map(|(step, number)| (Arc::from(step.name.as_str()), number)).collect();
@@ -208,7 +209,7 @@ impl<'a> Build<'a> {
         self.regions.push(Region { scope: place.scope, nodes: Vec::new(), rounds, parent, is_item: false, index });
         let mut nodes = Vec::with_capacity(steps.len());
         for (step, position) in steps.iter().zip(0..) {
-            let spot = Spot { region: number, step: position };
+            let spot = StepRef { region: number, step: position };
             names.insert(Arc::from(step.name.as_str()), spot);
             let find =
                 |name: &str| self.regions[number as usize].find(name).ok_or_else(|| no_step(place.pipeline, name));
@@ -246,8 +247,8 @@ impl<'a> Build<'a> {
         &mut self,
         place: Place<'_>,
         step: &Step,
-        parent: Spot,
-        names: &mut HashMap<Arc<str>, Spot>,
+        parent: StepRef,
+        names: &mut HashMap<Arc<str>, StepRef>,
     ) -> Result<u32, GraphError> {
         let number = self.regions.len() as u32;
         self.regions.push(Region {
@@ -258,7 +259,7 @@ impl<'a> Build<'a> {
             is_item: true,
             index: HashMap::from([(Arc::from(step.name.as_str()), 0)]),
         });
-        let spot = Spot { region: number, step: 0 };
+        let spot = StepRef { region: number, step: 0 };
         let node = self.node(place, step, spot, names)?;
         let node = Node {
             conditional: false,
@@ -277,8 +278,8 @@ impl<'a> Build<'a> {
         &mut self,
         place: Place<'_>,
         step: &Step,
-        spot: Spot,
-        names: &mut HashMap<Arc<str>, Spot>,
+        spot: StepRef,
+        names: &mut HashMap<Arc<str>, StepRef>,
     ) -> Result<Node, GraphError> {
         let kind = match &step.body {
             Body::Prompt(_) | Body::Run(_) | Body::Swarm(_) => Kind::Task,
@@ -376,9 +377,9 @@ fn bare(step: &Step, kind: Kind) -> Node {
     }
 }
 
-fn talk(step: &Step) -> Option<Box<Talk>> {
+fn talk(step: &Step) -> Option<Box<SessionGroup>> {
     let (Some(session), Body::Prompt(body)) = (&step.session, &step.body) else { return None };
-    Some(Box::new(Talk { agent: Arc::from(body.agent.as_str()), session: Arc::from(session.as_str()) }))
+    Some(Box::new(SessionGroup { agent: Arc::from(body.agent.as_str()), session: Arc::from(session.as_str()) }))
 }
 
 fn edge(other: u32, need: &Need) -> Edge {

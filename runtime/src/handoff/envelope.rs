@@ -8,7 +8,7 @@ use swarmc_plan::{Priority, Response};
 use super::message::MessageKind;
 
 /// The bytes of an envelope as JSON at most; longer things are files, handed over by reference.
-pub const ENVELOPE_LIMIT: usize = swarmc_plan::words::ENVELOPE_BYTES;
+pub const ENVELOPE_LIMIT: usize = swarmc_plan::prompt_text::ENVELOPE_BYTES;
 
 /// The characters of a message at most: it is a short summary.
 pub const MESSAGE_LIMIT: usize = 4_000;

@@ -13,7 +13,7 @@ use schemars::{Schema, schema_for};
 pub use envelope::{Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, MESSAGE_LIMIT, Meta, Payload, Reply, Verdict};
 pub(crate) use message::Receivers;
 pub use message::{Broadcast, Message, MessageKind};
-pub use operation::{Handoff, Operation, Plea, Reading};
+pub use operation::{Handoff, HelpRequest, Operation, Reading};
 pub use report::Report;
 
 /// The JSON Schema (draft 2020-12) of an [`Envelope`].

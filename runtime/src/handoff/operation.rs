@@ -24,7 +24,7 @@ pub enum Operation {
     /// Say how far you are.
     ReportStatus(Box<Report>),
     /// Ask a person for help, who answers in your inbox.
-    RequestHelp(Plea),
+    RequestHelp(HelpRequest),
     /// Read the inputs of this turn, and what waits for the next one.
     ReadInbox {},
     /// Read a stored context pack or artifact.
@@ -34,7 +34,7 @@ pub enum Operation {
 /// What a person is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Plea {
+pub struct HelpRequest {
     /// What you need to know, or what is to be done for you.
     pub message: String,
 }

@@ -196,7 +196,7 @@ impl RunFolder {
     }
 
     /// Writes the facts that no event holds.
-    pub(crate) fn write_facts(&self, facts: &Facts) -> Result<(), RunError> {
+    pub(crate) fn write_facts(&self, facts: &RunConfig) -> Result<(), RunError> {
         let text = serde_json::to_string(facts).expect("facts have string keys only");
         let path = self.facts_path();
         std::fs::write(&path, text).map_err(RunError::io("write", path))
@@ -208,7 +208,7 @@ impl RunFolder {
     }
 
     /// Reads the facts that no event holds.
-    pub(crate) fn facts(&self) -> Result<Facts, RunError> {
+    pub(crate) fn facts(&self) -> Result<RunConfig, RunError> {
         let path = self.facts_path();
         let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
         serde_json::from_str(&text).map_err(|error| RunError::io("read", path)(io::Error::other(error)))
@@ -255,7 +255,7 @@ pub struct Runner {
 
 /// What is true of a run in every process that runs it, and in no event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Facts {
+pub(crate) struct RunConfig {
     /// Where its processes run.
     pub workspace: PathBuf,
     /// How many steps run at once where the plan leaves that open.

@@ -21,11 +21,11 @@ pub use layout::Layout;
 pub use prune::{Prune, Pruned, PrunedRun};
 pub use summary::{RunSummary, RunningState, standings};
 
-pub(crate) use folder::{Facts, Lock, digest};
+pub(crate) use folder::{Lock, RunConfig, digest};
 pub(crate) use layout::{file_name, folder_name};
 
 use crate::error::RunError;
-use crate::run::survivors::all_marked;
+use crate::run::orphan_processes::all_marked;
 
 /// What the folder of a run begins with before the run has been recorded.
 const DRAFT: char = '.';

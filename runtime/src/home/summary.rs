@@ -10,7 +10,7 @@ use crate::files::{AgentStatus, agent_status};
 use crate::graph::Graph;
 use crate::handoff::Report;
 use crate::home::{Marked, RunFolder, Runner};
-use crate::run::survivors::lives;
+use crate::run::orphan_processes::lives;
 use crate::socket;
 use crate::state::{Blocked, Progress, Standing, State, Waiting};
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::endpoint::Endpoint;
 use super::{Fault, Patience};
-use crate::transient;
+use crate::retry;
 
 /// The longest text of a service that is told, in bytes.
 const TOLD: usize = 500;
@@ -47,7 +47,7 @@ impl Fault {
 
     /// One of which only the words tell the class.
     fn in_words(message: String) -> Fault {
-        Fault { transient: transient::is_transient(&message), message, retry_after: None }
+        Fault { transient: retry::is_transient(&message), message, retry_after: None }
     }
 }
 
@@ -103,10 +103,10 @@ pub(super) fn refused(status: StatusCode, body: &str, headers: &HeaderMap) -> Fa
         true => format!("the model's service answered with status {status}"),
         false => format!("the model's service answered with status {status}: {said}"),
     };
-    let wait = header(RETRY_AFTER).and_then(|value| transient::retry_after(value, SystemTime::now()));
+    let wait = header(RETRY_AFTER).and_then(|value| retry::retry_after(value, SystemTime::now()));
     let millis = headers.get("retry-after-ms").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    let wait = millis.map(|millis| Duration::from_millis(millis).min(transient::LONGEST_WAIT)).or(wait);
-    let transient = transient::is_transient_status(status.as_u16());
+    let wait = millis.map(|millis| Duration::from_millis(millis).min(retry::LONGEST_WAIT)).or(wait);
+    let transient = retry::is_transient_status(status.as_u16());
     Fault { message, transient, retry_after: wait.filter(|_| transient) }
 }
 
@@ -158,7 +158,7 @@ fn in_stream(body: &Value) -> Fault {
         Value::String(word) => PASSING.contains(&word.to_lowercase().as_str()),
         Value::Number(number) => {
             let status = number.as_u64().and_then(|number| u16::try_from(number).ok());
-            status.is_some_and(transient::is_transient_status)
+            status.is_some_and(retry::is_transient_status)
         }
         _ => false,
     });

@@ -265,7 +265,7 @@ async fn a_refusal_has_its_class_and_says_when_to_ask_again() {
         assert_eq!(seconds.retry_after, Some(Duration::from_secs(7)), "{kind:?}");
         let date =
             fault(kind, Answer::status(503, "later").header("Retry-After", "Fri, 31 Dec 2100 23:59:59 GMT")).await;
-        assert_eq!(date.retry_after, Some(crate::transient::LONGEST_WAIT), "{kind:?}");
+        assert_eq!(date.retry_after, Some(crate::retry::LONGEST_WAIT), "{kind:?}");
     }
 }
 

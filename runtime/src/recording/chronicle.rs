@@ -10,7 +10,7 @@ use super::line::{Line, Place};
 use super::member::Member;
 use crate::approval::{Request, Verdict};
 use crate::event::AnsweredBy;
-use crate::swarm::{Answer, End, Fact, TurnId};
+use crate::swarm::{Answer, End, SwarmEvent, TurnId};
 
 /// The swarms of a run, while its recording is put together.
 #[derive(Default)]
@@ -50,13 +50,13 @@ impl Chronicle {
     }
 
     /// The lines that a fact adds.
-    pub(super) fn happened(&mut self, place: Place, fact: &Fact) -> Vec<Line> {
+    pub(super) fn happened(&mut self, place: Place, fact: &SwarmEvent) -> Vec<Line> {
         let told = self.told.entry(place.clone()).or_default();
         let drafts = self.drafts.entry(place.clone()).or_default();
         match fact {
-            Fact::TurnStarted { turn, .. } => told.begin(TURN, turn),
-            Fact::ToolStarted { turn, .. } => told.begin(CALL, turn),
-            Fact::TurnEnded { turn, answer, .. } => {
+            SwarmEvent::TurnStarted { turn, .. } => told.begin(TURN, turn),
+            SwarmEvent::ToolStarted { turn, .. } => told.begin(CALL, turn),
+            SwarmEvent::TurnEnded { turn, answer, .. } => {
                 let member = Member::of(turn);
                 let listed = drafts.remove(&(TOOLS, member.clone()));
                 let turn = drafts.remove(&(TURN, member.clone()));
@@ -69,7 +69,7 @@ impl Chronicle {
                 }
                 return listed.into_iter().chain(turn).collect();
             }
-            Fact::ToolEnded { turn, fault, .. } => {
+            SwarmEvent::ToolEnded { turn, fault, .. } => {
                 let member = Member::of(turn);
                 let call = drafts.remove(&(CALL, member.clone()));
                 let call = call.map(|line| told.placed(line, &member, false));
@@ -79,7 +79,7 @@ impl Chronicle {
                 }
                 return call.into_iter().collect();
             }
-            Fact::AgentCompleted { agent, how: End::TimedOut, .. } => {
+            SwarmEvent::AgentCompleted { agent, how: End::TimedOut, .. } => {
                 told.answers += 1;
                 return vec![Line::Late { place, member: Arc::clone(agent) }];
             }
@@ -166,7 +166,7 @@ mod tests {
     use super::super::member::Said;
     use super::*;
     use crate::event::{Content, StepId};
-    use crate::swarm::{Act, Fault, Purpose};
+    use crate::swarm::{Action, Fault, Purpose};
 
     fn place() -> Place {
         Place::of(&StepId { name: "team".into(), iteration: 1, instance: 1, within: None }, 1)
@@ -181,14 +181,14 @@ mod tests {
         Line::Member { place: place(), turn: Member::of(turn), after: None, asked, answer }
     }
 
-    fn started(turn: &TurnId) -> Fact {
-        Fact::TurnStarted { turn: turn.clone(), reserved: None }
+    fn started(turn: &TurnId) -> SwarmEvent {
+        SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None }
     }
 
-    fn ended(turn: &TurnId, fails: bool) -> Fact {
+    fn ended(turn: &TurnId, fails: bool) -> SwarmEvent {
         let failed = Answer::Failed { message: "busy".to_owned(), fault: Fault::Transient { after_ms: 0 } };
-        let answer = if fails { failed } else { Answer::Acts(Act::Idle) };
-        Fact::TurnEnded { turn: turn.clone(), answer, usage: None, cost: None, model: None }
+        let answer = if fails { failed } else { Answer::Acts(Action::Idle) };
+        SwarmEvent::TurnEnded { turn: turn.clone(), answer, usage: None, cost: None, model: None }
     }
 
     fn said(line: &Line) -> String {
@@ -215,7 +215,7 @@ mod tests {
         swarms.draft(asked(&next, Some(Said::default())));
         swarms.draft(asked(&open, None));
         let facts = [
-            Fact::WorkflowStarted { run: String::new(), goal: Content::Text(String::new()) },
+            SwarmEvent::WorkflowStarted { run: String::new(), goal: Content::Text(String::new()) },
             started(&one),
             started(&two),
             ended(&one, true),
@@ -226,7 +226,7 @@ mod tests {
             started(&open),
             started(&next),
             ended(&next, false),
-            Fact::AgentCompleted { agent: "two".into(), how: End::TimedOut, response: None, error: None },
+            SwarmEvent::AgentCompleted { agent: "two".into(), how: End::TimedOut, response: None, error: None },
             // Nobody was asked: a budget refused it.
             ended(&turn("two", 2, 1), true),
         ];

@@ -298,7 +298,7 @@ impl Recorder {
 
 /// What a person said to a request, by the recording.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Foretold {
+pub(crate) enum RecordedVerdict {
     /// Nobody was asked.
     Nothing,
     /// Nobody answered.
@@ -407,11 +407,11 @@ impl Replay {
         agent: &str,
         asked: u32,
         now: &str,
-    ) -> Result<(Foretold, AnsweredBy), RunError> {
+    ) -> Result<(RecordedVerdict, AnsweredBy), RunError> {
         let key = (Place::of(step, attempt), 10, asked, 0, agent.to_owned());
         let line = self.index.get(&key).map(|&number| (number, &self.recording.lines[number]));
         let Some((number, Line::Approval { wants, by, choice, because, arguments, .. })) = line else {
-            return Ok((Foretold::Nothing, AnsweredBy::Person));
+            return Ok((RecordedVerdict::Nothing, AnsweredBy::Person));
         };
         self.note(number);
         if wants != now {
@@ -419,10 +419,10 @@ impl Replay {
             let difference = Difference::Text { what: "what it wants".to_owned(), recorded, now };
             return Err(self.diverged(step, attempt, requests((step, attempt), agent, asked), difference));
         }
-        let Some(choice) = choice else { return Ok((Foretold::Nobody, *by)) };
+        let Some(choice) = choice else { return Ok((RecordedVerdict::Nobody, *by)) };
         let because = because.as_deref().map(|because| self.blanks.fill_text(because));
         let arguments = arguments.as_ref().map(|arguments| self.text(arguments)).transpose()?;
-        Ok((Foretold::Said(number, *choice, because, arguments), *by))
+        Ok((RecordedVerdict::Said(number, *choice, because, arguments), *by))
     }
 
     /// How many answers its swarm had when a turn began; 0 where nothing else than the last of them made it begin.

@@ -3,16 +3,16 @@
 //! Every turn of an agent, call of a swarm's agent, command, check and file goes through [`Source`], live, recorded, or
 //! replayed. Invariant: a replay starts nothing, and ends where the first thing is asked that the recording does not hold word for word.
 
-mod blank;
 mod chronicle;
-mod deed;
 mod difference;
+mod effect;
+mod export;
 mod folder;
 mod line;
 mod member;
 mod read;
+mod redact;
 mod replay;
-mod story;
 mod write;
 
 use std::collections::BTreeMap;
@@ -26,11 +26,11 @@ pub use difference::{Difference, Divergence};
 pub use line::RECORDING_VERSION;
 pub use read::{Recording, RecordingError};
 
-pub(crate) use blank::Blanks;
-pub(crate) use deed::{Deed, Sending, Written};
-pub(crate) use member::{At, Foretold, requests};
+pub(crate) use effect::{ReplayEffect, Sending, Written};
+pub(crate) use export::publish;
+pub(crate) use member::{At, RecordedVerdict, requests};
+pub(crate) use redact::Redactions;
 pub(crate) use replay::{GateTake, Replay};
-pub(crate) use story::publish;
 pub(crate) use write::{Recorder, is_kept, may_replace};
 
 /// Who answers what a run asks.

@@ -9,8 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::blank::Blanks;
 use super::line::{Header, LINES, Line, RECORDING_VERSION, Text};
+use super::redact::Redactions;
 use crate::event::RunStatus;
 
 /// The file with the lines at most, in bytes.
@@ -173,7 +173,7 @@ impl Recording {
         workspace: &Path,
         environment: &BTreeMap<OsString, OsString>,
     ) -> Result<BTreeMap<String, String>, RecordingError> {
-        let blanks = Blanks::new(("", Path::new(""), workspace), environment, &BTreeSet::new());
+        let blanks = Redactions::new(("", Path::new(""), workspace), environment, &BTreeSet::new());
         let params = self.header.params.iter().map(|(name, text)| {
             let text = String::from_utf8_lossy(&self.bytes(text)?).into_owned();
             Ok((name.clone(), blanks.fill_text(&text)))

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
-use super::blank::Blanks;
 use super::difference::{Difference, Divergence};
 use super::line::{Answered, Asked, LINES, Line, Place, Text};
 use super::member::requests;
 use super::read::{Recording, RecordingError};
+use super::redact::Redactions;
 use super::{Answer, Part, Question, words};
 use crate::control::GateAnswer;
 use crate::error::RunError;
@@ -22,7 +22,7 @@ const TOLD: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub(super) recording: Arc<Recording>,
-    pub(super) blanks: Blanks,
+    pub(super) blanks: Redactions,
     run: String,
     /// The lines of each attempt, by their number.
     pub(super) attempts: BTreeMap<Place, Vec<usize>>,
@@ -50,7 +50,7 @@ pub(crate) enum GateTake {
 }
 
 impl Replay {
-    pub(crate) fn new(recording: Arc<Recording>, blanks: Blanks, run: &str) -> Replay {
+    pub(crate) fn new(recording: Arc<Recording>, blanks: Redactions, run: &str) -> Replay {
         let mut attempts: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
         for (number, line) in recording.lines.iter().enumerate() {
             if let Some(place) = line.place() {

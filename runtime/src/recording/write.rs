@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::blank::Blanks;
 use super::line::{Answered, Asked, LINES, Line, Place, TEXTS, Text};
+use super::redact::Redactions;
 use super::{Answer, Part, Question};
 use crate::error::RunError;
 use crate::event::{Failure, StepId};
@@ -26,7 +26,7 @@ const LONGEST_NAME: usize = 150;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(super) folder: PathBuf,
-    pub(super) blanks: Blanks,
+    pub(super) blanks: Redactions,
     lines: Mutex<File>,
     /// What was asked last, and of swarms, by who was asked.
     pub(super) asked: Mutex<super::member::Open>,
@@ -34,7 +34,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Goes on with the recording in the folder of a run.
-    pub(crate) fn new(run: &RunFolder, blanks: Blanks) -> Result<Recorder, RunError> {
+    pub(crate) fn new(run: &RunFolder, blanks: Redactions) -> Result<Recorder, RunError> {
         let folder = draft(run);
         create_private(&folder, true).map_err(RunError::io("create", &folder))?;
         let path = folder.join(LINES);
@@ -105,7 +105,7 @@ impl Recorder {
 /// The texts of one question and its answer.
 pub(super) struct Texts<'a> {
     pub folder: &'a Path,
-    pub blanks: &'a Blanks,
+    pub blanks: &'a Redactions,
     pub stem: PathBuf,
     pub part: Cow<'a, str>,
 }
@@ -184,7 +184,7 @@ impl Texts<'_> {
 }
 
 /// A failure with blanks for what is another in every run.
-pub(super) fn told(failure: &Failure, blanks: &Blanks) -> Failure {
+pub(super) fn told(failure: &Failure, blanks: &Redactions) -> Failure {
     let mut failure = failure.clone();
     if let Failure::Spawn { message }
     | Failure::Agent { message }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Stage;
+use super::FakeRun;
 use crate::approval::{Choice, Request, Verdict};
 use crate::event::{AnsweredBy, Event, StepId};
 use crate::graph::Key;
@@ -11,7 +11,7 @@ use crate::handoff::{Handoff, Operation};
 /// Something for somebody, and whether that one is started by it; or what is wrong with it.
 type HandedOn = Result<(Handoff, bool), String>;
 
-impl Stage<'_, '_> {
+impl FakeRun<'_, '_> {
     /// What an answer asked for happens, or is refused: which a run tells people, and a rehearsal its tests.
     pub(super) fn said(&mut self, step: &StepId, attempt: u32, operations: Vec<Result<Operation, String>>) {
         for operation in operations {

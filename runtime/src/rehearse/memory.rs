@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::event::{self, Content};
-use crate::run::scene::Store;
+use crate::run::eval::BlobStore;
 
 /// Long texts, named by their number.
 #[derive(Clone, Default)]
@@ -31,7 +31,7 @@ impl Memory {
     }
 }
 
-impl Store for Memory {
+impl BlobStore for Memory {
     fn text(&self, content: &Content) -> Result<String, String> {
         match content {
             Content::Text(text) => Ok(text.clone()),

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use swarmc_plan::{Body, Plan, Unattended};
 
-use super::told::{Answer, Asks, Member, Prompted, Turn};
-use super::{Due, Stage};
-use crate::approval::{Choice, Request, Verdict, Wants};
+use super::api::{Answer, Asks, Member, Prompted, Turn};
+use super::{Due, FakeRun};
+use crate::approval::{Choice, Request, RequestKind, Verdict};
 use crate::event::{AnsweredBy, Content, Event, Failure, Outcome, StepId};
 use crate::graph::Key;
 use crate::llm;
-use crate::run::scene::{At, Finished, Scene, render, short, unknown};
+use crate::retry::is_transient;
+use crate::run::eval::{At, Evaluator, Finished, render, short, unknown};
 use crate::state::budget::Refusal;
 use crate::swarm::state::Stage as Standing;
-use crate::swarm::{Act, Answer as Said, Fact, Fault, Order, Phase, Purpose, Swarm, TurnId};
+use crate::swarm::{Action, Answer as Said, Fault, Order, Phase, Purpose, Swarm, SwarmEvent, TurnId};
 use crate::tools::{self, Grant};
-use crate::transient::is_transient;
 
 /// What becomes of a turn or a call.
 pub(super) enum Word {
@@ -37,7 +37,7 @@ impl Word {
     }
 }
 
-impl Stage<'_, '_> {
+impl FakeRun<'_, '_> {
     /// The swarm of a step begins.
     pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, key: Key) {
         let goal = self.rehearsed(key).and_then(|()| self.scene.goal(self.at(key, attempt)));
@@ -50,7 +50,7 @@ impl Stage<'_, '_> {
             self.after(limit, Due::Swarm(step.clone(), attempt, Word::Late(limit)));
         }
         let run = self.scene.run.clone();
-        self.fact(&step, attempt, Fact::WorkflowStarted { run, goal });
+        self.fact(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
     }
 
     /// Does what the core of a swarm says, until it says nothing.
@@ -66,7 +66,8 @@ impl Stage<'_, '_> {
                 Order::Spawn { place, name, plays, task } => {
                     let told = self.scene.task_of(self.at(key, attempt), place, task);
                     told.map(|(task, brief)| {
-                        let spawned = Fact::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None };
+                        let spawned =
+                            SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None };
                         self.fact(step, attempt, spawned);
                     })
                 }
@@ -101,7 +102,7 @@ impl Stage<'_, '_> {
                 self.scene.ended(self.at(key, attempt), turn, reply)
             }
             Word::Called(turn, text, fault) => {
-                self.scene.keep(text).map(|result| Fact::ToolEnded { turn, result, fault })
+                self.scene.keep(text).map(|result| SwarmEvent::ToolEnded { turn, result, fault })
             }
             Word::Late(after_ms) => Err(Failure::Timeout { after_ms }),
         };
@@ -130,7 +131,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    fn fact(&mut self, step: &StepId, attempt: u32, fact: Fact) {
+    fn fact(&mut self, step: &StepId, attempt: u32, fact: SwarmEvent) {
         self.record(Event::Swarm { step: step.clone(), attempt, fact });
     }
 
@@ -148,9 +149,9 @@ impl Stage<'_, '_> {
             Purpose::Act => tools::known(self.scene.plan, &grant(self.scene.plan, swarm, &turn, player)),
             Purpose::Decompose | Purpose::Synthesize => Vec::new(),
         };
-        let asked = self.scene.asked(at, (&turn, player), (&tools, Scene::protocol(provider)), self.clock)?;
+        let asked = self.scene.asked(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
         let reserved = self.scene.reserved_turn(&self.state, player, provider, asked.bytes());
-        let limit = Scene::longest(swarm, turn.purpose);
+        let limit = Evaluator::longest(swarm, turn.purpose);
         let agent = Arc::from(&*player.name);
         let refused = reserved.and_then(|reserved| self.state.admit_turn(key, &agent, &reserved).err());
         match refused {
@@ -162,9 +163,9 @@ impl Stage<'_, '_> {
                 return Ok(());
             }
             Some(Refusal::Step(message)) => {
-                self.fact(step, attempt, Fact::TurnStarted { turn: turn.clone(), reserved: None });
+                self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
                 let answer = Said::Failed { message: short(&message), fault: Fault::Budget };
-                self.fact(step, attempt, Fact::TurnEnded { turn, answer, usage: None, cost: None, model: None });
+                self.fact(step, attempt, SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None });
                 return Ok(());
             }
             None => {}
@@ -176,7 +177,7 @@ impl Stage<'_, '_> {
         self.story.turns += 1;
         let asks = Asks::Agent { agent: &player.name, system: Some(system), prompt };
         let (delay, answer) = self.member(step, attempt, key, &turn, asks)?.timed();
-        self.fact(step, attempt, Fact::TurnStarted { turn: turn.clone(), reserved });
+        self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved });
         let (delay, said) = match said(answer) {
             _ if delay > limit => (limit, Err(format!("timed out after {} seconds", limit / 1000))),
             said => (delay, said),
@@ -192,7 +193,7 @@ impl Stage<'_, '_> {
     fn call(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Failure> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
-        let Standing::Calling(Act::ToolCall { tool, params }, _) = &agent.stage else { return Ok(()) };
+        let Standing::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else { return Ok(()) };
         let (tool, arguments) = (Arc::clone(tool), self.scene.told(params)?);
         let grant = grant(self.scene.plan, swarm, &turn, self.scene.player(swarm, &turn)?);
         let answer = match tools::permitted(self.scene.plan, &grant, &tool) {
@@ -203,7 +204,7 @@ impl Stage<'_, '_> {
             Err(why) => Answer::Failure { exit: 1, output: String::new(), stderr: why },
         };
         let (delay, answer) = answer.timed();
-        self.fact(step, attempt, Fact::ToolStarted { turn: turn.clone(), tool });
+        self.fact(step, attempt, SwarmEvent::ToolStarted { turn: turn.clone(), tool });
         let (text, fault) = match said(answer) {
             Ok(text) => (text, None),
             Err(why) if is_transient(&why) => (why, Some(Fault::Transient { after_ms: 0 })),
@@ -214,7 +215,14 @@ impl Stage<'_, '_> {
     }
 
     /// Nobody is asked in a rehearsal: what the policy says of that becomes of it.
-    fn unattended(&mut self, step: &StepId, attempt: u32, key: Key, agent: u32, wants: Wants) -> Result<(), Failure> {
+    fn unattended(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        key: Key,
+        agent: u32,
+        wants: RequestKind,
+    ) -> Result<(), Failure> {
         let asks = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize));
         let Some(agent) = asks.map(|agent| Arc::clone(&agent.name)) else { return Ok(()) };
         let id = self.state.next_request();
@@ -251,12 +259,12 @@ impl Stage<'_, '_> {
         let result = match self.scene.finished(at, swarm)? {
             Finished::Result(result) => result,
             Finished::Merge => {
-                self.fact(step, attempt, Fact::Progress { phase: Phase::Synthesizing });
+                self.fact(step, attempt, SwarmEvent::Progress { phase: Phase::Synthesizing });
                 return Ok(());
             }
         };
         let stored = self.scene.keep(result.clone())?;
-        self.fact(step, attempt, Fact::WorkflowCompleted { result: Some(stored), error: None });
+        self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
         self.silence(step, attempt);
         let outcome = Outcome { output: Some(Content::Text(result)), ..Outcome::default() };
         self.end(step.clone(), attempt, outcome);
@@ -266,7 +274,7 @@ impl Stage<'_, '_> {
     fn fail_swarm(&mut self, step: &StepId, attempt: u32, why: Failure) {
         self.silence(step, attempt);
         let error = Some(short(&why.to_string()));
-        self.fact(step, attempt, Fact::WorkflowCompleted { result: None, error });
+        self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: None, error });
         self.end(step.clone(), attempt, failed(why));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::mend::Changes;
 use super::{Mark, Retry};
 use crate::event::{Event, Failure, Record, RunStatus, SkipReason, StepId};
-use crate::graph::{Graph, Kind, Node, Spot};
+use crate::graph::{Graph, Kind, Node, StepRef};
 use crate::state::State;
 
 /// What runs again.
@@ -38,7 +38,7 @@ enum Fate {
 
 /// What is known of a step.
 struct Seen {
-    spot: Spot,
+    spot: StepRef,
     attempt: u32,
     started: bool,
     fate: Option<Fate>,
@@ -163,7 +163,7 @@ impl Finder<'_> {
                 parent.inside.insert(place);
             }
         }
-        let spot = Spot { region: frame.region, step: key.step };
+        let spot = StepRef { region: frame.region, step: key.step };
         let seen = self.seen.entry(step.clone()).or_insert_with(|| Seen {
             spot,
             attempt: 0,
@@ -296,7 +296,7 @@ impl Finder<'_> {
         while let Some(number) = open.pop() {
             let node = &nodes[number as usize];
             let needing = node.dependants.iter().map(|edge| edge.other);
-            let told = ways.from(Spot { region, step: number }).map(|(_, way)| way.to);
+            let told = ways.from(StepRef { region, step: number }).map(|(_, way)| way.to);
             let told = told.filter(|spot| spot.region == region).map(|spot| spot.step);
             let stopped = round.steps.iter().filter(|step| {
                 let reason = &self.seen[*step].fate;

@@ -7,16 +7,18 @@ use std::sync::Arc;
 
 use swarmc_plan::{Ability, Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
 
+use super::driver::Driver;
 use super::effective::{Block, Effective};
-use super::handover;
-use super::run_loop::Loop;
-use super::scene::{failed, render};
+use super::eval::{failed, render};
+use super::mcp_config;
 use super::values::View;
-use crate::answer::{self, Shape};
-use crate::door::{Offer, offers};
+use crate::agent_api::{ToolSpec, offers};
+use crate::answer::{self, OutputValidator};
 use crate::event::{Failure, StepId};
-use crate::executor::{Acp, Asked, Door, Lending, Model, Program, Role, Session, Taker, argument, may_pass};
-use crate::files::{Desk, taught};
+use crate::executor::{
+    Acp, AgentTurn, Candidate, Model, Program, Role, Session, ToolGrant, Transport, argument, may_pass,
+};
+use crate::files::{FileWorkspaceSpec, taught};
 use crate::graph::Key;
 use crate::llm::Question;
 use crate::tools::Grant;
@@ -33,15 +35,15 @@ pub(super) struct Attempt<'a> {
     /// What the step has for standard input.
     pub stdin: Option<String>,
     /// What the answer must be.
-    pub shape: Option<&'a Shape>,
+    pub shape: Option<&'a OutputValidator>,
     /// The folder that it works in, where it works by files.
-    pub files: Option<&'a Desk>,
+    pub files: Option<&'a FileWorkspaceSpec>,
     pub role: Role,
 }
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// What the agent of a step is asked, and those who may answer in its place.
-    pub(super) fn asked(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<Asked, Failure> {
+    pub(super) fn asked(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<AgentTurn, Failure> {
         let key = self.state.find(attempt.id).filter(|_| attempt.role == Role::Turn);
         let effective = match key {
             Some(key) => self.scene.effective((&self.state, key), body, attempt.view)?,
@@ -55,13 +57,13 @@ impl Loop<'_> {
         let delta = key.map(|key| self.delta(key, attempt)).transpose()?.flatten();
         let told = (&effective, delta.as_deref());
         let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, told, attempt));
-        let takers = takers.collect::<Result<Vec<Taker>, Failure>>()?;
-        if let [Taker { door: Door::Closed(failure), .. }] = takers.as_slice() {
+        let takers = takers.collect::<Result<Vec<Candidate>, Failure>>()?;
+        if let [Candidate { door: Transport::Closed(failure), .. }] = takers.as_slice() {
             return Err(failure.clone());
         }
         // Whatever is no try of the turn itself is asked for once.
         let repair = if attempt.role == Role::Turn { attempt.step.output.repair } else { 0 };
-        Ok(Asked { takers, repair })
+        Ok(AgentTurn { takers, repair })
     }
 
     /// The agent called `first`, and its fallbacks in order, each once.
@@ -103,7 +105,7 @@ impl Loop<'_> {
         name: &str,
         (effective, delta): (&Effective, Option<&str>),
         attempt: &Attempt<'_>,
-    ) -> Result<Taker, Failure> {
+    ) -> Result<Candidate, Failure> {
         let Attempt { id, number, step, view, stdin, shape, role, .. } = attempt;
         let agent = self.scene.plan.agent(name);
         let provider = agent.and_then(|agent| self.scene.plan.provider(&agent.provider));
@@ -121,17 +123,17 @@ impl Loop<'_> {
                 (environment, door)
             }
             // Without its secrets it cannot be reached.
-            Err(failure @ Failure::Spawn { .. }) => (Arc::default(), Door::Closed(failure)),
+            Err(failure @ Failure::Spawn { .. }) => (Arc::default(), Transport::Closed(failure)),
             Err(failure) => return Err(failure),
         };
         let live = match &door {
-            Door::Program(program) => program.session.is_some(),
-            Door::Acp(acp) => acp.session.is_some(),
-            Door::Closed(_) | Door::Recorded(_) | Door::Llm(_) => false,
+            Transport::Program(program) => program.session.is_some(),
+            Transport::Acp(acp) => acp.session.is_some(),
+            Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => false,
         };
         let prompt = delta.filter(|_| live).map_or_else(|| effective.text(), str::to_owned);
         let (agent, login, provider) = (name.to_owned(), provider.login.clone(), provider.name.clone());
-        Ok(Taker { agent, provider, prompt, effective, system, environment, login, door })
+        Ok(Candidate { agent, provider, prompt, effective, system, environment, login, door })
     }
 
     /// How an agent is reached, with what it is told beside the prompt and what it must answer.
@@ -139,10 +141,10 @@ impl Loop<'_> {
         &self,
         agent: &Agent,
         provider: &Provider,
-        (system, shape): (&Option<String>, Option<&Shape>),
+        (system, shape): (&Option<String>, Option<&OutputValidator>),
         attempt: &Attempt<'_>,
         environment: &Arc<Vec<(OsString, OsString)>>,
-    ) -> Door {
+    ) -> Transport {
         let (argv, delivery, reads, model_flag, system_flag, resume, schema) = match &provider.connection {
             Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema, mcp: _ } => {
                 (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
@@ -154,12 +156,13 @@ impl Loop<'_> {
                 // Where it works is known when the attempt begins.
                 let own = self.operations(attempt);
                 let may = !own.is_empty() || agent.tools.as_ref().is_some_and(|tools| !tools.is_empty());
-                let lending = tools.filter(|_| may).map(|protocol| Lending {
+                let lending = tools.filter(|_| may).map(|protocol| ToolGrant {
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
                     protocol,
                     own,
                 });
-                let schema = shape.and_then(Shape::native).filter(|_| provider.provides.contains(&Ability::Schema));
+                let schema =
+                    shape.and_then(OutputValidator::native).filter(|_| provider.provides.contains(&Ability::Schema));
                 let question = Question {
                     model: agent.model.clone(),
                     system: system.clone().unwrap_or_default(),
@@ -168,16 +171,16 @@ impl Loop<'_> {
                     max_output: agent.max_output,
                     ..Question::default()
                 };
-                return Door::Llm(Box::new(Model { question, lending }));
+                return Transport::Llm(Box::new(Model { question, lending }));
             }
             Connection::Acp { argv } => {
-                return Door::Acp(Box::new(Acp {
+                return Transport::Acp(Box::new(Acp {
                     argv: argv.iter().map(OsString::from).collect(),
                     install: provider.install.clone(),
                     model: agent.model.clone(),
                     mode: agent.mode.or(self.scene.plan.mode),
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
-                    tools: handover::tools(environment, &self.doors),
+                    tools: mcp_config::tools(environment, &self.doors),
                     session: self.session(agent, attempt),
                     keeps: attempt.step.session.is_some() && attempt.role != Role::SumsUp,
                 }));
@@ -190,10 +193,10 @@ impl Loop<'_> {
         if let (Some(flag), Some(system)) = (system_flag, system.as_deref()) {
             options.extend([OsString::from(flag), argument(system)]);
         }
-        options.extend(handover::words(provider, environment));
+        options.extend(mcp_config::words(provider, environment));
         // Beside a prompt on standard input there is no room for it; the prompt has it then.
         let stdin = attempt.stdin.clone().filter(|_| delivery != PromptDelivery::Stdin);
-        Door::Program(Box::new(Program {
+        Transport::Program(Box::new(Program {
             argv: argv.iter().map(OsString::from).collect(),
             resume: resume.clone(),
             options,
@@ -207,7 +210,7 @@ impl Loop<'_> {
     }
 
     /// What the agent of an attempt may ask of this run, as tools.
-    fn operations(&self, attempt: &Attempt<'_>) -> Vec<Offer> {
+    fn operations(&self, attempt: &Attempt<'_>) -> Vec<ToolSpec> {
         let key = self.state.find(attempt.id).filter(|_| attempt.role == Role::Turn && self.replaying.is_none());
         let Some(key) = key.filter(|&key| self.scene.is_node(&self.state, key)) else { return Vec::new() };
         offers(&self.scene.reach(&self.state, key))
@@ -235,7 +238,7 @@ fn told(
     mut effective: Effective,
     system: Option<String>,
     stdin: Option<&str>,
-    shape: Option<&Shape>,
+    shape: Option<&OutputValidator>,
 ) -> Effective {
     let connection = &provider.connection;
     let is_model = matches!(connection, Connection::Llm { .. });
@@ -262,7 +265,7 @@ fn told(
 }
 
 /// The answers of a script that fit an attempt.
-fn recorded(answers: &[Recorded], id: &StepId, attempt: u32) -> Door {
+fn recorded(answers: &[Recorded], id: &StepId, attempt: u32) -> Transport {
     let fits = |answer: &&Recorded| {
         answer.task.as_deref().is_none_or(|task| task == &*id.name)
             && answer.iteration.is_none_or(|iteration| iteration == id.iteration)
@@ -275,7 +278,7 @@ fn recorded(answers: &[Recorded], id: &StepId, attempt: u32) -> Door {
             "no recorded answer fits task `{}`, iteration {}, attempt {attempt}: add one to the provider",
             id.name, id.iteration
         );
-        return Door::Closed(Failure::Agent { message });
+        return Transport::Closed(Failure::Agent { message });
     }
-    Door::Recorded(answers)
+    Transport::Recorded(answers)
 }

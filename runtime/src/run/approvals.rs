@@ -10,10 +10,10 @@ use serde_json::Value;
 use swarmc_plan::{Approval, Unattended};
 use tokio::sync::oneshot;
 
-use super::run_loop::{Loop, now};
-use super::scene::short;
+use super::driver::{Driver, now};
+use super::eval::short;
 use crate::answer;
-use crate::approval::{Choice, Request, Verdict, Wants};
+use crate::approval::{Choice, Request, RequestKind, Verdict};
 use crate::control::GateAnswer;
 use crate::event::{AnsweredBy, Event, Failure, StepId};
 use crate::graph::Key;
@@ -27,7 +27,7 @@ const SCHEMA_ROOM: usize = 1_000;
 
 /// A call that somebody must agree to.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct ToolCallRequest {
     /// Who calls.
     pub agent: Arc<str>,
     /// The tool, by its own name.
@@ -44,7 +44,7 @@ pub(crate) struct Wish {
 
 /// What became of it.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Leave {
+pub(crate) enum Decision {
     /// The call may be made, with these arguments in place of its own where there are some.
     Granted(Option<Value>),
     /// So may all further ones of this tool; said to those who make their calls themselves.
@@ -56,7 +56,7 @@ pub(crate) enum Leave {
 }
 
 /// Where a task waits.
-pub(crate) type Asker = oneshot::Sender<Leave>;
+pub(crate) type Asker = oneshot::Sender<Decision>;
 
 /// A task that waits.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub(super) struct Asking {
     /// The requests of former processes that were taken up again.
     pub used: BTreeSet<u32>,
     /// Who hears of an answer when it is durable.
-    told: Vec<(Asker, Leave)>,
+    told: Vec<(Asker, Decision)>,
 }
 
 impl Asking {
@@ -92,14 +92,14 @@ impl Asking {
     }
 
     /// Those who are to hear of an answer.
-    pub(super) fn take_told(&mut self) -> Vec<(Asker, Leave)> {
+    pub(super) fn take_told(&mut self) -> Vec<(Asker, Decision)> {
         std::mem::take(&mut self.told)
     }
 }
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// A task waits for somebody's agreement to a call.
-    pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, wish: Wish, reply: Asker) {
+    pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, wish: ToolCallRequest, reply: Asker) {
         let Some(key) = self.state.find(&step).filter(|_| self.open.contains_key(&(step.clone(), attempt))) else {
             return;
         };
@@ -131,7 +131,7 @@ impl Loop<'_> {
         (step, attempt): (&StepId, u32),
         key: Key,
         agent: &Arc<str>,
-        wants: Wants,
+        wants: RequestKind,
         of: Approval,
     ) -> Result<(), Failure> {
         let id = self.request(step, attempt, agent, wants);
@@ -165,17 +165,18 @@ impl Loop<'_> {
     /// A step goes in circles: somebody is to say whether it goes on.
     pub(super) fn ask_to_go_on(&mut self, step: &StepId, attempt: u32) {
         let Some(key) = self.state.find(step) else { return };
-        let asks = |waiting: &&Waiting| waiting.step == *step && matches!(waiting.request.wants, Wants::GoOn { .. });
+        let asks =
+            |waiting: &&Waiting| waiting.step == *step && matches!(waiting.request.wants, RequestKind::GoOn { .. });
         let known = self.state.waiting().find(asks).map(|waiting| waiting.request.id);
         let id = match (known, self.state.go_on_wish(key)) {
             (Some(id), _) => id,
-            (None, Some(Wants::GoOn { same, times, evidence })) => {
+            (None, Some(RequestKind::GoOn { same, times, evidence })) => {
                 let evidence = match self.stored(evidence) {
                     Ok(evidence) => evidence,
                     Err(error) => return self.give_up(error.to_string()),
                 };
                 let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
-                self.request(step, attempt, &agent, Wants::GoOn { same, times, evidence })
+                self.request(step, attempt, &agent, RequestKind::GoOn { same, times, evidence })
             }
             (None, _) => return,
         };
@@ -197,15 +198,15 @@ impl Loop<'_> {
         arguments: String,
         schema: Option<Value>,
         fixed: bool,
-    ) -> Result<Wants, Failure> {
+    ) -> Result<RequestKind, Failure> {
         let store = &self.scene.store;
         let unkept = |message: String| Failure::Render { message };
         let schema = schema.map(|schema| store.keep_within(schema.to_string(), SCHEMA_ROOM)).transpose();
         let arguments = store.keep(arguments).map_err(unkept)?;
-        Ok(Wants::Tool { tool: Arc::from(tool), arguments, schema: schema.map_err(unkept)?, fixed })
+        Ok(RequestKind::Tool { tool: Arc::from(tool), arguments, schema: schema.map_err(unkept)?, fixed })
     }
 
-    pub(super) fn request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, wants: Wants) -> u32 {
+    pub(super) fn request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, wants: RequestKind) -> u32 {
         let id = self.state.next_request();
         let request = Request { id, agent: Arc::clone(agent), wants };
         self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
@@ -259,7 +260,7 @@ impl Loop<'_> {
     }
 
     /// Why whoever asked fails for what the policy has said.
-    pub(super) fn fails(&self, (agent, wants): (&str, &Wants), verdict: &Verdict) -> Option<String> {
+    pub(super) fn fails(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict) -> Option<String> {
         let policy = &self.scene.plan.policy;
         let (said, why) = match verdict.by {
             AnsweredBy::Policy => (Some(policy.unattended), "nobody can be asked"),
@@ -282,22 +283,22 @@ impl Loop<'_> {
     }
 
     /// What a verdict means for who wants to call a tool.
-    fn leave(&self, (agent, wants): (&str, &Wants), verdict: &Verdict, fixed: bool) -> Leave {
+    fn leave(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict, fixed: bool) -> Decision {
         if let Some(message) = self.fails((agent, wants), verdict) {
-            return Leave::Failed(message);
+            return Decision::Failed(message);
         }
         if !verdict.allows() {
-            return Leave::Refused(format!("not called: {}", verdict.refusal()));
+            return Decision::Refused(format!("not called: {}", verdict.refusal()));
         }
         if fixed && verdict.choice == Choice::Always {
-            return Leave::Always;
+            return Decision::Always;
         }
         let text = verdict.arguments.as_ref().map(|arguments| self.scene.told(arguments));
         match text.map(|text| text.map(|text| serde_json::from_str(&text))) {
-            None => Leave::Granted(None),
-            Some(Ok(Ok(arguments))) => Leave::Granted(Some(arguments)),
+            None => Decision::Granted(None),
+            Some(Ok(Ok(arguments))) => Decision::Granted(Some(arguments)),
             // Never with others than those that were agreed to.
-            Some(_) => Leave::Failed(format!("the arguments given for {} cannot be read", wants.words())),
+            Some(_) => Decision::Failed(format!("the arguments given for {} cannot be read", wants.words())),
         }
     }
 
@@ -320,27 +321,27 @@ impl Loop<'_> {
         }
         let arguments = match (&answer.arguments, wants) {
             (None, _) => None,
-            (Some(_), Wants::Spawn { .. }) => {
+            (Some(_), RequestKind::Spawn { .. }) => {
                 return Err(format!("approval {id} is for a helper, which takes no arguments"));
             }
-            (Some(_), Wants::GoOn { .. }) => {
+            (Some(_), RequestKind::GoOn { .. }) => {
                 return Err(format!("approval {id} is for a further turn, which takes no arguments"));
             }
-            (Some(_), Wants::Help { .. }) => {
+            (Some(_), RequestKind::Help { .. }) => {
                 return Err(format!("approval {id} is for help, which takes no arguments"));
             }
-            (Some(_), Wants::Tool { fixed: true, .. }) => {
+            (Some(_), RequestKind::Tool { fixed: true, .. }) => {
                 return Err(format!(
                     "approval {id} takes no other arguments: its agent makes the call itself, and can only be allowed it or not"
                 ));
             }
-            (Some(_), Wants::Node { .. }) => {
+            (Some(_), RequestKind::Node { .. }) => {
                 return Err(format!("approval {id} is for a task, which takes no arguments"));
             }
             (Some(_), _) if choice != Choice::Allow => {
                 return Err("other arguments are for one call: `allow` it".to_owned());
             }
-            (Some(text), Wants::Tool { tool, schema, .. }) => {
+            (Some(text), RequestKind::Tool { tool, schema, .. }) => {
                 let schema = schema.as_ref().map(|schema| self.scene.told(schema)).transpose();
                 let schema = schema.map_err(|failure| failure.to_string())?;
                 let text =

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::content;
+use super::driver::Driver;
+use super::eval::{self, file_summaries};
 use super::prepare::Prepared;
-use super::run_loop::Loop;
-use super::scene::{self, summed};
 use crate::error::RunError;
 use crate::event::{self, Content, Event, Failure, StepId};
 use crate::state::budget::Refusal;
 use crate::state::budget::cost;
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// Starts an attempt. Where files of its packs are to be summed up first, that is what this attempt does, and the one
     /// after it is the turn.
     pub(super) fn start(&mut self, step: StepId, attempt: u32) {
@@ -73,7 +73,7 @@ impl Loop<'_> {
                 Err(error) => return self.give_up(error.to_string()),
             }
         }
-        self.doors.dismiss(&step, attempt);
+        self.doors.close_session(&step, attempt);
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
         self.warn();
@@ -96,13 +96,13 @@ impl Loop<'_> {
         let Some(wanted) = self.summing.remove(&(step.clone(), attempt)) else { return };
         let answer = outcome.output.take().map(|output| self.scene.store.text(&output)).transpose();
         let answer = answer.unwrap_or_else(|message| {
-            outcome.failure.get_or_insert(scene::render(message));
+            outcome.failure.get_or_insert(eval::render(message));
             None
         });
         match &outcome.failure {
             None => {
                 let answer = self.scene.secrets.redact(answer.as_deref().unwrap_or_default());
-                outcome.output = Some(Content::Text(summed::answered(&wanted, &answer)));
+                outcome.output = Some(Content::Text(file_summaries::answered(&wanted, &answer)));
             }
             Some(Failure::Cancelled) => {}
             Some(failure) => {

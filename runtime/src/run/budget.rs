@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::run_loop::Loop;
+use super::driver::Driver;
 use crate::event::{self, Event, Failure, Outcome, Reserved, StepId};
 use crate::executor::{Job, Role, Work};
 use crate::state::budget::Refusal;
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// What a job may use at most, where the budgets let it start; its time is cut to what they leave.
     pub(super) fn reserve(&self, job: &mut Job) -> Result<Option<Reserved>, Refusal> {
         let Some(key) = self.state.find(&job.step).filter(|_| self.state.graph.has_budgets) else { return Ok(None) };
@@ -37,7 +37,7 @@ impl Loop<'_> {
         event::shorten(&mut message);
         self.viewer.notice(message.clone());
         self.record(Event::BudgetSpent { message });
-        self.doors.dismiss(&step, attempt);
+        self.doors.close_session(&step, attempt);
         let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
         self.record(Event::AttemptEnded { step, attempt, outcome });
     }

@@ -4,16 +4,16 @@
 //! prompt is its blocks with an empty line between them, and nothing else.
 
 use serde_json::{Value, json};
-use swarmc_plan::{Mode, PromptBody, words};
+use swarmc_plan::{Mode, PromptBody, prompt_text};
 
-use super::scene::Scene;
+use super::eval::Evaluator;
 use super::values::View;
 use crate::event::Failure;
 use crate::graph::Key;
 use crate::home::digest;
 use crate::state::State;
 
-use super::scene::{failed, render};
+use super::eval::{failed, render};
 
 /// A part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Effective {
     /// The prompt.
     pub(crate) fn text(&self) -> String {
         let texts: Vec<&str> = self.0.iter().filter(|block| !block.apart).map(|block| block.text.as_str()).collect();
-        texts.join(words::BETWEEN)
+        texts.join(prompt_text::BETWEEN)
     }
 
     /// What lies beside the prompt: each block's size and digest, and those of the whole; `sent` is what the agent got.
@@ -60,7 +60,7 @@ impl Effective {
     }
 }
 
-impl Scene<'_> {
+impl Evaluator<'_> {
     /// What a turn of a step is told: its mode, its packs, its task, its inputs, and how to take part.
     pub(crate) fn effective(
         &self,

@@ -8,15 +8,15 @@ use std::sync::mpsc::Sender;
 use serde_json::{Map, Value};
 use swarmc_plan::{Body, Gate, GateDefault};
 
-use super::run_loop::Loop;
-use super::scene::{answered, default_choice};
+use super::driver::Driver;
+use super::eval::{answered, default_choice};
 use crate::control::GateAnswer;
 use crate::event::{AnsweredBy, Content, Event, Outcome, StepId};
 
 /// Who waits to hear what became of an answer or a message.
 pub(crate) type Reply = Sender<Result<String, String>>;
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// A gate is reached: it asks from now on, or takes its default where nobody can answer.
     pub(super) fn ask(&mut self, step: StepId) {
         let Some(key) = self.state.find(&step) else { return };

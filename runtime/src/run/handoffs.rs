@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::run_loop::{Loop, now};
-use super::scene::short;
+use super::driver::{Driver, now};
+use super::eval::short;
 use crate::artifact::Stored;
 use crate::error::RunError;
-use crate::event::{Letter, StepId};
+use crate::event::{InboxMessage, StepId};
 use crate::graph::Key;
 use crate::handoff::{Envelope, Handoff, Operation, Reading};
 
@@ -30,17 +30,17 @@ const READ: u64 = 4 * 1024 * 1024;
 const SPAWNS: u32 = 20;
 
 /// Who waits to hear what became of an operation.
-pub(crate) type Hearer = oneshot::Sender<Result<Value, String>>;
+pub(crate) type ReplyTo = oneshot::Sender<Result<Value, String>>;
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// An agent asks for something. It hears what became of that, unless it came by its answer; people hear of what was
     /// refused.
-    pub(super) fn said(
+    pub(super) fn handle_operation(
         &mut self,
         step: &StepId,
         attempt: u32,
         operation: Result<Operation, String>,
-        hearer: Option<Hearer>,
+        hearer: Option<ReplyTo>,
     ) {
         let came = operation.and_then(|operation| self.operate(step, attempt, operation));
         match (came, hearer) {
@@ -91,7 +91,7 @@ impl Loop<'_> {
             Operation::ReadContext(reading) => self.read_context((key, attempt), &reading),
             Operation::ReadInbox {} => {
                 let mut room = READ;
-                let mut read = |letters: &[Letter]| -> Result<Vec<Value>, String> {
+                let mut read = |letters: &[InboxMessage]| -> Result<Vec<Value>, String> {
                     let fits = letters.iter().take_while(|letter| {
                         room = room.saturating_sub(letter.content.bytes());
                         room > 0

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use swarmc_plan::{Hook, HookEvent};
 
-use super::run_loop::Loop;
+use super::driver::Driver;
 use crate::event::{Event, RunStatus};
-use crate::executor::{self, alone};
+use crate::executor::{self, run_side_command};
 
 /// How long a hook may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Hooks(Vec<JoinHandle<()>>);
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// Starts the hooks that wait for what was just recorded.
     pub(super) fn fire(&mut self, event: &Event) {
         let (happened, mut facts) = match event {
@@ -56,7 +56,7 @@ impl Loop<'_> {
         let viewer = self.viewer.clone();
         let name = word(hook.event);
         let run = move || {
-            if let Err(problem) = alone(&hook.run, &environment, &directory, PATIENCE) {
+            if let Err(problem) = run_side_command(&hook.run, &environment, &directory, PATIENCE) {
                 viewer.notice(format!("{}: the hook of `{name}` failed: {problem}", hook.origin));
             }
         };

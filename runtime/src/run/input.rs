@@ -6,18 +6,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::gates::Reply;
 use super::{approvals, handoffs, swarms};
 use crate::approval::Verdict;
-use crate::artifact::Kept;
-use crate::control::{GateAnswer, UserMessage, Wish};
+use crate::artifact::ArtifactMeta;
+use crate::control::{GateAnswer, StopLevel, UserMessage};
 use crate::event::{Outcome, Process, StepId};
 use crate::executor::Inbox;
 use crate::handoff::Operation;
-use crate::recording::{Deed, Divergence, GateTake, Written};
+use crate::recording::{Divergence, GateTake, ReplayEffect, Written};
 
 /// What the loop waits for.
 #[derive(Debug)]
 pub(crate) enum Input {
     /// A person's wish.
-    Wish(Wish),
+    Wish(StopLevel),
     /// A person's answer to a gate or a request, and where to tell what became of it.
     Answer(GateAnswer, Reply),
     /// A person writes to an agent, and where to tell what became of it.
@@ -33,19 +33,19 @@ pub(crate) enum Input {
     /// A replayed attempt asked something that the recording does not hold.
     Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
     /// A task waits for somebody's agreement.
-    Wants { step: StepId, attempt: u32, wish: Box<approvals::Wish>, reply: approvals::Asker },
+    Wants { step: StepId, attempt: u32, wish: Box<approvals::ToolCallRequest>, reply: approvals::Asker },
     /// An agent asks for something, and who is to hear what becomes of it.
-    Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<handoffs::Hearer> },
+    Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<handoffs::ReplyTo> },
     /// A turn that goes on reads what people have written meanwhile, once that is on disk.
-    Overhears { step: StepId, attempt: u32, hearer: handoffs::Hearer },
+    Overhears { step: StepId, attempt: u32, hearer: handoffs::ReplyTo },
     /// Something that a turn has left is stored.
-    Left { step: StepId, attempt: u32, artifact: Box<Kept> },
+    Left { step: StepId, attempt: u32, artifact: Box<ArtifactMeta> },
     /// A task of a swarm reports.
-    Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
+    Swarm { step: StepId, attempt: u32, word: Box<swarms::SwarmInput> },
     /// An attempt begins in a replay, as it did in the recording.
     Begins { step: StepId, attempt: u32 },
     /// What an attempt did in the recording is done again.
-    Does { step: StepId, attempt: u32, deed: Deed },
+    Does { step: StepId, attempt: u32, deed: ReplayEffect },
     /// What a person wrote in the recording.
     Written(Box<Written>),
     /// The recorded answer to what a task asked for.

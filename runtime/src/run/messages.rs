@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use swarmc_plan::Priority;
 
+use super::driver::Driver;
 use super::gates::Reply;
-use super::handoffs::Hearer;
-use super::run_loop::Loop;
+use super::handoffs::ReplyTo;
 use crate::control::UserMessage;
-use crate::event::{Content, Event, INPUTS, Letter, StepId};
-use crate::graph::{Key, Spot};
+use crate::event::{Content, Event, INPUTS, InboxMessage, StepId};
+use crate::graph::{Key, StepRef};
 use crate::handoff::{ENVELOPE_LIMIT, EnvelopeKind};
 use crate::recording::Source;
-use crate::state::post::INBOX;
+use crate::state::inbox::INBOX;
 
 /// The tasks that a message names at most.
 pub(super) const LISTED: usize = 20;
@@ -25,13 +25,13 @@ pub(super) const LISTED: usize = 20;
 struct Addressee {
     /// The activation of the pipeline.
     scope: u32,
-    spot: Spot,
+    spot: StepRef,
     name: Arc<str>,
     /// The step that reads it, where one is under way.
     reader: Option<Key>,
 }
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// A person writes to an agent, and hears what becomes of that.
     pub(super) fn take_message(&mut self, message: &UserMessage, reply: Reply) {
         match self.deliver(message) {
@@ -80,11 +80,11 @@ impl Loop<'_> {
     }
 
     /// A turn that goes on reads what people and the run have written meanwhile.
-    pub(super) fn overhears(&mut self, step: &StepId, attempt: u32, hearer: Hearer) {
+    pub(super) fn overhears(&mut self, step: &StepId, attempt: u32, hearer: ReplyTo) {
         let key = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt));
         let written =
             key.map(|key| self.state.inbox(key).iter().filter(|letter| letter.author().is_some()).take(INPUTS));
-        let written: Vec<Letter> = written.into_iter().flatten().cloned().collect();
+        let written: Vec<InboxMessage> = written.into_iter().flatten().cloned().collect();
         let texts: Result<Vec<String>, String> =
             written.iter().map(|letter| self.scene.store.text(&letter.content)).collect();
         match texts {
@@ -187,8 +187,8 @@ impl Loop<'_> {
 }
 
 /// What a person wrote, as it lies in an inbox.
-pub(super) fn persons(id: Arc<str>, content: Content, interrupts: bool) -> Letter {
-    Letter {
+pub(super) fn persons(id: Arc<str>, content: Content, interrupts: bool) -> InboxMessage {
+    InboxMessage {
         said: None,
         id,
         kind: EnvelopeKind::Handoff,

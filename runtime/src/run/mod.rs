@@ -3,35 +3,35 @@
 mod agent;
 pub(crate) mod approvals;
 mod attempts;
+mod blob_store;
 mod budget;
-mod deeds;
-mod desk;
+mod driver;
 mod effective;
-mod environment;
+pub(crate) mod eval;
+mod file_workspace;
 mod gates;
 mod handoffs;
-mod handover;
 mod hooks;
 mod input;
 mod limits;
+mod mcp_config;
 mod messages;
-mod outside;
+pub(crate) mod orphan_processes;
 mod prepare;
+mod process_env;
 mod programs;
-mod refuse;
 mod replay;
+mod replay_effects;
 mod resume;
-mod run_loop;
-pub(crate) mod scene;
 mod spawns;
-pub(crate) mod survivors;
+mod status_and_help;
 pub(crate) mod swarms;
 #[cfg(test)]
 mod tests;
-mod texts;
-mod trees;
+mod tool_servers;
+mod unsupported;
 mod values;
-mod voices;
+mod worktree_names;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
@@ -44,35 +44,35 @@ use std::thread::JoinHandle;
 
 use swarmc_plan::{Pipeline, Plan, Step};
 
+use crate::activity::Activities;
+use crate::agent_api::AgentServer;
 use crate::artifact::Watches;
 use crate::children;
 use crate::control::Control;
-use crate::door::Doors;
 use crate::error::RunError;
 use crate::event::{self, Content, Event, Record, StepId, VERSION};
-use crate::executor::{Means, Pool, Repository, Scribe, Services, Trees, Viewer};
+use crate::executor::{FileWriter, ObserverHandle, Poller, Pool, Repository, Services, Worktrees};
 use crate::graph::Graph;
-use crate::home::{Facts, Home, Lock, RunFolder, digest};
+use crate::home::{Home, Lock, RunConfig, RunFolder, digest};
 use crate::journal::{FileJournal, Journal};
 use crate::llm::Models;
 use crate::observer::Observer;
-use crate::peer::Processes;
-use crate::pulse::Pulses;
 use crate::reactor::Reactor;
-use crate::recording::{self, Blanks, Recorder, Recording, Replay, Source};
+use crate::recording::{self, Recorder, Recording, Redactions, Replay, Source};
 use crate::secrets::{self, Secrets};
 use crate::socket::Socket;
+use crate::socket_peer::Processes;
 use crate::state::{End, State};
+use blob_store::content;
+use driver::Driver;
 pub(crate) use effective::{Block, Effective};
-use environment::Surroundings;
+use eval::Evaluator;
+pub(crate) use eval::handoff::{Reach, asked_for};
 pub(crate) use input::{Input, Inputs};
+pub use orphan_processes::end_survivors;
+use process_env::ProcessEnv;
 pub use programs::{Program, programs};
 pub use resume::{resume, retry};
-use run_loop::Loop;
-use scene::Scene;
-pub(crate) use scene::handed::{Reach, asked_for};
-pub use survivors::end_survivors;
-use texts::content;
 pub(crate) use values::View;
 
 /// What to run, and with what.
@@ -141,7 +141,7 @@ pub fn start(
     limits::survive_full_files();
     let pipeline = pipeline(plan, options.pipeline.as_deref())?;
     let params = params(plan, pipeline, options.params)?;
-    let mut facts = Facts {
+    let mut facts = RunConfig {
         workspace: options.workspace,
         concurrency: processors(),
         commit: None,
@@ -153,11 +153,11 @@ pub fn start(
         hide(plan, &mut options.environment);
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
-    refuse::refuse(plan, &graph)?;
-    let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
+    unsupported::refuse(plan, &graph)?;
+    let surroundings = ProcessEnv::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,
-        None => trees::repository(plan, &graph, &surroundings)?,
+        None => worktree_names::repository(plan, &graph, &surroundings)?,
     };
     let notices = match &options.replay {
         Some(_) => Vec::new(),
@@ -193,7 +193,7 @@ pub fn start(
         stored_params,
         stdin: stdin.clone(),
     };
-    let started = Record { seq: 1, at: run_loop::now(), event };
+    let started = Record { seq: 1, at: driver::now(), event };
     journal.append(&started);
     journal.flush().map_err(RunError::io("write", &path))?;
     let folder = home.publish(folder)?;
@@ -202,10 +202,10 @@ pub fn start(
         Some(recording) => Source::Replayed(Arc::new(Replay::new(recording, blanks.clone(), &folder.id))),
         None => recorder(&folder, &facts, &blanks)?,
     };
-    let begin = Begin {
+    let begin = RunSetup {
         source,
         record: facts.record.map(|target| (target, blanks)),
-        trees: repository.zip(commit).map(|(repository, commit)| Trees::new(repository, commit, &folder)),
+        trees: repository.zip(commit).map(|(repository, commit)| Worktrees::new(repository, commit, &folder)),
         folder,
         pipeline,
         plan,
@@ -215,7 +215,7 @@ pub fn start(
         state: State::new(Arc::new(graph)),
         last: 0,
         clock: 0,
-        first: First::Recorded(Box::new(started)),
+        first: FirstRecord::Recorded(Box::new(started)),
         headless: options.headless,
         notices,
         journal: Box::new(journal),
@@ -229,53 +229,53 @@ fn is_part(graph: &Graph, pipeline: &Pipeline, step: &Step) -> bool {
 }
 
 /// Everything that a run begins with in this process.
-struct Begin<'a> {
+struct RunSetup<'a> {
     folder: RunFolder,
     plan: &'a Plan,
     pipeline: &'a Pipeline,
     params: BTreeMap<String, String>,
     stdin: Option<Content>,
-    surroundings: Surroundings,
-    trees: Option<Trees>,
+    surroundings: ProcessEnv,
+    trees: Option<Worktrees>,
     state: State,
     /// The number of the journal's last record.
     last: u64,
     /// The time of that record: time never goes back, whoever set the clock meanwhile.
     clock: u64,
     /// What this process records first.
-    first: First,
+    first: FirstRecord,
     notices: Vec<String>,
     journal: Box<dyn Journal>,
     headless: bool,
     /// Who answers.
     source: Source,
     /// Where the recording goes when the run has ended.
-    record: Option<(PathBuf, Blanks)>,
+    record: Option<(PathBuf, Redactions)>,
 }
 
 /// What a process's part of a run begins with.
-enum First {
+enum FirstRecord {
     /// In the journal already.
     Recorded(Box<Record>),
     /// Still to be recorded, in this order.
     New(Vec<Event>),
 }
 
-impl Begin<'_> {
+impl RunSetup<'_> {
     /// Starts the threads, runs the loop, ends the threads.
     fn run(
         self,
         lock: Lock,
         control: Control,
         observer: Box<dyn Observer>,
-        ears: (&Inputs, Receiver<Input>, &Means),
+        ears: (&Inputs, Receiver<Input>, &Poller),
     ) -> Result<Outcome, RunError> {
         let concurrency = self.state.graph().concurrency();
         let fewer = limits::allow_files(concurrency);
-        let pulses = Pulses::default();
+        let pulses = Activities::default();
         let processes = Processes::new(&self.folder.id);
         let socket = Socket::listen(&self.folder, control.clone(), pulses.clone(), processes.clone())?;
-        let (viewer, watching) = Viewer::start(observer);
+        let (viewer, watching) = ObserverHandle::start(observer);
         self.notices.iter().chain(&fewer).for_each(|notice| viewer.notice(notice));
         let outcome = self.drive(&viewer, ears, (&control, pulses, processes));
         drop(socket);
@@ -292,11 +292,11 @@ impl Begin<'_> {
 
     fn drive(
         self,
-        viewer: &Viewer,
-        (inputs, receiver, means): (&Inputs, Receiver<Input>, &Means),
-        (control, pulses, processes): (&Control, Pulses, Processes),
+        viewer: &ObserverHandle,
+        (inputs, receiver, means): (&Inputs, Receiver<Input>, &Poller),
+        (control, pulses, processes): (&Control, Activities, Processes),
     ) -> Result<Outcome, RunError> {
-        let Begin { folder, plan, pipeline, params, stdin, surroundings, mut state, last, clock, first, .. } = self;
+        let RunSetup { folder, plan, pipeline, params, stdin, surroundings, mut state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
         let (journal, headless, record) = (self.journal, self.headless, self.record);
         let replaying = match &self.source {
@@ -310,12 +310,12 @@ impl Begin<'_> {
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
         let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
-        let mut scene = Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
+        let mut scene = Evaluator::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
         scene.trees.clone_from(&trees);
         scene.layout = Some(layout.clone());
         scene.source = self.source.clone();
         scene.secrets = Secrets::new(surroundings.caller(), &secrets::variables(plan));
-        let tools = Arc::new(outside::toolbox(&scene, &surroundings, viewer));
+        let tools = Arc::new(tool_servers::toolbox(&scene, &surroundings, viewer));
         let reactor = Arc::new(Reactor::default());
         let models = Arc::new(Models::new(plan, surroundings.caller()));
         let services = Services {
@@ -335,8 +335,8 @@ impl Begin<'_> {
         };
         let pool = Pool::new(services, children::at_most(state.graph().concurrency()), means);
         control.attach(inputs.clone());
-        let doors = Doors::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
-        let mut run_loop = Loop {
+        let doors = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
+        let mut run_loop = Driver {
             scene,
             surroundings,
             state,
@@ -372,7 +372,7 @@ impl Begin<'_> {
             replaying,
             held: VecDeque::new(),
             stepwise,
-            teams: swarms::Teams::default(),
+            teams: swarms::RunningSwarms::default(),
             models,
             tools: Arc::clone(&tools),
             doors,
@@ -387,7 +387,7 @@ impl Begin<'_> {
             viewer.notice(problem);
         }
         // What left its group to stay would run on with nobody to end it.
-        if let Some(survivors) = survivors::end_own(&run_loop.folder.id) {
+        if let Some(survivors) = orphan_processes::end_own(&run_loop.folder.id) {
             viewer.notice(format!("{survivors} that outlived the run: ended"));
         }
         if let (Some(trees), Some(_)) = (trees, run_loop.state.finished()) {
@@ -422,9 +422,9 @@ fn values(state: &State, folder: &RunFolder) -> Result<Vec<String>, RunError> {
 }
 
 /// What is left blank in a recording of this run.
-fn blanks(plan: &Plan, folder: &RunFolder, surroundings: &Surroundings) -> Blanks {
+fn blanks(plan: &Plan, folder: &RunFolder, surroundings: &ProcessEnv) -> Redactions {
     let names = (folder.id.as_str(), folder.path.as_path(), surroundings.workspace.as_path());
-    Blanks::new(names, surroundings.caller(), &secrets::variables(plan))
+    Redactions::new(names, surroundings.caller(), &secrets::variables(plan))
 }
 
 /// A replay needs no secret: what stands for them in recordings takes their place.
@@ -435,10 +435,10 @@ fn hide(plan: &Plan, environment: &mut BTreeMap<OsString, OsString>) {
 
 /// The variables whose values nothing that is kept may hold.
 fn hidden(plan: &Plan) -> BTreeSet<String> {
-    secrets::variables(plan).into_iter().chain([crate::door::TOKEN]).map(str::to_owned).collect()
+    secrets::variables(plan).into_iter().chain([crate::agent_api::TOKEN]).map(str::to_owned).collect()
 }
 
-fn recorder(folder: &RunFolder, facts: &Facts, blanks: &Blanks) -> Result<Source, RunError> {
+fn recorder(folder: &RunFolder, facts: &RunConfig, blanks: &Redactions) -> Result<Source, RunError> {
     match &facts.record {
         Some(_) => Ok(Source::Recorded(Arc::new(Recorder::new(folder, blanks.clone())?))),
         None => Ok(Source::Live),
@@ -446,13 +446,13 @@ fn recorder(folder: &RunFolder, facts: &Facts, blanks: &Blanks) -> Result<Source
 }
 
 /// What the run's own thread carries attempts out with.
-fn means() -> Result<Means, RunError> {
-    Means::new().map_err(|error| RunError::Request(format!("the system has no room for the files of a run: {error}")))
+fn means() -> Result<Poller, RunError> {
+    Poller::new().map_err(|error| RunError::Request(format!("the system has no room for the files of a run: {error}")))
 }
 
-fn start_scribe(inputs: &Inputs) -> (Scribe, JoinHandle<()>) {
+fn start_scribe(inputs: &Inputs) -> (FileWriter, JoinHandle<()>) {
     let inputs = inputs.clone();
-    Scribe::start(move |error| {
+    FileWriter::start(move |error| {
         // A loop that has ended has counted its files already.
         let _ = inputs.send(Input::Broken(error.to_string()));
     })
@@ -477,7 +477,7 @@ fn pipelines<'a>(plan: &'a Plan, graph: &Graph) -> Vec<&'a Pipeline> {
     graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).collect()
 }
 
-fn graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &Facts) -> Result<Graph, RunError> {
+fn graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &RunConfig) -> Result<Graph, RunError> {
     Graph::new(plan, &pipeline.name, task, facts.concurrency).map_err(|error| RunError::Request(error.to_string()))
 }
 

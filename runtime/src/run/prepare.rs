@@ -7,17 +7,17 @@ use std::time::Duration;
 use swarmc_plan::{Body, Capability, EnvValue, Environment, PackRule, Pipeline, Provider, Step};
 
 use super::agent::Attempt;
-use super::environment::Trouble;
-use super::handover;
-use super::run_loop::Loop;
-use super::scene::summed::{self, Wanted};
-use super::scene::{failed, render, unknown};
-use super::trees;
+use super::driver::Driver;
+use super::eval::file_summaries::{self, Wanted};
+use super::eval::{failed, render, unknown};
+use super::mcp_config;
+use super::process_env::Trouble;
 use super::values::View;
+use super::worktree_names;
 use crate::answer;
 use crate::artifact::ArtifactKind;
 use crate::event::{Failure, StepId};
-use crate::executor::{Cancel, Door, Job, Role, Tree, Work};
+use crate::executor::{Cancel, Job, Role, Transport, Tree, Work};
 use crate::files;
 use crate::graph::Key;
 
@@ -31,7 +31,7 @@ pub(super) enum Prepared {
     Swarm(String),
 }
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// Renders what an attempt of `id` needs; one in which files are `wanted` summed up needs nothing else.
     pub(super) fn prepare(&self, id: &StepId, attempt: u32, wanted: &[Wanted]) -> Result<Prepared, Failure> {
         let key = self.state.find(id).ok_or_else(|| unknown(id))?;
@@ -41,7 +41,7 @@ impl Loop<'_> {
         let renderer = &self.scene.renderer;
         let text = |template| renderer.text(template, &view).map_err(failed);
         let stdin = || step.stdin.as_ref().map(text).transpose();
-        let aside = match summed::body(wanted) {
+        let aside = match file_summaries::body(wanted) {
             Some(body) => Some((Role::SumsUp, body)),
             None => self.scene.fixing(&self.state, key, attempt).transpose()?.map(|body| (Role::Mends, body)),
         };
@@ -50,7 +50,7 @@ impl Loop<'_> {
         let shape = match role {
             Role::Turn => step.output.schema.as_ref().map(shape_of).transpose(),
             Role::Mends => Ok(None),
-            Role::SumsUp => shape_of(&summed::schema()).map(Some),
+            Role::SumsUp => shape_of(&file_summaries::schema()).map(Some),
         };
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
         let desk = match role {
@@ -94,7 +94,7 @@ impl Loop<'_> {
             }
             (Body::Stop { message, .. }, None) => Work::Text(text(message)?),
             (Body::Swarm(_), None) => {
-                return self.scene.goal(super::scene::At { state: &self.state, key, attempt }).map(Prepared::Swarm);
+                return self.scene.goal(super::eval::At { state: &self.state, key, attempt }).map(Prepared::Swarm);
             }
             (Body::Call(_) | Body::Gate(_) | Body::Loop(_), None) => {
                 return Err(render(format!("this version cannot run step `{}`", step.name)));
@@ -107,7 +107,7 @@ impl Loop<'_> {
         let environment = match &work {
             // Of those who cannot be reached there is none; where nobody can, nothing is started with it.
             Work::Agent(asked) => {
-                let reached = asked.takers.iter().find(|taker| !matches!(taker.door, Door::Closed(_)));
+                let reached = asked.takers.iter().find(|taker| !matches!(taker.door, Transport::Closed(_)));
                 reached.map_or_else(Arc::default, |taker| Arc::clone(&taker.environment))
             }
             Work::Command { .. } | Work::Text(_) => self.environment(step, None, &view, (id, attempt, role))?,
@@ -134,7 +134,7 @@ impl Loop<'_> {
             idle: step.idle_ms.map(Duration::from_millis),
             grace: Duration::from_millis(step.grace_ms),
             max_output: match role {
-                Role::SumsUp => summed::ANSWER,
+                Role::SumsUp => file_summaries::ANSWER,
                 Role::Turn | Role::Mends => usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
             },
             cancel: Arc::new(Cancel::default()),
@@ -147,14 +147,16 @@ impl Loop<'_> {
         let writes = |ability: &Capability| matches!(ability, Capability::WriteFiles | Capability::RunCommands);
         let (agent, changes) = match work {
             Work::Agent(asked) => {
-                let door = |fits: &dyn Fn(&Door) -> bool| asked.takers.iter().any(|taker| fits(&taker.door));
+                let door = |fits: &dyn Fn(&Transport) -> bool| asked.takers.iter().any(|taker| fits(&taker.door));
                 let writer = door(&|door| match door {
-                    Door::Program(_) | Door::Acp(_) => true,
-                    Door::Llm(model) => model.lending.as_ref().is_some_and(|lent| lent.grant.can.iter().any(writes)),
-                    Door::Recorded(_) | Door::Closed(_) => false,
+                    Transport::Program(_) | Transport::Acp(_) => true,
+                    Transport::Llm(model) => {
+                        model.lending.as_ref().is_some_and(|lent| lent.grant.can.iter().any(writes))
+                    }
+                    Transport::Recorded(_) | Transport::Closed(_) => false,
                 });
                 // The tools of a server may do whatever that does.
-                (writer, door(&|door| matches!(door, Door::Llm(model) if model.lending.is_some())))
+                (writer, door(&|door| matches!(door, Transport::Llm(model) if model.lending.is_some())))
             }
             Work::Command { .. } => (false, true),
             Work::Text(_) => (false, false),
@@ -167,7 +169,7 @@ impl Loop<'_> {
     /// The working tree that a step's processes run in, where that is not the workspace.
     fn tree(&self, key: Key, step: &Step, pipeline: &Pipeline) -> Option<Tree> {
         let trees = self.scene.trees.as_ref()?;
-        let name = trees::name(&self.scene, &self.state, key.frame, Some(step))?;
+        let name = worktree_names::name(&self.scene, &self.state, key.frame, Some(step))?;
         Some(Tree { trees: Arc::clone(trees), name, working_dir: pipeline.working_dir.clone() })
     }
 
@@ -198,10 +200,10 @@ impl Loop<'_> {
         let node = self.state.find(id).filter(speaks);
         if let Some(key) = node {
             let reach = self.scene.reach(&self.state, key);
-            let invited = self.doors.invite(id, attempt, &reach).map_err(|message| Failure::Spawn { message })?;
+            let invited = self.doors.open_session(id, attempt, &reach).map_err(|message| Failure::Spawn { message })?;
             environment.extend(invited);
             if let Some(provider) = provider {
-                handover::tell(provider, &mut environment, &self.folder.path)
+                mcp_config::tell(provider, &mut environment, &self.folder.path)
                     .map_err(|message| Failure::Spawn { message })?;
             }
         }

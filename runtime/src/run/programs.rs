@@ -14,7 +14,7 @@ use swarmc_plan::{
     Step, When,
 };
 
-use super::environment::Surroundings;
+use super::process_env::ProcessEnv;
 use crate::error::RunError;
 use crate::executor::find_program;
 
@@ -66,7 +66,7 @@ pub fn programs(
     workspace: &Path,
     environment: BTreeMap<OsString, OsString>,
 ) -> Result<Vec<Program>, RunError> {
-    let surroundings = Surroundings::new(&plan.pipelines, workspace, environment)?;
+    let surroundings = ProcessEnv::new(&plan.pipelines, workspace, environment)?;
     let main = plan.pipelines.iter().filter(|pipeline| pipeline.name == plan.default);
     let others = plan.pipelines.iter().filter(|pipeline| pipeline.name != plan.default);
     let pipelines: Vec<&Pipeline> = main.chain(others).collect();
@@ -78,7 +78,7 @@ pub(super) fn wanted(
     plan: &Plan,
     pipelines: &[&Pipeline],
     runs: impl Fn(&Pipeline, &Step) -> bool,
-    surroundings: &Surroundings,
+    surroundings: &ProcessEnv,
 ) -> Vec<Program> {
     let mut found: BTreeMap<(OsString, String, Option<String>), Program> = BTreeMap::new();
     let mut files: BTreeMap<(OsString, &str, Arc<PathBuf>), Option<PathBuf>> = BTreeMap::new();
@@ -135,7 +135,7 @@ pub(super) fn look_up(
     plan: &Plan,
     pipelines: &[&Pipeline],
     runs: impl Fn(&Pipeline, &Step) -> bool,
-    surroundings: &Surroundings,
+    surroundings: &ProcessEnv,
 ) -> Result<Vec<String>, RunError> {
     let missing = wanted(plan, pipelines, runs, surroundings).into_iter().filter(|program| program.path.is_none());
     let (needed, noted): (Vec<Program>, Vec<Program>) = missing.partition(|program| program.is_needed);
@@ -196,7 +196,7 @@ fn of_agent<'a>(plan: &'a Plan, agent: &'a Agent) -> Option<Start<'a>> {
 }
 
 /// The `PATH` of processes with these layers; none where only the run can tell.
-fn search_path(layers: &[&Environment], surroundings: &Surroundings) -> Option<OsString> {
+fn search_path(layers: &[&Environment], surroundings: &ProcessEnv) -> Option<OsString> {
     let set = layers.iter().copied().flatten().rev().find_map(|entry| match entry {
         EnvValue::Set { name, value } if name == "PATH" => Some(match value.segments.as_slice() {
             [Segment::Text(text)] => Some(OsString::from(text)),

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::run_loop::Loop;
-use super::swarms::Word;
+use super::driver::Driver;
+use super::swarms::SwarmInput;
 use super::{Input, Outcome};
-use crate::control::Wish;
+use crate::control::StopLevel;
 use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, RunStatus, StepId};
 use crate::recording::{At, Difference, Divergence, GateTake, Replay, requests, words};
@@ -80,7 +80,7 @@ impl Replaying {
     }
 
     /// Something of a swarm is to be taken when its turn comes.
-    pub(super) fn put(&mut self, rank: usize, step: &StepId, attempt: u32, word: Word) {
+    pub(super) fn put(&mut self, rank: usize, step: &StepId, attempt: u32, word: SwarmInput) {
         self.ready.insert((rank, step.clone(), attempt), word.of(step, attempt));
     }
 
@@ -152,7 +152,7 @@ impl Replaying {
     }
 }
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// Keeps back what a replay takes in order; anything else comes back.
     pub(super) fn stage(&mut self, input: Input) -> Option<Input> {
         match &mut self.replaying {
@@ -231,7 +231,7 @@ impl Loop<'_> {
     pub(super) fn diverge(&mut self, divergence: Box<Divergence>) {
         let Some(replaying) = &mut self.replaying else { return };
         replaying.diverged.get_or_insert(divergence);
-        self.open.values().for_each(|cancel| cancel.ask(Wish::Kill));
+        self.open.values().for_each(|cancel| cancel.ask(StopLevel::Kill));
         for (step, attempt) in self.teams.all() {
             let outcome = event::Outcome { failure: Some(Failure::Cancelled), ..event::Outcome::default() };
             self.record(Event::AttemptEnded { step, attempt, outcome });

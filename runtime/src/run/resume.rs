@@ -10,8 +10,9 @@ use std::sync::Arc;
 use swarmc_plan::{Pipeline, Plan, Step};
 
 use super::{
-    Begin, First, Inputs, Outcome, Surroundings, Trees, blanks, graph, is_part, limits, means, params, pipeline,
-    pipelines, plan_digest, programs, recorder, refuse, survivors, swarms, trees, unsynced, values,
+    FirstRecord, Inputs, Outcome, ProcessEnv, RunSetup, Worktrees, blanks, graph, is_part, limits, means,
+    orphan_processes, params, pipeline, pipelines, plan_digest, programs, recorder, swarms, unsupported, unsynced,
+    values, worktree_names,
 };
 use crate::control::Control;
 use crate::error::{JournalError, RunError};
@@ -97,14 +98,14 @@ fn go_on(
         false => Arc::clone(&former_graph),
     };
     if is_mended {
-        refuse::refuse(plan, &graph)?;
+        unsupported::refuse(plan, &graph)?;
     }
     let params = match is_mended {
         true => mended_params(plan, pipeline, given)?,
         false => given,
     };
-    let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, environment)?;
-    let repository = trees::repository(plan, &graph, &surroundings)?;
+    let surroundings = ProcessEnv::new(pipelines(plan, &graph), &facts.workspace, environment)?;
+    let repository = worktree_names::repository(plan, &graph, &surroundings)?;
     let mut state = State::replay(Arc::clone(&former_graph), &records);
     let was_reopened = reopen::is_reopened(&records);
     if let Some(status) = state.finished() {
@@ -121,7 +122,7 @@ fn go_on(
     let mut notices = Vec::new();
     let processes: Vec<event::Process> = state.open().flat_map(|open| open.processes).collect();
     let first = match retry {
-        None => First::New(vec![Event::RunResumed]),
+        None => FirstRecord::New(vec![Event::RunResumed]),
         Some(retry) => {
             let former = reopen::Running { plan: &former, pipeline: former_pipeline, graph: &former_graph };
             let new = reopen::Running { plan, pipeline, graph: &graph };
@@ -132,7 +133,7 @@ fn go_on(
             }
             state = reopened.state;
             notices.extend(reopened.notices);
-            First::New(reopened.events)
+            FirstRecord::New(reopened.events)
         }
     };
     // What has succeeded needs its program no more.
@@ -154,7 +155,7 @@ fn go_on(
             records.len()
         ));
     }
-    let survivors = survivors::end(&folder.id, processes);
+    let survivors = orphan_processes::end(&folder.id, processes);
     notices.extend(survivors.map(|survivors| format!("{survivors} that outlived the last runner: ended")));
 
     let last = records.len() as u64;
@@ -163,12 +164,12 @@ fn go_on(
     let journal =
         FileJournal::append_to(&path, recovered.end, last, unsynced(&inputs)).map_err(RunError::io("write", &path))?;
     let blanks = blanks(plan, &folder, &surroundings);
-    let begin = Begin {
+    let begin = RunSetup {
         source: recorder(&folder, &facts, &blanks)?,
         record: facts.record.map(|target| (target, blanks)),
         params,
         stdin: stdin.clone(),
-        trees: repository.zip(facts.commit).map(|(repository, commit)| Trees::new(repository, commit, &folder)),
+        trees: repository.zip(facts.commit).map(|(repository, commit)| Worktrees::new(repository, commit, &folder)),
         folder,
         pipeline,
         plan,

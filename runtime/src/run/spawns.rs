@@ -8,14 +8,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use swarmc_plan::{Approval, Priority, Response};
 
-use super::run_loop::Loop;
-use crate::approval::{Request, Wants};
-use crate::event::{AnsweredBy, Content, Event, Letter, StepId, shorten};
+use super::driver::Driver;
+use crate::approval::{Request, RequestKind};
+use crate::event::{AnsweredBy, Content, Event, InboxMessage, StepId, shorten};
 use crate::graph::Key;
 use crate::handoff::{Envelope, EnvelopeKind, Handoff};
 use crate::state::Waiting;
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// Sends what starts a task, or asks whoever is to agree to it first.
     pub(super) fn have_started(
         &mut self,
@@ -32,7 +32,7 @@ impl Loop<'_> {
         };
         self.somebody_answers(step)?;
         let (plays, to, letter) = (Arc::from(plays), Arc::clone(to), Box::new(letter.clone()));
-        let id = self.request(step, attempt, &agent, Wants::Node { plays, to, way: *way, letter });
+        let id = self.request(step, attempt, &agent, RequestKind::Node { plays, to, way: *way, letter });
         if let Some(refusal) = self.decide_at_once(key, id, of) {
             return Err(refusal);
         }
@@ -50,7 +50,7 @@ impl Loop<'_> {
     /// what it would send: nobody is asked twice. Of a refusal it hears by a letter.
     pub(super) fn asked_already(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<(u32, Arc<str>)> {
         let first = |request: &Request| {
-            let Wants::Node { letter, .. } = &request.wants else { return None };
+            let RequestKind::Node { letter, .. } = &request.wants else { return None };
             let envelope: Envelope = serde_json::from_str(&self.scene.store.text(&letter.content).ok()?).ok()?;
             handoff.is_in(&envelope).then(|| Arc::clone(&letter.id))
         };
@@ -76,14 +76,16 @@ impl Loop<'_> {
             let (instance, within) = (activation.instance, activation.path.clone());
             let name = waiting.request.name();
             let (words, answers) = match waiting.request.wants {
-                Wants::Node { to, way, letter, .. } if verdict.allows() => {
+                RequestKind::Node { to, way, letter, .. } if verdict.allows() => {
                     let (from, way, letter) = (Some(waiting.step), Some(way), *letter);
                     self.record(Event::Sent { from, to, instance, within, way, letter });
                     continue;
                 }
-                Wants::Node { to, letter, .. } => (format!("`{to}` was not started: {}", verdict.refusal()), letter.id),
-                Wants::Help { message } => (self.helped(&message, &verdict), name.into()),
-                Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => continue,
+                RequestKind::Node { to, letter, .. } => {
+                    (format!("`{to}` was not started: {}", verdict.refusal()), letter.id)
+                }
+                RequestKind::Help { message } => (self.helped(&message, &verdict), name.into()),
+                RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => continue,
             };
             let letter = self.told(words, answers, verdict.by);
             self.record(Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter });
@@ -91,10 +93,10 @@ impl Loop<'_> {
     }
 
     /// What was decided, as a letter to whoever had asked: of a person, or of the run.
-    fn told(&self, mut words: String, answers: Arc<str>, by: AnsweredBy) -> Letter {
+    fn told(&self, mut words: String, answers: Arc<str>, by: AnsweredBy) -> InboxMessage {
         shorten(&mut words);
         let known = self.replaying.as_ref().and_then(|replaying| replaying.letters.get(&answers).cloned());
-        Letter {
+        InboxMessage {
             id: known.unwrap_or_else(|| format!("e{}", self.seq + 1).into()),
             kind: EnvelopeKind::Handoff,
             priority: Priority::Normal,

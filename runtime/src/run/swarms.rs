@@ -8,7 +8,7 @@ mod asking;
 mod ending;
 pub(super) mod files;
 mod recorded;
-mod written;
+mod user_messages;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use swarmc_plan::{Agent, Approval};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::run_loop::Loop;
-use super::scene::{At, render, short};
+use super::driver::Driver;
+use super::eval::{At, render, short};
 use super::{Input, content};
 use crate::approval::{self, Choice};
 use crate::event::{self, AnsweredBy, Content, Failure, StepId};
@@ -26,12 +26,12 @@ use crate::executor::Role;
 use crate::graph::Key;
 use crate::llm::{self, Reply, Tool};
 use crate::state::budget::Refusal;
-use crate::swarm::{Act, Answer, Fact, Fault, Order, Swarm, TurnId};
+use crate::swarm::{Action, Answer, Fault, Order, Swarm, SwarmEvent, TurnId};
 use crate::tools::{Grant, ToolFault};
 
 /// What a task of a swarm reports.
 #[derive(Debug)]
-pub(crate) enum Word {
+pub(crate) enum SwarmInput {
     /// The tools of whoever takes this turn.
     Listed(TurnId, Result<Vec<Tool>, ToolFault>),
     /// What a model answered.
@@ -58,7 +58,7 @@ pub(crate) enum Word {
 
 /// The swarms that run.
 #[derive(Debug, Default)]
-pub(super) struct Teams {
+pub(super) struct RunningSwarms {
     open: BTreeMap<(StepId, u32), Team>,
     /// What begins when the records of this turn are durable.
     gate: Option<watch::Sender<bool>>,
@@ -80,7 +80,7 @@ impl Drop for Team {
     }
 }
 
-impl Teams {
+impl RunningSwarms {
     /// Whether no swarm runs.
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
@@ -132,7 +132,7 @@ impl From<Failure> for Stuck {
     }
 }
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// The swarm of a step begins, or goes on.
     pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, goal: String) {
         let mut team = Team::default();
@@ -145,7 +145,7 @@ impl Loop<'_> {
             let (inputs, late) = (self.reports.clone(), (step.clone(), attempt));
             let clock = handle.spawn(async move {
                 tokio::time::sleep(std::time::Duration::from_millis(limit)).await;
-                let _ = inputs.send(Input::Swarm { step: late.0, attempt: late.1, word: Box::new(Word::Late) });
+                let _ = inputs.send(Input::Swarm { step: late.0, attempt: late.1, word: Box::new(SwarmInput::Late) });
             });
             team.clock = Some(clock.abort_handle());
         }
@@ -160,7 +160,7 @@ impl Loop<'_> {
             match self.scene.keep(goal) {
                 Ok(goal) => {
                     let run = self.names();
-                    self.fact(&step, attempt, Fact::WorkflowStarted { run, goal });
+                    self.fact(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
                 }
                 Err(error) => self.give_up(error.to_string()),
             }
@@ -173,7 +173,7 @@ impl Loop<'_> {
         while self.broken.is_none()
             && !self.has_diverged()
             && self.teams.open.contains_key(&(step.clone(), attempt))
-            && let Some(order) = self.state.swarm_order(key, super::run_loop::now().max(self.clock))
+            && let Some(order) = self.state.swarm_order(key, super::driver::now().max(self.clock))
         {
             let done = match order {
                 Order::Record(fact) => {
@@ -218,11 +218,13 @@ impl Loop<'_> {
     }
 
     /// A task of a swarm reports.
-    pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: Word) {
+    pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: SwarmInput) {
         let Some(key) = self.state.find(step) else { return };
         let turn = match &word {
-            Word::Listed(turn, _) | Word::Answered(turn, _) | Word::Called(turn, _) => Some(turn.clone()),
-            Word::Late | Word::Over(_) | Word::Failed(_) | Word::Agreed { .. } => None,
+            SwarmInput::Listed(turn, _) | SwarmInput::Answered(turn, _) | SwarmInput::Called(turn, _) => {
+                Some(turn.clone())
+            }
+            SwarmInput::Late | SwarmInput::Over(_) | SwarmInput::Failed(_) | SwarmInput::Agreed { .. } => None,
         };
         // Whoever was ended is not heard.
         let replays = self.replaying.is_some();
@@ -235,40 +237,40 @@ impl Loop<'_> {
         }
         self.write_down(step, attempt, &word);
         let done = match word {
-            Word::Listed(turn, Ok(tools)) => {
+            SwarmInput::Listed(turn, Ok(tools)) => {
                 self.teams.learn(step, attempt, &turn.agent, Arc::new(tools));
                 // What has come meanwhile is read first.
                 self.state.swarm_again(key, &turn);
                 Ok(())
             }
-            Word::Listed(turn, Err(fault)) => {
-                self.fact(step, attempt, Fact::TurnStarted { turn: turn.clone(), reserved: None });
+            SwarmInput::Listed(turn, Err(fault)) => {
+                self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
                 let answer = Answer::Failed { message: short(&fault.message), fault: class(fault.transient) };
-                self.fact(step, attempt, Fact::TurnEnded { turn, answer, usage: None, cost: None, model: None });
+                self.fact(step, attempt, SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None });
                 Ok(())
             }
-            Word::Answered(turn, reply) => self.replied(step, attempt, key, turn, reply),
-            Word::Called(turn, result) => {
+            SwarmInput::Answered(turn, reply) => self.replied(step, attempt, key, turn, reply),
+            SwarmInput::Called(turn, result) => {
                 let fault = result.as_ref().err().map(|fault| class(fault.transient));
                 let text = result.unwrap_or_else(|fault| fault.message);
                 match content(&self.folder, text) {
-                    Ok(result) => self.fact(step, attempt, Fact::ToolEnded { turn, result, fault }),
+                    Ok(result) => self.fact(step, attempt, SwarmEvent::ToolEnded { turn, result, fault }),
                     Err(error) => self.give_up(error.to_string()),
                 }
                 Ok(())
             }
-            Word::Late => {
+            SwarmInput::Late => {
                 let after_ms = self.scene.step(&self.state, key).timeout_ms.unwrap_or(0);
                 Err(Stuck(Failure::Timeout { after_ms }))
             }
-            Word::Over(agent) => {
+            SwarmInput::Over(agent) => {
                 self.end_late(key, &agent);
                 Ok(())
             }
-            Word::Agreed { id, choice, by, because, arguments } => {
+            SwarmInput::Agreed { id, choice, by, because, arguments } => {
                 self.agree((id, choice, by), because, arguments).map_err(Stuck::from)
             }
-            Word::Failed(failure) => Err(Stuck(failure)),
+            SwarmInput::Failed(failure) => Err(Stuck(failure)),
         };
         if let Err(Stuck(failure)) = done {
             self.fail_swarm(step, attempt, failure);
@@ -287,7 +289,7 @@ impl Loop<'_> {
         (place, name, plays, task): (u32, Arc<str>, Arc<str>, Option<Content>),
     ) -> Result<(), Stuck> {
         let (task, brief) = self.scene.task_of(At { state: &self.state, key, attempt }, place, task)?;
-        self.fact(step, attempt, Fact::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None });
+        self.fact(step, attempt, SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None });
         Ok(())
     }
 
@@ -313,7 +315,7 @@ impl Loop<'_> {
         step: &StepId,
         attempt: u32,
         turn: &TurnId,
-        work: impl Future<Output = Word> + Send + 'static,
+        work: impl Future<Output = SwarmInput> + Send + 'static,
     ) -> Result<(), Stuck> {
         let mut gate = self.teams.gate();
         let (inputs, of) = (self.reports.clone(), (step.clone(), attempt));
@@ -335,7 +337,7 @@ impl Loop<'_> {
     fn call(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
-        let crate::swarm::state::Stage::Calling(Act::ToolCall { tool, params }, _) = &agent.stage else {
+        let crate::swarm::state::Stage::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else {
             return Ok(());
         };
         let (tool, params) = (Arc::clone(tool), params.clone());
@@ -355,14 +357,14 @@ impl Loop<'_> {
             return self.agent_wants((step, attempt), key, &turn.agent, wants, gate).map_err(Stuck::from);
         }
         let changed = agent.agreed.is_some_and(|agreed| agreed.changed);
-        self.fact(step, attempt, Fact::ToolStarted { turn: turn.clone(), tool: Arc::clone(&tool) });
+        self.fact(step, attempt, SwarmEvent::ToolStarted { turn: turn.clone(), tool: Arc::clone(&tool) });
         if !self.call_recorded(step, attempt, &turn, (&tool, &arguments)) {
             return Ok(());
         }
         let word = turn.clone();
         self.launch(step, attempt, &turn, async move {
             let result = tools.call(&grant, &tool, &arguments).await;
-            Word::Called(word, if changed { result.map(|text| approval::changed(&told, &text)) } else { result })
+            SwarmInput::Called(word, if changed { result.map(|text| approval::changed(&told, &text)) } else { result })
         })
     }
 }

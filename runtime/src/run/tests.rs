@@ -122,7 +122,7 @@ fn timeouts_end_the_whole_group() {
         world.ends().into_iter().map(|(name, outcome)| (name, outcome.failure)).collect();
     assert_eq!(failures["slow"], Some(Failure::Timeout { after_ms: 100 }));
     assert_eq!(failures["idle"], Some(Failure::Idle { after_ms: 100 }));
-    assert!(survivors::end(&outcome.run, std::iter::empty()).is_none(), "somebody outlived the run");
+    assert!(orphan_processes::end(&outcome.run, std::iter::empty()).is_none(), "somebody outlived the run");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn what_holds_the_pipe_after_its_parent_exited_is_ended() {
     let world = World::new();
     let outcome = world.start(&plan(vec![step("task", sh("sleep 100 & echo done"), &[])]));
     assert_eq!((outcome.ended, outcome.values[0].as_str()), (Ended::Succeeded, "done"));
-    assert!(survivors::end(&outcome.run, std::iter::empty()).is_none(), "somebody outlived the run");
+    assert!(orphan_processes::end(&outcome.run, std::iter::empty()).is_none(), "somebody outlived the run");
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
     );
     assert_eq!(error.to_string(), expected);
     assert_eq!(records.lock().unwrap().len(), 3);
-    assert!(survivors::end(&folder.id, std::iter::empty()).is_none(), "somebody outlived the run");
+    assert!(orphan_processes::end(&folder.id, std::iter::empty()).is_none(), "somebody outlived the run");
 }
 
 /// Never gets anything done while its step runs.

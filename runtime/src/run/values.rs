@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 use swarmc_plan::{ParamType, Step};
 
-use super::scene::{Scene, Texts};
+use super::eval::{Evaluator, Texts};
 use crate::event::{Content, Status, StepId};
 use crate::graph::Key;
 use crate::render::Values;
@@ -14,7 +14,7 @@ use crate::state::{Reading, State};
 
 /// The values as one step sees them, or the conditions at the end of a round.
 pub(crate) struct View<'a> {
-    pub scene: &'a Scene<'a>,
+    pub scene: &'a Evaluator<'a>,
     pub state: &'a State,
     pub frame: u32,
     /// None for an `until`.

@@ -8,9 +8,9 @@ use swarmc_plan::{EachJoin, Pipeline, Priority, Response, RoundFailure};
 
 use super::build::{each, edge, line, looped, pipeline, repeated};
 use super::tables::{commands, play};
-use crate::approval::{Request, Wants};
-use crate::event::{Content, Event, Letter, StepId};
-use crate::graph::{Key, Spot};
+use crate::approval::{Request, RequestKind};
+use crate::event::{Content, Event, InboxMessage, StepId};
+use crate::graph::{Key, StepRef};
 use crate::handoff::EnvelopeKind;
 
 pub(super) fn event(step: StepId, words: &[&str]) -> Event {
@@ -19,12 +19,12 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
             let Event::Sent { to, letter, .. } = event(step.clone(), &[&["sends"], &words[1..]].concat()) else {
                 unreachable!()
             };
-            let wants = Wants::Node { plays: "anyone".into(), to, way: 0, letter: Box::new(letter) };
+            let wants = RequestKind::Node { plays: "anyone".into(), to, way: 0, letter: Box::new(letter) };
             Event::ApprovalAsked { step, attempt: 1, request: Request { id: 1, agent: "anyone".into(), wants } }
         }
         "sends" => {
             let has = |word: &str| words.contains(&word);
-            let letter = Letter {
+            let letter = InboxMessage {
                 said: words.iter().find_map(|word| word.strip_prefix("says=")).map(Into::into),
                 person: false,
                 run: false,
@@ -45,7 +45,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
             Event::Sent { from, to: words[1].into(), instance, within: None, way: Some(0), letter }
         }
         "hears" => {
-            let letter = Letter {
+            let letter = InboxMessage {
                 said: None,
                 person: true,
                 run: false,
@@ -277,7 +277,7 @@ fn what_runs_for_each_item_is_not_run_again_by_an_answer() {
 
 #[test]
 fn who_is_spawned_is_there_for_its_round() {
-    let b = Spot { region: 0, step: 1 };
+    let b = StepRef { region: 0, step: 1 };
     let rounds = |kind: &str| Pipeline { edges: vec![edge(kind)], ..repeated("a prompt\n b heeds", 3) };
     // What was left of the round before starts nobody.
     let left = "a started, b skipped, a sends b e1, a ended, round fails";

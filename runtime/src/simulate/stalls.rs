@@ -8,8 +8,8 @@ use swarmc_plan::Pipeline;
 
 use super::build::{edge, pipeline};
 use super::tables::{commands, play};
-use crate::approval::{Choice, Request, Verdict, Wants};
-use crate::artifact::{ArtifactKind, Kept};
+use crate::approval::{Choice, Request, RequestKind, Verdict};
+use crate::artifact::{ArtifactKind, ArtifactMeta};
 use crate::event::{AnsweredBy, Content, Event, Failure, Outcome, StepId};
 
 pub(super) fn event(step: StepId, words: &[&str]) -> Event {
@@ -25,7 +25,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
             Event::AttemptEnded { step, attempt, outcome }
         }
         "changes" => {
-            let artifact = Kept::new(ArtifactKind::Diff, &text, Content::Text(text.clone()));
+            let artifact = ArtifactMeta::new(ArtifactKind::Diff, &text, Content::Text(text.clone()));
             Event::ArtifactStored { step, attempt, artifact: Box::new(artifact) }
         }
         "checks" => {
@@ -35,7 +35,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
         }
         "asked" => {
             let evidence = Content::Text(String::new());
-            let wants = Wants::GoOn { same: crate::approval::Same::Output, times: 3, evidence };
+            let wants = RequestKind::GoOn { same: crate::approval::Same::Output, times: 3, evidence };
             Event::ApprovalAsked { step, attempt, request: Request { id: attempt, agent: "anyone".into(), wants } }
         }
         "allowed" => answer(Choice::Allow),

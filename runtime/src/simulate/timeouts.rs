@@ -9,7 +9,7 @@ use swarmc_plan::{RequestTimeout, Unattended};
 
 use super::build::{graph_of, pipeline, plan};
 use super::tables::{commands, play_in};
-use crate::approval::{Choice, Request, Verdict, Wants};
+use crate::approval::{Choice, Request, RequestKind, Verdict};
 use crate::event::{AnsweredBy, Content, Event, StepId};
 use crate::{Command, State, decide};
 
@@ -22,7 +22,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
     match words[0] {
         "calls" => {
             let arguments = Content::Text("{}".to_owned());
-            let wants = Wants::Tool { tool: "shell".into(), arguments, schema: None, fixed: false };
+            let wants = RequestKind::Tool { tool: "shell".into(), arguments, schema: None, fixed: false };
             Event::ApprovalAsked { step, attempt, request: Request { id, agent: "anyone".into(), wants } }
         }
         "granted" => answer(Choice::Allow, AnsweredBy::Person),

@@ -13,11 +13,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{LONGEST, OK, PATIENCE};
+use crate::activity::Activities;
 use crate::control::Control;
 use crate::error::RunError;
 use crate::home::RunFolder;
-use crate::peer::{Peer, Processes};
-use crate::pulse::Pulses;
+use crate::socket_peer::{PeerCredentials, Processes};
 use crate::unix::{Timed, through};
 
 /// The connections at once. Where one more comes, the one makes way that has waited longest without an order.
@@ -42,7 +42,7 @@ impl Socket {
     pub(crate) fn listen(
         folder: &RunFolder,
         control: Control,
-        pulses: Pulses,
+        pulses: Activities,
         processes: Processes,
     ) -> Result<Socket, RunError> {
         let path = folder.socket_path();
@@ -170,7 +170,7 @@ impl Clients {
 struct Desk {
     run: String,
     control: Control,
-    pulses: Pulses,
+    pulses: Activities,
     processes: Processes,
 }
 
@@ -193,13 +193,13 @@ impl Desk {
     /// Refuses the processes of the run: an agent could allow itself what a person is to decide.
     fn trusted(&self, stream: &UnixStream) -> Result<(), String> {
         match self.processes.peer(stream) {
-            Peer::Outside => Ok(()),
-            Peer::Within(_) => Err(format!(
+            PeerCredentials::Outside => Ok(()),
+            PeerCredentials::Within(_) => Err(format!(
                 "this is a process of run `{}`, and its agents cannot approve or write as a person, nor stop it: \
                  `swarmc agent request-help` asks a person, `swarmc agent send-handoff` writes to another agent",
                 self.run
             )),
-            Peer::Untraced => {
+            PeerCredentials::Untraced => {
                 Err("the process that asks has ended, or cannot be traced: ask from a terminal".to_owned())
             }
         }
@@ -235,7 +235,7 @@ mod tests {
         let home = Home::new(place.path().join("home"));
         let folder = home.publish(home.create().unwrap()).unwrap();
         let processes = Processes::new(&folder.id);
-        let socket = Socket::listen(&folder, Control::new(), Pulses::default(), processes).unwrap();
+        let socket = Socket::listen(&folder, Control::new(), Activities::default(), processes).unwrap();
         (place, folder, socket)
     }
 
@@ -264,7 +264,7 @@ mod tests {
         let desk = Desk {
             run: "run-1".to_owned(),
             control: Control::new(),
-            pulses: Pulses::default(),
+            pulses: Activities::default(),
             processes: Processes::new("run-1"),
         };
         let mut clients = Clients::new(Arc::new(desk));

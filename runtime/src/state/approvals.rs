@@ -12,8 +12,8 @@ use swarmc_plan::{RequestTimeout, Unattended};
 
 use super::State;
 use super::frame::Phase;
-use crate::approval::{Choice, Request, Verdict, Wants};
-use crate::event::{AnsweredBy, Content, Letter, StepId};
+use crate::approval::{Choice, Request, RequestKind, Verdict};
+use crate::event::{AnsweredBy, Content, InboxMessage, StepId};
 use crate::graph::Key;
 
 /// A request that somebody is to answer, with where it comes from.
@@ -106,7 +106,7 @@ impl State {
     }
 
     /// Whether a person allowed such a thing for the rest of the run.
-    pub(crate) fn is_always(&self, key: Key, agent: &Arc<str>, wants: &Wants) -> bool {
+    pub(crate) fn is_always(&self, key: Key, agent: &Arc<str>, wants: &RequestKind) -> bool {
         self.approvals.always.contains(&self.always(key, agent, wants))
     }
 
@@ -132,7 +132,7 @@ impl State {
     /// The requests for help of a step that nobody has answered, by number.
     pub(crate) fn pleas(&self, step: &StepId) -> impl Iterator<Item = (u32, &Content)> {
         self.approvals.open.values().filter_map(move |waiting| match &waiting.request.wants {
-            Wants::Help { message } if waiting.step == *step => Some((waiting.request.id, message)),
+            RequestKind::Help { message } if waiting.step == *step => Some((waiting.request.id, message)),
             _ => None,
         })
     }
@@ -185,9 +185,9 @@ impl State {
         let waiting = Waiting { step: self.id(key), attempt, request: request.clone(), since: at, on_timeout };
         self.approvals.open.insert(request.id, waiting);
         match &request.wants {
-            Wants::Help { message } => self.help_asked(key, request.id, message),
-            Wants::Node { .. } => self.spawn_asked(key),
-            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => {}
+            RequestKind::Help { message } => self.help_asked(key, request.id, message),
+            RequestKind::Node { .. } => self.spawn_asked(key),
+            RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => {}
         }
         if let Some(hive) = self.swarms.get_mut(&key) {
             hive.swarm.asked(request, at);
@@ -197,7 +197,7 @@ impl State {
 
     pub(super) fn approval_answered(&mut self, key: Key, verdict: &Verdict, at: u64) {
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return };
-        if let wants @ Wants::GoOn { .. } = &waiting.request.wants {
+        if let wants @ RequestKind::GoOn { .. } = &waiting.request.wants {
             return self.went_on(key, wants, verdict, at);
         }
         let agent = Arc::clone(&waiting.request.agent);
@@ -275,11 +275,13 @@ impl State {
     }
 
     /// What was sent may be what a decision led to.
-    pub(super) fn decision_told(&mut self, scope: u32, letter: &Letter) {
+    pub(super) fn decision_told(&mut self, scope: u32, letter: &InboxMessage) {
         let is_told = |waiting: &Waiting| match &waiting.request.wants {
-            Wants::Node { letter: first, .. } => first.id == letter.id || letter.answers.as_ref() == Some(&first.id),
-            Wants::Help { .. } => letter.answers.as_deref() == Some(&*waiting.request.name()),
-            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => false,
+            RequestKind::Node { letter: first, .. } => {
+                first.id == letter.id || letter.answers.as_ref() == Some(&first.id)
+            }
+            RequestKind::Help { .. } => letter.answers.as_deref() == Some(&*waiting.request.name()),
+            RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => false,
         };
         let before = self.approvals.decided.len();
         self.approvals.decided.retain(|_, (waiting, _)| !is_told(waiting));
@@ -293,8 +295,11 @@ impl State {
         let decided = self.approvals.decided.values().filter(|(_, verdict)| verdict.allows());
         let all = self.approvals.open.values().chain(decided.map(|(waiting, _)| waiting));
         let nodes = all.filter_map(|waiting| match &waiting.request.wants {
-            Wants::Node { to, .. } => Some((waiting, to)),
-            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } | Wants::Help { .. } => None,
+            RequestKind::Node { to, .. } => Some((waiting, to)),
+            RequestKind::Tool { .. }
+            | RequestKind::Spawn { .. }
+            | RequestKind::GoOn { .. }
+            | RequestKind::Help { .. } => None,
         });
         nodes.filter(move |(waiting, _)| self.scope_of(&waiting.step) == Some(scope))
     }
@@ -304,7 +309,7 @@ impl State {
         let all =
             self.approvals.open.iter().chain(self.approvals.decided.iter().map(|(id, (waiting, _))| (id, waiting)));
         let over = all.filter(|(_, waiting)| {
-            matches!(&waiting.request.wants, Wants::Node { to, .. } if is_over(to))
+            matches!(&waiting.request.wants, RequestKind::Node { to, .. } if is_over(to))
                 && self.scope_of(&waiting.step) == Some(scope)
         });
         let over: Vec<u32> = over.map(|(id, _)| *id).collect();
@@ -329,7 +334,7 @@ impl State {
         self.approvals.expired = 0;
     }
 
-    fn always(&self, key: Key, agent: &Arc<str>, wants: &Wants) -> Always {
+    fn always(&self, key: Key, agent: &Arc<str>, wants: &RequestKind) -> Always {
         let swarm = self.runs_swarm(key).then(|| Arc::clone(&self.node(key).name));
         (swarm, Arc::clone(agent), wants.words())
     }

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::State;
 use super::frame::Phase;
 use super::pending::Pending;
+use crate::activity::{Activity, Flow};
 use crate::event::{Record, StepId};
 use crate::graph::Key;
-use crate::pulse::{Flow, Pulse};
-use crate::signal::Sign;
+use crate::telemetry::TelemetryKind;
 
 /// How a node stands with its agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -68,8 +68,8 @@ fn label<S: Serializer>(step: &StepId, serializer: S) -> Result<S::Ok, S::Error>
 impl State {
     /// How its nodes stand: the steps that agents take, and those that edges lead to or away from. `records` are those
     /// that the state was made of; `pulses` come from whoever runs the run, and are none where nobody does.
-    pub fn standings(&self, records: &[Record], pulses: Option<&[Pulse]>) -> Vec<Standing> {
-        let live: HashMap<(&StepId, u32), &Pulse> =
+    pub fn standings(&self, records: &[Record], pulses: Option<&[Activity]>) -> Vec<Standing> {
+        let live: HashMap<(&StepId, u32), &Activity> =
             pulses.unwrap_or_default().iter().map(|pulse| ((&pulse.step, pulse.attempt), pulse)).collect();
         let mut standings: Vec<Standing> = self
             .nodes()
@@ -111,7 +111,7 @@ impl State {
 
     /// How a node of a run that goes on stands, as far as its journal tells: its attempt, and the signal of that. None where
     /// the step has not begun, or is no node.
-    pub(crate) fn connection(&self, step: &StepId) -> Option<(u32, Sign)> {
+    pub(crate) fn connection(&self, step: &StepId) -> Option<(u32, TelemetryKind)> {
         let key = self.find(step).filter(|&key| self.is_node(key))?;
         let (runs, waits) = self.stance(key)?;
         let state = match (runs, waits) {
@@ -122,7 +122,7 @@ impl State {
         let (session, waits) = (self.talk_of(key).map(str::to_owned), waits.map(str::to_owned));
         // A turn begins with what its agent is sent.
         let stream = runs.then_some(Flow::Reading);
-        Some((self.step(key).attempt, Sign::Connection { state, stream, session, waits }))
+        Some((self.step(key).attempt, TelemetryKind::Connection { state, stream, session, waits }))
     }
 
     /// The steps that agents take, and those that edges lead to or away from.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use swarmc_plan::StopStatus;
 
-use super::agenda::Turn;
 use super::budget::{Account, Spent};
-use crate::event::{Content, Letter, Status};
+use super::run_queues::DeclarationOrder;
+use crate::event::{Content, InboxMessage, Status};
 use crate::graph::Key;
 
 /// A region in its current round.
@@ -44,7 +44,7 @@ pub(crate) struct Frame {
     /// How many of them are at work, or will be without anybody who waits for an envelope; 0 where nobody does.
     pub(super) live: u32,
     /// Of a pipeline: the `stop` steps in it that are about to be decided. No other step starts before them.
-    pub(crate) stops: BTreeSet<Turn>,
+    pub(crate) stops: BTreeSet<DeclarationOrder>,
     /// What ended it early.
     pub(crate) ending: Option<Ending>,
     /// The steps of this round whose failure nothing handles, in the order of that becoming certain.
@@ -96,21 +96,21 @@ pub(crate) struct Step {
     /// The attempts of its earlier turns.
     pub(crate) earlier: u32,
     /// What its turn has taken from its inbox.
-    pub(crate) taken: Vec<Letter>,
+    pub(crate) taken: Vec<InboxMessage>,
     /// How many of these the conversation has been told that a person interrupted.
     pub(crate) heard: usize,
     /// What its open attempt has sent.
-    pub(crate) sent: Vec<Letter>,
+    pub(crate) sent: Vec<InboxMessage>,
     /// The attempts in which agents sum up files for its packs, where there are any.
     pub(crate) summing: Option<Box<Summing>>,
     /// The first context pack that an attempt was given, and which attempt.
-    pub(crate) pack: Option<Box<(u32, crate::artifact::Kept)>>,
+    pub(crate) pack: Option<Box<(u32, crate::artifact::ArtifactMeta)>>,
     /// The last attempt of which the provider has said under which id it keeps the conversation, and that id.
     pub(crate) session: Option<Box<(u32, String)>>,
     /// The conversation of the attempt before, which a person interrupted.
     pub(crate) interrupted: Option<Box<super::session::Known>>,
     /// What its last turns have in common, where that is counted.
-    pub(crate) streak: Option<Box<super::stall::Streak>>,
+    pub(crate) streak: Option<Box<super::loop_detection::RepeatCounter>>,
     /// How many needs have not settled.
     pub(crate) waiting: u32,
     /// How many declared needs hold.
@@ -124,9 +124,9 @@ pub(crate) struct Step {
     /// What it has of the budgets, where there are any.
     pub(crate) account: Option<Box<Account>>,
     /// Whether it can write to others, or hold up those who need it.
-    pub(super) seat: super::reach::Seat,
+    pub(super) seat: super::quiescence::NodeStatus,
     // What follows is what `decide` has in hand; events do not depend on it.
-    pub(crate) place: super::agenda::Place,
+    pub(crate) place: super::run_queues::Place,
     /// It takes one of the pipeline's slots.
     pub(crate) slot: bool,
     /// It is to be cancelled, or was ordered to.
@@ -276,8 +276,8 @@ impl Step {
             inner: None,
             account: None,
             summing: None,
-            seat: super::reach::Seat::default(),
-            place: super::agenda::Place::Nowhere,
+            seat: super::quiescence::NodeStatus::default(),
+            place: super::run_queues::Place::Nowhere,
             slot: false,
             cancelling: false,
         }

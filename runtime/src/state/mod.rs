@@ -4,34 +4,34 @@
 //! Invariant: facts decide everything but the [`agenda`], which `decide` empties; a record that does not fit (a late
 //! result, a step that is not in the plan) changes nothing. No I/O, no clock, no randomness.
 
-pub(crate) mod agenda;
 mod approvals;
+mod artifacts;
 pub(crate) mod budget;
 mod connection;
+mod file_summaries;
 mod fold;
 pub(crate) mod frame;
-mod inside;
+pub(crate) mod inbox;
+mod loop_detection;
 mod pending;
-pub(crate) mod post;
 mod progress;
-mod reach;
+mod quiescence;
 mod read;
 mod reopened;
+pub(crate) mod run_queues;
 mod session;
 mod settle;
-mod shelf;
-mod stall;
-mod summing;
+mod sub_frames;
 mod swarms;
-mod voice;
+mod turn_counters;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use self::agenda::Agenda;
 use self::approvals::Approvals;
 use self::budget::Spent;
 use self::frame::{Frame, Phase, Step};
+use self::run_queues::RunQueues;
 use crate::event::{Process, RunStatus, StepId};
 use crate::graph::{Graph, Key, Node, Region};
 
@@ -41,7 +41,7 @@ pub use self::frame::End;
 pub use self::pending::{Blocked, Pending};
 pub use self::progress::Progress;
 pub use self::read::Reading;
-pub(crate) use self::swarms::Hive;
+pub(crate) use self::swarms::SwarmState;
 
 /// Where a run stands.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub struct State {
     paths: HashMap<(u32, Arc<str>), u32>,
     /// The steps that started and have not settled, with the process of their attempt.
     open: BTreeMap<Key, Vec<Process>>,
-    pub(crate) agenda: Agenda,
+    pub(crate) agenda: RunQueues,
     pub(crate) stopping: bool,
     /// No step starts any more in any instance, because of `fail-fast`.
     halted: bool,
@@ -76,16 +76,16 @@ pub struct State {
     /// The run ends, because its budget was spent.
     pub(crate) over_budget: bool,
     /// The swarms of steps that have not settled.
-    pub(crate) swarms: BTreeMap<Key, Hive>,
+    pub(crate) swarms: BTreeMap<Key, SwarmState>,
     approvals: Approvals,
     /// Whether somebody else than the time says when pauses and deadlines of swarms are over: a replay.
     pub(crate) paced: bool,
     /// The inboxes, by the frame of the pipeline that they belong to.
-    posts: BTreeMap<u32, post::Post>,
+    posts: BTreeMap<u32, inbox::Inboxes>,
     /// The artifacts of steps.
-    shelf: shelf::Shelf,
+    shelf: artifacts::ArtifactIndex,
     /// What turns that are under way have said beside handing over.
-    voices: BTreeMap<Key, voice::Voice>,
+    voices: BTreeMap<Key, turn_counters::TurnCounters>,
     /// The attempts with which steps go on that run again after the end of the run, by step.
     reopened: HashMap<StepId, u32>,
     /// While records of before the run went on are folded: what they need to be there.
@@ -138,7 +138,7 @@ impl State {
             free: Vec::new(),
             paths: HashMap::new(),
             open: BTreeMap::new(),
-            agenda: Agenda::new(&graph),
+            agenda: RunQueues::new(&graph),
             stopping: false,
             halted: false,
             ended: 0,
@@ -155,7 +155,7 @@ impl State {
             approvals: Approvals::default(),
             paced: false,
             posts: BTreeMap::new(),
-            shelf: shelf::Shelf::default(),
+            shelf: artifacts::ArtifactIndex::default(),
             voices: BTreeMap::new(),
             reopened: HashMap::new(),
             past: None,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::State;
-use super::agenda::Place;
 use super::frame::Phase;
+use super::run_queues::Place;
 use crate::event::StepId;
 use crate::graph::{Key, Limit, LimitOf};
 

@@ -6,7 +6,7 @@
 use super::State;
 use super::frame::{Detail, Each, Inner, Past, Phase, Step};
 use crate::event::{Content, Status, StepId};
-use crate::graph::{Key, Node, Spot};
+use crate::graph::{Key, Node, StepRef};
 
 /// What a step of one round left for others to read.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,7 +73,7 @@ impl State {
         loop {
             let region = self.region(frame);
             if region.is_item && *region.nodes[0].name == *name {
-                return self.descend(frame, Spot { region: self.frame(frame).region, step: 0 });
+                return self.descend(frame, StepRef { region: self.frame(frame).region, step: 0 });
             }
             if self.graph.holds(self.frame(frame).region, spot.region) {
                 return self.descend(frame, spot);
@@ -90,7 +90,7 @@ impl State {
         }
         let way = self.way(self.frame(frame).region, spot);
         let mut round = &self.frame(frame).previous;
-        for &Spot { step, .. } in &way[..way.len() - 1] {
+        for &StepRef { step, .. } in &way[..way.len() - 1] {
             round = &round.get(step as usize)?.inside;
         }
         let past = round.get(spot.step as usize)?;
@@ -112,7 +112,7 @@ impl State {
     }
 
     /// The steps from a region down to `spot`.
-    fn way(&self, region: u32, spot: Spot) -> Vec<Spot> {
+    fn way(&self, region: u32, spot: StepRef) -> Vec<StepRef> {
         let mut way = vec![spot];
         let mut at = spot;
         while at.region != region
@@ -126,10 +126,10 @@ impl State {
     }
 
     /// Reads a step at or below a frame.
-    fn descend(&self, mut frame: u32, spot: Spot) -> Option<Reading<'_>> {
+    fn descend(&self, mut frame: u32, spot: StepRef) -> Option<Reading<'_>> {
         let node = &self.graph.region(spot.region).nodes[spot.step as usize];
         let way = self.way(self.frame(frame).region, spot);
-        for &Spot { step, .. } in &way[..way.len() - 1] {
+        for &StepRef { step, .. } in &way[..way.len() - 1] {
             let around: &Step = self.frame(frame).steps.get(step as usize)?;
             match (around.inner.as_deref(), around.phase) {
                 (Some(Inner::Frame(inner)), _) => frame = *inner,

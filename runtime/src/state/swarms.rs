@@ -6,11 +6,11 @@ use super::State;
 use super::frame::Phase;
 use crate::event::Reserved;
 use crate::graph::Key;
-use crate::swarm::{Fact, Order, Purpose, Swarm, TurnId, next, overdue};
+use crate::swarm::{Order, Purpose, Swarm, SwarmEvent, TurnId, next, overdue};
 
 /// A swarm of a step.
 #[derive(Debug)]
-pub(crate) struct Hive {
+pub(crate) struct SwarmState {
     /// The attempt of the step.
     attempt: u32,
     pub(crate) swarm: Swarm,
@@ -50,14 +50,14 @@ impl State {
     }
 
     /// Something happened in a swarm.
-    pub(super) fn swarmed(&mut self, key: Key, attempt: u32, fact: &Fact, at: u64) {
+    pub(super) fn swarmed(&mut self, key: Key, attempt: u32, fact: &SwarmEvent, at: u64) {
         if self.step(key).attempt != attempt || self.step(key).phase != Phase::Running {
             return;
         }
-        if let Fact::WorkflowStarted { run, goal } = fact {
+        if let SwarmEvent::WorkflowStarted { run, goal } = fact {
             if let Some(rules) = self.node(key).swarm.clone() {
                 let swarm = Swarm::new(rules, run, goal.clone());
-                self.swarms.insert(key, Hive { attempt, swarm });
+                self.swarms.insert(key, SwarmState { attempt, swarm });
                 self.look_at(key);
             }
             return;
@@ -70,12 +70,12 @@ impl State {
     }
 
     /// What a turn reserves and uses counts for the budgets around the swarm.
-    fn account_turn(&mut self, key: Key, fact: &Fact) {
+    fn account_turn(&mut self, key: Key, fact: &SwarmEvent) {
         if !self.graph.has_budgets {
             return;
         }
         match fact {
-            Fact::TurnStarted { turn, reserved } => {
+            SwarmEvent::TurnStarted { turn, reserved } => {
                 if let Some((agent, before)) = self.turn_of(key, turn) {
                     // A turn that a crash cut off is asked once more, in the place of the first time: that call is made,
                     // but what it reserved is free again.
@@ -83,7 +83,7 @@ impl State {
                     self.turn_reserved(key, &agent, &reserved.unwrap_or_default());
                 }
             }
-            Fact::TurnEnded { turn, usage, cost, .. } => {
+            SwarmEvent::TurnEnded { turn, usage, cost, .. } => {
                 if let Some((agent, reserved)) = self.turn_of(key, turn) {
                     let tokens = usage.map(|usage| usage.input.saturating_add(usage.output));
                     self.turn_used(key, &agent, &reserved, [tokens, *cost]);

@@ -42,7 +42,7 @@ pub(crate) const RESPONSE_CHARS: usize = 500;
 /// What an agent does. Written as the JSON that models answer with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
-pub(crate) enum Action {
+pub(crate) enum RawAction {
     /// Calls a tool.
     ToolCall {
         /// Its name.
@@ -120,7 +120,7 @@ impl MessageType {
 }
 
 /// One action as models are told of it.
-pub(crate) struct Form {
+pub(crate) struct ActionDoc {
     /// Its name.
     pub name: &'static str,
     /// What it does, one sentence.
@@ -130,33 +130,33 @@ pub(crate) struct Form {
 }
 
 /// The actions, in the order in which models are told of them.
-pub(crate) const FORMS: [Form; 6] = [
-    Form {
+pub(crate) const FORMS: [ActionDoc; 6] = [
+    ActionDoc {
         name: "tool_call",
         does: "Call one of your tools. You see its result in your next turn.",
         json: r#"{"action": "tool_call", "tool": "NAME", "tool_params": {"PARAMETER": "..."}}"#,
     },
-    Form {
+    ActionDoc {
         name: "publish_data",
         does: "Share a finding with the whole team.",
         json: r#"{"action": "publish_data", "topic": "findings", "data": "..."}"#,
     },
-    Form {
+    ActionDoc {
         name: "send_message",
         does: "Write to one teammate. Types: request, offer, accept, delegation, info.",
         json: r#"{"action": "send_message", "to": "NAME", "message_type": "info", "payload": {"message": "..."}}"#,
     },
-    Form {
+    ActionDoc {
         name: "request_help",
         does: "Ask the supervisor for a further agent, with the tools that it needs.",
         json: r#"{"action": "request_help", "help_description": "...", "help_skills": ["TOOL"]}"#,
     },
-    Form {
+    ActionDoc {
         name: "done",
         does: "End your work with your result: under 500 characters, details belong in files that you wrote before.",
         json: r#"{"action": "done", "response": "..."}"#,
     },
-    Form { name: "idle", does: "Wait for messages; nothing is gained by it.", json: r#"{"action": "idle"}"# },
+    ActionDoc { name: "idle", does: "Wait for messages; nothing is gained by it.", json: r#"{"action": "idle"}"# },
 ];
 
 /// What to say to an agent whose final answer is over [`RESPONSE_CHARS`]; none where it is not.

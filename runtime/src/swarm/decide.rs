@@ -6,18 +6,18 @@
 use std::sync::Arc;
 
 use super::action::{self, MessageType};
-use super::event::{Act, End, Fact, Fault, Phase, Purpose, SUPERVISOR, Sent, TurnId};
+use super::event::{Action, End, Fault, Phase, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId};
 use super::names;
 use super::state::{Agent, LeadStage, Stage, Swarm, Timer};
-use crate::approval::Wants;
+use crate::approval::RequestKind;
 use crate::event::Content;
 
 /// An order, which a fact answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
     /// Record this fact: it follows from those before.
-    Record(Fact),
-    /// Render the task of a place of the roster, and record [`Fact::AgentSpawned`].
+    Record(SwarmEvent),
+    /// Render the task of a place of the roster, and record [`SwarmEvent::AgentSpawned`].
     Spawn {
         /// The place, from 0.
         place: u32,
@@ -28,9 +28,9 @@ pub enum Order {
         /// Its task, where that is a part of the goal and not its own.
         task: Option<Content>,
     },
-    /// Ask a model, and record [`Fact::TurnStarted`] and [`Fact::TurnEnded`].
+    /// Ask a model, and record [`Fact::TurnStarted`] and [`SwarmEvent::TurnEnded`].
     Ask(TurnId),
-    /// Call a tool, and record [`Fact::ToolStarted`] and [`Fact::ToolEnded`]; or, where the policy wants somebody to agree
+    /// Call a tool, and record [`Fact::ToolStarted`] and [`SwarmEvent::ToolEnded`]; or, where the policy wants somebody to agree
     /// and nobody has, [`crate::Event::ApprovalAsked`]: then it is ordered again when somebody does.
     Call(TurnId),
     /// An agent may have what it wants only where somebody agrees: record [`crate::Event::ApprovalAsked`], and when it is
@@ -39,11 +39,11 @@ pub enum Order {
         /// Which agent, from 0.
         agent: u32,
         /// What it wants.
-        wants: Wants,
+        wants: RequestKind,
     },
     /// Nobody wants the answer of this turn or call any more: end it, and record nothing.
     Cancel(TurnId),
-    /// Put together what an agent came to, and record [`Fact::AgentCompleted`].
+    /// Put together what an agent came to, and record [`SwarmEvent::AgentCompleted`].
     Conclude {
         /// Which agent, from 0.
         agent: u32,
@@ -52,10 +52,10 @@ pub enum Order {
         /// Why it failed.
         error: Option<String>,
     },
-    /// Put together the result of the swarm, and record [`Fact::WorkflowCompleted`]; or [`Phase::Synthesizing`], where
+    /// Put together the result of the swarm, and record [`SwarmEvent::WorkflowCompleted`]; or [`Phase::Synthesizing`], where
     /// somebody is to bring the only result into another form.
     Finish,
-    /// Record [`Fact::WorkflowCompleted`] without a result.
+    /// Record [`SwarmEvent::WorkflowCompleted`] without a result.
     Fail(String),
 }
 
@@ -149,7 +149,7 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
     let agent = &mut swarm.agents[index as usize];
     let name = Arc::clone(&agent.name);
     let order = match &agent.stage {
-        Stage::Ready if agent.began.is_none() => Order::Record(Fact::AgentStarted { agent: name }),
+        Stage::Ready if agent.began.is_none() => Order::Record(SwarmEvent::AgentStarted { agent: name }),
         Stage::Ready => {
             while agent.mailbox.front().is_some_and(|letter| letter.is_expired(rules.ttl_ms, now)) {
                 agent.mailbox.pop_front();
@@ -159,7 +159,7 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
             match letter {
                 Some(letter) => {
                     let (from, seq) = (Arc::clone(&letter.from), letter.seq);
-                    Order::Record(Fact::MessageReceived { agent: name, from, seq })
+                    Order::Record(SwarmEvent::MessageReceived { agent: name, from, seq })
                 }
                 None => {
                     swarm.enter(index, Stage::Ordered);
@@ -180,10 +180,10 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
             let (description, skills) = (description.clone(), skills.clone());
             help(swarm, index, description, skills)
         }
-        Stage::Denied(Act::ToolCall { .. }, why) => {
+        Stage::Denied(Action::ToolCall { .. }, why) => {
             let result = Content::Text(format!("not called: {why}"));
             let turn = swarm.turn(index);
-            Order::Record(Fact::ToolEnded { turn, result, fault: Some(Fault::Permanent) })
+            Order::Record(SwarmEvent::ToolEnded { turn, result, fault: Some(Fault::Permanent) })
         }
         Stage::Denied(_, why) => refused(agent, format!("no helper: {why}")),
         Stage::Informed(helper) => {
@@ -198,7 +198,7 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
                 payload,
                 person: false,
             };
-            Order::Record(Fact::MessageSent(sent))
+            Order::Record(SwarmEvent::MessageSent(sent))
         }
         Stage::Ending(how, error) => Order::Conclude { agent: index, how: *how, error: error.clone() },
         _ => return None,
@@ -207,31 +207,31 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
 }
 
 fn refused(agent: &Agent, reason: String) -> Order {
-    Order::Record(Fact::Refused { agent: Arc::clone(&agent.name), reason })
+    Order::Record(SwarmEvent::Refused { agent: Arc::clone(&agent.name), reason })
 }
 
 /// What an action comes to.
-fn carry_out(swarm: &Swarm, index: u32, act: Act) -> Order {
+fn carry_out(swarm: &Swarm, index: u32, act: Action) -> Order {
     let agent = &swarm.agents[index as usize];
     let name = Arc::clone(&agent.name);
     let fact = match act {
-        Act::PublishData { topic, data } => {
-            Fact::WorkspaceUpdated { seq: swarm.workspace.last + 1, topic, author: name, data }
+        Action::PublishData { topic, data } => {
+            SwarmEvent::WorkspaceUpdated { seq: swarm.workspace.last + 1, topic, author: name, data }
         }
-        Act::SendMessage { to, message_type, payload } => match addressee(swarm, agent, &to) {
+        Action::SendMessage { to, message_type, payload } => match addressee(swarm, agent, &to) {
             Ok(receiver) => {
                 let (seq, to) = (receiver.letters + 1, Arc::clone(&receiver.name));
-                Fact::MessageSent(Sent { seq, from: name, to, kind: message_type, payload, person: false })
+                SwarmEvent::MessageSent(Sent { seq, from: name, to, kind: message_type, payload, person: false })
             }
             Err(reason) => return refused(agent, reason),
         },
-        Act::RequestHelp { description, skills } => Fact::HelpRequested { agent: name, description, skills },
-        Act::Done { response } => {
-            Fact::AgentCompleted { agent: name, how: End::Done, response: Some(response), error: None }
+        Action::RequestHelp { description, skills } => SwarmEvent::HelpRequested { agent: name, description, skills },
+        Action::Done { response } => {
+            SwarmEvent::AgentCompleted { agent: name, how: End::Done, response: Some(response), error: None }
         }
-        Act::Idle => Fact::Idled { agent: name },
+        Action::Idle => SwarmEvent::Idled { agent: name },
         // Calls have a stage of their own.
-        Act::ToolCall { tool, .. } => return refused(agent, format!("tool `{tool}` was not called")),
+        Action::ToolCall { tool, .. } => return refused(agent, format!("tool `{tool}` was not called")),
     };
     Order::Record(fact)
 }
@@ -281,11 +281,11 @@ fn help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) ->
     }
     if swarm.rules.gated && agent.agreed.is_none() {
         let plays = Arc::clone(&agent.plays);
-        return Order::Agree { agent: index, wants: Wants::Spawn { plays, task: description, tools: skills } };
+        return Order::Agree { agent: index, wants: RequestKind::Spawn { plays, task: description, tools: skills } };
     }
     let taken = |name: &str| swarm.names.contains_key(name);
     let name = names::name(&swarm.run, swarm.agents.len() as u32, taken);
-    Order::Record(Fact::AgentSpawned {
+    Order::Record(SwarmEvent::AgentSpawned {
         agent: name.into(),
         plays: Arc::clone(&agent.plays),
         task: Some(description),
@@ -297,7 +297,7 @@ fn help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) ->
 
 /// From one phase to the next.
 fn phases(swarm: &mut Swarm, now: u64) -> Option<Order> {
-    let enter = |phase| Some(Order::Record(Fact::Progress { phase }));
+    let enter = |phase| Some(Order::Record(SwarmEvent::Progress { phase }));
     match swarm.phase {
         None if swarm.rules.parts.is_some() => enter(Phase::Planning),
         None => enter(Phase::Spawning),
@@ -361,7 +361,7 @@ fn monitor(swarm: &mut Swarm, now: u64) -> Option<Order> {
             swarm.agenda.finishing = true;
             Some(Order::Fail(failures(swarm)))
         }
-        2.. if swarm.rules.merges => Some(Order::Record(Fact::Progress { phase: Phase::Synthesizing })),
+        2.. if swarm.rules.merges => Some(Order::Record(SwarmEvent::Progress { phase: Phase::Synthesizing })),
         _ => {
             swarm.agenda.finishing = true;
             Some(Order::Finish)

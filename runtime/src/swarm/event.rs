@@ -1,6 +1,6 @@
 //! What happens in a swarm: the facts of its journal, beside those of the step that it runs as.
 //!
-//! The first eight kinds have the names that seed dashboards know; [`Fact::agent`] is who they are about, with the ids
+//! The first eight kinds have the names that seed dashboards know; [`SwarmEvent::agent`] is who they are about, with the ids
 //! [`SUPERVISOR`] and [`WORKSPACE`] for what no agent did. Texts that may be long are [`Content`].
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub const WORKSPACE: &str = "workspace";
 /// One fact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
-pub enum Fact {
+pub enum SwarmEvent {
     /// The swarm exists. Always its first.
     WorkflowStarted {
         /// What names of agents are made from: the run's id, or the same for all where it is recorded or replayed.
@@ -286,7 +286,7 @@ pub struct Sent {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// An action.
-    Acts(Act),
+    Acts(Action),
     /// The tasks of a decomposition, in order.
     Split(Vec<Part>),
     /// The merged result.
@@ -338,7 +338,7 @@ impl Part {
 /// The action of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
-pub enum Act {
+pub enum Action {
     /// Calls a tool.
     ToolCall {
         /// Which.
@@ -378,24 +378,26 @@ pub enum Act {
     Idle,
 }
 
-impl Fact {
+impl SwarmEvent {
     /// Who it is about.
     pub fn agent(&self) -> &str {
         match self {
-            Fact::WorkflowStarted { .. } | Fact::Progress { .. } | Fact::WorkflowCompleted { .. } => SUPERVISOR,
-            Fact::WorkspaceUpdated { .. } => WORKSPACE,
-            Fact::MessageSent(sent) => &sent.from,
-            Fact::AgentStarted { agent }
-            | Fact::AgentCompleted { agent, .. }
-            | Fact::MessageReceived { agent, .. }
-            | Fact::AgentSpawned { agent, .. }
-            | Fact::Refused { agent, .. }
-            | Fact::Idled { agent }
-            | Fact::HelpRequested { agent, .. } => agent,
-            Fact::TurnStarted { turn, .. }
-            | Fact::TurnEnded { turn, .. }
-            | Fact::ToolStarted { turn, .. }
-            | Fact::ToolEnded { turn, .. } => &turn.agent,
+            SwarmEvent::WorkflowStarted { .. } | SwarmEvent::Progress { .. } | SwarmEvent::WorkflowCompleted { .. } => {
+                SUPERVISOR
+            }
+            SwarmEvent::WorkspaceUpdated { .. } => WORKSPACE,
+            SwarmEvent::MessageSent(sent) => &sent.from,
+            SwarmEvent::AgentStarted { agent }
+            | SwarmEvent::AgentCompleted { agent, .. }
+            | SwarmEvent::MessageReceived { agent, .. }
+            | SwarmEvent::AgentSpawned { agent, .. }
+            | SwarmEvent::Refused { agent, .. }
+            | SwarmEvent::Idled { agent }
+            | SwarmEvent::HelpRequested { agent, .. } => agent,
+            SwarmEvent::TurnStarted { turn, .. }
+            | SwarmEvent::TurnEnded { turn, .. }
+            | SwarmEvent::ToolStarted { turn, .. }
+            | SwarmEvent::ToolEnded { turn, .. } => &turn.agent,
         }
     }
 }

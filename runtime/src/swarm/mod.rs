@@ -17,6 +17,8 @@ mod tests;
 pub use action::MessageType;
 pub(crate) use decide::overdue;
 pub use decide::{Order, next};
-pub use event::{Act, Answer, End, Fact, Fault, PERSON, Part, Phase, Purpose, SUPERVISOR, Sent, TurnId, WORKSPACE};
+pub use event::{
+    Action, Answer, End, Fault, PERSON, Part, Phase, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId, WORKSPACE,
+};
 pub use rules::Rules;
 pub use state::Swarm;

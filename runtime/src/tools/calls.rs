@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::control::Wish;
+use crate::control::StopLevel;
 use crate::executor::Cancel;
 
 /// How many calls block a thread at once; others wait.
@@ -69,7 +69,7 @@ impl Calls {
             let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.iter().filter_map(Weak::upgrade).collect()
         };
-        open.iter().for_each(|cancel| cancel.ask(Wish::Stop));
+        open.iter().for_each(|cancel| cancel.ask(StopLevel::Stop));
         drop(open);
         let all = u32::try_from(AT_ONCE).unwrap_or(u32::MAX);
         // Whoever hears no wish in this time is stuck in the system, and is not waited for.
@@ -83,6 +83,6 @@ struct Ender(Arc<Cancel>);
 
 impl Drop for Ender {
     fn drop(&mut self) {
-        self.0.ask(Wish::Stop);
+        self.0.ask(StopLevel::Stop);
     }
 }

@@ -4,13 +4,13 @@
 //! Invariants: nothing is lent out that the grant does not name, files stay inside of the grant's folder, every call
 //! ends within its time limit, and no process outlives [`Toolbox::close`].
 
+mod acp_tool_servers;
 mod arguments;
 mod calls;
 mod confine;
 mod editor;
 mod files;
 mod guard;
-mod handed;
 mod list;
 mod names;
 mod offer;
@@ -36,11 +36,11 @@ use tokio::task::JoinSet;
 use crate::home::digest;
 use crate::llm;
 use crate::secrets::{self, Secrets};
+pub(crate) use acp_tool_servers::{Handed, Way};
 use arguments::Arguments;
 use calls::Calls;
 pub(crate) use confine::Folder;
 pub(crate) use editor::{Lines, Unread, inside};
-pub(crate) use handed::{Handed, Way};
 use names::{Allowed, Named};
 use result::Given;
 pub(crate) use server::Limits;
@@ -132,7 +132,7 @@ impl ToolFault {
     /// The words of the message say whether the same call may work later.
     fn judged(message: impl Into<String>) -> ToolFault {
         let message = message.into();
-        ToolFault { transient: crate::transient::is_transient(&message), message }
+        ToolFault { transient: crate::retry::is_transient(&message), message }
     }
 }
 

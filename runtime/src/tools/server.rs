@@ -25,8 +25,8 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::ToolFault;
+use super::acp_tool_servers::Way;
 use super::guard::MESSAGE;
-use super::handed::Way;
 use super::offer::{Offered, schema};
 use super::process::Process;
 use super::result::short;

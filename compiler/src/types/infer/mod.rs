@@ -24,7 +24,7 @@ use presence::{Known, Presence};
 
 use super::{Classes, Env, Kind, Lack, Type};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::passage::Passage;
+use crate::mapped_text::MappedText;
 use crate::source::Span;
 use crate::template::{Directive, Expr, ExprKind, Part, Statement, Target, Template};
 
@@ -58,7 +58,7 @@ enum Notation {
 /// Types the expressions of one text or condition.
 pub(crate) struct Checker<'c> {
     env: &'c Env<'c>,
-    passage: &'c Passage,
+    passage: &'c MappedText,
     usage: Use,
     presence: Presence,
     /// The names that the text binds, innermost scope last; each binding has a number of its own.
@@ -73,7 +73,7 @@ pub(crate) struct Checker<'c> {
 impl<'c> Checker<'c> {
     pub(crate) fn new(
         env: &'c Env<'c>,
-        passage: &'c Passage,
+        passage: &'c MappedText,
         usage: Use,
         diagnostics: &'c mut Diagnostics,
     ) -> Checker<'c> {

@@ -1,7 +1,7 @@
 //! Inside `<<…`: the words that mean something here, then names, fields and filters.
 
-use swarmc_compiler::holes;
 use swarmc_compiler::index::{Index, ShapeId, SymbolKind};
+use swarmc_compiler::interpolation;
 
 use super::super::Edit;
 use super::super::hole::{Directive, Part};
@@ -23,7 +23,7 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>, qu
 /// The words that mean something to whoever says the text.
 fn words(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
     let usable = |word: &str| scopes.iter().any(|scope| is_usable(scope, word));
-    let item = |term: holes::Term| {
+    let item = |term: interpolation::Term| {
         let item = Item::new(term.word, ItemKind::Word).detail(term.usage.clone()).doc(term.doc);
         if hole.followed {
             return item;
@@ -34,7 +34,7 @@ fn words(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
         let snippet = format!("{}:$0{}", term.word, hole.missing);
         item.text(format!("{}:", term.word)).snippet(snippet).again()
     };
-    holes::directives().filter(|term| usable(term.word)).map(item).collect()
+    interpolation::directives().filter(|term| usable(term.word)).map(item).collect()
 }
 
 pub(super) fn is_usable(scope: &Scope, word: &str) -> bool {
@@ -232,7 +232,7 @@ pub(super) fn shapes<'s>(scopes: &'s [Scope], word: &str, name: &str) -> Vec<(&'
 fn filters(hole: &Directive<'_>, quote: Option<&str>) -> Vec<Item> {
     // In a string of the spec that is neither raw nor of several lines, quotes are escaped.
     let mark = if quote == Some("\"") { "\\\"" } else { "\"" };
-    let item = |term: holes::Term| {
+    let item = |term: interpolation::Term| {
         let item = Item::new(term.word, ItemKind::Filter).detail(term.usage.clone()).doc(term.doc);
         let (plain, snippet) = match term.word {
             "tail" | "head" => (format!("{}:50", term.word), format!("{}:${{1:50}}", term.word)),
@@ -250,7 +250,7 @@ fn filters(hole: &Directive<'_>, quote: Option<&str>) -> Vec<Item> {
             false => item.snippet(format!("{snippet}{}", hole.missing)),
         }
     };
-    holes::directive_filters(hole.word).into_iter().map(item).collect()
+    interpolation::directive_filters(hole.word).into_iter().map(item).collect()
 }
 
 fn arguments(hole: &Directive<'_>) -> Vec<Item> {

@@ -1,7 +1,7 @@
 //! Inside `{{ … }}`, `{% … %}`, `when`, `until` and `for-each`: names, fields, filters, tests and what a value may equal.
 
-use swarmc_compiler::holes::{self, Term};
 use swarmc_compiler::index::{Index, ShapeId, ShapeKind};
+use swarmc_compiler::interpolation::{self, Term};
 use swarmc_compiler::schema::{Kind, SPEC};
 
 use super::super::hole::Logic;
@@ -78,10 +78,12 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
         None if logic.statement => statements(ask, logic),
         None => names.roots(),
         Some(Token::Sign(".")) => names.fields(&before[..before.len() - 1]),
-        Some(Token::Sign("|")) => words(holes::expression_filters().collect(), "filter"),
-        Some(Token::Word("is")) => [words(holes::expression_tests().collect(), "test"), keywords(&["not"])].concat(),
+        Some(Token::Sign("|")) => words(interpolation::expression_filters().collect(), "filter"),
+        Some(Token::Word("is")) => {
+            [words(interpolation::expression_tests().collect(), "test"), keywords(&["not"])].concat()
+        }
         Some(Token::Word("not")) if before.len() > 1 && before[before.len() - 2].1 == Token::Word("is") => {
-            words(holes::expression_tests().collect(), "test")
+            words(interpolation::expression_tests().collect(), "test")
         }
         Some(Token::Sign("==" | "!=")) => {
             let quoted = |item: Item| match item.kind {
@@ -209,8 +211,8 @@ impl Names<'_, '_> {
         let mut items: Vec<Item> =
             self.locals().into_iter().map(|local| Item::new(local.name, ItemKind::Variable)).collect();
         items.reverse();
-        let terms: Vec<holes::Term> = holes::directives().collect();
-        for root in holes::roots() {
+        let terms: Vec<interpolation::Term> = interpolation::directives().collect();
+        for root in interpolation::roots() {
             let usable = self.scopes.iter().any(|scope| directive::is_usable(scope, root));
             if !usable || items.iter().any(|item| item.label == root) {
                 continue;
@@ -450,7 +452,7 @@ fn statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
             _ => item,
         }
     };
-    items.extend(holes::statements().map(statement));
+    items.extend(interpolation::statements().map(statement));
     items
 }
 

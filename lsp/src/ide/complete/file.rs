@@ -1,6 +1,6 @@
 //! Paths: folder by folder, what lies there.
 
-use super::super::spot::Entry;
+use super::super::cursor::Entry;
 use super::{Ask, Item, ItemKind, value};
 
 /// What a path of the spec could go on with.

@@ -20,9 +20,9 @@ use swarmc_compiler::Code;
 use swarmc_compiler::index::SymbolKind;
 use swarmc_compiler::schema::{Kind as Values, Node, SPEC};
 
+use super::cursor::{self, CursorContext, Entry, What};
 use super::document::Kind;
 use super::hole::{self, Hole, Logic};
-use super::spot::{self, Entry, Spot, What};
 use super::{Document, Edit, Snapshot};
 use scope::Scope;
 
@@ -200,7 +200,7 @@ fn in_text(ask: &Ask<'_>, scopes: &[Scope], region: Range<usize>, quote: Option<
 }
 
 fn spec(ask: &Ask<'_>) -> Option<Completion> {
-    let spot = spot::spot(ask.text(), ask.document.tree()?, ask.document.language(), ask.offset);
+    let spot = cursor::spot(ask.text(), ask.document.tree()?, ask.document.language(), ask.offset);
     match &spot.what {
         What::Nothing => None,
         What::Comment(range) => suppression(ask, range.start..ask.offset),
@@ -212,7 +212,7 @@ fn spec(ask: &Ask<'_>) -> Option<Completion> {
     }
 }
 
-fn in_entry(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Option<Completion> {
+fn in_entry(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry<'_>) -> Option<Completion> {
     let kind = entry.kind();
     match (kind, entry.quote) {
         (Some(Values::Template), Some(quote)) => {

@@ -4,12 +4,12 @@ use swarmc_compiler::FileId;
 use swarmc_compiler::index::{Index, Symbol, SymbolId, SymbolKind};
 use swarmc_compiler::schema::Target;
 
-use super::super::spot::{Entry, Spot};
+use super::super::cursor::{CursorContext, Entry};
 use super::scope::{Other, Relation, Scope};
 use super::{Ask, Item, ItemKind, scope};
 
 /// The names that a reference could be.
-pub(super) fn names(ask: &Ask<'_>, spot: &Spot<'_>, entry: Option<&Entry<'_>>, target: Target) -> Vec<Item> {
+pub(super) fn names(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: Option<&Entry<'_>>, target: Target) -> Vec<Item> {
     let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
     let Some(scope) = scopes.first() else { return Vec::new() };
     let index = &scope.analysis.index;
@@ -72,7 +72,7 @@ pub(super) fn names(ask: &Ask<'_>, spot: &Spot<'_>, entry: Option<&Entry<'_>>, t
 }
 
 /// Everything of one kind that a spec can name.
-pub(super) fn of_kind(ask: &Ask<'_>, spot: &Spot<'_>, kind: SymbolKind) -> Vec<Item> {
+pub(super) fn of_kind(ask: &Ask<'_>, spot: &CursorContext<'_>, kind: SymbolKind) -> Vec<Item> {
     let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
     scopes.first().map_or_else(Vec::new, |scope| visible(scope, kind))
 }
@@ -174,7 +174,7 @@ fn options(scope: &Scope, entry: Option<&Entry<'_>>) -> Vec<Item> {
 }
 
 /// The fields that a gate asks for besides the choice.
-pub(super) fn asked(ask: &Ask<'_>, spot: &Spot<'_>, gate: &str) -> Vec<Item> {
+pub(super) fn asked(ask: &Ask<'_>, spot: &CursorContext<'_>, gate: &str) -> Vec<Item> {
     let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
     let Some(scope) = scopes.first() else { return Vec::new() };
     let index = &scope.analysis.index;

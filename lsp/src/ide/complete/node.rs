@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use swarmc_compiler::schema::{ALLOW, Argument, EDGE, Kind, Node, Property, Target};
 
-use super::super::spot::Spot;
+use super::super::cursor::CursorContext;
 use super::{Ask, Completion, Item, ItemKind, name};
 
 /// Nodes of which a block holds one.
@@ -20,7 +20,7 @@ const FIRST: &[&str] =
 
 pub(super) fn complete(
     ask: &Ask<'_>,
-    spot: &Spot<'_>,
+    spot: &CursorContext<'_>,
     range: &Range<usize>,
     siblings: &[&str],
     followed: bool,
@@ -64,7 +64,7 @@ fn is_taken(home: &Node, child: &Node, siblings: &[&str]) -> bool {
 /// The names that nodes of a block without fixed ones can have.
 fn open_names(
     ask: &Ask<'_>,
-    spot: &Spot<'_>,
+    spot: &CursorContext<'_>,
     home: &Node,
     open: &'static Node,
     siblings: &[&str],

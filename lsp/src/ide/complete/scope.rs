@@ -6,7 +6,7 @@ use std::sync::Arc;
 use swarmc_compiler::index::{Index, Step, Symbol, SymbolId, SymbolKind};
 use swarmc_compiler::{FileId, Span};
 
-use super::super::spot::{Entry, Spot, What};
+use super::super::cursor::{CursorContext, Entry, What};
 use super::super::{Analysis, Snapshot};
 
 /// How many who say one text are told apart.
@@ -71,7 +71,7 @@ pub(crate) fn of_prompt(snapshot: &Snapshot, path: &str) -> Vec<Scope> {
 }
 
 /// The readers of a text in a spec.
-pub(crate) fn of_spot(snapshot: &Snapshot, path: &str, spot: &Spot<'_>) -> Vec<Scope> {
+pub(crate) fn of_spot(snapshot: &Snapshot, path: &str, spot: &CursorContext<'_>) -> Vec<Scope> {
     let scope = |(analysis, file): (Arc<Analysis>, FileId)| {
         let readers = readers(&analysis.index, file, spot);
         Scope { home: file, readers, analysis }
@@ -86,7 +86,7 @@ fn reader(index: &Index, owner: SymbolId, pipeline: Option<SymbolId>, body: bool
     Reader { owner: Some(owner), pipeline, step, body, rounds: None }
 }
 
-fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
+fn readers(index: &Index, file: FileId, spot: &CursorContext<'_>) -> Vec<Reader> {
     let entry = match &spot.what {
         What::Entry(entry) => Some(entry),
         _ => None,

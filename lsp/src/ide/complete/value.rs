@@ -6,7 +6,7 @@ use swarmc_compiler::index::{ShapeKind, SymbolKind};
 use swarmc_compiler::schema::{Argument, Kind, TYPES, Word};
 use swarmc_compiler::syntax::{self, ValueKind};
 
-use super::super::spot::{Entry, Spot, Written};
+use super::super::cursor::{CursorContext, Entry, Written};
 use super::{Ask, Item, ItemKind, codes, file, name, node, scope};
 
 const DURATIONS: &[&str] = &["10s", "30s", "1m", "5m", "10m", "30m", "1h", "24h"];
@@ -30,7 +30,7 @@ pub(super) fn start(kind: Kind, text: &str, range: &Range<usize>, offset: usize,
 }
 
 /// The values that could stand at an entry.
-pub(super) fn values(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+pub(super) fn values(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry<'_>) -> Vec<Item> {
     if entry.is_arrow() {
         let arrow = |arrow: &'static str, doc: &'static str| {
             Item::new(arrow, ItemKind::Word).text(format!("{arrow} ")).doc(doc).again()
@@ -121,7 +121,7 @@ fn is_bare(text: &str) -> bool {
 }
 
 /// The types, built in and declared.
-fn types(ask: &Ask<'_>, spot: &Spot<'_>) -> Vec<Item> {
+fn types(ask: &Ask<'_>, spot: &CursorContext<'_>) -> Vec<Item> {
     let in_param = spot.around.is_empty();
     let mut items = name::of_kind(ask, spot, SymbolKind::Type);
     for word in TYPES.iter().filter(|word| in_param || !matches!(word.word, "file" | "dir")) {
@@ -138,7 +138,7 @@ fn types(ask: &Ask<'_>, spot: &Spot<'_>) -> Vec<Item> {
 }
 
 /// The secrets, and for a secret the variable that it is likely to be in.
-fn variables(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+fn variables(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry<'_>) -> Vec<Item> {
     if entry.node.is("secret") {
         let name = entry.node.called().unwrap_or_default().to_uppercase().replace('-', "_");
         let known = !name.is_empty();
@@ -149,7 +149,7 @@ fn variables(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
 }
 
 /// The values of the type that a parameter has, where these can be counted.
-fn of_type(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+fn of_type(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry<'_>) -> Vec<Item> {
     let written = entry.node.property("type").unwrap_or_default().trim_end_matches('?');
     let bools = || ["#true", "#false"].map(|word| Item::new(word, ItemKind::Word)).to_vec();
     if written == "bool" {
@@ -196,7 +196,7 @@ fn models(ask: &Ask<'_>) -> Vec<Item> {
 }
 
 /// The servers of tools, then the tools that the spec names.
-fn tools(ask: &Ask<'_>, spot: &Spot<'_>) -> Vec<Item> {
+fn tools(ask: &Ask<'_>, spot: &CursorContext<'_>) -> Vec<Item> {
     let mut items = name::of_kind(ask, spot, SymbolKind::ToolServer);
     let is_tool = |node: &syntax::Node, entry: &syntax::Entry| {
         entry.name.is_none() && matches!(&*node.name.text, "tools" | "tool") && !APPROVALS.contains(&said_by(entry))
@@ -226,7 +226,7 @@ fn shared_names(ask: &Ask<'_>, node: &str) -> Vec<Item> {
 }
 
 /// The properties that a node may have besides those that it has.
-pub(super) fn properties(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+pub(super) fn properties(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry<'_>) -> Vec<Item> {
     let Some(known) = entry.node.known else { return Vec::new() };
     let has = |name: &str| entry.node.property(name).is_some();
     let mut items = Vec::new();
@@ -261,7 +261,7 @@ fn key(name: &str, kind: Kind, default: Option<&'static str>, is_key: bool) -> I
 }
 
 /// The parameters of the pipeline that is called or tested.
-fn callee(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+fn callee(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry<'_>) -> Vec<Item> {
     let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
     let Some(scope) = scopes.first() else { return Vec::new() };
     let index = &scope.analysis.index;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use swarmc_compiler::holes::{self, Hole, HoleKind, Term};
 use swarmc_compiler::index::{Index, Occurrence, Role, ShapeId, SymbolKind, TextUse};
+use swarmc_compiler::interpolation::{self, HoleKind, Interpolation, Term};
 
 use super::{Hover, RULE, block, code, slice, symbol};
 use crate::ide::{Analysis, Document, flow, names};
@@ -15,7 +15,7 @@ pub(super) fn hover(
     about: &[Arc<Analysis>],
     path: &str,
     document: &Document,
-    hole: &Hole,
+    hole: &Interpolation,
     offset: usize,
     runs: &dyn Runs,
 ) -> Option<Hover> {
@@ -26,7 +26,8 @@ pub(super) fn hover(
     if let Some(filter) = filters.iter().find(touches) {
         let written = slice(document, filter);
         let name = written.split(':').next().unwrap_or_default().trim();
-        let known = holes::directive_filters(slice(document, word)).into_iter().find(|term| term.word == name)?;
+        let known =
+            interpolation::directive_filters(slice(document, word)).into_iter().find(|term| term.word == name)?;
         return Some(Hover { range: filter.clone(), markdown: shown(&known.usage, known.doc) });
     }
     let parts = [title(document, hole), value(about, path, document, hole, runs)];
@@ -35,7 +36,7 @@ pub(super) fn hover(
 }
 
 /// What the word of a directive gives.
-pub(super) fn title(document: &Document, hole: &Hole) -> Option<String> {
+pub(super) fn title(document: &Document, hole: &Interpolation) -> Option<String> {
     let HoleKind::Directive { word, .. } = &hole.kind else { return None };
     let word = slice(document, word);
     directive(word).map(|known| shown(&known.usage, known.doc))
@@ -46,7 +47,7 @@ pub(super) fn value(
     about: &[Arc<Analysis>],
     path: &str,
     document: &Document,
-    hole: &Hole,
+    hole: &Interpolation,
     runs: &dyn Runs,
 ) -> Option<String> {
     let HoleKind::Directive { word, .. } = &hole.kind else { return None };
@@ -62,7 +63,7 @@ pub(super) fn value(
 }
 
 /// The names that a hole reads, outermost first.
-fn read<'a>(analysis: &'a Analysis, path: &str, hole: &Hole) -> impl Iterator<Item = &'a Occurrence> {
+fn read<'a>(analysis: &'a Analysis, path: &str, hole: &Interpolation) -> impl Iterator<Item = &'a Occurrence> {
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     let range = number(hole.range.start)..number(hole.range.end);
     let found = analysis.file(path).map_or(&[] as &[Occurrence], |file| analysis.index.within(file, range));
@@ -70,7 +71,7 @@ fn read<'a>(analysis: &'a Analysis, path: &str, hole: &Hole) -> impl Iterator<It
 }
 
 /// The type of what a directive gives.
-fn kind(analysis: &Analysis, path: &str, word: &str, hole: &Hole) -> Option<String> {
+fn kind(analysis: &Analysis, path: &str, word: &str, hole: &Interpolation) -> Option<String> {
     let index = &analysis.index;
     match word {
         "status" => return Some(code("enum succeeded failed skipped")),
@@ -90,7 +91,7 @@ fn kind(analysis: &Analysis, path: &str, word: &str, hole: &Hole) -> Option<Stri
 }
 
 /// The shape of what a directive reads.
-pub(in crate::ide) fn shape(analysis: &Analysis, path: &str, word: &str, hole: &Hole) -> Option<ShapeId> {
+pub(in crate::ide) fn shape(analysis: &Analysis, path: &str, word: &str, hole: &Interpolation) -> Option<ShapeId> {
     let index = &analysis.index;
     let last = read(analysis, path, hole).last()?;
     let known = index.symbol(last.symbol);
@@ -115,7 +116,7 @@ pub(in crate::ide) fn last(
     analysis: &Analysis,
     path: &str,
     document: &Document,
-    hole: &Hole,
+    hole: &Interpolation,
     runs: &dyn Runs,
 ) -> Option<(Arc<LastRun>, String)> {
     let HoleKind::Directive { word, name, fields, .. } = &hole.kind else { return None };
@@ -159,7 +160,7 @@ fn field<'f>(text: &str, fields: impl Iterator<Item = &'f str>) -> Option<String
     })
 }
 
-fn logic(document: &Document, hole: &Hole, offset: usize) -> Option<Hover> {
+fn logic(document: &Document, hole: &Interpolation, offset: usize) -> Option<Hover> {
     (hole.kind == HoleKind::Logic).then(|| word(document, &hole.range, offset)).flatten()
 }
 
@@ -174,15 +175,15 @@ pub(super) fn word(document: &Document, expression: &Range<usize>, offset: usize
     let behind = |word: &str| before.strip_suffix(word).is_some_and(|rest| !rest.ends_with(is_word));
     let is = behind("is") || behind("not") && before.trim_end_matches("not").trim_end().ends_with(" is");
     let known = match () {
-        () if before.ends_with('|') => holes::expression_filters().find(|term| term.word == word),
-        () if is => holes::expression_tests().find(|term| term.word == word),
+        () if before.ends_with('|') => interpolation::expression_filters().find(|term| term.word == word),
+        () if is => interpolation::expression_tests().find(|term| term.word == word),
         () => return directive(word).map(|known| Hover { range: start..end, markdown: shown(word, known.doc) }),
     };
     known.map(|known| Hover { range: start..end, markdown: shown(&known.usage, known.doc) })
 }
 
 fn directive(word: &str) -> Option<Term> {
-    holes::directives().find(|term| term.word == word)
+    interpolation::directives().find(|term| term.word == word)
 }
 
 fn shown(usage: &str, doc: &str) -> String {

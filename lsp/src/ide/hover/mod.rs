@@ -11,7 +11,7 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use swarmc_compiler::holes::HoleKind;
+use swarmc_compiler::interpolation::HoleKind;
 
 pub(super) use hole::{last, shape};
 pub(super) use symbol::{age, grouped};

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use swarmc_compiler::holes;
+use swarmc_compiler::interpolation;
 
-use super::Colour;
+use super::TokenType;
 
 /// The words that are part of the grammar of expressions, besides statements.
 const WORDS: [&str; 9] = ["and", "or", "not", "in", "is", "if", "else", "recursive", "endif"];
 
 /// Calls `paint` for every word of an expression.
-pub(super) fn words(text: &str, range: Range<usize>, paint: &mut dyn FnMut(Range<usize>, Colour)) {
+pub(super) fn words(text: &str, range: Range<usize>, paint: &mut dyn FnMut(Range<usize>, TokenType)) {
     let mut at = range.start;
     // What stands before a word, spaces left out, and whether `is` does.
     let (mut before, mut tested) = (' ', false);
@@ -20,12 +20,12 @@ pub(super) fn words(text: &str, range: Range<usize>, paint: &mut dyn FnMut(Range
         let length = match sign {
             '"' | '\'' => {
                 let end = string(rest, sign);
-                paint(at..at + end, Colour::String);
+                paint(at..at + end, TokenType::String);
                 end
             }
             '0'..='9' => {
                 let end = rest.find(|sign| !is_word(sign) && sign != '.').unwrap_or(rest.len());
-                paint(at..at + end, Colour::Number);
+                paint(at..at + end, TokenType::Number);
                 end
             }
             sign if is_word(sign) => {
@@ -46,20 +46,20 @@ pub(super) fn words(text: &str, range: Range<usize>, paint: &mut dyn FnMut(Range
     }
 }
 
-fn colour(word: &str, before: char, tested: bool) -> Colour {
+fn colour(word: &str, before: char, tested: bool) -> TokenType {
     if before == '.' {
-        return Colour::Property;
+        return TokenType::Property;
     }
     if before == '|' || (tested && word != "not") {
-        return Colour::Method;
+        return TokenType::Method;
     }
-    if WORDS.contains(&word) || holes::statements().any(|known| known == word) || word.starts_with("end") {
-        return Colour::Keyword;
+    if WORDS.contains(&word) || interpolation::statements().any(|known| known == word) || word.starts_with("end") {
+        return TokenType::Keyword;
     }
     if matches!(word, "true" | "false" | "none" | "True" | "False" | "None") {
-        return Colour::Number;
+        return TokenType::Number;
     }
-    if holes::roots().any(|root| root == word) { Colour::Macro } else { Colour::Variable }
+    if interpolation::roots().any(|root| root == word) { TokenType::Macro } else { TokenType::Variable }
 }
 
 /// The length of a string that begins here; to the end where it has none.

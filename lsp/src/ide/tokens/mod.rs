@@ -6,8 +6,8 @@ mod expression;
 
 use std::ops::Range;
 
-use swarmc_compiler::holes::HoleKind;
 use swarmc_compiler::index::{Role, SymbolKind};
+use swarmc_compiler::interpolation::HoleKind;
 use swarmc_compiler::schema::{self, Kind as Value};
 use swarmc_compiler::syntax::{Node, TokenKind, ValueKind};
 
@@ -21,14 +21,14 @@ pub struct Token {
     /// Where it stands.
     pub range: Range<usize>,
     /// What it is.
-    pub kind: Colour,
+    pub kind: TokenType,
     /// Whether it declares what it names.
     pub declares: bool,
 }
 
 /// What a word is, in the terms that themes of editors know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Colour {
+pub enum TokenType {
     /// A pipeline, a swarm or an import.
     Namespace,
     /// A type.
@@ -61,44 +61,44 @@ pub enum Colour {
     Operator,
 }
 
-impl Colour {
+impl TokenType {
     /// Every one, in the order of their numbers.
-    pub const ALL: [Colour; 15] = [
-        Colour::Namespace,
-        Colour::Type,
-        Colour::Class,
-        Colour::EnumMember,
-        Colour::Parameter,
-        Colour::Variable,
-        Colour::Property,
-        Colour::Function,
-        Colour::Method,
-        Colour::Macro,
-        Colour::Keyword,
-        Colour::Comment,
-        Colour::String,
-        Colour::Number,
-        Colour::Operator,
+    pub const ALL: [TokenType; 15] = [
+        TokenType::Namespace,
+        TokenType::Type,
+        TokenType::Class,
+        TokenType::EnumMember,
+        TokenType::Parameter,
+        TokenType::Variable,
+        TokenType::Property,
+        TokenType::Function,
+        TokenType::Method,
+        TokenType::Macro,
+        TokenType::Keyword,
+        TokenType::Comment,
+        TokenType::String,
+        TokenType::Number,
+        TokenType::Operator,
     ];
 
     /// As themes call it.
     pub fn word(self) -> &'static str {
         match self {
-            Colour::Namespace => "namespace",
-            Colour::Type => "type",
-            Colour::Class => "class",
-            Colour::EnumMember => "enumMember",
-            Colour::Parameter => "parameter",
-            Colour::Variable => "variable",
-            Colour::Property => "property",
-            Colour::Function => "function",
-            Colour::Method => "method",
-            Colour::Macro => "macro",
-            Colour::Keyword => "keyword",
-            Colour::Comment => "comment",
-            Colour::String => "string",
-            Colour::Number => "number",
-            Colour::Operator => "operator",
+            TokenType::Namespace => "namespace",
+            TokenType::Type => "type",
+            TokenType::Class => "class",
+            TokenType::EnumMember => "enumMember",
+            TokenType::Parameter => "parameter",
+            TokenType::Variable => "variable",
+            TokenType::Property => "property",
+            TokenType::Function => "function",
+            TokenType::Method => "method",
+            TokenType::Macro => "macro",
+            TokenType::Keyword => "keyword",
+            TokenType::Comment => "comment",
+            TokenType::String => "string",
+            TokenType::Number => "number",
+            TokenType::Operator => "operator",
         }
     }
 }
@@ -133,7 +133,7 @@ struct Stroke {
     /// Of two that stand in the same place, the higher one is seen.
     layer: u8,
     /// None where what lies beneath must not be seen.
-    kind: Option<Colour>,
+    kind: Option<TokenType>,
     declares: bool,
 }
 
@@ -142,7 +142,7 @@ impl Painter<'_> {
         range.start < self.within.end && self.within.start < range.end
     }
 
-    fn paint(&mut self, layer: u8, range: Range<usize>, kind: Colour, declares: bool) {
+    fn paint(&mut self, layer: u8, range: Range<usize>, kind: TokenType, declares: bool) {
         if !range.is_empty() && self.meets(&range) {
             self.strokes.push(Stroke { range, layer, kind: Some(kind), declares });
         }
@@ -162,11 +162,11 @@ impl Painter<'_> {
             let range = start..token.end as usize;
             start = range.end;
             let kind = match token.kind {
-                TokenKind::LineComment | TokenKind::BlockComment | TokenKind::OpenComment => Colour::Comment,
+                TokenKind::LineComment | TokenKind::BlockComment | TokenKind::OpenComment => TokenType::Comment,
                 TokenKind::Quoted | TokenKind::Raw | TokenKind::Lines | TokenKind::RawLines | TokenKind::OpenString => {
-                    Colour::String
+                    TokenType::String
                 }
-                TokenKind::Keyword => Colour::Number,
+                TokenKind::Keyword => TokenType::Number,
                 _ => continue,
             };
             self.paint(0, range, kind, false);
@@ -177,15 +177,15 @@ impl Painter<'_> {
     fn node(&mut self, node: &Node, known: &'static schema::Node) {
         let name = node.name.span.range();
         let own = known.name.starts_with(|sign: char| sign.is_ascii_uppercase());
-        self.paint(1, name, if own { Colour::Property } else { Colour::Keyword }, own);
+        self.paint(1, name, if own { TokenType::Property } else { TokenType::Keyword }, own);
         for (entry, slot) in element::entries(node, known) {
             if let Some(key) = &entry.name {
-                self.paint(1, key.span.range(), Colour::Property, false);
+                self.paint(1, key.span.range(), TokenType::Property, false);
             }
             let value = entry.value.span.range();
             let text = match &entry.value.kind {
                 ValueKind::Number(_) => {
-                    self.paint(1, value, Colour::Number, false);
+                    self.paint(1, value, TokenType::Number, false);
                     continue;
                 }
                 ValueKind::String(text) => text,
@@ -194,19 +194,19 @@ impl Painter<'_> {
             let inside = texts::inside(self.document.text(), value);
             match slot.map(element::Slot::kind) {
                 Some(Value::Choice(words)) if words.iter().any(|word| word.word == text.as_str()) => {
-                    self.paint(1, inside, Colour::EnumMember, false);
+                    self.paint(1, inside, TokenType::EnumMember, false);
                 }
                 Some(Value::Type) => self.types(inside),
                 Some(Value::Name) => {
-                    let kind = if known.name == "workflow" { Colour::Namespace } else { Colour::Variable };
+                    let kind = if known.name == "workflow" { TokenType::Namespace } else { TokenType::Variable };
                     self.paint(1, inside, kind, true);
                 }
                 Some(Value::Text) if std::ptr::eq(known, &raw const schema::EDGE) => {
-                    self.paint(1, inside, Colour::Operator, false);
+                    self.paint(1, inside, TokenType::Operator, false);
                 }
                 // The words of an enumeration.
                 Some(Value::Text) if own || matches!(known.name, "type" | "output" | "ask") => {
-                    self.paint(1, inside, Colour::EnumMember, false);
+                    self.paint(1, inside, TokenType::EnumMember, false);
                 }
                 _ => {}
             }
@@ -219,7 +219,7 @@ impl Painter<'_> {
         let mut at = range.start;
         for word in text[range].split_inclusive(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_') {
             let bare = word.trim_end_matches(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
-            self.paint(1, at..at + bare.len(), Colour::Type, false);
+            self.paint(1, at..at + bare.len(), TokenType::Type, false);
             at += word.len();
         }
     }
@@ -239,28 +239,28 @@ impl Painter<'_> {
             let range = hole.range;
             self.blank(range.clone());
             match hole.kind {
-                HoleKind::Comment => self.paint(2, range, Colour::Comment, false),
+                HoleKind::Comment => self.paint(2, range, TokenType::Comment, false),
                 HoleKind::Logic => {
                     let inner = range.start + 2..range.end.saturating_sub(2).max(range.start + 2);
-                    self.paint(2, range.start..inner.start, Colour::Operator, false);
-                    self.paint(2, inner.end..range.end, Colour::Operator, false);
+                    self.paint(2, range.start..inner.start, TokenType::Operator, false);
+                    self.paint(2, inner.end..range.end, TokenType::Operator, false);
                     expression::words(self.document.text(), inner, &mut |range, kind| {
                         self.paint(2, range, kind, false);
                     });
                 }
                 HoleKind::Directive { word, name, fields, filters } => {
-                    self.paint(1, range.start..word.start, Colour::Operator, false);
-                    self.paint(1, range.end - 2..range.end, Colour::Operator, false);
-                    self.paint(2, word, Colour::Macro, false);
-                    name.into_iter().for_each(|name| self.paint(2, name, Colour::Variable, false));
-                    fields.into_iter().for_each(|field| self.paint(2, field, Colour::Property, false));
+                    self.paint(1, range.start..word.start, TokenType::Operator, false);
+                    self.paint(1, range.end - 2..range.end, TokenType::Operator, false);
+                    self.paint(2, word, TokenType::Macro, false);
+                    name.into_iter().for_each(|name| self.paint(2, name, TokenType::Variable, false));
+                    fields.into_iter().for_each(|field| self.paint(2, field, TokenType::Property, false));
                     for filter in filters {
                         let written = &self.document.text()[filter.clone()];
                         let called = written.split(':').next().unwrap_or(written).trim_end().len();
                         let argument = written[called..].trim_start_matches([':', ' ']);
                         let text = argument.starts_with(['"', '\'']);
-                        let kind = if text { Colour::String } else { Colour::Number };
-                        self.paint(2, filter.start..filter.start + called, Colour::Method, false);
+                        let kind = if text { TokenType::String } else { TokenType::Number };
+                        self.paint(2, filter.start..filter.start + called, TokenType::Method, false);
                         self.paint(2, filter.end - argument.len()..filter.end, kind, false);
                     }
                 }
@@ -326,18 +326,18 @@ fn cut(text: &str, stroke: &Stroke, part: Range<usize>, flat: &mut Vec<Token>) {
     }
 }
 
-fn colour(kind: SymbolKind) -> Colour {
+fn colour(kind: SymbolKind) -> TokenType {
     match kind {
-        SymbolKind::Pipeline | SymbolKind::Swarm | SymbolKind::Alias => Colour::Namespace,
-        SymbolKind::Type => Colour::Type,
+        SymbolKind::Pipeline | SymbolKind::Swarm | SymbolKind::Alias => TokenType::Namespace,
+        SymbolKind::Type => TokenType::Type,
         SymbolKind::Provider | SymbolKind::Tier | SymbolKind::Agent | SymbolKind::ToolServer | SymbolKind::Member => {
-            Colour::Class
+            TokenType::Class
         }
-        SymbolKind::Option => Colour::EnumMember,
-        SymbolKind::Param | SymbolKind::Port => Colour::Parameter,
-        SymbolKind::Field => Colour::Property,
-        SymbolKind::Task | SymbolKind::Gate | SymbolKind::Loop | SymbolKind::Stop => Colour::Function,
-        SymbolKind::Secret | SymbolKind::Prompt | SymbolKind::Pack | SymbolKind::Item => Colour::Variable,
+        SymbolKind::Option => TokenType::EnumMember,
+        SymbolKind::Param | SymbolKind::Port => TokenType::Parameter,
+        SymbolKind::Field => TokenType::Property,
+        SymbolKind::Task | SymbolKind::Gate | SymbolKind::Loop | SymbolKind::Stop => TokenType::Function,
+        SymbolKind::Secret | SymbolKind::Prompt | SymbolKind::Pack | SymbolKind::Item => TokenType::Variable,
     }
 }
 

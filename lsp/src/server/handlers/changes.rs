@@ -7,7 +7,7 @@ use gen_lsp_types as lsp;
 use super::{Answer, Context, problems_of};
 use crate::ide::{self, Action, ActionKind, Document, Edit};
 use crate::server::convert;
-use crate::server::world::File;
+use crate::server::workspaces::File;
 
 pub(super) fn actions(context: &Context, params: lsp::CodeActionParams) -> Answer<Vec<lsp::CodeActionResponse>> {
     let Some(file) = context.moment.file(&params.text_document.uri) else { return Ok(None) };

@@ -11,7 +11,7 @@ use super::{Answer, Context};
 use crate::ide;
 use crate::server::convert;
 use crate::server::dispatch::Failure;
-use crate::server::world::File;
+use crate::server::workspaces::File;
 
 /// The commands that are ours.
 pub(in crate::server) const COMMANDS: &[&str] = &["swarmc.plan", "swarmc.graph", "swarmc.prompt", "swarmc.explain"];

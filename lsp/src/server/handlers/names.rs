@@ -8,7 +8,7 @@ use super::{Answer, Context};
 use crate::ide::{self, Target};
 use crate::server::convert;
 use crate::server::dispatch::Failure;
-use crate::server::world::File;
+use crate::server::workspaces::File;
 
 pub(super) fn definition(context: &Context, params: lsp::DefinitionParams) -> Answer<lsp::DefinitionResponse> {
     let Some((file, _, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };

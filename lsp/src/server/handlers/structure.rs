@@ -6,7 +6,7 @@ use swarmc_compiler::index::SymbolKind;
 use super::{Answer, Context};
 use crate::ide::{self, Document, EntryKind, Feed, FoldKind, Member, Place};
 use crate::server::convert;
-use crate::server::world::File;
+use crate::server::workspaces::File;
 
 pub(super) fn symbols(context: &Context, params: lsp::DocumentSymbolParams) -> Answer<lsp::DocumentSymbolResponse> {
     let Some((_, document)) = context.document(&params.text_document) else { return Ok(None) };

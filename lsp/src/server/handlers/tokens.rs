@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use gen_lsp_types as lsp;
 
 use super::{Answer, Context};
-use crate::ide::{self, Colour, Document};
+use crate::ide::{self, Document, TokenType};
 use crate::server::convert;
-use crate::server::world::File;
+use crate::server::workspaces::File;
 
 /// The tokens that clients were given last, by file.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Painted {
 /// What the numbers of kinds and modifiers mean.
 pub(in crate::server) fn legend() -> lsp::SemanticTokensLegend {
     lsp::SemanticTokensLegend {
-        token_types: Colour::ALL.iter().map(|colour| colour.word().to_owned()).collect(),
+        token_types: TokenType::ALL.iter().map(|colour| colour.word().to_owned()).collect(),
         token_modifiers: vec!["declaration".to_owned()],
     }
 }
@@ -114,7 +114,7 @@ fn data(context: &Context, file: &File<'_>, document: &Document, within: Range<u
             None => column + encoding.units(between),
         };
         let length = encoding.units(&text[token.range.clone()]);
-        let kind = Colour::ALL.iter().position(|colour| *colour == token.kind).unwrap_or(0);
+        let kind = TokenType::ALL.iter().position(|colour| *colour == token.kind).unwrap_or(0);
         data.push(lsp::SemanticToken {
             delta_line: lines,
             delta_start: if lines == 0 { column - last } else { column },

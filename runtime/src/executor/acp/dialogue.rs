@@ -21,8 +21,8 @@ use swarmc_plan::Mode;
 use tokio::sync::Notify;
 
 use super::Tools;
-use super::service::Able;
-use crate::door::{SOCKET, TOKEN};
+use super::client_fs::OfferedCapabilities;
+use crate::agent_api::{SOCKET, TOKEN};
 use crate::event::{Failure, Usage};
 use crate::tools::{Handed, Way};
 
@@ -43,7 +43,7 @@ pub(super) struct Opening {
     pub model: Option<String>,
     pub tools: Option<Tools>,
     /// What it may have us do for it.
-    pub able: Able,
+    pub able: OfferedCapabilities,
     /// Other tool servers.
     pub servers: Vec<Handed>,
     pub prompt: String,
@@ -117,7 +117,7 @@ pub(super) async fn turn(connection: ConnectionTo<Agent>, opening: Opening, shar
 
 /// Everything before the prompt.
 async fn open(connection: &ConnectionTo<Agent>, opening: &Opening, shared: &Shared) -> Result<SessionId, String> {
-    let Able { read, write, terminal } = opening.able;
+    let OfferedCapabilities { read, write, terminal } = opening.able;
     let files = FileSystemCapabilities::new().read_text_file(read).write_text_file(write);
     let request = InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(ClientCapabilities::new().fs(files).terminal(terminal))

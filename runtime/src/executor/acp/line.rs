@@ -19,18 +19,18 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Channel, RawJsonRpcMessage, RawJsonRpcNotification, TransportFrame};
 use futures_core::Stream as _;
 
-use super::account::Account;
+use super::client_fs::{self, Means, Service};
 use super::dialogue::{self, Opening, Shared, Stage, Told};
-use super::leave::{self, Asker, Pending};
+use super::permission::{self, Asker, Pending};
 use super::requests::{self, Dialogue, Request};
-use super::service::{self, Means, Service};
-use crate::control::Wish;
+use super::turn_log::Account;
+use crate::control::StopLevel;
 use crate::event::{Failure, Process, Usage};
 use crate::executor::cancel::Cancel;
 use crate::executor::capture::Capture;
 use crate::executor::pool::Services;
 use crate::executor::process::Sink;
-use crate::executor::voice::Talk;
+use crate::executor::stdin::Talk;
 use crate::stream::{Item, Lines};
 
 /// The longest message of an agent, in bytes: pictures and whole files stand in some.
@@ -55,7 +55,7 @@ const UPDATE: &str = "session/update";
 const ROUNDS: usize = 64;
 
 /// How a turn is gone about.
-pub(super) struct Manner {
+pub(super) struct TurnOptions {
     /// What its conversation has used before.
     pub earlier: Usage,
     /// How long the agent may take to end its turn when it is asked to.
@@ -97,22 +97,22 @@ pub(super) struct Line<'p, 'c> {
     /// When everything before the turn, and the listing of tools in it, has taken too long.
     opening: Instant,
     listing: Option<Instant>,
-    bell: Arc<Bell>,
+    bell: Arc<ThreadWaker>,
     waker: Waker,
 }
 
 /// Wakes the thread that runs the dialogue.
-struct Bell {
+struct ThreadWaker {
     rung: AtomicBool,
     wake: Waker,
 }
 
-impl Wake for Bell {
-    fn wake(self: Arc<Bell>) {
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<ThreadWaker>) {
         self.wake_by_ref();
     }
 
-    fn wake_by_ref(self: &Arc<Bell>) {
+    fn wake_by_ref(self: &Arc<ThreadWaker>) {
         if !self.rung.swap(true, Ordering::SeqCst) {
             self.wake.wake_by_ref();
         }
@@ -124,13 +124,13 @@ impl<'p, 'c> Line<'p, 'c> {
     pub(super) fn new(
         opening: Opening,
         (asker, service): (Asker, Service),
-        manner: Manner,
+        manner: TurnOptions,
         services: &'p Services,
         capture: &'p mut Capture<'c>,
     ) -> Line<'p, 'c> {
-        let Manner { earlier, parting, wake, cancel } = manner;
+        let TurnOptions { earlier, parting, wake, cancel } = manner;
         let shared = Arc::new(Shared::default());
-        let bell = Arc::new(Bell { rung: AtomicBool::new(true), wake });
+        let bell = Arc::new(ThreadWaker { rung: AtomicBool::new(true), wake });
         let (sender, requests) = mpsc::channel();
         let (channel, ours) = Channel::duplex();
         let patience = UNREAD + 2 * opening.prompt.len();
@@ -166,7 +166,7 @@ impl<'p, 'c> Line<'p, 'c> {
         // What it said last may still have to be heard.
         self.hung_up();
         self.go_on();
-        let is_urgent = || self.cancel.asked() == Some(Wish::Kill);
+        let is_urgent = || self.cancel.asked() == Some(StopLevel::Kill);
         self.service.close(self.services, self.capture, is_urgent);
         self.capture.tell(None);
         let mut progress = self.shared.progress();
@@ -239,11 +239,13 @@ impl<'p, 'c> Line<'p, 'c> {
             let is_ours = |of| session.as_ref() == Some(of);
             let is_late = self.is_parting || self.is_over();
             match request {
-                Request::Leave(asked, responder) if !is_ours(&asked.session_id) || is_late => leave::cancel(responder),
+                Request::Leave(asked, responder) if !is_ours(&asked.session_id) || is_late => {
+                    permission::cancel(responder)
+                }
                 Request::Leave(asked, responder) => self.take_leave(&asked, responder),
-                Request::Errand(errand) if is_late => errand.refuse(service::cancelled()),
+                Request::Errand(errand) if is_late => errand.refuse(client_fs::cancelled()),
                 Request::Errand(errand) if !is_ours(errand.session()) => {
-                    errand.refuse(service::wrong("this is not the session of the turn".to_owned()));
+                    errand.refuse(client_fs::wrong("this is not the session of the turn".to_owned()));
                 }
                 Request::Errand(errand) => self.service.take(errand),
             }
@@ -253,17 +255,20 @@ impl<'p, 'c> Line<'p, 'c> {
     /// Passes on what the agent asks leave for.
     fn take_leave(&mut self, asked: &RequestPermissionRequest, responder: Responder<RequestPermissionResponse>) {
         self.asked += 1;
-        if self.asked > leave::MOST {
-            leave::cancel(responder);
-            return self.fail(format!("the agent asked for leave more than {} times in one turn", leave::MOST));
+        if self.asked > permission::MOST {
+            permission::cancel(responder);
+            return self.fail(format!("the agent asked for leave more than {} times in one turn", permission::MOST));
         }
         let (shown, pending) = self.asker.take(asked, responder, self.services);
         if pending.is_some() {
             self.capture.tell(Some(Item::Said(&format!("[asks leave: {shown}]\n"))));
         }
         self.pending.extend(pending);
-        if self.pending.iter().map(Pending::size).sum::<usize>() > leave::HELD {
-            self.fail(format!("the agent asks for leave with options of more than {} MiB at once", leave::HELD >> 20));
+        if self.pending.iter().map(Pending::size).sum::<usize>() > permission::HELD {
+            self.fail(format!(
+                "the agent asks for leave with options of more than {} MiB at once",
+                permission::HELD >> 20
+            ));
         }
     }
 

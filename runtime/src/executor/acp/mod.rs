@@ -5,13 +5,13 @@
 //! The protocol is spoken by a library that knows neither processes nor clocks: it is asked to go on whenever something
 //! has happened. Invariant: whatever the program says, and however much, the turn ends with a reason.
 
-mod account;
+mod client_fs;
 mod dialogue;
-mod leave;
 mod line;
+mod permission;
 mod requests;
-mod service;
 mod terminals;
+mod turn_log;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -24,14 +24,14 @@ use super::attempt::{self, Place, millis};
 use super::process::{Cause, End, Limits, Sink as _, run};
 use super::spawn::Launch;
 use super::tail::{keep_last, text};
-use super::{Job, Session, Taker};
-use crate::door::Listed;
+use super::{Candidate, Job, Session};
+use crate::agent_api::ToolsListed;
 use crate::event::{Failure, INLINE, Usage};
 use crate::recording::Answer;
 use crate::tools::Grant;
+use client_fs::Service;
 use dialogue::{Opening, Told};
-use line::{Line, Manner};
-use service::Service;
+use line::{Line, TurnOptions};
 
 /// How long a program may stay once its turn is over and its input is closed.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -70,13 +70,13 @@ pub(crate) struct Tools {
     /// The socket, for those who know no HTTP.
     pub socket: String,
     /// Whether a client has listed its tools.
-    pub listed: Arc<Listed>,
+    pub listed: Arc<ToolsListed>,
 }
 
 /// Has `acp` take a turn.
 pub(super) async fn ask(
     job: &Job,
-    taker: &Taker,
+    taker: &Candidate,
     acp: &Acp,
     prompt: &str,
     session: Option<&Session>,
@@ -107,14 +107,14 @@ pub(super) async fn ask(
         tools: acp.tools.clone(),
         prompt: prompt.to_owned(),
     };
-    let asker = leave::Asker {
+    let asker = permission::Asker {
         agent: taker.agent.as_str().into(),
         permissions: acp.grant.permissions,
         step: job.step.clone(),
         attempt: job.attempt,
     };
     let limits = Limits { grace: job.grace.min(LEAVING), ..place.limits };
-    let manner = Manner {
+    let manner = TurnOptions {
         earlier: session.map_or_else(Usage::default, |session| session.used),
         parting: job.grace.min(PARTING),
         wake: place.means.events.waker(),

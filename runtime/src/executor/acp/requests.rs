@@ -28,11 +28,11 @@ pub(super) enum Request {
     /// It asks for leave to use a tool of its own.
     Leave(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
     /// It asks for something to be done.
-    Errand(Errand),
+    Errand(ClientRequest),
 }
 
 /// Something that is to be done for an agent.
-pub(super) enum Errand {
+pub(super) enum ClientRequest {
     Read(ReadTextFileRequest, Responder<ReadTextFileResponse>),
     Write(WriteTextFileRequest, Responder<WriteTextFileResponse>),
     Create(CreateTerminalRequest, Responder<CreateTerminalResponse>),
@@ -42,17 +42,17 @@ pub(super) enum Errand {
     Release(ReleaseTerminalRequest, Responder<ReleaseTerminalResponse>),
 }
 
-impl Errand {
+impl ClientRequest {
     /// The session that it is said to be of.
     pub(super) fn session(&self) -> &SessionId {
         match self {
-            Errand::Read(request, _) => &request.session_id,
-            Errand::Write(request, _) => &request.session_id,
-            Errand::Create(request, _) => &request.session_id,
-            Errand::Output(request, _) => &request.session_id,
-            Errand::Wait(request, _) => &request.session_id,
-            Errand::Kill(request, _) => &request.session_id,
-            Errand::Release(request, _) => &request.session_id,
+            ClientRequest::Read(request, _) => &request.session_id,
+            ClientRequest::Write(request, _) => &request.session_id,
+            ClientRequest::Create(request, _) => &request.session_id,
+            ClientRequest::Output(request, _) => &request.session_id,
+            ClientRequest::Wait(request, _) => &request.session_id,
+            ClientRequest::Kill(request, _) => &request.session_id,
+            ClientRequest::Release(request, _) => &request.session_id,
         }
     }
 
@@ -60,19 +60,19 @@ impl Errand {
     pub(super) fn size(&self) -> usize {
         let length = |path: &Path| path.as_os_str().len();
         let (id, said) = match self {
-            Errand::Read(request, responder) => (responder.id(), length(&request.path)),
-            Errand::Write(request, responder) => (responder.id(), length(&request.path) + request.content.len()),
-            Errand::Create(request, responder) => {
+            ClientRequest::Read(request, responder) => (responder.id(), length(&request.path)),
+            ClientRequest::Write(request, responder) => (responder.id(), length(&request.path) + request.content.len()),
+            ClientRequest::Create(request, responder) => {
                 // Empty ones take room, too.
                 let args = request.args.iter().map(|word| size_of_val(word) + word.len()).sum::<usize>();
                 let env = request.env.iter().map(|pair| size_of_val(pair) + pair.name.len() + pair.value.len());
                 let cwd = request.cwd.as_deref().map_or(0, length);
                 (responder.id(), request.command.len() + args + env.sum::<usize>() + cwd)
             }
-            Errand::Output(request, responder) => (responder.id(), request.terminal_id.0.len()),
-            Errand::Wait(request, responder) => (responder.id(), request.terminal_id.0.len()),
-            Errand::Kill(request, responder) => (responder.id(), request.terminal_id.0.len()),
-            Errand::Release(request, responder) => (responder.id(), request.terminal_id.0.len()),
+            ClientRequest::Output(request, responder) => (responder.id(), request.terminal_id.0.len()),
+            ClientRequest::Wait(request, responder) => (responder.id(), request.terminal_id.0.len()),
+            ClientRequest::Kill(request, responder) => (responder.id(), request.terminal_id.0.len()),
+            ClientRequest::Release(request, responder) => (responder.id(), request.terminal_id.0.len()),
         };
         bytes(id) + self.session().0.len() + said
     }
@@ -80,13 +80,13 @@ impl Errand {
     /// Says that it is not done, and why.
     pub(super) fn refuse(self, error: Error) {
         match self {
-            Errand::Read(_, responder) => answer(responder, Err(error)),
-            Errand::Write(_, responder) => answer(responder, Err(error)),
-            Errand::Create(_, responder) => answer(responder, Err(error)),
-            Errand::Output(_, responder) => answer(responder, Err(error)),
-            Errand::Wait(_, responder) => answer(responder, Err(error)),
-            Errand::Kill(_, responder) => answer(responder, Err(error)),
-            Errand::Release(_, responder) => answer(responder, Err(error)),
+            ClientRequest::Read(_, responder) => answer(responder, Err(error)),
+            ClientRequest::Write(_, responder) => answer(responder, Err(error)),
+            ClientRequest::Create(_, responder) => answer(responder, Err(error)),
+            ClientRequest::Output(_, responder) => answer(responder, Err(error)),
+            ClientRequest::Wait(_, responder) => answer(responder, Err(error)),
+            ClientRequest::Kill(_, responder) => answer(responder, Err(error)),
+            ClientRequest::Release(_, responder) => answer(responder, Err(error)),
         }
     }
 }
@@ -126,34 +126,34 @@ pub(super) fn dialogue(channel: Channel, opening: Opening, shared: Arc<Shared>, 
             on_receive_request!(),
         )
         .on_receive_request(
-            hand_on!(ReadTextFileRequest, |it, to| Request::Errand(Errand::Read(it, to))),
+            hand_on!(ReadTextFileRequest, |it, to| Request::Errand(ClientRequest::Read(it, to))),
             on_receive_request!(),
         )
         .on_receive_request(
-            hand_on!(WriteTextFileRequest, |it, to| Request::Errand(Errand::Write(it, to))),
+            hand_on!(WriteTextFileRequest, |it, to| Request::Errand(ClientRequest::Write(it, to))),
             on_receive_request!(),
         )
         .on_receive_request(
             hand_on!(CreateTerminalRequest, |mut it: CreateTerminalRequest, to| {
                 it.env.iter_mut().for_each(|pair| pair.meta = None);
-                Request::Errand(Errand::Create(it, to))
+                Request::Errand(ClientRequest::Create(it, to))
             }),
             on_receive_request!(),
         )
         .on_receive_request(
-            hand_on!(TerminalOutputRequest, |it, to| Request::Errand(Errand::Output(it, to))),
+            hand_on!(TerminalOutputRequest, |it, to| Request::Errand(ClientRequest::Output(it, to))),
             on_receive_request!(),
         )
         .on_receive_request(
-            hand_on!(WaitForTerminalExitRequest, |it, to| Request::Errand(Errand::Wait(it, to))),
+            hand_on!(WaitForTerminalExitRequest, |it, to| Request::Errand(ClientRequest::Wait(it, to))),
             on_receive_request!(),
         )
         .on_receive_request(
-            hand_on!(KillTerminalRequest, |it, to| Request::Errand(Errand::Kill(it, to))),
+            hand_on!(KillTerminalRequest, |it, to| Request::Errand(ClientRequest::Kill(it, to))),
             on_receive_request!(),
         )
         .on_receive_request(
-            hand_on!(ReleaseTerminalRequest, |it, to| Request::Errand(Errand::Release(it, to))),
+            hand_on!(ReleaseTerminalRequest, |it, to| Request::Errand(ClientRequest::Release(it, to))),
             on_receive_request!(),
         )
         .connect_with(channel, async move |connection| {

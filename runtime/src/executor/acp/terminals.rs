@@ -19,13 +19,13 @@ use agent_client_protocol::v1::schema::{
 };
 use rustix::process::Signal;
 
+use super::client_fs::{cancelled, wrong};
 use super::requests::answer;
-use super::service::{cancelled, wrong};
-use crate::control::Wish;
+use crate::control::StopLevel;
 use crate::event::{Process, StepId};
 use crate::executor::cancel::Cancel;
 use crate::executor::pool::STACK;
-use crate::executor::process::{End, Limits, Means, Sink, run};
+use crate::executor::process::{End, Limits, Poller, Sink, run};
 use crate::executor::spawn::Launch;
 use crate::executor::tail::{Tail, keep_last};
 use crate::run::{Input, Inputs};
@@ -218,7 +218,7 @@ impl Terminals {
 
     /// Ends a command, and keeps what it printed.
     pub(super) fn kill(&mut self, id: &TerminalId) -> Result<(), Error> {
-        self.find(id)?.cancel.ask(Wish::Stop);
+        self.find(id)?.cancel.ask(StopLevel::Stop);
         Ok(())
     }
 
@@ -227,7 +227,7 @@ impl Terminals {
         self.find(id)?;
         let number = number(id).unwrap_or_default();
         if let Some(terminal) = self.open.remove(&number) {
-            terminal.cancel.ask(Wish::Stop);
+            terminal.cancel.ask(StopLevel::Stop);
             self.ending.push(Arc::downgrade(&terminal.cancel));
             terminal.waiting.into_iter().for_each(|responder| answer(responder, Err(cancelled())));
         }
@@ -242,10 +242,10 @@ impl Terminals {
 
     /// Asks all of them to end.
     pub(super) fn stop(&self) {
-        self.ask(Wish::Stop);
+        self.ask(StopLevel::Stop);
     }
 
-    fn ask(&self, wish: Wish) {
+    fn ask(&self, wish: StopLevel) {
         self.open.values().for_each(|terminal| terminal.cancel.ask(wish));
         self.ending.iter().filter_map(Weak::upgrade).for_each(|ending| ending.ask(wish));
     }
@@ -256,7 +256,7 @@ impl Terminals {
         self.running = None;
         while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(LOOK) {
             if is_urgent() {
-                self.ask(Wish::Kill);
+                self.ask(StopLevel::Kill);
             }
         }
     }
@@ -272,7 +272,7 @@ impl Terminals {
 
 /// Runs a command to its end.
 fn carry_out(order: &Order, ears: Ears, screen: &Arc<Screen>, cancel: &Cancel) -> Result<End, String> {
-    let means = Means::new().map_err(|error| error.to_string())?;
+    let means = Poller::new().map_err(|error| error.to_string())?;
     let Order { argv, environment, directory, .. } = order;
     let launch = Launch { argv, environment, directory, stdin: None, install: None };
     let limits = Limits { deadline: None, idle: None, grace: Duration::ZERO };

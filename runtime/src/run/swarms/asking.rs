@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use swarmc_plan::{Agent, Connection, LlmKind, Provider, Recorded, ToolProtocol};
 
-use super::super::run_loop::Loop;
-use super::super::scene::{Asked, At, MAX_OUTPUT, PREFILL, Scene, render, short};
+use super::super::driver::Driver;
+use super::super::eval::{Asked, At, Evaluator, MAX_OUTPUT, PREFILL, render, short};
 use super::recorded::Known;
-use super::{Stuck, Word, refusal};
+use super::{Stuck, SwarmInput, refusal};
 use crate::event::{Event, Outcome, StepId};
 use crate::graph::Key;
 use crate::llm::{Call, Message, Question, Reply};
+use crate::retry::is_transient;
 use crate::swarm::prompt::Prompt;
-use crate::swarm::{Answer, Fact, Fault, Purpose, TurnId};
-use crate::transient::is_transient;
+use crate::swarm::{Answer, Fault, Purpose, SwarmEvent, TurnId};
 use crate::{Failure, llm, recording};
 
 /// The randomness of turns whose agent says none (seed 001, "Model Tier").
@@ -26,7 +26,7 @@ enum Way {
     Recorded(Option<Recorded>),
 }
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// Asks a model for a turn, once the tools of its agent are known.
     pub(super) fn ask_turn(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
         let Some(swarm) = self.state.swarm(key, attempt).filter(|_| !self.waits(step, attempt, &turn)) else {
@@ -48,16 +48,17 @@ impl Loop<'_> {
                     Known::Later => return Ok(()),
                     Known::Nothing => {
                         let (tools, word) = (Arc::clone(&self.tools), turn.clone());
-                        return self
-                            .launch(step, attempt, &turn, async move { Word::Listed(word, tools.list(&grant).await) });
+                        return self.launch(step, attempt, &turn, async move {
+                            SwarmInput::Listed(word, tools.list(&grant).await)
+                        });
                     }
                 }
             }
         };
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let at = At { state: &self.state, key, attempt };
-        let asked = self.scene.asked(at, (&turn, player), (&tools, Scene::protocol(provider)), self.clock)?;
-        let limit = Duration::from_millis(Scene::longest(swarm, turn.purpose));
+        let asked = self.scene.asked(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
+        let limit = Duration::from_millis(Evaluator::longest(swarm, turn.purpose));
         let reserved = self.scene.reserved_turn(&self.state, player, provider, asked.bytes());
         let agent = Arc::from(&*player.name);
         if let Some(reserved) = &reserved
@@ -65,9 +66,13 @@ impl Loop<'_> {
         {
             match refusal(refused) {
                 Ok(message) => {
-                    self.fact(step, attempt, Fact::TurnStarted { turn: turn.clone(), reserved: None });
+                    self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
                     let answer = Answer::Failed { message, fault: Fault::Budget };
-                    self.fact(step, attempt, Fact::TurnEnded { turn, answer, usage: None, cost: None, model: None });
+                    self.fact(
+                        step,
+                        attempt,
+                        SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None },
+                    );
                 }
                 Err(message) => {
                     self.teams.open.remove(&(step.clone(), attempt));
@@ -87,7 +92,7 @@ impl Loop<'_> {
             Way::Model(question) => question.schema.as_ref().map(serde_json::Value::to_string),
             Way::Recorded(_) => None,
         };
-        self.fact(step, attempt, Fact::TurnStarted { turn: turn.clone(), reserved });
+        self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved });
         self.warn();
         let question = || recording::Question {
             agent: Some(player.name.clone()),
@@ -100,7 +105,12 @@ impl Loop<'_> {
             return Ok(());
         }
         let (models, name, word) = (Arc::clone(&self.models), provider.name.clone(), turn.clone());
-        self.launch(step, attempt, &turn, async move { Word::Answered(word, reply(&models, &name, way, limit).await) })
+        self.launch(
+            step,
+            attempt,
+            &turn,
+            async move { SwarmInput::Answered(word, reply(&models, &name, way, limit).await) },
+        )
     }
 
     /// What a model answered.

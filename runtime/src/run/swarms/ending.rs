@@ -2,15 +2,15 @@
 
 use swarmc_plan::Body;
 
-use super::super::run_loop::Loop;
-use super::super::scene::{At, Finished, metadata, short};
+use super::super::driver::Driver;
+use super::super::eval::{At, Finished, metadata, short};
 use super::{Stuck, failure};
 use crate::event::{Content, Failure, Outcome, StepId, Usage};
 use crate::graph::Key;
 use crate::swarm::state::Spent;
-use crate::swarm::{End, Fact, Phase};
+use crate::swarm::{End, Phase, SwarmEvent};
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// An agent has come to its end.
     pub(super) fn conclude_agent(
         &mut self,
@@ -33,7 +33,7 @@ impl Loop<'_> {
         let result = match self.scene.finished(At { state: &self.state, key, attempt }, swarm)? {
             Finished::Result(result) => result,
             Finished::Merge => {
-                self.fact(step, attempt, Fact::Progress { phase: Phase::Synthesizing });
+                self.fact(step, attempt, SwarmEvent::Progress { phase: Phase::Synthesizing });
                 return Ok(());
             }
         };
@@ -43,7 +43,7 @@ impl Loop<'_> {
             scribe.write(self.layout.beside_prompt(step, attempt, "swarm.json"), metadata.into_bytes());
         }
         let stored = self.scene.keep(result.clone())?;
-        self.fact(step, attempt, Fact::WorkflowCompleted { result: Some(stored), error: None });
+        self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
         self.teams.open.remove(&(step.clone(), attempt));
         self.write_output(step, &result);
         let outcome = Outcome { output: Some(Content::Text(result)), usage, ..Outcome::default() };
@@ -57,7 +57,7 @@ impl Loop<'_> {
             return;
         }
         let error = Some(short(&why.to_string()));
-        self.fact(step, attempt, Fact::WorkflowCompleted { result: None, error });
+        self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: None, error });
         let key = self.state.find(step);
         let spent = key.and_then(|key| self.state.swarm(key, attempt)).map(|swarm| swarm.spent);
         let usage = spent.as_ref().and_then(used);

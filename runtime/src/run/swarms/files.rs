@@ -8,22 +8,22 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::super::run_loop::Loop;
+use super::super::driver::Driver;
 use crate::error::RunError;
 use crate::event::{Event, Record, StepId};
 use crate::home::{Layout, RunFolder, create_private};
-use crate::swarm::Fact;
+use crate::swarm::SwarmEvent;
 
 /// Nanoseconds in a millisecond: seed 001 counts the former.
 const NANOSECONDS: u64 = 1_000_000;
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// Something happened in a swarm.
-    pub(in crate::run) fn fact(&mut self, step: &StepId, attempt: u32, fact: Fact) {
+    pub(in crate::run) fn fact(&mut self, step: &StepId, attempt: u32, fact: SwarmEvent) {
         let shown = is_shown(&fact).then(|| fact.clone());
         self.record(Event::Swarm { step: step.clone(), attempt, fact });
         let (Some(fact), Some(scribe)) = (shown, &self.scribe) else { return };
-        if matches!(fact, Fact::WorkflowStarted { .. }) && attempt > 1 {
+        if matches!(fact, SwarmEvent::WorkflowStarted { .. }) && attempt > 1 {
             scribe.remove_folder(self.layout.swarm(step));
         }
         match line(&self.folder, &self.layout, step, &fact, self.clock) {
@@ -44,7 +44,7 @@ pub(in crate::run) fn restore(folder: &RunFolder, layout: &Layout, records: &[Re
     let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
     for record in records {
         let Event::Swarm { step, fact, .. } = &record.event else { continue };
-        if matches!(fact, Fact::WorkflowStarted { .. }) {
+        if matches!(fact, SwarmEvent::WorkflowStarted { .. }) {
             // Those of an earlier attempt.
             let own = layout.swarm(step);
             files.retain(|path, _| !path.starts_with(&own));
@@ -62,8 +62,11 @@ pub(in crate::run) fn restore(folder: &RunFolder, layout: &Layout, records: &[Re
     Ok(())
 }
 
-fn is_shown(fact: &Fact) -> bool {
-    matches!(fact, Fact::WorkflowStarted { .. } | Fact::MessageSent(_) | Fact::WorkspaceUpdated { .. })
+fn is_shown(fact: &SwarmEvent) -> bool {
+    matches!(
+        fact,
+        SwarmEvent::WorkflowStarted { .. } | SwarmEvent::MessageSent(_) | SwarmEvent::WorkspaceUpdated { .. }
+    )
 }
 
 /// The line that a fact adds, and to which file.
@@ -71,12 +74,12 @@ fn line(
     folder: &RunFolder,
     layout: &Layout,
     step: &StepId,
-    fact: &Fact,
+    fact: &SwarmEvent,
     at: u64,
 ) -> Result<Option<(PathBuf, Vec<u8>)>, RunError> {
     let ts = at.saturating_mul(NANOSECONDS);
     let (path, line) = match fact {
-        Fact::MessageSent(sent) => {
+        SwarmEvent::MessageSent(sent) => {
             let payload = folder.text(&sent.payload)?;
             let payload: Value = serde_json::from_str(&payload).unwrap_or(Value::String(payload));
             let line = json!({
@@ -84,7 +87,7 @@ fn line(
             });
             (layout.mailbox(step, &sent.to), line)
         }
-        Fact::WorkspaceUpdated { seq, topic, author, data } => {
+        SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => {
             let entry = json!({ "author": &**author, "data": folder.text(data)? });
             (layout.topic(step, topic), json!({ "seq": seq, "topic": &**topic, "entry": entry, "ts": ts }))
         }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::Input;
-use super::super::run_loop::Loop;
-use super::Word;
-use crate::approval::{Choice, Verdict, Wants};
+use super::super::driver::Driver;
+use super::SwarmInput;
+use crate::approval::{Choice, RequestKind, Verdict};
 use crate::error::RunError;
 use crate::event::{AnsweredBy, Failure, StepId};
 use crate::graph::Key;
 use crate::llm::Tool;
-use crate::recording::{At, Difference, Foretold, Question, Source, words};
+use crate::recording::{At, Difference, Question, RecordedVerdict, Source, words};
 use crate::state::Waiting;
 use crate::swarm::{TurnId, prompt};
 use crate::tools::Grant;
@@ -34,7 +34,7 @@ pub(super) enum Known {
     Later,
 }
 
-impl Loop<'_> {
+impl Driver<'_> {
     /// What agents that nobody named are named by.
     pub(super) fn names(&self) -> String {
         match self.scene.source {
@@ -49,11 +49,11 @@ impl Loop<'_> {
         let outside = replaying.replay.outside(step, attempt);
         replaying.begun(step, attempt);
         for (rank, agent) in outside.late {
-            replaying.put(rank, step, attempt, Word::Over(agent));
+            replaying.put(rank, step, attempt, SwarmInput::Over(agent));
         }
         match outside.failed {
             Some((_, Failure::Cancelled)) => replaying.park(step, attempt),
-            Some((rank, failure)) => replaying.put(rank, step, attempt, Word::Failed(failure)),
+            Some((rank, failure)) => replaying.put(rank, step, attempt, SwarmInput::Failed(failure)),
             None => {}
         }
     }
@@ -78,7 +78,7 @@ impl Loop<'_> {
                 return Known::Tools(tools);
             }
             Ok(Some((rank, Err(fault)))) => {
-                replaying.put(rank, step, attempt, Word::Listed(turn.clone(), Err(fault)));
+                replaying.put(rank, step, attempt, SwarmInput::Listed(turn.clone(), Err(fault)));
             }
             Ok(None) => {
                 let place = format!("the list of the tools of `{}` in {}", turn.agent, words(step, attempt));
@@ -113,7 +113,7 @@ impl Loop<'_> {
                 self.taken(
                     at,
                     None,
-                    answer.map(|it| it.map(|(rank, reply)| (rank, Word::Answered(turn.clone(), reply)))),
+                    answer.map(|it| it.map(|(rank, reply)| (rank, SwarmInput::Answered(turn.clone(), reply)))),
                 );
                 false
             }
@@ -134,7 +134,7 @@ impl Loop<'_> {
             Source::Recorded(recorder) => self.kept(recorder.called(at, tool, arguments)),
             Source::Replayed(replay) => {
                 let answer = replay.called(at, tool, arguments);
-                let answer = answer.map(|it| it.map(|(rank, result)| (rank, Word::Called(turn.clone(), result))));
+                let answer = answer.map(|it| it.map(|(rank, result)| (rank, SwarmInput::Called(turn.clone(), result))));
                 self.taken(at, Some(tool), answer);
                 false
             }
@@ -145,15 +145,15 @@ impl Loop<'_> {
     pub(in crate::run) fn foretold(&mut self, waiting: &Waiting) -> bool {
         let Some(replaying) = &mut self.replaying else { return false };
         let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
-        if matches!(request.wants, Wants::Node { .. } | Wants::GoOn { .. } | Wants::Help { .. }) {
+        if matches!(request.wants, RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. }) {
             return self.foretold_task(waiting);
         }
         let asked = replaying.wants(step, attempt, &request.agent);
         match replaying.replay.agreed((step, attempt), &request.agent, asked, &request.wants.words()) {
-            Ok((Foretold::Nothing, _)) => return false,
-            Ok((Foretold::Nobody, _)) => replaying.leave_request((step, attempt), &request.agent, asked),
-            Ok((Foretold::Said(rank, choice, because, arguments), by)) => {
-                let word = Word::Agreed { id: request.id, choice, by, because, arguments };
+            Ok((RecordedVerdict::Nothing, _)) => return false,
+            Ok((RecordedVerdict::Nobody, _)) => replaying.leave_request((step, attempt), &request.agent, asked),
+            Ok((RecordedVerdict::Said(rank, choice, because, arguments), by)) => {
+                let word = SwarmInput::Agreed { id: request.id, choice, by, because, arguments };
                 replaying.put(rank, step, attempt, word);
             }
             Err(error) => self.part(error),
@@ -177,15 +177,15 @@ impl Loop<'_> {
     }
 
     /// Something came back, and is written down where the run is recorded.
-    pub(super) fn write_down(&mut self, step: &StepId, attempt: u32, word: &Word) {
+    pub(super) fn write_down(&mut self, step: &StepId, attempt: u32, word: &SwarmInput) {
         let Source::Recorded(recorder) = &self.scene.source else { return };
         let recorder = Arc::clone(recorder);
         let at = |turn| At { step, attempt, turn };
         self.kept(match word {
-            Word::Listed(turn, listed) => recorder.tools(at(turn), listed),
-            Word::Answered(turn, reply) => recorder.turn_answered(at(turn), reply),
-            Word::Called(turn, result) => recorder.gave(at(turn), result),
-            Word::Late | Word::Over(_) | Word::Failed(_) | Word::Agreed { .. } => Ok(()),
+            SwarmInput::Listed(turn, listed) => recorder.tools(at(turn), listed),
+            SwarmInput::Answered(turn, reply) => recorder.turn_answered(at(turn), reply),
+            SwarmInput::Called(turn, result) => recorder.gave(at(turn), result),
+            SwarmInput::Late | SwarmInput::Over(_) | SwarmInput::Failed(_) | SwarmInput::Agreed { .. } => Ok(()),
         });
     }
 
@@ -218,7 +218,7 @@ impl Loop<'_> {
         self.state.swarm_overdue(key, agent);
     }
 
-    fn taken(&mut self, at: At<'_>, tool: Option<&str>, answer: Result<Option<(usize, Word)>, RunError>) {
+    fn taken(&mut self, at: At<'_>, tool: Option<&str>, answer: Result<Option<(usize, SwarmInput)>, RunError>) {
         let Some(replaying) = &mut self.replaying else { return };
         match answer {
             Ok(Some((rank, word))) => replaying.put(rank, at.step, at.attempt, word),
@@ -242,7 +242,7 @@ impl Loop<'_> {
     }
 }
 
-impl Word {
+impl SwarmInput {
     /// As an input of the loop.
     pub(in crate::run) fn of(self, step: &StepId, attempt: u32) -> Input {
         Input::Swarm { step: step.clone(), attempt, word: Box::new(self) }

@@ -9,7 +9,7 @@ use swarmc_plan::{Approval, Capability, RequestTimeout, ToolProtocol, Unattended
 use super::lent::with_tools;
 use super::world::*;
 use super::*;
-use crate::approval::{Choice, Verdict, Wants};
+use crate::approval::{Choice, RequestKind, Verdict};
 use crate::control::GateAnswer;
 use crate::event::{AnsweredBy, Failure};
 use crate::journal::{FileJournal, Journal};
@@ -107,7 +107,10 @@ fn a_call_waits_for_a_person_and_is_made_or_fails_as_that_one_says() {
     let outcome = attended(&world, &gated(&endpoint), |control| {
         await_request(&world, 1);
         let waiting = &world.home().runs().unwrap()[0].approvals;
-        assert!(matches!(&waiting[0].request.wants, Wants::Tool { tool, .. } if **tool == *"shell"), "{waiting:?}");
+        assert!(
+            matches!(&waiting[0].request.wants, RequestKind::Tool { tool, .. } if **tool == *"shell"),
+            "{waiting:?}"
+        );
         let problem = |given: GateAnswer| control.answer(given).unwrap_err();
         assert_eq!(problem(answer(2, "allow")), "nothing called `2` waits for an answer");
         assert_eq!(problem(answer(1, "yes")), "approval 1 has no option `yes`: it has allow, always, deny");

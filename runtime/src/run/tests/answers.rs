@@ -66,7 +66,7 @@ fn program(lines: &str) -> Connection {
         system_flag: None,
         resume: None,
         schema: None,
-        mcp: swarmc_plan::McpHandover::default(),
+        mcp: swarmc_plan::McpConfig::default(),
     }
 }
 

@@ -253,7 +253,7 @@ fn a_conversation_goes_on_through_rounds_and_tasks_of_one_item_and_not_beyond() 
         model_flag: None,
         system_flag: None,
         schema: None,
-        mcp: swarmc_plan::McpHandover::default(),
+        mcp: swarmc_plan::McpConfig::default(),
     };
     let talk = |name: &str, needs: &[&str]| {
         let prompt = template(vec![Segment::Text("Go on.".to_owned())]);

@@ -75,19 +75,19 @@ impl World {
     pub(super) fn start_in(&self, plan: &Plan, journal: Box<dyn Journal>) -> (RunFolder, Result<Outcome, RunError>) {
         let pipeline = &plan.pipelines[0];
         let folder = self.home().publish(self.home().create().unwrap()).unwrap();
-        let facts = Facts { workspace: self.workspace(), concurrency: 4, commit: None, record: None, replay: None };
-        let begin = Begin {
+        let facts = RunConfig { workspace: self.workspace(), concurrency: 4, commit: None, record: None, replay: None };
+        let begin = RunSetup {
             folder: folder.clone(),
             plan,
             pipeline,
             trees: None,
             params: BTreeMap::new(),
             stdin: None,
-            surroundings: Surroundings::new([pipeline], &facts.workspace, environment()).unwrap(),
+            surroundings: ProcessEnv::new([pipeline], &facts.workspace, environment()).unwrap(),
             state: State::new(Arc::new(graph(plan, pipeline, None, &facts).unwrap())),
             last: 0,
             clock: 0,
-            first: First::New(vec![Event::run_started(&folder.id, "main")]),
+            first: FirstRecord::New(vec![Event::run_started(&folder.id, "main")]),
             notices: Vec::new(),
             journal,
             headless: false,

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::offer::own;
 use super::{
-    ANSWER_BYTES, Action, DATA_CHARS, DESCRIPTION_CHARS, FORMS, MessageType, NESTING, PARAMS_BYTES, PAYLOAD_BYTES,
-    RECEIVER_CHARS, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
+    ANSWER_BYTES, DATA_CHARS, DESCRIPTION_CHARS, FORMS, MessageType, NESTING, PARAMS_BYTES, PAYLOAD_BYTES,
+    RECEIVER_CHARS, RawAction, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
 };
 use crate::answer::pieces;
 use crate::llm::Call;
@@ -23,7 +23,7 @@ const EXACTLY_ONE: &str = "return exactly one action, as one JSON object and not
 ///
 /// # Errors
 /// It holds none, several, or a wrong one: a sentence that says what to return.
-pub(crate) fn read(text: &str, prefill: Option<&str>) -> Result<Action, String> {
+pub(crate) fn read(text: &str, prefill: Option<&str>) -> Result<RawAction, String> {
     if text.len() > ANSWER_BYTES {
         return Err(format!("it is longer than {} KiB: {EXACTLY_ONE}", ANSWER_BYTES / 1024));
     }
@@ -49,7 +49,7 @@ pub(crate) fn read(text: &str, prefill: Option<&str>) -> Result<Action, String> 
 ///
 /// # Errors
 /// It called several, or one as nobody can: a sentence that says what to call.
-pub(crate) fn from_calls(text: &str, calls: &[Call]) -> Result<Action, String> {
+pub(crate) fn from_calls(text: &str, calls: &[Call]) -> Result<RawAction, String> {
     let call = match calls {
         [] => {
             return read(text, None)
@@ -235,7 +235,7 @@ impl Step {
         }
     }
 
-    fn action(&self) -> Result<Action, String> {
+    fn action(&self) -> Result<RawAction, String> {
         if let Some(key) = &self.twice {
             return Err(format!("`{}` stands in it twice: {EXACTLY_ONE}", quote(key)));
         }
@@ -248,23 +248,23 @@ impl Step {
         self.of_kind(form.name).map_err(|problem| format!("{problem}: return {}", form.json))
     }
 
-    fn of_kind(&self, name: &str) -> Result<Action, String> {
+    fn of_kind(&self, name: &str) -> Result<RawAction, String> {
         Ok(match name {
-            "tool_call" => Action::ToolCall { tool: self.word("tool", TOOL_CHARS)?, params: self.params()? },
+            "tool_call" => RawAction::ToolCall { tool: self.word("tool", TOOL_CHARS)?, params: self.params()? },
             "publish_data" => {
-                Action::PublishData { topic: self.word("topic", TOPIC_CHARS)?, data: self.text("data", DATA_CHARS)? }
+                RawAction::PublishData { topic: self.word("topic", TOPIC_CHARS)?, data: self.text("data", DATA_CHARS)? }
             }
-            "send_message" => Action::SendMessage {
+            "send_message" => RawAction::SendMessage {
                 to: self.word("to", RECEIVER_CHARS)?,
                 kind: self.message_type()?,
                 payload: self.payload()?,
             },
-            "request_help" => Action::RequestHelp {
+            "request_help" => RawAction::RequestHelp {
                 description: self.text("help_description", DESCRIPTION_CHARS)?,
                 skills: self.skills()?,
             },
-            "done" => Action::Done { response: self.text("response", ANSWER_BYTES)? },
-            _ => Action::Idle,
+            "done" => RawAction::Done { response: self.text("response", ANSWER_BYTES)? },
+            _ => RawAction::Idle,
         })
     }
 

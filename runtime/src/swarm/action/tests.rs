@@ -13,14 +13,14 @@ fn tool(name: &str) -> Tool {
 
 #[test]
 fn the_forms_that_models_are_told_are_read() {
-    let check = |form: usize, expected: Action| assert_eq!(read(FORMS[form].json, None), Ok(expected));
-    check(0, Action::ToolCall { tool: "NAME".into(), params: json!({ "PARAMETER": "..." }) });
-    check(1, Action::PublishData { topic: "findings".into(), data: "...".into() });
+    let check = |form: usize, expected: RawAction| assert_eq!(read(FORMS[form].json, None), Ok(expected));
+    check(0, RawAction::ToolCall { tool: "NAME".into(), params: json!({ "PARAMETER": "..." }) });
+    check(1, RawAction::PublishData { topic: "findings".into(), data: "...".into() });
     let payload = json!({ "message": "..." });
-    check(2, Action::SendMessage { to: "NAME".into(), kind: MessageType::Info, payload });
-    check(3, Action::RequestHelp { description: "...".into(), skills: vec!["TOOL".into()] });
-    check(4, Action::Done { response: "...".into() });
-    check(5, Action::Idle);
+    check(2, RawAction::SendMessage { to: "NAME".into(), kind: MessageType::Info, payload });
+    check(3, RawAction::RequestHelp { description: "...".into(), skills: vec!["TOOL".into()] });
+    check(4, RawAction::Done { response: "...".into() });
+    check(5, RawAction::Idle);
 }
 
 /// The five actions of the seed, as it writes them.
@@ -36,13 +36,13 @@ fn the_actions_of_the_seed_are_read_and_written_in_its_words() {
         let action = read(text, None).unwrap();
         let written: Value = serde_json::to_value(&action).unwrap();
         assert_eq!(written, serde_json::from_str::<Value>(text).unwrap());
-        assert_eq!(serde_json::from_value::<Action>(written).unwrap(), action);
+        assert_eq!(serde_json::from_value::<RawAction>(written).unwrap(), action);
     }
 }
 
 #[test]
 fn an_action_is_found_in_what_stands_around_it() {
-    let check = |text: &str, prefill: Option<&str>| assert_eq!(read(text, prefill), Ok(Action::Idle), "{text}");
+    let check = |text: &str, prefill: Option<&str>| assert_eq!(read(text, prefill), Ok(RawAction::Idle), "{text}");
     check("{\"action\": \"idle\"}", None);
     check("{\"action\": \"idle\"}", Some("{"));
     check("\"action\": \"idle\"}", Some("{"));
@@ -150,15 +150,15 @@ fn fields_that_are_missing_wrong_or_too_long_are_told() {
 
 #[test]
 fn what_can_be_understood_is_not_asked_for_again() {
-    let check = |fields: Value, expected: Action| assert_eq!(read(&fields.to_string(), None), Ok(expected));
+    let check = |fields: Value, expected: RawAction| assert_eq!(read(&fields.to_string(), None), Ok(expected));
     let params = json!({ "query": "x" });
-    let call = Action::ToolCall { tool: "x".into(), params: params.clone() };
+    let call = RawAction::ToolCall { tool: "x".into(), params: params.clone() };
     check(json!({ "action": "tool_call", "tool": " x ", "tool_params": params.to_string() }), call);
-    check(json!({ "action": "tool_call", "tool": "x" }), Action::ToolCall { tool: "x".into(), params: json!({}) });
+    check(json!({ "action": "tool_call", "tool": "x" }), RawAction::ToolCall { tool: "x".into(), params: json!({}) });
     let kind = MessageType::Request;
-    let sent = Action::SendMessage { to: "mitaka".into(), kind, payload: json!({ "message": "hello" }) };
+    let sent = RawAction::SendMessage { to: "mitaka".into(), kind, payload: json!({ "message": "hello" }) };
     check(json!({ "action": "send_message", "to": "mitaka", "message_type": "request", "payload": "hello" }), sent);
-    let done = Action::Done { response: "{\"share\":80}".into() };
+    let done = RawAction::Done { response: "{\"share\":80}".into() };
     check(json!({ "action": "done", "response": { "share": 80 } }), done);
 }
 
@@ -194,18 +194,18 @@ fn a_final_answer_of_more_than_500_characters_is_told_so_and_then_cut() {
 #[test]
 fn one_tool_is_called_in_a_turn() {
     let call = |tool: &str, arguments: Value| Call { id: "1".into(), tool: tool.into(), arguments };
-    let check = |calls: &[Call], expected: Result<Action, &str>| {
+    let check = |calls: &[Call], expected: Result<RawAction, &str>| {
         assert_eq!(from_calls("", calls), expected.map_err(str::to_owned));
     };
-    check(&[call("idle", json!(null))], Ok(Action::Idle));
-    check(&[call("done", json!({ "response": "x" }))], Ok(Action::Done { response: "x".into() }));
+    check(&[call("idle", json!(null))], Ok(RawAction::Idle));
+    check(&[call("done", json!({ "response": "x" }))], Ok(RawAction::Done { response: "x".into() }));
     let params = json!({ "query": "x" });
     check(
         &[call("web.search", params.clone())],
-        Ok(Action::ToolCall { tool: "web.search".into(), params: params.clone() }),
+        Ok(RawAction::ToolCall { tool: "web.search".into(), params: params.clone() }),
     );
     // What nobody offered is the toolbox's to refuse.
-    check(&[call("rm", json!({}))], Ok(Action::ToolCall { tool: "rm".into(), params: json!({}) }));
+    check(&[call("rm", json!({}))], Ok(RawAction::ToolCall { tool: "rm".into(), params: json!({}) }));
     check(&[call("idle", json!([]))], Err("its arguments are no JSON object: give the parameters by name"));
     check(
         &[call("idle", json!({})), call("idle", json!({}))],
@@ -213,9 +213,9 @@ fn one_tool_is_called_in_a_turn() {
     );
     check(&[], Err("it calls no tool: call exactly one; `done` ends your work"));
     let text = "{\"action\": \"idle\"}";
-    assert_eq!(from_calls(text, &[]), Ok(Action::Idle));
+    assert_eq!(from_calls(text, &[]), Ok(RawAction::Idle));
     let smuggled = [call("publish_data", json!({ "action": "done", "response": "x", "topic": "a", "data": "b" }))];
-    check(&smuggled, Ok(Action::PublishData { topic: "a".into(), data: "b".into() }));
+    check(&smuggled, Ok(RawAction::PublishData { topic: "a".into(), data: "b".into() }));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::{Mate, Prompt, Protocol, data};
+use super::{Prompt, Protocol, Teammate, data};
 use crate::answer::pieces;
 
 /// The characters of a subtask at most, and of a name.
@@ -50,7 +50,7 @@ pub(crate) struct Ended<'a> {
 
 /// Asks the lead, whose role is `role`, to split `goal` into at most `max` parts for `team`, which is empty where
 /// agents are made for the parts.
-pub(crate) fn decompose(role: &str, goal: &str, team: &[Mate<'_>], max: u32) -> Prompt {
+pub(crate) fn decompose(role: &str, goal: &str, team: &[Teammate<'_>], max: u32) -> Prompt {
     let system =
         leading(role, "You lead a team of agents: you split its goal into subtasks, which they do at the same time.");
     let mut user = String::from("## Goal\n");

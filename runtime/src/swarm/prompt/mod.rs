@@ -33,7 +33,7 @@ pub(crate) struct View<'a> {
     /// The system text of its role; empty is none.
     pub role: &'a str,
     /// Everybody in the swarm, itself included.
-    pub roster: &'a [Mate<'a>],
+    pub roster: &'a [Teammate<'a>],
     /// Whom it may write to; none: everybody.
     pub receivers: Option<&'a [&'a str]>,
     /// What it sees of the workspace, the newest last: see [`findings()`].
@@ -69,7 +69,7 @@ pub(crate) enum Protocol {
 
 /// An agent of the swarm.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mate<'a> {
+pub(crate) struct Teammate<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its task; empty is none yet.

@@ -8,10 +8,10 @@ use super::*;
 
 const LIMITS: History = History { recent: 3, recent_chars: 4000, older_chars: 500, prompt_chars: 400_000, keep: 3 };
 
-const TEAM: [Mate<'static>; 3] = [
-    Mate { name: "takao", task: "Research US AI chip market", is_you: true, state: "" },
-    Mate { name: "mitaka", task: "Research Japan AI chip market", is_you: false, state: "" },
-    Mate { name: "kichijoji", task: "Compare findings and write report", is_you: false, state: "" },
+const TEAM: [Teammate<'static>; 3] = [
+    Teammate { name: "takao", task: "Research US AI chip market", is_you: true, state: "" },
+    Teammate { name: "mitaka", task: "Research Japan AI chip market", is_you: false, state: "" },
+    Teammate { name: "kichijoji", task: "Compare findings and write report", is_you: false, state: "" },
 ];
 
 fn view() -> View<'static> {
@@ -210,9 +210,9 @@ fn what_an_agent_may_not_do_it_is_not_told() {
 #[test]
 fn goal_state_and_what_is_left_are_told() {
     let roster = [
-        Mate { name: "takao", task: "Research \"AI\"\nchips", is_you: true, state: "" },
-        Mate { name: "ogikubo", task: "", is_you: false, state: "" },
-        Mate { name: "mitaka", task: "Research Japan", is_you: false, state: "done" },
+        Teammate { name: "takao", task: "Research \"AI\"\nchips", is_you: true, state: "" },
+        Teammate { name: "ogikubo", task: "", is_you: false, state: "" },
+        Teammate { name: "mitaka", task: "Research Japan", is_you: false, state: "done" },
     ];
     let left = Left { messages: Some((18, 20)), seconds: Some(540), tokens: None };
     insta::assert_snapshot!(user(&View { roster: &roster, goal: "Compare markets", left, ..view() }), @r#"
@@ -424,7 +424,7 @@ proptest! {
         task in hostile(), name in hostile(), topic in hostile(), text in hostile(), label in hostile(),
         result in hostile(), payload in hostile(), state in hostile(),
     ) {
-        let roster = [Mate { name: &name, task: &task, is_you: false, state: &state }];
+        let roster = [Teammate { name: &name, task: &task, is_you: false, state: &state }];
         let findings = [Finding { author: &name, topic: &topic, text }];
         let call = format!("tool_call:{label}");
         let history = [

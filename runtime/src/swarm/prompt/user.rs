@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-use super::{Left, Letter, Mate, Protocol, Turn, View, data, system};
+use super::{Left, Letter, Protocol, Teammate, Turn, View, data, system};
 
 /// The characters of a teammate's task that are shown, of a name of somebody else's choice, and of a message.
 const TASK: usize = 500;
@@ -55,7 +55,7 @@ fn team(out: &mut String, view: &View<'_>) {
     }
 }
 
-fn teammate(out: &mut String, mate: &Mate<'_>) {
+fn teammate(out: &mut String, mate: &Teammate<'_>) {
     let name = data::inline(mate.name, WORD);
     match mate.is_you {
         true => _ = write!(out, "- **{name} (you)**: "),

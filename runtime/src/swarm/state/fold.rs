@@ -4,23 +4,23 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{Agent, Agreed, Ended, Entry, Lead, LeadStage, Letter, Past, Spent, Stage, Swarm, Timer};
-use crate::approval::{Request, Verdict, Wants};
+use crate::approval::{Request, RequestKind, Verdict};
 use crate::event::{Content, Reserved};
-use crate::swarm::event::{Act, Answer, End, Fact, Fault, Phase, Purpose, SUPERVISOR, Sent, TurnId};
+use crate::swarm::event::{Action, Answer, End, Fault, Phase, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId};
 
 impl Swarm {
     /// Takes one more fact into account.
-    pub fn apply(&mut self, fact: &Fact, at: u64) {
+    pub fn apply(&mut self, fact: &SwarmEvent, at: u64) {
         if self.is_over {
             return;
         }
         match fact {
-            Fact::WorkflowStarted { .. } => {}
-            Fact::Progress { phase } => self.entered(*phase),
-            Fact::AgentSpawned { agent, plays, task, brief, by, tools } => {
+            SwarmEvent::WorkflowStarted { .. } => {}
+            SwarmEvent::Progress { phase } => self.entered(*phase),
+            SwarmEvent::AgentSpawned { agent, plays, task, brief, by, tools } => {
                 self.spawned((agent, plays), (task.clone(), brief.clone()), by.as_ref(), tools.clone());
             }
-            Fact::AgentStarted { agent } => {
+            SwarmEvent::AgentStarted { agent } => {
                 if let Some(index) = self.at(agent, |stage| *stage == Stage::Ready)
                     && self.agents[index as usize].began.is_none()
                 {
@@ -30,7 +30,7 @@ impl Swarm {
                     self.enter(index, Stage::Ready);
                 }
             }
-            Fact::AgentCompleted { agent, how, response, error } => {
+            SwarmEvent::AgentCompleted { agent, how, response, error } => {
                 if let Some(index) = self.at(agent, |stage| *stage != Stage::Done) {
                     let end = Ended { how: *how, response: response.clone(), error: error.clone() };
                     let agent = &mut self.agents[index as usize];
@@ -42,8 +42,8 @@ impl Swarm {
                     self.rouse();
                 }
             }
-            Fact::MessageSent(sent) => self.message_sent(sent, at),
-            Fact::MessageReceived { agent, seq, .. } => {
+            SwarmEvent::MessageSent(sent) => self.message_sent(sent, at),
+            SwarmEvent::MessageReceived { agent, seq, .. } => {
                 // Nothing records that an agent was roused because nobody was left to wait for.
                 if let Some(index) = self.at(agent, |stage| matches!(stage, Stage::Ready | Stage::Idle)) {
                     let agent = &mut self.agents[index as usize];
@@ -57,31 +57,31 @@ impl Swarm {
                     }
                 }
             }
-            Fact::WorkspaceUpdated { seq, topic, author, data } => self.published(*seq, topic, author, data, at),
-            Fact::TurnStarted { turn, reserved } => self.turn_started(turn, reserved.unwrap_or_default()),
-            Fact::TurnEnded { turn, answer, usage, cost, model } => {
+            SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => self.published(*seq, topic, author, data, at),
+            SwarmEvent::TurnStarted { turn, reserved } => self.turn_started(turn, reserved.unwrap_or_default()),
+            SwarmEvent::TurnEnded { turn, answer, usage, cost, model } => {
                 let used = Used { usage: *usage, cost: *cost };
                 match turn.purpose {
                     Purpose::Act => self.turn_ended(turn, answer, &used, model.as_deref(), at),
                     Purpose::Decompose | Purpose::Synthesize => self.lead_ended(turn, answer, &used, at),
                 }
             }
-            Fact::ToolStarted { turn, .. } => {
+            SwarmEvent::ToolStarted { turn, .. } => {
                 if let Some(index) = self.current(turn)
                     && let Stage::Calling(act, _) | Stage::Retrying(act, _) = self.agents[index as usize].stage.clone()
                 {
                     self.enter(index, Stage::Calling(act, true));
                 }
             }
-            Fact::ToolEnded { turn, result, fault } => self.tool_ended(turn, result, *fault, at),
-            Fact::Refused { agent, reason } => {
+            SwarmEvent::ToolEnded { turn, result, fault } => self.tool_ended(turn, result, *fault, at),
+            SwarmEvent::Refused { agent, reason } => {
                 let wanted = |stage: &Stage| matches!(stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..));
                 if let Some(index) = self.at(agent, wanted) {
                     self.acted(index, Some(Content::Text(reason.clone())), false);
                 }
             }
-            Fact::Idled { agent } => {
-                if let Some(index) = self.at(agent, |stage| *stage == Stage::Acting(Act::Idle)) {
+            SwarmEvent::Idled { agent } => {
+                if let Some(index) = self.at(agent, |stage| *stage == Stage::Acting(Action::Idle)) {
                     self.acted(index, None, false);
                     // What came while it was asked is what it would wait for.
                     let ttl = self.rules.ttl_ms;
@@ -91,29 +91,29 @@ impl Swarm {
                     }
                 }
             }
-            Fact::HelpRequested { agent, description, skills } => {
-                let asks = |stage: &Stage| matches!(stage, Stage::Acting(Act::RequestHelp { .. }));
+            SwarmEvent::HelpRequested { agent, description, skills } => {
+                let asks = |stage: &Stage| matches!(stage, Stage::Acting(Action::RequestHelp { .. }));
                 if let Some(index) = self.at(agent, asks) {
                     self.enter(index, Stage::Helping(description.clone(), skills.clone()));
                 }
             }
-            Fact::WorkflowCompleted { .. } => self.is_over = true,
+            SwarmEvent::WorkflowCompleted { .. } => self.is_over = true,
         }
     }
 
     /// An agent asks for somebody's agreement: until it is answered, its time stands still.
     pub(crate) fn asked(&mut self, request: &Request, at: u64) {
         let waits = |stage: &Stage| match request.wants {
-            Wants::Tool { .. } => matches!(stage, Stage::Calling(..)),
-            Wants::Spawn { .. } => matches!(stage, Stage::Helping(..)),
+            RequestKind::Tool { .. } => matches!(stage, Stage::Calling(..)),
+            RequestKind::Spawn { .. } => matches!(stage, Stage::Helping(..)),
             // Members have no tasks, and do not stall; who helps them is no person.
-            Wants::Node { .. } | Wants::GoOn { .. } | Wants::Help { .. } => false,
+            RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. } => false,
         };
         let Some(index) = self.at(&request.agent, waits).filter(|_| !self.is_over) else { return };
         let agent = &self.agents[index as usize];
         let act = match agent.stage.clone() {
             Stage::Calling(act, _) => act,
-            Stage::Helping(description, skills) => Act::RequestHelp { description, skills },
+            Stage::Helping(description, skills) => Action::RequestHelp { description, skills },
             _ => return,
         };
         if let Some(began) = agent.began {
@@ -139,11 +139,11 @@ impl Swarm {
         }
         agent.agreed = Some(Agreed { changed: verdict.arguments.is_some() });
         let stage = match act {
-            Act::ToolCall { tool, params } => {
+            Action::ToolCall { tool, params } => {
                 let params = verdict.arguments.clone().unwrap_or(params);
-                Stage::Calling(Act::ToolCall { tool, params }, false)
+                Stage::Calling(Action::ToolCall { tool, params }, false)
             }
-            Act::RequestHelp { description, skills } => Stage::Helping(description, skills),
+            Action::RequestHelp { description, skills } => Stage::Helping(description, skills),
             act => Stage::Acting(act),
         };
         self.enter(index, stage);
@@ -336,7 +336,7 @@ impl Swarm {
             let result = Content::Text("the supervisor has answered: see the inbox".to_owned());
             return self.acted(asker, Some(result), false);
         }
-        let writes = |stage: &Stage| matches!(stage, Stage::Acting(Act::SendMessage { .. }));
+        let writes = |stage: &Stage| matches!(stage, Stage::Acting(Action::SendMessage { .. }));
         if let Some(from) = self.at(&sent.from, writes) {
             self.agents[from as usize].sent += 1;
             self.acted(from, None, self.rules.counts(false, true));
@@ -353,7 +353,7 @@ impl Swarm {
         if entries.len() > self.rules.per_topic as usize {
             entries.pop_front();
         }
-        let publishes = |stage: &Stage| matches!(stage, Stage::Acting(Act::PublishData { .. }));
+        let publishes = |stage: &Stage| matches!(stage, Stage::Acting(Action::PublishData { .. }));
         if let Some(index) = self.at(author, publishes) {
             self.acted(index, None, self.rules.counts(true, false));
         }
@@ -398,13 +398,13 @@ impl Swarm {
         match answer {
             Answer::Acts(act) => {
                 (agent.repair, agent.failures) = (None, 0);
-                if !matches!(act, Act::Done { .. }) && agent.iteration + 1 >= last {
+                if !matches!(act, Action::Done { .. }) && agent.iteration + 1 >= last {
                     agent.history.push(Past { iteration: agent.iteration, act: Some(act.clone()), result: None });
                     return self.enter(index, Stage::Ending(End::Exhausted, None));
                 }
                 agent.attempt = 1;
                 match act {
-                    Act::ToolCall { .. } => {
+                    Action::ToolCall { .. } => {
                         agent.quiet = 0;
                         self.enter(index, Stage::Calling(act.clone(), false));
                     }
@@ -444,7 +444,7 @@ impl Swarm {
 
     fn tool_ended(&mut self, turn: &TurnId, result: &Content, fault: Option<Fault>, at: u64) {
         let Some(index) = self.current(turn) else { return };
-        let (Stage::Calling(act, _) | Stage::Denied(act @ Act::ToolCall { .. }, _)) =
+        let (Stage::Calling(act, _) | Stage::Denied(act @ Action::ToolCall { .. }, _)) =
             self.agents[index as usize].stage.clone()
         else {
             return;
@@ -478,11 +478,11 @@ impl Swarm {
         let act = match &self.agents[index as usize].stage {
             Stage::Acting(act) | Stage::Denied(act, _) => Some(act.clone()),
             Stage::Helping(description, skills) => {
-                Some(Act::RequestHelp { description: description.clone(), skills: skills.clone() })
+                Some(Action::RequestHelp { description: description.clone(), skills: skills.clone() })
             }
             Stage::Informed(helper) => {
                 let description = Content::Text(format!("{helper} helps"));
-                Some(Act::RequestHelp { description, skills: Vec::new() })
+                Some(Action::RequestHelp { description, skills: Vec::new() })
             }
             _ => None,
         };
@@ -490,7 +490,7 @@ impl Swarm {
     }
 
     /// An iteration is over.
-    fn came_to(&mut self, index: u32, act: Option<Act>, result: Option<Content>, progress: bool) {
+    fn came_to(&mut self, index: u32, act: Option<Action>, result: Option<Content>, progress: bool) {
         let agent = &mut self.agents[index as usize];
         agent.quiet = if progress { 0 } else { agent.quiet + 1 };
         agent.history.push(Past { iteration: agent.iteration, act, result });

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::action::MessageType;
-use super::event::{Act, End, Part, Phase, Purpose, TurnId};
+use super::event::{Action, End, Part, Phase, Purpose, TurnId};
 use super::rules::Rules;
 use crate::Usage;
 use crate::event::{Content, Reserved};
@@ -116,15 +116,15 @@ pub(crate) enum Stage {
     /// Its model could not be asked; again at this time.
     Resting(u64),
     /// What it wants is to be carried out.
-    Acting(Act),
+    Acting(Action),
     /// Its tool is called, or is to be. The call, and whether that was ordered.
-    Calling(Act, bool),
+    Calling(Action, bool),
     /// Its tool failed for what may pass; again at this time.
-    Retrying(Act, u64),
+    Retrying(Action, u64),
     /// Somebody must agree to what it wants: the number of the request, and since when it waits.
-    Pending(Act, u32, u64),
+    Pending(Action, u32, u64),
     /// Nobody agreed, and why: that is to be recorded.
-    Denied(Act, String),
+    Denied(Action, String),
     /// The supervisor looks at its request for help.
     Helping(Content, Vec<String>),
     /// It has a helper, and is to be told.
@@ -170,7 +170,7 @@ impl Letter {
 pub(crate) struct Past {
     pub(crate) iteration: u32,
     /// What was done; none where the answer was no action.
-    pub(crate) act: Option<Act>,
+    pub(crate) act: Option<Action>,
     /// What came of it, where that is not in the action.
     pub(crate) result: Option<Content>,
 }

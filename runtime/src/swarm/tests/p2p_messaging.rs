@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::world::{Noise, World, rules, run};
 use crate::event::Content;
 use crate::swarm::rules::Rules;
-use crate::swarm::{Fact, MessageType, PERSON, Sent};
+use crate::swarm::{MessageType, PERSON, Sent, SwarmEvent};
 
 #[test]
 fn every_type_of_message_is_delivered_once_in_order() {
@@ -123,7 +123,7 @@ fn an_agent_may_be_called_what_the_supervisor_is_called() {
 fn a_message_that_was_taken_rouses_nobody_once_more() {
     let script = "takao: send mitaka info x @0; tool a = found @5000; done US \n mitaka: idle @0; idle @0; done J";
     let whole = run(rules("takao mitaka"), script).facts;
-    let is_taken = |fact: &Fact| matches!(fact, Fact::MessageReceived { .. });
+    let is_taken = |fact: &SwarmEvent| matches!(fact, SwarmEvent::MessageReceived { .. });
     let taken = whole.iter().position(|(_, fact)| is_taken(fact)).expect("mitaka takes it");
     for after in taken + 1..whole.len() {
         let mut world = World::new(rules("takao mitaka"), script);
@@ -137,7 +137,7 @@ fn a_message_that_was_taken_rouses_nobody_once_more() {
 fn what_a_person_writes_wakes_who_waits_and_does_not_grow_old() {
     let written = |to: &str| {
         let (payload, kind) = (Content::Text("{\"message\":\"hello\"}".to_owned()), MessageType::Info);
-        Fact::MessageSent(Sent { seq: 1, from: PERSON.into(), to: to.into(), kind, payload, person: true })
+        SwarmEvent::MessageSent(Sent { seq: 1, from: PERSON.into(), to: to.into(), kind, payload, person: true })
     };
     let mut short = rules("takao mitaka?");
     short.ttl_ms = 5_000;

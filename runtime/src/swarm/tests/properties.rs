@@ -10,7 +10,7 @@ use super::resume::end_state;
 use super::world::{Noise, World, led, rules};
 use crate::event::Content;
 use crate::swarm::rules::Rules;
-use crate::swarm::{Answer, End, Fact, Fault, MessageType, Purpose, Sent, TurnId};
+use crate::swarm::{Answer, End, Fault, MessageType, Purpose, Sent, SwarmEvent, TurnId};
 
 const NAMES: [&str; 4] = ["takao", "mitaka", "nara", "ueno"];
 
@@ -106,25 +106,25 @@ fn holds(case: &Case, world: &World) -> Result<(), TestCaseError> {
     let (mut entries, mut ended) = (0, BTreeSet::new());
     for (_, fact) in &world.facts {
         match fact {
-            Fact::MessageSent(Sent { seq, from, to, .. }) => {
+            SwarmEvent::MessageSent(Sent { seq, from, to, .. }) => {
                 let last = boxes.entry(to).or_default();
                 *last += 1;
                 prop_assert_eq!(*seq, *last, "mailboxes have no gaps");
                 *sent.entry(from).or_default() += 1;
             }
-            Fact::MessageReceived { agent, seq, .. } => {
+            SwarmEvent::MessageReceived { agent, seq, .. } => {
                 prop_assert!(taken.insert((agent, *seq)), "{} took #{} twice", agent, seq);
                 prop_assert!(*seq <= boxes.get(&**agent).copied().unwrap_or(0), "what was never sent");
                 let before = newest.insert(agent, *seq).unwrap_or(0);
                 prop_assert!(before < *seq, "{} took #{} after #{}", agent, seq, before);
             }
-            Fact::WorkspaceUpdated { seq, .. } => {
+            SwarmEvent::WorkspaceUpdated { seq, .. } => {
                 entries += 1;
                 prop_assert_eq!(*seq, entries);
             }
-            Fact::AgentSpawned { by: Some(by), .. } => *helped.entry(by).or_default() += 1,
-            Fact::AgentCompleted { agent, .. } => prop_assert!(ended.insert(agent), "{} ended twice", agent),
-            Fact::TurnStarted { turn, .. } | Fact::ToolStarted { turn, .. } => {
+            SwarmEvent::AgentSpawned { by: Some(by), .. } => *helped.entry(by).or_default() += 1,
+            SwarmEvent::AgentCompleted { agent, .. } => prop_assert!(ended.insert(agent), "{} ended twice", agent),
+            SwarmEvent::TurnStarted { turn, .. } | SwarmEvent::ToolStarted { turn, .. } => {
                 prop_assert!(turn.purpose != Purpose::Act || turn.iteration < rules.limits.iterations);
                 prop_assert!(!ended.contains(&turn.agent), "{} goes on after its end", turn.agent);
             }
@@ -134,7 +134,7 @@ fn holds(case: &Case, world: &World) -> Result<(), TestCaseError> {
     prop_assert!(sent.iter().all(|(from, count)| *from == crate::swarm::SUPERVISOR || *count <= rules.limits.messages));
     prop_assert!(helped.values().all(|count| *count <= rules.helpers));
     let finished =
-        world.swarm.merged.is_some() || matches!(world.facts.last(), Some((_, Fact::WorkflowCompleted { .. })));
+        world.swarm.merged.is_some() || matches!(world.facts.last(), Some((_, SwarmEvent::WorkflowCompleted { .. })));
     prop_assert!(finished);
     Ok(())
 }
@@ -151,28 +151,30 @@ fn foreign() -> impl Strategy<Value = Noise> {
     let lead = |purpose, attempt| TurnId { agent: crate::swarm::SUPERVISOR.into(), purpose, iteration: 0, attempt };
     let ended = |turn: TurnId| {
         let answer = Answer::Failed { message: "foreign".to_owned(), fault: Fault::Permanent };
-        Fact::TurnEnded { turn, answer, usage: None, cost: None, model: Some("m2".to_owned()) }
+        SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: Some("m2".to_owned()) }
     };
     let text = || Content::Text("foreign".to_owned());
     let fact = prop_oneof![
-        Just(Fact::AgentStarted { agent: nobody.into() }),
-        Just(Fact::Refused { agent: nobody.into(), reason: "foreign".to_owned() }),
-        Just(Fact::Idled { agent: nobody.into() }),
-        Just(Fact::AgentCompleted { agent: nobody.into(), how: End::Done, response: None, error: None }),
-        Just(Fact::MessageReceived { agent: nobody.into(), from: "takao".into(), seq: 1 }),
+        Just(SwarmEvent::AgentStarted { agent: nobody.into() }),
+        Just(SwarmEvent::Refused { agent: nobody.into(), reason: "foreign".to_owned() }),
+        Just(SwarmEvent::Idled { agent: nobody.into() }),
+        Just(SwarmEvent::AgentCompleted { agent: nobody.into(), how: End::Done, response: None, error: None }),
+        Just(SwarmEvent::MessageReceived { agent: nobody.into(), from: "takao".into(), seq: 1 }),
         Just(ended(id(nobody, 0, 1))),
         (known.clone(), 100_u32..102, 1_u32..3)
             .prop_map(move |(agent, iteration, attempt)| ended(id(agent, iteration, attempt))),
         (known.clone(), 50_u32..60).prop_map(move |(agent, attempt)| ended(id(agent, 0, attempt))),
         (50_u32..60).prop_map(move |attempt| ended(lead(Purpose::Synthesize, attempt))),
-        (50_u32..60)
-            .prop_map(move |attempt| Fact::TurnStarted { turn: lead(Purpose::Decompose, attempt), reserved: None }),
-        known.clone().prop_map(move |agent| {
-            Fact::ToolEnded { turn: id(agent, 0, 77), result: text(), fault: Some(Fault::Permanent) }
+        (50_u32..60).prop_map(move |attempt| SwarmEvent::TurnStarted {
+            turn: lead(Purpose::Decompose, attempt),
+            reserved: None
         }),
-        known.clone().prop_map(move |agent| Fact::TurnStarted { turn: id(agent, 90, 1), reserved: None }),
+        known.clone().prop_map(move |agent| {
+            SwarmEvent::ToolEnded { turn: id(agent, 0, 77), result: text(), fault: Some(Fault::Permanent) }
+        }),
+        known.clone().prop_map(move |agent| SwarmEvent::TurnStarted { turn: id(agent, 90, 1), reserved: None }),
         (known.clone(), select(&[0_u64, 999][..])).prop_map(move |(to, seq)| {
-            Fact::MessageSent(Sent {
+            SwarmEvent::MessageSent(Sent {
                 seq,
                 from: "takao".into(),
                 to: to.into(),
@@ -182,7 +184,7 @@ fn foreign() -> impl Strategy<Value = Noise> {
             })
         }),
         (known.clone(), 1_u64..4).prop_map(move |(to, seq)| {
-            Fact::MessageSent(Sent {
+            SwarmEvent::MessageSent(Sent {
                 seq,
                 from: nobody.into(),
                 to: to.into(),
@@ -192,7 +194,7 @@ fn foreign() -> impl Strategy<Value = Noise> {
             })
         }),
         known.prop_map(move |author| {
-            Fact::WorkspaceUpdated { seq: 999, topic: "findings".into(), author: author.into(), data: text() }
+            SwarmEvent::WorkspaceUpdated { seq: 999, topic: "findings".into(), author: author.into(), data: text() }
         }),
     ];
     fact.prop_map(Noise::Foreign)

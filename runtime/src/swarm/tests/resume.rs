@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::world::{World, led, rules, run};
-use crate::swarm::Fact;
+use crate::swarm::SwarmEvent;
 use crate::swarm::rules::Rules;
 
 /// What a swarm comes to, however often it was interrupted: of each agent its end, iterations, messages, helpers and
@@ -102,16 +102,16 @@ fn time_in_which_nobody_ran_it_does_not_count() {
 fn what_follows_from_an_answer_is_recorded_before_a_turn_begins_again() {
     let script = "takao: done US @5000 \n mitaka: done J";
     let whole = run(rules("takao mitaka"), script);
-    let answered = |fact: &Fact| matches!(fact, Fact::TurnEnded { turn, .. } if &*turn.agent == "mitaka");
+    let answered = |fact: &SwarmEvent| matches!(fact, SwarmEvent::TurnEnded { turn, .. } if &*turn.agent == "mitaka");
     let after = whole.facts.iter().position(|(_, fact)| answered(fact)).expect("it answers") + 1;
     let mut world = World::new(rules("takao mitaka"), script);
     world.crashes = BTreeSet::from([after]);
     let world = world.go();
-    let place = |wanted: &dyn Fn(&Fact) -> bool| {
+    let place = |wanted: &dyn Fn(&SwarmEvent) -> bool| {
         let found = world.facts[after..].iter().position(|(_, fact)| wanted(fact));
         found.expect("it is recorded after the crash")
     };
-    let ends = place(&|fact| matches!(fact, Fact::AgentCompleted { agent, .. } if &**agent == "mitaka"));
-    let begins = place(&|fact| matches!(fact, Fact::TurnStarted { turn, .. } if &*turn.agent == "takao"));
+    let ends = place(&|fact| matches!(fact, SwarmEvent::AgentCompleted { agent, .. } if &**agent == "mitaka"));
+    let begins = place(&|fact| matches!(fact, SwarmEvent::TurnStarted { turn, .. } if &*turn.agent == "takao"));
     assert!(ends < begins, "{:?}", &world.facts[after..]);
 }

@@ -8,11 +8,11 @@ use serde_json::json;
 use super::world::{World, rules};
 use crate::event::{Content, Event, LARGEST, LONGEST_PATH, Record, StepId, fits, shorten};
 use crate::swarm::action::{
-    self, Action, DESCRIPTION_CHARS, RECEIVER_CHARS, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
+    self, DESCRIPTION_CHARS, RECEIVER_CHARS, RawAction, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
 };
 use crate::swarm::rules::PARTS;
 use crate::swarm::state::{Agent, Letter, Past, Stage};
-use crate::swarm::{Act, Answer, End, Fact, Fault, Part, Purpose, SUPERVISOR, Sent, TurnId};
+use crate::swarm::{Action, Answer, End, Fault, Part, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId};
 use crate::{Reserved, Usage};
 
 /// As the run stores a text.
@@ -24,7 +24,7 @@ fn artifact() -> Content {
     Content::Artifact { digest: "f".repeat(64), bytes: u64::MAX }
 }
 
-fn line(fact: Fact) -> String {
+fn line(fact: SwarmEvent) -> String {
     let step =
         StepId { within: Some("w".repeat(LONGEST_PATH).into()), ..StepId::new(&"n".repeat(100), u32::MAX, u32::MAX) };
     let event = Event::Swarm { step, attempt: u32::MAX, fact };
@@ -32,16 +32,20 @@ fn line(fact: Fact) -> String {
 }
 
 /// The action that an answer is read as, as the run records it.
-fn act(answer: serde_json::Value) -> Option<Act> {
+fn act(answer: serde_json::Value) -> Option<Action> {
     Some(match action::read(&answer.to_string(), None).ok()? {
-        Action::ToolCall { tool, params } => Act::ToolCall { tool: tool.into(), params: stored(params.to_string()) },
-        Action::PublishData { topic, data } => Act::PublishData { topic: topic.into(), data: stored(data) },
-        Action::SendMessage { to, kind, payload } => {
-            Act::SendMessage { to: to.into(), message_type: kind, payload: stored(payload.to_string()) }
+        RawAction::ToolCall { tool, params } => {
+            Action::ToolCall { tool: tool.into(), params: stored(params.to_string()) }
         }
-        Action::RequestHelp { description, skills } => Act::RequestHelp { description: stored(description), skills },
-        Action::Done { response } => Act::Done { response: stored(response) },
-        Action::Idle => Act::Idle,
+        RawAction::PublishData { topic, data } => Action::PublishData { topic: topic.into(), data: stored(data) },
+        RawAction::SendMessage { to, kind, payload } => {
+            Action::SendMessage { to: to.into(), message_type: kind, payload: stored(payload.to_string()) }
+        }
+        RawAction::RequestHelp { description, skills } => {
+            Action::RequestHelp { description: stored(description), skills }
+        }
+        RawAction::Done { response } => Action::Done { response: stored(response) },
+        RawAction::Idle => Action::Idle,
     })
 }
 
@@ -71,7 +75,7 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
         shorten(&mut words);
         let model = Some(crate::swarm::prompt::inline(&of(9_000), 100));
         let ended =
-            |answer| Fact::TurnEnded { turn: turn(), answer, usage, cost: Some(u64::MAX), model: model.clone() };
+            |answer| SwarmEvent::TurnEnded { turn: turn(), answer, usage, cost: Some(u64::MAX), model: model.clone() };
         let long = inline(2_048);
         let skills = |size: usize| vec![of(size); SKILLS];
         let sized = (1..=TOOL_CHARS).rev().map(skills).find(|skills| json!(skills).to_string().len() <= SKILLS_BYTES);
@@ -83,22 +87,27 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
             json!({"action": "request_help", "help_description": inline(DESCRIPTION_CHARS), "help_skills": skills}),
             json!({"action": "done", "response": long}),
         ];
-        let mut facts: Vec<Fact> = Vec::new();
+        let mut facts: Vec<SwarmEvent> = Vec::new();
         for answer in answers {
             let Some(act) = act(answer) else { continue };
             read += 1;
             facts.push(ended(Answer::Acts(act.clone())));
             let follows = match act {
-                Act::ToolCall { tool, .. } => Fact::ToolStarted { turn: turn(), tool },
-                Act::PublishData { topic, data } => {
-                    Fact::WorkspaceUpdated { seq: u64::MAX, topic, author: Arc::clone(&name), data }
+                Action::ToolCall { tool, .. } => SwarmEvent::ToolStarted { turn: turn(), tool },
+                Action::PublishData { topic, data } => {
+                    SwarmEvent::WorkspaceUpdated { seq: u64::MAX, topic, author: Arc::clone(&name), data }
                 }
-                Act::SendMessage { to, message_type: kind, payload } => {
-                    Fact::MessageSent(Sent { seq: u64::MAX, from: Arc::clone(&name), to, kind, payload, person: true })
-                }
-                Act::RequestHelp { description, skills } => {
+                Action::SendMessage { to, message_type: kind, payload } => SwarmEvent::MessageSent(Sent {
+                    seq: u64::MAX,
+                    from: Arc::clone(&name),
+                    to,
+                    kind,
+                    payload,
+                    person: true,
+                }),
+                Action::RequestHelp { description, skills } => {
                     let (agent, task, tools) = (Arc::clone(&name), Some(description.clone()), Some(skills.clone()));
-                    facts.push(Fact::AgentSpawned {
+                    facts.push(SwarmEvent::AgentSpawned {
                         agent,
                         plays: Arc::clone(&name),
                         task,
@@ -106,9 +115,9 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
                         by: Some(Arc::clone(&name)),
                         tools,
                     });
-                    Fact::HelpRequested { agent: Arc::clone(&name), description, skills }
+                    SwarmEvent::HelpRequested { agent: Arc::clone(&name), description, skills }
                 }
-                Act::Done { .. } | Act::Idle => Fact::Idled { agent: Arc::clone(&name) },
+                Action::Done { .. } | Action::Idle => SwarmEvent::Idled { agent: Arc::clone(&name) },
             };
             facts.push(follows);
         }
@@ -116,15 +125,15 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
             ended(Answer::Invalid(words.clone())),
             ended(Answer::Failed { message: words.clone(), fault: Fault::Transient { after_ms: u64::MAX } }),
             ended(Answer::Merged(stored(long.clone()))),
-            Fact::ToolEnded { turn: turn(), result: stored(long.clone()), fault: Some(Fault::Permanent) },
-            Fact::AgentCompleted {
+            SwarmEvent::ToolEnded { turn: turn(), result: stored(long.clone()), fault: Some(Fault::Permanent) },
+            SwarmEvent::AgentCompleted {
                 agent: Arc::clone(&name),
                 how: End::Unreachable,
                 response: Some(stored(long.clone())),
                 error: Some(words.clone()),
             },
-            Fact::WorkflowCompleted { result: None, error: Some(words.clone()) },
-            Fact::TurnStarted {
+            SwarmEvent::WorkflowCompleted { result: None, error: Some(words.clone()) },
+            SwarmEvent::TurnStarted {
                 turn: turn(),
                 reserved: Some(Reserved { calls: 1, tokens: Some(u64::MAX), cost: Some(u64::MAX) }),
             },
@@ -169,15 +178,15 @@ fn weight(agent: &Agent) -> usize {
         Content::Text(text) => text.capacity(),
         Content::Artifact { digest, .. } => digest.capacity(),
     };
-    let act = |act: &Act| match act {
-        Act::ToolCall { tool, params } => tool.len() + 16 + text(params),
-        Act::PublishData { topic, data } => topic.len() + 16 + text(data),
-        Act::SendMessage { to, payload, .. } => to.len() + 16 + text(payload),
-        Act::RequestHelp { description, skills } => {
+    let act = |act: &Action| match act {
+        Action::ToolCall { tool, params } => tool.len() + 16 + text(params),
+        Action::PublishData { topic, data } => topic.len() + 16 + text(data),
+        Action::SendMessage { to, payload, .. } => to.len() + 16 + text(payload),
+        Action::RequestHelp { description, skills } => {
             text(description) + skills.iter().map(|it| it.capacity() + 24).sum::<usize>()
         }
-        Act::Done { response } => text(response),
-        Act::Idle => 0,
+        Action::Done { response } => text(response),
+        Action::Idle => 0,
     };
     let letters =
         |letters: &mut dyn Iterator<Item = &Letter>| letters.map(|letter| text(&letter.payload)).sum::<usize>();
@@ -230,7 +239,7 @@ fn an_idle_agent_takes_less_than_20_kilobytes() {
     let waiting = weight(&world.swarm.agents[2]);
     assert!(waiting < 1_024, "one that waits for its first message: {waiting}");
     for seq in 1..=20 {
-        let sent = Fact::MessageSent(letter(seq));
+        let sent = SwarmEvent::MessageSent(letter(seq));
         world.swarm.apply(&sent, 0);
     }
     for agent in &world.swarm.agents {

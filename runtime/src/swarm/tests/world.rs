@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 use swarmc_plan::{Convergence, ProgressRule, SwarmLimits, TransientRetry, TurnLimit};
 
-use crate::approval::{Choice, Request, Verdict, Wants};
+use crate::approval::{Choice, Request, RequestKind, Verdict};
 use crate::event::{AnsweredBy, Content};
 use crate::swarm::action::MessageType;
 use crate::swarm::rules::{Place, Rules};
 use crate::swarm::state::{Stage, Swarm};
-use crate::swarm::{Act, Answer, End, Fact, Fault, Order, Part, Phase, Purpose, Sent, TurnId, next};
+use crate::swarm::{Action, Answer, End, Fault, Order, Part, Phase, Purpose, Sent, SwarmEvent, TurnId, next};
 
 /// The rules of a swarm that says nothing but who takes part.
 pub(crate) fn rules(roster: &str) -> Rules {
@@ -77,7 +77,7 @@ pub(crate) struct World {
     script: Arc<BTreeMap<String, Vec<Turn>>>,
     pub(crate) clock: u64,
     pub(crate) swarm: Swarm,
-    pub(crate) facts: Vec<(u64, Fact)>,
+    pub(crate) facts: Vec<(u64, SwarmEvent)>,
     /// After how many facts it is interrupted.
     pub(super) crashes: BTreeSet<usize>,
     /// When it was interrupted: after how many facts, and the time.
@@ -85,7 +85,7 @@ pub(crate) struct World {
     /// What is told besides, and changes nothing, after so many facts.
     pub(super) noise: BTreeMap<usize, Vec<Noise>>,
     /// The answers to come, in order.
-    open: BTreeMap<(u64, TurnId, bool), Fact>,
+    open: BTreeMap<(u64, TurnId, bool), SwarmEvent>,
     dues: BTreeMap<(TurnId, bool), u64>,
     /// The turns and calls that were ended.
     pub(super) cancelled: Vec<TurnId>,
@@ -110,7 +110,7 @@ pub(super) enum Noise {
     /// One of those before, counted from the last, once more.
     Again(usize),
     /// This one.
-    Foreign(Fact),
+    Foreign(SwarmEvent),
 }
 
 /// A turn of a script.
@@ -185,33 +185,37 @@ impl World {
             Order::Spawn { place, name, plays, task } => {
                 let own = self.rules.roster.get(place as usize).is_some_and(|place| place.has_task);
                 let task = if own { text(format!("the task of {name}")) } else { task };
-                self.record(Fact::AgentSpawned { agent: name, plays, task, brief: None, by: None, tools: None });
+                self.record(SwarmEvent::AgentSpawned { agent: name, plays, task, brief: None, by: None, tools: None });
             }
             Order::Ask(turn) => {
                 let (answer, takes) = self.answer(&turn);
                 let tokens = Some(crate::Usage { input: 100, output: 10, ..crate::Usage::default() });
                 let (cost, model) = (Some(7), Some("m1".to_owned()));
-                let ended = Fact::TurnEnded { turn: turn.clone(), answer, usage: tokens, cost, model };
+                let ended = SwarmEvent::TurnEnded { turn: turn.clone(), answer, usage: tokens, cost, model };
                 let reserved = Some(crate::event::Reserved { calls: 1, tokens: Some(1_000), cost: None });
                 self.begin(turn.clone(), false, takes, ended);
-                self.record(Fact::TurnStarted { turn, reserved });
+                self.record(SwarmEvent::TurnStarted { turn, reserved });
             }
             Order::Call(turn) => {
                 let agent = self.swarm.agent(&turn.agent).expect("whoever calls is there");
-                let Stage::Calling(Act::ToolCall { tool, .. }, true) = &agent.stage else {
+                let Stage::Calling(Action::ToolCall { tool, .. }, true) = &agent.stage else {
                     panic!("{} does not call", turn.agent)
                 };
                 let tool = Arc::clone(tool);
                 if *tool == *"gated" && agent.agreed.is_none() {
-                    let wants =
-                        Wants::Tool { tool, arguments: Content::Text("{}".to_owned()), schema: None, fixed: false };
+                    let wants = RequestKind::Tool {
+                        tool,
+                        arguments: Content::Text("{}".to_owned()),
+                        schema: None,
+                        fixed: false,
+                    };
                     return self.wanted(&turn.agent, wants);
                 }
                 let (result, takes) = self.result(&turn);
                 let fault = fault(&result);
-                let ended = Fact::ToolEnded { turn: turn.clone(), result: Content::Text(result), fault };
+                let ended = SwarmEvent::ToolEnded { turn: turn.clone(), result: Content::Text(result), fault };
                 self.begin(turn.clone(), true, takes, ended);
-                self.record(Fact::ToolStarted { turn, tool });
+                self.record(SwarmEvent::ToolStarted { turn, tool });
             }
             Order::Agree { agent, wants } => {
                 let agent = Arc::clone(&self.swarm.agents[agent as usize].name);
@@ -227,19 +231,19 @@ impl World {
                 let past: Vec<String> = past.collect();
                 let response = (!past.is_empty() && how != End::Unneeded).then(|| format!("turns {}", past.join(" ")));
                 let agent = Arc::clone(&agent.name);
-                self.record(Fact::AgentCompleted { agent, how, response: response.map(Content::Text), error });
+                self.record(SwarmEvent::AgentCompleted { agent, how, response: response.map(Content::Text), error });
             }
             Order::Finish => {
                 let results = self.swarm.results().filter_map(|agent| agent.end.as_ref()?.response.as_ref());
                 let results: Vec<&str> = results.map(words).collect();
                 let result = self.swarm.merged.clone().or(text(results.join(" + ")));
-                self.record(Fact::WorkflowCompleted { result, error: None });
+                self.record(SwarmEvent::WorkflowCompleted { result, error: None });
             }
-            Order::Fail(why) => self.record(Fact::WorkflowCompleted { result: None, error: Some(why) }),
+            Order::Fail(why) => self.record(SwarmEvent::WorkflowCompleted { result: None, error: Some(why) }),
         }
     }
 
-    fn wanted(&mut self, agent: &Arc<str>, wants: Wants) {
+    fn wanted(&mut self, agent: &Arc<str>, wants: RequestKind) {
         let iteration = self.swarm.agent(agent).expect("whoever asks is there").iteration;
         let (choice, takes) = self.says.unwrap_or(match iteration % 2 {
             0 => (Choice::Allow, 400_000),
@@ -257,14 +261,14 @@ impl World {
         self.approvals.push((self.facts.len(), self.clock, approval));
     }
 
-    fn begin(&mut self, turn: TurnId, is_call: bool, takes: u64, ended: Fact) {
+    fn begin(&mut self, turn: TurnId, is_call: bool, takes: u64, ended: SwarmEvent) {
         let asked = self.clock + takes;
         let due = *self.dues.entry((turn.clone(), is_call)).or_insert(asked);
         self.open.insert((due.max(self.clock), turn, is_call), ended);
     }
 
     /// Something happened.
-    pub(crate) fn record(&mut self, fact: Fact) {
+    pub(crate) fn record(&mut self, fact: SwarmEvent) {
         self.swarm.apply(&fact, self.clock);
         self.facts.push((self.clock, fact));
         let count = self.facts.len();
@@ -285,8 +289,9 @@ impl World {
     }
 
     /// Facts that name no turn come from the loop alone, which records each at once: they cannot be late.
-    fn is_plain(&self, fact: &Fact) -> bool {
-        let plain = matches!(fact, Fact::Refused { .. } | Fact::Idled { .. } | Fact::HelpRequested { .. });
+    fn is_plain(&self, fact: &SwarmEvent) -> bool {
+        let plain =
+            matches!(fact, SwarmEvent::Refused { .. } | SwarmEvent::Idled { .. } | SwarmEvent::HelpRequested { .. });
         let acts = |agent: &crate::swarm::state::Agent| {
             matches!(agent.stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..))
         };
@@ -399,20 +404,20 @@ fn answer(text: &str) -> Answer {
     let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
     let (second, last) = rest.split_once(' ').unwrap_or((rest, ""));
     Answer::Acts(match first {
-        "tool" => Act::ToolCall { tool: second.into(), params: text_of("{}") },
-        "publish" => Act::PublishData { topic: second.into(), data: text_of(last) },
+        "tool" => Action::ToolCall { tool: second.into(), params: text_of("{}") },
+        "publish" => Action::PublishData { topic: second.into(), data: text_of(last) },
         "send" => {
             let (kind, payload) = last.split_once(' ').unwrap_or((last, ""));
             let kind = MessageType::ALL.into_iter().find(|known| known.name() == kind).expect("a type of message");
-            Act::SendMessage { to: second.into(), message_type: kind, payload: text_of(payload) }
+            Action::SendMessage { to: second.into(), message_type: kind, payload: text_of(payload) }
         }
         "help" => {
             let (what, skills) = rest.split_once(" with ").unwrap_or((rest, ""));
             let skills = skills.split_whitespace().map(str::to_owned).collect();
-            Act::RequestHelp { description: text_of(what), skills }
+            Action::RequestHelp { description: text_of(what), skills }
         }
-        "done" => Act::Done { response: text_of(rest) },
-        "idle" => Act::Idle,
+        "done" => Action::Done { response: text_of(rest) },
+        "idle" => Action::Idle,
         "invalid" => return Answer::Invalid("it is no action".to_owned()),
         "refuse" => return failed("401", Fault::Permanent),
         "budget" => return failed("the budget is spent", Fault::Budget),
@@ -440,43 +445,43 @@ fn words(content: &Content) -> &str {
 }
 
 /// A fact in a line.
-fn line_of(fact: &Fact) -> String {
+fn line_of(fact: &SwarmEvent) -> String {
     let turn_of = |turn: &TurnId| match turn.purpose {
         Purpose::Act => format!("{}.{}", turn.iteration, turn.attempt),
         Purpose::Decompose => format!("split.{}", turn.attempt),
         Purpose::Synthesize => format!("merge.{}", turn.attempt),
     };
     match fact {
-        Fact::WorkflowStarted { .. } => "started".to_owned(),
-        Fact::Progress { phase } => format!("phase {}", phase_word(*phase)),
-        Fact::AgentSpawned { agent, plays, task, by, tools, .. } => {
+        SwarmEvent::WorkflowStarted { .. } => "started".to_owned(),
+        SwarmEvent::Progress { phase } => format!("phase {}", phase_word(*phase)),
+        SwarmEvent::AgentSpawned { agent, plays, task, by, tools, .. } => {
             let task = task.as_ref().map_or("nothing", words);
             let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
             let tools = tools.as_ref().map(|tools| format!(" with {}", tools.join(" "))).unwrap_or_default();
             format!("{agent} spawned as {plays} for {task}{by}{tools}")
         }
-        Fact::AgentStarted { agent } => format!("{agent} starts"),
-        Fact::TurnStarted { turn, .. } => format!("{} asks {}", turn.agent, turn_of(turn)),
-        Fact::TurnEnded { turn, .. } => format!("{} answered {}", turn.agent, turn_of(turn)),
-        Fact::ToolStarted { turn, tool } => format!("{} calls {tool} {}", turn.agent, turn_of(turn)),
-        Fact::ToolEnded { turn, result, .. } => format!("{} hears {}", turn.agent, words(result)),
-        Fact::MessageSent(Sent { seq, from, to, kind, payload, .. }) => {
+        SwarmEvent::AgentStarted { agent } => format!("{agent} starts"),
+        SwarmEvent::TurnStarted { turn, .. } => format!("{} asks {}", turn.agent, turn_of(turn)),
+        SwarmEvent::TurnEnded { turn, .. } => format!("{} answered {}", turn.agent, turn_of(turn)),
+        SwarmEvent::ToolStarted { turn, tool } => format!("{} calls {tool} {}", turn.agent, turn_of(turn)),
+        SwarmEvent::ToolEnded { turn, result, .. } => format!("{} hears {}", turn.agent, words(result)),
+        SwarmEvent::MessageSent(Sent { seq, from, to, kind, payload, .. }) => {
             format!("{from} → {to} #{seq} {} {}", kind.name(), words(payload))
         }
-        Fact::MessageReceived { agent, from, seq } => format!("{agent} takes #{seq} from {from}"),
-        Fact::WorkspaceUpdated { seq, topic, author, data } => {
+        SwarmEvent::MessageReceived { agent, from, seq } => format!("{agent} takes #{seq} from {from}"),
+        SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => {
             format!("{author} publishes #{seq} {topic} {}", words(data))
         }
-        Fact::Refused { agent, reason } => format!("{agent} refused: {reason}"),
-        Fact::Idled { agent } => format!("{agent} idles"),
-        Fact::HelpRequested { agent, description, .. } => format!("{agent} wants help: {}", words(description)),
-        Fact::AgentCompleted { agent, how, response, error } => {
+        SwarmEvent::Refused { agent, reason } => format!("{agent} refused: {reason}"),
+        SwarmEvent::Idled { agent } => format!("{agent} idles"),
+        SwarmEvent::HelpRequested { agent, description, .. } => format!("{agent} wants help: {}", words(description)),
+        SwarmEvent::AgentCompleted { agent, how, response, error } => {
             let response = response.as_ref().map(|it| format!(": {}", words(it))).unwrap_or_default();
             let error = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
             format!("{agent} ends {}{error}{response}", how.word())
         }
-        Fact::WorkflowCompleted { result: Some(result), .. } => format!("over: {}", words(result)),
-        Fact::WorkflowCompleted { error, .. } => format!("failed: {}", error.as_deref().unwrap_or_default()),
+        SwarmEvent::WorkflowCompleted { result: Some(result), .. } => format!("over: {}", words(result)),
+        SwarmEvent::WorkflowCompleted { error, .. } => format!("failed: {}", error.as_deref().unwrap_or_default()),
     }
 }
 

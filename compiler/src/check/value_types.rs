@@ -1,0 +1,257 @@
+//! SW005 and SW205: values that are given where a type is declared, and are not of it: defaults, arguments of calls, and
+//! computed values.
+//!
+//! What can only be known once the text is there is left to the run; a plain mismatch of types is not.
+
+use crate::ast::{self, Param, TypeExpr};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Body, Model, Pipeline, Read, Step, TemplateText};
+use crate::source::Span;
+use crate::suggest::did_you_mean;
+use crate::template::{Root, same_name};
+use crate::types::{Checker, Env, Kind, Lack, Limits, Type, Types, Unfit, Use, Wanted, Workflow};
+
+pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    let typing = &model.typing;
+    parameters(&typing.types, &model.spec.params, &typing.params, diagnostics);
+    for (pipeline, known) in model.pipelines.iter().zip(&typing.pipelines) {
+        parameters(&typing.types, &pipeline.ast.params, &known.own_params, diagnostics);
+        let whole = Workflow::new(model, typing, pipeline.ast.name.span.file);
+        for (index, step) in pipeline.steps.iter().enumerate() {
+            diagnostics.about(Some(step.ast.name.span));
+            let env = &known.env(&whole, index, step);
+            let place = Place { pipeline, step, env, params: &model.spec.params };
+            if let (Some(kind), Some(written)) = (&step.declared, &step.ast.output.kind) {
+                if let Some(default) = &step.ast.output.default {
+                    defaulted(&typing.types, kind, written.span, &default.value, default.span, diagnostics);
+                }
+                computed(&place, kind, written, diagnostics);
+            }
+            arguments(model, &place, diagnostics);
+        }
+        diagnostics.about(None);
+    }
+}
+
+/// Where values are given.
+struct Place<'p> {
+    pipeline: &'p Pipeline<'p>,
+    step: &'p Step<'p>,
+    env: &'p Env<'p>,
+    /// The parameters of the workflow.
+    params: &'p [Param],
+}
+
+fn parameters(types: &Types, params: &[Param], kinds: &[Type], diagnostics: &mut Diagnostics) {
+    for (param, kind) in params.iter().zip(kinds) {
+        if let Some(default) = &param.default {
+            defaulted(types, kind, param.kind.span, &default.value, default.span, diagnostics);
+        }
+    }
+}
+
+/// What is plainly wrong was reported where it was read.
+fn defaulted(types: &Types, kind: &Type, declared: Span, text: &str, span: Span, diagnostics: &mut Diagnostics) {
+    if diagnostics.covers(span) {
+        return;
+    }
+    if let Some(wrong) = types.misfit(kind, &Limits::default(), text, "it") {
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("the default is not of type `{kind}`: {wrong}"))
+            .label(span, wrong)
+            .label(declared, "the type")
+            .help("mend the default, or the type");
+        diagnostics.push(diagnostic);
+    }
+}
+
+/// The arguments of a call against the parameters of what it calls.
+fn arguments(model: &Model<'_>, place: &Place<'_>, diagnostics: &mut Diagnostics) {
+    let Body::Call { pipeline: Some(target), args } = &place.step.body else { return };
+    let called = &model.pipelines[*target];
+    for (name, prose) in args {
+        let mut params = called.ast.params.iter().zip(&model.typing.pipelines[*target].own_params);
+        let Some((param, kind)) = params.find(|(param, _)| param.name.value == *name) else { continue };
+        let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: true };
+        let Some(unfit) = unfit(place, wanted, prose) else { continue };
+        let message = format!("parameter `{name}` of `{}` is `{kind}`, and not what it gets", called.ast.name.value);
+        let help = format!("give `{name}` a value of its type, or declare another type for it");
+        diagnostics.push(misgiven(place, wanted, prose, &unfit, message, (param.name.span, help)));
+    }
+}
+
+/// A computed value against the type of the output.
+fn computed(place: &Place<'_>, kind: &Type, written: &TypeExpr, diagnostics: &mut Diagnostics) {
+    let name = place.step.name();
+    match (&place.step.body, &place.step.ast.body) {
+        (Body::Value(prose), _) => {
+            let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: false };
+            if let Some(unfit) = unfit(place, wanted, prose) {
+                let message = format!("the output of `{name}` is `{kind}`, and not what is computed");
+                let help = "compute a value of this type, or declare another one".to_owned();
+                diagnostics.push(misgiven(place, wanted, prose, &unfit, message, (written.span, help)));
+            }
+        }
+        (Body::Fields(fields), Some(ast::Body::Fields(names))) => {
+            let names: Vec<Span> = names.iter().map(|(name, _)| name.span).collect();
+            computed_fields(place, kind, written, fields, &names, diagnostics);
+        }
+        _ => {}
+    }
+}
+
+fn computed_fields(
+    place: &Place<'_>,
+    kind: &Type,
+    written: &TypeExpr,
+    fields: &[(String, TemplateText)],
+    names: &[Span],
+    diagnostics: &mut Diagnostics,
+) {
+    let name = place.step.name();
+    let none = Limits::default();
+    let record = match place.env.whole.types.kind(&kind.kind) {
+        Kind::Record(record) => Some(record),
+        Kind::Map(_) => None,
+        Kind::Any | Kind::None => return,
+        _ => {
+            let message = format!("the output of `{name}` is `{kind}`, and fields are computed");
+            let at = names.first().copied().unwrap_or(place.step.ast.name.span);
+            let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+                .label(at, "a field")
+                .label(written.span, format!("`{kind}`"))
+                .help("write `value \"TEXT\"`, or declare a type with these fields");
+            return diagnostics.push(diagnostic);
+        }
+    };
+    for ((field, prose), &span) in fields.iter().zip(names) {
+        let (one, limits) = match (record, place.env.whole.types.kind(&kind.kind)) {
+            (Some(record), _) => match record.fields.iter().find(|known| known.name == *field) {
+                Some(known) => (&known.kind, &known.limits),
+                None => {
+                    let known: Vec<&str> = record.fields.iter().map(|field| field.name.as_str()).collect();
+                    let (close, help) = did_you_mean(field, &known, "its fields are ");
+                    let message = format!("the output of `{name}` is `{kind}`, which has no field `{field}`");
+                    let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+                        .label(span, "not one of its fields")
+                        .label(written.span, format!("`{kind}`"))
+                        .help_maybe(help);
+                    diagnostics.push(match close {
+                        Some(close) => diagnostic.write_near(span, close),
+                        None => diagnostic,
+                    });
+                    continue;
+                }
+            },
+            (None, Kind::Map(item)) => (&**item, &none),
+            (None, _) => continue,
+        };
+        let wanted = Wanted { kind: one, limits, any_as_text: false };
+        if let Some(unfit) = unfit(place, wanted, prose) {
+            let message = format!("the field `{field}` of `{name}` is `{one}`, and not what is computed");
+            let declared = record.and_then(|record| record.fields.iter().find(|known| known.name == *field));
+            let declared = declared.map_or(written.span, |field| field.span);
+            let help = "compute a value of this type, or declare another one".to_owned();
+            diagnostics.push(misgiven(place, wanted, prose, &unfit, message, (declared, help)));
+        }
+    }
+    let computed = |name: &str| fields.iter().any(|(field, _)| field == name);
+    let misspelt = |name: &str| fields.iter().any(|(field, _)| crate::suggest::closest(field, [name]).is_some());
+    let missing = record.into_iter().flat_map(|record| &record.fields);
+    for field in missing.filter(|field| field.kind.lack == Lack::NEVER && !computed(&field.name)) {
+        if misspelt(&field.name) {
+            continue;
+        }
+        let message = format!("the output of `{name}` is `{kind}`, whose field `{}` is not computed", field.name);
+        let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+            .label(place.step.ast.name.span, format!("`{}` is missing", field.name))
+            .label(field.span, "declared here")
+            .help(format!("write `{} \"…\"` in its `value`, or make the field optional", field.name));
+        diagnostics.push(diagnostic);
+    }
+}
+
+/// The report of what does not fit; `asked` is where the type is declared, and the help.
+fn misgiven(
+    place: &Place<'_>,
+    wanted: Wanted<'_>,
+    prose: &TemplateText,
+    unfit: &Unfit,
+    message: String,
+    (declared, help): (Span, String),
+) -> Diagnostic {
+    let kind = wanted.kind;
+    let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+        .label(prose.passage.span(unfit.range.clone()), unfit.said.clone())
+        .label(declared, format!("`{kind}`"));
+    let param = unfit.declared.as_ref().filter(|origin| origin.root == Root::Param && origin.whole);
+    if let Some(param) = param.and_then(|origin| parameter(place, origin.name.as_deref()?)) {
+        let name = &param.name.value;
+        let written = match &kind.kind {
+            Kind::Record(_) | Kind::Enum(_) => "NAME".to_owned(),
+            _ => written(kind),
+        };
+        return diagnostic
+            .label(param.name.span, "declared as a text")
+            .help(format!("declare it with this type: `param {name} type={written}`"));
+    }
+    let Some(producer) = unfit.untyped.as_deref().and_then(|step| producer(place, step)) else {
+        return diagnostic.help(help);
+    };
+    let name = producer.name();
+    let help = format!("give the output of `{name}` this type: `output {}`", written(kind));
+    diagnostic.label(producer.ast.name.span, "puts out text").help(help)
+}
+
+/// A type as a declaration says it.
+fn written(kind: &Type) -> String {
+    let written = kind.to_string();
+    let plain = written.trim_end_matches('?');
+    match &kind.kind {
+        Kind::Record(_) => "{ FIELD TYPE }".to_owned(),
+        Kind::List(_) | Kind::Map(_) => format!("\"{plain}\""),
+        _ => plain.to_owned(),
+    }
+}
+
+/// The parameter of this name, of the pipeline or of the workflow.
+fn parameter<'p>(place: &Place<'p>, name: &str) -> Option<&'p Param> {
+    let mut known = place.pipeline.ast.params.iter().chain(place.params);
+    known.find(|param| same_name(&param.name.value, name))
+}
+
+/// What does not fit. What is wrong within it is reported with the other texts.
+fn unfit(place: &Place<'_>, wanted: Wanted<'_>, prose: &TemplateText) -> Option<Unfit> {
+    let mut ignored = Diagnostics::default();
+    let mut checker = Checker::new(place.env, &prose.passage, Use::Text, &mut ignored);
+    let when = place.step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
+    when.into_iter().for_each(|when| checker.assume(when));
+    let unfit = checker.unfit(wanted, &prose.template)?;
+    if let Some(origin) = &unfit.declared {
+        // The `when` of the step may have asked what the text says.
+        let same = |name: Option<&str>| match (name, origin.name.as_deref()) {
+            (Some(one), Some(other)) => same_name(one, other),
+            (one, other) => one == other,
+        };
+        // The words of a list that is written out are known.
+        let of_list = place.step.list.as_ref().and_then(|list| list.expression.tree.as_ref());
+        if origin.root == Root::Item && of_list.is_none_or(|list| list.path().is_none()) {
+            return None;
+        }
+        let asked = |read: &Read| read.in_when && read.root == origin.root && same(read.name.as_deref());
+        return (!place.step.reads.iter().any(asked)).then_some(unfit);
+    }
+    // What a text says that the spec put together is known when it is there.
+    match &unfit.untyped {
+        Some(step) => producer(place, step).is_some().then_some(unfit),
+        None => Some(unfit),
+    }
+}
+
+/// The step of this name, or behind the port of this name, if a program or an agent writes its text.
+fn producer<'p>(place: &Place<'p>, name: &str) -> Option<&'p Step<'p>> {
+    let port = place.step.inputs.iter().find(|(port, _)| same_name(port, name)).map(|(_, step)| *step);
+    let mut steps = place.pipeline.steps.iter();
+    let step = steps.find(|step| same_name(step.name(), name)).or_else(|| place.pipeline.steps.get(port?))?;
+    matches!(step.body, Body::Run | Body::Script(_) | Body::Prompt(_)).then_some(step)
+}

@@ -1,0 +1,135 @@
+//! The holes of a text as an editor sees them: where they are, what their parts are, and which words may stand in them.
+//!
+//! In: any text. Out: ranges of bytes, and the vocabulary that the compiler itself reads texts with. Nothing is looked up.
+
+use std::ops::Range;
+
+use crate::template::{self, Part};
+
+/// A hole of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interpolation {
+    /// All of it, delimiters included.
+    pub range: Range<usize>,
+    /// What it is.
+    pub kind: HoleKind,
+}
+
+/// What a [`Interpolation`] is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HoleKind {
+    /// `<<word:name.field | filter>>`, and where its parts stand.
+    Directive {
+        /// The word.
+        word: Range<usize>,
+        /// The step, parameter, port, pack, topic or path.
+        name: Option<Range<usize>>,
+        /// Fields of the value, outermost first.
+        fields: Vec<Range<usize>>,
+        /// The filters, arguments included.
+        filters: Vec<Range<usize>>,
+    },
+    /// `{{ … }}` or `{% … %}`.
+    Logic,
+    /// `{# … #}`.
+    Comment,
+}
+
+/// A word of the language of texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// The word.
+    pub word: &'static str,
+    /// How it is written: `tail:N`.
+    pub usage: String,
+    /// What it gives.
+    pub doc: &'static str,
+}
+
+/// The holes of a text, by place.
+pub fn holes(text: &str) -> Vec<Interpolation> {
+    let template = template::scan(text);
+    let hole = |part: &Part| match part {
+        Part::Text(_) | Part::Escape => None,
+        Part::Logic(range) => {
+            let kind = if text[range.clone()].starts_with("{#") { HoleKind::Comment } else { HoleKind::Logic };
+            Some(Interpolation { range: range.clone(), kind })
+        }
+        Part::Directive(directive) => {
+            let inside = &text[directive.range.clone()];
+            let skipped = inside.len() - inside.trim_start_matches(['<', '{', ' ', '-']).len();
+            let start = directive.range.start + skipped;
+            let word = start..start + directive.kind.word().len().min(inside.len() - skipped);
+            Some(Interpolation {
+                range: directive.range.clone(),
+                kind: HoleKind::Directive {
+                    word,
+                    name: directive.name.as_ref().map(|name| name.range.clone()),
+                    fields: directive.fields.iter().map(|field| field.range.clone()).collect(),
+                    filters: directive.filters.iter().map(|filter| filter.range.clone()).collect(),
+                },
+            })
+        }
+    };
+    template.parts.iter().filter_map(hole).collect()
+}
+
+/// The words of directives: `output`, `param`.
+pub fn directives() -> impl Iterator<Item = Term> {
+    template::terms()
+}
+
+/// The filters that a directive of this word may have.
+pub fn directive_filters(word: &str) -> Vec<Term> {
+    template::filter_terms(word)
+}
+
+/// The words with which a path of an expression begins: `output`, `item`.
+pub fn roots() -> impl Iterator<Item = &'static str> {
+    template::roots()
+}
+
+/// The filters of expressions.
+pub fn expression_filters() -> impl Iterator<Item = Term> {
+    template::applied_terms(template::FILTERS)
+}
+
+/// The tests of expressions, which follow `is`.
+pub fn expression_tests() -> impl Iterator<Item = Term> {
+    template::applied_terms(template::TESTS)
+}
+
+/// The statements of `{% … %}`.
+pub fn statements() -> impl Iterator<Item = &'static str> {
+    template::OPENING.into_iter().chain(template::PLAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_directives_have_their_places() {
+        let text = "a <<output:x.y | tail:3>> {{ z }} {# c #} <<iteration>> {{output:old}}";
+        let shown = |range: &Range<usize>| text[range.clone()].to_owned();
+        let parts: Vec<String> = holes(text)
+            .iter()
+            .map(|hole| match &hole.kind {
+                HoleKind::Directive { word, name, fields, filters } => {
+                    let inside: Vec<String> =
+                        [word].into_iter().chain(name).chain(fields).chain(filters).map(shown).collect();
+                    inside.join("·")
+                }
+                kind => format!("{kind:?} {}", shown(&hole.range)),
+            })
+            .collect();
+        assert_eq!(parts, ["output·x·y·tail:3", "Logic {{ z }}", "Comment {# c #}", "iteration", "output·old"]);
+    }
+
+    #[test]
+    fn every_word_says_what_it_gives() {
+        assert!(directives().all(|term| term.doc.ends_with('.') && term.usage.starts_with("<<")));
+        assert!(directive_filters("output").iter().all(|term| term.usage.starts_with(term.word)));
+        assert!(directive_filters("context").is_empty());
+    }
+}

@@ -1,0 +1,170 @@
+//! Every workspace that an editor has files of, and which of them a file belongs to.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gen_lsp_types::Uri;
+
+use super::convert;
+use super::pages::Pages;
+use crate::disk::Disk;
+use crate::ide::{Document, Place, Snapshot, Workspace};
+use crate::runs::Runs;
+use crate::views::Views;
+
+/// The workspaces as they change.
+pub(super) struct Workspaces {
+    disk: Arc<dyn Disk>,
+    pages: Arc<Pages>,
+    workspaces: BTreeMap<PathBuf, Workspace>,
+    names: Arc<Names>,
+}
+
+/// The workspaces at one moment.
+#[derive(Clone)]
+pub(super) struct WorkspaceSnapshot {
+    disk: Arc<dyn Disk>,
+    /// The pages of rules.
+    pub(super) pages: Arc<Pages>,
+    pub(super) workspaces: Arc<BTreeMap<PathBuf, Snapshot>>,
+    names: Arc<Names>,
+}
+
+/// Where open documents belong, fixed when they are opened, and how the editor calls them: it may know a file by a link,
+/// and would not take another name for it.
+#[derive(Clone, Default)]
+struct Names {
+    places: BTreeMap<String, (PathBuf, String)>,
+    uris: BTreeMap<(PathBuf, String), Uri>,
+}
+
+/// A file in its workspace.
+pub(super) struct File<'m> {
+    /// The folder of the workspace.
+    pub(super) root: PathBuf,
+    /// The workspace.
+    pub(super) snapshot: &'m Snapshot,
+    /// The file's path in it.
+    pub(super) path: String,
+    names: &'m Names,
+}
+
+impl Workspaces {
+    /// `pages` says whether the editor opens what a diagnostic links to.
+    pub(super) fn new(disk: Arc<dyn Disk>, pages: bool) -> Workspaces {
+        Workspaces {
+            pages: Arc::new(Pages::new(&disk, pages)),
+            disk,
+            workspaces: BTreeMap::new(),
+            names: Arc::default(),
+        }
+    }
+
+    /// The workspace of a file, and the path there.
+    pub(super) fn workspace(&mut self, uri: &Uri) -> Option<(&mut Workspace, String)> {
+        match self.names.places.get(&uri.0) {
+            Some((root, path)) => Some((self.workspaces.get_mut(root)?, path.clone())),
+            None => self.at(&convert::path(uri)?),
+        }
+    }
+
+    /// The same by path.
+    pub(super) fn at(&mut self, file: &Path) -> Option<(&mut Workspace, String)> {
+        let (root, path) = self.disk.workspace(file)?;
+        let disk = &self.disk;
+        let new = || Workspace::new(disk.files(&root));
+        Some((self.workspaces.entry(root.clone()).or_insert_with(new), path))
+    }
+
+    /// Every workspace.
+    pub(super) fn workspaces(&mut self) -> impl Iterator<Item = &mut Workspace> {
+        self.workspaces.values_mut()
+    }
+
+    /// The editor has a text open.
+    pub(super) fn open(&mut self, uri: &Uri, text: &str) {
+        let Some((root, path)) = convert::path(uri).and_then(|file| self.disk.workspace(&file)) else { return };
+        let disk = &self.disk;
+        let new = || Workspace::new(disk.files(&root));
+        self.workspaces.entry(root.clone()).or_insert_with(new).open(&path, Document::new(&path, text));
+        let names = Arc::make_mut(&mut self.names);
+        names.places.insert(uri.0.clone(), (root.clone(), path.clone()));
+        names.uris.insert((root, path), uri.clone());
+    }
+
+    /// The editor has it open no more.
+    pub(super) fn close(&mut self, uri: &Uri) {
+        let Some(place) = Arc::make_mut(&mut self.names).places.remove(&uri.0) else { return };
+        Arc::make_mut(&mut self.names).uris.remove(&place);
+        if let Some(workspace) = self.workspaces.get_mut(&place.0) {
+            workspace.close(&place.1);
+        }
+    }
+
+    pub(super) fn moment(&self) -> WorkspaceSnapshot {
+        let snapshots = self.workspaces.iter().map(|(root, workspace)| (root.clone(), workspace.snapshot()));
+        let workspaces = Arc::new(snapshots.collect());
+        WorkspaceSnapshot {
+            disk: Arc::clone(&self.disk),
+            pages: Arc::clone(&self.pages),
+            workspaces,
+            names: Arc::clone(&self.names),
+        }
+    }
+}
+
+impl WorkspaceSnapshot {
+    /// The file that a client names; none where it is no file of ours.
+    pub(super) fn file(&self, uri: &Uri) -> Option<File<'_>> {
+        let open = self.names.places.get(&uri.0).cloned();
+        let (root, path) = open.or_else(|| self.disk.workspace(&convert::path(uri)?))?;
+        self.at(&root, &path)
+    }
+
+    /// A file of a workspace.
+    pub(super) fn at(&self, root: &Path, path: &str) -> Option<File<'_>> {
+        let snapshot = self.workspaces.get(root)?;
+        Some(File { root: root.to_owned(), snapshot, path: path.to_owned(), names: &self.names })
+    }
+
+    /// Whether something that was asked of this moment could not be answered, as the texts are others by now.
+    pub(super) fn is_cut(&self) -> bool {
+        self.workspaces.values().any(Snapshot::is_cut)
+    }
+
+    /// Every workspace, as the file that is its folder.
+    pub(super) fn roots(&self) -> impl Iterator<Item = File<'_>> {
+        self.workspaces.keys().filter_map(|root| self.at(root, ""))
+    }
+
+    /// What plans look like.
+    pub(super) fn views(&self) -> &dyn Views {
+        self.disk.views()
+    }
+
+    /// The runs of the workspace of a file.
+    pub(super) fn runs(&self, file: &File<'_>) -> Arc<dyn Runs> {
+        self.disk.runs(&file.root)
+    }
+}
+
+impl File<'_> {
+    /// Its text.
+    pub(super) fn document(&self) -> Option<Document> {
+        self.snapshot.document(&self.path)
+    }
+
+    /// A file of the same workspace as a client names it.
+    pub(super) fn uri(&self, path: &str) -> Uri {
+        let open = self.names.uris.get(&(self.root.clone(), path.to_owned()));
+        open.cloned().unwrap_or_else(|| convert::uri(&self.root.join(path)))
+    }
+
+    /// A place of the same workspace in the client's terms.
+    pub(super) fn location(&self, place: &Place, encoding: convert::Encoding) -> Option<gen_lsp_types::Location> {
+        let document = self.snapshot.document(&place.path)?;
+        let range = convert::range(document.source(), &place.range, encoding);
+        Some(gen_lsp_types::Location { uri: self.uri(&place.path), range })
+    }
+}

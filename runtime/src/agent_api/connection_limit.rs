@@ -1,0 +1,137 @@
+//! The connections of a door: so many at once, and of those that have shown no token the oldest makes way for the next.
+//!
+//! Invariant: whoever has no token holds up nobody who has one, and no place for longer than seconds.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// How long a connection may take to show a token.
+const STRANGER: Duration = Duration::from_secs(5);
+
+/// The places of a door.
+#[derive(Debug)]
+pub(super) struct Places {
+    room: Arc<Semaphore>,
+    /// Those who have shown no token, in the order in which they came.
+    strangers: Mutex<Unauthenticated>,
+}
+
+#[derive(Debug, Default)]
+struct Unauthenticated {
+    come: u64,
+    waiting: BTreeMap<u64, Arc<Notify>>,
+}
+
+/// A place that somebody holds.
+#[derive(Debug)]
+pub(super) struct Place {
+    of: Arc<Places>,
+    number: u64,
+    /// Its holder is to go.
+    goes: Arc<Notify>,
+    /// Its holder has shown a token.
+    shown: Notify,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Places {
+    /// So many places.
+    pub(super) fn new(most: usize) -> Arc<Places> {
+        Arc::new(Places { room: Arc::new(Semaphore::new(most)), strangers: Mutex::default() })
+    }
+
+    /// A place for somebody who has come. Where all have shown a token it waits for one of them.
+    pub(super) async fn take(self: &Arc<Self>) -> Place {
+        let permit = match Arc::clone(&self.room).try_acquire_owned() {
+            Ok(permit) => Some(permit),
+            Err(_) => {
+                let oldest = self.strangers().waiting.pop_first();
+                oldest.inspect(|(_, stranger)| stranger.notify_one());
+                // Nobody closes it.
+                Arc::clone(&self.room).acquire_owned().await.ok()
+            }
+        };
+        let goes = Arc::new(Notify::new());
+        let mut strangers = self.strangers();
+        strangers.come += 1;
+        let number = strangers.come;
+        strangers.waiting.insert(number, Arc::clone(&goes));
+        drop(strangers);
+        Place { of: Arc::clone(self), number, goes, shown: Notify::new(), _permit: permit }
+    }
+
+    fn strangers(&self) -> MutexGuard<'_, Unauthenticated> {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Its holder has shown a token, and may stay.
+    pub(super) fn keep(&self) {
+        if self.of.strangers().waiting.remove(&self.number).is_some() {
+            self.shown.notify_one();
+        }
+    }
+
+    /// Ends when its holder has to go, who has shown no token.
+    pub(super) async fn lost(&self) {
+        let late = async {
+            if timeout(STRANGER, self.shown.notified()).await.is_ok() {
+                pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = self.goes.notified() => {}
+            () = late => {}
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.of.strangers().waiting.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a future ends by itself, in the time of the test.
+    async fn ends(future: impl Future<Output = ()>, within: Duration) -> bool {
+        timeout(within, future).await.is_ok()
+    }
+
+    const MOMENT: Duration = Duration::from_millis(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_stranger_that_came_first_makes_way() {
+        let places = Places::new(2);
+        let (known, first) = (places.take().await, places.take().await);
+        known.keep();
+        let next = tokio::join!(places.take(), async {
+            first.lost().await;
+            drop(first);
+        });
+        assert!(!ends(known.lost(), 10 * STRANGER).await, "who has shown a token stays");
+        // Who has shown one makes way for nobody.
+        next.0.keep();
+        assert!(timeout(10 * STRANGER, places.take()).await.is_err());
+        assert!(!ends(next.0.lost(), MOMENT).await);
+        drop(known);
+        assert!(timeout(MOMENT, places.take()).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_has_to_show_a_token_soon() {
+        let places = Places::new(2);
+        let place = places.take().await;
+        assert!(!ends(place.lost(), STRANGER - MOMENT).await);
+        assert!(ends(place.lost(), STRANGER + MOMENT).await);
+    }
+}

@@ -1,0 +1,30 @@
+//! Whether an MCP client has listed the tools of an attempt: an agent that is asked before that does without them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+
+/// Told once, by any of an attempt's clients, and waited for by whoever wants to know.
+#[derive(Debug, Default)]
+pub(crate) struct ToolsListed {
+    is_done: AtomicBool,
+    bell: Notify,
+}
+
+impl ToolsListed {
+    /// A client has listed the tools.
+    pub(super) fn note(&self) {
+        self.is_done.store(true, Ordering::SeqCst);
+        self.bell.notify_waiters();
+    }
+
+    /// Waits until a client has.
+    pub(crate) async fn wait(&self) {
+        let mut told = std::pin::pin!(self.bell.notified());
+        // From here on it is heard, so that it cannot be missed between the look and the wait.
+        told.as_mut().enable();
+        if !self.is_done.load(Ordering::SeqCst) {
+            told.await;
+        }
+    }
+}

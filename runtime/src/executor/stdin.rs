@@ -1,0 +1,41 @@
+//! What is said to a process while it runs, on its standard input.
+
+use std::process::ChildStdin;
+
+use super::event_loop::Registered;
+
+/// How a talk with a process goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Talk<'s> {
+    /// What it is to read next.
+    pub words: &'s [u8],
+    /// Whether its work is done: nothing follows, and it may go.
+    pub over: bool,
+    /// Whether somebody else is waited for, so that its silence means nothing.
+    pub waits: bool,
+}
+
+/// The standard input of a process that is talked with, which never waits for it.
+pub(super) struct StdinWriter<'e> {
+    pub pipe: Registered<'e, ChildStdin>,
+}
+
+impl StdinWriter<'_> {
+    /// Says as much as there is room for; how much that was, and whether it goes on hearing.
+    pub(super) fn say(&mut self, mut words: &[u8]) -> (usize, bool) {
+        let mut told = 0;
+        while !words.is_empty() {
+            match rustix::io::write(&self.pipe, words) {
+                Ok(count) => {
+                    told += count;
+                    words = &words[count..];
+                }
+                // Its thread is woken when there is room again.
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return (told, false),
+            }
+        }
+        (told, true)
+    }
+}

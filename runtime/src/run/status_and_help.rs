@@ -1,0 +1,178 @@
+//! What agents say beside handing over: to all that they can reach, of how far they are, and to a person who is to help.
+//!
+//! In: what an agent asks for while its turn goes on. Out: facts, and the receipt; or the reason why not. Invariants: a turn
+//! says so much and no more, and what it says again, after its runner was killed or without having noticed, counts once.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use swarmc_plan::{Approval, Unattended};
+
+use super::driver::Driver;
+use crate::approval::{RequestKind, Verdict};
+use crate::event::{AnsweredBy, Content, Event, StepId};
+use crate::graph::Key;
+use crate::handoff::{Broadcast, HelpRequest, MESSAGE_LIMIT, Report};
+
+/// How often one turn reports at most.
+const REPORTS: u32 = 1_000;
+
+/// How often one turn asks for help at most, and how many requests of a task wait at once.
+const PLEAS: u32 = 20;
+const WAITING: usize = 3;
+
+/// How many requests of a step in a row may go unanswered until nobody is asked any more.
+const UNANSWERED: u32 = 3;
+
+/// The refusals that the answer to a broadcast says at most, and the characters of a plea that its answer repeats.
+const REASONS: usize = 20;
+const REPEATED: usize = 200;
+
+impl Driver<'_> {
+    /// An agent writes the same to everybody whom an edge leads to.
+    pub(super) fn broadcast(
+        &mut self,
+        (key, step, attempt): (Key, &StepId, u32),
+        broadcast: &Broadcast,
+    ) -> Result<Value, String> {
+        let reached = self.scene.reach(&self.state, key).receivers;
+        if reached.is_empty() {
+            return Err(format!(
+                "there is nobody to write to: no edge leads from `{}` to anybody who has not ended",
+                step.name
+            ));
+        }
+        let receivers = self.scene.receivers(&self.state, key);
+        let (mut sent, mut refused) = (Vec::new(), Vec::new());
+        for to in &reached {
+            let handed = broadcast.to(to).handoff(&receivers);
+            match handed.and_then(|handoff| self.hand_on((key, step, attempt), handoff, false)) {
+                Ok(receipt) => sent.push(receipt),
+                Err(why) => refused.push((to, why)),
+            }
+        }
+        let more = refused.len().saturating_sub(REASONS);
+        match (sent.is_empty(), refused.first()) {
+            (true, Some((_, why))) if refused.iter().all(|(_, other)| other == why) => Err(why.clone()),
+            (true, _) => {
+                let reasons = refused.iter().take(REASONS).map(|(to, why)| format!("to `{to}`: {why}"));
+                let reasons: Vec<String> = reasons.chain((more > 0).then(|| format!("and {more} more"))).collect();
+                Err(format!("nobody could be written to: {}", reasons.join("; ")))
+            }
+            (false, _) => {
+                let refused = refused.iter().take(REASONS).map(|(to, why)| json!({ "to": to, "reason": why }));
+                let mut receipt = json!({ "sent": sent, "refused": refused.collect::<Vec<_>>() });
+                if more > 0 {
+                    receipt["more"] = more.into();
+                }
+                Ok(receipt)
+            }
+        }
+    }
+
+    /// An agent says how far it is.
+    pub(super) fn report_status(
+        &mut self,
+        (key, step, attempt): (Key, &StepId, u32),
+        report: &Report,
+    ) -> Result<Value, String> {
+        let text = report.text()?;
+        let voice = self.state.voice(key);
+        let reports = voice.map_or(0, |voice| voice.reports);
+        let before = voice.and_then(|voice| voice.report.as_ref());
+        if before.is_some_and(|before| self.scene.store.text(before).is_ok_and(|before| before == text)) {
+            return Ok(json!({ "reports": reports }));
+        }
+        if reports >= REPORTS {
+            return Err(format!("you have reported {REPORTS} times in this turn, which is the most"));
+        }
+        let report = self.scene.store.keep(text)?;
+        self.record(Event::StatusReported { step: step.clone(), attempt, report });
+        Ok(json!({ "reports": reports + 1 }))
+    }
+
+    /// An agent asks a person for help, who answers in its inbox.
+    pub(super) fn request_help(
+        &mut self,
+        (key, step, attempt): (Key, &StepId, u32),
+        plea: HelpRequest,
+    ) -> Result<Value, String> {
+        let message = plea.message.trim();
+        match message.chars().count() {
+            0 => return Err("`message` is empty: say what you need to know, or what is to be done".to_owned()),
+            chars if chars > MESSAGE_LIMIT => {
+                return Err(format!("`message` has {chars} characters, and {MESSAGE_LIMIT} are the most"));
+            }
+            _ => {}
+        }
+        if !self.scene.hears_persons(&self.state, key) {
+            return Err(format!("nobody can answer you: `{}` reads no inbox (`<<inbox>>`)", step.name));
+        }
+        if let Some(id) = self.pleaded((key, step), message) {
+            return Ok(json!({ "approval": id }));
+        }
+        let open: Vec<String> = self.state.pleas(step).map(|(id, _)| id.to_string()).collect();
+        if open.len() >= WAITING {
+            return Err(format!(
+                "{WAITING} requests of yours wait for a person, which is the most: {}",
+                open.join(", ")
+            ));
+        }
+        if self.state.voice(key).is_some_and(|voice| voice.pleas >= PLEAS) {
+            return Err(format!("you have asked for help {PLEAS} times in this turn, which is the most"));
+        }
+        self.somebody_answers(step)?;
+        let message = self.scene.store.keep(message.to_owned())?;
+        let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
+        let id = self.request(step, attempt, &agent, RequestKind::Help { message });
+        if let Some(refusal) = self.decide_at_once(key, id, Approval::Human) {
+            return Err(refusal);
+        }
+        // What was answered in time, or for want of it, is in its inbox.
+        let waits = self.state.voice(key).is_some_and(|voice| voice.asked.iter().any(|(asked, _)| *asked == id));
+        match (waits, self.scene.plan.policy.unattended) {
+            (true, _) => Ok(json!({ "approval": id })),
+            (false, Unattended::Approve) => Ok(json!({ "approval": id, "answer": "allow" })),
+            (false, _) => {
+                Err("nobody can be asked: go on without help, or say in your answer what is missing".to_owned())
+            }
+        }
+    }
+
+    /// Refuses to ask once more where nobody answers: the word that nobody did wakes whoever asked, for ever.
+    pub(super) fn somebody_answers(&self, step: &StepId) -> Result<(), String> {
+        match self.state.unheeded(step) {
+            UNANSWERED.. => Err(format!(
+                "nobody has answered your last {UNANSWERED} requests in time: go on without, or say in your answer what is missing"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The number under which a step has asked for just this: in this turn, or in one before and nobody has answered.
+    fn pleaded(&self, (key, step): (Key, &StepId), message: &str) -> Option<u32> {
+        let asked =
+            self.state.voice(key).into_iter().flat_map(|voice| &voice.asked).map(|(id, message)| (*id, message));
+        let is_same = |before: &Content| self.scene.store.text(before).is_ok_and(|before| before == message);
+        asked.chain(self.state.pleas(step)).find(|(_, before)| is_same(before)).map(|(id, _)| id)
+    }
+
+    /// What is said to a request for help, for whoever asked.
+    pub(super) fn helped(&self, message: &Content, verdict: &Verdict) -> String {
+        let message = self.scene.store.text(message).unwrap_or_default();
+        let mut repeated: String = message.chars().take(REPEATED).collect();
+        if repeated.len() < message.len() {
+            repeated.push('…');
+        }
+        let answer = match (verdict.allows(), &verdict.because) {
+            (true, _) if verdict.by == AnsweredBy::Timeout => "nobody has answered in time: go on".to_owned(),
+            (false, _) if verdict.by == AnsweredBy::Timeout => {
+                "nobody has answered in time: go on without help, or say in your answer what is missing".to_owned()
+            }
+            (true, None) => "a person has read it: go on".to_owned(),
+            (true, Some(because)) => format!("a person says: {because}"),
+            (false, _) => verdict.refusal(),
+        };
+        format!("To your request for help ({repeated}): {answer}")
+    }
+}

@@ -1,0 +1,110 @@
+//! What stands outside of every step and still belongs to a run: the servers of its tools.
+//!
+//! In: the scene of the run. Out: its [`Toolbox`], with the variables of servers rendered. What they read is what the
+//! compiler lets them read: parameters, the run, what was piped in, files.
+
+use std::path::Path;
+
+use serde_json::Value;
+use swarmc_plan::ParamType;
+
+use super::eval::Evaluator;
+use super::process_env::ProcessEnv;
+use crate::event::Status;
+use crate::executor::ObserverHandle;
+use crate::render::Values;
+use crate::tools::{Limits, Toolbox, World};
+
+/// The tools of a run.
+pub(super) fn toolbox(scene: &Evaluator<'_>, surroundings: &ProcessEnv, viewer: &ObserverHandle) -> Toolbox {
+    let viewer = viewer.clone();
+    let world = World {
+        caller: surroundings.caller(),
+        allowed: &surroundings.allowed(),
+        mark: ProcessEnv::mark(&scene.run),
+        workspace: &scene.workspace,
+        text: &|template| scene.renderer.text(template, &GlobalValues(scene)).map_err(|error| error.message),
+        limits: Limits::default(),
+        notice: Box::new(move |notice| viewer.notice(notice)),
+    };
+    Toolbox::new(scene.plan, world)
+}
+
+/// The values of a place in no step.
+struct GlobalValues<'a>(&'a Evaluator<'a>);
+
+impl Values for GlobalValues<'_> {
+    fn output(&self, _: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
+    fn previous(&self, _: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
+    fn status(&self, _: &str) -> Option<Status> {
+        None
+    }
+
+    fn exit(&self, _: &str) -> Option<i32> {
+        None
+    }
+
+    fn log(&self, _: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
+    fn error(&self, _: &str) -> Result<Option<Value>, String> {
+        Ok(None)
+    }
+
+    fn is_record(&self, _: &str) -> bool {
+        false
+    }
+
+    fn steps(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn inputs(&self) -> Vec<(&str, &str)> {
+        Vec::new()
+    }
+
+    fn param(&self, name: &str) -> Option<(&str, &ParamType)> {
+        let declared = self.0.plan.params.iter().find(|param| param.name == name)?;
+        Some((self.0.param(name)?, &declared.kind))
+    }
+
+    fn params(&self) -> Vec<&str> {
+        let names = self.0.plan.params.iter().map(|param| param.name.as_str());
+        names.filter(|name| self.0.param(name).is_some()).collect()
+    }
+
+    fn item(&self) -> Result<Option<(Value, u32)>, String> {
+        Ok(None)
+    }
+
+    fn iteration(&self) -> u32 {
+        1
+    }
+
+    fn run(&self) -> &str {
+        &self.0.run
+    }
+
+    fn run_folder(&self) -> &Path {
+        &self.0.run_folder
+    }
+
+    fn task(&self) -> &str {
+        ""
+    }
+
+    fn stdin(&self) -> Result<Option<String>, String> {
+        self.0.stdin.as_ref().map(|content| self.0.store.text(content)).transpose()
+    }
+
+    fn workspace(&self) -> &Path {
+        &self.0.workspace
+    }
+}

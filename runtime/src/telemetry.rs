@@ -1,0 +1,66 @@
+//! What people and programs see of a run while it goes on, and what stands in no journal: how nodes stand with their agents,
+//! and which tools those use.
+//!
+//! Nothing follows from a signal: a run that nobody watches goes the same way. The uses of tools are written down beside
+//! the logs, a signal a line.
+
+use serde::{Deserialize, Serialize};
+
+use crate::activity::Flow;
+use crate::event::StepId;
+use crate::state::Link;
+
+/// The uses of tools at most that are told of in one attempt, those of fallbacks and of mended answers included.
+pub const TOOL_USES: usize = 1_000;
+
+/// The bytes of arguments and results that are told.
+pub(crate) const TOLD: usize = 2_000;
+
+/// Something that happened to a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signal {
+    /// When, in milliseconds since 1970 (UTC).
+    pub at: u64,
+    /// The step.
+    pub step: StepId,
+    /// Its attempt.
+    pub attempt: u32,
+    /// What.
+    #[serde(flatten)]
+    pub sign: TelemetryKind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TelemetryKind {
+    /// A node stands otherwise with its agent than before.
+    Connection {
+        /// Whether somebody answers there.
+        state: Link,
+        /// What its agent is doing, where it is connected.
+        stream: Option<Flow>,
+        /// Under which id its provider keeps the conversation, where that is known.
+        session: Option<String>,
+        /// What it waits for, where it is idle.
+        waits: Option<String>,
+    },
+    /// An agent uses a tool; told again under the same id where its arguments become known later.
+    ToolStarted {
+        /// What the result is told under, within the attempt; empty where none will be.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// Its arguments as they were written, without secrets, cut after 2,000 bytes; empty where they are not known.
+        arguments: String,
+    },
+    /// Something came of that.
+    ToolEnded {
+        /// That of the use.
+        id: String,
+        /// Whether it worked.
+        ok: bool,
+        /// What came of it, or why it failed: without secrets, cut after 2,000 bytes.
+        text: String,
+    },
+}

@@ -1,0 +1,579 @@
+//! What became of each step of a run, for people: folded from the run's records.
+//!
+//! The runtime's state knows the current round; this keeps a row for every round, with times, attempts and reasons.
+
+mod again;
+mod agreed;
+mod words;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use swarmc_plan::{Body, Gate, GateDefault, GateTimeout, OnFailure, Pipeline, Plan, RequestTimeout, StopStatus};
+use swarmc_runtime::{Content, Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
+
+use self::words::{skipped, sum, words};
+use crate::approvals::Pending;
+use crate::team::Team;
+
+/// The rows of one run.
+#[derive(Debug, Default)]
+pub(crate) struct RunReport {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) run: String,
+    /// How many steps a round has, over all instances.
+    pub(crate) total: usize,
+    pub(crate) rounds: u32,
+    pub(crate) instances: u32,
+    pub(crate) started_ms: u64,
+    pub(crate) changed_ms: u64,
+    pub(crate) finished: Option<RunStatus>,
+    index: HashMap<StepId, usize>,
+    /// For each step how often it is tried, and whether its failure counts as a skip.
+    rules: HashMap<String, (u32, bool)>,
+    /// The attempts in which an agent mends what failed, by step.
+    mended: HashMap<String, u32>,
+    /// The attempts after whose failure a person decides, by step.
+    escalated: HashMap<String, u32>,
+    /// The `stop`s of the pipeline, with how they end it, and its loops.
+    stops: HashMap<String, StopStatus>,
+    loops: HashSet<String>,
+    /// What is asked, by the name of the gate or of the step that failed.
+    pub(crate) gates: HashMap<String, Gate>,
+    /// The iterations of the agents of a swarm at most, by step.
+    swarms: HashMap<String, u32>,
+    /// The swarms of the run's steps, in their last attempt.
+    pub(crate) teams: HashMap<StepId, Team>,
+    /// What agents want that nobody has agreed to, by number.
+    pub(crate) approvals: BTreeMap<u32, Pending>,
+    /// What becomes of those that nobody answers in time.
+    on_timeout: Option<RequestTimeout>,
+    /// Who may do what for the rest of the run: the swarm that it belongs to, an agent, and in words what.
+    pub(crate) always: HashSet<(Option<Arc<str>>, Arc<str>, String)>,
+    /// The steps that edges lead to, so that they have further turns.
+    nodes: HashSet<String>,
+    /// The round that each instance, and each loop, item and call, is in.
+    current: HashMap<(u32, Option<Arc<str>>), u32>,
+    /// The steps that are about to run again, with the attempts that they go on with.
+    reopening: Vec<(StepId, u32, bool)>,
+    /// What people wrote and nobody has read, by id: whom it is for, and in which instance.
+    unread: HashMap<Arc<str>, (Arc<str>, u32)>,
+}
+
+/// One step of one instance in one round. A run can have very many: what few of them have is kept apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) step: StepId,
+    pub(crate) state: RowState,
+    /// The last attempt, from 1; 0 when none began.
+    pub(crate) attempt: u32,
+    pub(crate) attempts: u32,
+    pub(crate) started_ms: u64,
+    pub(crate) ended_ms: u64,
+    pub(crate) skip: Option<Box<SkipReason>>,
+    /// Why the last attempt failed, in words.
+    pub(crate) failure: Option<String>,
+    pub(crate) exit: Option<i32>,
+    pub(crate) stderr: Box<str>,
+    pub(crate) usage: Option<Box<Usage>>,
+    pub(crate) session: Option<Box<str>>,
+    /// The round of its instance that it belongs to.
+    round: u32,
+    /// The agent that took the last turn in place of the step's own.
+    pub(crate) fallback: Option<Box<str>>,
+    /// The further turns in which answers were mended, of all attempts.
+    pub(crate) repairs: u32,
+    /// The attempts of its earlier turns, and those in which files were summed up.
+    earlier: u32,
+    /// The agent whose turn the attempt is in which files are summed up for the one after it.
+    pub(crate) summarizer: Option<Box<str>>,
+    /// The turns of a step that edges lead to or away from, and its envelopes.
+    pub(crate) post: Option<Box<Post>>,
+    /// What a gate asks.
+    pub(crate) question: Option<Box<Content>>,
+    /// Why a `stop` of the pipeline ended it.
+    pub(crate) message: Option<Box<Content>>,
+}
+
+/// What a step did with its envelopes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Post {
+    /// The turns that ended well.
+    pub(crate) turns: u32,
+    /// The envelopes that it sent, and that it read.
+    pub(crate) sent: u32,
+    pub(crate) read: u32,
+}
+
+impl Post {
+    /// In a few words.
+    pub(crate) fn sum(&self) -> String {
+        let turns = if self.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", self.turns) };
+        format!("{turns}, {} sent, {} read", self.sent, self.read)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowState {
+    Running,
+    /// Between two attempts.
+    Waiting,
+    /// Between two turns: it waits for envelopes.
+    Idle,
+    /// It goes in circles, and nobody has said whether it goes on.
+    Stalled,
+    /// A gate that nobody has answered.
+    Asking,
+    /// It has not begun: it waits for other steps, or until there is room for it.
+    Blocked,
+    Cancelled,
+    Ended(Status),
+}
+
+impl RowState {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            RowState::Running => "running",
+            RowState::Waiting => "retrying",
+            RowState::Idle => "idle",
+            RowState::Stalled => "stalled",
+            RowState::Asking | RowState::Blocked => "waiting",
+            RowState::Cancelled => "cancelled",
+            RowState::Ended(status) => status.word(),
+        }
+    }
+}
+
+/// How many steps of the current rounds stand where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) succeeded: usize,
+    pub(crate) failed: usize,
+    pub(crate) skipped: usize,
+    pub(crate) cancelled: usize,
+    pub(crate) running: usize,
+}
+
+impl RunReport {
+    /// No records yet, of a run of `pipeline` or of one `task` of it.
+    pub(crate) fn new(plan: &Plan, pipeline: &Pipeline, task: Option<&str>) -> RunReport {
+        let rule = |step: &swarmc_plan::Step| {
+            let more = match step.on_failure {
+                // The turn that mends, and the attempt after it.
+                OnFailure::Fix(_) => 2,
+                OnFailure::Escalate => 1,
+                OnFailure::Fail | OnFailure::Skip => 0,
+            };
+            (step.retry.times + 1 + more, step.on_failure == OnFailure::Skip)
+        };
+        let mended = |step: &swarmc_plan::Step| {
+            matches!(step.on_failure, OnFailure::Fix(_)).then(|| (step.name.clone(), step.retry.times + 2))
+        };
+        // Those of the pipeline itself count where a called one has a step of the same name.
+        let others = plan.pipelines.iter().filter(|other| other.name != pipeline.name);
+        let steps = || others.clone().chain([pipeline]).flat_map(Pipeline::all_steps);
+        let failed = |RequestTimeout { after_ms, .. }| GateTimeout { then: GateDefault::Fail, after_ms };
+        let gate = |step: &swarmc_plan::Step| {
+            let mut gate = step.question()?.into_owned();
+            if step.on_failure == OnFailure::Escalate {
+                gate.on_timeout = plan.policy.on_timeout.map(failed);
+            }
+            Some((step.name.clone(), gate))
+        };
+        let escalated = |step: &swarmc_plan::Step| {
+            (step.on_failure == OnFailure::Escalate).then(|| (step.name.clone(), step.retry.times + 1))
+        };
+        let stop = |step: &swarmc_plan::Step| match &step.body {
+            Body::Stop { status, .. } => Some((step.name.clone(), *status)),
+            _ => None,
+        };
+        let iterations = |step: &swarmc_plan::Step| match &step.body {
+            Body::Swarm(call) => Some((step.name.clone(), plan.swarm(&call.swarm)?.limits.iterations)),
+            _ => None,
+        };
+        let edges = || others.clone().chain([pipeline]).flat_map(|pipeline| &pipeline.edges);
+        let nodes = edges().flat_map(swarmc_plan::Edge::receivers).map(str::to_owned);
+        // A task by itself has nobody to hand over to.
+        let nodes: HashSet<String> = if task.is_some() { HashSet::new() } else { nodes.collect() };
+        let loops = pipeline.all_steps().filter(|step| matches!(step.body, Body::Loop(_)));
+        let alone = task.is_some();
+        RunReport {
+            rows: Vec::new(),
+            run: String::new(),
+            total: if alone { 1 } else { pipeline.steps.len() * pipeline.parallelism as usize },
+            rounds: if alone { 1 } else { pipeline.iteration.max },
+            instances: if alone { 1 } else { pipeline.parallelism },
+            started_ms: 0,
+            changed_ms: 0,
+            finished: None,
+            index: HashMap::new(),
+            rules: steps().map(|step| (step.name.clone(), rule(step))).collect(),
+            stops: pipeline.all_steps().filter_map(stop).collect(),
+            loops: loops.map(|step| step.name.clone()).collect(),
+            gates: steps().filter_map(gate).collect(),
+            mended: steps().filter_map(mended).collect(),
+            escalated: steps().filter_map(escalated).collect(),
+            swarms: steps().filter_map(iterations).collect(),
+            teams: HashMap::new(),
+            approvals: BTreeMap::new(),
+            on_timeout: plan.policy.on_timeout,
+            always: HashSet::new(),
+            nodes,
+            current: HashMap::new(),
+            reopening: Vec::new(),
+            unread: HashMap::new(),
+        }
+    }
+
+    /// Takes a record into account; the row that it changed.
+    pub(crate) fn apply(&mut self, record: &Record) -> Option<&Row> {
+        self.changed_ms = record.at;
+        self.agree(record);
+        let index = match &record.event {
+            Event::RunStarted { run, .. } => {
+                self.run.clone_from(run);
+                self.started_ms = record.at;
+                return None;
+            }
+            Event::RunResumed => {
+                self.finished = None;
+                self.reopening.clear();
+                return None;
+            }
+            Event::RunFinished { status } => {
+                self.finished = Some(*status);
+                return None;
+            }
+            Event::RunReopened { .. } => {
+                self.finished = None;
+                for mark in std::mem::take(&mut self.reopening) {
+                    self.reopen(mark);
+                }
+                return None;
+            }
+            Event::StepReopened { step, attempt, inside } => {
+                self.reopening.push((step.clone(), *attempt, *inside));
+                return None;
+            }
+            Event::AttemptStarted { step, attempt, .. } | Event::Opened { step, attempt, .. } => {
+                let index = self.row(step, record.at);
+                let row = &mut self.rows[index];
+                if row.state == RowState::Blocked {
+                    // It runs again: the time before counts no more.
+                    row.started_ms = record.at;
+                }
+                (row.attempt, row.state, row.summarizer) = (*attempt, RowState::Running, None);
+                if let Event::AttemptStarted { summarizer: Some(agent), .. } = &record.event {
+                    row.summarizer = Some(Box::from(&**agent));
+                }
+                index
+            }
+            Event::AttemptEnded { step, attempt, outcome } => {
+                let row = self.row(step, record.at);
+                self.ended(row, *attempt, outcome, record.at);
+                row
+            }
+            Event::NodeClosed { step, owes } => {
+                let index = self.row(step, record.at);
+                let lenient = self.rules.get(&*step.name).is_some_and(|rule| rule.1);
+                let row = &mut self.rows[index];
+                row.failure = (!owes.is_empty()).then(|| owes.join("; "));
+                row.state = RowState::Ended(match owes.is_empty() {
+                    true => Status::Succeeded,
+                    false if lenient => Status::Skipped,
+                    false => Status::Failed,
+                });
+                index
+            }
+            Event::Sent { from: Some(step), .. } => {
+                let row = self.row(step, record.at);
+                self.rows[row].post.get_or_insert_default().sent += 1;
+                return None;
+            }
+            Event::Sent { from: None, to, instance, letter, .. } => {
+                self.unread.insert(Arc::clone(&letter.id), (Arc::clone(to), *instance));
+                return None;
+            }
+            Event::InputsTaken { step, inputs } => {
+                inputs.iter().for_each(|id| _ = self.unread.remove(id));
+                let row = self.row(step, record.at);
+                self.rows[row].post.get_or_insert_default().read += inputs.len() as u32;
+                return None;
+            }
+            Event::GateOpened { step, message } => {
+                let row = self.row(step, record.at);
+                self.rows[row].state = RowState::Asking;
+                self.rows[row].question = Some(Box::new(message.clone()));
+                row
+            }
+            Event::GateAnswered { step, choice, .. } => {
+                let row = self.row(step, record.at);
+                self.answered(row, choice.as_deref(), record.at);
+                row
+            }
+            Event::Swarm { step, fact, .. } => {
+                let iterations = self.swarms.get(&*step.name).copied().unwrap_or(0);
+                self.teams.entry(step.clone()).or_insert_with(|| Team::new(iterations)).apply(fact);
+                return None;
+            }
+            Event::StepSkipped { step, reason } => {
+                let index = self.row(step, record.at);
+                let row = &mut self.rows[index];
+                row.state = RowState::Ended(Status::Skipped);
+                row.skip = Some(Box::new(reason.clone()));
+                row.ended_ms = record.at;
+                index
+            }
+            Event::ConditionJudged { step, error: Some(error), .. } => {
+                let index = self.row(step, record.at);
+                let row = &mut self.rows[index];
+                row.state = RowState::Ended(Status::Failed);
+                row.failure = Some(format!("its `when` cannot be evaluated: {error}"));
+                row.ended_ms = record.at;
+                index
+            }
+            _ => return None,
+        };
+        let row = &self.rows[index];
+        if let RowState::Ended(_) = row.state {
+            self.approvals.retain(|_, pending| !pending.is_over(&row.step));
+        }
+        Some(row)
+    }
+
+    /// Takes note of a step that has not begun.
+    pub(crate) fn block(&mut self, step: &StepId) {
+        let row = self.row(step, self.changed_ms);
+        self.rows[row].state = RowState::Blocked;
+    }
+
+    fn row(&mut self, step: &StepId, at: u64) -> usize {
+        if let Some(index) = self.index.get(step) {
+            return *index;
+        }
+        let round = self.current.entry((step.instance, step.within.clone())).or_default();
+        *round = step.iteration.max(*round);
+        let round = self.round_of(step.instance);
+        let attempts = self.rules.get(&*step.name).map_or(1, |rule| rule.0);
+        self.index.insert(step.clone(), self.rows.len());
+        self.rows.push(Row {
+            step: step.clone(),
+            state: RowState::Running,
+            attempt: 0,
+            attempts,
+            started_ms: at,
+            ended_ms: at,
+            skip: None,
+            failure: None,
+            exit: None,
+            stderr: Box::default(),
+            usage: None,
+            session: None,
+            round,
+            fallback: None,
+            repairs: 0,
+            earlier: 0,
+            summarizer: None,
+            post: None,
+            question: None,
+            message: None,
+        });
+        self.rows.len() - 1
+    }
+
+    fn answered(&mut self, index: usize, choice: Option<&str>, at: u64) {
+        if self.escalated.contains_key(&*self.rows[index].step.name) {
+            self.rows[index].state = match choice {
+                Some("retry") => RowState::Waiting,
+                Some("skip") => RowState::Ended(Status::Skipped),
+                _ => RowState::Ended(Status::Failed),
+            };
+            return;
+        }
+        let lenient = self.rules.get(&*self.rows[index].step.name).is_some_and(|rule| rule.1);
+        let row = &mut self.rows[index];
+        row.ended_ms = at;
+        row.attempt = 1;
+        row.failure = choice.is_none().then(|| Failure::Refused.to_string());
+        row.state = RowState::Ended(match choice {
+            Some(_) => Status::Succeeded,
+            None if lenient => Status::Skipped,
+            None => Status::Failed,
+        });
+    }
+
+    fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
+        let row = &mut self.rows[index];
+        if row.summarizer.is_some() && outcome.failure != Some(Failure::Cancelled) {
+            row.earlier += 1;
+            row.ended_ms = at;
+            row.usage = sum(row.usage.as_deref().copied(), outcome.usage).map(Box::new);
+            return;
+        }
+        let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
+        self.rows[index].attempt = attempt;
+        let tries = self.rows[index].tries();
+        let mended = self.mended.get(&*self.rows[index].step.name) == Some(&tries);
+        let lasts = matches!(outcome.failure, Some(Failure::Files { lasting: true, .. }));
+        let escalates = self.escalated.get(&*self.rows[index].step.name);
+        let escalated = escalates.is_some_and(|&after| after == tries || lasts && tries < after);
+        // What would fail again is mended at once, or not repeated.
+        let mends = self.mended.get(&*self.rows[index].step.name).is_some_and(|&mended| tries < mended);
+        let is_node = self.nodes.contains(&*self.rows[index].step.name);
+        let ends = self.ends(&self.rows[index].step).is_some();
+        let step = &self.rows[index].step;
+        let is_written_to = self.unread.values().any(|(to, instance)| *to == step.name && *instance == step.instance);
+        let helped = self.approvals.values().any(|pending| pending.step == *step && pending.request.wants.is_help());
+        let row = &mut self.rows[index];
+        row.ended_ms = at;
+        row.attempt = attempt;
+        row.exit = outcome.exit;
+        row.stderr = outcome.stderr.as_str().into();
+        row.session = outcome.session.as_deref().map(Into::into);
+        row.fallback = outcome.fallback.as_deref().map(Into::into);
+        row.repairs = row.repairs.saturating_add(outcome.repairs);
+        row.usage = sum(row.usage.as_deref().copied(), outcome.usage).map(Box::new);
+        row.message = outcome.output.as_ref().filter(|_| ends && outcome.failure.is_none()).cloned().map(Box::new);
+        row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
+        row.state = match &outcome.failure {
+            None if mended => RowState::Waiting,
+            // It has another turn at least, which reads what a person wrote or will write.
+            None if is_node || is_written_to || helped => {
+                let post = row.post.get_or_insert_default();
+                post.turns += 1;
+                row.earlier = attempt;
+                RowState::Idle
+            }
+            None => {
+                row.post.iter_mut().for_each(|post| post.turns += 1);
+                RowState::Ended(Status::Succeeded)
+            }
+            Some(Failure::Interrupted) => {
+                row.earlier = attempt;
+                RowState::Waiting
+            }
+            Some(Failure::Cancelled) => RowState::Cancelled,
+            Some(_) if mended => RowState::Ended(Status::Failed),
+            Some(_) if escalated => RowState::Asking,
+            Some(_) if tries < attempts && (!lasts || mends) => RowState::Waiting,
+            Some(_) if lenient => RowState::Ended(Status::Skipped),
+            Some(_) => RowState::Ended(Status::Failed),
+        };
+    }
+
+    /// The steps that are at work or between two attempts, the longest first.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| {
+            matches!(
+                row.state,
+                RowState::Running | RowState::Waiting | RowState::Idle | RowState::Stalled | RowState::Asking
+            )
+        })
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for row in &self.rows {
+            if row.step.within.is_some() || !self.is_current(row) {
+                continue;
+            }
+            match row.state {
+                RowState::Running | RowState::Waiting | RowState::Idle | RowState::Stalled | RowState::Asking => {
+                    counts.running += 1
+                }
+                RowState::Blocked => {}
+                RowState::Ended(Status::Succeeded) => counts.succeeded += 1,
+                RowState::Ended(Status::Failed) => counts.failed += 1,
+                RowState::Ended(Status::Skipped) => counts.skipped += 1,
+                RowState::Cancelled => counts.cancelled += 1,
+            }
+        }
+        counts
+    }
+
+    /// How a step ends the whole pipeline, where it is a `stop` of it: not that of a called one.
+    pub(crate) fn ends(&self, step: &StepId) -> Option<StopStatus> {
+        let is_loop = |part: &str| self.loops.contains(part.split(['.', '~', '[']).next().unwrap_or_default());
+        let inside = step.within.iter().flat_map(|path| path.split('/')).all(is_loop);
+        self.stops.get(&*step.name).copied().filter(|_| inside)
+    }
+
+    /// The `stop` that ended an instance of the pipeline.
+    pub(crate) fn stop_of(&self, instance: u32) -> Option<&Row> {
+        let ended = |row: &&Row| row.step.instance == instance && row.message.is_some() && self.is_current(row);
+        self.rows.iter().find(ended)
+    }
+
+    /// The furthest round of any instance, from 1.
+    pub(crate) fn round(&self) -> u32 {
+        let instances = self.current.iter().filter(|((_, within), _)| within.is_none());
+        instances.map(|(_, &round)| round).max().unwrap_or(1)
+    }
+
+    fn round_of(&self, instance: u32) -> u32 {
+        self.current.get(&(instance, None)).copied().unwrap_or(1)
+    }
+
+    /// Whether a row is of the last round that its instance reached.
+    pub(crate) fn is_current(&self, row: &Row) -> bool {
+        let frame = (row.step.instance, row.step.within.clone());
+        self.current.get(&frame) == Some(&row.step.iteration) && row.round == self.round_of(row.step.instance)
+    }
+
+    /// The name of a step, with the number of its instance where there are several.
+    pub(crate) fn label(&self, step: &StepId) -> String {
+        let name = step.label();
+        match self.instances {
+            0 | 1 => name,
+            _ => format!("{name}.{}", step.instance),
+        }
+    }
+}
+
+impl Row {
+    /// Why it did not succeed, in words; empty when it did.
+    pub(crate) fn reason(&self) -> String {
+        match (self.skip.as_deref(), &self.failure) {
+            (Some(SkipReason::OnFailure), Some(failure)) => failure.clone(),
+            (Some(reason), _) => skipped(reason),
+            (None, Some(failure)) => failure.clone(),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// The attempts of the turn that goes on, this one included.
+    pub(crate) fn tries(&self) -> u32 {
+        self.attempt - self.earlier.min(self.attempt)
+    }
+
+    /// Which turn goes on, from 2.
+    pub(crate) fn turn(&self) -> Option<u32> {
+        self.post.as_ref().map(|post| post.turns + 1).filter(|&turn| turn > 1)
+    }
+
+    pub(crate) fn elapsed(&self, until: u64) -> std::time::Duration {
+        std::time::Duration::from_millis(until.saturating_sub(self.started_ms))
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "step": &*self.step.name,
+            "iteration": self.step.iteration,
+            "instance": self.step.instance,
+            "within": self.step.within,
+            "status": self.state.word(),
+            "reason": Some(self.reason()).filter(|reason| !reason.is_empty()),
+            "skip": self.skip,
+            "attempts": self.attempt,
+            "started_ms": (self.state != RowState::Blocked).then_some(self.started_ms),
+            "ended_ms": matches!(self.state, RowState::Cancelled | RowState::Ended(_)).then_some(self.ended_ms),
+            "exit": self.exit,
+            "stderr": self.stderr,
+            "usage": self.usage,
+            "session": self.session,
+            "fallback": self.fallback,
+            "repairs": self.repairs,
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! What agents want that somebody has to agree to, and what was said to that.
+
+use std::sync::Arc;
+
+use swarmc_runtime::{Choice, Event, Failure, Record, Request, RequestKind, Status, StepId, Verdict};
+
+use super::{RowState, RunReport};
+use crate::approvals::Pending;
+
+impl RunReport {
+    /// What a record says of agreements.
+    pub(super) fn agree(&mut self, record: &Record) {
+        match &record.event {
+            Event::ApprovalAsked { step, request, .. } => {
+                if let Some(team) = self.teams.get_mut(step) {
+                    team.does(&request.agent, "waits for agreement");
+                }
+                if let RequestKind::GoOn { .. } = request.wants {
+                    let row = self.row(step, record.at);
+                    self.rows[row].state = RowState::Stalled;
+                }
+                let (step, request, since, on_timeout) = (step.clone(), request.clone(), record.at, self.on_timeout);
+                self.approvals.insert(request.id, Pending { step, request, since, on_timeout });
+            }
+            Event::ApprovalAnswered { step, verdict, .. } => {
+                let Some(pending) = self.approvals.remove(&verdict.id) else { return };
+                if let RequestKind::GoOn { .. } = pending.request.wants {
+                    return self.went_on(step, &pending.request.wants, verdict);
+                }
+                let Request { agent, wants, .. } = pending.request;
+                if let Some(team) = self.teams.get_mut(step) {
+                    team.does(&agent, if verdict.allows() { "may go on" } else { "was refused" });
+                }
+                if verdict.choice == Choice::Always {
+                    self.always.insert(self.may(step, &agent, &wants));
+                }
+            }
+            // A stop leaves it open: who resumes the run is asked again.
+            Event::AttemptEnded { step, outcome, .. } if outcome.failure != Some(Failure::Cancelled) => {
+                self.approvals.retain(|_, pending| pending.step != *step || pending.request.wants.outlasts_attempt());
+            }
+            Event::StepSkipped { step, .. } => self.approvals.retain(|_, pending| pending.step != *step),
+            Event::RunFinished { .. } => self.approvals.clear(),
+            _ => {}
+        }
+    }
+
+    /// Somebody said whether a step goes on that goes in circles.
+    fn went_on(&mut self, step: &StepId, wants: &RequestKind, verdict: &Verdict) {
+        let lenient = self.rules.get(&*step.name).is_some_and(|rule| rule.1);
+        let Some(row) = self.index.get(step).map(|&index| &mut self.rows[index]) else { return };
+        row.state = match (verdict.allows(), &row.failure) {
+            (true, None) => RowState::Idle,
+            (true, Some(_)) => RowState::Waiting,
+            (false, _) if lenient => RowState::Ended(Status::Skipped),
+            (false, _) => RowState::Ended(Status::Failed),
+        };
+        if !verdict.allows() {
+            row.failure = Some(wants.denied(verdict));
+        }
+    }
+
+    /// Whether a request need not be answered by anybody: a person did before.
+    pub(crate) fn is_always(&self, step: &StepId, request: &Request) -> bool {
+        !self.always.is_empty() && self.always.contains(&self.may(step, &request.agent, &request.wants))
+    }
+
+    fn may(&self, step: &StepId, agent: &Arc<str>, wants: &RequestKind) -> (Option<Arc<str>>, Arc<str>, String) {
+        let swarm = self.swarms.contains_key(&*step.name).then(|| Arc::clone(&step.name));
+        (swarm, Arc::clone(agent), wants.words())
+    }
+}

@@ -1,0 +1,145 @@
+//! What happened in a rehearsal, as expectations ask for it: steps with their rounds and items, when they began and
+//! ended, and what came of them.
+
+use std::collections::BTreeMap;
+
+use swarmc_compiler::{Moment, Test};
+use swarmc_plan::Plan;
+use swarmc_runtime::{Event, Rehearsal, SkipReason, Status, StepId};
+
+use super::fakes::Fakes;
+
+/// What happened.
+pub(super) struct TestOutcome<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) test: &'a Test,
+    pub(super) rehearsal: &'a Rehearsal,
+    pub(super) cast: &'a Fakes<'a>,
+    /// In the order in which they ended.
+    pub(super) steps: Vec<Ended<'a>>,
+}
+
+/// A step that ended.
+pub(super) struct Ended<'a> {
+    pub(super) step: &'a StepId,
+    pub(super) status: Status,
+    /// The numbers of the records of its beginning and its end; none where it did not run.
+    pub(super) time: Option<(u64, u64)>,
+    /// Its value.
+    pub(super) value: Option<&'a str>,
+    /// Why it failed or did not run.
+    pub(super) why: Option<String>,
+}
+
+/// What the records tell of a step.
+#[derive(Default)]
+struct Told<'a> {
+    begun: Option<u64>,
+    ended: u64,
+    value: Option<&'a str>,
+    why: Option<String>,
+}
+
+impl<'a> TestOutcome<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        test: &'a Test,
+        rehearsal: &'a Rehearsal,
+        cast: &'a Fakes<'a>,
+    ) -> TestOutcome<'a> {
+        let mut told: BTreeMap<&StepId, Told<'a>> = BTreeMap::new();
+        for record in &rehearsal.records {
+            match &record.event {
+                Event::AttemptStarted { step, .. } | Event::Opened { step, .. } | Event::GateOpened { step, .. } => {
+                    told.entry(step).or_default().begun.get_or_insert(record.seq);
+                }
+                Event::AttemptEnded { step, outcome, .. } => {
+                    let told = told.entry(step).or_default();
+                    told.ended = record.seq;
+                    told.value = outcome.output.as_ref().map(|output| rehearsal.text(output));
+                    told.why = outcome.failure.as_ref().map(|failure| match outcome.error() {
+                        Some(error) if error != failure.to_string() => format!("{failure}: {error}"),
+                        _ => failure.to_string(),
+                    });
+                }
+                Event::GateAnswered { step, output, .. } => {
+                    let told = told.entry(step).or_default();
+                    told.ended = record.seq;
+                    if let Some(output) = output {
+                        told.value = Some(rehearsal.text(output));
+                    }
+                }
+                Event::StepSkipped { step, reason } => told.entry(step).or_default().why = Some(reason_of(reason)),
+                Event::ConditionJudged { step, error: Some(error), .. } => {
+                    told.entry(step).or_default().why = Some(error.clone());
+                }
+                _ => {}
+            }
+        }
+        let steps = rehearsal.steps.iter().map(|(step, status)| {
+            let told = told.remove(step).unwrap_or_default();
+            let time = told.begun.map(|begun| (begun, told.ended));
+            Ended { step, status: *status, time, value: told.value, why: told.why }
+        });
+        TestOutcome { plan, test, rehearsal, cast, steps: steps.collect() }
+    }
+
+    /// How a step ended then, the last time.
+    pub(super) fn step(&self, name: &str, moment: &Moment) -> Option<&Ended<'a>> {
+        self.all(name).filter(|ended| ended.is_at(moment)).last()
+    }
+
+    /// The ends of a step, of all rounds and items.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &Ended<'a>> {
+        self.steps.iter().filter(move |ended| *ended.step.name == *name)
+    }
+}
+
+impl Ended<'_> {
+    fn is_at(&self, moment: &Moment) -> bool {
+        let index = match item(self.step) {
+            None => moment.index.is_none_or(|index| Some(index) == self.step.item()),
+            own => moment.index == own,
+        };
+        index && moment.iteration.is_none_or(|iteration| iteration == self.step.iteration)
+    }
+
+    /// Which round and item, in words.
+    pub(super) fn place(&self) -> String {
+        match self.step.item() {
+            Some(index) => format!("round {}, item {index}", self.step.iteration),
+            None => format!("round {}", self.step.iteration),
+        }
+    }
+}
+
+/// The item of a for-each that a step is: it stands inside of what has its own name, `triage[3]`.
+fn item(step: &StepId) -> Option<u32> {
+    let last = step.within.as_ref()?.rsplit('/').next()?;
+    let (each, index) = last.strip_suffix(']')?.rsplit_once('[')?;
+    let own = each.split(['.', '~']).next() == Some(&*step.name);
+    index.parse().ok().filter(|_| own)
+}
+
+fn reason_of(reason: &SkipReason) -> String {
+    match reason {
+        SkipReason::Need { step, status } => format!("it needs `{step}`, which {}", past(*status)),
+        SkipReason::Join => "none of what it depends on holds".to_owned(),
+        SkipReason::When => "its `when` is false".to_owned(),
+        SkipReason::Unspawned => "nobody spawned it".to_owned(),
+        SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
+        SkipReason::Stopped { by } => format!("`{by}` stopped the pipeline"),
+        SkipReason::FailFast => "a failure ended the pipeline before".to_owned(),
+        SkipReason::OverBudget => "the budget was spent".to_owned(),
+        SkipReason::Ended { by } => format!("`{by}` failed"),
+    }
+}
+
+/// How a step ended, as a verb.
+pub(super) fn past(status: Status) -> &'static str {
+    match status {
+        Status::Succeeded => "succeeded",
+        Status::Failed => "failed",
+        Status::Skipped => "was skipped",
+    }
+}
