@@ -130,23 +130,23 @@ mod tests {
 
     #[test]
     fn an_attempt_reads_until_it_puts_something_out_and_is_forgotten_when_it_ends() {
-        let pulses = Activities::default();
+        let activities = Activities::default();
         let step = StepId::new("coder", 1, 1);
-        let hand = pulses.open(&step, 2);
-        let first = pulses.all();
+        let hand = activities.open(&step, 2);
+        let first = activities.all();
         assert_eq!((first.len(), &first[0].step, first[0].attempt), (1, &step, 2));
         assert_eq!(first[0].stream, Flow::Reading);
         assert!(hand.writes(), "that is a change");
         assert!(!hand.writes());
-        let later = pulses.all();
+        let later = activities.all();
         assert_eq!(later[0].stream, Flow::Writing);
         assert!(later[0].active_ms >= first[0].active_ms && first[0].active_ms > 0);
         assert!(hand.reads());
-        assert_eq!(pulses.all()[0].stream, Flow::Reading);
-        let again = pulses.open(&step, 2);
+        assert_eq!(activities.all()[0].stream, Flow::Reading);
+        let again = activities.open(&step, 2);
         drop(hand);
-        assert_eq!(pulses.all().len(), 1, "the one that began again goes on");
+        assert_eq!(activities.all().len(), 1, "the one that began again goes on");
         drop(again);
-        assert_eq!(pulses.all(), []);
+        assert_eq!(activities.all(), []);
     }
 }

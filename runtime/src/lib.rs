@@ -62,7 +62,7 @@ pub use recording::{Difference, Divergence, RECORDING_VERSION, Recording, Record
 pub use rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
 pub use reopen::{Retry as RetryRun, effective};
 pub use run::{Ended, Options, Outcome as RunOutcome, Program, end_survivors, programs, resume, retry, start};
-pub use socket::{answer_gate, pulses, request_stop, send_message};
+pub use socket::{activities, answer_gate, request_stop, send_message};
 pub use state::{Blocked, Counts, End, Link, Open, Pending, Progress, Reading, Standing, State, Waiting};
 pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report, ToolResult, ToolUse};
 pub use telemetry::{Signal, TOOL_USES, TelemetryKind};

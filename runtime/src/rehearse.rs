@@ -54,9 +54,9 @@ pub fn rehearse(
     let stdin = options.stdin.as_ref().map(|bytes| Content::Text(String::from_utf8_lossy(bytes).into_owned()));
     let memory = Memory::default();
     let names = ("rehearsal".to_owned(), options.workspace.join("rehearsal"), options.workspace.clone());
-    let scene = Evaluator::new(plan, &graph, params, stdin, names, Box::new(memory.clone()));
+    let evaluator = Evaluator::new(plan, &graph, params, stdin, names, Box::new(memory.clone()));
     let mut stage = FakeRun {
-        scene,
+        evaluator,
         state: State::new(graph),
         memory,
         answer,
@@ -86,7 +86,7 @@ pub fn rehearse(
 
 /// A rehearsal while it goes on.
 struct FakeRun<'a, 'b> {
-    scene: Evaluator<'a>,
+    evaluator: Evaluator<'a>,
     state: State,
     memory: Memory,
     answer: &'b mut dyn FnMut(&Turn<'_>) -> Answer,
@@ -117,7 +117,7 @@ impl FakeRun<'_, '_> {
     fn run(&mut self, pipeline: String, task: Option<String>) -> Result<(), RunError> {
         self.record(Event::RunStarted {
             version: VERSION,
-            run: self.scene.run.clone(),
+            run: self.evaluator.run.clone(),
             plan: String::new(),
             pipeline,
             task,
@@ -184,7 +184,7 @@ impl FakeRun<'_, '_> {
         self.story.status = self.state.finished().unwrap_or(RunStatus::Failed);
         self.story.ends = instances.clone().filter_map(|instance| self.state.end(instance)).collect();
         let values = instances.filter_map(|instance| self.state.value(instance));
-        self.story.values = values.filter_map(|value| self.scene.store.text(value).ok()).collect();
+        self.story.values = values.filter_map(|value| self.evaluator.store.text(value).ok()).collect();
         self.story.texts = self.memory.take();
         self.story
     }
@@ -227,7 +227,7 @@ impl FakeRun<'_, '_> {
             Command::Start { step, attempt } => self.start(step, attempt),
             Command::Judge { step } => {
                 let Some(key) = self.state.find(&step) else { return };
-                let event = self.scene.judge(&self.state, key);
+                let event = self.evaluator.judge(&self.state, key);
                 if let Event::ConditionJudged { error: Some(error), .. } = &event {
                     self.fault(Some(&step), error.clone());
                 }
@@ -236,7 +236,7 @@ impl FakeRun<'_, '_> {
             }
             Command::JudgeRound { instance, iteration, within } => {
                 let Some(frame) = self.state.frame_of(instance, within.as_ref()) else { return };
-                let (holds, problems) = self.scene.judge_round(&self.state, frame);
+                let (holds, problems) = self.evaluator.judge_round(&self.state, frame);
                 problems.into_iter().for_each(|problem| self.fault(None, problem));
                 self.record(Event::RoundJudged { instance, iteration, holds, within });
             }
@@ -245,12 +245,12 @@ impl FakeRun<'_, '_> {
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => {
                 let Some(key) = self.state.find(&step) else { return };
-                let outcome = self.scene.conclude(&self.state, key, failure);
+                let outcome = self.evaluator.conclude(&self.state, key, failure);
                 self.end(step, attempt, outcome);
             }
             Command::Ask { step } => {
                 let Some(key) = self.state.find(&step) else { return };
-                match self.scene.message(&self.state, key) {
+                match self.evaluator.message(&self.state, key) {
                     Ok(message) => {
                         self.record(Event::GateOpened { step: step.clone(), message: Content::Text(message) });
                         self.gates.push_back(step);
@@ -285,7 +285,7 @@ impl FakeRun<'_, '_> {
 
     fn open(&mut self, step: StepId, attempt: u32) {
         let Some(key) = self.state.find(&step) else { return };
-        let opening = self.scene.open(&self.state, key);
+        let opening = self.evaluator.open(&self.state, key);
         self.note_missing(Some(&step));
         match opening {
             Ok(opening) => {
@@ -322,14 +322,14 @@ impl FakeRun<'_, '_> {
 
     fn start(&mut self, step: StepId, attempt: u32) {
         let Some(key) = self.state.find(&step) else { return };
-        let definition = self.scene.step(&self.state, key);
+        let definition = self.evaluator.step(&self.state, key);
         let mut reserved = None;
-        if let Some(Ok(body)) = self.scene.fixing(&self.state, key, attempt) {
-            reserved = self.scene.reserved(&self.state, 1, &body.agent, LONGEST_FIX);
+        if let Some(Ok(body)) = self.evaluator.fixing(&self.state, key, attempt) {
+            reserved = self.evaluator.reserved(&self.state, 1, &body.agent, LONGEST_FIX);
         } else if let Body::Prompt(body) = &definition.body {
             let bytes = self.prompt_bytes(key, definition);
             let turns = definition.output.schema.as_ref().map_or(1, |_| u64::from(definition.output.repair) + 1);
-            reserved = self.scene.reserved(&self.state, turns, &body.agent, bytes);
+            reserved = self.evaluator.reserved(&self.state, turns, &body.agent, bytes);
         }
         let refused = self.state.admit(key, &reserved.unwrap_or_default()).err();
         if let Some(Refusal::Run(message)) = refused {
@@ -338,7 +338,7 @@ impl FakeRun<'_, '_> {
             return self.record(Event::AttemptEnded { step, attempt, outcome });
         }
         self.take_inputs(&step);
-        self.scene.packs_stored().into_iter().for_each(|event| self.record(event));
+        self.evaluator.packs_stored().into_iter().for_each(|event| self.record(event));
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer: None });
         if let Some(Refusal::Step(message)) = refused {
             return self.end(step, attempt, Outcome::failed(Failure::Budget { message }));
@@ -365,31 +365,33 @@ impl FakeRun<'_, '_> {
 
     /// How long the prompt of a step is; one that cannot be rendered fails its attempt later.
     fn prompt_bytes(&self, key: Key, step: &Step) -> usize {
-        let (Body::Prompt(body), Ok(view)) = (&step.body, self.scene.view(&self.state, key.frame, Some(step))) else {
+        let (Body::Prompt(body), Ok(view)) = (&step.body, self.evaluator.view(&self.state, key.frame, Some(step)))
+        else {
             return 0;
         };
-        let system = self.scene.plan.agent(&body.agent).and_then(|agent| agent.system.as_ref());
+        let system = self.evaluator.plan.agent(&body.agent).and_then(|agent| agent.system.as_ref());
         let texts = [Some(&body.prompt), system, step.stdin.as_ref()].into_iter().flatten();
-        let bytes = texts.filter_map(|text| self.scene.renderer.text(text, &view).ok()).map(|text| text.len()).sum();
+        let bytes =
+            texts.filter_map(|text| self.evaluator.renderer.text(text, &view).ok()).map(|text| text.len()).sum();
         // The attempt itself tells what is missing.
-        self.scene.missing.take();
+        self.evaluator.missing.take();
         bytes
     }
 
     /// Renders what an attempt needs, and asks for the answer.
     fn perform(&mut self, id: &StepId, attempt: u32, step: &Step) -> Result<Outcome, Failure> {
         let key = self.state.find(id).ok_or_else(|| eval::unknown(id))?;
-        let item = self.scene.item(&self.state, key.frame).map_err(eval::render)?;
-        let fixing = self.scene.fixing(&self.state, key, attempt).transpose()?;
+        let item = self.evaluator.item(&self.state, key.frame).map_err(eval::render)?;
+        let fixing = self.evaluator.fixing(&self.state, key, attempt).transpose()?;
         let schema = step.output.schema.as_ref().filter(|_| fixing.is_none());
-        let shape = schema.map(|schema| self.scene.shapes.of(schema, self.scene.plan)).transpose();
+        let shape = schema.map(|schema| self.evaluator.shapes.of(schema, self.evaluator.plan)).transpose();
         let shape = shape.map_err(|problem| eval::render(format!("step `{}`: {problem}", step.name)))?;
-        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(eval::render)?;
+        let view = self.evaluator.view(&self.state, key.frame, Some(step)).map_err(eval::render)?;
         let view = View { attempt, ..view };
-        let renderer = &self.scene.renderer;
+        let renderer = &self.evaluator.renderer;
         let failed = |error: RenderError| eval::failed(error);
         let stdin = step.stdin.as_ref().map(|text| renderer.text(text, &view)).transpose().map_err(failed)?;
-        let pipeline = self.scene.pipeline(&self.state, key.frame);
+        let pipeline = self.evaluator.pipeline(&self.state, key.frame);
         for value in pipeline.env.iter().chain(&step.env) {
             if let EnvValue::Set { value, .. } = value {
                 renderer.text(value, &view).map_err(failed)?;
@@ -426,10 +428,10 @@ impl FakeRun<'_, '_> {
             }
             Body::Stop { message, .. } => return Ok(done(renderer.text(message, &view).map_err(failed)?)),
             _ if let Some(body) = asked => {
-                let agent = self.scene.plan.agent(&body.agent);
+                let agent = self.evaluator.plan.agent(&body.agent);
                 let agent = agent.ok_or_else(|| eval::render(format!("the plan has no agent `{}`", body.agent)))?;
                 let mut prompt = match fixing.is_none() {
-                    true => self.scene.effective((&self.state, key), body, &view)?.text(),
+                    true => self.evaluator.effective((&self.state, key), body, &view)?.text(),
                     false => renderer.text(&body.prompt, &view).map_err(failed)?,
                 };
                 let system =
@@ -451,7 +453,7 @@ impl FakeRun<'_, '_> {
             let (agent, prompt) = (agent.name.clone(), prompt.clone());
             self.story.prompts.push(Prompted { step: id.clone(), attempt, agent, prompt });
         }
-        let speaks = fixing.is_none() && self.scene.speaks(&self.state, key);
+        let speaks = fixing.is_none() && self.evaluator.speaks(&self.state, key);
         let mut repair = 0;
         let mut again = prompt.clone();
         loop {
@@ -525,12 +527,12 @@ impl FakeRun<'_, '_> {
     fn ask(&mut self, step: StepId) {
         // A `stop` may have ended it before.
         let Some(key) = self.state.find(&step).filter(|_| self.state.asks(&step)) else { return };
-        let definition = self.scene.step(&self.state, key);
+        let definition = self.evaluator.step(&self.state, key);
         let Some(gate) = definition.question() else { return };
         let is_gate = matches!(definition.body, Body::Gate(_));
-        let message = if is_gate { self.scene.message(&self.state, key) } else { Ok("It failed.".to_owned()) };
+        let message = if is_gate { self.evaluator.message(&self.state, key) } else { Ok("It failed.".to_owned()) };
         let Ok(message) = message else { return };
-        let item = self.scene.item(&self.state, key.frame).ok().flatten();
+        let item = self.evaluator.item(&self.state, key.frame).ok().flatten();
         let asks = Asks::Person { message: &message, options: &gate.options, ask: &gate.ask };
         let (attempt, repair, fixing, schema) = (1, 0, false, None);
         let item = item.as_ref();
@@ -544,7 +546,7 @@ impl FakeRun<'_, '_> {
     /// A gate is answered, or nobody did in time.
     fn answered(&mut self, step: StepId, answer: Answer) {
         let Some(key) = self.state.find(&step).filter(|_| self.state.asks(&step)) else { return };
-        let definition = self.scene.step(&self.state, key);
+        let definition = self.evaluator.step(&self.state, key);
         let Some(gate) = definition.question() else { return };
         let (choice, fields, by) = match answer {
             Answer::Choice { choice, fields } => (Some(choice), fields, AnsweredBy::Person),
@@ -563,7 +565,7 @@ impl FakeRun<'_, '_> {
     }
 
     fn note_missing(&mut self, step: Option<&StepId>) {
-        let missing = self.scene.missing.take();
+        let missing = self.evaluator.missing.take();
         self.story.missing.extend(missing.into_iter().map(|message| Fault { step: step.cloned(), message }));
     }
 }

@@ -1,5 +1,5 @@
-//! The control socket of a running run: one line in (`stop`, `pulses`, or `answer` or `send` and JSON), one line out
-//! (`ok` with what there is to say, or what is wrong; to `pulses` JSON).
+//! The control socket of a running run: one line in (`stop`, `activities`, or `answer` or `send` and JSON), one line out
+//! (`ok` with what there is to say, or what is wrong; to `activities` JSON).
 //!
 //! Invariant: only people stop a run, answer for it or write to it. Its own processes may look, and are refused else.
 
@@ -82,7 +82,7 @@ fn ask(folder: &RunFolder, word: &str, what: &impl Serialize) -> Result<String, 
 ///
 /// # Errors
 /// Nobody runs it, or whoever does cannot be reached.
-pub fn pulses(folder: &RunFolder) -> Result<Vec<Activity>, RunError> {
+pub fn activities(folder: &RunFolder) -> Result<Vec<Activity>, RunError> {
     if !folder.is_running() {
         return Err(RunError::NotRunning { run: folder.id.clone() });
     }

@@ -44,7 +44,7 @@ impl Ended {
 /// What one attempt is carried out with.
 pub(super) struct Place<'p, 'c> {
     pub services: &'p Services,
-    pub means: &'p Poller,
+    pub poller: &'p Poller,
     pub limits: Limits,
     pub capture: &'p mut Capture<'c>,
 }
@@ -56,7 +56,7 @@ pub(super) struct Place<'p, 'c> {
 pub(super) async fn carry_out(
     job: &Job,
     watch: Option<Watch>,
-    means: &Poller,
+    poller: &Poller,
     services: &Services,
 ) -> Result<Ended, RunError> {
     if job.cancel.asked().is_some() {
@@ -65,18 +65,20 @@ pub(super) async fn carry_out(
     let started = Instant::now();
     let limits = Limits { deadline: job.timeout.map(|timeout| started + timeout), idle: job.idle, grace: job.grace };
     let mut capture = Capture::new(services, &job.step, job.attempt, job.max_output);
-    let place = &mut Place { services, means, limits, capture: &mut capture };
+    let place = &mut Place { services, poller, limits, capture: &mut capture };
     if let Some(failure) = begin(job, place).await? {
         return Ok(Ended::failed(failure));
     }
     // A replay lays out what was left when it is collected.
-    let live = job.desk.as_deref().filter(|_| !matches!(services.source, Source::Replayed(_)));
-    let desk = match live.map(|desk| (desk, FileWorkspace::out(desk, workspace(job, desk), &job.cancel))) {
+    let live = job.file_workspace.as_deref().filter(|_| !matches!(services.source, Source::Replayed(_)));
+    let file_workspace = match live.map(|file_workspace| {
+        (file_workspace, FileWorkspace::out(file_workspace, workspace(job, file_workspace), &job.cancel))
+    }) {
         Some((_, Err(message))) => {
             let message = format!("its folder cannot be laid out: {message}");
             return Ok(Ended::failed(Failure::Files { message, lasting: false }));
         }
-        Some((desk, Ok(laid))) => Some((desk, laid)),
+        Some((file_workspace, Ok(laid))) => Some((file_workspace, laid)),
         None => None,
     };
     let watch = watch.or_else(|| watched(job, services));
@@ -98,20 +100,20 @@ pub(super) async fn carry_out(
     keep_changes(job, watch, services)?;
     let transcript = place.capture.transcript();
     let mut asked = Vec::new();
-    if let Some((desk, laid)) = desk {
+    if let Some((file_workspace, laid)) = file_workspace {
         let keeps = matches!(services.source, Source::Recorded(_));
         let given = laid.given.clone();
-        let collected = laid.collect(desk, ended.outcome.failure.take(), keeps);
+        let collected = laid.collect(file_workspace, ended.outcome.failure.take(), keeps);
         if let Source::Recorded(recorder) = &services.source {
             recorder.folder((&job.step, job.attempt), &given, &collected)?;
         }
         asked = collect(job, collected, &mut ended, services)?;
     }
-    if let (Some(desk), Source::Replayed(replay)) = (job.desk.as_deref(), &services.source) {
+    if let (Some(file_workspace), Source::Replayed(replay)) = (job.file_workspace.as_deref(), &services.source) {
         let remains = replay.folder(&job.step, job.attempt)?;
-        let told = remains.told(desk);
+        let told = remains.told(file_workspace);
         replay.tells((&job.step, job.attempt), &remains.given.told, told.as_ref())?;
-        let collected = remains.collect(desk, &told.unwrap_or_default(), ended.outcome.failure.take());
+        let collected = remains.collect(file_workspace, &told.unwrap_or_default(), ended.outcome.failure.take());
         let failed =
             |message| RunError::Request(format!("the folder of a recorded attempt cannot be laid out: {message}"));
         // What was sent is in the recording beside it.
@@ -150,7 +152,7 @@ fn keep_changes(job: &Job, watch: Option<Watch>, services: &Services) -> Result<
             services.report(Input::Left { step, attempt, artifact: Box::new(taken.kept(content)) });
         }
         Some(Err(problem)) => {
-            services.viewer.notice(format!("`{}`: what it changed is not known: {problem}", job.step.label()));
+            services.observer_handle.notice(format!("`{}`: what it changed is not known: {problem}", job.step.label()));
         }
         Some(Ok(None)) | None => {}
     }
@@ -158,9 +160,9 @@ fn keep_changes(job: &Job, watch: Option<Watch>, services: &Services) -> Result<
 }
 
 /// Where the files of the workspace lie for a job.
-fn workspace(job: &Job, desk: &FileWorkspaceSpec) -> PathBuf {
+fn workspace(job: &Job, file_workspace: &FileWorkspaceSpec) -> PathBuf {
     let tree = job.tree.as_ref().and_then(|tree| tree.trees.workspace(&tree.name));
-    tree.unwrap_or_else(|| desk.workspace.clone())
+    tree.unwrap_or_else(|| file_workspace.workspace.clone())
 }
 
 /// Takes in what an agent left in its folder, and says what its messages ask for. Its output is what stands there, unless its
@@ -194,7 +196,7 @@ pub(super) async fn process(
     place: &mut Place<'_, '_>,
 ) -> Result<End, String> {
     let launch = Launch { argv, environment, directory, stdin, install };
-    run(place.means, &launch, place.limits, &job.cancel, place.capture).await
+    run(place.poller, &launch, place.limits, &job.cancel, place.capture).await
 }
 
 /// Runs a command, and says what came of it.
@@ -325,8 +327,8 @@ pub(super) fn millis(duration: Option<Duration>) -> u64 {
 }
 
 /// Waits until `end`; false when the job was cancelled first.
-pub(super) async fn sleep(job: &Job, end: Instant, means: &Poller) -> bool {
-    job.cancel.watch(Some(means.events.waker()));
+pub(super) async fn sleep(job: &Job, end: Instant, poller: &Poller) -> bool {
+    job.cancel.watch(Some(poller.events.waker()));
     let slept = loop {
         if job.cancel.asked().is_some() {
             break false;
@@ -335,7 +337,7 @@ pub(super) async fn sleep(job: &Job, end: Instant, means: &Poller) -> bool {
             break true;
         }
         // Woken or not, the loop looks at the time and the wish again.
-        means.events.next(Some(end)).await;
+        poller.events.next(Some(end)).await;
     };
     job.cancel.watch(None);
     slept

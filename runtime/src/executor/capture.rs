@@ -81,7 +81,7 @@ impl<'a> Capture<'a> {
             used_tool: false,
             fresh_line: true,
             broken: None,
-            pulse: services.pulses.open(step, attempt),
+            pulse: services.activities.open(step, attempt),
             session: None,
             sessions: 0,
         }
@@ -132,14 +132,14 @@ impl<'a> Capture<'a> {
     /// What was asked for has been sent, and nothing come yet.
     pub(super) fn reads(&self) {
         if self.pulse.reads() {
-            self.services.viewer.flow(self.step, self.attempt, Flow::Reading);
+            self.services.observer_handle.flow(self.step, self.attempt, Flow::Reading);
         }
     }
 
     /// Something has come.
     fn writes(&self) {
         if self.pulse.writes() {
-            self.services.viewer.flow(self.step, self.attempt, Flow::Writing);
+            self.services.observer_handle.flow(self.step, self.attempt, Flow::Writing);
         }
     }
 
@@ -260,8 +260,8 @@ impl<'a> Capture<'a> {
 
     /// Closes the logs; true when the scribe has some to write.
     pub(super) fn finish(self) -> Result<bool, RunError> {
-        let out = self.out.finish(&self.services.scribe);
-        let err = self.err.finish(&self.services.scribe);
+        let out = self.out.finish(&self.services.file_writer);
+        let err = self.err.finish(&self.services.file_writer);
         let uses = self.uses.finish();
         match self.broken {
             Some(error) => Err(error),
@@ -308,7 +308,7 @@ impl Sink for Capture<'_> {
 
     fn crowded(&mut self, problem: &str, running: usize) {
         if !self.services.is_crowded.swap(true, Ordering::Relaxed) {
-            self.services.viewer.notice(format!(
+            self.services.observer_handle.notice(format!(
                 "the system has no room for more processes, and {running} of the run go on meanwhile: {problem}"
             ));
         }
@@ -324,7 +324,7 @@ impl Sink for Capture<'_> {
             let written = self.err.push(bytes);
             self.keep(written);
         }
-        self.services.viewer.output(self.step, self.attempt, Stream::Stderr, bytes);
+        self.services.observer_handle.output(self.step, self.attempt, Stream::Stderr, bytes);
         self.stderr.push(bytes);
         self.seen.push(bytes);
     }
@@ -392,6 +392,6 @@ impl Show<'_> {
         if let Some(transcript) = &mut self.transcript {
             transcript.push(bytes);
         }
-        self.services.viewer.output(self.step, self.attempt, Stream::Stdout, bytes);
+        self.services.observer_handle.output(self.step, self.attempt, Stream::Stdout, bytes);
     }
 }

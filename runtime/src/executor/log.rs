@@ -85,12 +85,12 @@ impl Log {
     }
 
     /// Nothing more comes; true when the scribe has it to write.
-    pub(super) fn finish(self, scribe: &FileWriter) -> bool {
+    pub(super) fn finish(self, file_writer: &FileWriter) -> bool {
         let waits = self.file.is_none() && !self.pending.is_empty();
         if waits {
             // What a killed runner left there may be an artifact by another name.
-            scribe.remove(self.path.clone());
-            scribe.write(self.path, self.pending);
+            file_writer.remove(self.path.clone());
+            file_writer.write(self.path, self.pending);
         }
         waits
     }

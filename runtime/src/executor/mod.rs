@@ -90,7 +90,7 @@ pub(crate) struct Job {
     /// The working tree that they run in; it is made when the first job needs it.
     pub tree: Option<Tree>,
     /// The folder that its agent works in, where it works by files.
-    pub desk: Option<Arc<FileWorkspaceSpec>>,
+    pub file_workspace: Option<Arc<FileWorkspaceSpec>>,
     /// The wall time at most, checks included.
     pub timeout: Option<Duration>,
     /// The time without a byte of output at most.
@@ -106,8 +106,8 @@ pub(crate) struct Job {
 impl Job {
     /// Where its agent works: in its folder of files, unless it is to mend, or has a working tree to work in.
     pub(super) fn place(&self) -> &Path {
-        match &self.desk {
-            Some(desk) if !desk.mends && self.tree.is_none() => &desk.folder,
+        match &self.file_workspace {
+            Some(file_workspace) if !file_workspace.mends && self.tree.is_none() => &file_workspace.folder,
             _ => &self.directory,
         }
     }

@@ -64,12 +64,12 @@ impl ObserverHandle {
         let (sender, receiver) = mpsc::channel();
         let backlog = Arc::new(AtomicUsize::new(0));
         let (wants_output, wants_signals) = (observer.wants_output(), observer.wants_signals());
-        let viewer = ObserverHandle { sender, backlog: Arc::clone(&backlog), wants_output, wants_signals };
+        let observer_handle = ObserverHandle { sender, backlog: Arc::clone(&backlog), wants_output, wants_signals };
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
             .spawn(move || show(observer, &receiver, &backlog))
             .expect("the system has room for one more thread");
-        (viewer, thread)
+        (observer_handle, thread)
     }
 
     pub(crate) fn records(&self, records: Vec<Record>) {
@@ -265,17 +265,17 @@ mod tests {
     /// What is told of these: `STEP ATTEMPT STATE [SESSION]`, or `STEP ATTEMPT reading` and `writing`.
     fn check(views: &str, expected: &[&str]) {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (viewer, watching) = ObserverHandle::start(Box::new(Seen(Arc::clone(&seen))));
+        let (observer_handle, watching) = ObserverHandle::start(Box::new(Seen(Arc::clone(&seen))));
         for view in views.split(", ") {
             let words: Vec<&str> = view.split(' ').collect();
             let (step, attempt) = (StepId::new(words[0], 1, 1), words[1].parse().unwrap());
             let (state, stream) = match words[2] {
                 "reading" => {
-                    viewer.flow(&step, attempt, Flow::Reading);
+                    observer_handle.flow(&step, attempt, Flow::Reading);
                     continue;
                 }
                 "writing" => {
-                    viewer.flow(&step, attempt, Flow::Writing);
+                    observer_handle.flow(&step, attempt, Flow::Writing);
                     continue;
                 }
                 "connected" => (Link::Connected, Some(Flow::Reading)),
@@ -283,14 +283,14 @@ mod tests {
                 _ => (Link::Disconnected, None),
             };
             let session = words.get(3).map(|&session| session.to_owned());
-            viewer.signal(Signal {
+            observer_handle.signal(Signal {
                 at: 1,
                 step,
                 attempt,
                 sign: TelemetryKind::Connection { state, stream, session, waits: None },
             });
         }
-        drop(viewer);
+        drop(observer_handle);
         watching.join().unwrap();
         assert_eq!(*seen.lock().unwrap(), expected, "of {views}");
     }

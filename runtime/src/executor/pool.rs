@@ -38,8 +38,8 @@ pub(crate) const STACK: usize = 1024 * 1024;
 pub(crate) struct Services {
     pub folder: RunFolder,
     pub layout: Layout,
-    pub viewer: ObserverHandle,
-    pub scribe: FileWriter,
+    pub observer_handle: ObserverHandle,
+    pub file_writer: FileWriter,
     pub durability: Arc<Durability>,
     /// Who answers.
     pub source: Source,
@@ -49,7 +49,7 @@ pub(crate) struct Services {
     pub models: Arc<Models>,
     pub reactor: Arc<Reactor>,
     /// What goes on in the attempts.
-    pub pulses: Activities,
+    pub activities: Activities,
     /// The tools that models may be lent.
     pub tools: Arc<Toolbox>,
     pub inputs: Inputs,
@@ -78,7 +78,7 @@ pub(crate) struct Pool<'m> {
     /// The attempts that the run's own thread carries out.
     own: Tasks<'m>,
     /// With what it does.
-    means: &'m Poller,
+    poller: &'m Poller,
     threads: Vec<JoinHandle<()>>,
     /// How many of them have an event loop.
     loops: usize,
@@ -107,12 +107,12 @@ struct Queue {
 }
 
 impl<'m> Pool<'m> {
-    /// A pool of the thread that `means` are for, without another one yet, and never with more than `limit` beside the event
+    /// A pool of the thread that `poller` are for, without another one yet, and never with more than `limit` beside the event
     /// loops.
-    pub(crate) fn new(services: Services, limit: u32, means: &'m Poller) -> Pool<'m> {
+    pub(crate) fn new(services: Services, limit: u32, poller: &'m Poller) -> Pool<'m> {
         let shared = Arc::new(Shared { services, queue: Mutex::default(), work: Condvar::new() });
-        let own = Tasks::new(&means.events);
-        Pool { shared, own, means, threads: Vec::new(), loops: 0, limit: limit.max(1) as usize }
+        let own = Tasks::new(&poller.events);
+        Pool { shared, own, poller, threads: Vec::new(), loops: 0, limit: limit.max(1) as usize }
     }
 
     /// Has `job` carried out. Its end comes as [`Input::Ended`].
@@ -123,7 +123,7 @@ impl<'m> Pool<'m> {
             self.submit_blocking(job);
         } else if is_live && self.own.len() < OWN && matches!(job.work, Work::Command { .. } | Work::Text(_)) {
             let is_alone = self.own.is_empty();
-            self.own.spawn(carry(Arc::clone(&self.shared), job, self.means, is_alone));
+            self.own.spawn(carry(Arc::clone(&self.shared), job, self.poller, is_alone));
         } else {
             self.submit_waiting(job);
         }
@@ -170,11 +170,11 @@ impl<'m> Pool<'m> {
 
     fn grow(&mut self, work: fn(&Arc<Shared>, Poller)) -> std::io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let means = Poller::new()?;
+        let poller = Poller::new()?;
         let thread = std::thread::Builder::new()
             .name("attempt".to_owned())
             .stack_size(STACK)
-            .spawn(move || work(&shared, means))?;
+            .spawn(move || work(&shared, poller))?;
         self.threads.push(thread);
         Ok(())
     }
@@ -255,36 +255,37 @@ fn blocks(job: &Job) -> bool {
         Work::Command { .. } | Work::Text(_) => false,
         Work::Agent(asked) => asked.takers.iter().any(|taker| blocks(&taker.door)),
     };
-    asks || job.tree.is_some() || job.desk.is_some() || job.watched
+    asks || job.tree.is_some() || job.file_workspace.is_some() || job.watched
 }
 
-fn work(shared: &Arc<Shared>, mut means: Poller) {
+fn work(shared: &Arc<Shared>, mut poller: Poller) {
     while let Some(job) = shared.next() {
         let services = &shared.services;
         // Looking at the tree takes as long as syncing does, and changes nothing.
         services.durability.hurry(job.after);
-        let early = survived(async { (job.tree.is_none() && job.desk.is_none()).then(|| watched(&job, services)) });
-        let watch = means.block_on(early).ok().flatten().flatten();
+        let early =
+            survived(async { (job.tree.is_none() && job.file_workspace.is_none()).then(|| watched(&job, services)) });
+        let watch = poller.block_on(early).ok().flatten().flatten();
         let is_whole = match services.durability.wait(job.after) {
-            Ok(()) => means.block_on(attempt(job, watch, &means, services)),
+            Ok(()) => poller.block_on(attempt(job, watch, &poller, services)),
             Err(error) => undurable(job, &error, services),
         };
         // What a panic left half done must not reach the next attempt.
         if !is_whole && let Ok(fresh) = Poller::new() {
-            means = fresh;
+            poller = fresh;
         }
     }
 }
 
-fn work_in_loop(shared: &Arc<Shared>, means: Poller) {
-    let inbox = means.events.inbox();
-    let mut tasks = Tasks::new(&means.events);
+fn work_in_loop(shared: &Arc<Shared>, poller: Poller) {
+    let inbox = poller.events.inbox();
+    let mut tasks = Tasks::new(&poller.events);
     loop {
         let (job, is_closed) = shared.next_waiting(&inbox);
         let is_idle = job.is_none();
         if let Some(job) = job {
             let is_alone = tasks.is_empty();
-            tasks.spawn(carry(Arc::clone(shared), job, &means, is_alone));
+            tasks.spawn(carry(Arc::clone(shared), job, &poller, is_alone));
         } else if is_closed && tasks.is_empty() {
             return;
         }
@@ -293,7 +294,7 @@ fn work_in_loop(shared: &Arc<Shared>, means: Poller) {
 }
 
 /// Carries a job out, once what must be durable before is. A thread that has nothing else to do is `is_alone`.
-async fn carry(shared: Arc<Shared>, job: Job, means: &Poller, is_alone: bool) {
+async fn carry(shared: Arc<Shared>, job: Job, poller: &Poller, is_alone: bool) {
     let services = &shared.services;
     // With nothing else to do, syncing here is quicker than waking another thread for that.
     let durable = match is_alone {
@@ -301,7 +302,7 @@ async fn carry(shared: Arc<Shared>, job: Job, means: &Poller, is_alone: bool) {
         false => services.durability.reached(job.after).await,
     };
     match durable {
-        Ok(()) => attempt(job, None, means, services).await,
+        Ok(()) => attempt(job, None, poller, services).await,
         Err(error) => undurable(job, &error, services),
     };
 }
@@ -315,10 +316,10 @@ fn undurable(job: Job, error: &std::io::Error, services: &Services) -> bool {
 }
 
 /// Carries a job out, whose tree is watched already where `watch` is there, and reports its end; false where that panicked.
-async fn attempt(mut job: Job, watch: Option<Watch>, means: &Poller, services: &Services) -> bool {
+async fn attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, services: &Services) -> bool {
     let done: Result<Result<_, RunError>, String> = survived(async {
         let ended = match enter(&mut job) {
-            Ok(()) => carry_out(&job, watch, means, services).await?,
+            Ok(()) => carry_out(&job, watch, poller, services).await?,
             Err(failure) => Ended::failed(failure),
         };
         // What printed nothing has no files to wait for.
@@ -350,7 +351,7 @@ async fn attempt(mut job: Job, watch: Option<Watch>, means: &Poller, services: &
     if quiet {
         report()
     } else {
-        services.scribe.then(report)
+        services.file_writer.then(report)
     }
     is_whole
 }
@@ -391,9 +392,9 @@ fn store(job: &Job, ended: Ended, services: &Services) -> Result<crate::event::O
     if outcome.failure != Some(Failure::Cancelled) && job.role != Role::SumsUp {
         let path = services.layout.output(&job.step);
         match captured {
-            Some(bytes) => services.scribe.write(path, bytes),
+            Some(bytes) => services.file_writer.write(path, bytes),
             // What an earlier attempt or round left there is no longer the latest.
-            None if job.attempt > 1 || job.step.iteration > 1 => services.scribe.remove(path),
+            None if job.attempt > 1 || job.step.iteration > 1 => services.file_writer.remove(path),
             None => {}
         }
     }
@@ -415,9 +416,9 @@ mod tests {
 
     #[test]
     fn a_panic_is_told_in_its_first_line() {
-        let means = Poller::new().unwrap();
+        let poller = Poller::new().unwrap();
         let check = |work: fn() -> u8, expected: Result<u8, &str>| {
-            assert_eq!(means.block_on(survived(async { work() })), expected.map_err(str::to_owned));
+            assert_eq!(poller.block_on(survived(async { work() })), expected.map_err(str::to_owned));
         };
         check(|| 7, Ok(7));
         check(|| panic!("one\ntwo"), Err("one"));

@@ -146,15 +146,15 @@ pub(super) struct End {
 /// # Errors
 /// It could not be started: says why.
 pub(super) async fn run(
-    means: &Poller,
+    poller: &Poller,
     launch: &Launch<'_>,
     limits: Limits,
     cancel: &Cancel,
     sink: &mut dyn Sink,
 ) -> Result<End, String> {
     let began = Instant::now();
-    cancel.watch(Some(means.events.waker()));
-    let child = begin(means, launch, cancel, sink).await;
+    cancel.watch(Some(poller.events.waker()));
+    let child = begin(poller, launch, cancel, sink).await;
     let child = match child {
         Ok(Some(child)) => child,
         other => {
@@ -168,7 +168,7 @@ pub(super) async fn run(
     let now = Instant::now();
     let mut running = Running {
         group,
-        events: &means.events,
+        events: &poller.events,
         feed: None,
         voice: None,
         stdout: None,
@@ -193,16 +193,16 @@ pub(super) async fn run(
     }
     let _reins = KillGroupOnDrop(group);
     sink.starts();
-    let cause = running.watch(means, cancel, sink).await;
+    let cause = running.watch(poller, cancel, sink).await;
     cancel.watch(None);
     let (exit, signal) = running.finish().await;
-    means.events.forget();
+    poller.events.forget();
     Ok(End { cause, exit, signal })
 }
 
 /// Starts a process as soon as there is room for it; none where it is cancelled before.
 async fn begin(
-    means: &Poller,
+    poller: &Poller,
     launch: &Launch<'_>,
     cancel: &Cancel,
     sink: &mut dyn Sink,
@@ -212,7 +212,7 @@ async fn begin(
     while cancel.asked().is_none() {
         let (has_room, running) = children::has_room();
         if has_room {
-            let refused = match means.finder.borrow_mut().start(launch) {
+            let refused = match poller.finder.borrow_mut().start(launch) {
                 Ok(child) => return Ok(Some(child)),
                 Err(refused) if refused.is_full => refused.message,
                 Err(refused) => return Err(refused.message),
@@ -227,7 +227,7 @@ async fn begin(
                 return Err(refused);
             }
         }
-        means.events.next(Some(Instant::now() + pause)).await;
+        poller.events.next(Some(Instant::now() + pause)).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
     Ok(None)
@@ -326,7 +326,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn watch(&mut self, means: &Poller, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
+    async fn watch(&mut self, poller: &Poller, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
         loop {
             let now = Instant::now();
             if sink.talks() {
@@ -343,7 +343,7 @@ impl<'a> Running<'a> {
                 self.exited = Some(now);
                 self.linger = Some(now + LINGER);
             }
-            self.exchange(ready, means, sink);
+            self.exchange(ready, poller, sink);
         }
     }
 
@@ -468,13 +468,13 @@ impl<'a> Running<'a> {
     }
 
     /// Writes to the pipes that have room, and reads from those that hold something.
-    fn exchange(&mut self, ready: Ready, means: &Poller, sink: &mut dyn Sink) {
+    fn exchange(&mut self, ready: Ready, poller: &Poller, sink: &mut dyn Sink) {
         if ready.has(Interest::Stdin)
             && let Some(Feed { pipe, rest }) = self.feed.take()
         {
             self.feed = feed(&pipe, rest).map(|rest| Feed { pipe, rest });
         }
-        let buffer = &mut *means.buffer.borrow_mut();
+        let buffer = &mut *poller.buffer.borrow_mut();
         if ready.has(Interest::Stdout) {
             self.read_stdout(buffer, sink);
         }

@@ -74,7 +74,7 @@ pub(super) async fn begin(job: &Job, place: &Place<'_, '_>) -> Result<Option<Fai
 
 /// Whether a recorded turn was ended for what lay in its folder, and not from outside: what it left was collected then.
 fn is_overfilled(job: &Job, replay: &Replay) -> Result<bool, RunError> {
-    if job.desk.is_none() {
+    if job.file_workspace.is_none() {
         return Ok(false);
     }
     match replay.folder(&job.step, job.attempt) {
@@ -112,5 +112,5 @@ fn show(answer: &Answer, capture: &mut Capture<'_>) {
 /// Waits to be ended, as the recorded attempt was.
 async fn park(job: &Job, place: &Place<'_, '_>) {
     place.services.report(Input::Parked { step: job.step.clone(), attempt: job.attempt });
-    while sleep(job, Instant::now() + WHILE, place.means).await {}
+    while sleep(job, Instant::now() + WHILE, place.poller).await {}
 }

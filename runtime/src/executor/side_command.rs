@@ -60,11 +60,11 @@ pub(crate) fn bytes(
     (most, kept): (Duration, usize),
     cancel: &Cancel,
 ) -> Result<Vec<u8>, String> {
-    let means = Poller::new().map_err(|error| error.to_string())?;
+    let poller = Poller::new().map_err(|error| error.to_string())?;
     let launch = Launch { argv, environment, directory, stdin, install: None };
     let limits = Limits { deadline: Some(Instant::now() + most), idle: None, grace: Duration::ZERO };
     let mut said = Said { stdout: Vec::new(), stderr: Vec::new(), kept };
-    let end = means.block_on(run(&means, &launch, limits, cancel, &mut said))?;
+    let end = poller.block_on(run(&poller, &launch, limits, cancel, &mut said))?;
     let problem = String::from_utf8_lossy(&said.stderr).trim().to_owned();
     match (end.cause, end.exit) {
         (Cause::Exit | Cause::Reported, 0) => Ok(said.stdout),
@@ -102,11 +102,11 @@ pub(crate) fn printed(
     kept: usize,
     cancel: &Cancel,
 ) -> Result<Printed, String> {
-    let means = Poller::new().map_err(|error| error.to_string())?;
+    let poller = Poller::new().map_err(|error| error.to_string())?;
     let launch = Launch { argv, environment, directory, stdin: None, install: None };
     let limits = Limits { deadline: Some(Instant::now() + most), idle: None, grace: Duration::ZERO };
     let mut both = Both(Tail::new(kept));
-    let end = means.block_on(run(&means, &launch, limits, cancel, &mut both))?;
+    let end = poller.block_on(run(&poller, &launch, limits, cancel, &mut both))?;
     Ok(Printed {
         is_cut: both.0.is_cut(),
         text: both.0.into_bytes(),

@@ -103,7 +103,7 @@ impl<'a> ToolLog<'a> {
         };
         let more = if self.denials == DENIALS { " (further ones are not said)" } else { "" };
         let step = self.step.label();
-        self.services.viewer.notice(format!("`{step}`: its agent was refused {what}{why}{more}"));
+        self.services.observer_handle.notice(format!("`{step}`: its agent was refused {what}{why}{more}"));
     }
 
     fn begins(&mut self, used: &ToolUse<'_>) -> bool {
@@ -141,7 +141,7 @@ impl<'a> ToolLog<'a> {
             let line = serde_json::to_string(&signal).expect("a signal has string keys only");
             self.broken = self.log.push(format!("{line}\n").as_bytes()).err();
         }
-        self.services.viewer.signal(signal);
+        self.services.observer_handle.signal(signal);
     }
 
     /// When [`ToolLog::tick`] wants to be called.
@@ -157,7 +157,7 @@ impl<'a> ToolLog<'a> {
 
     /// Nothing more comes; true when the scribe has some to write, an error when something could not be written.
     pub(super) fn finish(self) -> Result<bool, RunError> {
-        let waits = self.log.finish(&self.services.scribe);
+        let waits = self.log.finish(&self.services.file_writer);
         self.broken.map_or(Ok(waits), Err)
     }
 }

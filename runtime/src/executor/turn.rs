@@ -41,7 +41,7 @@ pub(super) async fn take(job: &Job, asked: &AgentTurn, place: &mut Place<'_, '_>
         let next = asked.takers.get(position + 1);
         let failure = ended.ended.outcome.failure.as_ref().filter(|failure| is_unreachable(failure));
         if let (Some(failure), Some(next), false) = (failure, next, place.capture.used_tool()) {
-            place.services.viewer.notice(format!(
+            place.services.observer_handle.notice(format!(
                 "`{}`: agent `{}` cannot be reached ({failure}); `{}` takes its turn",
                 job.step.name, taker.agent, next.agent
             ));
@@ -112,7 +112,7 @@ impl Conversation<'_> {
                 return Ok(turn.ended);
             }
             repairs += 1;
-            place.services.viewer.notice(format!(
+            place.services.observer_handle.notice(format!(
                 "`{}`: the answer is not of the declared type ({}); asked again, {repairs} of {repair}",
                 self.job.step.name,
                 violations.join("; ")
@@ -453,7 +453,7 @@ async fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Plac
     };
     let end = Instant::now() + Duration::from_millis(answer.delay_ms);
     let deadline = place.limits.deadline.filter(|&deadline| deadline < end);
-    if !sleep(job, deadline.unwrap_or(end), place.means).await {
+    if !sleep(job, deadline.unwrap_or(end), place.poller).await {
         return Answer::failed(Failure::Cancelled);
     }
     if deadline.is_some() {

@@ -97,7 +97,7 @@ fn store(job: &Job, kind: ArtifactKind, text: &str, services: &Services) -> Opti
     }
     let (kept, digest) = named(kind, text, services);
     if !services.folder.holds(&kept.content) {
-        services.scribe.write(services.folder.artifact(&digest), text.as_bytes().to_vec());
+        services.file_writer.write(services.folder.artifact(&digest), text.as_bytes().to_vec());
     }
     Some(kept)
 }
@@ -121,7 +121,7 @@ fn link(job: &Job, path: &Path, services: &Services) -> Result<Option<ArtifactMe
         let linked = create_private(folder, true).and_then(|()| fs::hard_link(path, &artifact));
         if linked.is_err() {
             // Some file systems know no second names.
-            services.scribe.write(artifact, text.into_bytes());
+            services.file_writer.write(artifact, text.into_bytes());
         }
     }
     Ok(Some(kept))
@@ -142,7 +142,7 @@ fn named(kind: ArtifactKind, text: &str, services: &Services) -> (ArtifactMeta, 
 fn fits(job: &Job, kind: ArtifactKind, bytes: u64, services: &Services) -> bool {
     let fits = bytes <= LARGEST as u64;
     if !fits {
-        services.viewer.notice(format!(
+        services.observer_handle.notice(format!(
             "`{}`: its {} has {} MiB and is no artifact: {} MiB are the most",
             job.step.label(),
             kind.word(),

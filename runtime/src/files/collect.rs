@@ -56,13 +56,18 @@ impl Collected {
 
 impl FileWorkspace {
     /// Takes in what the agent left; `failure` is why its turn failed. `keeps` says whether files are to be kept.
-    pub(crate) fn collect(self, desk: &FileWorkspaceSpec, failure: Option<Failure>, keeps: bool) -> Collected {
+    pub(crate) fn collect(
+        self,
+        file_workspace: &FileWorkspaceSpec,
+        failure: Option<Failure>,
+        keeps: bool,
+    ) -> Collected {
         let root = self.root.try_clone().ok().filter(|_| keeps);
-        let mut collected = self.taken(desk, failure);
+        let mut collected = self.taken(file_workspace, failure);
         let outbox = root.and_then(|root| tree::folder(root.as_fd(), "outbox").ok());
         if let (Some(outbox), Some(left)) = (outbox, &collected.left) {
             let read = |path: &str| Some((path.to_owned(), tree::read(outbox.as_fd(), path, READ).ok()?));
-            collected.files = replay::kept(desk, left).filter_map(read).collect();
+            collected.files = replay::kept(file_workspace, left).filter_map(read).collect();
         }
         collected
     }
@@ -70,11 +75,11 @@ impl FileWorkspace {
     /// What comes of a folder that was laid out as a recording has it: the output, or why there is none.
     pub(super) fn collect_again(
         root: &OwnedFd,
-        desk: &FileWorkspaceSpec,
+        file_workspace: &FileWorkspaceSpec,
         left: &mut AgentFiles,
     ) -> (Option<String>, Option<Failure>) {
         let output = match tree::folder(root.as_fd(), "outbox") {
-            Ok(outbox) => done(desk, &outbox, None, left),
+            Ok(outbox) => done(file_workspace, &outbox, None, left),
             Err(problem) => {
                 left.problems.push(problem);
                 None
@@ -86,22 +91,24 @@ impl FileWorkspace {
         }
     }
 
-    fn taken(mut self, desk: &FileWorkspaceSpec, failure: Option<Failure>) -> Collected {
-        let mut left = AgentFiles { folder: desk.name.clone(), inbox: self.inbox.clone(), ..AgentFiles::default() };
+    fn taken(mut self, file_workspace: &FileWorkspaceSpec, failure: Option<Failure>) -> Collected {
+        let mut left =
+            AgentFiles { folder: file_workspace.name.clone(), inbox: self.inbox.clone(), ..AgentFiles::default() };
         let mut seen = std::mem::take(&mut self.watch).end();
         if seen.overflow.is_none() {
             seen.weigh(&self.root, MOST);
         }
         if let Some(overflow) = seen.overflow {
             left.problems.push(overflow);
-            return self.close(desk, Some(wrong(&left.problems)), None, left);
+            return self.close(file_workspace, Some(wrong(&left.problems)), None, left);
         }
         if failure == Some(Failure::Cancelled) {
             return Collected::again();
         }
-        if desk.mends {
-            let failure = failure.or_else(|| self.note_corrected(desk).err().map(|problem| wrong(&[problem])));
-            return self.close(desk, failure, None, left);
+        if file_workspace.mends {
+            let failure =
+                failure.or_else(|| self.note_corrected(file_workspace).err().map(|problem| wrong(&[problem])));
+            return self.close(file_workspace, failure, None, left);
         }
         let tampered = self.tampered();
         if self.is_stopped() {
@@ -124,19 +131,19 @@ impl FileWorkspace {
         let failure = match (failure, state) {
             _ if !tampered.is_empty() => Some(wrong(&left.problems)),
             (Some(Failure::Exit | Failure::Agent { .. }) | None, Some(AgentState::Failed)) => {
-                Some(self.failed(desk, &left))
+                Some(self.failed(file_workspace, &left))
             }
             (Some(failure), _) => Some(failure),
             (None, _) => None,
         };
         if failure.is_some() {
-            return self.close(desk, failure, None, left);
+            return self.close(file_workspace, failure, None, left);
         }
         let outbox = tree::folder(self.root.as_fd(), "outbox").ok();
-        let output = outbox.and_then(|outbox| done(desk, &outbox, Some(&self.workspace), &mut left));
+        let output = outbox.and_then(|outbox| done(file_workspace, &outbox, Some(&self.workspace), &mut left));
         match left.problems.is_empty() {
-            true => self.close(desk, None, output, left),
-            false => self.close(desk, Some(wrong(&left.problems)), None, left),
+            true => self.close(file_workspace, None, output, left),
+            false => self.close(file_workspace, Some(wrong(&left.problems)), None, left),
         }
     }
 
@@ -156,29 +163,29 @@ impl FileWorkspace {
     }
 
     /// Says what a turn that was to mend has corrected, for the attempt after it.
-    fn note_corrected(&self, desk: &FileWorkspaceSpec) -> Result<(), String> {
+    fn note_corrected(&self, file_workspace: &FileWorkspaceSpec) -> Result<(), String> {
         let inbox = tree::folder(self.root.as_fd(), "inbox")?;
         let mut changed = Vec::new();
         for kept in &self.inbox {
-            let (digest, _) = self.digested(inbox.as_fd(), &kept.path, kept.bytes.max(desk.copied))?;
+            let (digest, _) = self.digested(inbox.as_fd(), &kept.path, kept.bytes.max(file_workspace.copied))?;
             if digest != kept.digest {
                 changed.push(kept.path.clone());
             }
         }
-        note_corrected(&desk.folder, &changed)
+        note_corrected(&file_workspace.folder, &changed)
     }
 
     /// Nobody changes the folder any more.
     fn close(
         self,
-        desk: &FileWorkspaceSpec,
+        file_workspace: &FileWorkspaceSpec,
         failure: Option<Failure>,
         output: Option<String>,
         left: AgentFiles,
     ) -> Collected {
-        let asked = match &desk.messages {
-            Some(post) if failure.is_none() && !desk.mends => {
-                messages::asked(self.root.as_fd(), &desk.brief.task, post)
+        let asked = match &file_workspace.messages {
+            Some(post) if failure.is_none() && !file_workspace.mends => {
+                messages::asked(self.root.as_fd(), &file_workspace.brief.task, post)
             }
             _ => Vec::new(),
         };
@@ -243,12 +250,12 @@ impl FileWorkspace {
     }
 
     /// The agent says that it failed.
-    fn failed(&self, desk: &FileWorkspaceSpec, left: &AgentFiles) -> Failure {
+    fn failed(&self, file_workspace: &FileWorkspaceSpec, left: &AgentFiles) -> Failure {
         let status = left.status.clone().unwrap_or_default();
         let report = "error_report.md";
         let mut message = status.trouble();
         if left.outbox.iter().any(|kept| kept.path == report) {
-            message.push_str(&format!("; its report: {}", desk.folder.join("outbox").join(report).display()));
+            message.push_str(&format!("; its report: {}", file_workspace.folder.join("outbox").join(report).display()));
         }
         Failure::Files { message, lasting: status.is_lasting() }
     }
@@ -256,7 +263,12 @@ impl FileWorkspace {
 
 /// The agent says that it is done: what was asked for is there, goes to the workspace where there is one, and gives the
 /// output.
-fn done(desk: &FileWorkspaceSpec, outbox: &OwnedFd, workspace: Option<&Path>, left: &mut AgentFiles) -> Option<String> {
+fn done(
+    file_workspace: &FileWorkspaceSpec,
+    outbox: &OwnedFd,
+    workspace: Option<&Path>,
+    left: &mut AgentFiles,
+) -> Option<String> {
     match left.status.as_ref().map(|status| status.state) {
         Some(AgentState::Completed) | None => {}
         Some(state) => left.problems.push(format!(
@@ -265,13 +277,13 @@ fn done(desk: &FileWorkspaceSpec, outbox: &OwnedFd, workspace: Option<&Path>, le
         )),
     }
     let mut output = None;
-    for (position, wanted) in desk.outputs.iter().enumerate() {
+    for (position, wanted) in file_workspace.outputs.iter().enumerate() {
         let Some(path) = there(wanted, left) else { continue };
-        let primary = desk.primary.as_ref().filter(|_| position == 0);
+        let primary = file_workspace.primary.as_ref().filter(|_| position == 0);
         for shape in wanted.shape.iter().chain(primary) {
             match value(outbox.as_fd(), &path).and_then(|value| shape.computed(value).map_err(|wrong| wrong.join("; ")))
             {
-                Ok(value) if position == 0 && desk.primary.is_some() => output = Some(value),
+                Ok(value) if position == 0 && file_workspace.primary.is_some() => output = Some(value),
                 Ok(_) => {}
                 Err(problem) => left.problems.push(format!("`outbox/{path}` is not of its type: {problem}")),
             }
@@ -286,7 +298,7 @@ fn done(desk: &FileWorkspaceSpec, outbox: &OwnedFd, workspace: Option<&Path>, le
     if !left.problems.is_empty() {
         return None;
     }
-    if let Some(Err(problem)) = workspace.map(|workspace| hand_on(desk, outbox, workspace, left)) {
+    if let Some(Err(problem)) = workspace.map(|workspace| hand_on(file_workspace, outbox, workspace, left)) {
         left.problems.push(problem);
     }
     output.or(summary)
@@ -328,13 +340,18 @@ fn value(outbox: BorrowedFd<'_>, path: &str) -> Result<Value, String> {
 }
 
 /// Copies outputs to the workspace, each file whole or not at all.
-fn hand_on(desk: &FileWorkspaceSpec, outbox: &OwnedFd, workspace: &Path, left: &mut AgentFiles) -> Result<(), String> {
-    if desk.outputs.iter().all(|output| output.copy_to.is_none()) {
+fn hand_on(
+    file_workspace: &FileWorkspaceSpec,
+    outbox: &OwnedFd,
+    workspace: &Path,
+    left: &mut AgentFiles,
+) -> Result<(), String> {
+    if file_workspace.outputs.iter().all(|output| output.copy_to.is_none()) {
         return Ok(());
     }
     let folder = Folder::open(workspace)?;
     let mut copied = Vec::new();
-    for output in &desk.outputs {
+    for output in &file_workspace.outputs {
         let Some(target) = &output.copy_to else { continue };
         let path = plain(&output.path)?;
         let is_folder = output.path.ends_with('/');

@@ -35,8 +35,8 @@ pub(super) struct Input<'d> {
 }
 
 /// `inbox/instructions.md`.
-pub(super) fn instructions(desk: &FileWorkspaceSpec, laid: &[Input<'_>]) -> String {
-    let brief = &desk.brief;
+pub(super) fn instructions(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>]) -> String {
+    let brief = &file_workspace.brief;
     let mut text = format!("# Task: {}\n", brief.task);
     section(&mut text, "Objective", &or_none(&brief.objective));
     section(&mut text, "Context", &or_none(&brief.context));
@@ -45,7 +45,7 @@ pub(super) fn instructions(desk: &FileWorkspaceSpec, laid: &[Input<'_>]) -> Stri
     section(&mut text, "Requirements", &list(requirements, ""));
     section(&mut text, "Success Criteria", &list(brief.criteria.iter().map(|text| folded(text)), "- [ ] "));
     section(&mut text, "Constraints", &list(brief.constraints.iter().map(|text| folded(text)), "- "));
-    section(&mut text, "Output Expectations", &outputs(desk));
+    section(&mut text, "Output Expectations", &outputs(file_workspace));
     text
 }
 
@@ -84,9 +84,9 @@ fn input(laid: &Input<'_>) -> String {
     }
 }
 
-fn outputs(desk: &FileWorkspaceSpec) -> String {
+fn outputs(file_workspace: &FileWorkspaceSpec) -> String {
     let mut text = String::new();
-    for (position, output) in desk.outputs.iter().enumerate() {
+    for (position, output) in file_workspace.outputs.iter().enumerate() {
         let path = place(&output.path);
         let what = if position == 0 { "Place main deliverable in" } else { "Place further deliverable in" };
         let mut line = format!("- {what} `outbox/{path}`");
@@ -96,7 +96,7 @@ fn outputs(desk: &FileWorkspaceSpec) -> String {
         if !output.required {
             line.push_str(" (optional)");
         }
-        let shape = output.shape.as_ref().or(desk.primary.as_ref().filter(|_| position == 0));
+        let shape = output.shape.as_ref().or(file_workspace.primary.as_ref().filter(|_| position == 0));
         if let Some(shape) = shape {
             let _ = write!(line, ". It is JSON that satisfies this schema: `{}`", shape.text());
         }
@@ -122,7 +122,7 @@ struct Depends<'d> {
 }
 
 /// `inbox/dependencies.json`; none where the agent depends on nobody.
-pub(super) fn dependencies(desk: &FileWorkspaceSpec, laid: &[Input<'_>]) -> Option<String> {
+pub(super) fn dependencies(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>]) -> Option<String> {
     let mut depends: Vec<Depends<'_>> = Vec::new();
     for Input { given, absent, .. } in laid {
         let Some(maker) = &given.from else { continue };
@@ -136,7 +136,7 @@ pub(super) fn dependencies(desk: &FileWorkspaceSpec, laid: &[Input<'_>]) -> Opti
         list.push(format!("outbox/{}", place(&given.path)));
     }
     let mut wait_for: Vec<&str> = Vec::new();
-    for name in depends.iter().map(|it| it.agent).chain(desk.wait_for.iter().map(String::as_str)) {
+    for name in depends.iter().map(|it| it.agent).chain(file_workspace.wait_for.iter().map(String::as_str)) {
         if !wait_for.contains(&name) {
             wait_for.push(name);
         }
@@ -169,7 +169,7 @@ pub(super) fn references(laid: &[Input<'_>]) -> Option<String> {
 }
 
 /// `SKILL.md` where the spec has none: the protocol itself.
-pub(super) fn skill(desk: &FileWorkspaceSpec) -> String {
+pub(super) fn skill(file_workspace: &FileWorkspaceSpec) -> String {
     format!(
         "# {}\n\nYou work in a folder of your own.\n\n\
          - `inbox/` holds your task, `inbox/instructions.md`, and what you need for it. It is read-only.\n\
@@ -180,15 +180,15 @@ pub(super) fn skill(desk: &FileWorkspaceSpec) -> String {
          set `state` to `completed` when all is in `outbox/`.\n\n\
          If you cannot go on, set `state` to `failed` with an `error` of `type`, `message`, `details` and \
          `recoverable`, write `outbox/error_report.md`, and put what is done so far into `outbox/partial/`.\n",
-        desk.brief.task
+        file_workspace.brief.task
     )
 }
 
 /// What a prompt says of the folder.
-pub(crate) fn taught(desk: &FileWorkspaceSpec) -> String {
-    let folder = desk.folder.display().to_string();
-    match desk.mends {
+pub(crate) fn taught(file_workspace: &FileWorkspaceSpec) -> String {
+    let folder = file_workspace.folder.display().to_string();
+    match file_workspace.mends {
         true => prompt_text::files_to_mend(&folder),
-        false => prompt_text::files(&folder, &desk.brief.task, desk.messages.is_some()),
+        false => prompt_text::files(&folder, &file_workspace.brief.task, file_workspace.messages.is_some()),
     }
 }

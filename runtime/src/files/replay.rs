@@ -58,8 +58,8 @@ pub(crate) struct Remains {
 
 impl Remains {
     /// What the runner would write into the folder now, the inputs being what they were; or what is wrong with those.
-    pub(crate) fn told(&self, desk: &FileWorkspaceSpec) -> Result<BTreeMap<String, String>, String> {
-        let (known, now) = (self.given.inputs.len(), desk.inputs.len());
+    pub(crate) fn told(&self, file_workspace: &FileWorkspaceSpec) -> Result<BTreeMap<String, String>, String> {
+        let (known, now) = (self.given.inputs.len(), file_workspace.inputs.len());
         if known != now {
             return Err(format!("it was given {known} inputs then, and {now} now"));
         }
@@ -70,8 +70,8 @@ impl Remains {
             bytes: laying.bytes,
             absent: laying.absent,
         };
-        let laid: Vec<Input<'_>> = desk.inputs.iter().zip(&self.given.inputs).map(laid).collect();
-        Ok(texts(desk, &laid))
+        let laid: Vec<Input<'_>> = file_workspace.inputs.iter().zip(&self.given.inputs).map(laid).collect();
+        Ok(texts(file_workspace, &laid))
     }
 
     /// Lays the folder out with what was left in it, and collects that. `failure` is why the turn failed.
@@ -80,16 +80,16 @@ impl Remains {
     /// The folder cannot be written.
     pub(crate) fn collect(
         self,
-        desk: &FileWorkspaceSpec,
+        file_workspace: &FileWorkspaceSpec,
         texts: &BTreeMap<String, String>,
         failure: Option<Failure>,
     ) -> Result<Collected, String> {
         let Some(mut left) = self.left else {
             return Ok(Collected { failure, output: None, left: None, asked: Vec::new(), files: BTreeMap::new() });
         };
-        left.folder.clone_from(&desk.name);
+        left.folder.clone_from(&file_workspace.name);
         let put = |path: &str, bytes: &[u8]| -> Result<Kept, String> {
-            let target = desk.folder.join(path);
+            let target = file_workspace.folder.join(path);
             let above = target.parent().unwrap_or(Path::new("/"));
             create_private(above, true).map_err(|error| told("made", above, &error))?;
             let (digest, bytes) = create(&target, 0o400, &mut &*bytes)?;
@@ -103,7 +103,8 @@ impl Remains {
                 *kept = Kept { path: kept.path.clone(), ..written };
             }
         }
-        create_private(&desk.folder.join("outbox"), true).map_err(|error| told("made", &desk.folder, &error))?;
+        create_private(&file_workspace.folder.join("outbox"), true)
+            .map_err(|error| told("made", &file_workspace.folder, &error))?;
         for (path, bytes) in &self.files {
             let written = put(&format!("outbox/{path}"), bytes)?;
             if let Some(kept) = left.outbox.iter_mut().find(|kept| kept.path == *path) {
@@ -114,7 +115,8 @@ impl Remains {
             serde_json::to_string_pretty(status).map_or_else(|_| status::pending(), |text| format!("{text}\n"))
         });
         put("status.json", said.as_bytes())?;
-        let root = tree::open(&desk.folder).map_err(|error| told("opened", &desk.folder, &error))?;
+        let root =
+            tree::open(&file_workspace.folder).map_err(|error| told("opened", &file_workspace.folder, &error))?;
         let mut collected = Collected {
             failure: self.failure.or(failure),
             output: None,
@@ -122,8 +124,8 @@ impl Remains {
             asked: Vec::new(),
             files: BTreeMap::new(),
         };
-        if collected.failure.is_none() && !desk.mends {
-            (collected.output, collected.failure) = FileWorkspace::collect_again(&root, desk, &mut left);
+        if collected.failure.is_none() && !file_workspace.mends {
+            (collected.output, collected.failure) = FileWorkspace::collect_again(&root, file_workspace, &mut left);
         }
         tree::seal(root.as_fd(), false);
         collected.left = Some(left);
@@ -132,20 +134,20 @@ impl Remains {
 }
 
 /// The texts that the runner writes into a folder.
-pub(super) fn texts(desk: &FileWorkspaceSpec, laid: &[Input<'_>]) -> BTreeMap<String, String> {
+pub(super) fn texts(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>]) -> BTreeMap<String, String> {
     let inbox = [
-        (OURS[0], Some(instructions::instructions(desk, laid))),
-        (OURS[1], instructions::dependencies(desk, laid)),
+        (OURS[0], Some(instructions::instructions(file_workspace, laid))),
+        (OURS[1], instructions::dependencies(file_workspace, laid)),
         (OURS[2], instructions::references(laid)),
     ];
     let inbox = inbox.into_iter().filter_map(|(name, text)| Some((format!("inbox/{name}"), text?)));
-    let skill = desk.skill.clone().unwrap_or_else(|| instructions::skill(desk));
+    let skill = file_workspace.skill.clone().unwrap_or_else(|| instructions::skill(file_workspace));
     inbox.chain([(SKILL.to_owned(), skill)]).collect()
 }
 
 /// The files of an outbox that are kept with what is recorded: those that a spec asks for, and of others what is small.
-pub(super) fn kept<'l>(desk: &FileWorkspaceSpec, left: &'l AgentFiles) -> impl Iterator<Item = &'l str> {
-    let wanted: Vec<String> = desk.outputs.iter().filter_map(|output| plain(&output.path).ok()).collect();
+pub(super) fn kept<'l>(file_workspace: &FileWorkspaceSpec, left: &'l AgentFiles) -> impl Iterator<Item = &'l str> {
+    let wanted: Vec<String> = file_workspace.outputs.iter().filter_map(|output| plain(&output.path).ok()).collect();
     let mut room = FURTHER;
     left.outbox.iter().filter_map(move |kept| {
         let is_wanted = kept.path == SUMMARY || wanted.iter().any(|path| lies_in(&kept.path, path));

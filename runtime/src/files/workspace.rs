@@ -51,43 +51,44 @@ impl FileWorkspace {
     /// # Errors
     /// Something that it needs is not there, or it cannot be made: says what.
     pub(crate) fn out(
-        desk: &FileWorkspaceSpec,
+        file_workspace: &FileWorkspaceSpec,
         workspace: PathBuf,
         cancel: &Arc<Cancel>,
     ) -> Result<FileWorkspace, String> {
-        keep_aside(&desk.folder)?;
+        keep_aside(&file_workspace.folder)?;
         let made = |path: &Path| create_private(path, true).map_err(|error| told("made", path, &error));
         for name in ["inbox", "outbox", "workspace"] {
-            made(&desk.folder.join(name))?;
+            made(&file_workspace.folder.join(name))?;
         }
-        let root = tree::open(&desk.folder).map_err(|error| told("opened", &desk.folder, &error))?;
-        let mut inbox = Inbox { desk, folder: desk.folder.join("inbox"), kept: Vec::new() };
-        let corrected = desk.mended.as_deref().map(corrected).unwrap_or_default();
+        let root =
+            tree::open(&file_workspace.folder).map_err(|error| told("opened", &file_workspace.folder, &error))?;
+        let mut inbox = Inbox { file_workspace, folder: file_workspace.folder.join("inbox"), kept: Vec::new() };
+        let corrected = file_workspace.mended.as_deref().map(corrected).unwrap_or_default();
         let mut laid = Vec::new();
-        for given in &desk.inputs {
+        for given in &file_workspace.inputs {
             laid.push(inbox.lay(given, &workspace, &corrected)?);
         }
-        let told = replay::texts(desk, &laid);
+        let told = replay::texts(file_workspace, &laid);
         for name in OURS {
             if let Some(text) = told.get(&format!("inbox/{name}")) {
                 inbox.write(name, &mut text.as_bytes())?;
             }
         }
         let kept = inbox.kept;
-        let skill = create(&desk.folder.join(SKILL), 0o400, &mut told[SKILL].as_bytes())
+        let skill = create(&file_workspace.folder.join(SKILL), 0o400, &mut told[SKILL].as_bytes())
             .map(|(digest, bytes)| Kept { path: SKILL.to_owned(), bytes, digest })?;
         let laying =
             |Input { place, source, bytes, absent, .. }: Input<'_>| replay::Laying { place, source, bytes, absent };
         let given = replay::Given { inputs: laid.into_iter().map(laying).collect(), told };
-        create(&desk.folder.join("status.json"), 0o600, &mut status::pending().as_bytes())?;
-        if let Some(messages) = &desk.messages {
-            let folder = desk.folder.join("messages");
+        create(&file_workspace.folder.join("status.json"), 0o600, &mut status::pending().as_bytes())?;
+        if let Some(messages) = &file_workspace.messages {
+            let folder = file_workspace.folder.join("messages");
             made(&folder)?;
             for (name, text) in &messages.found {
                 create(&folder.join(name), 0o600, &mut text.as_bytes())?;
             }
         }
-        if !desk.mends {
+        if !file_workspace.mends {
             tree::seal(tree::folder(root.as_fd(), "inbox")?.as_fd(), false);
         }
         let watch = Watch::start(&root, cancel)?;
@@ -129,7 +130,7 @@ fn keep_aside(folder: &Path) -> Result<(), String> {
 
 /// The inbox while it is filled.
 struct Inbox<'d> {
-    desk: &'d FileWorkspaceSpec,
+    file_workspace: &'d FileWorkspaceSpec,
     folder: PathBuf,
     kept: Vec<Kept>,
 }
@@ -158,7 +159,7 @@ impl Inbox<'_> {
         let bytes = found.files.iter().map(|(_, bytes, _)| bytes).sum();
         let slash = if is_folder { "/" } else { "" };
         let source = format!("{}{slash}", found.source.display());
-        let most = self.desk.copied;
+        let most = self.file_workspace.copied;
         if given.reference || !found.can_copy || bytes > most {
             return Ok(Input { given, place: None, source, bytes, absent: false });
         }
@@ -211,7 +212,7 @@ impl Inbox<'_> {
         }
         let inner = |kept: &Kept| kept.path[path.len()..].trim_start_matches('/').to_owned();
         let files = kept.iter().map(|kept| (inner(kept), kept.bytes, Some(kept.digest.clone()))).collect();
-        let folder = self.desk.run.join(&maker.left.folder);
+        let folder = self.file_workspace.run.join(&maker.left.folder);
         let root = tree::open(&folder).map_err(|error| told("opened", &folder, &error))?;
         let outbox = tree::folder(root.as_fd(), "outbox")?;
         let source = folder.join("outbox").join(path);

@@ -168,12 +168,12 @@ impl RunSummary {
 /// How the nodes of a run stand with their agents, in the state that its records come to: as whoever runs it says, or
 /// else as its journal does.
 pub fn standings(folder: &RunFolder, state: &State, records: &[Record]) -> Vec<Standing> {
-    let pulses = match folder.is_running() {
+    let activities = match folder.is_running() {
         // One that ends at this moment has nothing more to say.
-        true => Some(socket::pulses(folder).unwrap_or_default()),
+        true => Some(socket::activities(folder).unwrap_or_default()),
         false => None,
     };
-    state.standings(records, pulses.as_deref())
+    state.standings(records, activities.as_deref())
 }
 
 /// The gates that asked and were neither answered nor skipped.

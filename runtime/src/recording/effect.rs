@@ -424,8 +424,9 @@ impl Replay {
         if sending.envelope == *now {
             return Ok(());
         }
-        let told =
-            |envelope| serde_json::to_value(envelope).map(|value| format!("{:#}\n", self.blanks.blank_json(&value)));
+        let told = |envelope| {
+            serde_json::to_value(envelope).map(|value| format!("{:#}\n", self.redactions.blank_json(&value)))
+        };
         let what = format!("what it sent to `{}`", sending.envelope.to_node_id);
         let (recorded, now) = (told(&sending.envelope).ok(), told(now).ok());
         Err(self.diverged(step, attempt, words(step, attempt), Difference::Text { what, recorded, now }))
@@ -435,7 +436,7 @@ impl Replay {
     pub(crate) fn unsent(&self, (step, attempt): (&StepId, u32), sending: &Sending, problem: String) -> RunError {
         let place = format!("what {} sent to `{}`", words(step, attempt), sending.envelope.to_node_id);
         let at = format!("{LINES}:{}", sending.line);
-        self.diverged(step, attempt, place, Difference::Unsent { problem: self.blanks.blank_text(&problem), at })
+        self.diverged(step, attempt, place, Difference::Unsent { problem: self.redactions.blank_text(&problem), at })
     }
 
     /// What somebody said when a task asked for something for the `asked`th time, and who.
@@ -465,7 +466,7 @@ impl Replay {
             let difference = Difference::Text { what: "what it asks for".to_owned(), recorded, now };
             return Err(self.diverged(step, attempt, words(step, attempt), difference));
         }
-        let because = because.as_deref().map(|because| self.blanks.fill_text(because));
+        let because = because.as_deref().map(|because| self.redactions.fill_text(because));
         let foretold =
             choice.map_or(RecordedVerdict::Nobody, |choice| RecordedVerdict::Said(number, choice, because, None));
         Ok((foretold, by))
@@ -473,7 +474,7 @@ impl Replay {
 
     fn filled_envelope(&self, envelope: &Envelope) -> Envelope {
         let text = serde_json::to_string(envelope).unwrap_or_default();
-        serde_json::from_value(self.blanks.fill_json(&text)).unwrap_or_else(|_| envelope.clone())
+        serde_json::from_value(self.redactions.fill_json(&text)).unwrap_or_else(|_| envelope.clone())
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn publish(
     run: &RunFolder,
     target: &Path,
     header: (&str, &str),
-    blanks: &Redactions,
+    redactions: &Redactions,
     values: &[String],
 ) -> Result<usize, RunError> {
     let draft = draft(run);
@@ -36,7 +36,7 @@ pub(crate) fn publish(
         fs::remove_dir_all(&fresh).map_err(io("clear", &fresh))?;
     }
     fs::create_dir_all(&fresh).map_err(io("create", &fresh))?;
-    let story = Story { run, draft: &draft, fresh: &fresh, blanks };
+    let story = Story { run, draft: &draft, fresh: &fresh, redactions };
     let (lines, answers) = story.told(header, values)?;
     let mut text = String::new();
     for line in &lines {
@@ -64,7 +64,7 @@ struct Story<'a> {
     run: &'a RunFolder,
     draft: &'a Path,
     fresh: &'a Path,
-    blanks: &'a Redactions,
+    redactions: &'a Redactions,
 }
 
 impl Story<'_> {
@@ -116,7 +116,7 @@ impl Story<'_> {
                 Event::ApprovalAnswered { step, attempt, verdict } => {
                     let line = swarms.agreed(&Place::of(&step, attempt), &verdict);
                     let line = line.map(|line| self.agreed(line, &verdict)).transpose()?;
-                    let task = deeds.agreed(&verdict, |text| self.blanks.blank_text(text));
+                    let task = deeds.agreed(&verdict, |text| self.redactions.blank_text(text));
                     lines.extend(line.into_iter().chain(task));
                 }
                 Event::InputsTaken { step, inputs } => deeds.took(&step, &inputs, &mut lines),
@@ -161,7 +161,7 @@ impl Story<'_> {
                         if let Some(failure @ (Failure::Cancelled | Failure::Timeout { .. } | Failure::Spawn { .. })) =
                             outcome.failure
                         {
-                            lines.push(Line::Failed { place, failure: told(&failure, self.blanks) });
+                            lines.push(Line::Failed { place, failure: told(&failure, self.redactions) });
                         }
                         continue;
                     }
@@ -177,7 +177,7 @@ impl Story<'_> {
                             ),
                         ) => {
                             lines.extend(asked.into_iter().flatten());
-                            lines.push(Line::Failed { place, failure: told(&failure, self.blanks) });
+                            lines.push(Line::Failed { place, failure: told(&failure, self.redactions) });
                         }
                         (asked, _) => lines.extend(asked.into_iter().flatten()),
                     }
@@ -219,7 +219,7 @@ impl Story<'_> {
     }
 
     fn texts<'t>(&'t self, stem: PathBuf, part: &'t str) -> Texts<'t> {
-        Texts { folder: self.fresh, blanks: self.blanks, stem, part: part.into() }
+        Texts { folder: self.fresh, redactions: self.redactions, stem, part: part.into() }
     }
 
     /// The line of what a task asks somebody for, where that stands in none.
@@ -242,7 +242,7 @@ impl Story<'_> {
 
     /// An envelope with its blanks.
     fn envelope(&self, content: &Content) -> Result<Option<Envelope>, RunError> {
-        Ok(effect::blanked(&self.run.text(content)?, |value| self.blanks.blank_json(value)))
+        Ok(effect::blanked(&self.run.text(content)?, |value| self.redactions.blank_json(value)))
     }
 
     fn gate(&self, step: &StepId, asked: u32, message: &Content) -> Result<Line, RunError> {
@@ -257,7 +257,7 @@ impl Story<'_> {
         if let Line::Approval { place, member, asked, because, arguments, .. } = &mut line {
             let part = format!("{}.approval-{asked}.", file_name(member));
             let texts = self.texts(stem(place, true), &part);
-            *because = verdict.because.as_deref().map(|because| self.blanks.blank_text(because));
+            *because = verdict.because.as_deref().map(|because| self.redactions.blank_text(because));
             let given =
                 verdict.arguments.as_ref().map(|given| texts.text("arguments", self.run.text(given)?.as_bytes()));
             *arguments = given.transpose()?;

@@ -24,30 +24,30 @@ impl Recorder {
         let place = Place::of(step, attempt);
         let texts = |part: &'static str| Texts {
             folder: &self.folder,
-            blanks: &self.blanks,
+            redactions: &self.redactions,
             stem: stem(&place, true),
             part: part.into(),
         };
         let (inbox, outbox) = (texts("given-"), texts("outbox-"));
         let text = |texts: &Texts<'_>, path: &str, bytes: &[u8]| -> Result<(String, Text), RunError> {
-            Ok((self.blanks.blank_text(path), texts.text(&file_name(path), bytes)?))
+            Ok((self.redactions.blank_text(path), texts.text(&file_name(path), bytes)?))
         };
         let told_texts = given.told.iter().map(|(path, text_of)| text(&inbox, path, text_of.as_bytes()));
         let files = collected.files.iter().map(|(path, bytes)| text(&outbox, path, bytes));
-        let blank = |laying: &Laying| Laying { source: self.blanks.blank_text(&laying.source), ..laying.clone() };
+        let blank = |laying: &Laying| Laying { source: self.redactions.blank_text(&laying.source), ..laying.clone() };
         let line = Line::Files {
             inputs: given.inputs.iter().map(blank).collect(),
             told: told_texts.collect::<Result<_, RunError>>()?,
             left: collected.left.as_ref().map(|left| Box::new(self.blanked(left))),
             files: files.collect::<Result<_, RunError>>()?,
-            failure: collected.failure.as_ref().map(|failure| told(failure, &self.blanks)),
+            failure: collected.failure.as_ref().map(|failure| told(failure, &self.redactions)),
             place,
         };
         self.put(&line)
     }
 
     fn blanked(&self, left: &AgentFiles) -> AgentFiles {
-        changed(left, |value| self.blanks.blank_json(value))
+        changed(left, |value| self.redactions.blank_json(value))
     }
 }
 
@@ -65,13 +65,13 @@ impl Replay {
             return Err(self.diverged(step, attempt, place, Difference::Missing));
         };
         self.note(number);
-        let filled = |laying: &Laying| Laying { source: self.blanks.fill_text(&laying.source), ..laying.clone() };
+        let filled = |laying: &Laying| Laying { source: self.redactions.fill_text(&laying.source), ..laying.clone() };
         let bytes = |text: &Text| -> Result<Vec<u8>, RunError> {
-            Ok(self.blanks.fill(&self.recording.bytes(text).map_err(RunError::Recording)?))
+            Ok(self.redactions.fill(&self.recording.bytes(text).map_err(RunError::Recording)?))
         };
         let told = told.iter().map(|(path, text)| Ok((path.clone(), self.text(text)?)));
-        let files = files.iter().map(|(path, text)| Ok((self.blanks.fill_text(path), bytes(text)?)));
-        let fill = |left: &AgentFiles| changed(left, |value| self.blanks.fill_json(&value.to_string()));
+        let files = files.iter().map(|(path, text)| Ok((self.redactions.fill_text(path), bytes(text)?)));
+        let fill = |left: &AgentFiles| changed(left, |value| self.redactions.fill_json(&value.to_string()));
         let remains = Remains {
             given: Provided {
                 inputs: inputs.iter().map(filled).collect(),
@@ -112,7 +112,7 @@ impl Replay {
         paths.sort();
         paths.dedup();
         for path in paths {
-            let blank = |text: Option<&String>| text.map(|text| self.blanks.blank_text(text));
+            let blank = |text: Option<&String>| text.map(|text| self.redactions.blank_text(text));
             let (recorded, now) = (blank(then.get(path)), blank(now.get(path)));
             if recorded != now {
                 return differs(format!("its `{path}`"), recorded, now);

@@ -184,7 +184,7 @@ impl Recorder {
         let answer = match listed {
             Ok(tools) => {
                 let tool = |tool: &Tool| json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters });
-                let tools = self.blanks.blank_json(&Value::Array(tools.iter().map(tool).collect()));
+                let tools = self.redactions.blank_json(&Value::Array(tools.iter().map(tool).collect()));
                 let texts = self.texts(&place, &turn);
                 let text = texts.blanked("tools", format!("{tools:#}\n").into_bytes())?;
                 Gave { text: Some(text), fault: None }
@@ -221,19 +221,19 @@ impl Recorder {
                 calls: (1..)
                     .zip(calls)
                     .map(|(number, call)| {
-                        let arguments = self.blanks.blank_json(&call.arguments).to_string();
+                        let arguments = self.redactions.blank_json(&call.arguments).to_string();
                         let arguments = texts.blanked(&format!("call-{number}"), arguments.into_bytes())?;
-                        Ok(Called { tool: self.blanks.blank_text(&call.tool), arguments })
+                        Ok(Called { tool: self.redactions.blank_text(&call.tool), arguments })
                     })
                     .collect::<Result<_, RunError>>()?,
                 usage: *usage,
-                model: model.as_ref().map(|model| self.blanks.blank_text(model)),
+                model: model.as_ref().map(|model| self.redactions.blank_text(model)),
                 cut: *cut,
                 fault: None,
             },
             Err(llm::Fault { message, transient, retry_after }) => Said {
                 fault: Some(Fault {
-                    message: self.blanks.blank_text(message),
+                    message: self.redactions.blank_text(message),
                     transient: *transient,
                     retry_after_ms: retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
                 }),
@@ -246,9 +246,9 @@ impl Recorder {
     /// A tool is called.
     pub(crate) fn called(&self, at: At<'_>, tool: &str, arguments: &Value) -> Result<(), RunError> {
         let (place, turn) = (at.place(), Member::of(at.turn));
-        let arguments = self.blanks.blank_json(arguments).to_string();
+        let arguments = self.redactions.blank_json(arguments).to_string();
         let arguments = self.texts(&place, &turn).blanked("arguments", arguments.into_bytes())?;
-        let tool = self.blanks.blank_text(tool);
+        let tool = self.redactions.blank_text(tool);
         let mut open = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         open.calls.insert((place.clone(), turn.clone()), (tool.clone(), arguments.clone()));
         self.put(&Line::Call { place, turn, after: None, tool, arguments, answer: None })
@@ -270,7 +270,7 @@ impl Recorder {
     }
 
     fn texts(&self, place: &Place, turn: &Member) -> Texts<'_> {
-        Texts { folder: &self.folder, blanks: &self.blanks, stem: stem(place, true), part: turn.part().into() }
+        Texts { folder: &self.folder, redactions: &self.redactions, stem: stem(place, true), part: turn.part().into() }
     }
 
     /// A text of a turn; the file of an earlier one where that says the same.
@@ -292,7 +292,7 @@ impl Recorder {
     }
 
     fn tool_fault(&self, fault: &ToolFault) -> Fault {
-        Fault { message: self.blanks.blank_text(&fault.message), transient: fault.transient, retry_after_ms: None }
+        Fault { message: self.redactions.blank_text(&fault.message), transient: fault.transient, retry_after_ms: None }
     }
 }
 
@@ -317,7 +317,7 @@ impl Replay {
         let listed = match &answer.text {
             None => Err(self.tool_fault(answer.fault.as_ref())),
             Some(text) => {
-                let tools = self.blanks.fill_json(&self.raw(text)?);
+                let tools = self.redactions.fill_json(&self.raw(text)?);
                 let text = |tool: &Value, name: &str| tool[name].as_str().unwrap_or_default().to_owned();
                 let tools = tools.as_array().into_iter().flatten().map(|tool| Tool {
                     name: text(tool, "name"),
@@ -344,18 +344,18 @@ impl Replay {
         let Some(Said { text, calls, usage, model, cut, fault }) = answer else { return Ok(None) };
         if let Some(fault) = fault {
             let retry_after = fault.retry_after_ms.map(Duration::from_millis);
-            let message = self.blanks.fill_text(&fault.message);
+            let message = self.redactions.fill_text(&fault.message);
             return Ok(Some((number, Err(llm::Fault { message, transient: fault.transient, retry_after }))));
         }
         let calls = calls.iter().map(|call| {
-            let arguments = self.blanks.fill_json(&self.raw(&call.arguments)?);
-            Ok(Call { id: String::new(), tool: self.blanks.fill_text(&call.tool), arguments })
+            let arguments = self.redactions.fill_json(&self.raw(&call.arguments)?);
+            Ok(Call { id: String::new(), tool: self.redactions.fill_text(&call.tool), arguments })
         });
         let reply = Reply {
             text: text.as_ref().map(|text| self.text(text)).transpose()?.unwrap_or_default(),
             calls: calls.collect::<Result<_, RunError>>()?,
             usage: *usage,
-            model: model.as_ref().map(|model| self.blanks.fill_text(model)),
+            model: model.as_ref().map(|model| self.redactions.fill_text(model)),
             cut: *cut,
         };
         Ok(Some((number, Ok(reply))))
@@ -378,14 +378,14 @@ impl Replay {
             let (recorded, now) = (Some(recorded.to_owned()), Some(now));
             Err(self.parts(at, Some(tool), Difference::Text { what: what.to_owned(), recorded, now }))
         };
-        let now = self.blanks.blank_text(tool);
+        let now = self.redactions.blank_text(tool);
         if *known != now {
             return text("the tool", known, now);
         }
         // However somebody wrote it who edited it.
         let recorded = self.raw(recorded)?;
         let plain = serde_json::from_str::<Value>(&recorded).map_or_else(|_| recorded, |value| value.to_string());
-        let now = self.blanks.blank_json(arguments).to_string();
+        let now = self.redactions.blank_json(arguments).to_string();
         if plain != now {
             return text("what it is called with", &plain, now);
         }
@@ -420,7 +420,7 @@ impl Replay {
             return Err(self.diverged(step, attempt, requests((step, attempt), agent, asked), difference));
         }
         let Some(choice) = choice else { return Ok((RecordedVerdict::Nobody, *by)) };
-        let because = because.as_deref().map(|because| self.blanks.fill_text(because));
+        let because = because.as_deref().map(|because| self.redactions.fill_text(because));
         let arguments = arguments.as_ref().map(|arguments| self.text(arguments)).transpose()?;
         Ok((RecordedVerdict::Said(number, *choice, because, arguments), *by))
     }
@@ -465,7 +465,7 @@ impl Replay {
     }
 
     fn tool_fault(&self, fault: Option<&Fault>) -> ToolFault {
-        let message = fault.map_or_else(String::new, |fault| self.blanks.fill_text(&fault.message));
+        let message = fault.map_or_else(String::new, |fault| self.redactions.fill_text(&fault.message));
         ToolFault { message, transient: fault.is_some_and(|fault| fault.transient) }
     }
 

@@ -104,8 +104,8 @@ impl Source {
     pub(crate) fn blank(&self, text: &str) -> String {
         match self {
             Source::Live => text.to_owned(),
-            Source::Recorded(recorder) => recorder.blanks.blank_text(text),
-            Source::Replayed(replay) => replay.blanks.blank_text(text),
+            Source::Recorded(recorder) => recorder.redactions.blank_text(text),
+            Source::Replayed(replay) => replay.redactions.blank_text(text),
         }
     }
 

@@ -173,10 +173,10 @@ impl Recording {
         workspace: &Path,
         environment: &BTreeMap<OsString, OsString>,
     ) -> Result<BTreeMap<String, String>, RecordingError> {
-        let blanks = Redactions::new(("", Path::new(""), workspace), environment, &BTreeSet::new());
+        let redactions = Redactions::new(("", Path::new(""), workspace), environment, &BTreeSet::new());
         let params = self.header.params.iter().map(|(name, text)| {
             let text = String::from_utf8_lossy(&self.bytes(text)?).into_owned();
-            Ok((name.clone(), blanks.fill_text(&text)))
+            Ok((name.clone(), redactions.fill_text(&text)))
         });
         params.collect()
     }

@@ -161,7 +161,7 @@ fn is_whole(bytes: &[u8], start: usize, end: usize) -> bool {
 mod tests {
     use super::*;
 
-    fn blanks(folder: &str, workspace: &str, home: &str, secret: Option<&str>) -> Redactions {
+    fn redactions(folder: &str, workspace: &str, home: &str, secret: Option<&str>) -> Redactions {
         let mut environment = BTreeMap::from([("HOME".into(), home.into())]);
         environment.extend(secret.map(|secret| ("KEY".into(), secret.into())));
         Redactions::new(
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn what_is_blanked_out_is_filled_in_again() {
-        let ours = blanks("/h/u/.swarm/runs/20261122-014233-k3f9", "/h/u/work", "/h/u", Some("s3cr3t-key"));
-        let theirs = blanks("/home/x/runs/20261122-014233-k3f9", "/srv/work", "/home/x", None);
+        let ours = redactions("/h/u/.swarm/runs/20261122-014233-k3f9", "/h/u/work", "/h/u", Some("s3cr3t-key"));
+        let theirs = redactions("/home/x/runs/20261122-014233-k3f9", "/srv/work", "/home/x", None);
         for (text, blank, there) in [
             ("in /h/u/work/a.rs", "in ⟦workspace⟧/a.rs", "in /srv/work/a.rs"),
             ("/h/u/work.", "⟦workspace⟧.", "/srv/work."),
@@ -195,17 +195,17 @@ mod tests {
 
     #[test]
     fn a_secret_is_blank_for_ever() {
-        let ours = blanks("/r", "/w", "/h", Some("s3cr3t-key"));
+        let ours = redactions("/r", "/w", "/h", Some("s3cr3t-key"));
         assert_eq!(ours.blank_text("key=s3cr3t-key!"), "key=⟦secret:KEY⟧!");
         assert_eq!(ours.fill_text("key=⟦secret:KEY⟧!"), "key=⟦secret:KEY⟧!");
         // What a replay puts into a prompt is what was recorded.
-        assert_eq!(blanks("/r", "/w", "/h", None).blank_text("key=⟦secret:KEY⟧!"), "key=⟦secret:KEY⟧!");
-        assert_eq!(blanks("/r", "/w", "/h", Some("short")).blank_text("a short one"), "a short one");
+        assert_eq!(redactions("/r", "/w", "/h", None).blank_text("key=⟦secret:KEY⟧!"), "key=⟦secret:KEY⟧!");
+        assert_eq!(redactions("/r", "/w", "/h", Some("short")).blank_text("a short one"), "a short one");
     }
 
     #[test]
     fn a_secret_that_json_escapes_is_blank_in_it_too() {
-        let ours = blanks("/r", "/w", "/h", Some("a\"b\\c\nd"));
+        let ours = redactions("/r", "/w", "/h", Some("a\"b\\c\nd"));
         let value = serde_json::json!({ "path": "/w/x", "deep": [{ "k=a\"b\\c\nd": "a\"b\\c\nd" }], "n": 3 });
         let blank = ours.blank_json(&value).to_string();
         assert!(!blank.contains("c\\nd") && blank.contains("\"k=⟦secret:KEY⟧\":\"⟦secret:KEY⟧\""), "{blank}");
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_pass() {
-        let ours = blanks("/r", "/w", "/h", None);
+        let ours = redactions("/r", "/w", "/h", None);
         assert_eq!(ours.fill(&ours.blank(b"\xff\xfe/w/\xe2\x9f")), b"\xff\xfe/w/\xe2\x9f");
         assert_eq!(ours.fill("⟦nobody⟧".as_bytes()), "⟦nobody⟧".as_bytes());
     }

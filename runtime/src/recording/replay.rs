@@ -22,7 +22,7 @@ const TOLD: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub(super) recording: Arc<Recording>,
-    pub(super) blanks: Redactions,
+    pub(super) redactions: Redactions,
     run: String,
     /// The lines of each attempt, by their number.
     pub(super) attempts: BTreeMap<Place, Vec<usize>>,
@@ -50,7 +50,7 @@ pub(crate) enum GateTake {
 }
 
 impl Replay {
-    pub(crate) fn new(recording: Arc<Recording>, blanks: Redactions, run: &str) -> Replay {
+    pub(crate) fn new(recording: Arc<Recording>, redactions: Redactions, run: &str) -> Replay {
         let mut attempts: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
         for (number, line) in recording.lines.iter().enumerate() {
             if let Some(place) = line.place() {
@@ -81,7 +81,7 @@ impl Replay {
         let ranks = ends.iter().map(|(rank, place)| (place.clone(), *rank)).collect();
         let (begins, beginnings) = beginnings(&recording.lines);
         let (run, asked) = (run.to_owned(), Mutex::default());
-        Replay { recording, blanks, run, attempts, index, paused, ends, ranks, begins, beginnings, asked }
+        Replay { recording, redactions, run, attempts, index, paused, ends, ranks, begins, beginnings, asked }
     }
 
     /// The place of an attempt's end among all that happened; beyond the last for one that is not recorded.
@@ -155,7 +155,7 @@ impl Replay {
         })?;
         Some(match (text, problem) {
             (Some(text), _) => self.text(text).map_err(|error| error.to_string()),
-            (None, problem) => Err(self.blanks.fill_text(problem.as_deref().unwrap_or("it could not be read"))),
+            (None, problem) => Err(self.redactions.fill_text(problem.as_deref().unwrap_or("it could not be read"))),
         })
     }
 
@@ -303,7 +303,7 @@ impl Replay {
 
     fn differs(&self, what: &str, recorded: Option<&Text>, now: Option<&str>) -> Result<Option<Difference>, RunError> {
         let recorded = recorded.map(|text| self.recording.bytes(text)).transpose().map_err(broken)?;
-        let now = now.map(|now| self.blanks.blank(now.as_bytes()));
+        let now = now.map(|now| self.redactions.blank(now.as_bytes()));
         if recorded == now {
             return Ok(None);
         }
@@ -314,7 +314,7 @@ impl Replay {
     fn taken(&self, answer: &Answered) -> Result<Answer, RunError> {
         let Answered { text, whole, cut, exit, failure, stderr, log, usage, session, tools } = answer;
         let bytes = |text: &Text| -> Result<Vec<u8>, RunError> {
-            Ok(self.blanks.fill(&self.recording.bytes(text).map_err(broken)?))
+            Ok(self.redactions.fill(&self.recording.bytes(text).map_err(broken)?))
         };
         Ok(Answer {
             failure: failure.as_ref().map(|failure| self.filled(failure)),
@@ -322,7 +322,7 @@ impl Replay {
             stderr: stderr.as_ref().map(|text| self.text(text)).transpose()?.unwrap_or_default(),
             log: log.as_ref().map(|text| self.text(text)).transpose()?,
             usage: *usage,
-            session: session.as_ref().map(|session| self.blanks.fill_text(session)),
+            session: session.as_ref().map(|session| self.redactions.fill_text(session)),
             text: text.as_ref().map(bytes).transpose()?,
             whole: whole.as_ref().map(|text| self.text(text)).transpose()?,
             is_cut: *cut,
@@ -331,7 +331,7 @@ impl Replay {
     }
 
     pub(super) fn text(&self, text: &Text) -> Result<String, RunError> {
-        let bytes = self.blanks.fill(&self.recording.bytes(text).map_err(broken)?);
+        let bytes = self.redactions.fill(&self.recording.bytes(text).map_err(broken)?);
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -342,7 +342,7 @@ impl Replay {
         | Failure::Render { message }
         | Failure::Files { message, .. } = &mut failure
         {
-            *message = self.blanks.fill_text(message);
+            *message = self.redactions.fill_text(message);
         }
         failure
     }

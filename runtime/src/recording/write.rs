@@ -26,7 +26,7 @@ const LONGEST_NAME: usize = 150;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(super) folder: PathBuf,
-    pub(super) blanks: Redactions,
+    pub(super) redactions: Redactions,
     lines: Mutex<File>,
     /// What was asked last, and of swarms, by who was asked.
     pub(super) asked: Mutex<super::member::Open>,
@@ -34,7 +34,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Goes on with the recording in the folder of a run.
-    pub(crate) fn new(run: &RunFolder, blanks: Redactions) -> Result<Recorder, RunError> {
+    pub(crate) fn new(run: &RunFolder, redactions: Redactions) -> Result<Recorder, RunError> {
         let folder = draft(run);
         create_private(&folder, true).map_err(RunError::io("create", &folder))?;
         let path = folder.join(LINES);
@@ -44,7 +44,7 @@ impl Recorder {
             Ok(file)
         });
         let lines = Mutex::new(opened.map_err(RunError::io("write", &path))?);
-        Ok(Recorder { folder, blanks, lines, asked: Mutex::default() })
+        Ok(Recorder { folder, redactions, lines, asked: Mutex::default() })
     }
 
     /// An attempt begins.
@@ -68,7 +68,8 @@ impl Recorder {
             Part::Command => String::new(),
             Part::Check(check) => format!("check-{check}."),
         };
-        let texts = Texts { folder: &self.folder, blanks: &self.blanks, stem: stem(&place, true), part: name.into() };
+        let texts =
+            Texts { folder: &self.folder, redactions: &self.redactions, stem: stem(&place, true), part: name.into() };
         let (asked, answer) = (texts.asked(question)?, texts.answered(answer)?);
         self.put(&match part {
             Part::Turn(fallback, turn) => Line::Turn { place, turn, fallback, asked, answer },
@@ -86,10 +87,11 @@ impl Recorder {
     ) -> Result<(), RunError> {
         let place = Place::of(step, attempt);
         let part = format!("file-{}.", file_name(path));
-        let texts = Texts { folder: &self.folder, blanks: &self.blanks, stem: stem(&place, true), part: part.into() };
+        let texts =
+            Texts { folder: &self.folder, redactions: &self.redactions, stem: stem(&place, true), part: part.into() };
         let (text, problem) = match read {
             Ok(text) => (Some(texts.text("text", text.as_bytes())?), None),
-            Err(problem) => (None, Some(self.blanks.blank_text(problem))),
+            Err(problem) => (None, Some(self.redactions.blank_text(problem))),
         };
         self.put(&Line::File { place, path: path.to_owned(), text, problem })
     }
@@ -105,7 +107,7 @@ impl Recorder {
 /// The texts of one question and its answer.
 pub(super) struct Texts<'a> {
     pub folder: &'a Path,
-    pub blanks: &'a Redactions,
+    pub redactions: &'a Redactions,
     pub stem: PathBuf,
     pub part: Cow<'a, str>,
 }
@@ -129,7 +131,7 @@ impl Texts<'_> {
             command: text("command", command)?,
             stdin: text("stdin", stdin)?,
             env,
-            session: session.as_ref().map(|session| self.blanks.blank_text(session)),
+            session: session.as_ref().map(|session| self.redactions.blank_text(session)),
             schema: text("schema", schema)?,
         })
     }
@@ -142,18 +144,18 @@ impl Texts<'_> {
             whole: whole.as_ref().map(|whole| self.text("whole-answer", whole.as_bytes())).transpose()?,
             cut: *is_cut,
             exit: *exit,
-            failure: failure.as_ref().map(|failure| told(failure, self.blanks)),
+            failure: failure.as_ref().map(|failure| told(failure, self.redactions)),
             stderr,
             log: log.as_ref().map(|log| self.text("log", log.as_bytes())).transpose()?,
             usage: *usage,
-            session: session.as_ref().map(|session| self.blanks.blank_text(session)),
+            session: session.as_ref().map(|session| self.redactions.blank_text(session)),
             tools: *used_tool,
         })
     }
 
     /// A text as a line holds it, its file written where it is one.
     pub(super) fn text(&self, name: &str, bytes: &[u8]) -> Result<Text, RunError> {
-        self.blanked(name, self.blanks.blank(bytes))
+        self.blanked(name, self.redactions.blank(bytes))
     }
 
     /// The same of one that has its blanks.
@@ -184,14 +186,14 @@ impl Texts<'_> {
 }
 
 /// A failure with blanks for what is another in every run.
-pub(super) fn told(failure: &Failure, blanks: &Redactions) -> Failure {
+pub(super) fn told(failure: &Failure, redactions: &Redactions) -> Failure {
     let mut failure = failure.clone();
     if let Failure::Spawn { message }
     | Failure::Agent { message }
     | Failure::Render { message }
     | Failure::Files { message, .. } = &mut failure
     {
-        *message = blanks.blank_text(message);
+        *message = redactions.blank_text(message);
     }
     failure
 }

@@ -23,7 +23,7 @@ impl FakeRun<'_, '_> {
             let (count, mut problems) = (handoffs.len(), Vec::new());
             for handoff in handoffs {
                 let at = (self.seq + 1, self.clock);
-                match handoff.and_then(|handoff| self.scene.hand_over(&self.state, key, handoff, at)) {
+                match handoff.and_then(|handoff| self.evaluator.hand_over(&self.state, key, handoff, at)) {
                     Ok((event, _)) => self.record(event),
                     Err(problem) => problems.push(problem),
                 }
@@ -40,7 +40,7 @@ impl FakeRun<'_, '_> {
 
     /// What an operation hands over, each to somebody, or to have that one started.
     fn handoffs(&self, key: Key, operation: Operation) -> Result<Vec<HandedOn>, String> {
-        let receivers = || self.scene.receivers(&self.state, key);
+        let receivers = || self.evaluator.receivers(&self.state, key);
         Ok(match operation {
             // Nobody reads a report, and whoever asks for help hears nothing else than to go on.
             Operation::ReadInbox {}
@@ -50,7 +50,7 @@ impl FakeRun<'_, '_> {
             Operation::SendHandoff(handoff) => vec![Ok((*handoff, false))],
             Operation::SendMessage(message) => vec![Ok((message.handoff(&receivers())?, false))],
             Operation::Broadcast(broadcast) => {
-                let (reached, receivers) = (self.scene.reach(&self.state, key).receivers, receivers());
+                let (reached, receivers) = (self.evaluator.reach(&self.state, key).receivers, receivers());
                 if reached.is_empty() {
                     return Err("there is nobody to write to".to_owned());
                 }

@@ -40,16 +40,16 @@ impl Word {
 impl FakeRun<'_, '_> {
     /// The swarm of a step begins.
     pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, key: Key) {
-        let goal = self.rehearsed(key).and_then(|()| self.scene.goal(self.at(key, attempt)));
+        let goal = self.rehearsed(key).and_then(|()| self.evaluator.goal(self.at(key, attempt)));
         self.note_missing(Some(&step));
-        let goal = match goal.and_then(|goal| self.scene.keep(goal)) {
+        let goal = match goal.and_then(|goal| self.evaluator.keep(goal)) {
             Ok(goal) => goal,
             Err(failure) => return self.end(step, attempt, failed(failure)),
         };
-        if let Some(limit) = self.scene.step(&self.state, key).timeout_ms {
+        if let Some(limit) = self.evaluator.step(&self.state, key).timeout_ms {
             self.after(limit, Due::Swarm(step.clone(), attempt, Word::Late(limit)));
         }
-        let run = self.scene.run.clone();
+        let run = self.evaluator.run.clone();
         self.fact(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
     }
 
@@ -64,7 +64,7 @@ impl FakeRun<'_, '_> {
                     Ok(())
                 }
                 Order::Spawn { place, name, plays, task } => {
-                    let told = self.scene.task_of(self.at(key, attempt), place, task);
+                    let told = self.evaluator.task_of(self.at(key, attempt), place, task);
                     told.map(|(task, brief)| {
                         let spawned =
                             SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None };
@@ -80,7 +80,7 @@ impl FakeRun<'_, '_> {
                 }
                 Order::Conclude { agent, how, error } => {
                     let agent = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize));
-                    let ended = agent.map(|agent| self.scene.agent_completed(agent, how, error)).transpose();
+                    let ended = agent.map(|agent| self.evaluator.agent_completed(agent, how, error)).transpose();
                     ended.map(|ended| ended.into_iter().for_each(|ended| self.fact(step, attempt, ended)))
                 }
                 Order::Finish => self.finish_swarm(step, attempt, key),
@@ -99,10 +99,10 @@ impl FakeRun<'_, '_> {
         let done = match word {
             Word::Answered(turn, said) => {
                 let reply = said.map(|text| llm::Reply { text, ..llm::Reply::default() });
-                self.scene.ended(self.at(key, attempt), turn, reply)
+                self.evaluator.ended(self.at(key, attempt), turn, reply)
             }
             Word::Called(turn, text, fault) => {
-                self.scene.keep(text).map(|result| SwarmEvent::ToolEnded { turn, result, fault })
+                self.evaluator.keep(text).map(|result| SwarmEvent::ToolEnded { turn, result, fault })
             }
             Word::Late(after_ms) => Err(Failure::Timeout { after_ms }),
         };
@@ -119,8 +119,8 @@ impl FakeRun<'_, '_> {
 
     /// Whether all that the swarm of a step says is known here.
     fn rehearsed(&self, key: Key) -> Result<(), Failure> {
-        let swarm = match &self.scene.step(&self.state, key).body {
-            Body::Swarm(call) => self.scene.plan.swarm(&call.swarm),
+        let swarm = match &self.evaluator.step(&self.state, key).body {
+            Body::Swarm(call) => self.evaluator.plan.swarm(&call.swarm),
             _ => None,
         };
         match swarm.and_then(|swarm| Some((swarm, swarm.unknown_part()?))) {
@@ -142,15 +142,15 @@ impl FakeRun<'_, '_> {
     fn ask_turn(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Failure> {
         let at = At { state: &self.state, key, attempt };
         let Some(swarm) = at.swarm() else { return Ok(()) };
-        let player = self.scene.player(swarm, &turn)?;
-        let provider = self.scene.plan.provider(&player.provider);
+        let player = self.evaluator.player(swarm, &turn)?;
+        let provider = self.evaluator.plan.provider(&player.provider);
         let provider = provider.ok_or_else(|| render(format!("the plan has no provider for `{}`", player.name)))?;
         let tools = match turn.purpose {
-            Purpose::Act => tools::known(self.scene.plan, &grant(self.scene.plan, swarm, &turn, player)),
+            Purpose::Act => tools::known(self.evaluator.plan, &grant(self.evaluator.plan, swarm, &turn, player)),
             Purpose::Decompose | Purpose::Synthesize => Vec::new(),
         };
-        let asked = self.scene.asked(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
-        let reserved = self.scene.reserved_turn(&self.state, player, provider, asked.bytes());
+        let asked = self.evaluator.asked(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
+        let reserved = self.evaluator.reserved_turn(&self.state, player, provider, asked.bytes());
         let limit = Evaluator::longest(swarm, turn.purpose);
         let agent = Arc::from(&*player.name);
         let refused = reserved.and_then(|reserved| self.state.admit_turn(key, &agent, &reserved).err());
@@ -194,9 +194,9 @@ impl FakeRun<'_, '_> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
         let Standing::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else { return Ok(()) };
-        let (tool, arguments) = (Arc::clone(tool), self.scene.told(params)?);
-        let grant = grant(self.scene.plan, swarm, &turn, self.scene.player(swarm, &turn)?);
-        let answer = match tools::permitted(self.scene.plan, &grant, &tool) {
+        let (tool, arguments) = (Arc::clone(tool), self.evaluator.told(params)?);
+        let grant = grant(self.evaluator.plan, swarm, &turn, self.evaluator.player(swarm, &turn)?);
+        let answer = match tools::permitted(self.evaluator.plan, &grant, &tool) {
             Ok(()) => {
                 let asks = Asks::Tool { tool: &tool, arguments: &arguments };
                 self.member(step, attempt, key, &turn, asks)?
@@ -226,7 +226,7 @@ impl FakeRun<'_, '_> {
         let asks = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize));
         let Some(agent) = asks.map(|agent| Arc::clone(&agent.name)) else { return Ok(()) };
         let id = self.state.next_request();
-        let said = self.scene.plan.policy.unattended;
+        let said = self.evaluator.plan.policy.unattended;
         let fails = format!("`{agent}` wants {}, and nobody is asked in a test", wants.words());
         let request = Request { id, agent, wants };
         self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
@@ -245,9 +245,9 @@ impl FakeRun<'_, '_> {
         turn: &TurnId,
         asks: Asks<'_>,
     ) -> Result<Answer, Failure> {
-        let named = self.scene.named(self.at(key, attempt), turn);
+        let named = self.evaluator.named(self.at(key, attempt), turn);
         let (name, number) = named.ok_or_else(|| unknown(step))?;
-        let item = self.scene.item(&self.state, key.frame).map_err(render)?;
+        let item = self.evaluator.item(&self.state, key.frame).map_err(render)?;
         let member = Some(Member { name: &name, turn: number, attempt: turn.attempt });
         let (repair, fixing, schema) = (0, false, None);
         Ok((self.answer)(&Turn { step, attempt, repair, fixing, schema, item: item.as_ref(), member, asks }))
@@ -256,14 +256,14 @@ impl FakeRun<'_, '_> {
     fn finish_swarm(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Failure> {
         let at = self.at(key, attempt);
         let Some(swarm) = at.swarm() else { return Ok(()) };
-        let result = match self.scene.finished(at, swarm)? {
+        let result = match self.evaluator.finished(at, swarm)? {
             Finished::Result(result) => result,
             Finished::Merge => {
                 self.fact(step, attempt, SwarmEvent::Progress { phase: Phase::Synthesizing });
                 return Ok(());
             }
         };
-        let stored = self.scene.keep(result.clone())?;
+        let stored = self.evaluator.keep(result.clone())?;
         self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
         self.silence(step, attempt);
         let outcome = Outcome { output: Some(Content::Text(result)), ..Outcome::default() };

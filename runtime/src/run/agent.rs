@@ -46,14 +46,14 @@ impl Driver<'_> {
     pub(super) fn asked(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<AgentTurn, Failure> {
         let key = self.state.find(attempt.id).filter(|_| attempt.role == Role::Turn);
         let effective = match key {
-            Some(key) => self.scene.effective((&self.state, key), body, attempt.view)?,
+            Some(key) => self.evaluator.effective((&self.state, key), body, attempt.view)?,
             None => {
-                let prompt = self.scene.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
+                let prompt = self.evaluator.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
                 Effective(vec![Block::new("task", prompt)])
             }
         };
         let mut effective = effective;
-        effective.0.extend(attempt.files.map(|desk| Block::new("system", taught(desk))));
+        effective.0.extend(attempt.files.map(|file_workspace| Block::new("system", taught(file_workspace))));
         let delta = key.map(|key| self.delta(key, attempt)).transpose()?.flatten();
         let told = (&effective, delta.as_deref());
         let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, told, attempt));
@@ -69,7 +69,7 @@ impl Driver<'_> {
     /// The agent called `first`, and its fallbacks in order, each once.
     fn chain<'a>(&'a self, first: &'a str) -> Vec<&'a str> {
         let mut chain = vec![first];
-        while let Some(next) = chain.last().and_then(|last| self.scene.plan.agent(last)?.fallback.as_deref())
+        while let Some(next) = chain.last().and_then(|last| self.evaluator.plan.agent(last)?.fallback.as_deref())
             && !chain.contains(&next)
             && chain.len() < LONGEST_CHAIN
         {
@@ -87,14 +87,14 @@ impl Driver<'_> {
         if !goes_on || self.state.inputs(key).nth(heard).is_none() {
             return Ok(None);
         }
-        let inbox = self.scene.inbox(&self.state, key, heard).map_err(render)?;
+        let inbox = self.evaluator.inbox(&self.state, key, heard).map_err(render)?;
         // The conversation knows the folder of its last turn, and this one is another.
-        let folder = attempt.files.map(|desk| {
+        let folder = attempt.files.map(|file_workspace| {
             let last = self.layout.agent(attempt.id, attempt.number - 1);
             format!(
                 "This turn has a folder of its own; that of your last turn lies in `{}`. {}",
                 last.display(),
-                taught(desk)
+                taught(file_workspace)
             )
         });
         Ok(inbox.map(|inbox| inbox + &folder.map_or_else(String::new, |folder| format!("\n\n{folder}"))))
@@ -107,13 +107,17 @@ impl Driver<'_> {
         attempt: &Attempt<'_>,
     ) -> Result<Candidate, Failure> {
         let Attempt { id, number, step, view, stdin, shape, role, .. } = attempt;
-        let agent = self.scene.plan.agent(name);
-        let provider = agent.and_then(|agent| self.scene.plan.provider(&agent.provider));
+        let agent = self.evaluator.plan.agent(name);
+        let provider = agent.and_then(|agent| self.evaluator.plan.provider(&agent.provider));
         let (Some(agent), Some(provider)) = (agent, provider) else {
             return Err(render(format!("the plan has no provider for agent `{name}`")));
         };
-        let system =
-            agent.system.as_ref().map(|system| self.scene.renderer.text(system, *view)).transpose().map_err(failed)?;
+        let system = agent
+            .system
+            .as_ref()
+            .map(|system| self.evaluator.renderer.text(system, *view))
+            .transpose()
+            .map_err(failed)?;
         let effective = told(provider, effective.clone(), system, stdin.as_deref(), *shape);
         let apart = effective.0.iter().find(|block| block.apart);
         let system = apart.map(|block| block.text.clone());
@@ -178,9 +182,9 @@ impl Driver<'_> {
                     argv: argv.iter().map(OsString::from).collect(),
                     install: provider.install.clone(),
                     model: agent.model.clone(),
-                    mode: agent.mode.or(self.scene.plan.mode),
+                    mode: agent.mode.or(self.evaluator.plan.mode),
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
-                    tools: mcp_config::tools(environment, &self.doors),
+                    tools: mcp_config::tools(environment, &self.agent_server),
                     session: self.session(agent, attempt),
                     keeps: attempt.step.session.is_some() && attempt.role != Role::SumsUp,
                 }));
@@ -212,8 +216,8 @@ impl Driver<'_> {
     /// What the agent of an attempt may ask of this run, as tools.
     fn operations(&self, attempt: &Attempt<'_>) -> Vec<ToolSpec> {
         let key = self.state.find(attempt.id).filter(|_| attempt.role == Role::Turn && self.replaying.is_none());
-        let Some(key) = key.filter(|&key| self.scene.is_node(&self.state, key)) else { return Vec::new() };
-        offers(&self.scene.reach(&self.state, key))
+        let Some(key) = key.filter(|&key| self.evaluator.is_node(&self.state, key)) else { return Vec::new() };
+        offers(&self.evaluator.reach(&self.state, key))
     }
 
     /// The conversation that a turn of `agent` goes on with.
@@ -221,7 +225,7 @@ impl Driver<'_> {
         let key = self.state.find(attempt.id).filter(|_| attempt.role != Role::SumsUp)?;
         let (id, used) = self.state.session(key, &agent.name, attempt.step.session.as_deref())?;
         if !may_pass(id) {
-            self.viewer.notice(format!(
+            self.observer_handle.notice(format!(
                 "`{}`: its conversation starts afresh: its provider named it with characters that are not passed on",
                 attempt.step.name
             ));

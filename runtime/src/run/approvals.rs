@@ -199,7 +199,7 @@ impl Driver<'_> {
         schema: Option<Value>,
         fixed: bool,
     ) -> Result<RequestKind, Failure> {
-        let store = &self.scene.store;
+        let store = &self.evaluator.store;
         let unkept = |message: String| Failure::Render { message };
         let schema = schema.map(|schema| store.keep_within(schema.to_string(), SCHEMA_ROOM)).transpose();
         let arguments = store.keep(arguments).map_err(unkept)?;
@@ -249,7 +249,7 @@ impl Driver<'_> {
             return None;
         }
         let by = if expiry.is_some() { AnsweredBy::Timeout } else { AnsweredBy::Policy };
-        let choice = match expiry.unwrap_or(self.scene.plan.policy.unattended) {
+        let choice = match expiry.unwrap_or(self.evaluator.plan.policy.unattended) {
             Unattended::Approve => Choice::Allow,
             Unattended::Deny | Unattended::Fail => Choice::Deny,
         };
@@ -261,7 +261,7 @@ impl Driver<'_> {
 
     /// Why whoever asked fails for what the policy has said.
     pub(super) fn fails(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict) -> Option<String> {
-        let policy = &self.scene.plan.policy;
+        let policy = &self.evaluator.plan.policy;
         let (said, why) = match verdict.by {
             AnsweredBy::Policy => (Some(policy.unattended), "nobody can be asked"),
             AnsweredBy::Timeout => (policy.on_timeout.map(|timeout| timeout.then), "nobody answered in time"),
@@ -293,7 +293,7 @@ impl Driver<'_> {
         if fixed && verdict.choice == Choice::Always {
             return Decision::Always;
         }
-        let text = verdict.arguments.as_ref().map(|arguments| self.scene.told(arguments));
+        let text = verdict.arguments.as_ref().map(|arguments| self.evaluator.told(arguments));
         match text.map(|text| text.map(|text| serde_json::from_str(&text))) {
             None => Decision::Granted(None),
             Some(Ok(Ok(arguments))) => Decision::Granted(Some(arguments)),
@@ -342,11 +342,11 @@ impl Driver<'_> {
                 return Err("other arguments are for one call: `allow` it".to_owned());
             }
             (Some(text), RequestKind::Tool { tool, schema, .. }) => {
-                let schema = schema.as_ref().map(|schema| self.scene.told(schema)).transpose();
+                let schema = schema.as_ref().map(|schema| self.evaluator.told(schema)).transpose();
                 let schema = schema.map_err(|failure| failure.to_string())?;
                 let text =
                     fitting(text, schema.as_deref()).map_err(|why| format!("`{tool}` cannot have them: {why}"))?;
-                Some(self.scene.keep(text).map_err(|failure| failure.to_string())?)
+                Some(self.evaluator.keep(text).map_err(|failure| failure.to_string())?)
             }
         };
         let because = answer.because.as_deref().map(str::trim).filter(|because| !because.is_empty()).map(short);

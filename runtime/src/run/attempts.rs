@@ -15,13 +15,13 @@ impl Driver<'_> {
     /// Starts an attempt. Where files of its packs are to be summed up first, that is what this attempt does, and the one
     /// after it is the turn.
     pub(super) fn start(&mut self, step: StepId, attempt: u32) {
-        self.scene.summing.set(true);
+        self.evaluator.summing.set(true);
         let mut prepared = self.prepare(&step, attempt, &[]);
-        self.scene.summing.set(false);
-        let wanted = self.scene.wanted.take();
+        self.evaluator.summing.set(false);
+        let wanted = self.evaluator.wanted.take();
         if !wanted.is_empty() {
             // The packs of the attempt are put together when it comes, behind this one.
-            self.scene.packs_stored();
+            self.evaluator.packs_stored();
             prepared = self.prepare(&step, attempt, &wanted);
         }
         let inputs = match self.inputs_of(&step, attempt, wanted.is_empty()) {
@@ -40,7 +40,7 @@ impl Driver<'_> {
         if !inputs.is_empty() {
             self.record(Event::InputsTaken { step: step.clone(), inputs });
         }
-        self.scene.packs_stored().into_iter().for_each(|event| self.record(event));
+        self.evaluator.packs_stored().into_iter().for_each(|event| self.record(event));
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer });
         self.warn();
         if !wanted.is_empty() {
@@ -73,7 +73,7 @@ impl Driver<'_> {
                 Err(error) => return self.give_up(error.to_string()),
             }
         }
-        self.doors.close_session(&step, attempt);
+        self.agent_server.close_session(&step, attempt);
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
         self.warn();
@@ -86,28 +86,28 @@ impl Driver<'_> {
     fn price(&self, step: &StepId, outcome: &mut event::Outcome) {
         let Some(usage) = outcome.usage.as_mut().filter(|usage| usage.cost.is_none()) else { return };
         let asked = self.state.find(step).and_then(|key| self.state.asked(key)).map(|agent| &**agent);
-        let agent = outcome.fallback.as_deref().or(asked).and_then(|agent| self.scene.plan.agent(agent));
-        let price = agent.and_then(|agent| self.scene.plan.provider(&agent.provider)?.price);
+        let agent = outcome.fallback.as_deref().or(asked).and_then(|agent| self.evaluator.plan.agent(agent));
+        let price = agent.and_then(|agent| self.evaluator.plan.provider(&agent.provider)?.price);
         usage.cost = cost(usage, price).map(|millionths| millionths as f64 / 1e6);
     }
 
     /// Of an attempt in which files were to be summed up: what was written of them, as the ones after it read it.
     fn summed(&mut self, step: &StepId, attempt: u32, outcome: &mut event::Outcome) {
         let Some(wanted) = self.summing.remove(&(step.clone(), attempt)) else { return };
-        let answer = outcome.output.take().map(|output| self.scene.store.text(&output)).transpose();
+        let answer = outcome.output.take().map(|output| self.evaluator.store.text(&output)).transpose();
         let answer = answer.unwrap_or_else(|message| {
             outcome.failure.get_or_insert(eval::render(message));
             None
         });
         match &outcome.failure {
             None => {
-                let answer = self.scene.secrets.redact(answer.as_deref().unwrap_or_default());
+                let answer = self.evaluator.secrets.redact(answer.as_deref().unwrap_or_default());
                 outcome.output = Some(Content::Text(file_summaries::answered(&wanted, &answer)));
             }
             Some(Failure::Cancelled) => {}
             Some(failure) => {
                 let step = step.label();
-                self.viewer.notice(format!("`{step}`: a rule sums up the files of its context: {failure}"));
+                self.observer_handle.notice(format!("`{step}`: a rule sums up the files of its context: {failure}"));
             }
         }
     }

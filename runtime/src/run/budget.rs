@@ -18,7 +18,7 @@ impl Driver<'_> {
             let bytes = taker.prompt.len() + taker.system.as_ref().map_or(0, String::len);
             // Text has nothing that a further turn could mend.
             let turns = if job.shape.is_some() { u64::from(asked.repair) + 1 } else { 1 };
-            reserved = self.scene.reserved(&self.state, turns, &taker.agent, bytes);
+            reserved = self.evaluator.reserved(&self.state, turns, &taker.agent, bytes);
             summarizer = (job.role == Role::SumsUp).then(|| Arc::from(taker.agent.as_str()));
         }
         let wanted = reserved.unwrap_or_default();
@@ -35,9 +35,9 @@ impl Driver<'_> {
     /// The budget of the run refuses a launch: the run ends.
     pub(super) fn spent(&mut self, step: StepId, attempt: u32, mut message: String) {
         event::shorten(&mut message);
-        self.viewer.notice(message.clone());
+        self.observer_handle.notice(message.clone());
         self.record(Event::BudgetSpent { message });
-        self.doors.close_session(&step, attempt);
+        self.agent_server.close_session(&step, attempt);
         let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
         self.record(Event::AttemptEnded { step, attempt, outcome });
     }
@@ -49,7 +49,7 @@ impl Driver<'_> {
         let shortest = shortest.min_by_key(|(_, budget)| budget.time_ms);
         let what = shortest.map_or("the workflow", |(what, _)| what);
         let message = format!("the time that the budget gives {what} is over");
-        self.viewer.notice(message.clone());
+        self.observer_handle.notice(message.clone());
         self.record(Event::BudgetSpent { message });
     }
 
@@ -68,7 +68,7 @@ impl Driver<'_> {
         }
         for (number, words) in told {
             self.warned.insert(number);
-            self.viewer.notice(words);
+            self.observer_handle.notice(words);
         }
     }
 }

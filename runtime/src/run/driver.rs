@@ -38,15 +38,15 @@ use crate::tools::Toolbox;
 
 /// A run in this process.
 pub(super) struct Driver<'a> {
-    pub scene: Evaluator<'a>,
-    pub surroundings: ProcessEnv,
+    pub evaluator: Evaluator<'a>,
+    pub process_env: ProcessEnv,
     pub state: State,
     pub journal: Option<Box<dyn Journal>>,
     pub inputs: Receiver<Input>,
     pub pool: Option<Pool<'a>>,
     pub scribbling: Option<JoinHandle<()>>,
-    pub viewer: ObserverHandle,
-    pub scribe: Option<FileWriter>,
+    pub observer_handle: ObserverHandle,
+    pub file_writer: Option<FileWriter>,
     pub folder: RunFolder,
     pub layout: Layout,
     /// The number of the last record.
@@ -102,7 +102,7 @@ pub(super) struct Driver<'a> {
     pub tools: Arc<Toolbox>,
     pub reactor: Arc<Reactor>,
     /// Where agents come in.
-    pub doors: AgentServer,
+    pub agent_server: AgentServer,
     /// Where tasks of the reactor report.
     pub reports: Inputs,
 }
@@ -269,7 +269,7 @@ impl Driver<'_> {
             // Only a replay hears of it.
             Input::Parked { .. } => {}
             Input::Lives { step, attempt, process } => {
-                self.doors.lives(&step, attempt, process.group);
+                self.agent_server.lives(&step, attempt, process.group);
                 self.record(Event::ProcessStarted { step, attempt, process });
             }
             Input::Session { step, attempt, session } => self.talks(step, attempt, session),
@@ -421,7 +421,7 @@ impl Driver<'_> {
 
     fn open(&mut self, step: StepId, attempt: u32) {
         let opening = match self.state.find(&step) {
-            Some(key) => self.scene.open(&self.state, key),
+            Some(key) => self.evaluator.open(&self.state, key),
             None => Err(eval::unknown(&step)),
         };
         let opening = match opening {
@@ -440,7 +440,7 @@ impl Driver<'_> {
 
     fn conclude(&mut self, step: StepId, attempt: u32, failure: Option<Failure>) {
         let Some(key) = self.state.find(&step) else { return };
-        let outcome = self.scene.conclude(&self.state, key, failure);
+        let outcome = self.evaluator.conclude(&self.state, key, failure);
         if let Some(output) = &outcome.output
             && let Ok(text) = self.folder.text(output)
         {
@@ -451,7 +451,7 @@ impl Driver<'_> {
 
     fn judge(&mut self, step: StepId) {
         let event = match self.state.find(&step) {
-            Some(key) => self.scene.judge(&self.state, key),
+            Some(key) => self.evaluator.judge(&self.state, key),
             None => Event::ConditionJudged { error: Some(eval::unknown(&step).to_string()), step, holds: false },
         };
         self.record(event);
@@ -459,17 +459,18 @@ impl Driver<'_> {
 
     fn judge_round(&mut self, instance: u32, iteration: u32, within: Option<Arc<str>>) {
         let frame = self.state.frame_of(instance, within.as_ref());
-        let (holds, problems) = frame.map_or((false, Vec::new()), |frame| self.scene.judge_round(&self.state, frame));
+        let (holds, problems) =
+            frame.map_or((false, Vec::new()), |frame| self.evaluator.judge_round(&self.state, frame));
         for problem in problems {
-            self.viewer.notice(format!("an `until` counts as false: {problem}"));
+            self.observer_handle.notice(format!("an `until` counts as false: {problem}"));
         }
         self.record(Event::RoundJudged { instance, iteration, holds, within });
     }
 
     /// Writes an output for people.
     pub(super) fn write_output(&self, step: &StepId, text: &str) {
-        if let Some(scribe) = &self.scribe {
-            scribe.write(self.layout.output(step), text.as_bytes().to_vec());
+        if let Some(file_writer) = &self.file_writer {
+            file_writer.write(self.layout.output(step), text.as_bytes().to_vec());
         }
     }
 
@@ -505,12 +506,12 @@ impl Driver<'_> {
         if self.broken.is_some() || fresh.is_empty() {
             return;
         }
-        if !self.scene.plan.hooks.is_empty() && self.replaying.is_none() {
+        if !self.evaluator.plan.hooks.is_empty() && self.replaying.is_none() {
             fresh.iter().for_each(|record| self.fire(&record.event));
         }
-        let signals = if self.viewer.wants_signals() { self.connections(&fresh) } else { Vec::new() };
-        self.viewer.records(fresh);
-        signals.into_iter().for_each(|signal| self.viewer.signal(signal));
+        let signals = if self.observer_handle.wants_signals() { self.connections(&fresh) } else { Vec::new() };
+        self.observer_handle.records(fresh);
+        signals.into_iter().for_each(|signal| self.observer_handle.signal(signal));
     }
 
     /// How the nodes stand now that these records are about.
@@ -538,7 +539,7 @@ impl Driver<'_> {
         }
         if self.journal.as_mut().is_some_and(|journal| journal.take_intrusions() > 0) {
             let path = self.folder.journal_path();
-            self.viewer.notice(format!(
+            self.observer_handle.notice(format!(
                 "another process wrote into the journal of this run: that was taken away, and none of it counts ({})",
                 path.display()
             ));
@@ -548,7 +549,7 @@ impl Driver<'_> {
     /// Ends the threads and has every file written.
     fn settle(&mut self) {
         self.pool = None;
-        self.scribe = None;
+        self.file_writer = None;
         if let Some(thread) = self.scribbling.take()
             && thread.join().is_err()
         {

@@ -191,7 +191,7 @@ impl<'a> Evaluator<'a> {
         };
         let tree =
             self.trees.as_ref().and_then(|trees| trees.workspace(&worktree_names::name(self, state, frame, step)?));
-        Ok(View { scene: self, state, frame, step, params, tree, attempt: 1 })
+        Ok(View { evaluator: self, state, frame, step, params, tree, attempt: 1 })
     }
 
     /// Judges the `when` of a step.

@@ -14,7 +14,7 @@ use crate::graph::Key;
 
 impl Driver<'_> {
     /// The folder of an attempt; none where its step does not work by files. `shape` is what the step's output must be.
-    pub(super) fn desk(
+    pub(super) fn file_workspace(
         &self,
         (key, id, attempt): (Key, &StepId, u32),
         step: &Step,
@@ -22,8 +22,8 @@ impl Driver<'_> {
         mends: bool,
         shape: Option<&Arc<OutputValidator>>,
     ) -> Result<Option<FileWorkspaceSpec>, Failure> {
-        let Some(files) = self.scene.plan.files_of(step) else { return Ok(None) };
-        let text = |template: &Template| self.scene.renderer.text(template, view).map_err(failed);
+        let Some(files) = self.evaluator.plan.files_of(step) else { return Ok(None) };
+        let text = |template: &Template| self.evaluator.renderer.text(template, view).map_err(failed);
         let texts = |templates: &[Template]| templates.iter().map(text).collect::<Result<Vec<String>, Failure>>();
         let asked = match &step.body {
             Body::Prompt(body) => text(&body.prompt)?,
@@ -36,7 +36,7 @@ impl Driver<'_> {
         // What people call the task stands first, and the whole of it behind.
         let (objective, context) = match &step.description {
             Some(description) => (description.clone(), asked),
-            None => (asked, self.scene.plan.description.clone().unwrap_or_default()),
+            None => (asked, self.evaluator.plan.description.clone().unwrap_or_default()),
         };
         let brief = Brief {
             task: step.name.clone(),
@@ -54,7 +54,7 @@ impl Driver<'_> {
         let primary = shape.filter(|_| !mends && is_value(files));
         Ok(Some(FileWorkspaceSpec {
             run: self.folder.path.clone(),
-            workspace: self.surroundings.workspace.clone(),
+            workspace: self.process_env.workspace.clone(),
             skill: files.skill.clone(),
             brief,
             inputs: files.inputs.iter().map(|input| self.given(input, view)).collect::<Result<_, Failure>>()?,
@@ -72,13 +72,14 @@ impl Driver<'_> {
 
     /// What the turn reads of its inbox, as files.
     fn messages(&self, key: Key, step: &Step) -> Result<Option<messages::Post>, Failure> {
-        if !self.scene.is_node(&self.state, key) {
+        if !self.evaluator.is_node(&self.state, key) {
             return Ok(None);
         }
-        let texts = self.state.inputs(key).map(|letter| Ok((letter.author(), self.scene.store.text(&letter.content)?)));
+        let texts =
+            self.state.inputs(key).map(|letter| Ok((letter.author(), self.evaluator.store.text(&letter.content)?)));
         let texts = texts.collect::<Result<Vec<(Option<&str>, String)>, String>>().map_err(render)?;
         let found = messages::files(&step.name, texts.iter().map(|(author, text)| (*author, text.as_str())));
-        Ok(Some(messages::Post { found, receivers: self.scene.receivers(&self.state, key) }))
+        Ok(Some(messages::Post { found, receivers: self.evaluator.receivers(&self.state, key) }))
     }
 
     fn given(&self, input: &FileInput, view: &View<'_>) -> Result<Given, Failure> {
@@ -88,7 +89,7 @@ impl Driver<'_> {
                 let left = view.state.look(view.frame, from).and_then(|reading| reading.files);
                 let left = match left {
                     Some(left) => {
-                        let text = self.scene.store.text(left).map_err(render)?;
+                        let text = self.evaluator.store.text(left).map_err(render)?;
                         serde_json::from_str(&text).map_err(|error| render(error.to_string()))?
                     }
                     None if input.optional => AgentFiles::default(),
@@ -111,7 +112,7 @@ impl Driver<'_> {
     }
 
     fn wanted(&self, output: &FileOutput) -> Result<Wanted, Failure> {
-        let shape = output.schema.as_ref().map(|schema| self.scene.shapes.of(schema, self.scene.plan));
+        let shape = output.schema.as_ref().map(|schema| self.evaluator.shapes.of(schema, self.evaluator.plan));
         Ok(Wanted {
             path: output.path.clone(),
             description: output.description.clone(),

@@ -20,7 +20,7 @@ impl Driver<'_> {
     /// A gate is reached: it asks from now on, or takes its default where nobody can answer.
     pub(super) fn ask(&mut self, step: StepId) {
         let Some(key) = self.state.find(&step) else { return };
-        match self.scene.message(&self.state, key) {
+        match self.evaluator.message(&self.state, key) {
             Ok(message) => match self.stored(Content::Text(message)) {
                 Ok(message) => self.opened(step, message),
                 Err(error) => self.give_up(error.to_string()),
@@ -177,7 +177,7 @@ impl Driver<'_> {
             let Some(ask) = gate.ask.iter().find(|ask| ask.name == *name) else {
                 return Err(format!("gate `{}` does not ask for `{name}`", step.name));
             };
-            let shape = self.scene.shapes.of(&ask.schema, self.scene.plan)?;
+            let shape = self.evaluator.shapes.of(&ask.schema, self.evaluator.plan)?;
             let value = shape.computed(Value::from(text.as_str())).map_err(|violations| {
                 format!("`{name}` is not what gate `{}` asks for: {}", step.name, violations.join("; "))
             })?;
@@ -194,12 +194,12 @@ impl Driver<'_> {
 
     /// What is asked about a step.
     fn gate(&self, step: &StepId) -> Option<Cow<'_, Gate>> {
-        self.scene.step(&self.state, self.state.find(step)?).question()
+        self.evaluator.step(&self.state, self.state.find(step)?).question()
     }
 
     fn is_gate(&self, step: &StepId) -> bool {
         let key = self.state.find(step);
-        key.is_some_and(|key| matches!(self.scene.step(&self.state, key).body, Body::Gate(_)))
+        key.is_some_and(|key| matches!(self.evaluator.step(&self.state, key).body, Body::Gate(_)))
     }
 }
 

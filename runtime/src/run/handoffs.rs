@@ -60,9 +60,11 @@ impl Driver<'_> {
         *count += 1;
         match *count {
             ..=TOLD => self
-                .viewer
+                .observer_handle
                 .notice(short(&format!("`{}`: what its agent asked for was refused: {problem}", step.label()))),
-            AFTER => self.viewer.notice(format!("`{}`: further refusals of this turn are not shown", step.label())),
+            AFTER => {
+                self.observer_handle.notice(format!("`{}`: further refusals of this turn are not shown", step.label()))
+            }
             _ => {}
         }
         let line = match *count {
@@ -70,8 +72,9 @@ impl Driver<'_> {
             LOGGED => "further refusals of this turn are not written down".to_owned(),
             _ => return,
         };
-        if let Some(scribe) = &self.scribe {
-            scribe.append(self.layout.refused(step, attempt), format!("{}\n", line.replace('\n', " ")).into_bytes());
+        if let Some(file_writer) = &self.file_writer {
+            file_writer
+                .append(self.layout.refused(step, attempt), format!("{}\n", line.replace('\n', " ")).into_bytes());
         }
     }
 
@@ -81,7 +84,7 @@ impl Driver<'_> {
         match operation {
             Operation::SendHandoff(handoff) => self.hand_on((key, step, attempt), *handoff, false),
             Operation::SendMessage(message) => {
-                let handoff = message.handoff(&self.scene.receivers(&self.state, key))?;
+                let handoff = message.handoff(&self.evaluator.receivers(&self.state, key))?;
                 self.hand_on((key, step, attempt), handoff, false)
             }
             Operation::Broadcast(broadcast) => self.broadcast((key, step, attempt), &broadcast),
@@ -96,7 +99,7 @@ impl Driver<'_> {
                         room = room.saturating_sub(letter.content.bytes());
                         room > 0
                     });
-                    fits.map(|letter| letter.shown(self.scene.store.text(&letter.content)?)).collect()
+                    fits.map(|letter| letter.shown(self.evaluator.store.text(&letter.content)?)).collect()
                 };
                 let (taken, inbox) = (&self.state.step(key).taken, self.state.inbox(key));
                 let (inputs, waiting) = (read(taken)?, read(inbox)?);
@@ -127,7 +130,7 @@ impl Driver<'_> {
             return Err(format!("you have asked for tasks {SPAWNS} times in this turn, which is the most"));
         }
         let at = now().max(self.clock);
-        let (event, envelope) = self.scene.hand_over(&self.state, key, (handoff, spawns), (self.seq + 1, at))?;
+        let (event, envelope) = self.evaluator.hand_over(&self.state, key, (handoff, spawns), (self.seq + 1, at))?;
         if spawns {
             return self.have_started((key, step, attempt), event, &envelope);
         }
@@ -157,7 +160,7 @@ impl Driver<'_> {
         let open: Vec<(StepId, u32)> = self.state.open().map(|open| (open.step, open.attempt)).collect();
         for (step, attempt) in open {
             let Some(key) = self.state.find(&step) else { continue };
-            let texts = self.state.step(key).sent.iter().map(|letter| self.scene.store.text(&letter.content));
+            let texts = self.state.step(key).sent.iter().map(|letter| self.evaluator.store.text(&letter.content));
             let envelopes = texts.filter_map(|text| serde_json::from_str(&text.ok()?).ok());
             let sent: Vec<Envelope> = envelopes.collect();
             if !sent.is_empty() {

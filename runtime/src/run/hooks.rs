@@ -35,35 +35,37 @@ impl Driver<'_> {
             Event::StopRequested => (HookEvent::Stop, Vec::new()),
             _ => return,
         };
-        let hooks: Vec<Hook> = self.scene.plan.hooks.iter().filter(|hook| hook.event == happened).cloned().collect();
+        let hooks: Vec<Hook> =
+            self.evaluator.plan.hooks.iter().filter(|hook| hook.event == happened).cloned().collect();
         if hooks.is_empty() {
             return;
         }
         facts.push(("SWARM_EVENT", word(happened).to_owned()));
         facts.push(("SWARM_RUN_DIR", self.folder.path.to_string_lossy().into_owned()));
-        facts.push(("SWARM_WORKFLOW", self.scene.plan.workflow.clone()));
+        facts.push(("SWARM_WORKFLOW", self.evaluator.plan.workflow.clone()));
         if let Event::RunFinished { status } = event {
             facts.push(("SWARM_STATUS", status.word().to_owned()));
         }
-        let environment: Arc<Vec<(OsString, OsString)>> = Arc::new(self.surroundings.of_hook(&self.scene.run, facts));
-        let directory = Arc::new(self.surroundings.workspace.clone());
+        let environment: Arc<Vec<(OsString, OsString)>> =
+            Arc::new(self.process_env.of_hook(&self.evaluator.run, facts));
+        let directory = Arc::new(self.process_env.workspace.clone());
         for hook in hooks {
             self.start_hook(hook, Arc::clone(&environment), Arc::clone(&directory));
         }
     }
 
     fn start_hook(&mut self, hook: Hook, environment: Arc<Vec<(OsString, OsString)>>, directory: Arc<PathBuf>) {
-        let viewer = self.viewer.clone();
+        let observer_handle = self.observer_handle.clone();
         let name = word(hook.event);
         let run = move || {
             if let Err(problem) = run_side_command(&hook.run, &environment, &directory, PATIENCE) {
-                viewer.notice(format!("{}: the hook of `{name}` failed: {problem}", hook.origin));
+                observer_handle.notice(format!("{}: the hook of `{name}` failed: {problem}", hook.origin));
             }
         };
         let thread = std::thread::Builder::new().name("hook".to_owned()).stack_size(executor::STACK).spawn(run);
         match thread {
             Ok(thread) => self.hooks.0.push(thread),
-            Err(error) => self.viewer.notice(format!("the hook of `{name}` cannot be started: {error}")),
+            Err(error) => self.observer_handle.notice(format!("the hook of `{name}` cannot be started: {error}")),
         }
     }
 

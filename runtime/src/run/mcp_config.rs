@@ -53,10 +53,10 @@ pub(super) fn tell(
 }
 
 /// The MCP server of the run, as an agent that speaks ACP is told of it; none where the attempt was not invited.
-pub(super) fn tools(environment: &[(OsString, OsString)], doors: &AgentServer) -> Option<Tools> {
+pub(super) fn tools(environment: &[(OsString, OsString)], agent_server: &AgentServer) -> Option<Tools> {
     let [url, token, socket] = [MCP, TOKEN, SOCKET].map(|name| value(environment, name).map(str::to_owned));
     let (url, token, socket) = (url?, token?, socket?);
-    let listed = doors.listed(&token)?;
+    let listed = agent_server.listed(&token)?;
     Some(Tools { url, token, socket, listed })
 }
 

@@ -46,7 +46,7 @@ impl Driver<'_> {
         if self.state.stopping() || self.state.finished().is_some() {
             return Err("the run is ending: resume it, and write then".to_owned());
         }
-        if matches!(self.scene.source, Source::Replayed(_)) {
+        if matches!(self.evaluator.source, Source::Replayed(_)) {
             return Err("the run is a replay: nobody reads anything in it".to_owned());
         }
         if text.is_empty() {
@@ -63,7 +63,7 @@ impl Driver<'_> {
             return Err(format!("the inbox of `{}` is full: {INBOX} messages wait in it", to.name));
         }
         let under_way = to.reader.filter(|&key| self.state.is_running(key));
-        let content = self.scene.keep(text.to_owned()).map_err(|failure| failure.to_string())?;
+        let content = self.evaluator.keep(text.to_owned()).map_err(|failure| failure.to_string())?;
         // Another agent mends what failed: there is nothing to interrupt of this one.
         let interrupt = message.interrupt && !under_way.is_some_and(|key| self.state.is_being_mended(key));
         self.send(&to, content, interrupt);
@@ -86,7 +86,7 @@ impl Driver<'_> {
             key.map(|key| self.state.inbox(key).iter().filter(|letter| letter.author().is_some()).take(INPUTS));
         let written: Vec<InboxMessage> = written.into_iter().flatten().cloned().collect();
         let texts: Result<Vec<String>, String> =
-            written.iter().map(|letter| self.scene.store.text(&letter.content)).collect();
+            written.iter().map(|letter| self.evaluator.store.text(&letter.content)).collect();
         match texts {
             Ok(texts) => {
                 if !written.is_empty() {

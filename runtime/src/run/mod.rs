@@ -154,16 +154,16 @@ pub fn start(
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
     unsupported::refuse(plan, &graph)?;
-    let surroundings = ProcessEnv::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
+    let process_env = ProcessEnv::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,
-        None => worktree_names::repository(plan, &graph, &surroundings)?,
+        None => worktree_names::repository(plan, &graph, &process_env)?,
     };
     let notices = match &options.replay {
         Some(_) => Vec::new(),
         None => {
             let runs = |pipeline: &Pipeline, step: &Step| is_part(&graph, pipeline, step);
-            programs::look_up(plan, &pipelines(plan, &graph), runs, &surroundings)?
+            programs::look_up(plan, &pipelines(plan, &graph), runs, &process_env)?
         }
     };
     let commit = repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?;
@@ -179,8 +179,8 @@ pub fn start(
     let stored_params = serde_json::to_string(&params).expect("a map of texts is JSON");
     let stored_params = (!event::fits(&stored_params)).then(|| folder.store(&stored_params)).transpose()?;
 
-    let means = means()?;
-    let (inputs, receiver) = Inputs::new(means.inbox());
+    let poller = poller()?;
+    let (inputs, receiver) = Inputs::new(poller.inbox());
     let path = folder.journal_path();
     let mut journal = FileJournal::create(&path, unsynced(&inputs)).map_err(RunError::io("create", &path))?;
     let event = Event::RunStarted {
@@ -197,21 +197,21 @@ pub fn start(
     journal.append(&started);
     journal.flush().map_err(RunError::io("write", &path))?;
     let folder = home.publish(folder)?;
-    let blanks = blanks(plan, &folder, &surroundings);
+    let redactions = redactions(plan, &folder, &process_env);
     let source = match options.replay {
-        Some(recording) => Source::Replayed(Arc::new(Replay::new(recording, blanks.clone(), &folder.id))),
-        None => recorder(&folder, &facts, &blanks)?,
+        Some(recording) => Source::Replayed(Arc::new(Replay::new(recording, redactions.clone(), &folder.id))),
+        None => recorder(&folder, &facts, &redactions)?,
     };
     let begin = RunSetup {
         source,
-        record: facts.record.map(|target| (target, blanks)),
+        record: facts.record.map(|target| (target, redactions)),
         trees: repository.zip(commit).map(|(repository, commit)| Worktrees::new(repository, commit, &folder)),
         folder,
         pipeline,
         plan,
         params,
         stdin,
-        surroundings,
+        process_env,
         state: State::new(Arc::new(graph)),
         last: 0,
         clock: 0,
@@ -220,7 +220,7 @@ pub fn start(
         notices,
         journal: Box::new(journal),
     };
-    begin.run(lock, control, observer, (&inputs, receiver, &means))
+    begin.run(lock, control, observer, (&inputs, receiver, &poller))
 }
 
 /// Whether a step is part of what runs.
@@ -235,7 +235,7 @@ struct RunSetup<'a> {
     pipeline: &'a Pipeline,
     params: BTreeMap<String, String>,
     stdin: Option<Content>,
-    surroundings: ProcessEnv,
+    process_env: ProcessEnv,
     trees: Option<Worktrees>,
     state: State,
     /// The number of the journal's last record.
@@ -272,14 +272,14 @@ impl RunSetup<'_> {
     ) -> Result<Outcome, RunError> {
         let concurrency = self.state.graph().concurrency();
         let fewer = limits::allow_files(concurrency);
-        let pulses = Activities::default();
+        let activities = Activities::default();
         let processes = Processes::new(&self.folder.id);
-        let socket = Socket::listen(&self.folder, control.clone(), pulses.clone(), processes.clone())?;
-        let (viewer, watching) = ObserverHandle::start(observer);
-        self.notices.iter().chain(&fewer).for_each(|notice| viewer.notice(notice));
-        let outcome = self.drive(&viewer, ears, (&control, pulses, processes));
+        let socket = Socket::listen(&self.folder, control.clone(), activities.clone(), processes.clone())?;
+        let (observer_handle, watching) = ObserverHandle::start(observer);
+        self.notices.iter().chain(&fewer).for_each(|notice| observer_handle.notice(notice));
+        let outcome = self.drive(&observer_handle, ears, (&control, activities, processes));
         drop(socket);
-        drop(viewer);
+        drop(observer_handle);
         watching.thread().unpark();
         let watched = watching.join();
         drop(lock);
@@ -292,11 +292,11 @@ impl RunSetup<'_> {
 
     fn drive(
         self,
-        viewer: &ObserverHandle,
-        (inputs, receiver, means): (&Inputs, Receiver<Input>, &Poller),
-        (control, pulses, processes): (&Control, Activities, Processes),
+        observer_handle: &ObserverHandle,
+        (inputs, receiver, poller): (&Inputs, Receiver<Input>, &Poller),
+        (control, activities, processes): (&Control, Activities, Processes),
     ) -> Result<Outcome, RunError> {
-        let RunSetup { folder, plan, pipeline, params, stdin, surroundings, mut state, last, clock, first, .. } = self;
+        let RunSetup { folder, plan, pipeline, params, stdin, process_env, mut state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
         let (journal, headless, record) = (self.journal, self.headless, self.record);
         let replaying = match &self.source {
@@ -306,46 +306,46 @@ impl RunSetup<'_> {
         state.paced = replaying.is_some();
         let hands_over = state.graph().scopes.iter().any(|scope| !scope.ways.is_empty());
         let stepwise = hands_over && !matches!(self.source, Source::Live);
-        let (scribe, scribbling) = start_scribe(inputs);
+        let (file_writer, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
-        let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
-        let mut scene = Evaluator::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
-        scene.trees.clone_from(&trees);
-        scene.layout = Some(layout.clone());
-        scene.source = self.source.clone();
-        scene.secrets = Secrets::new(surroundings.caller(), &secrets::variables(plan));
-        let tools = Arc::new(tool_servers::toolbox(&scene, &surroundings, viewer));
+        let names = (folder.id.clone(), folder.path.clone(), process_env.workspace.clone());
+        let mut evaluator = Evaluator::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
+        evaluator.trees.clone_from(&trees);
+        evaluator.layout = Some(layout.clone());
+        evaluator.source = self.source.clone();
+        evaluator.secrets = Secrets::new(process_env.caller(), &secrets::variables(plan));
+        let tools = Arc::new(tool_servers::toolbox(&evaluator, &process_env, observer_handle));
         let reactor = Arc::new(Reactor::default());
-        let models = Arc::new(Models::new(plan, surroundings.caller()));
+        let models = Arc::new(Models::new(plan, process_env.caller()));
         let services = Services {
             folder: folder.clone(),
             layout: layout.clone(),
-            viewer: viewer.clone(),
-            scribe: scribe.clone(),
+            observer_handle: observer_handle.clone(),
+            file_writer: file_writer.clone(),
             durability: Arc::clone(&durability),
             source: self.source.clone(),
             watches: Watches::new(&folder.path, hidden(plan)),
             models: Arc::clone(&models),
             reactor: Arc::clone(&reactor),
-            pulses,
+            activities,
             tools: Arc::clone(&tools),
             inputs: inputs.clone(),
             is_crowded: AtomicBool::new(false),
         };
-        let pool = Pool::new(services, children::at_most(state.graph().concurrency()), means);
+        let pool = Pool::new(services, children::at_most(state.graph().concurrency()), poller);
         control.attach(inputs.clone());
-        let doors = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
+        let agent_server = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
         let mut run_loop = Driver {
-            scene,
-            surroundings,
+            evaluator,
+            process_env,
             state,
             journal: Some(journal),
             inputs: receiver,
             pool: Some(pool),
             scribbling: Some(scribbling),
-            viewer: viewer.clone(),
-            scribe: Some(scribe),
+            observer_handle: observer_handle.clone(),
+            file_writer: Some(file_writer),
             folder,
             layout,
             seq: last,
@@ -375,7 +375,7 @@ impl RunSetup<'_> {
             teams: swarms::RunningSwarms::default(),
             models,
             tools: Arc::clone(&tools),
-            doors,
+            agent_server,
             reactor: Arc::clone(&reactor),
             reports: inputs.clone(),
         };
@@ -384,30 +384,30 @@ impl RunSetup<'_> {
         if reactor.is_started()
             && let Err(problem) = reactor.wait(tools.close())
         {
-            viewer.notice(problem);
+            observer_handle.notice(problem);
         }
         // What left its group to stay would run on with nobody to end it.
         if let Some(survivors) = orphan_processes::end_own(&run_loop.folder.id) {
-            viewer.notice(format!("{survivors} that outlived the run: ended"));
+            observer_handle.notice(format!("{survivors} that outlived the run: ended"));
         }
         if let (Some(trees), Some(_)) = (trees, run_loop.state.finished()) {
-            trees.clear().into_iter().for_each(|kept| viewer.notice(kept));
+            trees.clear().into_iter().for_each(|kept| observer_handle.notice(kept));
         }
         let (folder, finished) = (run_loop.folder.clone(), run_loop.state.finished().is_some());
         let outcome = run_loop.outcome()?;
         match record {
             Some((target, _)) if !finished => {
-                viewer.notice(format!(
+                observer_handle.notice(format!(
                     "the recording `{}` is written when the run is resumed and ends",
                     target.display()
                 ));
             }
-            Some((target, blanks)) => {
+            Some((target, redactions)) => {
                 let header = (plan.workflow.as_str(), plan_digest(&folder.plan_text()?));
-                let answers = recording::publish(&folder, &target, (header.0, &header.1), &blanks, &outcome.values)
+                let answers = recording::publish(&folder, &target, (header.0, &header.1), &redactions, &outcome.values)
                     .map_err(|error| RunError::Unrecorded { run: folder.id.clone(), source: Box::new(error) })?;
                 let answers = if answers == 1 { "1 answer".to_owned() } else { format!("{answers} answers") };
-                viewer.notice(format!("recorded {answers} in `{}`", target.display()));
+                observer_handle.notice(format!("recorded {answers} in `{}`", target.display()));
             }
             None => {}
         }
@@ -422,9 +422,9 @@ fn values(state: &State, folder: &RunFolder) -> Result<Vec<String>, RunError> {
 }
 
 /// What is left blank in a recording of this run.
-fn blanks(plan: &Plan, folder: &RunFolder, surroundings: &ProcessEnv) -> Redactions {
-    let names = (folder.id.as_str(), folder.path.as_path(), surroundings.workspace.as_path());
-    Redactions::new(names, surroundings.caller(), &secrets::variables(plan))
+fn redactions(plan: &Plan, folder: &RunFolder, process_env: &ProcessEnv) -> Redactions {
+    let names = (folder.id.as_str(), folder.path.as_path(), process_env.workspace.as_path());
+    Redactions::new(names, process_env.caller(), &secrets::variables(plan))
 }
 
 /// A replay needs no secret: what stands for them in recordings takes their place.
@@ -438,15 +438,15 @@ fn hidden(plan: &Plan) -> BTreeSet<String> {
     secrets::variables(plan).into_iter().chain([crate::agent_api::TOKEN]).map(str::to_owned).collect()
 }
 
-fn recorder(folder: &RunFolder, facts: &RunConfig, blanks: &Redactions) -> Result<Source, RunError> {
+fn recorder(folder: &RunFolder, facts: &RunConfig, redactions: &Redactions) -> Result<Source, RunError> {
     match &facts.record {
-        Some(_) => Ok(Source::Recorded(Arc::new(Recorder::new(folder, blanks.clone())?))),
+        Some(_) => Ok(Source::Recorded(Arc::new(Recorder::new(folder, redactions.clone())?))),
         None => Ok(Source::Live),
     }
 }
 
 /// What the run's own thread carries attempts out with.
-fn means() -> Result<Poller, RunError> {
+fn poller() -> Result<Poller, RunError> {
     Poller::new().map_err(|error| RunError::Request(format!("the system has no room for the files of a run: {error}")))
 }
 

@@ -35,31 +35,32 @@ impl Driver<'_> {
     /// Renders what an attempt of `id` needs; one in which files are `wanted` summed up needs nothing else.
     pub(super) fn prepare(&self, id: &StepId, attempt: u32, wanted: &[Wanted]) -> Result<Prepared, Failure> {
         let key = self.state.find(id).ok_or_else(|| unknown(id))?;
-        let step = self.scene.step(&self.state, key);
-        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(render)?;
+        let step = self.evaluator.step(&self.state, key);
+        let view = self.evaluator.view(&self.state, key.frame, Some(step)).map_err(render)?;
         let view = View { attempt, ..view };
-        let renderer = &self.scene.renderer;
+        let renderer = &self.evaluator.renderer;
         let text = |template| renderer.text(template, &view).map_err(failed);
         let stdin = || step.stdin.as_ref().map(text).transpose();
         let aside = match file_summaries::body(wanted) {
             Some(body) => Some((Role::SumsUp, body)),
-            None => self.scene.fixing(&self.state, key, attempt).transpose()?.map(|body| (Role::Mends, body)),
+            None => self.evaluator.fixing(&self.state, key, attempt).transpose()?.map(|body| (Role::Mends, body)),
         };
         let role = aside.as_ref().map_or(Role::Turn, |(role, _)| *role);
-        let shape_of = |schema| self.scene.shapes.of(schema, self.scene.plan);
+        let shape_of = |schema| self.evaluator.shapes.of(schema, self.evaluator.plan);
         let shape = match role {
             Role::Turn => step.output.schema.as_ref().map(shape_of).transpose(),
             Role::Mends => Ok(None),
             Role::SumsUp => shape_of(&file_summaries::schema()).map(Some),
         };
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
-        let desk = match role {
+        let file_workspace = match role {
             Role::SumsUp => None,
-            role => self.desk((key, id, attempt), step, &view, role == Role::Mends, shape.as_ref())?,
+            role => self.file_workspace((key, id, attempt), step, &view, role == Role::Mends, shape.as_ref())?,
         };
         // What stands in a file of the outbox is no answer.
-        let shape = shape.filter(|_| desk.as_ref().is_none_or(|desk| desk.primary.is_none()));
-        let files = desk.as_ref();
+        let shape =
+            shape.filter(|_| file_workspace.as_ref().is_none_or(|file_workspace| file_workspace.primary.is_none()));
+        let files = file_workspace.as_ref();
         let work = match (&step.body, &aside) {
             (_, Some((_, body))) => {
                 let shape = shape.as_deref();
@@ -94,7 +95,7 @@ impl Driver<'_> {
             }
             (Body::Stop { message, .. }, None) => Work::Text(text(message)?),
             (Body::Swarm(_), None) => {
-                return self.scene.goal(super::eval::At { state: &self.state, key, attempt }).map(Prepared::Swarm);
+                return self.evaluator.goal(super::eval::At { state: &self.state, key, attempt }).map(Prepared::Swarm);
             }
             (Body::Call(_) | Body::Gate(_) | Body::Loop(_), None) => {
                 return Err(render(format!("this version cannot run step `{}`", step.name)));
@@ -112,13 +113,13 @@ impl Driver<'_> {
             }
             Work::Command { .. } | Work::Text(_) => self.environment(step, None, &view, (id, attempt, role))?,
         };
-        let pipeline = self.scene.pipeline(&self.state, key.frame);
+        let pipeline = self.evaluator.pipeline(&self.state, key.frame);
         Ok(Prepared::Job(Box::new(Job {
             step: id.clone(),
             attempt,
             counted: self.state.counted(key, attempt),
             after: self.after(key, id, attempt, step),
-            speaks: role == Role::Turn && self.scene.speaks(&self.state, key),
+            speaks: role == Role::Turn && self.evaluator.speaks(&self.state, key),
             keeps_log: step.keeps_log && role == Role::Turn,
             watched: role == Role::Turn && self.is_watched(key, step, &work),
             work,
@@ -127,9 +128,9 @@ impl Driver<'_> {
             checks: if role == Role::Turn { step.checks.clone() } else { Vec::new() },
             environment,
             stated: stated(&pipeline.env, &step.env),
-            directory: self.surroundings.directory(&pipeline.name),
+            directory: self.process_env.directory(&pipeline.name),
             tree: self.tree(key, step, pipeline),
-            desk: desk.map(Arc::new),
+            file_workspace: file_workspace.map(Arc::new),
             timeout: step.timeout_ms.map(Duration::from_millis),
             idle: step.idle_ms.map(Duration::from_millis),
             grace: Duration::from_millis(step.grace_ms),
@@ -162,14 +163,14 @@ impl Driver<'_> {
             Work::Text(_) => (false, false),
         };
         let named = |rule: &PackRule| matches!(rule, PackRule::Artifacts { kind, from } if kind == ArtifactKind::Diff.word() && *from == step.name);
-        let is_named = || self.scene.plan.packs.iter().flat_map(|pack| &pack.rules).any(named);
-        agent || changes && (self.scene.is_node(&self.state, key) || is_named())
+        let is_named = || self.evaluator.plan.packs.iter().flat_map(|pack| &pack.rules).any(named);
+        agent || changes && (self.evaluator.is_node(&self.state, key) || is_named())
     }
 
     /// The working tree that a step's processes run in, where that is not the workspace.
     fn tree(&self, key: Key, step: &Step, pipeline: &Pipeline) -> Option<Tree> {
-        let trees = self.scene.trees.as_ref()?;
-        let name = worktree_names::name(&self.scene, &self.state, key.frame, Some(step))?;
+        let trees = self.evaluator.trees.as_ref()?;
+        let name = worktree_names::name(&self.evaluator, &self.state, key.frame, Some(step))?;
         Some(Tree { trees: Arc::clone(trees), name, working_dir: pipeline.working_dir.clone() })
     }
 
@@ -182,25 +183,26 @@ impl Driver<'_> {
         (id, attempt, role): (&StepId, u32, Role),
     ) -> Result<Arc<Vec<(OsString, OsString)>>, Failure> {
         let none = Vec::new();
-        let pipeline = self.scene.pipeline(view.state, view.frame);
+        let pipeline = self.evaluator.pipeline(view.state, view.frame);
         let layers = [&pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
         let counted = self.counted(id, attempt);
         let environment =
-            self.surroundings.of_attempt(&self.folder.id, id, counted, &layers, &self.scene.renderer, view);
+            self.process_env.of_attempt(&self.folder.id, id, counted, &layers, &self.evaluator.renderer, view);
         let mut environment = environment.map_err(|trouble| match trouble {
             Trouble::Render(error) => failed(error),
             Trouble::Missing(message) => Failure::Spawn { message },
         })?;
-        if role != Role::SumsUp && self.scene.plan.files_of(step).is_some() {
+        if role != Role::SumsUp && self.evaluator.plan.files_of(step).is_some() {
             environment.push((OsString::from(files::WORKSPACE), self.layout.agent(id, attempt).into_os_string()));
         }
         // Whoever mends a step, or sums up files for it, does not speak for it.
         let speaks =
-            |key: &Key| self.replaying.is_none() && self.scene.is_node(&self.state, *key) && role == Role::Turn;
+            |key: &Key| self.replaying.is_none() && self.evaluator.is_node(&self.state, *key) && role == Role::Turn;
         let node = self.state.find(id).filter(speaks);
         if let Some(key) = node {
-            let reach = self.scene.reach(&self.state, key);
-            let invited = self.doors.open_session(id, attempt, &reach).map_err(|message| Failure::Spawn { message })?;
+            let reach = self.evaluator.reach(&self.state, key);
+            let invited =
+                self.agent_server.open_session(id, attempt, &reach).map_err(|message| Failure::Spawn { message })?;
             environment.extend(invited);
             if let Some(provider) = provider {
                 mcp_config::tell(provider, &mut environment, &self.folder.path)

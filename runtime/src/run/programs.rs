@@ -66,11 +66,11 @@ pub fn programs(
     workspace: &Path,
     environment: BTreeMap<OsString, OsString>,
 ) -> Result<Vec<Program>, RunError> {
-    let surroundings = ProcessEnv::new(&plan.pipelines, workspace, environment)?;
+    let process_env = ProcessEnv::new(&plan.pipelines, workspace, environment)?;
     let main = plan.pipelines.iter().filter(|pipeline| pipeline.name == plan.default);
     let others = plan.pipelines.iter().filter(|pipeline| pipeline.name != plan.default);
     let pipelines: Vec<&Pipeline> = main.chain(others).collect();
-    Ok(wanted(plan, &pipelines, |_, _| true, &surroundings))
+    Ok(wanted(plan, &pipelines, |_, _| true, &process_env))
 }
 
 /// The programs of the pipelines that run, of which the first is the one that is asked for.
@@ -78,7 +78,7 @@ pub(super) fn wanted(
     plan: &Plan,
     pipelines: &[&Pipeline],
     runs: impl Fn(&Pipeline, &Step) -> bool,
-    surroundings: &ProcessEnv,
+    process_env: &ProcessEnv,
 ) -> Vec<Program> {
     let mut found: BTreeMap<(OsString, String, Option<String>), Program> = BTreeMap::new();
     let mut files: BTreeMap<(OsString, &str, Arc<PathBuf>), Option<PathBuf>> = BTreeMap::new();
@@ -96,8 +96,8 @@ pub(super) fn wanted(
             }
             let fails = is_sure && !handled.contains(step.name.as_str());
             for start in starts(plan, step) {
-                let Some(path) = search_path(&[&pipeline.env, start.env, &step.env], surroundings) else { continue };
-                let directory = surroundings.directory(&pipeline.name);
+                let Some(path) = search_path(&[&pipeline.env, start.env, &step.env], process_env) else { continue };
+                let directory = process_env.directory(&pipeline.name);
                 // In a tree of its own the workspace's files are there as well.
                 let file = files
                     .entry((path.clone(), start.program, Arc::clone(&directory)))
@@ -135,9 +135,9 @@ pub(super) fn look_up(
     plan: &Plan,
     pipelines: &[&Pipeline],
     runs: impl Fn(&Pipeline, &Step) -> bool,
-    surroundings: &ProcessEnv,
+    process_env: &ProcessEnv,
 ) -> Result<Vec<String>, RunError> {
-    let missing = wanted(plan, pipelines, runs, surroundings).into_iter().filter(|program| program.path.is_none());
+    let missing = wanted(plan, pipelines, runs, process_env).into_iter().filter(|program| program.path.is_none());
     let (needed, noted): (Vec<Program>, Vec<Program>) = missing.partition(|program| program.is_needed);
     if !needed.is_empty() {
         let mut problems: Vec<String> = needed.iter().map(Program::missing).collect();
@@ -196,7 +196,7 @@ fn of_agent<'a>(plan: &'a Plan, agent: &'a Agent) -> Option<Start<'a>> {
 }
 
 /// The `PATH` of processes with these layers; none where only the run can tell.
-fn search_path(layers: &[&Environment], surroundings: &ProcessEnv) -> Option<OsString> {
+fn search_path(layers: &[&Environment], process_env: &ProcessEnv) -> Option<OsString> {
     let set = layers.iter().copied().flatten().rev().find_map(|entry| match entry {
         EnvValue::Set { name, value } if name == "PATH" => Some(match value.segments.as_slice() {
             [Segment::Text(text)] => Some(OsString::from(text)),
@@ -207,7 +207,7 @@ fn search_path(layers: &[&Environment], surroundings: &ProcessEnv) -> Option<OsS
     match set {
         Some(path) => path,
         None => {
-            let path = surroundings.caller().get(OsStr::new("PATH")).cloned();
+            let path = process_env.caller().get(OsStr::new("PATH")).cloned();
             Some(path.unwrap_or_else(|| crate::executor::DEFAULT_PATH.into()))
         }
     }

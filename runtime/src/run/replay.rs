@@ -308,12 +308,12 @@ impl Driver<'_> {
         let Some(status) = self.state.finished() else { return Ok(()) };
         let (given, rest) = replaying.replay.rest();
         if !rest.is_empty() {
-            self.viewer.notice(format!("the recording holds what was never asked for: {}", rest.join(", ")));
+            self.observer_handle.notice(format!("the recording holds what was never asked for: {}", rest.join(", ")));
         }
         replaying.replay.ended(status, &outcome.values)?;
         let answers = if given == 1 { "answer" } else { "answers" };
         let same = if rest.is_empty() { ", and all is as it was recorded" } else { "" };
-        self.viewer.notice(format!("replayed {given} {answers}{same}"));
+        self.observer_handle.notice(format!("replayed {given} {answers}{same}"));
         Ok(())
     }
 

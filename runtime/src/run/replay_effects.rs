@@ -61,7 +61,7 @@ impl Driver<'_> {
                 }
                 Err(error) => self.give_up(error.to_string()),
             },
-            ReplayEffect::Reported(report) => match self.scene.keep(report) {
+            ReplayEffect::Reported(report) => match self.evaluator.keep(report) {
                 Ok(report) => self.record(Event::StatusReported { step: step.clone(), attempt, report }),
                 Err(failure) => self.give_up(failure.to_string()),
             },
@@ -86,7 +86,7 @@ impl Driver<'_> {
         if let Some(problem) = problem {
             return self.part(replay.unwritten(written, problem));
         }
-        let content = match self.scene.keep(text.clone()) {
+        let content = match self.evaluator.keep(text.clone()) {
             Ok(content) => content,
             Err(failure) => return self.give_up(failure.to_string()),
         };
@@ -97,7 +97,7 @@ impl Driver<'_> {
 
     fn plead_again(&mut self, step: &StepId, attempt: u32, message: String, answer: Option<Arc<str>>) {
         let Some(key) = self.state.find(step) else { return };
-        let message = match self.scene.keep(message) {
+        let message = match self.evaluator.keep(message) {
             Ok(message) => message,
             Err(failure) => return self.give_up(failure.to_string()),
         };
@@ -117,8 +117,8 @@ impl Driver<'_> {
         replaying.letters.extend(sending.refusal.clone().map(|refusal| (id.into(), refusal)));
         let Some(key) = self.state.find(step) else { return };
         let handoff = sending.handoff();
-        let spawns = self.scene.spawns(&self.state, key, &handoff.to);
-        let (event, envelope) = match self.scene.hand_over(&self.state, key, (handoff, spawns), sending.stamp) {
+        let spawns = self.evaluator.spawns(&self.state, key, &handoff.to);
+        let (event, envelope) = match self.evaluator.hand_over(&self.state, key, (handoff, spawns), sending.stamp) {
             Ok(sent) => sent,
             Err(problem) => return self.part(replay.unsent((step, attempt), sending, problem)),
         };

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use swarmc_plan::{Pipeline, Plan, Step};
 
 use super::{
-    FirstRecord, Inputs, Outcome, ProcessEnv, RunSetup, Worktrees, blanks, graph, is_part, limits, means,
-    orphan_processes, params, pipeline, pipelines, plan_digest, programs, recorder, swarms, unsupported, unsynced,
-    values, worktree_names,
+    FirstRecord, Inputs, Outcome, ProcessEnv, RunSetup, Worktrees, graph, is_part, limits, orphan_processes, params,
+    pipeline, pipelines, plan_digest, poller, programs, recorder, redactions, swarms, unsupported, unsynced, values,
+    worktree_names,
 };
 use crate::control::Control;
 use crate::error::{JournalError, RunError};
@@ -104,16 +104,16 @@ fn go_on(
         true => mended_params(plan, pipeline, given)?,
         false => given,
     };
-    let surroundings = ProcessEnv::new(pipelines(plan, &graph), &facts.workspace, environment)?;
-    let repository = worktree_names::repository(plan, &graph, &surroundings)?;
+    let process_env = ProcessEnv::new(pipelines(plan, &graph), &facts.workspace, environment)?;
+    let repository = worktree_names::repository(plan, &graph, &process_env)?;
     let mut state = State::replay(Arc::clone(&former_graph), &records);
     let was_reopened = reopen::is_reopened(&records);
     if let Some(status) = state.finished() {
         if let Some(target) = facts.record.as_ref().filter(|_| !was_reopened && recording::is_kept(&folder)) {
             // Its runner was killed when it had recorded the end, and not yet put the recording where it belongs.
             let values = values(&state, &folder)?;
-            let (digest, blanks) = (plan_digest(&text), blanks(&former, &folder, &surroundings));
-            recording::publish(&folder, target, (&former.workflow, &digest), &blanks, &values)?;
+            let (digest, redactions) = (plan_digest(&text), redactions(&former, &folder, &process_env));
+            recording::publish(&folder, target, (&former.workflow, &digest), &redactions, &values)?;
         }
         if retry.is_none() {
             return Err(RunError::Ended { run: folder.id, status });
@@ -139,7 +139,7 @@ fn go_on(
     // What has succeeded needs its program no more.
     let done: BTreeSet<Arc<str>> = state.outputs().map(|(step, _)| step.name).collect();
     let runs = |pipeline: &Pipeline, step: &Step| !done.contains(step.name.as_str()) && is_part(&graph, pipeline, step);
-    notices.extend(programs::look_up(plan, &pipelines(plan, &graph), runs, &surroundings)?);
+    notices.extend(programs::look_up(plan, &pipelines(plan, &graph), runs, &process_env)?);
     if let Some(target) = facts.record.take_if(|_| was_reopened || retry.is_some()) {
         notices.push(format!(
             "what runs now is not recorded: the recording `{}` holds the run up to its first end",
@@ -159,21 +159,21 @@ fn go_on(
     notices.extend(survivors.map(|survivors| format!("{survivors} that outlived the last runner: ended")));
 
     let last = records.len() as u64;
-    let means = means()?;
-    let (inputs, receiver) = Inputs::new(means.inbox());
+    let poller = poller()?;
+    let (inputs, receiver) = Inputs::new(poller.inbox());
     let journal =
         FileJournal::append_to(&path, recovered.end, last, unsynced(&inputs)).map_err(RunError::io("write", &path))?;
-    let blanks = blanks(plan, &folder, &surroundings);
+    let redactions = redactions(plan, &folder, &process_env);
     let begin = RunSetup {
-        source: recorder(&folder, &facts, &blanks)?,
-        record: facts.record.map(|target| (target, blanks)),
+        source: recorder(&folder, &facts, &redactions)?,
+        record: facts.record.map(|target| (target, redactions)),
         params,
         stdin: stdin.clone(),
         trees: repository.zip(facts.commit).map(|(repository, commit)| Worktrees::new(repository, commit, &folder)),
         folder,
         pipeline,
         plan,
-        surroundings,
+        process_env,
         state,
         last,
         clock: records.last().map_or(0, |record| record.at),
@@ -182,7 +182,7 @@ fn go_on(
         notices,
         journal: Box::new(journal),
     };
-    begin.run(lock, control, observer, (&inputs, receiver, &means))
+    begin.run(lock, control, observer, (&inputs, receiver, &poller))
 }
 
 /// The parameters that a run was given, as a mended plan takes them: those that it has no more are left out.

@@ -23,9 +23,9 @@ impl Driver<'_> {
         event: Event,
         envelope: &Envelope,
     ) -> Result<Value, String> {
-        let (scope, of) = (self.state.frame(key.frame).scope, self.scene.plan.policy.spawn);
+        let (scope, of) = (self.state.frame(key.frame).scope, self.evaluator.plan.policy.spawn);
         let Event::Sent { to, way: Some(way), letter, .. } = &event else { return Err("it takes no way".to_owned()) };
-        let agents = self.state.node(key).agent.clone().zip(self.scene.agent_of(&self.state, scope, to));
+        let agents = self.state.node(key).agent.clone().zip(self.evaluator.agent_of(&self.state, scope, to));
         let Some((agent, plays)) = agents.filter(|_| of != Approval::Auto) else {
             self.record(event);
             return Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }));
@@ -51,7 +51,7 @@ impl Driver<'_> {
     pub(super) fn asked_already(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<(u32, Arc<str>)> {
         let first = |request: &Request| {
             let RequestKind::Node { letter, .. } = &request.wants else { return None };
-            let envelope: Envelope = serde_json::from_str(&self.scene.store.text(&letter.content).ok()?).ok()?;
+            let envelope: Envelope = serde_json::from_str(&self.evaluator.store.text(&letter.content).ok()?).ok()?;
             handoff.is_in(&envelope).then(|| Arc::clone(&letter.id))
         };
         let is_here = |waiting: &&Waiting| (&waiting.step, waiting.attempt) == (step, attempt);

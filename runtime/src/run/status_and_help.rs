@@ -35,14 +35,14 @@ impl Driver<'_> {
         (key, step, attempt): (Key, &StepId, u32),
         broadcast: &Broadcast,
     ) -> Result<Value, String> {
-        let reached = self.scene.reach(&self.state, key).receivers;
+        let reached = self.evaluator.reach(&self.state, key).receivers;
         if reached.is_empty() {
             return Err(format!(
                 "there is nobody to write to: no edge leads from `{}` to anybody who has not ended",
                 step.name
             ));
         }
-        let receivers = self.scene.receivers(&self.state, key);
+        let receivers = self.evaluator.receivers(&self.state, key);
         let (mut sent, mut refused) = (Vec::new(), Vec::new());
         for to in &reached {
             let handed = broadcast.to(to).handoff(&receivers);
@@ -80,13 +80,13 @@ impl Driver<'_> {
         let voice = self.state.voice(key);
         let reports = voice.map_or(0, |voice| voice.reports);
         let before = voice.and_then(|voice| voice.report.as_ref());
-        if before.is_some_and(|before| self.scene.store.text(before).is_ok_and(|before| before == text)) {
+        if before.is_some_and(|before| self.evaluator.store.text(before).is_ok_and(|before| before == text)) {
             return Ok(json!({ "reports": reports }));
         }
         if reports >= REPORTS {
             return Err(format!("you have reported {REPORTS} times in this turn, which is the most"));
         }
-        let report = self.scene.store.keep(text)?;
+        let report = self.evaluator.store.keep(text)?;
         self.record(Event::StatusReported { step: step.clone(), attempt, report });
         Ok(json!({ "reports": reports + 1 }))
     }
@@ -105,7 +105,7 @@ impl Driver<'_> {
             }
             _ => {}
         }
-        if !self.scene.hears_persons(&self.state, key) {
+        if !self.evaluator.hears_persons(&self.state, key) {
             return Err(format!("nobody can answer you: `{}` reads no inbox (`<<inbox>>`)", step.name));
         }
         if let Some(id) = self.pleaded((key, step), message) {
@@ -122,7 +122,7 @@ impl Driver<'_> {
             return Err(format!("you have asked for help {PLEAS} times in this turn, which is the most"));
         }
         self.somebody_answers(step)?;
-        let message = self.scene.store.keep(message.to_owned())?;
+        let message = self.evaluator.store.keep(message.to_owned())?;
         let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
         let id = self.request(step, attempt, &agent, RequestKind::Help { message });
         if let Some(refusal) = self.decide_at_once(key, id, Approval::Human) {
@@ -130,7 +130,7 @@ impl Driver<'_> {
         }
         // What was answered in time, or for want of it, is in its inbox.
         let waits = self.state.voice(key).is_some_and(|voice| voice.asked.iter().any(|(asked, _)| *asked == id));
-        match (waits, self.scene.plan.policy.unattended) {
+        match (waits, self.evaluator.plan.policy.unattended) {
             (true, _) => Ok(json!({ "approval": id })),
             (false, Unattended::Approve) => Ok(json!({ "approval": id, "answer": "allow" })),
             (false, _) => {
@@ -153,13 +153,13 @@ impl Driver<'_> {
     fn pleaded(&self, (key, step): (Key, &StepId), message: &str) -> Option<u32> {
         let asked =
             self.state.voice(key).into_iter().flat_map(|voice| &voice.asked).map(|(id, message)| (*id, message));
-        let is_same = |before: &Content| self.scene.store.text(before).is_ok_and(|before| before == message);
+        let is_same = |before: &Content| self.evaluator.store.text(before).is_ok_and(|before| before == message);
         asked.chain(self.state.pleas(step)).find(|(_, before)| is_same(before)).map(|(id, _)| id)
     }
 
     /// What is said to a request for help, for whoever asked.
     pub(super) fn helped(&self, message: &Content, verdict: &Verdict) -> String {
-        let message = self.scene.store.text(message).unwrap_or_default();
+        let message = self.evaluator.store.text(message).unwrap_or_default();
         let mut repeated: String = message.chars().take(REPEATED).collect();
         if repeated.len() < message.len() {
             repeated.push('…');

@@ -137,7 +137,7 @@ impl Driver<'_> {
     pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, goal: String) {
         let mut team = Team::default();
         let key = self.state.find(&step);
-        let definition = key.map(|key| self.scene.step(&self.state, key));
+        let definition = key.map(|key| self.evaluator.step(&self.state, key));
         if let Some(limit) = definition.and_then(|step| step.timeout_ms)
             && self.replaying.is_none()
             && let Ok(handle) = self.reactor.handle()
@@ -157,7 +157,7 @@ impl Driver<'_> {
             return self.fail_swarm(&step, attempt, failure);
         }
         if key.is_none_or(|key| self.state.swarm(key, attempt).is_none()) {
-            match self.scene.keep(goal) {
+            match self.evaluator.keep(goal) {
                 Ok(goal) => {
                     let run = self.names();
                     self.fact(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
@@ -260,7 +260,7 @@ impl Driver<'_> {
                 Ok(())
             }
             SwarmInput::Late => {
-                let after_ms = self.scene.step(&self.state, key).timeout_ms.unwrap_or(0);
+                let after_ms = self.evaluator.step(&self.state, key).timeout_ms.unwrap_or(0);
                 Err(Stuck(Failure::Timeout { after_ms }))
             }
             SwarmInput::Over(agent) => {
@@ -288,23 +288,23 @@ impl Driver<'_> {
         key: Key,
         (place, name, plays, task): (u32, Arc<str>, Arc<str>, Option<Content>),
     ) -> Result<(), Stuck> {
-        let (task, brief) = self.scene.task_of(At { state: &self.state, key, attempt }, place, task)?;
+        let (task, brief) = self.evaluator.task_of(At { state: &self.state, key, attempt }, place, task)?;
         self.fact(step, attempt, SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None });
         Ok(())
     }
 
     /// What an agent of a swarm may use, and where.
     fn grant(&self, key: Key, attempt: u32, swarm: &Swarm, turn: &TurnId, player: &Agent) -> Result<Grant, Stuck> {
-        let step = self.scene.step(&self.state, key);
-        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(render)?;
-        let provider = self.scene.plan.provider(&player.provider);
+        let step = self.evaluator.step(&self.state, key);
+        let view = self.evaluator.view(&self.state, key.frame, Some(step)).map_err(render)?;
+        let provider = self.evaluator.plan.provider(&player.provider);
         let environment =
             self.environment(step, provider, &view, (&self.state.id(key), attempt, Role::Turn)).map_err(Stuck)?;
-        let pipeline = self.scene.pipeline(&self.state, key.frame);
-        let folder = self.surroundings.directory(&pipeline.name);
+        let pipeline = self.evaluator.pipeline(&self.state, key.frame);
+        let folder = self.process_env.directory(&pipeline.name);
         let mut grant = Grant::new(&turn.agent, player, &folder, &environment);
         if let Some(skills) = swarm.agent(&turn.agent).and_then(|agent| agent.tools.as_ref()) {
-            grant.narrow(skills, self.scene.plan);
+            grant.narrow(skills, self.evaluator.plan);
         }
         Ok(grant)
     }
@@ -341,9 +341,9 @@ impl Driver<'_> {
             return Ok(());
         };
         let (tool, params) = (Arc::clone(tool), params.clone());
-        let player = self.scene.player(swarm, &turn)?;
+        let player = self.evaluator.player(swarm, &turn)?;
         let grant = self.grant(key, attempt, swarm, &turn, player)?;
-        let told = self.scene.told(&params)?;
+        let told = self.evaluator.told(&params)?;
         let arguments = serde_json::from_str(&told).unwrap_or_default();
         let tools = Arc::clone(&self.tools);
         let gate = tools.gate(&grant, &tool);

@@ -16,18 +16,22 @@ use crate::render::Values;
 use crate::tools::{Limits, Toolbox, World};
 
 /// The tools of a run.
-pub(super) fn toolbox(scene: &Evaluator<'_>, surroundings: &ProcessEnv, viewer: &ObserverHandle) -> Toolbox {
-    let viewer = viewer.clone();
+pub(super) fn toolbox(
+    evaluator: &Evaluator<'_>,
+    process_env: &ProcessEnv,
+    observer_handle: &ObserverHandle,
+) -> Toolbox {
+    let observer_handle = observer_handle.clone();
     let world = World {
-        caller: surroundings.caller(),
-        allowed: &surroundings.allowed(),
-        mark: ProcessEnv::mark(&scene.run),
-        workspace: &scene.workspace,
-        text: &|template| scene.renderer.text(template, &GlobalValues(scene)).map_err(|error| error.message),
+        caller: process_env.caller(),
+        allowed: &process_env.allowed(),
+        mark: ProcessEnv::mark(&evaluator.run),
+        workspace: &evaluator.workspace,
+        text: &|template| evaluator.renderer.text(template, &GlobalValues(evaluator)).map_err(|error| error.message),
         limits: Limits::default(),
-        notice: Box::new(move |notice| viewer.notice(notice)),
+        notice: Box::new(move |notice| observer_handle.notice(notice)),
     };
-    Toolbox::new(scene.plan, world)
+    Toolbox::new(evaluator.plan, world)
 }
 
 /// The values of a place in no step.

@@ -14,7 +14,7 @@ use crate::state::{Reading, State};
 
 /// The values as one step sees them, or the conditions at the end of a round.
 pub(crate) struct View<'a> {
-    pub scene: &'a Evaluator<'a>,
+    pub evaluator: &'a Evaluator<'a>,
     pub state: &'a State,
     pub frame: u32,
     /// None for an `until`.
@@ -32,7 +32,7 @@ impl View<'_> {
     }
 
     fn text(&self, content: Option<&Content>) -> Result<Option<String>, String> {
-        content.map(|content| self.scene.store.text(content)).transpose()
+        content.map(|content| self.evaluator.store.text(content)).transpose()
     }
 }
 
@@ -74,7 +74,7 @@ impl Values for View<'_> {
 
     fn is_record(&self, step: &str) -> bool {
         let scope = self.state.graph.scope(self.state.region(self.frame).scope);
-        scope.find(step).is_some_and(|spot| self.scene.is_json(&self.state.graph, spot))
+        scope.find(step).is_some_and(|spot| self.evaluator.is_json(&self.state.graph, spot))
     }
 
     fn steps(&self) -> Vec<&str> {
@@ -88,24 +88,24 @@ impl Values for View<'_> {
     }
 
     fn param(&self, name: &str) -> Option<(&str, &ParamType)> {
-        let pipeline = self.scene.pipeline(self.state, self.frame);
-        let declared = pipeline.params.iter().chain(&self.scene.plan.params).find(|param| param.name == name)?;
-        let value = self.params.get(name).or_else(|| self.scene.param(name))?;
+        let pipeline = self.evaluator.pipeline(self.state, self.frame);
+        let declared = pipeline.params.iter().chain(&self.evaluator.plan.params).find(|param| param.name == name)?;
+        let value = self.params.get(name).or_else(|| self.evaluator.param(name))?;
         Some((value, &declared.kind))
     }
 
     fn params(&self) -> Vec<&str> {
-        let pipeline = self.scene.pipeline(self.state, self.frame);
-        let declared = pipeline.params.iter().chain(&self.scene.plan.params).map(|param| param.name.as_str());
+        let pipeline = self.evaluator.pipeline(self.state, self.frame);
+        let declared = pipeline.params.iter().chain(&self.evaluator.plan.params).map(|param| param.name.as_str());
         declared.filter(|name| self.param(name).is_some()).collect()
     }
 
     fn item(&self) -> Result<Option<(Value, u32)>, String> {
-        self.scene.item(self.state, self.frame)
+        self.evaluator.item(self.state, self.frame)
     }
 
     fn missed(&self, what: &str) {
-        let mut missing = self.scene.missing.borrow_mut();
+        let mut missing = self.evaluator.missing.borrow_mut();
         // A run never takes them.
         if missing.len() < 1000 {
             missing.push(what.to_owned());
@@ -117,11 +117,11 @@ impl Values for View<'_> {
     }
 
     fn run(&self) -> &str {
-        &self.scene.run
+        &self.evaluator.run
     }
 
     fn run_folder(&self) -> &Path {
-        &self.scene.run_folder
+        &self.evaluator.run_folder
     }
 
     fn task(&self) -> &str {
@@ -129,13 +129,13 @@ impl Values for View<'_> {
     }
 
     fn stdin(&self) -> Result<Option<String>, String> {
-        self.text(self.scene.stdin.as_ref())
+        self.text(self.evaluator.stdin.as_ref())
     }
 
     fn inbox(&self) -> Result<Option<String>, String> {
         let step = self.step.and_then(|step| self.state.region(self.frame).find(&step.name));
         match step {
-            Some(step) => self.scene.inbox(self.state, Key { frame: self.frame, step }, 0),
+            Some(step) => self.evaluator.inbox(self.state, Key { frame: self.frame, step }, 0),
             None => Ok(None),
         }
     }
@@ -144,7 +144,7 @@ impl Values for View<'_> {
         let step = self.step.and_then(|step| self.state.region(self.frame).find(&step.name));
         let step = step.ok_or_else(|| format!("nobody has context pack `{name}` here"))?;
         let key = Key { frame: self.frame, step };
-        self.scene.packed((self.state, key), self.attempt, name).map(|packed| packed.text.clone())
+        self.evaluator.packed((self.state, key), self.attempt, name).map(|packed| packed.text.clone())
     }
 
     fn file(&self, path: &str) -> Result<String, String> {
@@ -155,10 +155,10 @@ impl Values for View<'_> {
             instance: frame.instance,
             within: frame.path.clone(),
         };
-        self.scene.source.file((&step, self.attempt), self.workspace(), path)
+        self.evaluator.source.file((&step, self.attempt), self.workspace(), path)
     }
 
     fn workspace(&self) -> &Path {
-        self.tree.as_deref().unwrap_or(&self.scene.workspace)
+        self.tree.as_deref().unwrap_or(&self.evaluator.workspace)
     }
 }

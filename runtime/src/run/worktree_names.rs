@@ -17,11 +17,7 @@ use crate::state::State;
 const LONGEST_NAME: usize = 200;
 
 /// The workspace's repository, where something that runs works in a tree of it.
-pub(super) fn repository(
-    plan: &Plan,
-    graph: &Graph,
-    surroundings: &ProcessEnv,
-) -> Result<Option<Repository>, RunError> {
+pub(super) fn repository(plan: &Plan, graph: &Graph, process_env: &ProcessEnv) -> Result<Option<Repository>, RunError> {
     let wanted = graph.scopes.iter().any(|scope| {
         let wants = |pipeline: &Pipeline| {
             let runs = |step: &&Step| scope.find(&step.name).is_some();
@@ -31,7 +27,7 @@ pub(super) fn repository(
     });
     match wanted {
         false => Ok(None),
-        true => Repository::find(&surroundings.workspace, surroundings.allowed()).map(Some).map_err(RunError::Request),
+        true => Repository::find(&process_env.workspace, process_env.allowed()).map(Some).map_err(RunError::Request),
     }
 }
 
@@ -39,16 +35,16 @@ pub(super) fn repository(
 ///
 /// A pipeline's is `PIPELINE` or `PIPELINE.INSTANCE`, and of a call `PIPELINE+CALL=CALLED`. A task's is one for each
 /// instance, call, or item of its own: `PIPELINE+TASK`, `PIPELINE+TASK@3`.
-pub(super) fn name(scene: &Evaluator<'_>, state: &State, number: u32, step: Option<&Step>) -> Option<String> {
+pub(super) fn name(evaluator: &Evaluator<'_>, state: &State, number: u32, step: Option<&Step>) -> Option<String> {
     let frame = state.frame(number);
     let scope = state.frame(frame.scope);
     let own = step.and_then(|step| Some((step, step.worktree.as_deref()?)));
     let (path, last) = match own {
         Some((step, tree)) if frame.item.is_some() && tree == step.name => (&frame.path, None),
         Some((_, tree)) => (&scope.path, Some(('+', tree))),
-        None if !scene.pipeline(state, number).worktree => return None,
+        None if !evaluator.pipeline(state, number).worktree => return None,
         None if scope.path.is_none() => (&None, None),
-        None => (&scope.path, Some(('=', scene.pipeline(state, number).name.as_str()))),
+        None => (&scope.path, Some(('=', evaluator.pipeline(state, number).name.as_str()))),
     };
     let mut name = String::new();
     put(&mut name, &state.graph.scopes[0].pipeline);

@@ -42,7 +42,7 @@ impl Socket {
     pub(crate) fn listen(
         folder: &RunFolder,
         control: Control,
-        pulses: Activities,
+        activities: Activities,
         processes: Processes,
     ) -> Result<Socket, RunError> {
         let path = folder.socket_path();
@@ -50,10 +50,10 @@ impl Socket {
         let _ = std::fs::remove_file(&path);
         let listener = through(&path, UnixListener::bind).map_err(RunError::io("listen on", &path))?;
         let (listener, closing) = (Arc::new(listener), Arc::new(AtomicBool::new(false)));
-        let desk = Arc::new(Desk { run: folder.id.clone(), control, pulses, processes });
+        let file_workspace = Arc::new(Desk { run: folder.id.clone(), control, activities, processes });
         let thread = {
             let (listener, closing) = (Arc::clone(&listener), Arc::clone(&closing));
-            let accept = move || Clients::new(desk).accept(&listener, &closing);
+            let accept = move || Clients::new(file_workspace).accept(&listener, &closing);
             thread("control", accept).map_err(RunError::io("listen on", &path))?
         };
         Ok(Socket { path, listener, closing, thread: Some(thread) })
@@ -80,7 +80,7 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHa
 
 /// Those who are connected.
 struct Clients {
-    desk: Arc<Desk>,
+    file_workspace: Arc<Desk>,
     /// In the order in which they came.
     open: Vec<Client>,
     /// What each of them holds while it is served; of use only in that it goes.
@@ -97,9 +97,9 @@ struct Client {
 }
 
 impl Clients {
-    fn new(desk: Arc<Desk>) -> Clients {
+    fn new(file_workspace: Arc<Desk>) -> Clients {
         let (serving, served) = mpsc::channel();
-        Clients { desk, open: Vec::new(), serving, served }
+        Clients { file_workspace, open: Vec::new(), serving, served }
     }
 
     /// Lets in whoever comes, until it closes.
@@ -141,10 +141,10 @@ impl Clients {
         let (stream, settled) = (Arc::new(stream), Arc::new(AtomicBool::new(false)));
         let thread = {
             let (stream, settled) = (Arc::clone(&stream), Arc::clone(&settled));
-            let (desk, serving) = (Arc::clone(&self.desk), self.serving.clone());
+            let (file_workspace, serving) = (Arc::clone(&self.file_workspace), self.serving.clone());
             let serve = move || {
                 // A client that goes away early has nobody left to complain to.
-                let _ = desk.serve(&stream, &settled);
+                let _ = file_workspace.serve(&stream, &settled);
                 let _ = stream.shutdown(Shutdown::Both);
                 drop(serving);
             };
@@ -170,7 +170,7 @@ impl Clients {
 struct Desk {
     run: String,
     control: Control,
-    pulses: Activities,
+    activities: Activities,
     processes: Processes,
 }
 
@@ -183,7 +183,7 @@ impl Desk {
             return Ok(());
         }
         let told = match order.trim_end() {
-            "pulses" => Ok(serde_json::to_string(&self.pulses.all())?),
+            "pulses" => Ok(serde_json::to_string(&self.activities.all())?),
             order => self.trusted(stream).and_then(|()| self.obey(order)),
         };
         let told = told.unwrap_or_else(|problem| problem).replace('\n', " ");
@@ -261,13 +261,13 @@ mod tests {
 
     #[test]
     fn of_too_many_clients_the_one_goes_that_has_waited_longest_without_an_order() {
-        let desk = Desk {
+        let file_workspace = Desk {
             run: "run-1".to_owned(),
             control: Control::new(),
-            pulses: Activities::default(),
+            activities: Activities::default(),
             processes: Processes::new("run-1"),
         };
-        let mut clients = Clients::new(Arc::new(desk));
+        let mut clients = Clients::new(Arc::new(file_workspace));
         let mut others = Vec::new();
         for _ in 0..CLIENTS {
             assert!(clients.has_room());

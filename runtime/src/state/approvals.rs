@@ -189,8 +189,8 @@ impl State {
             RequestKind::Node { .. } => self.spawn_asked(key),
             RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => {}
         }
-        if let Some(hive) = self.swarms.get_mut(&key) {
-            hive.swarm.asked(request, at);
+        if let Some(swarm_state) = self.swarms.get_mut(&key) {
+            swarm_state.swarm.asked(request, at);
             self.look_at(key);
         }
     }
@@ -206,8 +206,8 @@ impl State {
             self.approvals.always.insert(always);
         }
         match self.swarms.get_mut(&key) {
-            Some(hive) => {
-                hive.swarm.answered(&agent, verdict, at);
+            Some(swarm_state) => {
+                swarm_state.swarm.answered(&agent, verdict, at);
                 self.look_at(key);
             }
             None => _ = self.approvals.answered.insert(verdict.id, (waiting, verdict.clone())),

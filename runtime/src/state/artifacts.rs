@@ -30,7 +30,7 @@ impl State {
         kind: ArtifactKind,
     ) -> impl Iterator<Item = &ArtifactMeta> {
         let fits = move |thing: &&Entry| thing.scope == scope && thing.spot == spot && thing.kept.kind == kind;
-        self.shelf.0.iter().filter(fits).map(|thing| &thing.kept)
+        self.artifact_index.0.iter().filter(fits).map(|thing| &thing.kept)
     }
 
     /// The first context pack that an attempt of a step was given.
@@ -42,7 +42,7 @@ impl State {
     /// What a reference means in an activation.
     pub(crate) fn referred(&self, scope: u32, to: Stored<'_>) -> Option<&ArtifactMeta> {
         let fits = |thing: &&Entry| thing.scope == scope && thing.kept.kind == to.kind && *thing.kept.id == *to.id;
-        self.shelf.0.iter().rev().find(fits).map(|thing| &thing.kept)
+        self.artifact_index.0.iter().rev().find(fits).map(|thing| &thing.kept)
     }
 
     pub(super) fn artifact_stored(&mut self, key: Key, attempt: u32, kept: &ArtifactMeta) {
@@ -55,14 +55,14 @@ impl State {
             }
         }
         let (scope, spot) = self.address(key);
-        if self.shelf.0.len() == REMEMBERED {
-            self.shelf.0.pop_front();
+        if self.artifact_index.0.len() == REMEMBERED {
+            self.artifact_index.0.pop_front();
         }
-        self.shelf.0.push_back(Entry { scope, spot, kept: kept.clone() });
+        self.artifact_index.0.push_back(Entry { scope, spot, kept: kept.clone() });
     }
 
     /// The place of an activation is free for another one.
     pub(super) fn clear_shelf(&mut self, scope: u32) {
-        self.shelf.0.retain(|thing| thing.scope != scope);
+        self.artifact_index.0.retain(|thing| thing.scope != scope);
     }
 }

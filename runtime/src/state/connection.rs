@@ -67,17 +67,17 @@ fn label<S: Serializer>(step: &StepId, serializer: S) -> Result<S::Ok, S::Error>
 
 impl State {
     /// How its nodes stand: the steps that agents take, and those that edges lead to or away from. `records` are those
-    /// that the state was made of; `pulses` come from whoever runs the run, and are none where nobody does.
-    pub fn standings(&self, records: &[Record], pulses: Option<&[Activity]>) -> Vec<Standing> {
+    /// that the state was made of; `activities` come from whoever runs the run, and are none where nobody does.
+    pub fn standings(&self, records: &[Record], activities: Option<&[Activity]>) -> Vec<Standing> {
         let live: HashMap<(&StepId, u32), &Activity> =
-            pulses.unwrap_or_default().iter().map(|pulse| ((&pulse.step, pulse.attempt), pulse)).collect();
+            activities.unwrap_or_default().iter().map(|pulse| ((&pulse.step, pulse.attempt), pulse)).collect();
         let mut standings: Vec<Standing> = self
             .nodes()
             .filter_map(|key| {
                 let (runs, waits) = self.stance(key)?;
                 let (step, attempt) = (self.id(key), self.step(key).attempt);
                 let pulse = live.get(&(&step, attempt)).filter(|_| runs);
-                let state = match (pulses.is_some() && self.finished().is_none(), runs, waits) {
+                let state = match (activities.is_some() && self.finished().is_none(), runs, waits) {
                     (true, true, _) => Link::Connected,
                     (true, false, Some(_)) => Link::Idle,
                     _ => Link::Disconnected,

@@ -83,7 +83,7 @@ pub struct State {
     /// The inboxes, by the frame of the pipeline that they belong to.
     posts: BTreeMap<u32, inbox::Inboxes>,
     /// The artifacts of steps.
-    shelf: artifacts::ArtifactIndex,
+    artifact_index: artifacts::ArtifactIndex,
     /// What turns that are under way have said beside handing over.
     voices: BTreeMap<Key, turn_counters::TurnCounters>,
     /// The attempts with which steps go on that run again after the end of the run, by step.
@@ -155,7 +155,7 @@ impl State {
             approvals: Approvals::default(),
             paced: false,
             posts: BTreeMap::new(),
-            shelf: artifacts::ArtifactIndex::default(),
+            artifact_index: artifacts::ArtifactIndex::default(),
             voices: BTreeMap::new(),
             reopened: HashMap::new(),
             past: None,

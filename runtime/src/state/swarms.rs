@@ -20,14 +20,14 @@ impl State {
     /// What a swarm does next; none when everything waits for a fact.
     pub(crate) fn swarm_order(&mut self, key: Key, now: u64) -> Option<Order> {
         let runs = self.step(key).phase == Phase::Running && !self.stopping && !self.step(key).cancelling;
-        let hive = self.swarms.get_mut(&key).filter(|_| runs)?;
+        let swarm_state = self.swarms.get_mut(&key).filter(|_| runs)?;
         // Where somebody else says when something is over, nothing is by itself.
-        next(&mut hive.swarm, if self.paced { 0 } else { now })
+        next(&mut swarm_state.swarm, if self.paced { 0 } else { now })
     }
 
     /// What a turn waits for has come. False when it does not wait.
     pub(crate) fn swarm_again(&mut self, key: Key, turn: &TurnId) -> bool {
-        let again = self.swarms.get_mut(&key).is_some_and(|hive| hive.swarm.again(turn));
+        let again = self.swarms.get_mut(&key).is_some_and(|swarm_state| swarm_state.swarm.again(turn));
         if again {
             self.look_at(key);
         }
@@ -36,17 +36,17 @@ impl State {
 
     /// The time of an agent is over.
     pub(crate) fn swarm_overdue(&mut self, key: Key, agent: &str) {
-        if let Some(hive) = self.swarms.get_mut(&key)
-            && let Some(&index) = hive.swarm.names.get(agent)
+        if let Some(swarm_state) = self.swarms.get_mut(&key)
+            && let Some(&index) = swarm_state.swarm.names.get(agent)
         {
-            overdue(&mut hive.swarm, index);
+            overdue(&mut swarm_state.swarm, index);
             self.look_at(key);
         }
     }
 
     /// The swarm that an attempt of a step runs, once it has started.
     pub(crate) fn swarm(&self, key: Key, attempt: u32) -> Option<&Swarm> {
-        self.swarms.get(&key).filter(|hive| hive.attempt == attempt).map(|hive| &hive.swarm)
+        self.swarms.get(&key).filter(|swarm_state| swarm_state.attempt == attempt).map(|swarm_state| &swarm_state.swarm)
     }
 
     /// Something happened in a swarm.
@@ -63,8 +63,8 @@ impl State {
             return;
         }
         self.account_turn(key, fact);
-        if let Some(hive) = self.swarms.get_mut(&key).filter(|hive| hive.attempt == attempt) {
-            hive.swarm.apply(fact, at);
+        if let Some(swarm_state) = self.swarms.get_mut(&key).filter(|swarm_state| swarm_state.attempt == attempt) {
+            swarm_state.swarm.apply(fact, at);
             self.look_at(key);
         }
     }
@@ -110,7 +110,7 @@ impl State {
     }
 
     pub(super) fn swarms_resumed(&mut self, gap: u64, at: u64) {
-        self.swarms.values_mut().for_each(|hive| hive.swarm.resumed(gap, at));
+        self.swarms.values_mut().for_each(|swarm_state| swarm_state.swarm.resumed(gap, at));
     }
 
     /// Looks at the swarms that have waited long enough.
@@ -118,13 +118,13 @@ impl State {
         if self.paced {
             return;
         }
-        let due = self.swarms.iter().filter(|(_, hive)| hive.swarm.due().is_some_and(|due| due <= now));
+        let due = self.swarms.iter().filter(|(_, swarm_state)| swarm_state.swarm.due().is_some_and(|due| due <= now));
         let due: Vec<Key> = due.map(|(&key, _)| key).collect();
         self.agenda.swarms.extend(due);
     }
 
     /// When there is something to do in a swarm at the latest, in milliseconds since 1970.
     pub(crate) fn swarms_due(&self) -> Option<u64> {
-        self.swarms.values().filter(|_| !self.paced).filter_map(|hive| hive.swarm.due()).min()
+        self.swarms.values().filter(|_| !self.paced).filter_map(|swarm_state| swarm_state.swarm.due()).min()
     }
 }

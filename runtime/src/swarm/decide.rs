@@ -28,9 +28,9 @@ pub enum Order {
         /// Its task, where that is a part of the goal and not its own.
         task: Option<Content>,
     },
-    /// Ask a model, and record [`Fact::TurnStarted`] and [`SwarmEvent::TurnEnded`].
+    /// Ask a model, and record [`SwarmEvent::TurnStarted`] and [`SwarmEvent::TurnEnded`].
     Ask(TurnId),
-    /// Call a tool, and record [`Fact::ToolStarted`] and [`SwarmEvent::ToolEnded`]; or, where the policy wants somebody to agree
+    /// Call a tool, and record [`SwarmEvent::ToolStarted`] and [`SwarmEvent::ToolEnded`]; or, where the policy wants somebody to agree
     /// and nobody has, [`crate::Event::ApprovalAsked`]: then it is ordered again when somebody does.
     Call(TurnId),
     /// An agent may have what it wants only where somebody agrees: record [`crate::Event::ApprovalAsked`], and when it is

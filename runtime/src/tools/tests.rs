@@ -101,9 +101,9 @@ fn names(tools: &[llm::Tool]) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_grant_says_what_is_listed_and_what_may_be_called() {
-    let scene = Scene::new("good");
-    let toolbox = scene.toolbox();
-    let grant = scene.grant(&["file_*", "s.echo"]);
+    let evaluator = Scene::new("good");
+    let toolbox = evaluator.toolbox();
+    let grant = evaluator.grant(&["file_*", "s.echo"]);
     let listed = toolbox.list(&grant).await.unwrap();
     assert_eq!(names(&listed), ["file_read", "file_write", "file_list", "file_search", "s.echo"]);
     assert_eq!(toolbox.call(&grant, "s.echo", &json!({"text": "hello"})).await.unwrap(), "hello");
@@ -113,54 +113,54 @@ async fn a_grant_says_what_is_listed_and_what_may_be_called() {
     }
     let unknown = toolbox.call(&grant, "echo\u{1b}", &json!({})).await.unwrap_err();
     assert_eq!(unknown.message, "there is no tool `echo␛`; there are file_read, file_write, file_list, file_search");
-    let whole = scene.grant(&["s"]);
+    let whole = evaluator.grant(&["s"]);
     let unknown = toolbox.call(&whole, "s.nothing", &json!({})).await.unwrap_err();
     assert_eq!(unknown, ToolFault::lasting("tool server `s` has no tool `nothing`"));
     toolbox.close().await;
-    assert!(scene.is_quiet());
-    assert_eq!(scene.marks().matches("start").count(), 1, "one server for all calls");
+    assert!(evaluator.is_quiet());
+    assert_eq!(evaluator.marks().matches("start").count(), 1, "one server for all calls");
 }
 
 #[tokio::test]
 async fn nothing_starts_before_it_is_needed() {
-    let scene = Scene::new("good");
-    let toolbox = scene.toolbox();
-    let grant = scene.grant(&["file_read", "shell"]);
+    let evaluator = Scene::new("good");
+    let toolbox = evaluator.toolbox();
+    let grant = evaluator.grant(&["file_read", "shell"]);
     assert_eq!(names(&toolbox.list(&grant).await.unwrap()), ["shell", "file_read"]);
     assert!(toolbox.call(&grant, "s.echo", &json!({})).await.is_err());
-    assert_eq!(scene.marks(), "");
+    assert_eq!(evaluator.marks(), "");
     toolbox.close().await;
 }
 
 #[tokio::test]
 async fn a_server_gets_a_clean_environment_and_its_secret_comes_back_from_nowhere() {
-    let scene = Scene::new("good");
-    let toolbox = scene.toolbox();
-    let grant = scene.grant(&["s", "shell", "file_read"]);
+    let evaluator = Scene::new("good");
+    let toolbox = evaluator.toolbox();
+    let grant = evaluator.grant(&["s", "shell", "file_read"]);
     let told = toolbox.call(&grant, "s.env", &json!({})).await.unwrap();
     assert!(told.ends_with("⟦secret:TOKEN⟧") && !told.contains("OTHER") && told.contains("SWARM_RUN"), "{told}");
     let failed = toolbox.call(&grant, "s.fail", &json!({})).await.unwrap_err();
     assert_eq!(failed, ToolFault::lasting("no such thing: ⟦secret:TOKEN⟧"));
-    std::fs::write(scene.folder.path().join("f"), "it is secret-value").unwrap();
+    std::fs::write(evaluator.folder.path().join("f"), "it is secret-value").unwrap();
     assert_eq!(toolbox.call(&grant, "shell", &json!({"command": "cat f"})).await.unwrap(), "it is ⟦secret:TOKEN⟧");
     assert_eq!(toolbox.call(&grant, "file_read", &json!({"path": "f"})).await.unwrap(), "it is ⟦secret:TOKEN⟧");
     // A text that is cut cuts no secret in two.
     let long = format!("{}secret-value", "x".repeat(3_995));
-    std::fs::write(scene.folder.path().join("g"), long).unwrap();
+    std::fs::write(evaluator.folder.path().join("g"), long).unwrap();
     for (tool, arguments) in [("shell", json!({"command": "cat g"})), ("file_read", json!({"path": "g"}))] {
         let told = toolbox.call(&grant, tool, &arguments).await.unwrap();
         assert!(!told.contains("secret-v") && !told.contains("xsec"), "{told}");
     }
-    let saved = std::fs::read_to_string(scene.folder.path().join("tool-results/takao-001-shell.txt")).unwrap();
+    let saved = std::fs::read_to_string(evaluator.folder.path().join("tool-results/takao-001-shell.txt")).unwrap();
     assert!(saved.ends_with("x⟦secret:TOKEN⟧"), "{saved}");
     toolbox.close().await;
 }
 
 #[tokio::test]
 async fn a_long_result_goes_to_a_file_and_its_beginning_goes_on() {
-    let scene = Scene::new("good");
-    let toolbox = scene.toolbox();
-    let grant = scene.grant(&["s", "file_read"]);
+    let evaluator = Scene::new("good");
+    let toolbox = evaluator.toolbox();
+    let grant = evaluator.grant(&["s", "file_read"]);
     let told = toolbox.call(&grant, "s.big", &json!({"bytes": 10 * 1024 * 1024})).await.unwrap();
     let note = told.lines().next().unwrap();
     assert_eq!(
@@ -175,14 +175,14 @@ async fn a_long_result_goes_to_a_file_and_its_beginning_goes_on() {
     let huge = toolbox.call(&grant, "s.big", &json!({"bytes": 17 * 1024 * 1024})).await.unwrap_err();
     assert!(huge.message.contains("it sent a message of more than 16 MiB"), "{huge:?}");
     toolbox.close().await;
-    assert!(scene.is_quiet());
+    assert!(evaluator.is_quiet());
 }
 
 #[tokio::test]
 async fn a_server_that_dies_is_started_once_more() {
-    let scene = Scene::new("good");
-    let toolbox = scene.toolbox();
-    let grant = scene.grant(&["s"]);
+    let evaluator = Scene::new("good");
+    let toolbox = evaluator.toolbox();
+    let grant = evaluator.grant(&["s"]);
     let died = toolbox.call(&grant, "s.die", &json!({})).await.unwrap_err();
     assert_eq!(
         died.message,
@@ -196,9 +196,9 @@ async fn a_server_that_dies_is_started_once_more() {
         over.message.starts_with("tool server `s` is not started again: it went away during the call of `die`"),
         "{over:?}"
     );
-    assert_eq!(scene.marks().matches("start").count(), 2);
+    assert_eq!(evaluator.marks().matches("start").count(), 2);
     toolbox.close().await;
-    assert!(scene.is_quiet());
+    assert!(evaluator.is_quiet());
 }
 
 #[tokio::test]
@@ -215,54 +215,54 @@ async fn a_server_that_cannot_start_says_why() {
         ("endless", "tool server `s` did not start: it sent a message of more than 16 MiB"),
         ("nonsense", "tool server `s` did not start: "),
     ] {
-        let scene = Scene::new(manner);
-        let toolbox = scene.toolbox();
+        let evaluator = Scene::new(manner);
+        let toolbox = evaluator.toolbox();
         let before = Instant::now();
-        let fault = toolbox.list(&scene.grant(&["s"])).await.unwrap_err();
+        let fault = toolbox.list(&evaluator.grant(&["s"])).await.unwrap_err();
         assert!(fault.message.starts_with(expected), "{manner}: {fault:?}");
         assert!(!fault.transient && before.elapsed() < Duration::from_secs(15), "{manner}: {fault:?}");
-        let fault = toolbox.list(&scene.grant(&["s"])).await.unwrap_err();
+        let fault = toolbox.list(&evaluator.grant(&["s"])).await.unwrap_err();
         assert!(!fault.message.contains("once more"), "{manner}: {fault:?}");
-        let fault = toolbox.list(&scene.grant(&["s"])).await.unwrap_err();
+        let fault = toolbox.list(&evaluator.grant(&["s"])).await.unwrap_err();
         assert!(fault.message.starts_with("tool server `s` is not started again: it did not start"), "{fault:?}");
         toolbox.close().await;
-        assert!(scene.is_quiet(), "{manner}");
+        assert!(evaluator.is_quiet(), "{manner}");
     }
-    let mut scene = Scene::new("x");
-    scene.plan.tool_servers[0].transport = Transport::Exec(vec!["no-such-program".to_owned()]);
-    let fault = scene.toolbox().list(&scene.grant(&["s"])).await.unwrap_err();
+    let mut evaluator = Scene::new("x");
+    evaluator.plan.tool_servers[0].transport = Transport::Exec(vec!["no-such-program".to_owned()]);
+    let fault = evaluator.toolbox().list(&evaluator.grant(&["s"])).await.unwrap_err();
     assert!(fault.message.starts_with("tool server `s` did not start: `no-such-program`: not found"), "{fault:?}");
-    scene.plan.tool_servers[0].env = vec![EnvValue::Secret("MISSING".to_owned())];
-    let fault = scene.toolbox().list(&scene.grant(&["s"])).await.unwrap_err();
+    evaluator.plan.tool_servers[0].env = vec![EnvValue::Secret("MISSING".to_owned())];
+    let fault = evaluator.toolbox().list(&evaluator.grant(&["s"])).await.unwrap_err();
     assert!(fault.message.contains("the secret variable `MISSING` is not set"), "{fault:?}");
 }
 
 #[tokio::test]
 async fn whoever_hangs_is_waited_for_so_long_and_no_longer() {
-    let mut scene = Scene::new("silent");
-    scene.limits.start = Duration::from_secs(2);
-    let toolbox = scene.toolbox();
+    let mut evaluator = Scene::new("silent");
+    evaluator.limits.start = Duration::from_secs(2);
+    let toolbox = evaluator.toolbox();
     let before = Instant::now();
-    let fault = toolbox.list(&scene.grant(&["s"])).await.unwrap_err();
+    let fault = toolbox.list(&evaluator.grant(&["s"])).await.unwrap_err();
     assert_eq!(
         fault.message,
         "tool server `s` did not start: it timed out after 2 seconds; the next call starts it once more"
     );
     assert!(fault.transient && before.elapsed() < Duration::from_secs(10));
     // It is gone with what it had started, though nobody has closed anything yet.
-    assert!(scene.is_quiet());
+    assert!(evaluator.is_quiet());
 
-    let mut scene = Scene::new("mute");
-    scene.limits.start = Duration::from_secs(5);
-    let toolbox = scene.toolbox();
-    let fault = toolbox.list(&scene.grant(&["s"])).await.unwrap_err();
+    let mut evaluator = Scene::new("mute");
+    evaluator.limits.start = Duration::from_secs(5);
+    let toolbox = evaluator.toolbox();
+    let fault = toolbox.list(&evaluator.grant(&["s"])).await.unwrap_err();
     assert!(fault.transient && fault.message.contains("did not tell its tools in 5 seconds"), "{fault:?}");
     toolbox.close().await;
 
-    let mut scene = Scene::new("good");
-    scene.limits.call = Duration::from_secs(3);
-    let toolbox = scene.toolbox();
-    let grant = scene.grant(&["s"]);
+    let mut evaluator = Scene::new("good");
+    evaluator.limits.call = Duration::from_secs(3);
+    let toolbox = evaluator.toolbox();
+    let grant = evaluator.grant(&["s"]);
     let fault = toolbox.call(&grant, "s.hang", &json!({})).await.unwrap_err();
     assert_eq!(
         fault,
@@ -273,57 +273,57 @@ async fn whoever_hangs_is_waited_for_so_long_and_no_longer() {
     let busy = toolbox.call(&grant, "s.busy", &json!({})).await.unwrap_err();
     assert_eq!(busy.message, "`s.busy`: temporarily unavailable (error -32000)");
     assert!(busy.transient);
-    assert!(scene.marks().contains("cancelled"), "the server was told that nobody waits");
+    assert!(evaluator.marks().contains("cancelled"), "the server was told that nobody waits");
     toolbox.close().await;
-    assert!(scene.is_quiet());
+    assert!(evaluator.is_quiet());
 }
 
 #[tokio::test]
 async fn of_too_many_tools_the_first_are_offered_and_people_are_told() {
-    let scene = Scene::new("many");
-    let toolbox = scene.toolbox();
-    let listed = toolbox.list(&scene.grant(&["s"])).await.unwrap();
+    let evaluator = Scene::new("many");
+    let toolbox = evaluator.toolbox();
+    let listed = toolbox.list(&evaluator.grant(&["s"])).await.unwrap();
     assert_eq!((listed.len(), listed[127].name.as_str()), (128, "s.tool_127"));
     assert_eq!(
-        *scene.notices.lock().unwrap(),
+        *evaluator.notices.lock().unwrap(),
         ["agent `takao` may use 500 tools, and is offered the first 128: name those that it needs in its `tools`"]
     );
     // Whoever names one gets it.
-    assert_eq!(names(&toolbox.list(&scene.grant(&["s.tool_499"])).await.unwrap()), ["s.tool_499"]);
+    assert_eq!(names(&toolbox.list(&evaluator.grant(&["s.tool_499"])).await.unwrap()), ["s.tool_499"]);
     toolbox.close().await;
 
-    let scene = Scene::new("pages");
-    let toolbox = scene.toolbox();
+    let evaluator = Scene::new("pages");
+    let toolbox = evaluator.toolbox();
     let before = Instant::now();
-    assert_eq!(toolbox.list(&scene.grant(&["s"])).await.unwrap().len(), 100);
+    assert_eq!(toolbox.list(&evaluator.grant(&["s"])).await.unwrap().len(), 100);
     assert!(before.elapsed() < Duration::from_secs(15));
-    assert!(scene.notices.lock().unwrap()[0].contains("more than 1000 tools"));
+    assert!(evaluator.notices.lock().unwrap()[0].contains("more than 1000 tools"));
     toolbox.close().await;
 }
 
 #[tokio::test]
 async fn what_a_server_says_of_its_tools_is_made_harmless() {
-    let scene = Scene::new("odd");
-    let toolbox = scene.toolbox();
-    let listed = toolbox.list(&scene.grant(&["s"])).await.unwrap();
+    let evaluator = Scene::new("odd");
+    let toolbox = evaluator.toolbox();
+    let listed = toolbox.list(&evaluator.grant(&["s"])).await.unwrap();
     assert_eq!(names(&listed), ["s.good", "s.long"]);
     assert_eq!(listed[0].description, "Good.␛[2J \\u{202e}and ⟦secret:TOKEN⟧");
     assert_eq!(listed[0].parameters["properties"]["n"], json!({"type": "integer"}));
     assert_eq!(listed[1].description.chars().count(), 1_001);
-    assert!(scene.notices.lock().unwrap()[0].contains("5 of its tools are left out, such as `bad␊name`"));
+    assert!(evaluator.notices.lock().unwrap()[0].contains("5 of its tools are left out, such as `bad␊name`"));
     toolbox.close().await;
 }
 
 #[tokio::test]
 async fn a_server_that_greets_or_will_not_go_is_borne_with() {
     for manner in ["greets", "stubborn"] {
-        let scene = Scene::new(manner);
-        let toolbox = scene.toolbox();
-        let grant = scene.grant(&["s"]);
+        let evaluator = Scene::new(manner);
+        let toolbox = evaluator.toolbox();
+        let grant = evaluator.grant(&["s"]);
         assert_eq!(toolbox.call(&grant, "s.echo", &json!({"text": "hi"})).await.unwrap(), "hi");
         let before = Instant::now();
         toolbox.close().await;
-        assert!(scene.is_quiet() && before.elapsed() < Duration::from_secs(10), "{manner}");
+        assert!(evaluator.is_quiet() && before.elapsed() < Duration::from_secs(10), "{manner}");
         let over = toolbox.call(&grant, "s.echo", &json!({})).await.unwrap_err();
         assert_eq!(over.message, "tool server `s`: the run is ending");
     }
@@ -331,40 +331,40 @@ async fn a_server_that_greets_or_will_not_go_is_borne_with() {
 
 #[tokio::test]
 async fn a_toolbox_that_nobody_closes_leaves_nothing_behind() {
-    let scene = Scene::new("stubborn");
-    let toolbox = scene.toolbox();
-    toolbox.call(&scene.grant(&["s"]), "s.echo", &json!({"text": "hi"})).await.unwrap();
+    let evaluator = Scene::new("stubborn");
+    let toolbox = evaluator.toolbox();
+    toolbox.call(&evaluator.grant(&["s"]), "s.echo", &json!({"text": "hi"})).await.unwrap();
     drop(toolbox);
-    assert!(scene.is_quiet());
+    assert!(evaluator.is_quiet());
 }
 
 #[tokio::test]
 async fn a_call_that_nobody_waits_for_is_ended() {
-    let scene = Scene::new("good");
-    let toolbox = scene.toolbox();
-    let grant = scene.grant(&["shell"]);
+    let evaluator = Scene::new("good");
+    let toolbox = evaluator.toolbox();
+    let grant = evaluator.grant(&["shell"]);
     let line = json!({"command": "echo start $$ >> marks; sleep 300 & echo start $! >> marks; wait"});
     let call = toolbox.call(&grant, "shell", &line);
     assert!(tokio::time::timeout(Duration::from_secs(2), call).await.is_err());
     toolbox.close().await;
-    assert_eq!(scene.marks().lines().count(), 2);
-    assert!(scene.is_quiet());
+    assert_eq!(evaluator.marks().lines().count(), 2);
+    assert!(evaluator.is_quiet());
     let over = toolbox.call(&grant, "shell", &json!({"command": "true"})).await.unwrap_err();
     assert_eq!(over, ToolFault::lasting("the run is ending"));
 }
 
 #[test]
 fn the_policy_and_the_permissions_say_who_is_asked() {
-    let mut scene = Scene::new("good");
+    let mut evaluator = Scene::new("good");
     let policy = [
         ("shell", Approval::Human),
         ("s.die", Approval::Coordinator),
         ("s", Approval::Human),
         ("s.echo", Approval::Auto),
     ];
-    scene.plan.policy.tools = policy.into_iter().map(|(name, approval)| (name.to_owned(), approval)).collect();
-    let toolbox = scene.toolbox();
-    let mut grant = scene.grant(&["*"]);
+    evaluator.plan.policy.tools = policy.into_iter().map(|(name, approval)| (name.to_owned(), approval)).collect();
+    let toolbox = evaluator.toolbox();
+    let mut grant = evaluator.grant(&["*"]);
     let asked = |grant: &Grant| {
         ["shell", "file_read", "s.echo", "s.die", "s.fail", "mcp__s__fail", "nothing"]
             .map(|tool| toolbox.approval(grant, tool))
@@ -373,7 +373,7 @@ fn the_policy_and_the_permissions_say_who_is_asked() {
     assert_eq!(asked(&grant), [Human, Auto, Auto, Coordinator, Human, Human, Auto]);
     let gates = |grant: &Grant| ["shell", "s.fail", "s.echo"].map(|tool| toolbox.gate(grant, tool));
     assert_eq!(gates(&grant), [Human, Human, Auto]);
-    assert_eq!(gates(&scene.grant(&["s.echo"])), [Auto; 3], "what is not allowed fails, and nobody is asked");
+    assert_eq!(gates(&evaluator.grant(&["s.echo"])), [Auto; 3], "what is not allowed fails, and nobody is asked");
     assert_eq!(["shell", "mcp__s__fail", "s.fail"].map(|tool| toolbox.name(tool)), ["shell", "s.fail", "s.fail"]);
     let long = ["a", "b"].map(|last| toolbox.name(&format!("s.{}{last}", "x".repeat(300))));
     assert!(long[0] != long[1] && long[0].chars().count() < 200, "{long:?}");

@@ -115,21 +115,21 @@ impl Service {
     }
 
     /// Goes on with what was asked for as far as it can; why the turn has failed, where it has.
-    pub(super) fn go_on(&mut self, means: &mut Means<'_, '_, '_>) -> Result<(), String> {
-        self.tell_terminals(means.capture);
-        self.hear_leaves(means)?;
-        self.finish_doing(means);
+    pub(super) fn go_on(&mut self, poller: &mut Means<'_, '_, '_>) -> Result<(), String> {
+        self.tell_terminals(poller.capture);
+        self.hear_leaves(poller)?;
+        self.finish_doing(poller);
         while self.doing.is_none()
-            && let Some((errand, granted)) = self.queue.pop_front_if(|(errand, _)| means.reads || !is_large(errand))
+            && let Some((errand, granted)) = self.queue.pop_front_if(|(errand, _)| poller.reads || !is_large(errand))
         {
             let is_last = is_large(&errand);
             match granted {
-                true => self.perform(errand, means),
-                false => self.begin(errand, means),
+                true => self.perform(errand, poller),
+                false => self.begin(errand, poller),
             }
             if is_last {
                 // What it is told must be on its way before it is told more.
-                means.context.waker().wake_by_ref();
+                poller.context.waker().wake_by_ref();
                 break;
             }
         }
@@ -175,11 +175,11 @@ impl Service {
     }
 
     /// Takes what somebody has agreed to: it is done in the order in which it was asked for.
-    fn hear_leaves(&mut self, means: &mut Means<'_, '_, '_>) -> Result<(), String> {
+    fn hear_leaves(&mut self, poller: &mut Means<'_, '_, '_>) -> Result<(), String> {
         let (mut waiting, mut answered) = (VecDeque::new(), VecDeque::new());
         // From the last one on: an answer to an earlier one that came before its own is not overlooked then.
         for (mut heard, errand) in std::mem::take(&mut self.asking).into_iter().rev() {
-            match Pin::new(&mut heard).poll(means.context) {
+            match Pin::new(&mut heard).poll(poller.context) {
                 Poll::Pending => waiting.push_front((heard, errand)),
                 Poll::Ready(leave) => answered.push_front((leave, errand)),
             }
@@ -195,7 +195,7 @@ impl Service {
                 }
                 // It cannot be told of other arguments, and the call with its own was not agreed to.
                 Ok(Decision::Granted(Some(_))) => errand.refuse(denied("not called as it stands".to_owned())),
-                Ok(Decision::Refused(why)) => refuse(errand, why, means.capture),
+                Ok(Decision::Refused(why)) => refuse(errand, why, poller.capture),
                 Ok(Decision::Failed(message)) => {
                     errand.refuse(cancelled());
                     failed = Err(message);
@@ -207,18 +207,18 @@ impl Service {
         failed
     }
 
-    fn finish_doing(&mut self, means: &mut Means<'_, '_, '_>) {
+    fn finish_doing(&mut self, poller: &mut Means<'_, '_, '_>) {
         match self.doing.take() {
             None => {}
-            Some(Doing::Read(mut done, responder)) => match Pin::new(&mut done).poll(means.context) {
+            Some(Doing::Read(mut done, responder)) => match Pin::new(&mut done).poll(poller.context) {
                 Poll::Pending => self.doing = Some(Doing::Read(done, responder)),
-                Poll::Ready(text) => told(text, responder, means.capture, |text| {
+                Poll::Ready(text) => told(text, responder, poller.capture, |text| {
                     (beginning(&text, LOGGED), ReadTextFileResponse::new(text))
                 }),
             },
-            Some(Doing::Write(mut done, responder)) => match Pin::new(&mut done).poll(means.context) {
+            Some(Doing::Write(mut done, responder)) => match Pin::new(&mut done).poll(poller.context) {
                 Poll::Pending => self.doing = Some(Doing::Write(done, responder)),
-                Poll::Ready(before) => told(before, responder, means.capture, |before| {
+                Poll::Ready(before) => told(before, responder, poller.capture, |before| {
                     let before = before.map_or(String::new(), |before| format!(", which had {before} bytes"));
                     (format!("written{before}"), WriteTextFileResponse::new())
                 }),
@@ -227,35 +227,35 @@ impl Service {
     }
 
     /// Does what is asked for, or has somebody asked about it.
-    fn begin(&mut self, errand: ClientRequest, means: &mut Means<'_, '_, '_>) {
-        let Some((tool, arguments)) = call(&errand) else { return self.perform(errand, means) };
-        let tools = &means.services.tools;
+    fn begin(&mut self, errand: ClientRequest, poller: &mut Means<'_, '_, '_>) {
+        let Some((tool, arguments)) = call(&errand) else { return self.perform(errand, poller) };
+        let tools = &poller.services.tools;
         let called = format!("{tool} {arguments}");
-        log(means.capture, &called);
-        means.capture.calls(tool, &arguments.to_string());
+        log(poller.capture, &called);
+        poller.capture.calls(tool, &arguments.to_string());
         if let Err(why) = tools.lends(&self.grant, tool) {
-            log(means.capture, &format!("! {why}"));
+            log(poller.capture, &format!("! {why}"));
             return errand.refuse(error(ErrorCode::MethodNotFound, why));
         }
-        if let Err(why) = self.place(&errand, means) {
-            return refuse(errand, why, means.capture);
+        if let Err(why) = self.place(&errand, poller) {
+            return refuse(errand, why, poller.capture);
         }
         let of = tools.gate(&self.grant, tool);
         if of == Approval::Auto {
-            return self.perform(errand, means);
+            return self.perform(errand, poller);
         }
         let agent = Arc::from(&*self.grant.agent);
         let wish = Box::new(ToolCallRequest { agent, tool: tool.to_owned(), arguments, schema: None, of, fixed: true });
         let (reply, heard) = oneshot::channel();
         let (step, attempt) = (self.step.clone(), self.attempt);
-        means.services.report(Input::Wants { step, attempt, wish, reply });
+        poller.services.report(Input::Wants { step, attempt, wish, reply });
         self.asking.push((heard, errand));
-        means.context.waker().wake_by_ref();
+        poller.context.waker().wake_by_ref();
     }
 
     /// Whether what is asked for lies in the working folder; else why it is not done.
-    fn place(&self, errand: &ClientRequest, means: &Means<'_, '_, '_>) -> Result<(), String> {
-        let shown = |path: &Path| means.services.tools.shown(&path.to_string_lossy());
+    fn place(&self, errand: &ClientRequest, poller: &Means<'_, '_, '_>) -> Result<(), String> {
+        let shown = |path: &Path| poller.services.tools.shown(&path.to_string_lossy());
         match errand {
             ClientRequest::Read(request, _) => self.within(&request.path, &shown(&request.path)).map(drop),
             ClientRequest::Write(request, _) => self.within(&request.path, &shown(&request.path)).map(drop),
@@ -284,32 +284,32 @@ impl Service {
     }
 
     /// Does what is asked for.
-    fn perform(&mut self, errand: ClientRequest, means: &mut Means<'_, '_, '_>) {
-        let (services, grant) = (means.services, self.grant.clone());
+    fn perform(&mut self, errand: ClientRequest, poller: &mut Means<'_, '_, '_>) {
+        let (services, grant) = (poller.services, self.grant.clone());
         match errand {
             ClientRequest::Read(request, responder) => {
                 let path = self.within(&request.path, "it").unwrap_or_default();
                 let lines = Lines { from: request.line.unwrap_or(1), most: request.limit };
                 let tools = Arc::clone(&services.tools);
-                let done = begin(services, means.context, async move { tools.text_of(&grant, path, lines).await });
+                let done = begin(services, poller.context, async move { tools.text_of(&grant, path, lines).await });
                 self.doing = Some(Doing::Read(done, responder));
             }
             ClientRequest::Write(request, responder) => {
                 let path = self.within(&request.path, "it").unwrap_or_default();
                 let tools = Arc::clone(&services.tools);
                 let work = async move { tools.put_text(&grant, path, request.content).await };
-                self.doing = Some(Doing::Write(begin(services, means.context, work), responder));
+                self.doing = Some(Doing::Write(begin(services, poller.context, work), responder));
             }
             ClientRequest::Create(request, responder) => {
                 let ears = Ears {
                     step: self.step.clone(),
                     attempt: self.attempt,
                     inputs: services.inputs.clone(),
-                    waker: means.context.waker().clone(),
+                    waker: poller.context.waker().clone(),
                 };
                 let order = self.order(request, services.tools.secrets().longest());
                 if let Err(why) = self.terminals.make(order, ears, responder) {
-                    log(means.capture, &format!("! {why}"));
+                    log(poller.capture, &format!("! {why}"));
                 }
             }
             ClientRequest::Output(request, responder) => {
@@ -319,7 +319,7 @@ impl Service {
             ClientRequest::Wait(request, responder) => {
                 self.terminals.wait(&request.terminal_id, responder);
                 // It may have ended long ago.
-                self.tell_terminals(means.capture);
+                self.tell_terminals(poller.capture);
             }
             ClientRequest::Kill(request, responder) => {
                 let killed = self.terminals.kill(&request.terminal_id);

@@ -279,8 +279,8 @@ impl<'p, 'c> Line<'p, 'c> {
         }
         let mut context = Context::from_waker(&self.waker);
         let reads = self.unread.len() < ENOUGH;
-        let mut means = Means { services: self.services, capture: &mut *self.capture, context: &mut context, reads };
-        if let Err(message) = self.service.go_on(&mut means) {
+        let mut poller = Means { services: self.services, capture: &mut *self.capture, context: &mut context, reads };
+        if let Err(message) = self.service.go_on(&mut poller) {
             self.fail(message);
         }
     }

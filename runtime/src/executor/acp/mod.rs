@@ -117,7 +117,7 @@ pub(super) async fn ask(
     let manner = TurnOptions {
         earlier: session.map_or_else(Usage::default, |session| session.used),
         parting: job.grace.min(PARTING),
-        wake: place.means.events.waker(),
+        wake: place.poller.events.waker(),
         cancel: Arc::clone(&job.cancel),
     };
     let service = Service::new(grant, job.step.clone(), job.attempt, &opening.directory);
@@ -129,7 +129,7 @@ pub(super) async fn ask(
         stdin: Some(&[]),
         install: acp.install.as_deref(),
     };
-    let end = run(place.means, &launch, limits, &job.cancel, &mut line).await;
+    let end = run(place.poller, &launch, limits, &job.cancel, &mut line).await;
     let told = line.finish();
     match end {
         Ok(end) => answered(job, end, told, place),

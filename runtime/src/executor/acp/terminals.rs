@@ -272,12 +272,12 @@ impl Terminals {
 
 /// Runs a command to its end.
 fn carry_out(order: &Order, ears: Ears, screen: &Arc<Screen>, cancel: &Cancel) -> Result<End, String> {
-    let means = Poller::new().map_err(|error| error.to_string())?;
+    let poller = Poller::new().map_err(|error| error.to_string())?;
     let Order { argv, environment, directory, .. } = order;
     let launch = Launch { argv, environment, directory, stdin: None, install: None };
     let limits = Limits { deadline: None, idle: None, grace: Duration::ZERO };
     let mut watcher = Watcher { screen: Arc::clone(screen), ears };
-    means.block_on(run(&means, &launch, limits, cancel, &mut watcher))
+    poller.block_on(run(&poller, &launch, limits, cancel, &mut watcher))
 }
 
 /// Writes down what a command prints.

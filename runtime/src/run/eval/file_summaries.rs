@@ -190,7 +190,8 @@ mod tests {
         let plan = build::plan(build::pipeline("a prompt"));
         let (graph, reads) = (build::graph_of(&plan), Rc::new(Cell::new(0)));
         let names = ("run".to_owned(), "/r".into(), "/w".into());
-        let scene = Evaluator::new(&plan, &graph, BTreeMap::new(), None, names, Box::new(Counting(Rc::clone(&reads))));
+        let evaluator =
+            Evaluator::new(&plan, &graph, BTreeMap::new(), None, names, Box::new(Counting(Rc::clone(&reads))));
         let mut state = State::new(graph);
         let mut seq = 0;
         let mut record = |state: &mut State, event| {
@@ -204,11 +205,11 @@ mod tests {
             let text = json!({ (attempt % 40).to_string(): attempt.to_string() }).to_string();
             let outcome = Outcome { output: Some(Content::Text(text)), ..Outcome::default() };
             record(&mut state, Event::AttemptEnded { step, attempt, outcome });
-            let known = scene.summaries(&state).expect("they can be read");
+            let known = evaluator.summaries(&state).expect("they can be read");
             let latest = known.get(&(attempt % 40).to_string());
             assert_eq!((latest, reads.get()), (Some(&Some(attempt.to_string())), attempt as usize));
         }
-        assert_eq!(scene.summaries(&state).map(|known| known.len()), Ok(40));
+        assert_eq!(evaluator.summaries(&state).map(|known| known.len()), Ok(40));
     }
 
     #[test]

@@ -32,8 +32,8 @@ impl Driver<'_> {
         let Some(swarm) = self.state.swarm(key, attempt).filter(|_| !self.waits(step, attempt, &turn)) else {
             return Ok(());
         };
-        let player = self.scene.player(swarm, &turn)?;
-        let plan = self.scene.plan;
+        let player = self.evaluator.player(swarm, &turn)?;
+        let plan = self.evaluator.plan;
         let provider = plan.provider(&player.provider);
         let provider =
             provider.ok_or_else(|| Stuck(render(format!("the plan has no provider for `{}`", player.name))))?;
@@ -57,9 +57,9 @@ impl Driver<'_> {
         };
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let at = At { state: &self.state, key, attempt };
-        let asked = self.scene.asked(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
+        let asked = self.evaluator.asked(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
         let limit = Duration::from_millis(Evaluator::longest(swarm, turn.purpose));
-        let reserved = self.scene.reserved_turn(&self.state, player, provider, asked.bytes());
+        let reserved = self.evaluator.reserved_turn(&self.state, player, provider, asked.bytes());
         let agent = Arc::from(&*player.name);
         if let Some(reserved) = &reserved
             && let Err(refused) = self.state.admit_turn(key, &agent, reserved)
@@ -77,7 +77,7 @@ impl Driver<'_> {
                 Err(message) => {
                     self.teams.open.remove(&(step.clone(), attempt));
                     let message = short(&message);
-                    self.viewer.notice(message.clone());
+                    self.observer_handle.notice(message.clone());
                     self.record(Event::BudgetSpent { message });
                     let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
                     self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
@@ -122,23 +122,23 @@ impl Driver<'_> {
         turn: TurnId,
         reply: Result<Reply, llm::Fault>,
     ) -> Result<(), Stuck> {
-        let ended = self.scene.ended(At { state: &self.state, key, attempt }, turn, reply)?;
+        let ended = self.evaluator.ended(At { state: &self.state, key, attempt }, turn, reply)?;
         self.fact(step, attempt, ended);
         self.warn();
         Ok(())
     }
 
     fn write_prompt(&self, step: &StepId, attempt: u32, turn: &TurnId, prompt: &Prompt) {
-        let Some(scribe) = &self.scribe else { return };
+        let Some(file_writer) = &self.file_writer else { return };
         let path = |extension: &str| self.layout.turn(step, attempt, turn, extension);
-        scribe.write(path("txt"), prompt.user.clone().into_bytes());
-        scribe.write(path("system.txt"), prompt.system.clone().into_bytes());
+        file_writer.write(path("txt"), prompt.user.clone().into_bytes());
+        file_writer.write(path("system.txt"), prompt.system.clone().into_bytes());
     }
 
     fn way(&self, key: Key, attempt: u32, turn: &TurnId, (player, provider): (&Agent, &Provider), asked: Asked) -> Way {
         match &provider.connection {
             Connection::Script { answers } => {
-                Way::Recorded(self.scene.recorded_turn(At { state: &self.state, key, attempt }, turn, answers))
+                Way::Recorded(self.evaluator.recorded_turn(At { state: &self.state, key, attempt }, turn, answers))
             }
             connection => {
                 let (kind, protocol) = match connection {

@@ -22,7 +22,7 @@ impl Driver<'_> {
         let Some(actor) = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize)) else {
             return Ok(());
         };
-        let ended = self.scene.agent_completed(actor, how, error)?;
+        let ended = self.evaluator.agent_completed(actor, how, error)?;
         self.fact(step, attempt, ended);
         Ok(())
     }
@@ -30,7 +30,7 @@ impl Driver<'_> {
     /// The swarm has come to its end.
     pub(super) fn finish_swarm(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Stuck> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
-        let result = match self.scene.finished(At { state: &self.state, key, attempt }, swarm)? {
+        let result = match self.evaluator.finished(At { state: &self.state, key, attempt }, swarm)? {
             Finished::Result(result) => result,
             Finished::Merge => {
                 self.fact(step, attempt, SwarmEvent::Progress { phase: Phase::Synthesizing });
@@ -39,10 +39,10 @@ impl Driver<'_> {
         };
         let usage = used(&swarm.spent);
         let metadata = metadata(swarm, self.swarm_name(key));
-        if let Some(scribe) = &self.scribe {
-            scribe.write(self.layout.beside_prompt(step, attempt, "swarm.json"), metadata.into_bytes());
+        if let Some(file_writer) = &self.file_writer {
+            file_writer.write(self.layout.beside_prompt(step, attempt, "swarm.json"), metadata.into_bytes());
         }
-        let stored = self.scene.keep(result.clone())?;
+        let stored = self.evaluator.keep(result.clone())?;
         self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
         self.teams.open.remove(&(step.clone(), attempt));
         self.write_output(step, &result);
@@ -65,7 +65,7 @@ impl Driver<'_> {
     }
 
     fn swarm_name(&self, key: Key) -> &str {
-        match &self.scene.step(&self.state, key).body {
+        match &self.evaluator.step(&self.state, key).body {
             Body::Swarm(call) => &call.swarm,
             _ => "",
         }

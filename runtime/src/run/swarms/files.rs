@@ -22,12 +22,12 @@ impl Driver<'_> {
     pub(in crate::run) fn fact(&mut self, step: &StepId, attempt: u32, fact: SwarmEvent) {
         let shown = is_shown(&fact).then(|| fact.clone());
         self.record(Event::Swarm { step: step.clone(), attempt, fact });
-        let (Some(fact), Some(scribe)) = (shown, &self.scribe) else { return };
+        let (Some(fact), Some(file_writer)) = (shown, &self.file_writer) else { return };
         if matches!(fact, SwarmEvent::WorkflowStarted { .. }) && attempt > 1 {
-            scribe.remove_folder(self.layout.swarm(step));
+            file_writer.remove_folder(self.layout.swarm(step));
         }
         match line(&self.folder, &self.layout, step, &fact, self.clock) {
-            Ok(Some((path, line))) => scribe.append(path, line),
+            Ok(Some((path, line))) => file_writer.append(path, line),
             Ok(None) => {}
             Err(error) => self.give_up(error.to_string()),
         }

@@ -37,7 +37,7 @@ pub(super) enum Known {
 impl Driver<'_> {
     /// What agents that nobody named are named by.
     pub(super) fn names(&self) -> String {
-        match self.scene.source {
+        match self.evaluator.source {
             Source::Live => self.folder.id.clone(),
             Source::Recorded(_) | Source::Replayed(_) => NAMES.to_owned(),
         }
@@ -99,7 +99,7 @@ impl Driver<'_> {
         question: impl FnOnce() -> Question,
     ) -> bool {
         let at = At { step, attempt, turn };
-        let source = self.scene.source.clone();
+        let source = self.evaluator.source.clone();
         if matches!(source, Source::Live) {
             return true;
         }
@@ -129,7 +129,7 @@ impl Driver<'_> {
         (tool, arguments): (&str, &Value),
     ) -> bool {
         let at = At { step, attempt, turn };
-        match self.scene.source.clone() {
+        match self.evaluator.source.clone() {
             Source::Live => true,
             Source::Recorded(recorder) => self.kept(recorder.called(at, tool, arguments)),
             Source::Replayed(replay) => {
@@ -169,7 +169,7 @@ impl Driver<'_> {
         arguments: Option<String>,
     ) -> Result<(), Failure> {
         let Some(waiting) = self.state.request(id).cloned() else { return Ok(()) };
-        let arguments = arguments.map(|arguments| self.scene.keep(arguments)).transpose()?;
+        let arguments = arguments.map(|arguments| self.evaluator.keep(arguments)).transpose()?;
         let verdict = Verdict { id, choice, by, because, arguments };
         let fails = self.fails((&waiting.request.agent, &waiting.request.wants), &verdict);
         self.answer_request(&waiting, verdict);
@@ -178,7 +178,7 @@ impl Driver<'_> {
 
     /// Something came back, and is written down where the run is recorded.
     pub(super) fn write_down(&mut self, step: &StepId, attempt: u32, word: &SwarmInput) {
-        let Source::Recorded(recorder) = &self.scene.source else { return };
+        let Source::Recorded(recorder) = &self.evaluator.source else { return };
         let recorder = Arc::clone(recorder);
         let at = |turn| At { step, attempt, turn };
         self.kept(match word {

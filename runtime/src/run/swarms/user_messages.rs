@@ -41,7 +41,7 @@ impl Driver<'_> {
         interrupts: bool,
     ) -> Result<String, String> {
         let team = step.label();
-        if matches!(self.scene.source, Source::Recorded(_)) {
+        if matches!(self.evaluator.source, Source::Recorded(_)) {
             let problem = "the run is recorded, and a recording holds no messages to members of swarms";
             return Err(problem.to_owned());
         }
@@ -69,7 +69,7 @@ impl Driver<'_> {
         }
         let (seq, to) = (agent.letters + 1, Arc::clone(&agent.name));
         let payload = json!({ "message": text }).to_string();
-        let payload = self.scene.keep(payload).map_err(|failure| failure.to_string())?;
+        let payload = self.evaluator.keep(payload).map_err(|failure| failure.to_string())?;
         let sent = Sent { seq, from: PERSON.into(), to, kind: MessageType::Info, payload, person: true };
         self.fact(step, attempt, SwarmEvent::MessageSent(sent));
         Ok(match interrupts {

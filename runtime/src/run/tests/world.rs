@@ -83,7 +83,7 @@ impl World {
             trees: None,
             params: BTreeMap::new(),
             stdin: None,
-            surroundings: ProcessEnv::new([pipeline], &facts.workspace, environment()).unwrap(),
+            process_env: ProcessEnv::new([pipeline], &facts.workspace, environment()).unwrap(),
             state: State::new(Arc::new(graph(plan, pipeline, None, &facts).unwrap())),
             last: 0,
             clock: 0,
@@ -95,10 +95,10 @@ impl World {
             record: None,
         };
         let lock = Lock::take(&folder).unwrap();
-        let means = means().unwrap();
-        let (inputs, receiver) = Inputs::new(means.inbox());
+        let poller = poller().unwrap();
+        let (inputs, receiver) = Inputs::new(poller.inbox());
         let observer = Box::new(Watcher(self.sender.clone()));
-        let outcome = begin.run(lock, Control::new(), observer, (&inputs, receiver, &means));
+        let outcome = begin.run(lock, Control::new(), observer, (&inputs, receiver, &poller));
         (folder, outcome)
     }
 

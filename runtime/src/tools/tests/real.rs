@@ -18,26 +18,26 @@ fn programs() -> PathBuf {
 }
 
 /// A scene whose server is the one of these words.
-fn scene(words: &[&str]) -> Scene {
-    let mut scene = Scene::new("good");
+fn evaluator(words: &[&str]) -> Scene {
+    let mut evaluator = Scene::new("good");
     let program = programs().join(words[0]).display().to_string();
     let argv = std::iter::once(program).chain(words[1..].iter().map(|word| (*word).to_owned())).collect();
-    scene.plan.tool_servers[0].transport = Transport::Exec(argv);
-    scene.limits = Limits { start: Duration::from_secs(120), call: Duration::from_secs(60) };
-    scene
+    evaluator.plan.tool_servers[0].transport = Transport::Exec(argv);
+    evaluator.limits = Limits { start: Duration::from_secs(120), call: Duration::from_secs(60) };
+    evaluator
 }
 
 #[tokio::test]
 async fn the_filesystem_server_lists_its_tools_and_answers() {
-    let scene = scene(&["mcp-server-filesystem", "."]);
-    std::fs::write(scene.folder.path().join("note.txt"), "the value is secret-value\n").unwrap();
-    let toolbox = scene.toolbox();
-    let grant = scene.grant(&["s.read_text_file", "s.list_*"]);
+    let evaluator = evaluator(&["mcp-server-filesystem", "."]);
+    std::fs::write(evaluator.folder.path().join("note.txt"), "the value is secret-value\n").unwrap();
+    let toolbox = evaluator.toolbox();
+    let grant = evaluator.grant(&["s.read_text_file", "s.list_*"]);
     let listed = toolbox.list(&grant).await.unwrap();
     let listed = names(&listed);
     assert!(listed.contains(&"s.read_text_file") && listed.contains(&"s.list_directory"), "{listed:?}");
     assert!(!listed.contains(&"s.write_file"), "{listed:?}");
-    let path = scene.folder.path().canonicalize().unwrap().join("note.txt");
+    let path = evaluator.folder.path().canonicalize().unwrap().join("note.txt");
     let told = toolbox.call(&grant, "s.read_text_file", &json!({"path": path})).await.unwrap();
     assert_eq!(told.trim_end(), "the value is ⟦secret:TOKEN⟧");
     let told = toolbox.call(&grant, "s.list_directory", &json!({"path": path.parent()})).await.unwrap();
@@ -55,9 +55,9 @@ async fn the_filesystem_server_lists_its_tools_and_answers() {
 
 #[tokio::test]
 async fn the_everything_server_answers_with_text_and_with_what_is_none() {
-    let scene = scene(&["mcp-server-everything", "stdio"]);
-    let toolbox = scene.toolbox();
-    let grant = scene.grant(&["s"]);
+    let evaluator = evaluator(&["mcp-server-everything", "stdio"]);
+    let toolbox = evaluator.toolbox();
+    let grant = evaluator.grant(&["s"]);
     assert!(names(&toolbox.list(&grant).await.unwrap()).contains(&"s.echo"));
     assert_eq!(toolbox.call(&grant, "s.echo", &json!({"message": "hello"})).await.unwrap(), "Echo: hello");
     let picture = toolbox.call(&grant, "s.get-tiny-image", &json!({})).await.unwrap();
@@ -106,11 +106,11 @@ impl Drop for Listening {
 #[tokio::test]
 async fn a_server_over_http_is_reached_by_its_address() {
     let listening = Listening::start();
-    let mut scene = Scene::new("good");
-    scene.plan.tool_servers[0].transport = Transport::Url(format!("http://127.0.0.1:{}/mcp", listening.1));
-    scene.plan.tool_servers[0].auth = Some("TOKEN".to_owned());
-    let toolbox = scene.toolbox();
-    let grant = scene.grant(&["s.echo", "s.get-sum"]);
+    let mut evaluator = Scene::new("good");
+    evaluator.plan.tool_servers[0].transport = Transport::Url(format!("http://127.0.0.1:{}/mcp", listening.1));
+    evaluator.plan.tool_servers[0].auth = Some("TOKEN".to_owned());
+    let toolbox = evaluator.toolbox();
+    let grant = evaluator.grant(&["s.echo", "s.get-sum"]);
     assert_eq!(names(&toolbox.list(&grant).await.unwrap()), ["s.echo", "s.get-sum"]);
     assert_eq!(toolbox.call(&grant, "s.echo", &json!({"message": "hello"})).await.unwrap(), "Echo: hello");
     let sum = toolbox.call(&grant, "s.get-sum", &json!({"a": 2, "b": 40})).await.unwrap();
@@ -123,11 +123,11 @@ async fn a_server_over_http_is_reached_by_its_address() {
 
 #[tokio::test]
 async fn an_address_where_nobody_listens_says_so_at_once() {
-    let mut scene = Scene::new("good");
+    let mut evaluator = Scene::new("good");
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    scene.plan.tool_servers[0].transport = Transport::Url(format!("http://127.0.0.1:{port}/mcp"));
-    let toolbox = scene.toolbox();
-    let fault = toolbox.list(&scene.grant(&["s"])).await.unwrap_err();
+    evaluator.plan.tool_servers[0].transport = Transport::Url(format!("http://127.0.0.1:{port}/mcp"));
+    let toolbox = evaluator.toolbox();
+    let fault = toolbox.list(&evaluator.grant(&["s"])).await.unwrap_err();
     assert!(fault.message.starts_with("tool server `s` did not start: "), "{fault:?}");
     toolbox.close().await;
 }
