@@ -1,7 +1,7 @@
-//! What agents want that somebody must agree to, for people.
+//! Shows people the requests of agents that need approval.
 //!
-//! In: requests of the journal. Out: who wants what, in lines that no terminal obeys. What agents wrote is hostile: it is
-//! bounded, and what is not seen or would move the cursor is written as its code.
+//! In: requests of the journal. Out: lines that name the agent and its request. Text of agents is hostile: this module
+//! bounds it, and writes invisible and control characters as their codes.
 
 use std::fmt::Write;
 
@@ -17,19 +17,19 @@ use crate::units::{duration, size};
 const LINES: usize = 60;
 const SIGNS: usize = 4_000;
 
-/// A request that nobody has answered.
+/// A request without an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
     pub(crate) step: StepId,
     pub(crate) request: Request,
-    /// Since when, in milliseconds since 1970.
+    /// When the agent asked, in milliseconds since 1970.
     pub(crate) since: u64,
-    /// What becomes of it where nobody answers in time.
+    /// What the run does with it without an answer in time.
     pub(crate) on_timeout: Option<RequestTimeout>,
 }
 
 impl Pending {
-    /// Whether nobody need answer it when a step has ended: that step need not be helped, nor can it be started.
+    /// Whether it needs no answer after a step has ended: the step no longer needs help, and cannot start again.
     pub(crate) fn is_over(&self, ended: &StepId) -> bool {
         let is_beside = self.step.instance == ended.instance && self.step.within == ended.within;
         match &self.request.wants {
@@ -47,16 +47,16 @@ impl From<&Waiting> for Pending {
 }
 
 impl Pending {
-    /// Who wants what, in a line.
+    /// The agent and its request, in one line.
     pub(crate) fn words(&self) -> String {
         format!("{} wants {}", visible(&self.request.agent), visible(&self.request.wants.words()))
     }
 
-    /// What becomes of it where nobody answers, and when; none where it waits for ever.
+    /// What the run does with it without an answer, and when; none where it waits for ever.
     pub(crate) fn expiry(&self, now: u64) -> Option<String> {
         let RequestTimeout { then, after_ms } = self.on_timeout?;
         let wants = &self.request.wants;
-        // What is no part of an attempt fails none.
+        // A request that is not part of an attempt cannot fail one.
         let fails = !wants.outlasts_attempt() && !matches!(wants, RequestKind::GoOn { .. });
         let what = match then {
             Unattended::Approve => "allowed",
@@ -239,9 +239,9 @@ mod tests {
             (Unattended::Deny, tool(), 351_000, "denied in 4m 10s by `policy on-timeout`"),
             (Unattended::Approve, tool(), 1_000, "allowed in 10m 00s by `policy on-timeout`"),
             (Unattended::Fail, tool(), 600_000, "failed in 1.0s by `policy on-timeout`"),
-            // Whoever waits for help has no call that could fail.
+            // An agent that waits for help has no call that could fail.
             (Unattended::Fail, help(), 600_000, "denied in 1.0s by `policy on-timeout`"),
-            // A run that stood still meanwhile.
+            // A run that was stopped meanwhile.
             (Unattended::Deny, tool(), 900_000, "denied at once by `policy on-timeout`"),
         ] {
             assert_eq!(expiry(then, wants, now).as_deref(), Some(expected));

@@ -1,4 +1,4 @@
-//! `swarmc approve`: answers a gate of a running run or a request of its agents, from another terminal or from a script.
+//! `swarmc approve`: answers a gate of a run or a request of its agents, from another terminal or from a script.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -74,7 +74,7 @@ fn list(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> {
     for row in ledger.rows.iter().filter(|row| row.state == RowState::Asking) {
         let name = ledger.label(&row.step);
         let gate = ledger.gates.get(&*row.step.name);
-        // A step about whose failure somebody is asked waits since that.
+        // A failed step that waits for a decision has waited since its end.
         let since = row.started_ms.max(row.ended_ms);
         let expiry = gate.and_then(|gate| gate.on_timeout.as_ref()).map(|timeout| {
             let what = match &timeout.then {
@@ -178,13 +178,13 @@ pub(crate) fn gate<'a>(plan: &'a Plan, step: &StepId) -> Option<Cow<'a, Gate>> {
     gates.next().is_none().then_some(gate)
 }
 
-/// Has gates and agents answered by what is typed at this terminal: `CHOICE` or `CHOICE FIELD=VALUE` for the gate that has
-/// waited longest; `NUMBER CHOICE` for an agent, with why, or with other arguments, behind it.
+/// Answers gates and agents with the lines that a person types at this terminal: `CHOICE` or `CHOICE FIELD=VALUE` for
+/// the gate that has waited longest; `NUMBER CHOICE` for an agent, with a reason or with other arguments behind it.
 pub(crate) fn listen(control: Control, display: Display) {
     if !display.asks() || !std::io::stdin().is_terminal() {
         return;
     }
-    // It ends with the process: nobody can take back a read from a terminal.
+    // The thread ends with the process: a read from a terminal cannot be cancelled.
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             let answer = match typed(&line, |id| display.has_request(id), || display.first_gate()) {
@@ -205,7 +205,7 @@ pub(crate) fn listen(control: Control, display: Display) {
 #[derive(Debug, PartialEq)]
 enum Typed {
     Nothing,
-    /// An answer to something, without what.
+    /// An answer without the number of its request.
     Which,
     Answer(GateAnswer),
 }
@@ -229,7 +229,7 @@ fn typed(line: &str, requested: impl Fn(u32) -> bool, gate: impl FnOnce() -> Opt
         return Typed::Answer(GateAnswer { gate, choice, because, arguments, ..GateAnswer::default() });
     }
     let Some(gate) = gate() else {
-        // Never a request that came while somebody answered another one.
+        // Without a number, an answer could reach a request that came while the person was typing.
         let answers = Choice::read(first).is_some() || first.parse::<u32>().is_ok();
         return if answers { Typed::Which } else { Typed::Nothing };
     };

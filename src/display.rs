@@ -1,8 +1,8 @@
-//! A run as it happens: task lines with a prefix on standard output, progress on standard error, or JSON lines.
+//! Shows a run as it happens: task lines with a prefix on standard output, progress on standard error, or JSON lines.
 //!
-//! In: what the runtime's observer is told. Out: whole lines only, whatever is printed at once. On a terminal a few
-//! live lines stand below them: what runs, for how long, and how much is done. A stream that cannot be written any
-//! more (`| head`) is given up, and the run goes on.
+//! In: the events of the runtime's observer. Out: whole lines only, even if several tasks print at once. On a terminal
+//! a few live lines below them show what runs, for how long, and how much is done. If a stream breaks (`| head`), the
+//! display stops writing to it, and the run goes on.
 
 #[cfg(test)]
 mod tests;
@@ -50,13 +50,13 @@ struct Screen {
     ledger: RunReport,
     out: Sink,
     err: Sink,
-    /// Where steps stand in the plan: their colour.
+    /// The position of each step in the plan, which decides its colour.
     order: HashMap<String, usize>,
     label_width: usize,
     pending: HashMap<(StepId, u32, bool), Vec<u8>>,
     live: Option<Live>,
     asked: Arc<AtomicU8>,
-    /// Whether nobody can be asked.
+    /// Whether no person attends the run.
     headless: bool,
 }
 
@@ -69,7 +69,7 @@ struct Sink {
 }
 
 impl Display {
-    /// A display for a run of `pipeline`, of which `ledger` may hold an earlier part.
+    /// A display for a run of `pipeline`, whose report `ledger` may contain an earlier part of the run.
     pub(crate) fn new(pipeline: &Pipeline, ledger: RunReport, show: Show) -> Display {
         // Behind a pipe stands another writer to this terminal: it would tear the live lines.
         let alone = Stream::Err.is_live() && !out_is_pipe();
@@ -118,7 +118,7 @@ impl Display {
         self.screen().ledger.approvals.contains_key(&id)
     }
 
-    /// Says that nobody can be asked: what agents want is decided as it is asked.
+    /// Sets that no person attends the run: the policy decides requests of agents at once.
     pub(crate) fn headless(self, headless: bool) -> Display {
         self.screen().headless = headless;
         self
@@ -273,7 +273,7 @@ impl Screen {
             }
             (Event::Sent { from: None, to, letter, .. }, _) => {
                 let whom = match (&letter.answers, letter.interrupts) {
-                    // It may be nobody's word.
+                    // The policy may have decided, without a person.
                     (Some(_), _) => format!("{to} is told"),
                     (None, true) => format!("a person interrupts {to}"),
                     (None, false) => format!("a person writes to {to}"),

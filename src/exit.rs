@@ -1,4 +1,4 @@
-//! How the process ends: the exit codes, one fact in one place.
+//! The exit codes of the process, all in one place.
 
 use std::process::ExitCode;
 

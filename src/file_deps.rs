@@ -1,7 +1,7 @@
-//! What a check asked of the disk, and what it was told.
+//! Records which files a check reads, so that `--watch` repeats the check only when one of them changes.
 //!
-//! In: the questions, as they are asked. Out: which answers would be others now. A check is a function of its arguments
-//! and of these answers, so it need not be done again until one of them changes.
+//! In: the reads of the check. Out: which reads would give another result now. The result of a check depends only on
+//! its arguments and on these reads.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,12 +164,12 @@ impl Told {
             || self.starts.as_ref().is_some_and(|starts| *starts != workspace.starts(name))
     }
 
-    /// What came into a folder or left it, and whether it was there before.
+    /// The names that a folder gained or lost, and whether each was there before.
     fn names_that_differ(&self, workspace: &Workspace, folder: &str) -> Vec<(PathBuf, bool)> {
         let Some(before) = &self.names else { return Vec::new() };
         let after = workspace.list(folder);
         let path = |name: &String| workspace.root.join(folder).join(name.trim_end_matches('/'));
-        // Nobody means a hidden one; editors make and remove them all the time.
+        // Hidden files do not count; editors create and remove them all the time.
         let seen = |name: &&String| !name.starts_with('.');
         let gone = before.iter().filter(seen).filter(|name| after.binary_search(name).is_err());
         let come = after.iter().filter(seen).filter(|name| before.binary_search(name).is_err());

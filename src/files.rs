@@ -203,7 +203,7 @@ fn refused(error: std::io::Error) -> FileError {
     FileError::Refused { message: error.to_string() }
 }
 
-/// `path` as seen from `base`, both absolute. Where they share too little, the absolute path is the shorter story.
+/// `path` relative to `base`, both absolute. Where they share too little, the absolute path is simpler.
 pub(crate) fn relative(path: &Path, base: &Path) -> PathBuf {
     let shared = path.components().zip(base.components()).take_while(|(a, b)| a == b).count();
     let up = base.components().count() - shared;

@@ -1,4 +1,4 @@
-//! Where runs lie, and finding the one that a person means.
+//! Finds the folder of runs, and the run that a person names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Past {
         self.plan.pipeline(&self.pipeline).expect("it was looked up when this was read")
     }
 
-    /// What runs of it, as whoever ran it saw it; none where its plan cannot be scheduled.
+    /// The graph of its steps, as in the run itself; none where its plan cannot be scheduled.
     pub(crate) fn graph(&self, folder: &RunFolder) -> Option<Arc<Graph>> {
         Graph::new(&self.plan, &self.pipeline, self.task.as_deref(), folder.concurrency()).ok().map(Arc::new)
     }

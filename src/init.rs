@@ -47,7 +47,7 @@ fn path(name: &str, folder: &Path) -> PathBuf {
     if folder == Path::new(".") { PathBuf::from(name) } else { folder.join(name) }
 }
 
-/// Never overwrites, not even what appeared a moment ago.
+/// Never overwrites, not even a file that has just appeared.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

@@ -1,7 +1,7 @@
-//! `swarmc inspect`: a run, a step of it, or an agent of a swarm, with what each was asked and what it did.
+//! `swarmc inspect`: shows a run, a step of it, or an agent of a swarm, with its prompts and its actions.
 //!
-//! In: the journal, and the files beside it. Out: text for people, or one JSON document. What agents say is shown by
-//! [`sanitize_line`] to people, and whole to programs.
+//! In: the journal, and the files beside it. Out: text for people, or one JSON document. People see the text of agents
+//! through [`sanitize_line`]; programs get all of it.
 
 mod artifact;
 mod node;
@@ -109,13 +109,13 @@ struct Told<'a> {
     mailbox: BTreeMap<u64, Letter<'a>>,
 }
 
-/// One time that a model was asked.
+/// One turn of a model.
 struct Turn<'a> {
     turn: &'a TurnId,
     end: Option<&'a SwarmEvent>,
-    /// What came of the action, where it is not plain.
+    /// The results of its actions, where they are not obvious.
     results: Vec<(&'static str, Result<&'a Content, Cow<'a, str>>)>,
-    /// The request of it that somebody is to agree to, and where its result stands.
+    /// The number of its request for approval, and the index of that request's result in `results`.
     request: Option<(u32, usize)>,
 }
 
@@ -181,7 +181,7 @@ impl<'a> View<'a> {
         Node::read((self.folder, self.layout, self.past), &self.row.step, self.row.attempt.max(1))
     }
 
-    /// What agents of the step wanted somebody to agree to, with what was said.
+    /// The requests for approval of the step's agents, with their answers.
     fn asked(&self) -> Vec<(Pending, Option<&'a Verdict>)> {
         let mut asked: Vec<(Pending, Option<&Verdict>)> = Vec::new();
         for record in &self.past.records {
@@ -203,7 +203,7 @@ impl<'a> View<'a> {
         asked
     }
 
-    /// That nobody has answered a request, and what becomes of it.
+    /// Tells that a request waits for an answer, and what the run does without one.
     fn waits(&self, id: u32) -> String {
         let expiry = self.ledger.approvals.get(&id).and_then(|pending| pending.expiry(now()));
         expiry.map_or("waits for an answer".to_owned(), |expiry| format!("waits for an answer, {expiry}"))
@@ -317,7 +317,7 @@ impl<'a> View<'a> {
         self.folder.text(content).unwrap_or_else(|error| format!("({error})"))
     }
 
-    /// What is known of an agent, from the facts of the last attempt.
+    /// What an agent did, from the events of the last attempt.
     fn agent<'n>(&self, name: &'n str) -> miette::Result<Told<'n>>
     where
         'a: 'n,

@@ -1,7 +1,7 @@
 //! The live lines at the bottom of a terminal: what runs, for how long, and how much is done.
 //!
-//! In: the ledger and the size of the terminal. Out: the bytes that draw a frame or take it away. No line is wider than
-//! the terminal; when that shrinks, the rows that lines were wrapped into are counted, so that none is left behind.
+//! In: the run report and the size of the terminal. Out: the bytes that draw or erase a frame. No line is wider than
+//! the terminal; when the terminal shrinks, the module counts the wrapped rows, so that it erases all of them.
 
 use std::fmt::Write;
 

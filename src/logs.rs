@@ -1,7 +1,7 @@
-//! `swarmc logs`: what the tasks of a run printed, as it is for one task, with a prefix on each line for several.
+//! `swarmc logs`: prints the logs of a run's tasks: unchanged for one task, with a prefix on each line for several.
 //!
-//! Reads the complete logs beside the journal. Following is a look at the journal and the logs five times a second:
-//! both only grow, so every byte is passed on once.
+//! It reads the complete logs beside the journal. To follow a run, it reads the journal and the logs five times a
+//! second: both only grow, so it prints every byte once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -117,7 +117,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Passes on what is new; at the end also lines without an end. False when nobody reads any more.
+    /// Prints what is new; at the end also lines without an end. False when the reader of the output is gone.
     fn look(&mut self, folder: &RunFolder, past: &Past, last: bool) -> miette::Result<bool> {
         let layout = folder.layout(past.pipeline());
         let ledger = past.ledger();

@@ -1,7 +1,7 @@
-//! The prompt of a task as its agent would be given it: what is known in place of its holes, and the others as written.
+//! Shows the prompt of a task as its agent would receive it: known interpolations filled in, the others as written.
 //!
-//! In: a plan, a step, and the last run where there is one. Out: the system text, the context packs and the prompt, each
-//! under its heading. Nothing is run or read: what only a run can say stays a hole.
+//! In: a plan, a step, and the last run where there is one. Out: the system text, the context packs and the prompt,
+//! each under its heading. It runs and reads nothing: an interpolation that only a run can fill in stays as written.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `swarmc run` and `swarmc resume`: everything that can be refused is refused before anything starts.
+//! `swarmc run` and `swarmc resume`: they check everything that they can check before they start any step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -301,7 +301,7 @@ fn workspace(args: &Run, found: &Path) -> miette::Result<PathBuf> {
     }
 }
 
-/// Whether nobody can answer gates and agents.
+/// Whether no person can answer gates and agents.
 fn headless(asked: bool) -> bool {
     asked || std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }

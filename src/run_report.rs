@@ -1,6 +1,7 @@
-//! What became of each step of a run, for people: folded from the run's records.
+//! The report of a run, for people: how each step ended, folded from the run's records.
 //!
-//! The runtime's state knows the current round; this keeps a row for every round, with times, attempts and reasons.
+//! The runtime's state covers only the current round; the report keeps a row for every round, with times, attempts and
+//! reasons.
 
 mod again;
 mod agreed;
@@ -45,11 +46,11 @@ pub(crate) struct RunReport {
     swarms: HashMap<String, u32>,
     /// The swarms of the run's steps, in their last attempt.
     pub(crate) teams: HashMap<StepId, Team>,
-    /// What agents want that nobody has agreed to, by number.
+    /// The open requests of agents, by number.
     pub(crate) approvals: BTreeMap<u32, Pending>,
-    /// What becomes of those that nobody answers in time.
+    /// What the run does with a request without an answer in time.
     on_timeout: Option<RequestTimeout>,
-    /// Who may do what for the rest of the run: the swarm that it belongs to, an agent, and in words what.
+    /// What agents may do for the rest of the run: the agent's swarm, the agent, and the action in words.
     pub(crate) always: HashSet<(Option<Arc<str>>, Arc<str>, String)>,
     /// The steps that edges lead to, so that they have further turns.
     nodes: HashSet<String>,
@@ -57,7 +58,7 @@ pub(crate) struct RunReport {
     current: HashMap<(u32, Option<Arc<str>>), u32>,
     /// The steps that are about to run again, with the attempts that they go on with.
     reopening: Vec<(StepId, u32, bool)>,
-    /// What people wrote and nobody has read, by id: whom it is for, and in which instance.
+    /// The unread messages of people, by id: the receiver, and its instance.
     unread: HashMap<Arc<str>, (Arc<str>, u32)>,
 }
 
@@ -121,9 +122,9 @@ pub(crate) enum RowState {
     Waiting,
     /// Between two turns: it waits for envelopes.
     Idle,
-    /// It goes in circles, and nobody has said whether it goes on.
+    /// It repeats itself, and waits for a decision whether to go on.
     Stalled,
-    /// A gate that nobody has answered.
+    /// A gate without an answer.
     Asking,
     /// It has not begun: it waits for other steps, or until there is room for it.
     Blocked,
@@ -194,7 +195,7 @@ impl RunReport {
         };
         let edges = || others.clone().chain([pipeline]).flat_map(|pipeline| &pipeline.edges);
         let nodes = edges().flat_map(swarmc_plan::Edge::receivers).map(str::to_owned);
-        // A task by itself has nobody to hand over to.
+        // A task that runs alone has no task to hand over to.
         let nodes: HashSet<String> = if task.is_some() { HashSet::new() } else { nodes.collect() };
         let loops = pipeline.all_steps().filter(|step| matches!(step.body, Body::Loop(_)));
         let alone = task.is_some();

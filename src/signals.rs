@@ -1,5 +1,5 @@
-//! Ctrl-C and its kin: the first ends the run so that it can be resumed, the second kills it. Whatever else would end this
-//! process does the same: nothing would be left to end what it has started.
+//! Handles Ctrl-C and other signals: the first one stops the run so that it can be resumed, the second one kills it.
+//! Every signal that would end this process does so, as the processes that it has started would outlive it.
 
 use miette::{IntoDiagnostic, WrapErr};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
@@ -20,7 +20,7 @@ pub(crate) fn watch(control: Control, display: Display) -> miette::Result<()> {
     std::thread::spawn(move || {
         let mut times = 0;
         for signal in signals.forever() {
-            // Who types Ctrl-\ wants an end at once.
+            // Ctrl-\ asks for an end at once.
             times += if signal == SIGQUIT && times == 0 { 2 } else { 1 };
             match times {
                 1 => {
@@ -31,7 +31,7 @@ pub(crate) fn watch(control: Control, display: Display) -> miette::Result<()> {
                     control.kill();
                     display.ask(2);
                 }
-                // Whoever asks a third time wants this process gone; the journal is good at any moment.
+                // A third signal ends this process at once; the journal is always complete.
                 _ => std::process::exit(Exit::Stopped as i32),
             }
         }

@@ -1,4 +1,4 @@
-//! `swarmc plan --check`: whether a plan that was written before is the one that its spec gives now.
+//! `swarmc plan --check`: checks whether a written plan is still the plan of its spec.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) fn exec(spec: &Path, plan: &Path) -> miette::Result<Exit> {
     }
     let command = format!("swarmc plan {} -o {}", word(spec), word(plan));
     let written = std::fs::read_to_string(plan).map_err(|error| match error.kind() {
-        // Whoever has no plan yet wants one.
+        // Without a plan, the help shows how to write one.
         ErrorKind::NotFound => {
             miette!(help = format!("write it: `{command}`"), "there is no plan `{}`", plan.display())
         }

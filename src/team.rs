@@ -1,7 +1,7 @@
-//! What became of the agents of a swarm, for people: folded from the facts of its journal.
+//! The report of a swarm's agents, for people: folded from the events of its journal.
 //!
-//! In: facts, in order. Out: a row for each agent, with its iterations, messages, tokens and cost. What agents say is
-//! hostile: [`sanitize_line`] makes one short line of it that no terminal obeys.
+//! In: events, in order. Out: a row for each agent, with its iterations, messages, tokens and cost. Text of agents is
+//! hostile: [`sanitize_line`] makes one short line of it, without control characters.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ pub(crate) struct Team {
     pub(crate) mates: Vec<Mate>,
     index: HashMap<Arc<str>, usize>,
     pub(crate) phase: Option<Phase>,
-    /// The iterations that an agent has at most; 0 where nobody knows.
+    /// The most iterations of an agent; 0 where the limit is unknown.
     pub(crate) iterations: u32,
     /// The entries of the workspace.
     pub(crate) entries: u64,
@@ -71,7 +71,7 @@ impl Team {
         self.index.get(name).map(|&index| &self.mates[index])
     }
 
-    /// Takes a fact into account.
+    /// Applies an event.
     pub(crate) fn apply(&mut self, fact: &SwarmEvent) {
         match fact {
             SwarmEvent::WorkflowStarted { .. } => *self = Team::new(self.iterations),
@@ -150,7 +150,7 @@ impl Team {
         Some(mate)
     }
 
-    /// What it all came to, in a few words.
+    /// The totals of the swarm, in a few words.
     pub(crate) fn sum(&self) -> String {
         let sent: u32 = self.mates.iter().map(|mate| mate.sent).sum();
         let mut text = format!("{}, {}", count(self.mates.len() as u64, "agent"), count(self.spent.turns, "turn"));
@@ -175,7 +175,7 @@ impl Team {
         text + &mate.spent.words()
     }
 
-    /// What there is to say of a fact, as one line; `live` where those at work are seen anyway.
+    /// An event as one line; `live` where the live lines show the working agents anyway.
     pub(crate) fn line(&self, fact: &SwarmEvent, label: &str, paint: Paint, live: bool) -> Option<String> {
         let text = |content: &Option<Content>| match content {
             Some(Content::Text(text)) => format!(": {}", sanitize_line(text)),
@@ -259,7 +259,7 @@ impl Spent {
         }
     }
 
-    /// Tokens and cost as the end of a sentence; nothing where nobody counted any.
+    /// Tokens and cost as the end of a sentence; empty without counted tokens.
     pub(crate) fn words(&self) -> String {
         match (self.input, self.output) {
             (0, 0) => String::new(),
@@ -292,7 +292,7 @@ pub(crate) fn word(phase: Phase) -> &'static str {
     }
 }
 
-/// What somebody says who may be hostile, as one short line that no terminal obeys.
+/// Makes one short line without control characters from text that may be hostile.
 pub(crate) fn sanitize_line(text: &str) -> String {
     let mut line = String::new();
     let mut length = 0;

@@ -2,7 +2,7 @@
 //! without a buffer.
 //!
 //! A reader that went away (`| head`) is no error. Text from outside passes through [`printable`] on its way to a
-//! terminal, so that nobody but us sends control characters there.
+//! terminal, so that only this program sends control characters there.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
@@ -33,7 +33,7 @@ impl Stream {
         Paint { colour: colour(self.is_terminal() && !is_dumb(), |name| std::env::var(name).ok()) }
     }
 
-    /// Columns and rows; 80 by 24 where nobody knows.
+    /// Columns and rows; 80 by 24 where the size is unknown.
     pub(crate) fn size(self) -> (usize, usize) {
         let size = match self {
             Stream::Out => rustix::termios::tcgetwinsize(std::io::stdout()),
@@ -92,7 +92,7 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> miette::Result<()> {
     }
 }
 
-/// Prints to standard error; when even that fails there is nobody left to tell.
+/// Prints to standard error; ignores a failure, as there is no other place to report it.
 pub(crate) fn eprint(text: impl AsRef<[u8]>) {
     let _ = Stream::Err.write_all(text.as_ref());
 }
@@ -202,17 +202,17 @@ fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
-/// Whether standard output is a pipe, whose reader (`| tee log`) may write to our terminal at any moment.
+/// Whether standard output is a pipe, whose reader (`| tee log`) may write to our terminal at any time.
 pub(crate) fn out_is_pipe() -> bool {
     let kind = |stat: rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(stat.st_mode);
     rustix::fs::fstat(std::io::stdout()).is_ok_and(|stat| kind(stat).is_fifo())
 }
 
-/// Waits until nobody reads standard output any more; false when that cannot be known.
+/// Waits until the reader of standard output is gone; false when that cannot be known.
 pub(crate) fn out_is_gone() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
     let stdout = std::io::stdout();
-    // What ends it is told whatever is asked for.
+    // `poll` reports the end of the pipe without being asked for it.
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
     loop {
         match poll(&mut fds, None) {

@@ -1,4 +1,4 @@
-//! `swarmc test`: the tests of specs, rehearsed. Nothing is started, and nothing costs anything.
+//! `swarmc test`: runs the tests of specs with fakes. It starts no agent and no program, so it costs nothing.
 
 mod assertions;
 mod fakes;
@@ -141,7 +141,7 @@ impl Scene<'_> {
         };
         (verdict.launches, verdict.turns) = (rehearsal.launches, rehearsal.turns);
         verdict.findings = cast.missing();
-        // What comes of an answer that nobody gave says nothing.
+        // A run with a missing answer proves nothing.
         if verdict.findings.is_empty() {
             let story = TestOutcome::new(self.plan, test, &rehearsal, &cast);
             verdict.findings = assertions::judge(&story, snapshots);

@@ -1,8 +1,7 @@
-//! Applies the fixes that diagnostics carry, round after round, until there is none left.
+//! Applies the fixes of diagnostics, round after round, until no fix is left.
 //!
-//! In: a spec, its files, and whether good guesses are wanted too. Out: the texts that changed, in memory. A fix is
-//! applied whole or not at all; of two that touch, the second waits for the next round; one that makes an error is taken
-//! back.
+//! In: a spec, its files, and whether to apply likely fixes too. Out: the changed texts, in memory. Each fix applies
+//! whole or not at all. If two fixes touch, the second waits for the next round. A fix that causes an error is undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The typed tree: what was written, with spans, and with holes where something could not be read.
+//! The typed tree of a spec: its nodes with their spans, and gaps where lowering could not read a part.
 
 mod pack;
 mod provider;

@@ -1,4 +1,4 @@
-//! Whether what is being worked out is still wanted.
+//! A flag with which the caller cancels a compilation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Whatever is being worked out may be left as it is.
+    /// Cancels the compilation: the compiler stops where it is.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody wants it any more.
+    /// Whether the caller has cancelled the compilation.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
     use crate::{Cache, Entry, FileError, Files, Settings, analyze};
 
-    /// Files of which some are read before somebody cancels.
+    /// Files that cancel the compilation after `most` reads.
     struct Cancelling {
         files: BTreeMap<String, String>,
         most: usize,

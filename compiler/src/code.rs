@@ -1,4 +1,4 @@
-//! The table of codes: the one place where a check's code, name, severity and profile stand, each with its page.
+//! The table of codes: the one place that declares the code, name, severity, profile and page of each check.
 
 use crate::settings::Profile;
 
@@ -9,7 +9,7 @@ pub enum Severity {
     Error,
     /// The spec is probably wrong.
     Warning,
-    /// Somebody should have seen it.
+    /// A reviewer should see it.
     Hint,
 }
 
@@ -135,7 +135,7 @@ codes! {
     UnboundedLoop = "SW304" "unbounded-loop" Error;
     /// A failure that fails the run although a step is written for it.
     FailureUnhandled = "SW305" "failure-unhandled" Warning Strict;
-    /// A gate that nobody may ever answer.
+    /// A gate without a default, which waits for ever without an answer.
     UnattendedGate = "SW306" "unattended-gate" Error;
     /// An edge to a task that takes no turn after it.
     UnreachableReceiver = "SW307" "unreachable-receiver" Warning;
@@ -145,7 +145,7 @@ codes! {
     ContextOverflow = "SW401" "context-overflow" Error;
     /// A context pack whose own text is longer than its budget.
     PackOverBudget = "SW402" "pack-over-budget" Warning;
-    /// An output in a prompt whose size nobody chose.
+    /// An output in a prompt without a limit of its own.
     UnboundedInput = "SW403" "unbounded-input" Warning Strict;
     /// A budget that the worst case goes beyond, or none where there is no end.
     BudgetExceeded = "SW404" "budget-exceeded" Error;
@@ -165,7 +165,7 @@ codes! {
     NeedsDeniedTool = "SW506" "needs-denied-tool" Warning Strict;
     /// Characters that cannot be seen.
     HiddenText = "SW507" "hidden-text" Warning;
-    /// Something that cannot be undone, with nobody and nothing before it.
+    /// A command that cannot be undone, without a gate or a check before it.
     UngatedIrreversible = "SW508" "ungated-irreversible" Hint Audit;
     /// A tool that its agent is not able to use.
     ToolNotAble = "SW509" "tool-not-able" Error;

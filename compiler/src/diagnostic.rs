@@ -1,6 +1,6 @@
-//! Diagnostics: what is wrong in a spec, where, and what to type.
+//! Diagnostics: what is wrong in a spec, where, and how to fix it.
 //!
-//! Stages push into [`Diagnostics`] and carry on. [`Report`] is the one `impl miette::Diagnostic`.
+//! Each stage pushes into [`Diagnostics`] and continues. [`Report`] is the one `impl miette::Diagnostic`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -143,7 +143,7 @@ impl Diagnostic {
     }
 }
 
-/// The most problems that are kept of one compilation: nobody reads more, and showing them takes time.
+/// The most diagnostics that one compilation keeps: a person does not read more, and showing them takes time.
 pub(crate) const MOST: usize = 1000;
 
 /// The problems found so far.

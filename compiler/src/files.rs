@@ -1,4 +1,4 @@
-//! How the compiler asks for files: it does no I/O, whoever drives it does.
+//! The trait through which the compiler reads files: the compiler does no I/O, its caller does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,14 +36,14 @@ pub trait Files {
     /// in `/`. Empty when it cannot be read.
     fn list(&self, path: &str) -> Vec<String>;
 
-    /// The tree of the text that [`Files::read`] gives for `path`, for whoever has it already: read as [`FileId`] 0, which
-    /// is that of a spec that is compiled.
+    /// The tree of the text that [`Files::read`] gives for `path`, if the caller has parsed it already: parsed as
+    /// [`FileId`] 0, the id of the spec that the compiler compiles.
     fn tree(&self, _path: &str) -> Option<Arc<Tree>> {
         None
     }
 }
 
-/// What a path leads to.
+/// The kind of the entry at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A regular file of at most 16 MiB, text or not.

@@ -1,12 +1,12 @@
-//! The holes of a text as an editor sees them: where they are, what their parts are, and which words may stand in them.
+//! Finds the interpolations of a text, for editors: their ranges, their parts, and the words that they may contain.
 //!
-//! In: any text. Out: ranges of bytes, and the vocabulary that the compiler itself reads texts with. Nothing is looked up.
+//! In: any text. Out: ranges of bytes, and the vocabulary that the compiler itself uses. This module resolves no names.
 
 use std::ops::Range;
 
 use crate::template::{self, Part};
 
-/// A hole of a text.
+/// An interpolation of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interpolation {
     /// All of it, delimiters included.
@@ -46,7 +46,7 @@ pub struct Term {
     pub doc: &'static str,
 }
 
-/// The holes of a text, by place.
+/// The interpolations of a text, by place.
 pub fn holes(text: &str) -> Vec<Interpolation> {
     let template = template::scan(text);
     let hole = |part: &Part| match part {

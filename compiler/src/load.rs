@@ -1,6 +1,6 @@
-//! Texts of other files: prompts, roles, scripts, and what they include.
+//! Loads the texts of other files: prompts, roles, scripts, and the files that they include.
 //!
-//! Paths are relative to the file that names them and stay inside the workspace. Each file is read once.
+//! Paths are relative to the file that names them and stay inside the workspace. The loader reads each file once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -56,12 +56,12 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Whether nobody wants what comes of these texts any more.
+    /// Whether the caller has cancelled the compilation.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
-    /// The same for those who look again and again.
+    /// The flag itself, for checks that read it again and again.
     pub(crate) fn cancel(&self) -> &'a Cancel {
         self.cancel
     }
@@ -71,7 +71,7 @@ impl<'a> Loader<'a> {
         if let Some(tree) = self.trees.borrow().get(&file) {
             return Arc::clone(tree);
         }
-        // Places in a tree name its file, and a tree that somebody else has is that of a first file.
+        // Spans in a tree name its file, and the caller parses its trees as the first file.
         let known = if file == FileId::new(0) { self.files.tree(self.sources.name(file)) } else { None };
         let tree = known.unwrap_or_else(|| Arc::new(syntax::parse(self.sources.text(file), file)));
         self.trees.borrow_mut().insert(file, Arc::clone(&tree));
@@ -137,7 +137,7 @@ impl<'a> Loader<'a> {
 
     /// The file that a spec or a prompt names, or a report.
     pub(crate) fn named(&mut self, written: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<FileId> {
-        // Whatever comes of it, nobody hears of it.
+        // The caller discards the result.
         if self.is_cancelled() {
             return None;
         }

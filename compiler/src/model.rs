@@ -1,7 +1,7 @@
-//! The resolved model: names are indices, texts are scanned, needs are spelled out.
+//! The resolved model of a spec: it holds indices for names, scanned texts, and the needs of each step.
 //!
-//! Checks read it and emission writes it down. Indices point into the lists of the model itself; where a reference does
-//! not hold, there is none, and a diagnostic says why.
+//! The checks read the model, and emission writes it as a plan. Indices point into the lists of the model itself; where
+//! a reference does not resolve, the index is missing, and a diagnostic reports it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -122,12 +122,12 @@ pub(crate) struct Server<'a> {
     pub env_reads: Vec<Read>,
 }
 
-/// A text with holes.
+/// A text with interpolations.
 #[derive(Debug)]
 pub(crate) struct TemplateText {
     pub passage: MappedText,
     pub template: Arc<Template>,
-    /// Whether whole texts are put between delimiters.
+    /// Whether the run puts whole texts between delimiters.
     pub wrap: bool,
 }
 
@@ -150,7 +150,7 @@ pub(crate) struct Pipeline<'a> {
     pub env_reads: Vec<Read>,
     /// What its edges carry, in their order.
     pub carries: Vec<Option<Type>>,
-    /// By step, the edge by which it is spawned: it is skipped where nobody does.
+    /// By step, the `spawn` edge that leads to it: the run skips the step unless another step spawns it.
     pub spawned: Vec<Option<Span>>,
     /// The steps whose output is the value.
     pub result: Vec<usize>,

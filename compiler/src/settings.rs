@@ -1,7 +1,7 @@
-//! What of the findings is shown, and how bad it is: the profile, and the flags that change single codes.
+//! Which diagnostics the compiler shows, and with which severity: the profile, and the flags that change single codes.
 //!
-//! In: what a person chose. Out: a severity for each diagnostic, or none. Nothing here changes what is found, only what
-//! is told; whether there is a plan is decided by the diagnostics' own severities.
+//! In: the choices of a person. Out: a severity for each diagnostic, or none. The settings never change what the checks
+//! find, only what the compiler shows; the diagnostics' own severities decide whether there is a plan.
 
 use crate::code::{Code, Severity};
 use crate::diagnostic::Diagnostic;
@@ -14,7 +14,7 @@ pub enum Profile {
     Default,
     /// Also what a careful team avoids.
     Strict,
-    /// Also what somebody who signs a workflow off should have seen.
+    /// Also what a reviewer should see before approving a workflow.
     Audit,
 }
 
@@ -39,7 +39,7 @@ pub struct Settings {
     pub profile: Profile,
     /// What is changed for single codes. One that is named here speaks in every profile.
     pub levels: Levels,
-    /// Whether the bounds of the plan are made of tokens, which takes a moment to load the vocabulary; of bytes, which are
+    /// Whether the bounds of the plan are made of tokens, which needs time to load the vocabulary; of bytes, which are
     /// never fewer, when not. Whether a limit holds is always decided by tokens.
     pub count_tokens: bool,
     /// Providers, and those that are put in their places, by the names that the spec itself may use; a preset of the library

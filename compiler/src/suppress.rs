@@ -1,5 +1,5 @@
 //! Suppressions: `allow CODE reason=` in a node, `// swarmc: allow(CODE) reason` for the next line, and the same in
-//! `<!-- … -->` in prompts. One that suppresses nothing, or says no reason, is SW008.
+//! `<!-- … -->` in prompts. SW008 reports a suppression that suppresses nothing or gives no reason.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ impl Suppressions {
     pub(crate) fn finish(self, planned: bool, sources: &Sources, diagnostics: &mut Diagnostics) {
         for (code, allow, used) in self.active {
             let looked = diagnostics.shows(code) && (planned || !code.of_plan());
-            // What nobody uses of a library, for one, is reported where that is compiled itself.
+            // A library gets its own reports, such as those of unused declarations, when it is compiled itself.
             if !used && (!looked || imported(sources, allow.span.file)) {
                 // Another profile, or a plan, may find something here.
             } else if !used {

@@ -1,6 +1,6 @@
-//! Tests of workflows, as `swarmc test` carries them out: names are those of the plan, files are read, types hold.
+//! Tests of workflows, ready for `swarmc test`: the compiler has resolved names, read files and checked types.
 //!
-//! They are no part of the plan. Places lead into the sources of the compilation.
+//! Tests are no part of the plan. Their spans point into the sources of the compilation.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub enum Part {
     Tool,
 }
 
-/// An answer of somebody who is not asked.
+/// A fake: the answer that a test gives in place of an agent, a command or a person.
 #[derive(Clone, Debug)]
 pub struct Fake {
     /// The step, or a member of a swarm.

@@ -1,7 +1,7 @@
-//! What is worked out of one text alone, whatever stands around it: worked out once for as long as the text lives.
+//! Caches the results that depend on one text alone, for as long as the text lives.
 //!
-//! A text goes in, shared and never changed; its facts come out. [`Cache`] hands the facts of a text that it has seen from
-//! one compilation to the next. It knows a text by where it lies in memory and holds it, so that no other can lie there.
+//! In: a shared text that never changes. Out: its [`CachedText`]. [`Cache`] keeps these results from one compilation to
+//! the next. It identifies a text by its address and holds it, so that no other text can get the same address.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,21 +11,21 @@ use crate::emit::Emitted;
 use crate::suppress;
 use crate::template::{self, Template};
 
-/// What was worked out of texts, for compilations to come. It keeps what it knows of a text only while somebody else holds
-/// the text, too.
+/// The cached results of texts, for later compilations. The cache keeps the results of a text only while another owner
+/// holds the text, too.
 #[derive(Debug, Default)]
 pub struct Cache {
     texts: Mutex<HashMap<usize, Arc<CachedText>>>,
 }
 
 impl Cache {
-    /// The facts of a text.
+    /// The cached results of a text.
     pub(crate) fn facts(&self, text: Arc<str>) -> Arc<CachedText> {
         let mut texts = self.texts();
         Arc::clone(texts.entry(text.as_ptr().addr()).or_insert_with(|| Arc::new(CachedText::new(text))))
     }
 
-    /// Forgets the texts that nobody else holds.
+    /// Removes the texts that have no other owner.
     pub(crate) fn prune(&self) {
         self.texts().retain(|_, facts| Arc::strong_count(&facts.text) > 1);
     }

@@ -1,7 +1,8 @@
 //! What goes on in the attempts that this process has open: whether their agents read or write, and since when.
 //!
-//! In: signs of life, from whoever carries an attempt out. Out: a [`Activity`] for each open attempt, to whoever asks.
-//! Nothing of it is journaled: it is true for a moment, and a sign costs a look at the clock and two stores.
+//! In: signs of life, from the code that carries an attempt out. Out: an [`Activity`] for each open attempt, on
+//! request.
+//! The runner journals none of it: it is true for a moment, and a sign costs a look at the clock and two stores.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,7 +46,7 @@ impl Flow {
     }
 }
 
-/// The pulses of a run. Clones are the same.
+/// The activities of a run. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Activities(Arc<Mutex<Open>>);
 
@@ -57,7 +58,7 @@ struct Signs {
     writing: AtomicBool,
 }
 
-/// The hand of whoever carries an attempt out; without it nothing is known of the attempt.
+/// Reports what one attempt does. Without a reporter the runner knows nothing of the attempt.
 #[derive(Debug)]
 pub(crate) struct ActivityReporter {
     of: Activities,

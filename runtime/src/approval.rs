@@ -1,7 +1,8 @@
-//! Approvals: what agents want that somebody must agree to, and what was said to it.
+//! Approvals: requests of agents that a person must allow, and the answers.
 //!
-//! One form for every kind of request: asked, answered once, both facts of the journal. Whoever asked waits in between,
-//! and nobody else does.
+//! All kinds of requests share one form. An agent asks, and gets one answer; the journal holds both. Only the agent
+//! that
+//! asked waits in between.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::event::{AnsweredBy, Content, InboxMessage};
 /// The characters of arguments that an agent is told of, which a person gave in place of its own.
 const SHOWN: usize = 500;
 
-/// A request for somebody's agreement.
+/// A request for a person's approval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// Its number in the run, from 1: what people call it.
@@ -25,13 +26,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// What the letter that answers it calls it.
+    /// The name by which the message that answers it refers to it.
     pub(crate) fn name(&self) -> String {
         approval_name(self.id)
     }
 }
 
-/// What the letter that answers a request of this number calls it.
+/// The name by which the message that answers a request of this number refers to it.
 pub(crate) fn approval_name(id: u32) -> String {
     format!("approval-{id}")
 }
@@ -46,10 +47,10 @@ pub enum RequestKind {
         tool: Arc<str>,
         /// The arguments, as JSON.
         arguments: Content,
-        /// What the tool takes: a JSON Schema. None where nobody knows.
+        /// What the tool takes: a JSON Schema. None where the schema is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<Content>,
-        /// Whether its agent makes the call itself, so that it can be made as it stands or not at all.
+        /// Whether its agent makes the call itself, so that the arguments cannot be changed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         fixed: bool,
     },
@@ -161,7 +162,7 @@ impl RequestKind {
         format!("it went in circles ({circles}), and {}", verdict.refusal())
     }
 
-    /// Whether both are the same wish.
+    /// Whether both ask for the same.
     pub(crate) fn is_like(&self, other: &RequestKind) -> bool {
         match (self, other) {
             (RequestKind::Tool { tool, arguments, .. }, RequestKind::Tool { tool: other, arguments: others, .. }) => {
@@ -192,7 +193,7 @@ pub struct Verdict {
     pub choice: Choice,
     /// Who decided.
     pub by: AnsweredBy,
-    /// Why, in the words of whoever decided; the agent reads them.
+    /// Why, in the words of the person or policy that decided; the agent reads them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
     /// The arguments that the tool is called with in place of those that were asked for, as JSON.
@@ -271,7 +272,7 @@ mod tests {
     use crate::event::{Event, LARGEST, LONGEST_PATH, Record, StepId, fits, shorten};
     use crate::handoff::EnvelopeKind;
 
-    /// As much as stands in an event itself.
+    /// The longest text that an event holds itself.
     fn longest(piece: &str) -> String {
         let mut text = piece.repeat(4_000 / piece.len());
         while !fits(&text) {

@@ -1,6 +1,6 @@
-//! The processes below this one: those that it has started, and those that it has adopted since whoever started them ended.
+//! The processes below this one: those that it has started, and the orphans that it has adopted.
 //!
-//! Invariant: a process that was started here is reaped by whoever started it, and only an orphan is reaped by anybody else.
+//! Invariant: the code that started a process reaps it, and any other code reaps only orphans.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,7 +26,7 @@ static STARTED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 /// How many of them there may be at once.
 static ROOM: Mutex<Room> = Mutex::new(Room { most: usize::MAX, lowered: None });
 
-/// Held shared while a process is started: until it is in [`STARTED`] nobody may take it for an orphan.
+/// Held shared while a process is started: no thread may take it for an orphan until it is in [`STARTED`].
 static STARTING: RwLock<()> = RwLock::new(());
 
 /// The children that this process had before it adopted any, with the moments at which they started.
@@ -107,13 +107,13 @@ pub(crate) fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Chi
 
 /// Waits for a process that [`start`] has started; how it ended.
 pub(crate) fn reap(mut child: Child) -> Option<ExitStatus> {
-    // It fails only when somebody else in this process has reaped it already.
+    // It fails only when other code in this process has reaped it already.
     let status = child.wait().ok();
     started().remove(&Pid::from_child(&child).as_raw_nonzero().get());
     status
 }
 
-/// The living processes below this one. None where it does not adopt orphans, since then nobody knows whose they are.
+/// The living processes below this one. None where it does not adopt orphans, since their owner is then unknown.
 pub(crate) fn descendants() -> Option<BTreeSet<i32>> {
     let before = BEFORE.get()?;
     let is_new = |child: &i32| !start_time(*child).is_some_and(|started| before.contains(&(*child, started)));

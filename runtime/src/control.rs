@@ -1,4 +1,4 @@
-//! How a person's wish reaches a running run: from another thread of this process, or through [`crate::request_stop`].
+//! How a person controls a running run: from another thread of this process, or through [`crate::request_stop`].
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ pub struct Control {
     inner: Arc<Mutex<Wishes>>,
 }
 
-/// A person's answer to a gate, or to an agent that needs somebody's agreement.
+/// A person's answer to a gate, or to an agent's request for approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateAnswer {
     /// The gate: its name, with what it is inside of where several have that name; or the number of a request.
@@ -101,7 +101,7 @@ impl Control {
         receiver.recv().map_err(|_| ending())?
     }
 
-    /// From now on wishes go to `listener`; an earlier one goes there at once.
+    /// From now on `listener` receives the stop levels; it receives an earlier one at once.
     pub(crate) fn attach(&self, listener: Inputs) {
         let mut wishes = self.lock();
         if let Some(wish) = wishes.strongest {

@@ -57,7 +57,7 @@ pub enum Command {
         failure: Option<Failure>,
     },
     /// Render the message of a gate, and report `GateOpened`; or, where that fails, `AttemptStarted` and
-    /// `AttemptEnded`. `GateAnswered` comes whenever somebody answers.
+    /// `AttemptEnded`. `GateAnswered` comes when a person answers.
     Ask {
         /// The gate.
         step: StepId,
@@ -67,16 +67,17 @@ pub enum Command {
         /// The gate.
         step: StepId,
     },
-    /// Ask somebody whether a step goes on that goes in circles, and report `ApprovalAsked`, unless that is open already;
-    /// `ApprovalAnswered` comes whenever somebody answers.
+    /// Ask a person whether a step that goes in circles goes on, and report `ApprovalAsked`, unless that is open
+    /// already;
+    /// `ApprovalAnswered` comes when a person answers.
     AskToGoOn {
         /// The step.
         step: StepId,
         /// The attempt that ended last.
         attempt: u32,
     },
-    /// Answer a request that nobody answered in time, as the policy says: record `ApprovalAnswered`, at once or, where it
-    /// is of a swarm that has yet to go on, when that does.
+    /// Answer a request that no person answered in time, as the policy says. Record `ApprovalAnswered` at once; for a
+    /// request of a swarm that has yet to go on, record it when the swarm does.
     Expire {
         /// The number of the request.
         request: u32,
@@ -95,7 +96,7 @@ pub enum Command {
         /// The attempt.
         attempt: u32,
     },
-    /// Record `NodeClosed`: the step waited for envelopes that nobody can write any more.
+    /// Record `NodeClosed`: the step waited for envelopes, and no step can write one any more.
     Close {
         /// The step.
         step: StepId,
@@ -146,7 +147,7 @@ pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
         judge_rounds(state, &mut commands);
         swarms(state, now, &mut commands);
         if commands.is_empty() {
-            // As if somebody had answered: whoever takes a turn then knows all that came before.
+            // As if a person had answered: an agent whose turn begins then knows all that came before.
             expire(state, now, &mut commands);
         }
         set_alarm(state, &mut commands);
@@ -163,7 +164,7 @@ fn cancel(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
-/// Queues the steps whose backoff is over, and gives up the gates that nobody answered in time.
+/// Queues the steps whose backoff is over, and gives up the gates that no person answered in time.
 fn wake(state: &mut State, now: u64, commands: &mut Vec<Command>) {
     while let Some(&(due, key)) = state.agenda.timers.first()
         && due <= now
@@ -195,7 +196,7 @@ fn judge(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
-/// Has somebody asked about those that go in circles.
+/// Asks a person about the steps that go in circles.
 fn stalled(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(key) = state.agenda.stalled.pop_first() {
         state.step_mut(key).place = Place::Nowhere;
@@ -203,11 +204,11 @@ fn stalled(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
-/// Lets those go on for whom nobody writes any more.
+/// Lets the steps go on to which no other step can write any more.
 fn close(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(scope) = state.agenda.posts.pop_first() {
         let mut quiet = state.quiet(scope);
-        // Whoever begins may write to the others.
+        // A step that begins may write to the others.
         while !quiet.begin.is_empty() {
             quiet.begin.into_iter().for_each(|key| state.begin(key));
             quiet = state.quiet(scope);

@@ -66,7 +66,7 @@ pub enum RunError {
         /// How it ended.
         status: RunStatus,
     },
-    /// The run is not running, so nobody can be asked to stop it.
+    /// The run is not running, so it cannot be asked to stop.
     #[error("run `{run}` is not running")]
     NotRunning {
         /// The run.

@@ -1,7 +1,7 @@
 //! What happened in a run: the only thing that changes its state, and what the journal holds.
 //!
-//! Events are facts in the past tense, small (a few hundred bytes, never over [`LARGEST`]: longer texts are named by
-//! digest, words about failures are cut), and only ever gain optional fields; anything else bumps [`VERSION`].
+//! Events are facts in the past tense and small: a few hundred bytes, never over [`LARGEST`]. A digest names a longer
+//! text, and the words of failures are cut. Events only gain optional fields; anything else bumps [`VERSION`].
 
 mod first;
 mod inbox_message;
@@ -26,7 +26,7 @@ pub(crate) use room::{escaped, fits, shorten};
 /// The version of the events that this build writes, and the newest it reads.
 pub const VERSION: u32 = 4;
 
-/// Texts up to this many bytes stand in the event itself; longer ones are stored as artifacts, by digest.
+/// The event itself holds texts up to this many bytes; longer ones are stored as artifacts, by digest.
 pub const INLINE: usize = 2048;
 
 /// No event is longer than this many bytes in the journal.
@@ -42,7 +42,7 @@ pub(crate) const LONGEST_PATH: usize = 400;
 /// What a text in a list takes besides, as JSON.
 const QUOTES: usize = 3;
 
-/// What a session's name may take as JSON, in bytes; a longer one is nobody's.
+/// What a session's name may take as JSON, in bytes; no session has a longer one.
 pub(crate) const SESSION: usize = 512;
 
 /// An event with its place in the run.
@@ -192,7 +192,7 @@ pub enum Event {
         /// Who decided.
         by: AnsweredBy,
     },
-    /// An agent waits for somebody's agreement from now on.
+    /// An agent waits for an approval from now on.
     ApprovalAsked {
         /// The step that it belongs to.
         step: StepId,
@@ -202,7 +202,7 @@ pub enum Event {
         #[serde(flatten)]
         request: Request,
     },
-    /// Somebody agreed, or did not.
+    /// A person or a policy approved a request, or refused it.
     ApprovalAnswered {
         /// The step of the request.
         step: StepId,
@@ -264,7 +264,7 @@ pub enum Event {
         /// What, and where.
         artifact: Box<ArtifactMeta>,
     },
-    /// Nobody who is at work can write to a step that waited for further envelopes: it has ended.
+    /// A step waited for further envelopes, and no step at work can write to it any more: it has ended.
     NodeClosed {
         /// The step.
         step: StepId,
@@ -349,11 +349,11 @@ pub struct Reserved {
 pub enum AnsweredBy {
     /// A person.
     Person,
-    /// Nobody, in time (`on-timeout`).
+    /// No person answered in time (`on-timeout`).
     Timeout,
-    /// Nobody, since nobody can (`headless`).
+    /// No person can answer (`headless`).
     Headless,
-    /// Nobody, since nobody can: what the policy says of runs that nobody attends (`unattended`).
+    /// No person can answer: the policy's rule for unattended runs (`unattended`).
     Policy,
     /// A person, by an earlier `always`.
     Earlier,
@@ -368,7 +368,7 @@ pub struct StepId {
     pub iteration: u32,
     /// The instance of the pipeline, from 1.
     pub instance: u32,
-    /// The loop, item or call that it is inside of: `polish`, `triage[3]`, `build.2/polish`; none where it stands in
+    /// The loop, item or call that it is inside of: `polish`, `triage[3]`, `build.2/polish`; none where it is a step of
     /// the pipeline itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Arc<str>>,
@@ -544,7 +544,7 @@ pub enum SkipReason {
     Join,
     /// Its own `when` is false.
     When,
-    /// It is only there when somebody asks for it (an edge with `kind=spawn`), and nobody did.
+    /// An edge with `kind=spawn` leads to it, and no agent asked for it.
     Unspawned,
     /// It failed, and says `on-failure skip`.
     OnFailure,

@@ -27,7 +27,7 @@ pub struct Graph {
     pub(crate) regions: Vec<Region>,
     pub(crate) instances: u32,
     pub(crate) concurrency: u32,
-    /// Who says so; none where nobody does, and only lanes have limits.
+    /// The pipeline that sets `concurrency`; none where none does, and only lanes have limits.
     pub(crate) declared_by: Option<Arc<str>>,
     pub(crate) fail_fast: bool,
     /// The budgets of the whole run, with what they are called.
@@ -36,7 +36,7 @@ pub struct Graph {
     pub(crate) agents: BTreeMap<Arc<str>, Budgets>,
     /// Whether anything has a budget, so that it must be counted.
     pub(crate) has_budgets: bool,
-    /// What becomes of a request that nobody answers in time.
+    /// What becomes of a request that no person answers in time.
     pub(crate) on_timeout: Option<RequestTimeout>,
     /// What limits how many of some steps run at once.
     pub(crate) lanes: Vec<Limit>,
@@ -56,7 +56,7 @@ pub(crate) enum LimitOf {
     Step,
     /// Those of a called pipeline.
     Pipeline(Arc<str>),
-    /// Commands, where nobody says how many steps run at once.
+    /// Commands, where the plan does not limit how many steps run at once.
     Commands,
     /// The same of agents.
     Agents,
@@ -133,7 +133,7 @@ pub(crate) struct Node {
     pub(crate) kind: Kind,
     /// A failure counts as a skip.
     pub(crate) lenient: bool,
-    /// A failure is handled whatever runs after it: an `until` reads it, or a default stands in for the output.
+    /// A failure is handled whatever runs after it: an `until` reads it, or a default replaces the output.
     pub(crate) forgiven: bool,
     /// It says `depends-on … when=always`, so that it runs also where a failure ends its loop or call.
     pub(crate) is_finally: bool,

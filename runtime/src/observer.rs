@@ -14,12 +14,13 @@ pub trait Observer: Send {
     /// A process put out some bytes: any bytes, cut anywhere.
     fn output(&mut self, step: &StepId, attempt: u32, stream: Stream, bytes: &[u8]);
 
-    /// Whether [`Observer::output`] is to be called at all; asked once. Copying a gigabyte for nobody takes its time.
+    /// Whether [`Observer::output`] is to be called at all; asked once. Copying a gigabyte that is never read takes
+    /// time.
     fn wants_output(&self) -> bool {
         true
     }
 
-    /// A node stands otherwise with its agent, or uses a tool: what stands in no journal.
+    /// The state of a node's connection changes, or its agent uses a tool. The journal holds neither.
     fn signal(&mut self, _signal: &Signal) {}
 
     /// Whether [`Observer::signal`] is to be called at all; asked once.

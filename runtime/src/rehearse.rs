@@ -1,8 +1,8 @@
-//! A rehearsal: a plan run in memory by the same core, conditions and templates as a run, in a time of its own.
+//! A rehearsal: runs a plan in memory, with the core, conditions and templates of a run, in a time of its own.
 //!
-//! In: the plan, the options of a run, and a function that says what every agent, command and person answers. Out: how
-//! it ended, what was asked, and what could not be rendered. Nothing is started or written; files are read only where a
-//! `<<file:…>>` says so.
+//! In: the plan, the options of a run, and a function that returns the answer of every agent, command and person. Out:
+//! how it ended, what was asked, and what could not be rendered. A rehearsal starts and writes nothing; it reads files
+//! only where a `<<file:…>>` says so.
 
 mod api;
 mod handed;
@@ -38,7 +38,7 @@ const LONGEST: u64 = 2_000_000;
 /// What a turn that mends a failure is taken to read, in bytes.
 const LONGEST_FIX: usize = 4096;
 
-/// Rehearses a run of `plan`: `answer` says what everybody answers.
+/// Rehearses a run of `plan`: `answer` returns the answer of every agent, command and person.
 ///
 /// # Errors
 /// The request does not fit the plan, or the rehearsal takes more than two million records.
@@ -107,9 +107,9 @@ struct FakeRun<'a, 'b> {
 enum Due {
     /// An attempt that was started ends so.
     End(StepId, u32, Box<Outcome>, Vec<Result<Operation, String>>),
-    /// A person says so at a gate.
+    /// A person answers a gate.
     Answer(StepId, Answer),
-    /// Something is heard in the swarm of an attempt.
+    /// The swarm of an attempt receives an input.
     Swarm(StepId, u32, swarms::Word),
 }
 
@@ -266,9 +266,9 @@ impl FakeRun<'_, '_> {
                 self.due.retain(|_, due| !matches!(due, Due::Answer(gate, _) if *gate == step));
                 self.answered(step, Answer::Nobody);
             }
-            // Those who play do so as they are told.
+            // A rehearsal approves every step that repeats itself.
             Command::AskToGoOn { step, attempt } => self.go_on(&step, attempt),
-            // Whatever agents want is answered at once.
+            // A rehearsal answers every request at once, so none expires.
             Command::WakeAt(_) | Command::Expire { .. } => {}
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
@@ -543,7 +543,7 @@ impl FakeRun<'_, '_> {
         }
     }
 
-    /// A gate is answered, or nobody did in time.
+    /// Records the answer to a gate, or its timeout.
     fn answered(&mut self, step: StepId, answer: Answer) {
         let Some(key) = self.state.find(&step).filter(|_| self.state.asks(&step)) else { return };
         let definition = self.evaluator.step(&self.state, key);

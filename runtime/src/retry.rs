@@ -1,7 +1,8 @@
-//! Whether asking again later may help: decided in one place, for models, tools and swarms alike.
+//! Whether a retry may help: decided in one place, for models, tools and swarms alike.
 //!
-//! In: a message, a status or a header of whoever failed. Out: transient or permanent, and how long to wait. All of it
-//! is pure, and linear in what strangers wrote.
+//! In: a message, a status or a header of the service that failed. Out: transient or permanent, and how long to wait.
+//! All
+//! of it is pure, and linear in the length of the untrusted text.
 
 use std::time::{Duration, SystemTime};
 

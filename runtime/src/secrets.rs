@@ -1,7 +1,7 @@
-//! Secrets by value: what must not stand in what tools give, in a diff, a context pack or a recording.
+//! Finds secrets by value: keeps them out of tool results, diffs, context packs and recordings.
 //!
 //! In: the variables that hold secrets, and their values in the caller's environment. Out: texts with `⟦secret:NAME⟧`
-//! in the place of each. Invariant: one pass from left to right, so that what stands for a secret is not looked at again.
+//! in the place of each. Invariant: one pass from left to right, so that a placeholder is not looked at again.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ pub(crate) struct Secrets {
     values: Vec<(Finder<'static>, String)>,
 }
 
-/// What stands for the secret in this variable.
+/// The placeholder of the secret in this variable.
 pub(crate) fn blank(variable: &str) -> String {
     format!("⟦secret:{variable}⟧")
 }
@@ -57,7 +57,7 @@ impl Secrets {
     pub(crate) fn new(environment: &BTreeMap<OsString, OsString>, variables: &BTreeSet<&str>) -> Secrets {
         let mut found = Vec::new();
         for (value, variable) in values(environment, variables) {
-            // A value that is no text stands in a text as all such bytes do.
+            // A value that is no text appears in a text as all such bytes do.
             let value = String::from_utf8_lossy(&value).into_owned();
             // As JSON has it, a value with quotes or newlines is another text.
             let escaped = serde_json::Value::from(value.as_str()).to_string();
@@ -81,7 +81,7 @@ impl Secrets {
     /// A part of a text without them. Those that the part holds only an end of are seen too, where the text goes on by
     /// [`Secrets::longest`].
     pub(crate) fn redact_part<'t>(&self, text: &'t str, part: Range<usize>) -> Cow<'t, str> {
-        // Where each value stands next, found again only once the reading is past it.
+        // Where each value appears next, found again only once the reading is past it.
         let find = |finder: &Finder<'_>, from: usize| finder.find(&text.as_bytes()[from..]).map(|at| from + at);
         let mut next: Vec<Option<usize>> = self.values.iter().map(|(finder, _)| find(finder, 0)).collect();
         let mut out = String::new();
@@ -133,7 +133,7 @@ mod tests {
         let ours = secrets(&[("KEY", "s3cr3t"), ("LONG", "s3cr3t-and-more"), ("SHORT", "abc"), ("KIND", "secret")]);
         assert_eq!(ours.redact("nothing here: abc"), "nothing here: abc");
         assert_eq!(ours.redact("s3cr3ts3cr3t-and-mores3cr3"), "⟦secret:KEY⟧⟦secret:LONG⟧s3cr3");
-        // What stands for one is not taken for another.
+        // A placeholder is not taken for another secret.
         assert_eq!(ours.redact("a secret s3cr3t"), "a ⟦secret:KIND⟧ ⟦secret:KEY⟧");
     }
 

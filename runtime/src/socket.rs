@@ -1,7 +1,7 @@
 //! The control socket of a running run: one line in (`stop`, `activities`, or `answer` or `send` and JSON), one line out
 //! (`ok` with what there is to say, or what is wrong; to `activities` JSON).
 //!
-//! Invariant: only people stop a run, answer for it or write to it. Its own processes may look, and are refused else.
+//! Invariant: only people stop a run, answer for it or write to it. Processes of the run may only read activities.
 
 mod listen;
 
@@ -21,11 +21,11 @@ pub(crate) use listen::Socket;
 const LONGEST: u64 = 256 * 1024;
 /// The longest answer to one.
 const ANSWER: u64 = 64 * 1024 * 1024;
-/// How long a client may take to give an order, and again to read the answer; and whoever runs it to answer one that
-/// asks for no more than a word.
+/// How long a client may take to send an order, and again to read the answer. Also how long the runner may take to
+/// answer one that asks for no more than a word.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long an answer may take that waits for the disk, behind all that the run has to decide and to write meanwhile: one
-/// that is given up may have been carried out.
+/// How long an answer may take that waits for the disk, behind all that the run has to decide and to write before: an
+/// order that the client gives up may have been carried out.
 const THROUGH: Duration = Duration::from_secs(60);
 
 /// How the answer to an order begins that was taken.
@@ -34,7 +34,7 @@ const OK: &str = "ok";
 /// Asks the process that runs `folder` to stop the run, as Ctrl-C there would.
 ///
 /// # Errors
-/// Nobody runs it, or whoever does cannot be reached.
+/// No process runs it, or the one that does cannot be reached.
 pub fn request_stop(folder: &RunFolder) -> Result<(), RunError> {
     if !folder.is_running() {
         return Err(RunError::NotRunning { run: folder.id.clone() });
@@ -48,7 +48,7 @@ pub fn request_stop(folder: &RunFolder) -> Result<(), RunError> {
 /// Answers a gate of the run in `folder`, and waits until that is on disk.
 ///
 /// # Errors
-/// Nobody runs it, it cannot be reached, or the answer does not fit a gate that asks.
+/// No process runs it, it cannot be reached, or the answer does not fit a gate that asks.
 pub fn answer_gate(folder: &RunFolder, answer: &GateAnswer) -> Result<(), RunError> {
     if !folder.is_running() {
         return Err(RunError::NotRunning { run: folder.id.clone() });
@@ -59,7 +59,7 @@ pub fn answer_gate(folder: &RunFolder, answer: &GateAnswer) -> Result<(), RunErr
 /// Writes to an agent of the run in `folder`, and waits until that is on disk: what becomes of it, for a person.
 ///
 /// # Errors
-/// Nobody runs it, it cannot be reached, or no agent of it reads the message.
+/// No process runs it, it cannot be reached, or no agent of it reads the message.
 pub fn send_message(folder: &RunFolder, message: &UserMessage) -> Result<String, RunError> {
     if !folder.is_running() {
         return Err(RunError::NotRunning { run: folder.id.clone() });
@@ -67,7 +67,7 @@ pub fn send_message(folder: &RunFolder, message: &UserMessage) -> Result<String,
     ask(folder, "send", message)
 }
 
-/// Gives an order with something to it to whoever runs `folder`; what is said to that where it was taken.
+/// Sends an order with an argument to the process that runs `folder`; its answer, where it took the order.
 fn ask(folder: &RunFolder, word: &str, what: &impl Serialize) -> Result<String, RunError> {
     let line = format!("{word} {}", serde_json::to_string(what).expect("what people type is texts"));
     if line.len() as u64 >= LONGEST {
@@ -81,7 +81,7 @@ fn ask(folder: &RunFolder, word: &str, what: &impl Serialize) -> Result<String, 
 /// What goes on in the attempts of the run in `folder` that are open now.
 ///
 /// # Errors
-/// Nobody runs it, or whoever does cannot be reached.
+/// No process runs it, or the one that does cannot be reached.
 pub fn activities(folder: &RunFolder) -> Result<Vec<Activity>, RunError> {
     if !folder.is_running() {
         return Err(RunError::NotRunning { run: folder.id.clone() });
@@ -90,7 +90,7 @@ pub fn activities(folder: &RunFolder) -> Result<Vec<Activity>, RunError> {
     serde_json::from_str(&answer).map_err(|_| RunError::Request(answer))
 }
 
-/// Gives an order to whoever runs `folder`; what it says to that.
+/// Sends an order to the process that runs `folder`; its answer.
 fn order(folder: &RunFolder, line: &str, patience: Duration) -> Result<String, RunError> {
     let path = folder.socket_path();
     let answer = unix::ask(&path, line, ANSWER, patience).map_err(RunError::io("reach", &path))?;

@@ -1,8 +1,8 @@
-//! Who is at the other end of a Unix socket: a process of this run, and of which attempt, or somebody else.
+//! Finds out who is at the other end of a Unix socket: which attempt of this run, or a process outside of it.
 //!
-//! In: a connection, and the process groups of the attempts under way. Out: a [`PeerCredentials`]. The kernel says which process
-//! connected, and `/proc` who started that one; orphans stay below the runner, see [`crate::adopt_orphans`]. Invariant:
-//! whoever is not known to be of this run is not held to be, and whoever has ended meanwhile is nobody.
+//! In: a connection, and the process groups of the attempts under way. Out: a [`PeerCredentials`]. The kernel names the
+//! process that connected, and `/proc` its ancestors; orphans stay below the runner, see [`crate::adopt_orphans`].
+//! Invariant: only a process that is known to be of this run counts as one; one that has ended meanwhile is untraced.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,7 +21,7 @@ use crate::executor::stat;
 /// The variable by which a process of a run is known, whatever became of its process group.
 pub(crate) const MARK: &str = "SWARM_RUN";
 
-/// The processes above one that are looked at: nobody stands so deep who does not hide there.
+/// How many ancestors of a process are looked at: only a process that hides has more.
 const DEEPEST: usize = 4096;
 
 /// How often a walk upwards begins again: who ends on the way leaves its children to another process.
@@ -69,7 +69,7 @@ impl Processes {
     pub(crate) fn peer(&self, connection: impl AsFd) -> PeerCredentials {
         // The kernel has no number for it that means anything here: it lives in another container.
         let Ok(credentials) = socket_peercred(&connection) else { return PeerCredentials::Outside };
-        // Where it has ended, its number may be another's by now, whom nobody would refuse.
+        // Where it has ended, its number may belong to another process by now, which would be let in.
         let process = match getsockopt(&connection, PeerPidfd) {
             Ok(process) => Some(process),
             // A kernel before 6.5 does not know it.
@@ -119,15 +119,15 @@ fn lives(process: &OwnedFd) -> bool {
     ended.is_ok_and(|ended| ended == 0)
 }
 
-/// Where a process stands among others.
+/// A process with its parent and its group.
 struct Standing {
     process: i32,
     parent: i32,
     group: i32,
 }
 
-/// A process and those above it, up to a child of `us` or the first of all, and nobody where they are too many; none
-/// where one of them has ended meanwhile.
+/// A process and its ancestors, up to a child of `us` or the first of all. Empty where they are too many; none where
+/// one of them has ended meanwhile.
 fn upwards(process: i32, us: i32) -> Option<Vec<Standing>> {
     let mut above = Vec::new();
     let mut next = process;
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that nobody here has started any more, with the group that it is in; it ends with its input.
+    /// An orphan that no process of this run started, with its group; it ends with its input.
     fn orphan(mark: &str) -> (ChildStdin, i32, i32) {
         let mut parent = Command::new("sh");
         parent.args(["-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 & echo $!"]).env(MARK, mark).process_group(0);

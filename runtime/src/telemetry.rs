@@ -1,8 +1,9 @@
-//! What people and programs see of a run while it goes on, and what stands in no journal: how nodes stand with their agents,
-//! and which tools those use.
+//! What people and programs see of a run while it goes on, beside its journal: which agents are connected, and which
+//! tools they use.
 //!
-//! Nothing follows from a signal: a run that nobody watches goes the same way. The uses of tools are written down beside
-//! the logs, a signal a line.
+//! Nothing depends on a signal: a run goes the same way without observers. The runner writes the uses of tools to a
+//! file
+//! beside the logs, one signal a line.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +35,9 @@ pub struct Signal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TelemetryKind {
-    /// A node stands otherwise with its agent than before.
+    /// The state of a node's connection to its agent changes.
     Connection {
-        /// Whether somebody answers there.
+        /// Whether the agent is connected.
         state: Link,
         /// What its agent is doing, where it is connected.
         stream: Option<Flow>,

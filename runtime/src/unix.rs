@@ -1,6 +1,6 @@
-//! Unix sockets, as the control socket of a run and the door of scripts use them: a line asks, and a line answers.
+//! Unix sockets, as the control socket of a run and the agent server use them: a line asks, and a line answers.
 //!
-//! Invariant: whoever is at the other end, what is begun here ends at a moment that was known before.
+//! Invariant: every exchange ends at a moment that is known before, whatever the other end does.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -55,7 +55,7 @@ impl Connection {
     /// # Errors
     /// Nothing listens, or it takes no connection until then.
     pub(crate) fn open(socket: &Path, until: Instant) -> io::Result<Connection> {
-        // Where more wait than a socket has room for, it is the time-out for sending that ends the wait.
+        // Where more wait than a socket holds, the time-out for sending ends the wait.
         let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         set_socket_timeout(&stream, Timeout::Send, Some(until.saturating_duration_since(Instant::now())))?;
         through(socket, |path| Ok(connect(&stream, &SocketAddrUnix::new(path)?)?))?;

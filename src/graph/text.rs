@@ -1,12 +1,12 @@
-//! Text: a listing for terminals, one line for each step, with what waits for it as lines at the left.
+//! Draws a graph as text for terminals: one line for each step, with its connections as lines at the left.
 //!
 //! In: a graph. Out: lines of about `width` columns. As in the log of a version control system, each step that others
 //! wait for has a column of its own from its line down to the last of them; the columns that a step waits for have a tick
 //! in its line, and are named behind it. Several steps that only one other waits for share one column, which leads there.
 //!
-//! Not boxes and arrows, as pictures have them: a row of six steps is wider than a hundred columns, and what is readable
-//! as lines of any slope is not as characters. The listing is as long as the pipeline has steps, can be searched, and says
-//! in words what a picture says with lines.
+//! It draws no boxes and arrows: a row of six steps is wider than a hundred columns, and characters cannot draw lines
+//! of any slope. The listing has one line for each step, a person can search it, and words replace the lines of a
+//! picture.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -291,7 +291,7 @@ impl Columns {
         (drawn, at)
     }
 
-    /// The first column from this one on that is nobody's.
+    /// The first free column from this one on.
     fn free(&self, from: usize) -> usize {
         (from..self.0.len()).find(|column| self.0[*column].is_none()).unwrap_or(self.0.len().max(from))
     }

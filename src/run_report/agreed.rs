@@ -1,4 +1,4 @@
-//! What agents want that somebody has to agree to, and what was said to that.
+//! Folds the requests of agents for approval, and their answers, into the report of a run.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl RunReport {
                     self.always.insert(self.may(step, &agent, &wants));
                 }
             }
-            // A stop leaves it open: who resumes the run is asked again.
+            // A stop leaves the request open: the resumed run asks again.
             Event::AttemptEnded { step, outcome, .. } if outcome.failure != Some(Failure::Cancelled) => {
                 self.approvals.retain(|_, pending| pending.step != *step || pending.request.wants.outlasts_attempt());
             }
@@ -45,7 +45,7 @@ impl RunReport {
         }
     }
 
-    /// Somebody said whether a step goes on that goes in circles.
+    /// Applies the decision whether a step that repeats itself goes on.
     fn went_on(&mut self, step: &StepId, wants: &RequestKind, verdict: &Verdict) {
         let lenient = self.rules.get(&*step.name).is_some_and(|rule| rule.1);
         let Some(row) = self.index.get(step).map(|&index| &mut self.rows[index]) else { return };

@@ -1,4 +1,4 @@
-//! What a row of the ledger says in words, and how its usage adds up.
+//! Writes a row of the run report in words, and sums up its usage.
 
 use swarmc_runtime::{Failure, SkipReason, Status, Usage};
 

@@ -1,4 +1,4 @@
-//! Who answers in a test: its fakes, recorded answers, and the defaults of gates. Everything that was asked is kept.
+//! Answers for a test: from its fakes, recorded answers, and the defaults of gates. It keeps all questions of the run.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use swarmc_runtime::{Answer, Asks, StepId, Turn};
 
 use super::Finding;
 
-/// Somebody was asked.
+/// A question of the run to an agent, a command or a person.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) step: StepId,
-    /// Who is asked, as fakes name it: the step, or a member of its swarm.
+    /// The name that fakes use: the step, or a member of its swarm.
     pub(super) name: String,
     pub(super) part: Part,
-    /// The tool that is called.
+    /// The tool that the member calls.
     pub(super) tool: Option<String>,
     /// Whether it is a member of a swarm.
     pub(super) is_member: bool,
@@ -44,7 +44,7 @@ pub(super) struct Fakes<'a> {
     /// How often each fake answered.
     used: Vec<usize>,
     pub(super) asked: Vec<Asked>,
-    /// The asks that nobody answers, by their place among all.
+    /// The questions without an answer, by their index in `asked`.
     unanswered: Vec<usize>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Fakes<'a> {
         Fakes { plan, test, used: vec![0; test.fakes.len()], asked: Vec::new(), unanswered: Vec::new() }
     }
 
-    /// What somebody answers.
+    /// The answer to a question.
     pub(super) fn answer(&mut self, turn: &Turn<'_>) -> Answer {
         let (agent, text, system) = match &turn.asks {
             Asks::Agent { agent, system, prompt } => (Some(*agent), Some(*prompt), *system),

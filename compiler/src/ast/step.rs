@@ -1,4 +1,4 @@
-//! Steps of pipelines, and what stands in them.
+//! The typed tree of a pipeline's steps: their options and their bodies.
 
 use swarmc_plan as plan;
 
@@ -30,9 +30,9 @@ pub(crate) struct Step {
     pub timeout_ms: Option<u64>,
     pub idle_ms: Option<u64>,
     pub grace_ms: u64,
-    /// The turns in a row that come to the same until somebody is asked; 3 in a step with turns when left out.
+    /// The number of equal turns in a row after which the run asks whether to go on; 3 by default in a step with turns.
     pub stall: u32,
-    /// Whether that is written.
+    /// Whether the spec writes `stall`.
     pub stalls: bool,
     pub checks: Vec<Line>,
     pub concurrency: Option<u32>,
@@ -114,11 +114,11 @@ pub(crate) struct Gate {
     /// What the person fills in besides.
     pub asks: Vec<Field>,
     pub on_timeout: Option<OnTimeout>,
-    /// What holds where no person is: an option, or `fail`.
+    /// The decision in a run that no person attends: an option, or `fail`.
     pub headless: Option<Name>,
 }
 
-/// What holds when nobody decides.
+/// The decision that a gate takes when no person answers in time.
 #[derive(Debug)]
 pub(crate) struct OnTimeout {
     /// An option, or `fail`.

@@ -1,4 +1,4 @@
-//! Swarms and the edges between who takes part in them.
+//! The typed tree of a swarm: its members, its limits, and the edges between its members.
 
 use swarmc_plan as plan;
 
@@ -185,7 +185,7 @@ pub(crate) struct Item {
     pub needs: Vec<Name>,
 }
 
-/// A checkout with somebody who integrates it.
+/// A checkout with the manager that integrates it.
 #[derive(Debug)]
 pub(crate) struct Managed {
     pub name: Name,

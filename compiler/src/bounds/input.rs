@@ -1,5 +1,5 @@
-//! SW403: an output in a prompt whose size nobody chose: with the limit that every output has, or one for each item of a
-//! list that is made at run time.
+//! SW403: a prompt reads an output without a limit of its own. The output has only the default limit, or there is one
+//! output for each item of a list that the run computes.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Model;
 use crate::source::{Sources, Span};
 
-/// What is inlined below this many bytes is nobody's concern.
+/// The check ignores outputs of up to this many bytes.
 const SMALL: u64 = 8192;
 
 pub(super) fn check(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
@@ -53,7 +53,7 @@ pub(super) fn check(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnosti
     diagnostics.about(None);
 }
 
-/// Whether a filter says how much is wanted.
+/// Whether a filter limits the size of its value.
 fn cuts(filter: &Filter) -> bool {
     matches!(filter, Filter::Chars(_) | Filter::Tail(_) | Filter::Head(_) | Filter::Lines(..))
 }
@@ -79,7 +79,7 @@ fn diagnostic(directive: &Directive, source: &Step, each: bool, sources: &Source
         true => diagnostic.help("read a part of it, such as `| chars:8000`, or a field of each item in a task before"),
         false => diagnostic.help(format!("write `output max=\"20KB\"` in `{name}`, or read a part: `| tail:100`")),
     };
-    // Only what stands there in full can be edited.
+    // The fix needs the complete text of the directive in the source.
     let whole = directive.kind != DirectiveKind::Input && sources.slice(span) == written(directive);
     Some(match whole {
         true => {

@@ -1,4 +1,4 @@
-//! What a run uses at most: a pure function of a plan.
+//! Computes what a run uses at most, from its plan alone.
 //!
 //! In: a plan. Out: its [`Bounds`] by pipeline and swarm, and the checks SW401, SW403 and SW404 that follow from them.
 //! Unknown is never zero: it carries its reason. All of it is linear in the plan.
@@ -61,7 +61,7 @@ pub(crate) fn check(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnosti
     budget::check(plan, sources, diagnostics);
 }
 
-/// What a run has used; what nobody counted is none.
+/// What a run has used; `None` where the run has no count.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Used {
     /// Processes and turns that were started.

@@ -1,5 +1,5 @@
-//! What a turn of an agent is given: its system text, its prompt and packs, what comes to its inbox, what swarmc itself
-//! says, the schema of its answer, and what the agent's own program adds. As one number, or part by part for people.
+//! Counts the tokens that an agent receives in a turn, as one number or by part: its system text, its prompt and packs,
+//! its inbox, the texts of swarmc itself, the schema of its answer, and the additions of the agent's program.
 
 use std::rc::Rc;
 
@@ -125,7 +125,7 @@ impl<'p> Reader<'p, '_, '_> {
         self.schema(step).plus(Amount::most(step.output.max_bytes.saturating_add(VIOLATIONS)))
     }
 
-    /// The tokens of a text with holes.
+    /// The tokens of a text with interpolations.
     pub(crate) fn template(&mut self, text: &'p Template, reader: Option<&'p Step>, family: Family) -> Amount<'p> {
         let mut sum = Amount::most(self.meter.fixed(text, family));
         for segment in &text.segments {

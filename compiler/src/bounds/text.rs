@@ -23,7 +23,7 @@ pub(super) fn logic<'p>(
             _ => None,
         })
     };
-    // Holes alone need no look at the text around them.
+    // A text without statements needs only its interpolations.
     if blocks().all(|block| block.source.starts_with("{{") || block.source.starts_with("{#")) {
         return blocks().filter(|block| block.source.starts_with("{{")).fold(Amount::ZERO, |sum, block| {
             let inner = block.source.trim_start_matches("{{").trim_end_matches("}}").trim_matches(['-', '+']);
@@ -214,7 +214,7 @@ impl<'s, 'p> Writer<'s, 'p> {
         }
     }
 
-    /// What a hole puts there: a field of this loop's item no more in all rounds than the output that the list is in.
+    /// What an interpolation adds: a field of this loop's item adds no more in all rounds than the whole list.
     fn emitted(&mut self, expr: &Expr) -> Amount<'p> {
         let of_this_loop = match name(expr) {
             Some(name) => {

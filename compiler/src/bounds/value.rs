@@ -204,7 +204,7 @@ impl<'p> Scope<'p> {
             && let Some(agent) = self.plan.agent(&body.agent)
             && let Some(provider) = self.plan.provider(&agent.provider)
         {
-            // An endpoint is told the limit; nobody can tell a program.
+            // The run sends the limit to an endpoint; a program has no way to receive it.
             match &provider.connection {
                 Connection::Llm { .. } => limit = limit.min(agent.max_output.unwrap_or(u64::MAX)),
                 Connection::Script { answers } => {

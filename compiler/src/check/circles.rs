@@ -1,4 +1,4 @@
-//! SW303: required responses in a circle: each waits for the next one to answer, and none ever does.
+//! SW303: tasks require responses of each other in a circle. Each task waits for the next one, so no task ever answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ fn circles(edges: &Edges, diagnostics: &mut Diagnostics) {
     for edge in edges.list.iter().filter(waiting) {
         let (from, to) = (edge.from.value.as_str(), edge.to.value.as_str());
         let [from, to] = [from, to].map(|name| *nodes.entry(name).or_insert_with(|| graph.add_node(name)));
-        // That two may ask each other is no circle: whoever is asked can answer.
+        // Two opposite edges are no circle: a task answers a request along the edge on which the request came.
         graph.add_edge(from, to, edge);
     }
     let mut circles: Vec<Vec<NodeIndex>> = kosaraju_scc(&graph).into_iter().filter(|circle| circle.len() > 1).collect();

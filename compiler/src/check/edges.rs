@@ -1,6 +1,6 @@
-//! SW005 and SW205 of edges: who can send and receive, and what can be carried.
+//! SW005 and SW205 of edges: which steps and members can send and receive, and which types an edge can carry.
 //!
-//! In go the edges of a pipeline or a swarm, whose ends are there; out come reports.
+//! In: the edges of a pipeline or a swarm; both ends of each edge exist. Out: diagnostics.
 
 use std::collections::HashMap;
 
@@ -131,7 +131,7 @@ pub(super) fn check_swarm(swarm: &Swarm<'_>, types: &Types, diagnostics: &mut Di
     carried(edges, &swarm.carries, types, diagnostics);
 }
 
-/// What a step is that nobody can talk to.
+/// The kind of a step that takes no messages; none where the step takes them.
 fn silent(step: &Step<'_>) -> Option<&'static str> {
     match step.body {
         Body::Prompt(_) | Body::Run | Body::Script(_) | Body::Missing => None,

@@ -1,7 +1,7 @@
-//! SW207: steps that branch over a value and leave a case out, for which nothing runs; and a gate whose choice nobody
-//! reads.
+//! SW207: steps branch over a value and leave out a case, so that no step runs in that case; or no step reads a gate's
+//! choice.
 //!
-//! A lone `when` is a filter, and so are several that ask for the same: only conditions that tell cases apart branch.
+//! A lone `when` is a filter, and so are several equal ones: only conditions that tell cases apart branch.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
-//! SW702: a model or a tool that may be another one tomorrow, in a workflow that asks for `locked`.
+//! SW702: a workflow with `locked` uses a model or a tool without a fixed version.
 //!
-//! Judged are models by their names, and the programs of providers and tool servers that fetch what they start. A model
-//! that nobody can name to its program is that program's own affair, and so are recorded answers.
+//! The check reads the names of models, and the commands of providers and tool servers that fetch the program that they
+//! start. It ignores recorded answers, and programs that take no model name.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 }
 
 struct Finder<'d> {
-    /// Where the workflow asks for it.
+    /// The span of `locked` in the workflow.
     locked: Span,
     /// The places that have been told: agents share providers.
     told: BTreeSet<Span>,

@@ -1,4 +1,4 @@
-//! SW306: a gate that waits for ever where nobody answers.
+//! SW306: a gate has no default, so it waits for ever when no person answers.
 
 use crate::ast;
 use crate::code::Code;
@@ -13,7 +13,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
             continue;
         }
         let name = &step.ast.name;
-        // A misspelt `on-timeout` is said once.
+        // A misspelt `on-timeout` already has a diagnostic.
         if diagnostics.misnames(name.span, pipeline.steps.get(index + 1).map(|next| next.ast.name.span)) {
             continue;
         }

@@ -1,8 +1,9 @@
-//! SW507: characters that cannot be seen, or that change the direction of what is read, in a spec, in a prompt, or in a
-//! document of a context pack.
+//! SW507: a spec, a prompt or a document of a context pack contains invisible characters, or characters that change the
+//! direction of text.
 //!
-//! An agent reads what a reviewer does not see. What writing needs is left alone: joiners in emoji and in scripts that
-//! join, marks of direction beside text that runs from right to left, variation selectors after what they vary.
+//! An agent reads these characters, and a reviewer does not see them. The check accepts those that writing needs:
+//! joiners in emoji and in scripts that join, direction marks beside right-to-left text, variation selectors after
+//! their base.
 
 use std::collections::BTreeSet;
 
@@ -83,7 +84,7 @@ fn what(hidden: &str) -> String {
 
 /// Why that matters.
 fn means(hidden: &str) -> String {
-    // Tags spell ASCII that nobody sees.
+    // Tag characters spell invisible ASCII.
     let secret: String = hidden
         .chars()
         .filter_map(|sign| u32::from(sign).checked_sub(0xe0000).and_then(char::from_u32))

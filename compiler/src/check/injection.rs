@@ -1,4 +1,4 @@
-//! SW501: private data, text of strangers and a way out, in one agent or in a flow that joins them.
+//! SW501: one agent, or one flow of text, joins private data, text of strangers and a way out.
 //!
 //! A stranger's text that reaches an agent steers it; if that agent also sees private data, and what it writes can leave,
 //! the stranger has it. Any of the three alone is fine, and so is any two; a typed value without free text, or a person
@@ -31,7 +31,7 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
     let open = |edge: &Edge| edge.gate != Gate::Shown;
     let strange = graph.walk(&ways, all(untrusted), open);
     let secret = graph.walk(&ways, all(private), open);
-    // Where both meet in somebody who thinks, the one can ask for the other.
+    // In an agent that reads both, the text of strangers can ask for the private data.
     let meets = |node: usize| graph.nodes[node].thinks() && strange.has(node) && secret.has(node);
     let firsts = graph.firsts(&ways, (0..graph.nodes.len()).filter(|&node| meets(node)), open);
     let taken = graph.walk(&ways, firsts, open);
@@ -39,7 +39,7 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
     for sink in all(exit).filter(|&node| taken.has(node)) {
         let (meeting, out) = taken.path(graph, sink);
         let flow = Flow { graph, meeting, sink, out };
-        // An agent is told once, however many tasks it has.
+        // The check reports an agent once, however many tasks it has.
         let exit = graph.nodes[sink].marks.exit.as_ref().map(|mark| mark.span);
         let place = flow.alone().map_or(graph.nodes[meeting].span, |agent| agent.span);
         let exits = told.entry(place).or_default();

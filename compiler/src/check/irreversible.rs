@@ -1,7 +1,7 @@
-//! SW508: a merge, a publication, a deployment or a deletion that no gate and no check comes before.
+//! SW508: a step merges, publishes, deploys or deletes, and no gate and no check comes before it.
 //!
-//! A check is a step with `check` lines; it, or a gate, may also stand in a loop or a call before it, or before the call
-//! of the pipeline that it is in.
+//! A check is a step with `check` lines. The gate or the check may also be inside a loop or a call before the step, or
+//! before the call of the step's pipeline.
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -49,7 +49,7 @@ fn guarded(pipeline: &Pipeline<'_>) -> Vec<bool> {
         }
     }
     let mut guarded = vec![false; steps.len()];
-    // In a cycle nothing can be said; nobody is blamed then.
+    // A cycle has no order, so the check reports no step.
     if !pipeline.order.cycles.is_empty() {
         return vec![true; steps.len()];
     }

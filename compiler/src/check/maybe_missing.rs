@@ -1,8 +1,8 @@
-//! SW202: a value read where its step can have been skipped, or can have failed.
+//! SW202: a step reads a value whose own step may have been skipped, or may have failed.
 //!
-//! A read is right when it has a default or a guard, when what its step needs proves the value (nearly always), or when
-//! no route through the pipeline's conditions reaches it without the value. Otherwise such a route is shown. Where the
-//! conditions are too large to follow, that is said once of a pipeline, and is no error.
+//! A read is right when it has a default or a guard, when the needs of its step prove the value (nearly always), or
+//! when no route through the pipeline's conditions reaches it without the value. Otherwise the diagnostic shows such a
+//! route. Where the conditions are too large to follow, the check warns once for the pipeline.
 
 use swarmc_plan::When;
 
@@ -277,7 +277,7 @@ fn too_large(pipeline: &Pipeline<'_>, index: usize, target: usize, read: &Read, 
     Diagnostic { severity: Some(Severity::Warning), ..diagnostic }
 }
 
-/// A value that whoever starts the run may leave out, read by an expression; a directive renders nothing.
+/// An expression that reads a value which the caller of the run may leave out; a directive renders nothing then.
 fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) -> Option<Diagnostic> {
     if read.guarded || read.directive {
         return None;

@@ -1,9 +1,9 @@
-//! SW106: a pattern of files that a pack shows, or that a task reads or writes, which matches none. The programs of
-//! SW107 are looked for beside it, as what may have made a file is the same.
+//! SW106: a file pattern of a pack, or of a task's `reads` or `writes`, matches no file. This module also looks for the
+//! programs of SW107, as the same steps may make a file or a program.
 //!
-//! What is not there yet may be made before it is needed. So nothing is said of a file that is missing unless it is
-//! needed at the very beginning, where nothing has run that could make it, and no task says that it writes it. A pattern
-//! that means a folder matches no file whatever happens.
+//! A step may make a missing file before another step needs it. So the check reports a missing file only if the first
+//! steps need it, no earlier step can make it, and no task declares that it writes it. A pattern that names a folder
+//! never matches a file.
 
 mod programs;
 
@@ -50,7 +50,7 @@ pub(crate) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
         .flat_map(|pipeline| &pipeline.steps)
         .filter_map(|step| if let Body::Call { pipeline, .. } = step.body { pipeline } else { None })
         .collect();
-    // The packs that somebody has before anything ran.
+    // The packs of steps that start before any file can be made.
     let mut early = BTreeSet::new();
     for (index, pipeline) in model.pipelines.iter().enumerate().filter(|(index, _)| model.wanted[*index]) {
         let alone = !called.contains(&index) && model.spec.hooks.is_empty() && pipeline.ast.iterations <= 1;
@@ -146,7 +146,7 @@ fn whole(text: &Text) -> Span {
 /// What a pattern matches.
 #[derive(Clone, Debug, PartialEq)]
 enum Found {
-    /// Something, or nobody knows.
+    /// At least one file, or the check cannot tell.
     Some,
     Nothing,
     /// Files that version control leaves out, such as this one.
@@ -256,7 +256,7 @@ impl Patterns<'_, '_> {
 
     /// What a pattern of the workspace matches; `shown` is for eyes that want text, and what version control has.
     fn found(&mut self, pattern: &str, shown: bool) -> Found {
-        // A text with holes is reported as such.
+        // Another check reports interpolations in a pattern.
         let begins = beginning(pattern);
         let meets = |made: &String| made.starts_with(begins) || begins.starts_with(made.as_str());
         if pattern.is_empty() || pattern.contains(['<', '$']) || self.made.iter().any(meets) {
@@ -287,9 +287,9 @@ impl Patterns<'_, '_> {
     /// Looks for a file that the pattern matches.
     fn walk(&mut self, pattern: &str, shown: bool) -> Found {
         let folder = beginning(pattern).rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
-        // What lies in a folder that the pattern names is meant, ignored or not.
+        // A pattern that names an ignored folder means the files in it.
         let sieve = shown && (folder.is_empty() || !self.ignored.has(&folder, true));
-        // Whoever names the kind of file knows what it is.
+        // A pattern with a file extension may match files that are not text.
         let last = pattern.rsplit_once('/').map_or(pattern, |(_, last)| last);
         let texts = shown && !last.contains('.');
         let most = LOOKED_AT.min(LOOKED_AT_IN_ALL.saturating_sub(self.looked));

@@ -1,8 +1,8 @@
-//! SW701: a step that needs what its agent's provider cannot do; SW005: one that needs a model, and none is named.
+//! SW701: a step needs an ability that its agent's provider lacks; SW005: an agent needs a model, and none is named.
 //!
-//! What a provider can do stands in `provides`, its own or its preset's. A command that says nothing can go on with a
-//! conversation only if `resume-args` say how; a model calls tools only if it says so, or `tools=` says how; of everything
-//! else nothing is assumed.
+//! A provider lists its abilities in `provides`, its own or its preset's. A command without `provides` can resume a
+//! conversation only with `resume-args`. A model calls tools only with `provides tools` or `tools=`. The check assumes
+//! no other ability.
 
 use std::collections::BTreeSet;
 
@@ -87,7 +87,7 @@ fn members(model: &Model<'_>, mut told: BTreeSet<usize>, diagnostics: &mut Diagn
     }
 }
 
-/// Agents at work whose model nobody names.
+/// Agents in use for which neither the agent nor its provider names a model.
 fn unnamed(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
     let members = model.swarms.iter().flat_map(|swarm| swarm.members.iter().map(|member| member.agent));
@@ -175,7 +175,7 @@ fn resumes(provider: &Provider<'_>) -> bool {
     }
     match provides(provider, Ability::Resume) {
         Some(says) => says,
-        // Whoever is no command keeps conversations itself.
+        // A provider without a command keeps its conversations itself.
         None => provider.ast.exec.is_none() && preset.is_none_or(|preset| preset.exec.is_none()),
     }
 }

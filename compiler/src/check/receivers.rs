@@ -1,9 +1,10 @@
-//! SW307: an edge of a pipeline to a task that takes no turn after it, and an answer that nobody can be given.
+//! SW307: an edge of a pipeline leads to a task that takes no turn after the sender, or a required answer has no
+//! receiver.
 //!
-//! What is sent lies in the receiver's inbox until its next turn. A task that has ended before the sender starts has
-//! none, nor has one that never runs where the sender does, unless a loop or another round holds both: whatever is sent
-//! there is refused. Where it is an answer that has to be given, whoever owes it fails, so that this is an error. In a
-//! swarm every message wakes its receiver, so that nothing is said there.
+//! A message waits in its receiver's inbox until the receiver's next turn. A task has no next turn if it ends before
+//! the sender starts, or if it never runs when the sender does, unless a loop or another round holds both. The run
+//! refuses a message to such a task. If the message is a required answer, the task that owes it fails, so this is an
+//! error. In a swarm every message wakes its receiver, so the check skips swarms.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostic
     }
 }
 
-/// An edge that leads nowhere.
+/// An edge that the check looks at, with its pipeline.
 struct Way<'p, 'a> {
     pipeline: &'p Pipeline<'a>,
     edge: &'p Edge,
@@ -83,7 +84,7 @@ impl Way<'_, '_> {
             .help("take the edge out, or lead it to a task that runs in either case")
     }
 
-    /// An answer is asked for, and who asks has ended by then.
+    /// A task requires an answer, but it has ended when the other task starts.
     fn unanswered(&self, from: usize, to: usize, need: Span) -> Option<Diagnostic> {
         if self.edge.response.value != Response::Required || self.edge.kind != EdgeKind::Handoff {
             return None;

@@ -1,7 +1,7 @@
-//! SW602: a secret that a command prints, or that an agent is told to print.
+//! SW602: a command prints a secret, or a prompt tells an agent to print one.
 //!
 //! A secret may be in the environment of a process. What a step prints becomes its output, its log and the prompts that
-//! read it; from there it is in the journal and in somebody else's model.
+//! read it; from there it reaches the journal and the models of other agents.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +68,7 @@ fn given<'s>(
     all.filter(|given| seen.insert(given.secret.env.as_str())).collect()
 }
 
-/// Commands that print a secret where somebody sees it.
+/// Reports commands that print a secret to their visible output.
 fn printed(commands: &[Started<'_>], given: &[Given<'_>], diagnostics: &mut Diagnostics) {
     let mut traced = false;
     for started in commands {

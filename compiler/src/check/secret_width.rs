@@ -1,7 +1,7 @@
-//! SW603: a secret in the environment of a whole pipeline, of which only some steps make use.
+//! SW603: a whole pipeline has a secret in its environment, but only some of its steps use it.
 //!
-//! A step makes use of it when its command, script or prompt names the variable, or starts a program that is known to
-//! read it. Where none does, or what a step starts cannot be looked into, nothing is said.
+//! A step uses the secret when its command, script or prompt names the variable, or starts a program that is known to
+//! read it. The check reports nothing if no step uses the secret, or if it cannot tell for one of the steps.
 
 use crate::ast;
 use crate::code::Code;
@@ -47,7 +47,7 @@ fn report(
     .help(format!("move `env {}` into {users}", place.value))
 }
 
-/// Whether the process of a step makes use of a variable; none where there is no process, or nobody can tell.
+/// Whether the process of a step uses a variable; none where there is no process, or the check cannot tell.
 fn verdict(step: &Step<'_>, variable: &str, sources: &Sources) -> Option<bool> {
     if let Body::Prompt(prose) = &step.body {
         return Some(prose.passage.text().contains(variable));

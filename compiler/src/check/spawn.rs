@@ -1,7 +1,7 @@
-//! SW504: an agent that starts others which can do more than itself, or that may not start any.
+//! SW504: an agent spawns agents that can do more than itself, or spawns without the permission to.
 //!
-//! Whoever steers the one that spawns has what the spawned can do. Nothing is said where a person or the coordinator
-//! approves each new agent, and nobody else does in their place.
+//! Text that steers the spawning agent also controls the abilities of the spawned one. The check reports nothing if a
+//! person or the coordinator approves each new agent, and no policy approves in their place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,15 +49,15 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// By what a spawn is granted without anybody's word.
+/// The reason why a run grants a spawn without the approval of a person or a coordinator.
 struct Granted {
-    /// Where the policy says so, unless nobody is asked at all.
+    /// The policy entry that grants it; none where the approval is `auto`.
     place: Option<(Span, &'static str)>,
-    /// How it is not.
+    /// The help that tells how to change this.
     help: String,
 }
 
-/// What grants a spawn that this approval is for without a person's word or a coordinator's; `human` is how a person is asked.
+/// What grants a spawn with this approval without a person or a coordinator; `human` is spec text that asks a person.
 fn granted(approval: Approval, policy: Option<&Policy>, human: &str) -> Option<Granted> {
     let (place, instead) = match (approval, policy) {
         (Approval::Auto, _) => (None, format!("let a person approve it, {human}")),
@@ -78,7 +78,7 @@ fn granted(approval: Approval, policy: Option<&Policy>, human: &str) -> Option<G
 }
 
 impl Granted {
-    /// Adds to a diagnostic where it says so, and what to do.
+    /// Adds the policy entry as a label, and the help.
     fn told(&self, diagnostic: Diagnostic) -> Diagnostic {
         let places = self.place.iter();
         places.fold(diagnostic, |told, (span, words)| told.label(*span, *words)).help(self.help.clone())

@@ -1,6 +1,6 @@
-//! SW005: swarms whose parts cannot be right together: too few places, nobody left to do something, nothing to do.
+//! SW005: the parts of a swarm contradict each other: too few places, no agent left for a task, or no work at all.
 //!
-//! What a number alone says is checked where it is read; here is what two of them say about each other.
+//! Lowering checks each number alone where it reads it; this module compares several of them.
 
 use swarmc_plan::Approval;
 
@@ -40,7 +40,7 @@ fn places(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     diagnostics.push(diagnostic.help(format!("write `limits {{ agents {members} }}`, or take members out")));
 }
 
-/// A goal that is split for nobody.
+/// Reports a split goal if every member has its own task.
 fn parts(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
     let Some(decompose) = &ast.decompose else { return };
@@ -170,7 +170,7 @@ fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Whether no agent has anything to begin with: who has no task waits for a message that nobody writes.
+/// Whether no agent can begin: members without a task wait for a message, and no agent starts to write one.
 fn nobody_begins(ast: &ast::Swarm) -> bool {
     // A coordinator hands the items out.
     let plans = ast.leader.as_ref().is_some_and(|leader| leader.kind == LeaderKind::Coordinator);

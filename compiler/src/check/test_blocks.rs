@@ -1,6 +1,6 @@
-//! SW005, SW101, SW203 and SW205: tests whose fakes and expectations do not fit the pipeline that they are of.
+//! SW005, SW101, SW203 and SW205: the fakes and expectations of a test do not fit the pipeline that it tests.
 //!
-//! A fake says what its step could have said; what is expected can come about.
+//! A fake gives an answer that its step could give. An expectation names an outcome that the pipeline can reach.
 
 use crate::ast::{self, ExpectKind, Name};
 use crate::code::Code;
@@ -121,7 +121,7 @@ fn no_fix(fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
     step.fixer.is_none().then_some(diagnostic)
 }
 
-/// A tool that a step calls, which nobody sees.
+/// Reports a fake for a tool of a step: only members of swarms call tools through the run.
 fn no_tool(fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
     let message = format!("the tools that step `{}` calls are not faked", step.name());
     let diagnostic = Diagnostic::new(Code::WrongValue, message)
@@ -220,7 +220,7 @@ fn gate(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnosti
     Some(diagnostic)
 }
 
-/// A field that nobody asks for.
+/// Reports a field that the gate does not ask for.
 fn fields(fake: &Fake<'_>, asked: &[&str]) -> Option<Diagnostic> {
     let (field, _) = fake.ast.fields.iter().find(|(field, _)| !asked.contains(&field.value.as_str()))?;
     let (close, help) = suggest::did_you_mean(&field.value, asked, "it asks for ");

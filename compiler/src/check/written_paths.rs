@@ -1,8 +1,8 @@
-//! What the steps of a pipeline write: what they say, where their files are copied to, and what the pipelines that they
-//! call write.
+//! Which files the steps of a pipeline write: their `writes`, the targets of their file copies, and the files of the
+//! pipelines that they call.
 //!
-//! In go the pipelines, out come patterns by step, from the root of the workspace. Of a pipeline that is called only
-//! those steps count that run whenever all before them succeed, and only in the caller's working tree.
+//! In: the pipelines. Out: patterns for each step, from the root of the workspace. Of a called pipeline, only those
+//! steps count that run whenever all steps before them succeed, and only if they run in the caller's working tree.
 
 use std::collections::BTreeMap;
 
@@ -98,7 +98,7 @@ impl<'m, 'a> Written<'m, 'a> {
         let pipeline = &model.pipelines[callee];
         let mut found = Vec::new();
         if pipeline.ast.worktree.is_none() && pipeline.order.cycles.is_empty() && depth < DEEP {
-            // Whoever calls itself is found empty.
+            // A pipeline that calls itself finds this empty list.
             self.called.insert(callee, Vec::new());
             for (step, _) in pipeline.steps.iter().zip(plain(pipeline)).filter(|(_, plain)| *plain) {
                 if step.ast.worktree.is_some() || found.len() >= HANDED_ON {

@@ -1,5 +1,5 @@
-//! Model to plan: names are spelled out, defaults filled in, texts cut into segments. Only a model without errors is
-//! emitted, so what a hole would have been is not there.
+//! Writes the model as a plan: spells out names, fills in defaults and cuts texts into segments. The compiler emits
+//! only a model without errors, so no part of it is missing.
 
 mod agent;
 pub(crate) mod command;
@@ -25,12 +25,12 @@ use crate::types::{Lack, Type};
 pub(crate) use test::tests;
 pub(crate) use text::Emitted;
 
-/// Writes the plan down; none where nothing is there to run.
+/// Writes the plan; none where the spec has nothing to run.
 pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
     let spec = model.spec;
     let emitter = Emitter { model, loader };
     let workflow = spec.workflow.as_ref();
-    // Of what imports declare, what is used: nobody has to give a parameter that nothing reads.
+    // The plan leaves out unused declarations of imports, so the caller need not give a parameter that no step reads.
     let wanted = |span: Span, used: bool| used || model.tables.modules.is_own(span);
     let used_agents = |index: &usize| model.uses.agents[*index];
     let agents: Vec<usize> = (0..model.agents.len()).filter(used_agents).collect();

@@ -1,4 +1,4 @@
-//! Pipelines: the flat list of the model as the nested lists of the plan.
+//! Writes pipelines: turns the flat step list of the model into the nested lists of the plan.
 
 use std::collections::BTreeSet;
 
@@ -165,7 +165,7 @@ impl Emitter<'_, '_, '_> {
         };
         let kind = types.kind(one);
         let unknown = matches!(kind, Kind::Any | Kind::None | Kind::Union(_));
-        // All steps of a result are one kind of value: where another one is text, what nobody knows is shown as text.
+        // All steps of a result have one kind of value: beside a step that gives text, an unknown value is text too.
         let is_text = |&other: &usize| pipeline.steps[other].output.kind.is_text();
         let beside_text = || pipeline.result.contains(&index) && pipeline.result.iter().any(is_text);
         let computed = matches!(step.body, Body::Value(_)) && !kind.is_text() && !(unknown && beside_text());

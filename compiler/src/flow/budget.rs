@@ -1,8 +1,8 @@
-//! How much work questions about conditions may take: counted, and never timed, so that the same spec gives the same
-//! answers on every machine.
+//! Limits the work that questions about conditions take. It counts steps and measures no time, so the same spec gives
+//! the same answers on every machine.
 //!
-//! What is left when a question comes is shared out: each may take a part of it, so that a few hard ones leave room for
-//! the many easy ones that follow.
+//! Each question may take a part of the steps that are left, so that a few hard questions leave room for the many easy
+//! ones that follow.
 
 use std::cell::Cell;
 
@@ -30,7 +30,7 @@ impl Budget<'_> {
         Budget { cancel, left: Cell::new(BASE.saturating_add(steps.saturating_mul(PER_STEP))), spent: Cell::default() }
     }
 
-    /// What the next question may take: nothing where nobody waits for the answer.
+    /// The steps that the next question may take: none after the caller has cancelled.
     pub(crate) fn share(&self) -> usize {
         let left = if self.cancel.is_cancelled() { 0 } else { self.left.get() };
         (left / PART).max(LEAST).min(left)

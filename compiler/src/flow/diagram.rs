@@ -1,9 +1,9 @@
 //! Formulas over variables of several values, as shared decision diagrams.
 //!
 //! Two formulas are equal when their ids are, so that asking whether one can hold is a comparison. The opposite of a
-//! formula is the same node with the other sign, so that there is one operation, and what contradicts itself is seen at
-//! once. Variables are tested by falling rank. Nothing here recurses; each operation spends from a [`Budget`], and gives up
-//! when there is nothing left: what is true of a formula never depends on how far that reaches, only whether it is known.
+//! formula is the same node with the other sign, so that one operation is enough, and a contradiction shows at once.
+//! Variables are tested by falling rank. Nothing here recurses. Each operation spends from a [`Budget`], and gives up
+//! when nothing is left: the budget decides whether an answer is known, never what the answer is.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -356,8 +356,8 @@ fn quick((a, b): (Formula, Formula)) -> Option<Formula> {
     }
 }
 
-/// Formulas are looked up so often that the hash of the standard library would be most of the work; what is hashed is
-/// made here, and by nobody who could choose it.
+/// A fast hash. Formulas are looked up so often that the hash of the standard library would be most of the work. This
+/// module makes all keys itself, so an attacker cannot choose them.
 #[derive(Default)]
 struct Fast(u64);
 

@@ -1,7 +1,7 @@
 //! How steps end, as formulas: whether a step runs, succeeds, fails, and which values it leaves behind.
 //!
-//! Only what a question needs is built, steps before those that wait for them. A step that can fail has a variable of
-//! its own that says whether it does, if it runs; everything else follows from that and from the conditions.
+//! This module builds only the formulas that a question needs, and builds a step before those that wait for it. A step
+//! that can fail has its own variable for failure; all else follows from these variables and from the conditions.
 
 use swarmc_plan::{Exhausted, Join, RoundFailure, When};
 
@@ -128,7 +128,7 @@ impl Flow<'_, '_> {
         let when = self.when_holds(step)?;
         let runs = self.diagram.and(needs, when)?;
         match self.pipeline.spawned[step] {
-            // If somebody asks for it, which nobody can say.
+            // It runs if another step spawns it, which the compiler cannot know.
             Some(_) => {
                 let asked = self.atom(Some(step), format!("spawned {step}"));
                 self.diagram.and(runs, asked)

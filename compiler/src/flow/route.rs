@@ -1,4 +1,4 @@
-//! Routes on which a value is missing: how steps end on one of them, and because of what.
+//! Routes through a pipeline on which a value is missing: how each step on the route ends, and why.
 
 use swarmc_plan::{Join, When};
 
@@ -9,7 +9,7 @@ use crate::model::Read;
 use crate::source::Span;
 use crate::template::{Root, Status};
 
-/// The hops of a route that are shown: nobody follows more.
+/// The hops of a route that a diagnostic shows: a person does not follow more.
 const SHOWN: usize = 3;
 
 /// Whether a value can be missing where it is read.

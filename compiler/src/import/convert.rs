@@ -1,7 +1,7 @@
-//! From what a compose file says to what a spec says: names, order, references, prompts.
+//! Converts a compose file to a spec: its names, order, references and prompts.
 //!
-//! In: tasks and pipelines as they were written. Out: the same with names of ours, references that lead somewhere, no
-//! cycle, and a body for every task; what had to go is reported.
+//! In: the tasks and pipelines of the compose file. Out: the same with valid spec names, references that resolve, no
+//! cycle, and a body for every task; the converter reports what it had to leave out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::files::Files;
 use crate::source::Span;
 use crate::suggest;
 
-/// Steps through the graph at most, while cycles are looked for: more only where somebody wants it to be slow.
+/// The most steps through the graph while the converter looks for cycles: only a hostile file needs more.
 const MAX_STEPS: usize = 4_000_000;
 
 /// A spec, ready to be written.
@@ -51,7 +51,7 @@ pub(super) struct Task {
     pub(super) needs: Vec<(String, &'static str)>,
     pub(super) inputs: Vec<(String, String)>,
     pub(super) concurrency: Option<u64>,
-    /// Whether somebody goes on without its output.
+    /// Whether another task runs even when this one fails.
     pub(super) may_fail: bool,
 }
 
@@ -269,7 +269,7 @@ impl Converter<'_, '_, '_> {
 
     /// What to type instead of a name that no task has.
     pub(super) fn nearest(&self, name: &str) -> Option<String> {
-        // Every name is looked at: not for what nobody is told.
+        // The search compares every name: the converter skips it when it reports no more notes.
         if self.notes.is_full() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The document that says what was carried over, built with the `kdl` crate and put in order by our formatter.
+//! Writes the converted spec: builds a document with the `kdl` crate, and formats it with our formatter.
 
 use std::collections::BTreeMap;
 
@@ -130,7 +130,7 @@ fn set(node: &mut KdlNode, name: &str, value: &str) {
     node.push(typed(KdlEntry::new_prop(name, value), value));
 }
 
-/// With characters that nobody sees as escapes: `kdl` writes them as they are.
+/// Writes invisible characters as escapes: `kdl` writes them as they are.
 pub(crate) fn typed(mut entry: KdlEntry, text: &str) -> KdlEntry {
     if text.chars().any(is_odd) {
         entry.set_format(KdlEntryFormat {

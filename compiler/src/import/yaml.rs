@@ -1,7 +1,7 @@
-//! YAML as a tree with places.
+//! Parses YAML to a tree with spans.
 //!
-//! In: a text. Out: its first document, or what is wrong with it. Aliases and merge keys share what they stand for, and
-//! what all of them would be when written out is bounded, so that no text is larger than it looks.
+//! In: a text. Out: its first document, or what is wrong with it. Aliases and merge keys share their value. The parser
+//! limits the size that all of them have when written out, so that a small text cannot become a huge tree.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -254,7 +254,7 @@ impl<'t> Builder<'t> {
                 _ => vec![&merge.value],
             };
             if !sources.iter().all(|source| matches!(source.value, Value::Map(_))) {
-                // No map: it stays, as a key that nobody knows.
+                // No map: it stays, as an unknown key.
                 own.push(merge);
                 continue;
             }

@@ -1,8 +1,8 @@
-//! What an editor asks about a compiled spec: its names and where they stand, what each step waits for, which texts it
-//! reads, and what their values are.
+//! The index of a compiled spec, for editors: its names and their spans, the needs of each step, the texts that it
+//! reads, and the shapes of their values.
 //!
-//! In: the model and the trees of its files. Out: plain data, with places in the sources of the same compilation. It is
-//! complete as far as the spec could be read: what is broken is missing, never wrong.
+//! In: the model and the trees of its files. Out: plain data, with spans in the sources of the same compilation. It is
+//! complete as far as the compiler could read the spec: a broken part is missing, never wrong.
 
 mod build;
 mod order;
@@ -32,7 +32,7 @@ pub struct Index {
     pub occurrences: Vec<Occurrence>,
     /// The steps of the pipelines, pipeline by pipeline, in declaration order; shared tasks once in each pipeline.
     pub steps: Vec<Step>,
-    /// The texts with holes, and who says them; by place. A prompt file stands here once for each of its users.
+    /// The template texts and their owners, by place. A prompt file has one entry for each of its users.
     pub texts: Vec<TextUse>,
     /// The paths that the spec and its prompts name, by place.
     pub paths: Vec<PathUse>,
@@ -216,12 +216,12 @@ pub struct Need {
     pub span: Span,
 }
 
-/// A text with holes, or an expression, and who says it.
+/// A template text or an expression, and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextUse {
     /// All of it, quotes included; of a file, all of the file.
     pub span: Span,
-    /// The step, agent, pack, member, swarm, provider or pipeline that says it.
+    /// The step, agent, pack, member, swarm, provider or pipeline that contains it.
     pub owner: SymbolId,
     /// The pipeline whose steps it can read, where there is one.
     pub pipeline: Option<SymbolId>,
@@ -263,7 +263,7 @@ pub struct Shape {
 /// What a value is made of.
 #[derive(Clone, Debug)]
 pub enum ShapeKind {
-    /// Nothing that could be named: a text, a number, or what nobody knows.
+    /// A value without parts: a text, a number, or an unknown value.
     Plain,
     /// One of these words.
     Words(Vec<String>),

@@ -1,4 +1,4 @@
-//! The one body of a task.
+//! Lowers the body of a task: each task has exactly one.
 
 use super::datum::Datum;
 use super::element::Element;
@@ -123,7 +123,7 @@ fn computed(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> 
     Some(ast::Body::Fields(record))
 }
 
-/// The default of a record is one: whoever reads a field of it finds it there.
+/// Checks that the default of a record is a record with every field, so that each field can be read.
 pub(super) fn record_default(fields: &[(ast::Name, Text)], default: &Datum, diagnostics: &mut Diagnostics) {
     let record = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(default.text.as_str());
     let lacking = |record: &serde_json::Map<String, serde_json::Value>| {

@@ -1,4 +1,4 @@
-//! Syntax tree to typed tree: the table decides what fits, and what does not fit is a report and a hole.
+//! Lowers the syntax tree to the typed tree: reports and leaves out each part that does not fit the language table.
 
 mod agent;
 mod body;

@@ -1,4 +1,4 @@
-//! Budgets, policies and hooks.
+//! Lowers budgets, policies and hooks.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ fn on_timeout(node: &Element, diagnostics: &mut Diagnostics) -> Option<Spanned<p
     Some(Spanned { value, span: node.span })
 }
 
-/// What a word says of a request that nobody answers.
+/// What a word means for a request that no person answers.
 fn without_answer(word: &str) -> plan::Unattended {
     match word {
         "approve" => plan::Unattended::Approve,

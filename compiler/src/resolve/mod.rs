@@ -1,4 +1,4 @@
-//! Typed tree to model: looks names up, reads the files that texts stand in, scans the texts, and spells needs out.
+//! Resolves the typed tree to the model: looks up names, reads prompt and script files, scans texts, collects needs.
 
 mod edges;
 pub(crate) mod files;
@@ -266,7 +266,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             return Some(self.spec.secrets[secret].env.clone());
         }
         if name.value.bytes().any(|byte| byte.is_ascii_lowercase()) {
-            // Nobody names a variable so; a secret was meant.
+            // Environment variables have no lower case, so the author means a secret.
             self.tables.lookup(NameKind::Secret, name, self.diagnostics);
             return None;
         }

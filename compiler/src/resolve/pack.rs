@@ -1,7 +1,7 @@
-//! Context packs: their texts, their files, the packs they take in, and whose work they hand on.
+//! Resolves context packs: their texts, their files, the packs they merge, and the steps whose work they hand on.
 //!
-//! A pack names steps and members where it is read: those that a place does not have are left out there, and one that no
-//! place has is reported.
+//! A pack names steps and members of the places that read it. A place leaves out the names that it does not have; the
+//! resolver reports a name that no place has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,7 +117,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         seen
     }
 
-    /// What is used of the packs, and whether somebody that they name is where they are read.
+    /// Marks the used packs, and reports steps and members that a pack names but no place that reads it has.
     pub(super) fn packs_given(&mut self, packs: &[Pack<'a>], pipelines: &[Pipeline<'a>], swarms: &[Swarm<'a>]) {
         let used: Vec<usize> = (0..packs.len()).filter(|&pack| self.uses.packs[pack]).collect();
         for pack in self.taken_in_by(used) {

@@ -1,4 +1,4 @@
-//! Pipelines: their steps as one flat list, what they wait for, and what comes of them.
+//! Resolves pipelines: their steps as one flat list, the needs of each step, and the result of the pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         };
         let talkers: Vec<&str> = list.iter().filter(talks).map(|step| step.ast.name.value.as_str()).collect();
         let mut receivers = receivers(pipeline);
-        // Whom an edge leads to that is wrong itself, nobody knows.
+        // The resolver does not know the receiver of a wrong edge, so every step counts as one.
         let is_wrong = |edges: &ast::Edges| {
             let unknown = |edge: &ast::Edge| [&edge.from, &edge.to].iter().any(|end| steps.exact(&end.value).is_none());
             self.diagnostics.covers(edges.span) || edges.list.iter().any(unknown)

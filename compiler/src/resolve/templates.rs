@@ -1,14 +1,14 @@
-//! Agents that start from another: what they leave open is filled in from it.
+//! Resolves agents that start from another agent: fills in the fields that they leave out.
 //!
-//! In goes a spec, out comes the same with every agent complete, so that whoever reads one later need not look further.
-//! What an agent says itself wins, field by field.
+//! In: a spec. Out: the same spec with every agent complete, so that later stages read only the agent itself. The own
+//! fields of an agent win, field by field.
 
 use crate::ast::{Agent, Spec};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::resolve::symbols::{NameKind, Tables};
 
-/// Fills the agents in; says by index which of them others start from.
+/// Fills in the agents; returns by index which of them other agents start from.
 pub(crate) fn apply(spec: &mut Spec, tables: &Tables, diagnostics: &mut Diagnostics) -> Vec<bool> {
     let mut used = vec![false; spec.agents.len()];
     if spec.agents.iter().all(|agent| agent.template.is_none()) {

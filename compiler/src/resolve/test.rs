@@ -1,4 +1,4 @@
-//! Tests: their pipelines, parameters, steps and files are looked up. What only tests read is no part of the plan.
+//! Resolves tests: looks up their pipelines, parameters, steps and files. The plan leaves out what only tests read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -13,19 +13,19 @@ use crate::files::Entry;
 use crate::model::{Body, Fake, ParamRef, Pipeline, Start, StepRef, Test};
 use crate::syntax::Text;
 
-/// Who leads a swarm in which nobody is named as its lead.
+/// The name of the leader of a swarm that declares no leader.
 const SUPERVISOR: &str = "swarm-supervisor";
 
-/// What a run of a pipeline, or of a swarm, can come to.
+/// The steps and agents that a run of a pipeline, or of a swarm, can reach.
 #[derive(Default)]
 struct Reach<'a> {
     /// The steps by name: its own, and those of what it calls.
     steps: BTreeMap<&'a str, Vec<StepRef>>,
-    /// Who takes turns in the swarms that these start.
+    /// The named agents of the swarms that these steps start.
     members: BTreeSet<&'a str>,
-    /// Whether somebody leads one of them who names others itself.
+    /// Whether the leader of one of the swarms names further agents itself.
     is_open: bool,
-    /// Whether there may be agents in one of them that nobody names: of a group, or who help.
+    /// Whether one of the swarms may have agents without a name in the spec: agents of a group, or spawned helpers.
     has_nameless: bool,
     /// The swarm that runs by itself: a step of its own name.
     alone: Option<&'a str>,
@@ -187,7 +187,7 @@ fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: Start) -> R
 }
 
 impl<'a> Reach<'a> {
-    /// Those who take turns in a swarm.
+    /// Adds the agents of a swarm.
     fn take(&mut self, swarm: &'a ast::Swarm) {
         self.members.extend(swarm.names().map(|name| name.value.as_str()));
         if swarm.leader.is_none() && (swarm.synthesize.is_some() || swarm.decompose.is_some()) {
@@ -197,7 +197,7 @@ impl<'a> Reach<'a> {
         self.has_nameless |= !swarm.groups.is_empty() || swarm.spawn.per_agent > 0;
     }
 
-    /// Whether somebody may be called so who takes turns.
+    /// Whether an agent that takes turns may have this name.
     fn takes_turns(&self, name: &str) -> bool {
         self.is_open || self.members.contains(name) || self.has_nameless && swarmc_plan::is_station(name)
     }

@@ -1,4 +1,4 @@
-//! Texts with holes: where they come from, what is wrong with them, what they read.
+//! Resolves template texts: where they come from, what is wrong with them, and what they read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -17,7 +17,7 @@ pub struct Problem {
     pub label: String,
     /// What to type.
     pub help: Option<String>,
-    /// Where the other half of the story is, and what it is.
+    /// A second span that explains the problem, and its label.
     pub second: Option<(Span, String)>,
     /// The edit that mends it.
     pub fix: Option<Fix>,

@@ -1,8 +1,8 @@
-//! What a prompt, another text with holes, or a condition says.
+//! Parses prompts, other texts with interpolations, and conditions.
 //!
-//! A text goes in; its parts, what it reads of the run, and its problems come out. Ranges are bytes of that text; the
-//! parts cover it without gaps. Nothing is looked up: whether a name exists is for the caller to say. Any text is
-//! accepted in linear time and bounded depth.
+//! In: a text. Out: its parts, its reads of the run's values, and its problems. Ranges are bytes of that text; the
+//! parts cover it without gaps. The parser resolves no names: the caller does. It accepts any text, in linear time and
+//! bounded depth.
 
 mod applied;
 mod blocks;
@@ -40,7 +40,7 @@ pub(crate) use tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Sta
 /// How many problems of one text are reported.
 const MAX_PROBLEMS: usize = 100;
 
-/// A text with holes.
+/// A text with interpolations.
 #[derive(Debug, Default)]
 pub(crate) struct Template {
     /// The pieces, in order, covering the text.

@@ -1,7 +1,7 @@
-//! The scanner: text into parts, one pass, at memory speed where nothing stands.
+//! The template scanner: splits a text into parts in one pass, at memory speed where there is no markup.
 //!
-//! A directive is found here, never by minijinja; logic is handed to it only when there is some, with directives
-//! masked byte by byte so that every offset stays what it is.
+//! The scanner finds directives itself. It passes a text to minijinja only if the text contains logic, and masks the
+//! directives byte by byte, so that every offset stays the same.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -151,7 +151,7 @@ impl<'a> Scanner<'a> {
             }
         }
         for directive in self.parts.iter().filter_map(as_directive) {
-            // Where the logic is broken nobody knows what guards what; that error comes first.
+            // Broken logic has no known guards, so its reads count as guarded; the error in the logic comes first.
             reads.extend(read(directive, broken));
         }
         Template { parts: self.parts, reads, problems: self.problems, logic: tree }

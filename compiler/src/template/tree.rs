@@ -128,7 +128,7 @@ pub(crate) struct Argument {
     pub(crate) spread: bool,
 }
 
-/// A statement of a text, or a hole in it.
+/// A statement of a text, or an interpolation in it.
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {
     /// `{{ … }}`.

@@ -1,4 +1,4 @@
-//! Which tokenizer a model has, as far as its name or its program tells, and what agent programs add to a prompt.
+//! Guesses the tokenizer of a model from its name or its program, and estimates what agent programs add to a prompt.
 
 use swarmc_plan::{Agent, Connection, Provider};
 
@@ -16,7 +16,7 @@ pub(crate) enum Family {
     /// Models with open weights and vocabularies of 100,000 entries and more: Qwen, Llama, Mistral, DeepSeek and their
     /// like.
     Open,
-    /// Nobody knows.
+    /// An unknown tokenizer.
     Unknown,
 }
 

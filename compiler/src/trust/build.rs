@@ -1,7 +1,7 @@
-//! The graph of a model: every pipeline once for each place that calls it, every swarm once for each task that starts it.
+//! Builds the taint graph of a model: one part for each call of a pipeline, and one for each task that starts a swarm.
 //!
-//! In: the model. Out: a [`Graph`] with all its marks. Callers do not see each other's texts, unless there are so many
-//! calls that pipelines have to be shared between them.
+//! In: the model. Out: a [`Graph`] with all its marks. The texts of one caller do not reach another one, unless there
+//! are so many calls that they have to share the nodes of a pipeline.
 
 use std::collections::HashMap;
 
@@ -282,7 +282,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         None
     }
 
-    /// What was piped into the run: nobody knows who wrote it.
+    /// The text that the caller pipes into the run: its author is unknown.
     pub(super) fn stdin(&mut self, span: Span) -> usize {
         *self.stdin.get_or_insert_with(|| {
             let node = self.graph.node("stdin", Kind::Stdin, span);
@@ -302,7 +302,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         node
     }
 
-    /// Whoever changes files leaves text in the folder, and agents find it there.
+    /// Adds the edges between a node and its working folder: a writer leaves text there, and agents read it.
     pub(super) fn works_in(&mut self, node: usize, folder: usize, span: Span, writes: bool) {
         if writes {
             self.graph.edge(node, folder, span, Via::Joins);

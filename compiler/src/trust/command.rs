@@ -1,8 +1,8 @@
-//! What commands do to the world: which of them read what strangers wrote, send data away, read what must not leave,
-//! print secrets, or do what cannot be undone.
+//! What commands do outside the run: which of them read text of strangers, send data away, read private data, print
+//! secrets, or do what cannot be undone.
 //!
-//! In: a step's command. Out: the programs it starts, with their places. Short lists of well-known programs; a command
-//! that is on none of them is taken to do nothing of the kind.
+//! In: a step's command. Out: the programs it starts, with their spans. This module has short lists of well-known
+//! programs; it assumes that a command on none of them does nothing of the kind.
 
 use std::ops::Range;
 
@@ -168,7 +168,7 @@ fn script<'a>(file: FileId, sources: &Sources) -> Vec<Started<'a>> {
     if shell { shell_text(Origin::File(file), text) } else { Vec::new() }
 }
 
-/// Whether what it prints was written by whoever can be reached over a network.
+/// Whether it prints text that comes from other people over a network.
 pub(crate) fn fetches(simple: &Simple) -> bool {
     match simple.program() {
         "curl" | "wget" | "http" | "https" | "xh" | "lynx" | "w3m" => !is_local(simple),
@@ -315,7 +315,7 @@ fn is_deploy_script(path: &str) -> bool {
     stem == "deploy" && !name.contains("test") && !name.contains("check")
 }
 
-/// `rm -rf`, other than of what was made a moment ago: build folders and temporary files.
+/// `rm -rf`, except of build folders and temporary files.
 fn is_recursive_force(simple: &Simple) -> bool {
     let flags = simple.arguments().filter(|word| word.starts_with('-')).collect::<String>();
     let recursive = flags.contains('r') || flags.contains('R');

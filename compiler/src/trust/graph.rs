@@ -1,8 +1,8 @@
-//! Who hands text to whom: a graph over the whole workflow.
+//! The taint graph: it shows how text flows through the whole workflow.
 //!
-//! Nodes are steps, members of swarms, parameters, files, packs, conversations and other meeting places; an edge is there
-//! only where free text can pass (see [`super::label`]). What starts, meets and ends in it is marked on the nodes. Every
-//! question is one walk over nodes and edges.
+//! Nodes are steps, members of swarms, parameters, files, packs, conversations and other places where texts meet. An
+//! edge exists only where free text can pass (see [`super::label`]). Marks on the nodes show where taint starts, meets
+//! and ends. Every question is one walk over nodes and edges.
 
 use crate::ast::Name;
 use crate::source::Span;
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Stdin,
 }
 
-/// What a node can do to the world, or the world to it; each with the place that says so.
+/// What a node can do outside the run, or what reaches it from there; each with the span that declares it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marks {
     /// It reads what strangers wrote.
@@ -91,15 +91,15 @@ pub(crate) enum Via {
     Continues,
 }
 
-/// Whether a person stands in the way.
+/// Whether a person controls what passes along an edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Gate {
-    /// Nobody.
+    /// No person.
     #[default]
     Open,
-    /// Somebody decides in between.
+    /// A person decides in between.
     Between,
-    /// Somebody reads it and decides in between.
+    /// A person reads the text and decides in between.
     Shown,
 }
 

@@ -1,7 +1,7 @@
-//! What a value can carry.
+//! Which values can carry taint.
 //!
-//! In: declared types. Out: whether a value of a type, or of a field in it, can hold text that somebody made up. Only
-//! such text can steer an agent or take a secret along; a number, a truth or a word of a declared list cannot.
+//! In: declared types. Out: whether a value of a type, or of a field in it, can hold free text. Only free text can
+//! steer an agent or take a secret along; a number, a boolean or a word of a declared list cannot.
 
 use crate::ast::{Name, Spec, TypeExpr, TypeKind};
 use crate::resolve::symbols::{NameKind, Tables};

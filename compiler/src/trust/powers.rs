@@ -1,7 +1,7 @@
-//! What agents are able to do, with the places that say so.
+//! What agents are able to do, with the spans that declare it.
 //!
 //! In: their declarations, the secrets that reach them, the servers of their tools. Out: marks by agent. An agent that
-//! declares nothing is taken to be able to do nothing.
+//! declares nothing counts as able to do nothing.
 
 use std::collections::HashMap;
 
@@ -60,7 +60,7 @@ fn marks(model: &Model<'_>, agent: &ast::Agent, provider: Option<usize>, secrets
         Some(Mark { span: can.span, text: format!("agent `{name}` {does}"), agent: Some(agent.name.clone()) })
     };
     let commands = able(Capability::RunCommands, "runs commands");
-    // What is in the environment of a process is there for whoever can run `printenv` in it.
+    // An agent that runs commands can read its environment with `printenv`.
     let from_provider = || {
         let provider = model.providers[provider?].ast;
         let (secret, place) = secrets.of(&provider.env).next()?;

@@ -1,8 +1,8 @@
-//! Which of the values that a text reads go into it, and how much of each.
+//! Which of the values that a text reads become part of the rendered text, and how much of each.
 //!
-//! In: a text with holes. Out: the places whose value only decides something (a condition, a comparison, a length), and
-//! those of which parts go on: of a list that a loop walks over, the fields that its body writes. What they read besides
-//! is not in the text that comes out.
+//! In: a text with interpolations. Out: the places whose value only decides something (a condition, a comparison, a
+//! length), and the places of which only parts go on: of a list that a loop walks over, the fields that its body
+//! writes. The rendered text contains no other part of these values.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;

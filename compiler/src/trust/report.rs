@@ -1,11 +1,12 @@
-//! What may have reached each step and member, for people who look at one of them.
+//! Reports which taint may have reached each step and member, for people who look at one of them.
 //!
-//! In: the graph. Out: the places of those that text of strangers or private data can reach, as the checks see it.
+//! In: the graph. Out: the spans of the steps and members that text of strangers or private data can reach, by the same
+//! rules as in the checks.
 
 use super::graph::{Edge, Gate, Graph, Marks};
 use crate::source::Span;
 
-/// What may have reached somebody.
+/// The taint that may have reached a step or a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
     /// Text that strangers wrote, which can steer an agent.
@@ -14,7 +15,7 @@ pub struct Trust {
     pub private: bool,
 }
 
-/// What may have reached the nodes of the graph, by the place that declares each; nothing of those that nothing reached.
+/// The taint of each node of the graph, by the span that declares the node; leaves out nodes without taint.
 pub(crate) fn seen(graph: &Graph) -> Vec<(Span, Trust)> {
     let marked = |mark: fn(&Marks) -> bool| (0..graph.nodes.len()).filter(move |&node| mark(&graph.nodes[node].marks));
     let strangers: Vec<usize> = marked(|marks| marks.untrusted.is_some()).collect();

@@ -1,8 +1,8 @@
-//! What a command line starts, read the way a POSIX shell reads it, as far as that can be told without running it.
+//! Parses a command line as a POSIX shell does, to find the programs that it starts, without running it.
 //!
-//! In: the words of a command, or the text of a script. Out: the simple commands in it, each with its words (quotes
-//! taken off), the variables that they expand, and whether what it prints is seen. Linear, of bounded depth, and never
-//! wrong about where a word stands; what a shell alone could tell (`eval`, aliases) is not guessed at.
+//! In: the words of a command, or the text of a script. Out: the simple commands in it, each with its words (without
+//! quotes), the variables that they expand, and whether its output is visible. The parser takes linear time and bounded
+//! depth, and its spans are exact. It does not guess what only a shell can know (`eval`, aliases).
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const DEEPEST: usize = 32;
 pub(crate) struct Simple {
     /// The words, the program first; `K=V` before it left out.
     pub words: Vec<Word>,
-    /// Whether what it prints goes to another command, a file or a variable rather than to whoever started the line.
+    /// Whether its output goes to another command, a file or a variable instead of the output of the whole line.
     pub hidden: bool,
 }
 
@@ -352,14 +352,14 @@ impl Reader<'_> {
         simple.words.push(word);
     }
 
-    /// Ends a command; `hidden` says that nobody sees what it prints.
+    /// Ends a command; `hidden` tells that its output is not visible.
     fn end_simple(&mut self, hidden: bool) {
         self.end_word();
         let substituted = self.frames.len() > 1;
         let top = self.top();
         top.target = false;
         let mut simple = std::mem::take(&mut top.simple);
-        // Without a program it prints what there is.
+        // An `env` without a program prints the environment.
         simple.words.extend(top.lead.take());
         simple.hidden |= hidden || substituted;
         if !simple.words.is_empty() {
@@ -387,7 +387,7 @@ fn is_assignment(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// `a b; (c)` as `a|b c`: parentheses around what nobody sees.
+    /// Shows `a b; (c)` as `a|b c`, with parentheses around commands whose output is hidden.
     fn read(text: &str) -> String {
         let show = |simple: &Simple| {
             let words: Vec<&str> = simple.words.iter().map(|word| word.text.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Swarms as a way for text: messages, channels, folders, the goal and the result.
+//! Adds swarms to the taint graph: messages, channels, folders, the goal and the result.
 
 use std::collections::HashMap;
 
@@ -135,7 +135,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// What comes of it: of whoever sums up, else of the leader, else of everybody.
+    /// Adds the result of a swarm: it comes from the summarizing agent, else from the leader, else from all members.
     fn result(
         &mut self,
         found: &Swarm<'_>,

@@ -1,6 +1,6 @@
-//! Whether what a spec gives fits where a type is declared: a written value, or another type.
+//! Checks whether a value of a spec, or another type, fits a declared type.
 //!
-//! In: the declared type and what is given. Out: what is wrong in words, or nothing where it fits or nobody can know.
+//! In: the declared type, and the value or type. Out: a message, or nothing where it fits or the compiler cannot know.
 
 use serde_json::{Number, Value};
 

@@ -1,7 +1,8 @@
-//! Types of values: what they are, what declared names mean, how they are written, and what an expression has.
+//! The types of values, of declared names and of expressions.
 //!
-//! `declared` resolves what a spec says, `fit` holds what is given against it, `schema` writes it as JSON Schema, `typing` knows what each step puts out, and
-//! `infer` walks expressions and texts. A type that nobody knows is [`Kind::Any`], about which nothing is ever said.
+//! `declared` resolves the types of a spec, `fit` compares values with them, `schema` writes them as JSON Schema,
+//! `typing` computes the output type of each step, and `infer` walks expressions and texts. An unknown type is
+//! [`Kind::Any`], which no check reports.
 
 mod declared;
 mod env;
@@ -67,7 +68,7 @@ impl Lack {
 /// What a value is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// Nobody knows, and nothing is said about it.
+    /// An unknown value, which no check reports.
     Any,
     /// `none` alone.
     None,
@@ -167,7 +168,7 @@ pub(crate) struct Field {
     pub(crate) limits: Limits,
     /// What it means.
     pub(crate) description: Option<String>,
-    /// Where it is said that nobody may fill it in, though it is asked for.
+    /// Where a gate that asks for the field declares a default, which leaves the field empty.
     pub(crate) unanswered: Option<Span>,
 }
 

@@ -1,7 +1,7 @@
-//! What the steps and parameters of a model are: declared, computed from what they read, or text.
+//! The types of the steps and parameters of a model: declared, computed from the values that they read, or text.
 //!
-//! Steps are taken in the order of their needs and pipelines before those that call them, so that what a computed value
-//! reads is known. What only a later round could tell, or a circle, is any.
+//! This module types steps in the order of their needs, and pipelines before their callers, so that it knows the types
+//! that a computed value reads. A value of a later round, or in a circle, has the type `any`.
 
 use std::sync::Arc;
 
@@ -144,7 +144,7 @@ fn decision(span: Span, gate: &ast::Gate, types: &Types, lookup: &mut Lookup<'_>
     };
     let mut asked = types.fields(&gate.asks, lookup);
     if let Some(choice) = answers_itself(gate) {
-        // Nobody fills them in then.
+        // A gate that takes its default leaves them empty.
         for field in asked.iter_mut().filter(|field| field.kind.lack != Lack::ABSENT) {
             field.kind.lack = Lack::ABSENT;
             field.unanswered = Some(choice);
@@ -154,13 +154,13 @@ fn decision(span: Span, gate: &ast::Gate, types: &Types, lookup: &mut Lookup<'_>
     Type::new(Kind::Record(Arc::new(Record::new(fields, span))))
 }
 
-/// Where it says that a gate takes an option with nobody there.
+/// Where a gate declares an option that it takes without a person.
 fn answers_itself(gate: &ast::Gate) -> Option<Span> {
     let mut choices = gate.headless.iter().chain(gate.on_timeout.as_ref().map(|timeout| &timeout.choice));
     choices.find(|choice| choice.value != "fail").map(|choice| choice.span)
 }
 
-/// What a step puts out, given what it does for one item.
+/// The type of a step's output, from its type for one item.
 fn whole(step: &Step<'_>, one: Type) -> Type {
     if step.list.is_some() { Type::list(one) } else { one }
 }

@@ -1,7 +1,8 @@
-//! Random edits of real specs and prompts: what is kept from edit to edit answers what a fresh start answers.
+//! Tests random edits of real specs and prompts: a workspace that keeps its state answers like a fresh workspace.
 //!
-//! In: the repository's `specs/`, and a seed. 20,000 edits in bursts, files closed, touched and opened again in between;
-//! after each burst every question is asked of both at random places, and the answers are compared as text.
+//! In: the repository's `specs/`, and a seed. The test makes 20,000 edits in bursts, and closes, touches and opens
+//! files in between. After each burst it asks both workspaces every question at random places, and compares the answers
+//! as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -255,7 +256,7 @@ fn fuzz(seed: u64, originals: &Texts, edits: usize) {
             let (range, inserted) = edit(&mut random, &texts[path], &originals[path]);
             texts.get_mut(path).expect("it is open").replace_range(range.clone(), &inserted);
             kept.edit(path, |document| document.edited(range, &inserted));
-            // Somebody asks in the middle, so that states in between are worked out, too.
+            // Requests in the middle of a burst make the workspace compute states in between, too.
             if random.one_in(40) {
                 let _ = complete(&kept.snapshot(), path, 0, None);
                 let _ = diagnostics(&kept.snapshot());

@@ -1,7 +1,7 @@
-//! What stands at a cursor inside `<<…>>`, `{{ … }}` or `{% … %}`, closed or not.
+//! Finds the part of an interpolation (`<<…>>`, `{{ … }}` or `{% … %}`, closed or not) at a cursor.
 //!
-//! In: a text, the part of it that is a prompt, and the cursor. Out: the part of the hole that it is in. Only what stands
-//! around the cursor is read, so that half a directive says as much as a whole one, and prose says nothing.
+//! In: a text, the part of it that is a prompt, and the cursor. Out: the part of the interpolation that the cursor is
+//! in. This module reads only the text around the cursor, so half a directive works as well as a whole one.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use swarmc_compiler::interpolation;
 /// How far back the beginning of a piece of logic is looked for, in bytes.
 const LOOK_BACK: usize = 2000;
 
-/// The hole that a cursor is in.
+/// The interpolation that a cursor is in.
 #[derive(Debug)]
 pub(super) enum Hole<'t> {
     /// `<<…`
@@ -68,7 +68,7 @@ pub(super) struct Logic<'t> {
     pub(super) text: usize,
 }
 
-/// The hole at an offset of a text, of which `region` is a prompt.
+/// The interpolation at an offset of a text, of which `region` is a prompt.
 pub(super) fn hole(text: &str, region: Range<usize>, offset: usize) -> Option<Hole<'_>> {
     let offset = offset.clamp(region.start, region.end);
     directive(text, &region, offset).map(Hole::Directive).or_else(|| logic(text, &region, offset).map(Hole::Logic))

@@ -176,7 +176,7 @@ fn around(document: &Document, nodes: &[Node], offset: usize, found: &mut Vec<Ra
     }
 }
 
-/// The word around an offset, and in prose its line and its paragraph.
+/// The word around an offset, and in a template text its line and its paragraph.
 fn line_and_word(text: &str, offset: usize, prose: bool) -> Vec<Range<usize>> {
     let Some((before, after)) = text.split_at_checked(offset) else { return Vec::new() };
     let is_word = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | '-');

@@ -1,4 +1,4 @@
-//! The state of a workspace: open texts, files on disk, and what the compiler says of each spec, worked out once.
+//! The state of a workspace: open texts, files on disk, and the compiler's analysis of each spec, computed once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ type Known = Arc<OnceLock<Option<Arc<Analysis>>>>;
 /// Texts on disk, or why there are none, by path.
 type Cache = Arc<Mutex<BTreeMap<String, Result<Arc<str>, FileError>>>>;
 
-/// A workspace at one moment; cheap to clone, and the same for ever.
+/// A snapshot of a workspace; cheap to clone, and it never changes.
 #[derive(Clone)]
 pub struct Snapshot {
     files: Arc<Texts>,
@@ -421,7 +421,7 @@ mod tests {
 
     use super::*;
 
-    /// Files of which one is there only once somebody says so.
+    /// Files of which one can be read only after the test allows it.
     struct Late {
         files: BTreeMap<String, String>,
         asked: Sender<()>,
@@ -433,7 +433,7 @@ mod tests {
         fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
             if path == "late.md" {
                 self.asked.send(()).expect("the test listens");
-                // Nobody says so any more at the end.
+                // At its end the test drops the sender.
                 let _ = self.go.recv();
             }
             self.read.lock().expect("nothing panics").push(path.to_owned());

@@ -1,4 +1,4 @@
-//! The texts with holes that stand in a file: strings of a spec, and prompts that a spec reads.
+//! Finds the template texts of a file: strings of a spec, and prompts that a spec reads.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use swarmc_compiler::schema::Kind as Value;
 use super::document::{Document, Kind};
 use super::{Snapshot, element};
 
-/// A text with holes.
+/// A template text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Said {
-    /// Where it stands, without quotes.
+    /// Its range, without quotes.
     pub(super) range: Range<usize>,
     /// Whether all of it is one expression.
     pub(super) expression: bool,
@@ -49,7 +49,7 @@ pub(super) fn is_prompt(snapshot: &Snapshot, path: &str) -> bool {
     snapshot.specs().any(|spec| reads(spec) == Some(true))
 }
 
-/// The holes of a text of a file, with places in the file.
+/// The interpolations of a text of a file, with ranges in the file.
 pub(super) fn holes(document: &Document, said: &Said) -> Vec<Interpolation> {
     if said.expression {
         return Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn holes(document: &Document, said: &Said) -> Vec<Interpolation> {
     found
 }
 
-/// The hole of a text of a file around an offset.
+/// The interpolation around an offset of a file.
 pub(super) fn hole_at(snapshot: &Snapshot, path: &str, document: &Document, offset: usize) -> Option<Interpolation> {
     let texts = texts(snapshot, path, document);
     let said = texts.iter().rev().find(|said| said.range.start <= offset && offset <= said.range.end)?;

@@ -1,4 +1,4 @@
-//! Which handler answers which request.
+//! Finds the handler of a request by its method.
 
 use gen_lsp_types::Request as Method;
 use lsp_server::{ErrorCode, Request, RequestId, Response};
@@ -39,7 +39,7 @@ impl Dispatch {
         self
     }
 
-    /// What answers the request; of a method that nobody knows, an error.
+    /// The function that answers the request; for an unknown method it answers with an error.
     pub(super) fn finish(self) -> Option<Answer> {
         match (self.answer, self.request) {
             (Some(answer), _) => Some(answer),

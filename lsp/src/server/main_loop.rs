@@ -1,4 +1,4 @@
-//! The one loop: takes messages and results in order, and is the only place that changes anything.
+//! The main loop of the language server: it handles messages and results in order, and it alone changes state.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -36,13 +36,13 @@ enum Done {
     Answer(Response, u64),
     /// What is wrong in that state, by file.
     Problems(Problems, u64),
-    /// They could not be found.
+    /// The job could not compute the problems.
     Unjudged(u64),
     /// The specs on disk.
     Specs(Vec<PathBuf>),
-    /// Their texts are others by now.
+    /// The job stopped, as its texts have changed.
     Outdated,
-    /// A job that nobody needs to hear of.
+    /// A job whose end needs no action.
     Nothing,
 }
 
@@ -200,12 +200,12 @@ impl Server<'_> {
         let asked = edits.load(Ordering::Relaxed);
         let refused = id.clone();
         let work = move || {
-            // Nobody waits for it.
+            // The client has cancelled the request, or the text has changed.
             if !wanted.load(Ordering::Relaxed) || edits.load(Ordering::Relaxed) != asked {
                 return Done::Answer(modified(refused), asked);
             }
             let response = answer(&context);
-            // What a file on disk was changed under was not worked out to its end.
+            // If a file on disk changes during the work, the answer is incomplete.
             Done::Answer(if context.moment.is_cut() { modified(refused) } else { response }, asked)
         };
         let panicked = move || {
@@ -239,7 +239,7 @@ impl Server<'_> {
         }
     }
 
-    /// Hands the contents of a notification over; one that cannot be read is told, and left out.
+    /// Passes the contents of a notification to its handler; logs and ignores an unreadable one.
     fn take<P: serde::de::DeserializeOwned>(&mut self, method: &str, params: Value, handle: fn(&mut Self, P)) {
         match serde_json::from_value(params) {
             Ok(params) => {
@@ -264,8 +264,8 @@ impl Server<'_> {
         self.look_again();
     }
 
-    /// Changes a text. After a change that cannot be read nobody knows the text: the one on disk counts until it is opened
-    /// again.
+    /// Changes a text. After an unreadable change the server does not know the text: it uses the file on disk until the
+    /// editor opens the text again.
     fn changed(&mut self, params: Value) {
         let uri = params["textDocument"]["uri"].as_str().map(|uri| lsp::Uri(uri.to_owned()));
         match serde_json::from_value(params) {
@@ -323,7 +323,7 @@ impl Server<'_> {
         self.again();
     }
 
-    /// Looks at the files again that were read from disk, where nobody tells when they change.
+    /// Reads the files on disk again, if the editor does not report their changes.
     fn look_again(&mut self) {
         if !self.client.watches {
             self.world.workspaces().for_each(|workspace| workspace.refresh());
@@ -361,7 +361,7 @@ impl Server<'_> {
     fn done(&mut self, done: Done) {
         match done {
             Done::Answer(response, edits) => {
-                // Whoever cancelled has had an answer.
+                // A cancelled request already has its answer.
                 if self.pending.remove(&response.id).is_none() {
                     return;
                 }
@@ -408,7 +408,7 @@ impl Server<'_> {
             let mut told = false;
             handlers::problems(&moment, encoding, |problems| {
                 told = true;
-                // Nobody listens any more at the end.
+                // When the server ends, the receiver is gone.
                 let _ = early.send(Done::Problems(problems, revision));
             });
             if told { Done::Nothing } else { Done::Outdated }

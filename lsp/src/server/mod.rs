@@ -1,7 +1,8 @@
-//! The protocol: reads messages, keeps the open documents, has a pool answer questions, and tells what is wrong.
+//! The language server's protocol: reads messages, keeps the open documents, answers requests in a pool of threads, and
+//! publishes diagnostics.
 //!
-//! Notifications are taken in order by the one loop; each request is answered over the snapshot of the moment in which it
-//! came, and refused when the text has changed meanwhile. One panic answers one request with an error, and no more.
+//! The main loop handles notifications in order. A pool thread answers each request over the snapshot of its arrival,
+//! and refuses it when the text has changed meanwhile. A panic fails only its own request.
 
 mod capabilities;
 mod convert;

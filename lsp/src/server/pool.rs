@@ -1,4 +1,4 @@
-//! A few threads that do what may take a moment, and hand back what the loop should know.
+//! A pool of a few threads that run slow jobs and send the results to the main loop.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub(super) struct Pool<T> {
     jobs: Option<Sender<(Job<T>, Job<T>)>>,
     threads: Vec<JoinHandle<()>>,
     results: Sender<T>,
-    /// Whether what waits is still wanted.
+    /// Whether the pool is ending and skips the waiting jobs.
     ending: Arc<AtomicBool>,
-    /// What has come of the jobs.
+    /// The results of the jobs.
     pub(super) done: Receiver<T>,
 }
 
@@ -38,7 +38,7 @@ impl<T: Send + 'static> Pool<T> {
                         return;
                     }
                     let result = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| otherwise());
-                    // Nobody listens any more at the end.
+                    // When the server ends, the receiver is gone.
                     let _ = results.send(result);
                 }
             })

@@ -1,4 +1,4 @@
-//! Every workspace that an editor has files of, and which of them a file belongs to.
+//! Keeps every workspace of the editor's files, and finds the workspace of a file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) struct Workspaces {
     names: Arc<Names>,
 }
 
-/// The workspaces at one moment.
+/// A snapshot of all workspaces.
 #[derive(Clone)]
 pub(super) struct WorkspaceSnapshot {
     disk: Arc<dyn Disk>,
@@ -128,7 +128,7 @@ impl WorkspaceSnapshot {
         Some(File { root: root.to_owned(), snapshot, path: path.to_owned(), names: &self.names })
     }
 
-    /// Whether something that was asked of this moment could not be answered, as the texts are others by now.
+    /// Whether a question to this snapshot got no answer, as the texts have changed since.
     pub(super) fn is_cut(&self) -> bool {
         self.workspaces.values().any(Snapshot::is_cut)
     }

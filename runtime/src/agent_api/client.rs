@@ -1,4 +1,4 @@
-//! The other side of the socket: what `swarmc agent` says for a script.
+//! The client of the agent server: how `swarmc agent` sends an operation for a script.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ enum Told {
     Error(String),
 }
 
-/// Asks the run at `socket` for something, as whoever has this token; what it says to that.
+/// Sends an operation to the run at `socket`, for the attempt that has this token; the answer of the run.
 ///
 /// # Errors
 /// The run cannot be reached, or refuses: says why, and what to do instead.

@@ -1,6 +1,7 @@
-//! The connections of a door: so many at once, and of those that have shown no token the oldest makes way for the next.
+//! Limits the connections of the agent server. Where all places are taken, the oldest connection without a token is
+//! closed for the next one.
 //!
-//! Invariant: whoever has no token holds up nobody who has one, and no place for longer than seconds.
+//! Invariant: a connection without a token holds up none that has one, and keeps its place for seconds at most.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -13,11 +14,11 @@ use tokio::time::timeout;
 /// How long a connection may take to show a token.
 const STRANGER: Duration = Duration::from_secs(5);
 
-/// The places of a door.
+/// The places of an agent server.
 #[derive(Debug)]
 pub(super) struct Places {
     room: Arc<Semaphore>,
-    /// Those who have shown no token, in the order in which they came.
+    /// The connections that have shown no token, in the order in which they came.
     strangers: Mutex<Unauthenticated>,
 }
 
@@ -27,7 +28,7 @@ struct Unauthenticated {
     waiting: BTreeMap<u64, Arc<Notify>>,
 }
 
-/// A place that somebody holds.
+/// A place that a connection holds.
 #[derive(Debug)]
 pub(super) struct Place {
     of: Arc<Places>,
@@ -45,14 +46,14 @@ impl Places {
         Arc::new(Places { room: Arc::new(Semaphore::new(most)), strangers: Mutex::default() })
     }
 
-    /// A place for somebody who has come. Where all have shown a token it waits for one of them.
+    /// A place for a connection that has come. Where all have shown a token it waits for one of them.
     pub(super) async fn take(self: &Arc<Self>) -> Place {
         let permit = match Arc::clone(&self.room).try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {
                 let oldest = self.strangers().waiting.pop_first();
                 oldest.inspect(|(_, stranger)| stranger.notify_one());
-                // Nobody closes it.
+                // No code closes the semaphore.
                 Arc::clone(&self.room).acquire_owned().await.ok()
             }
         };
@@ -119,7 +120,7 @@ mod tests {
             drop(first);
         });
         assert!(!ends(known.lost(), 10 * STRANGER).await, "who has shown a token stays");
-        // Who has shown one makes way for nobody.
+        // A connection that has shown one makes way for no other.
         next.0.keep();
         assert!(timeout(10 * STRANGER, places.take()).await.is_err());
         assert!(!ends(next.0.lost(), MOMENT).await);

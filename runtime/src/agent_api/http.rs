@@ -1,8 +1,8 @@
-//! The door of MCP clients that speak HTTP: `http://127.0.0.1:PORT/agents/NODE/mcp`, streamable HTTP without sessions.
+//! Serves MCP clients over HTTP: `http://127.0.0.1:PORT/agents/NODE/mcp`, streamable HTTP without sessions.
 //!
-//! Every request says by its token who asks, so that nothing is kept between requests and nothing has to end with an
-//! attempt. Whoever has no token learns nothing and holds a connection for seconds at most. Pages in a browser are kept
-//! out by `Host` and `Origin`. Invariant: requests, their bodies and connections are bounded.
+//! Every request carries a token that identifies its attempt, so the server keeps nothing between requests. A client
+//! without a token learns nothing and holds a connection for seconds at most. The server checks `Host` and `Origin` to
+//! keep out pages in a browser. Invariant: requests, their bodies and connections are bounded.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -41,7 +41,7 @@ const HEAD: usize = 64 * 1024;
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// Binds a port of this machine that nobody else can reach.
+/// Binds a port of this machine that other machines cannot reach.
 pub(super) fn bind() -> std::io::Result<(std::net::TcpListener, u16)> {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
@@ -59,7 +59,7 @@ pub(super) async fn serve(listener: TcpListener, port: u16, reception: Arc<Sessi
     let places = Places::new(CONNECTIONS);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Too many files are open: somebody has to close one first.
+            // Too many files are open: one has to be closed first.
             sleep(PAUSE).await;
             continue;
         };
@@ -69,7 +69,7 @@ pub(super) async fn serve(listener: TcpListener, port: u16, reception: Arc<Sessi
 }
 
 async fn converse(stream: TcpStream, port: u16, reception: Arc<Sessions>, place: Arc<Place>) {
-    // Answers are small, and somebody waits for each.
+    // Answers are small, and a client waits for each.
     let _ = stream.set_nodelay(true);
     let holder = Arc::clone(&place);
     let service = service_fn(move |request| {
@@ -83,7 +83,7 @@ async fn converse(stream: TcpStream, port: u16, reception: Arc<Sessions>, place:
         .max_buf_size(HEAD)
         .serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        // A client that goes away early has nobody left to complain to.
+        // A client that goes away early reads no error.
         _ = connection => {}
         () = place.lost() => {}
     }
@@ -110,7 +110,7 @@ async fn answer(request: Request<Incoming>, port: u16, reception: Arc<Sessions>,
     }
 }
 
-/// The tools of whoever sends a request; else the status of the refusal, and why.
+/// The tools of the attempt that sends a request; else the status of the refusal, and why.
 fn admitted(
     request: &Request<Incoming>,
     port: u16,
@@ -149,7 +149,7 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// A header that stands once.
+/// A header that appears once.
 fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

@@ -1,10 +1,11 @@
-//! Whether an MCP client has listed the tools of an attempt: an agent that is asked before that does without them.
+//! Records whether an MCP client has listed the tools of an attempt: an agent that is prompted before does without
+//! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Told once, by any of an attempt's clients, and waited for by whoever wants to know.
+/// Set once, by any of an attempt's clients. Several tasks may wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct ToolsListed {
     is_done: AtomicBool,

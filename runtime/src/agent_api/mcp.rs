@@ -1,7 +1,7 @@
-//! The door of MCP clients, whatever carries their messages: the tools of one node.
+//! Serves the tools of one node to MCP clients, whatever carries their messages.
 //!
-//! In: calls of tools by whoever holds a token. Out: what the run says to them. Invariant: what the run refuses is a
-//! result that a model can read and mend, never an error of the protocol.
+//! In: tool calls of a client that holds a token. Out: the answers of the run. Invariant: a refusal is a result that a
+//! model can read and fix, never an error of the protocol.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) enum Run {
 }
 
 impl Tools {
-    /// The tools `offers` of whoever has this token.
+    /// The tools `offers` of the attempt that has this token.
     pub(super) fn new(offers: Arc<[ToolSpec]>, token: &str, run: Run) -> Tools {
         Tools { offers, token: token.into(), run }
     }

@@ -1,8 +1,9 @@
-//! The doors through which agents take part in a run while their turns go on.
+//! The server on which agents call the run while their turns go on.
 //!
-//! In: what an agent asks for, with the token that only its attempt has. Out: an [`Operation`] for the loop, and what
-//! came of it. Invariant: whoever has no token of an attempt that is under way is told so and nothing else, and nobody
-//! speaks as another: who asks is known by the token, and a process that is known to be another's is not believed.
+//! In: an agent's request, with the token that only its attempt has. Out: an [`Operation`] for the driver, and its
+//! result.
+//! Invariants: a client without the token of an attempt under way learns only that. The token identifies the sender, so
+//! that no agent acts as another; a process that is known to belong to another attempt is refused.
 
 mod client;
 mod connection_limit;
@@ -37,15 +38,15 @@ pub(crate) use listed::ToolsListed;
 pub use stdio::serve_stdio;
 pub(crate) use tools::{ToolSpec, offers, operation};
 
-/// The bytes of a token: nobody guesses 128 bits.
+/// The bytes of a token: 128 bits cannot be guessed.
 const TOKEN_BYTES: usize = 16;
 
-/// How long nobody is let in where the system has no file for one more.
+/// How long the server accepts no connection where the system has no file for one more.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const RANDOM: &str = "/dev/urandom";
 
-/// The doors of a run. They open when the first agent is invited.
+/// The agent server of a run. It starts to listen when the first session opens.
 #[derive(Debug)]
 pub(crate) struct AgentServer {
     reception: Arc<Sessions>,
@@ -75,7 +76,7 @@ struct Session {
 }
 
 impl AgentServer {
-    /// The doors of a run whose folder is `folder`.
+    /// The agent server of a run whose folder is `folder`.
     pub(crate) fn new(folder: &Path, inputs: Inputs, reactor: Arc<Reactor>, processes: Processes) -> AgentServer {
         let reception = Sessions { guests: Mutex::default(), inputs, processes };
         AgentServer {
@@ -111,7 +112,7 @@ impl AgentServer {
         ])
     }
 
-    /// Whether whoever has this token has listed its tools.
+    /// Whether the attempt that has this token has listed its tools.
     pub(crate) fn listed(&self, token: &str) -> Option<Arc<ToolsListed>> {
         self.reception.guest(token).map(|guest| Arc::clone(&guest.listed))
     }
@@ -127,14 +128,14 @@ impl AgentServer {
         self.reception.guests().retain(|_, guest| guest.step != *step || guest.attempt != attempt);
     }
 
-    /// Opens the doors, where they are not open yet; the port of the MCP server.
+    /// Starts to listen, where it does not yet; the port of the MCP server.
     fn listen(&self) -> Result<u16, String> {
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(port) = *listening {
             return Ok(port);
         }
         let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", self.socket.display());
-        // A killed runner leaves its socket behind, and the lock of the run says that nobody else listens.
+        // A killed runner leaves its socket behind, and the lock of the run shows that no other process listens.
         let _ = std::fs::remove_file(&self.socket);
         let listener = through(&self.socket, UnixListener::bind).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -158,7 +159,7 @@ impl Drop for AgentServer {
 }
 
 impl Sessions {
-    /// Asks for something as whoever has this token.
+    /// Sends an operation for the attempt that has this token.
     async fn ask(&self, token: &str, operation: Result<Operation, String>) -> Result<Value, String> {
         let guest = self.guest(token).ok_or_else(stranger)?;
         let operation = operation?;
@@ -170,7 +171,7 @@ impl Sessions {
         heard.await.map_err(|_| ending())?
     }
 
-    /// Notes that a client of whoever has this token knows its tools.
+    /// Notes that a client of the attempt that has this token knows its tools.
     fn note_listed(&self, token: &str) {
         if let Some(guest) = self.guest(token) {
             guest.listed.note();

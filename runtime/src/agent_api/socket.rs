@@ -1,10 +1,10 @@
-//! The door of scripts: a Unix socket on which a line of JSON asks and a line answers.
+//! Serves scripts: a Unix socket on which a line of JSON asks and a line answers.
 //!
 //! A line in is `{"token": "…", "operation": {"swarm": "send_handoff", …}}`, a line out `{"ok": …}` or
 //! `{"error": "…"}`; a connection may ask again and again. A line without an operation asks for the tools that there are;
 //! with `"listed": true` it says as well that a client knows them.
 //!
-//! Here the kernel says whose process it is that asks: a token is not taken from a process of another attempt.
+//! The kernel tells which process asks here: the server refuses a token from a process of another attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,14 +44,14 @@ pub(super) async fn serve(listener: UnixListener, reception: Arc<Sessions>) {
     let places = Places::new(CONNECTIONS);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Too many files are open: somebody has to close one first.
+            // Too many files are open: one has to be closed first.
             sleep(PAUSE).await;
             continue;
         };
         let (place, reception) = (places.take().await, Arc::clone(&reception));
         tokio::spawn(async move {
             tokio::select! {
-                // A client that goes away early has nobody left to complain to.
+                // A client that goes away early reads no error.
                 _ = converse(stream, &reception, &place) => {}
                 () = place.lost() => {}
             }

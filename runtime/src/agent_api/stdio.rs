@@ -8,7 +8,7 @@ use rmcp::ServiceExt as _;
 use super::client::Client;
 use super::mcp::{Run, Tools};
 
-/// Serves MCP on standard input and output to whoever has this token, until the input ends.
+/// Serves MCP on standard input and output for the attempt that has this token, until the input ends.
 ///
 /// # Errors
 /// The run at `socket` cannot be reached or knows no such token, or the client speaks no MCP.

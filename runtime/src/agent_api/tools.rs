@@ -259,7 +259,7 @@ mod tests {
         Reach { receivers: names(&["parser", "printer", "tester"]), spawns: names(&["helper"]), asks: true }
     }
 
-    /// Everything that stands in a schema by a key.
+    /// All values of a key in a schema.
     fn found<'a>(value: &'a Value, key: &str, all: &mut Vec<&'a Value>) {
         match value {
             Value::Array(parts) => parts.iter().for_each(|part| found(part, key, all)),
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(to["description"], "The receiver: `parser`, `printer` or `tester`.");
         assert_eq!(offer.parameters["properties"]["message"]["maxLength"], MESSAGE_LIMIT);
         assert_eq!(offer.parameters["required"], json!(["to", "message"]));
-        // Whoever only receives is offered no more than that.
+        // A step that only receives is offered no more than that.
         let names: Vec<String> = offers(&Reach::default()).into_iter().map(|offer| offer.name).collect();
         assert_eq!(names, [REPORT_STATUS, READ_INBOX, READ_CONTEXT]);
         let names: Vec<String> = offers(&receivers()).into_iter().map(|offer| offer.name).collect();

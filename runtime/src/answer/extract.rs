@@ -21,7 +21,7 @@ pub(crate) fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// What stands in the last block between lines of three backticks or more that is called JSON, or nothing at all.
+/// The content of the last block between lines of three backticks or more that is called JSON, or nothing at all.
 fn last_fence(text: &str) -> Option<&str> {
     let mut last = None;
     // The backticks of the block that is open, whether it may be the answer, and where it begins.
@@ -51,7 +51,7 @@ fn last_fence(text: &str) -> Option<&str> {
 }
 
 /// The outermost pieces of `text` that begin with an opening bracket and end with its closing one, in order. What
-/// cannot stand in JSON ends all that is open, so that brackets of prose take nothing with them.
+/// cannot be part of JSON ends all that is open, so that brackets of prose take nothing with them.
 fn balanced(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found: Vec<Range<usize>> = Vec::new();

@@ -1,5 +1,5 @@
-//! Typed answers: a text goes in, and the JSON value in it comes out where it is of the declared type, else what is
-//! wrong with it in sentences that a model and a person can act on.
+//! Typed answers: reads the JSON value of the declared type from a text, or explains what is wrong with it in sentences
+//! that a model and a person can act on.
 //!
 //! The types come from the plan, the texts from anybody: nothing here recurses on a text, and reading one takes time in
 //! proportion to its length.
@@ -43,7 +43,7 @@ struct Misfit {
     other_kind: bool,
 }
 
-/// Whether `value` is of a schema that somebody else made; one that cannot be read says nothing.
+/// Whether `value` fits a schema that is not of the plan; a schema that cannot be read accepts all values.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -153,7 +153,7 @@ impl OutputValidator {
     }
 }
 
-/// A value as it is kept: compact JSON, the fields of records in the order of their names, whoever wrote them.
+/// A value as it is stored: compact JSON, the fields of records in the order of their names.
 pub(crate) fn compact(mut value: Value) -> String {
     value.sort_all_objects();
     value.to_string()

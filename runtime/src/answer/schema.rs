@@ -43,7 +43,7 @@ pub(super) fn document(schema: &Schema, types: &BTreeMap<String, Schema>) -> Val
 /// be left out nullable. None where it has what cannot be said so: another kind at the top, or a map.
 pub(super) fn strict(document: &Value) -> Option<Value> {
     let mut strict = document.clone();
-    // A reference may not stand at the top.
+    // A reference may not be at the top.
     let mut followed = 0;
     while let Some(name) = strict.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix(TYPES)) {
         let mut target = document.get("$defs")?.get(name)?.clone();

@@ -1,4 +1,4 @@
-//! What is wrong with a value, as sentences: where it is, what stands there, and what should.
+//! Says what is wrong with a value, in sentences: where it is, what is there, and what should be.
 
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ fn is_other_kind(error: &ValidationError<'_>) -> bool {
     }
     match error.kind() {
         ValidationErrorKind::Type { .. } => true,
-        // A word outside the enum is a wrong word; a list where an enum of words stands is something else.
+        // A word outside the enum is a wrong word; a list where an enum of words belongs is something else.
         ValidationErrorKind::Enum { options } => {
             let kinds = options.as_array().into_iter().flatten().map(JsonType::from);
             !kinds.into_iter().any(|kind| kind == JsonType::from(error.instance().as_ref()))

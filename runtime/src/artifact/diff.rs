@@ -1,4 +1,4 @@
-//! The changes in a tree while a turn goes on, whatever its agent says of them.
+//! Finds the changes in a tree while a turn goes on, whatever its agent says of them.
 //!
 //! In: the folder that a turn works in, before and after. Out: a diff with its counts, and whose other turns went on in
 //! the same tree meanwhile. Invariant: nothing in the tree, its index or its repository is changed by looking.
@@ -54,7 +54,7 @@ pub(crate) struct Watches {
     turns: Arc<Mutex<BTreeMap<PathBuf, Vec<Turn>>>>,
     /// Where what is needed to compare lies meanwhile.
     scratch: PathBuf,
-    /// Where runs lie: what they write is nobody's change.
+    /// The folder of the runs: what they write counts as no change.
     home: PathBuf,
     /// The variables whose values no diff may hold.
     hidden: BTreeSet<String>,
@@ -101,7 +101,7 @@ impl Taken {
 }
 
 impl Watches {
-    /// Nobody's yet, of the run in this folder; no diff holds the values of the variables in `hidden`.
+    /// No turns yet, for the run in this folder; no diff holds the values of the variables in `hidden`.
     pub(crate) fn new(run: &Path, hidden: BTreeSet<String>) -> Watches {
         let home = run.ancestors().nth(2).unwrap_or(run);
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
@@ -171,7 +171,7 @@ fn taken(mut changes: Changes, with: Vec<String>, secrets: &Secrets) -> Taken {
     if changes.cut > 0 {
         changes.omitted.push(format!("{} files, whose changes are longer than {} MiB", changes.cut, LARGEST >> 20));
     }
-    // Programs that apply diffs skip what stands in front.
+    // Programs that apply diffs skip what comes first.
     let mut text = String::new();
     if !with.is_empty() {
         text.push_str(&format!("Changes in the tree while other turns went on in it: {}\n", with.join(", ")));

@@ -77,11 +77,11 @@ impl Git {
         environment: &[(OsString, OsString)],
         (scratch, apart): (&Path, Option<&Path>),
     ) -> Option<Git> {
-        // Without a repository above nobody need be asked.
+        // Without a repository above, Git need not be asked.
         let top = folder.ancestors().find(|above| above.join(".git").exists())?;
         let passed = |name: &&str| environment.iter().find(|(given, _)| given.to_str() == Some(name)).cloned();
         let mut environment: Vec<(OsString, OsString)> = PASSED.iter().filter_map(passed).collect();
-        // What is not here is not fetched, and nobody waits for a lock.
+        // Git fetches no missing object, and waits for no lock.
         let fixed = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", ""), ("GIT_OPTIONAL_LOCKS", "0")];
         environment.extend(fixed.map(|(name, value)| (name.into(), value.into())));
         let (top, index) = places(top, (folder, &environment))?;
@@ -192,7 +192,7 @@ impl Git {
     /// The same by Git, which reads files that may have changed, without the help of the repository's own filters.
     fn compared(&self, omitted: &mut Vec<String>) -> Result<Vec<Changed>, String> {
         let within = (self.folder.as_path(), self.environment.as_slice());
-        // Whoever took a turn may have changed what the repository says, too.
+        // The turn may have changed the configuration of the repository, too.
         let names = names(within).ok_or("Git does not say how it is set up")?;
         let filters = filters(&names).ok_or("the repository names filters that cannot be left out")?;
         let words = |words: &[&'static str]| {
@@ -220,7 +220,7 @@ impl Git {
         Ok(changed)
     }
 
-    /// What stands in the repository, by id.
+    /// The contents of objects in the repository, by id.
     fn kept<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Result<HashMap<String, Vec<u8>>, String> {
         let list: String = ids.map(|id| format!("{id}\n")).collect();
         if list.is_empty() {
@@ -243,13 +243,13 @@ impl Git {
     }
 }
 
-/// What stands between NULs.
+/// The entries between NULs.
 fn entries<'t>(told: &'t [u8], omitted: &mut Vec<String>) -> Vec<&'t [u8]> {
     if told.len() >= ANSWER {
         omitted.push("the changes of more files than can be listed".to_owned());
     }
     let mut entries: Vec<&[u8]> = told.split(|&byte| byte == 0).collect();
-    // Behind the last one stands nothing, or the beginning of one that was cut off.
+    // After the last one there is nothing, or the beginning of one that was cut off.
     entries.pop();
     entries
 }
@@ -260,7 +260,7 @@ fn names(within: (&Path, &[(OsString, OsString)])) -> Option<Vec<String>> {
     told.split(|&byte| byte == 0).map(|name| String::from_utf8(name.to_vec()).ok()).collect()
 }
 
-/// The top of a checkout, below which `.git` stands, and where its index lies.
+/// The top of a checkout, which holds `.git`, and the path of its index.
 fn places(top: &Path, within: (&Path, &[(OsString, OsString)])) -> Option<(PathBuf, PathBuf)> {
     let repository = top.join(".git");
     if is_usual(&repository) {

@@ -2,8 +2,9 @@
 //! without reading any, nor asking Git.
 //!
 //! In: an index as Git stores it (versions 2 to 4, SHA-1), and the top of its checkout. Out: the files of which it is not
-//! certain that they are as in the index. Invariants: who is in doubt is told, as what changed in the second in which the
-//! index was written; no link is followed; an index that is not understood to its last byte is none.
+//! certain that they are as in the index. Invariants: a file in doubt is reported, such as one that changed in the
+//! second in which the index was written; no link is followed; an index that is not understood to its last byte is
+//! none.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -191,7 +192,7 @@ fn entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u32) ->
     let id: [u8; ID] = rest.take(ID)?.try_into().ok()?;
     let bits = rest.half()?;
     let more = if bits & MORE == 0 { 0 } else { rest.half()? };
-    // Paths go up, and have the length that stands in front of them: otherwise what was read is something else.
+    // Paths go up, and have the length that precedes them: otherwise what was read is something else.
     let last = if version == 4 { rest.shared(path.len())? } else { 0 };
     let end = memchr::memchr(0, rest.0)?;
     let tail = rest.take(end)?;

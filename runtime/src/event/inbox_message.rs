@@ -1,4 +1,4 @@
-//! What lies in an inbox.
+//! A message in an inbox.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct InboxMessage {
     pub content: Content,
 }
 
-/// The names that stand for people and for the run where agents have theirs.
+/// The names of people and of the run, where agents have theirs.
 const PERSON: &str = "user";
 const RUN: &str = "swarmc";
 

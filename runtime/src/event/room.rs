@@ -1,8 +1,8 @@
-//! How much of a text there is room for in an event, counted as JSON.
+//! How much text fits in an event, counted as JSON.
 
 use super::{INLINE, ROOM};
 
-/// Whether `text` may stand in an event itself.
+/// Whether an event itself may hold `text`.
 pub(crate) fn fits(text: &str) -> bool {
     text.len() <= INLINE && escaped(text) <= ROOM
 }
@@ -15,7 +15,7 @@ pub(crate) fn shorten(words: &mut String) {
     }
 }
 
-/// How many bytes of text there is room for, beginning with the first character given.
+/// How many bytes of text fit, beginning with the first character given.
 pub(super) fn kept(characters: impl Iterator<Item = char>) -> usize {
     let mut room = ROOM;
     let fitting = characters.take_while(|&character| {

@@ -1,4 +1,4 @@
-//! One attempt: its body, then its checks, and what both come to.
+//! Carries out one attempt: its body, then its checks; and combines their outcomes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -165,8 +165,8 @@ fn workspace(job: &Job, file_workspace: &FileWorkspaceSpec) -> PathBuf {
     tree.unwrap_or_else(|| file_workspace.workspace.clone())
 }
 
-/// Takes in what an agent left in its folder, and says what its messages ask for. Its output is what stands there, unless its
-/// answer has a type.
+/// Collects what an agent left in its folder, and what its messages ask for. Its output is the file there, unless
+/// its answer has a type.
 fn collect(
     job: &Job,
     collected: Collected,
@@ -205,7 +205,7 @@ async fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mu
         Err(message) => Answer::failed(Failure::Spawn { message }),
         Ok(end) => {
             let failure = failure(job, end);
-            // What went wrong is as often told on stderr: whoever reads what came of it sees both, as a person would.
+            // Programs often explain a failure on stderr: a reader of the output sees both, as a person would.
             let seen = (failure.is_some() && !place.capture.stderr.is_empty()).then(|| place.capture.seen());
             let log = job.keeps_log.then(|| text(place.capture.last_of_both(), LOG));
             let (output, stderr) = place.capture.begin_check();
@@ -336,7 +336,7 @@ pub(super) async fn sleep(job: &Job, end: Instant, poller: &Poller) -> bool {
         if end <= Instant::now() {
             break true;
         }
-        // Woken or not, the loop looks at the time and the wish again.
+        // Woken or not, the loop looks at the time and the stop level again.
         poller.events.next(Some(end)).await;
     };
     job.cancel.watch(None);

@@ -23,7 +23,7 @@ pub(crate) struct Cancel {
 }
 
 impl Cancel {
-    /// Asks the attempt to end. A stronger wish replaces a weaker one.
+    /// Asks the attempt to end. A higher stop level replaces a lower one.
     pub(crate) fn ask(&self, wish: StopLevel) {
         self.wish.fetch_max(wish as u8 + 1, Ordering::SeqCst);
         self.bell.notify_one();
@@ -62,7 +62,7 @@ impl Cancel {
 
     /// Waits until something is asked for.
     pub(super) async fn wait(&self) {
-        // A wish of which nobody had heard yet is kept for the first who waits.
+        // A stop level that no task has seen yet is kept for the first that waits.
         while self.asked().is_none() {
             self.bell.notified().await;
         }

@@ -37,7 +37,7 @@ pub(super) struct Capture<'a> {
     decoder: Option<Decoder>,
     /// What was said, while a turn of an agent goes on.
     transcript: Option<Transcript>,
-    /// The output, as far as it stands in the stream itself.
+    /// The output, where the stream itself holds it.
     pub output: Tail,
     /// The tail of stderr.
     pub stderr: Tail,
@@ -113,7 +113,7 @@ impl<'a> Capture<'a> {
         [self.out.logged(), self.err.logged()].into_iter().flatten().collect()
     }
 
-    /// A provider says under which id it keeps the conversation. Told once, whoever says it again.
+    /// A provider says under which id it keeps the conversation. Reported once, however often the provider repeats it.
     pub(super) fn session(&mut self, id: &str) {
         if may_pass(id)
             && let Some(cancel) = self.yielding.take()
@@ -258,7 +258,7 @@ impl<'a> Capture<'a> {
         Some(report)
     }
 
-    /// Closes the logs; true when the scribe has some to write.
+    /// Closes the logs; true when the file writer has some to write.
     pub(super) fn finish(self) -> Result<bool, RunError> {
         let out = self.out.finish(&self.services.file_writer);
         let err = self.err.finish(&self.services.file_writer);

@@ -1,5 +1,5 @@
-//! Writes small files on a thread of its own, captured outputs and short logs, so that the thread of an attempt is free
-//! for the next one. An end is reported behind its files: what the journal says has ended has left them.
+//! Writes small files (captured outputs, short logs) on a thread of its own, so that the thread of an attempt is free
+//! for the next one. An end is reported behind its files: when the journal records an end, its files are written.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -42,7 +42,7 @@ impl FileWriter {
             .spawn(move || {
                 if let Err(error) = write_all(&receiver) {
                     failed(error);
-                    // Whoever still has something to write must not wait for us, nor for what comes behind it.
+                    // A task that still has something to write must not wait for us, nor for what comes behind it.
                     for note in receiver {
                         if let Note::Then(report) = note {
                             report();

@@ -1,7 +1,7 @@
 //! The complete log of one stream of one attempt, on disk.
 //!
 //! In: the bytes as they come. Out: a file with them, and a line in the place of those that are too many. No file before
-//! there is output. A short log is handed to the scribe as a whole when the attempt ends; one that is
+//! there is output. When the attempt ends, the file writer gets a short log as a whole; one that is
 //! long, or has waited a moment, is opened and written as its bytes come.
 
 use std::fs::File;
@@ -18,9 +18,10 @@ use crate::home::create_private;
 const SHORT: usize = 32 * 1024;
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// The bytes of one stream of one attempt that are written down. What a CI system keeps of a job by default is some MiB
-/// (GitLab: 4), and the transcript of an agent's long day some ten: whoever comes to this goes round in a circle, and there
-/// is still room on a usual disk for many who do.
+/// The bytes of one stream of one attempt that are written down. What a CI system keeps of a job by default is some
+/// MiB (GitLab: 4), and the transcript of an agent's long day some ten: an attempt that writes this much goes in
+/// circles,
+/// and a usual disk still has room for many of them.
 const MOST: usize = 256 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -84,7 +85,7 @@ impl Log {
         }
     }
 
-    /// Nothing more comes; true when the scribe has it to write.
+    /// Nothing more comes; true when the file writer has it to write.
     pub(super) fn finish(self, file_writer: &FileWriter) -> bool {
         let waits = self.file.is_none() && !self.pending.is_empty();
         if waits {

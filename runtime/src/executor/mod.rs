@@ -1,7 +1,7 @@
-//! What carries attempts out: tasks that start processes, read them, end them, and report.
+//! Carries attempts out: tasks that start processes, read them, end them, and report.
 //!
-//! In: a [`Job`] with everything already rendered. Out: what it put out, live to the viewer and to its logs, and one
-//! report to the run's loop. Invariant: nothing a process does keeps its task from seeing a cancellation.
+//! In: a [`Job`] with everything already rendered. Out: the output, live to the observer and to its logs, and one
+//! report to the driver. Invariant: nothing a process does keeps its task from seeing a cancellation.
 
 mod acp;
 mod attempt;

@@ -1,4 +1,4 @@
-//! One turn of a model behind HTTP, within the time of its attempt: asked, heard, and asked again where a failure passes.
+//! One turn of a model over HTTP, within the time of its attempt: request, answer, and retries of transient failures.
 //!
 //! Invariant: a cancellation or a limit of time ends the request itself, not only the wait for it.
 
@@ -104,7 +104,7 @@ fn overheard(job: &Job, place: &Place<'_, '_>) -> Result<Vec<Message>, Stop> {
         tokio::select! {
             biased;
             () = job.cancel.wait() => Err(Stop::Cancelled),
-            // A loop that ends tells nobody.
+            // A driver that ends sends no answer.
             heard = heard => heard.map_err(|_| Stop::Cancelled),
         }
     });

@@ -59,7 +59,7 @@ enum View {
 }
 
 impl ObserverHandle {
-    /// Starts the thread. It ends when every clone of the viewer is gone and all was shown.
+    /// Starts the thread. It ends when every clone of the handle is gone and all was shown.
     pub(crate) fn start(observer: Box<dyn Observer>) -> (ObserverHandle, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel();
         let backlog = Arc::new(AtomicUsize::new(0));
@@ -160,7 +160,7 @@ impl Show<'_> {
         }
     }
 
-    /// Tells a signal; of how a node stands only what differs from before.
+    /// Passes on a signal; of a node's connection only what differs from before.
     fn signal(&mut self, mut signal: Signal) {
         let known = self.links.get(&signal.step);
         let mut told = 0;
@@ -210,7 +210,7 @@ impl Show<'_> {
         }
     }
 
-    /// Nobody runs the run any more.
+    /// The run has ended, and no process runs it any more.
     fn part(&mut self) {
         for (_, (mut signal, _)) in std::mem::take(&mut self.links) {
             if let TelemetryKind::Connection { state, stream, waits, .. } = &mut signal.sign {
@@ -305,7 +305,7 @@ mod tests {
                 "a#1 connected writing ses",
                 "a#1 connected reading ses",
                 "a#1 idle - ses",
-                // Nobody runs it any more.
+                // No process runs it any more.
                 "a#1 disconnected - ses",
             ],
         );

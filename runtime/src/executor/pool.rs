@@ -53,7 +53,7 @@ pub(crate) struct Services {
     /// The tools that models may be lent.
     pub tools: Arc<Toolbox>,
     pub inputs: Inputs,
-    /// Whether it was told already that there is no room for as many processes as should run at once.
+    /// Whether the warning was sent that the system has no room for as many processes as should run at once.
     pub is_crowded: AtomicBool,
 }
 
@@ -206,7 +206,7 @@ impl Drop for Pool<'_> {
         drop(queue);
         self.shared.work.notify_all();
         if std::thread::panicking() {
-            // Attempts go on that nobody has cancelled: whoever resumes the run ends them.
+            // Attempts go on that the driver has not cancelled: the runner that resumes the run ends them.
             return;
         }
         for thread in self.threads.drain(..) {
@@ -356,7 +356,7 @@ async fn attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, services: 
     is_whole
 }
 
-/// Does `work`, and says in what words it panicked where it did: an attempt whose end nobody hears of is waited for for ever.
+/// Does `work`, and returns the message of a panic: the driver would wait for ever for an attempt that reports no end.
 async fn survived<T>(work: impl Future<Output = T>) -> Result<T, String> {
     // A future that is passed on is in memory as often as that happens.
     let mut work = Box::pin(work);

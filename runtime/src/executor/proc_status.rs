@@ -1,14 +1,14 @@
-//! What the system says of processes: whether they live, stand still or end, and when they began.
+//! What the system reports about processes: whether they live, are stopped or end, and when they began.
 //!
-//! Invariant: what has ended and nobody reaps does not live.
+//! Invariant: a process that has ended and is not reaped does not live.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-/// Sends a signal to whoever is in a group.
+/// Sends a signal to all processes of a group.
 pub(super) fn end_group(group: Pid, signal: Signal) {
-    // It fails when nobody is left in the group, which is what is wanted.
+    // It fails when the group is empty, which is what is wanted.
     let _ = kill_process_group(group, signal);
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn group_ends(group: Pid, grace: Duration) {
     }
 }
 
-/// Whether somebody in `group` is alive: zombies that nobody reaps are not.
+/// Whether a process in `group` is alive: zombies are not.
 pub(crate) fn group_lives(group: Pid) -> bool {
     if test_kill_process_group(group).is_err() {
         return false;
@@ -47,7 +47,7 @@ pub(crate) fn start_time(pid: i32) -> Option<u64> {
     stat(pid, |fields| fields.get(19)?.parse().ok())
 }
 
-/// Whether a process was stopped, by a signal or whoever traces it.
+/// Whether a process was stopped, by a signal or by a tracer.
 pub(crate) fn is_stopped(pid: i32) -> bool {
     stat(pid, |fields| Some(matches!(fields.first(), Some(&("T" | "t"))))).unwrap_or(false)
 }
@@ -105,7 +105,7 @@ mod tests {
         until(is_stopped);
         assert!(!is_ending(pid));
         rustix::process::kill_process(process, Signal::KILL).unwrap();
-        // From now on, though nobody has reaped it, and it may not have noticed.
+        // From now on, even before it is reaped, and it may not have noticed.
         until(is_ending);
         child.wait().unwrap();
         assert!(!is_stopped(pid) && !is_ending(pid), "it is gone");

@@ -1,7 +1,8 @@
-//! One process from start to end: fed, read, timed, and ended as a group.
+//! Runs one process from start to end: feeds it, reads it, times it, and ends its group.
 //!
 //! A task of its thread's event loop, which waits for everything that can happen at once. Invariant: it ends soon after
-//! the process did, whoever else still holds its pipes, and soon after a cancellation, whatever the process does about it.
+//! the process did, even where another process holds the pipes, and soon after a cancellation, whatever the process
+//! does.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -127,7 +128,7 @@ pub(super) enum Cause {
     Timeout,
     /// It put out nothing for too long.
     Idle,
-    /// Somebody wanted it so.
+    /// The run, or a person, cancelled it.
     Cancelled,
 }
 
@@ -233,7 +234,7 @@ async fn begin(
     Ok(None)
 }
 
-/// Ends a group whose watcher panics: nobody else would.
+/// Ends a group whose watcher panics: no other code would.
 struct KillGroupOnDrop(Pid);
 
 impl Drop for KillGroupOnDrop {
@@ -347,7 +348,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Does what the time and the wishes of others ask for.
+    /// Does what the time and the requested stop level ask for.
     fn consider(&mut self, now: Instant, cancel: &Cancel, sink: &mut dyn Sink) {
         if sink.due().is_some_and(|due| due <= now) {
             sink.tick(now);
@@ -385,7 +386,7 @@ impl<'a> Running<'a> {
                 // There may be more of it in the pipes.
                 self.linger = Some(self.last_output + LINGER);
             } else {
-                // Whoever holds the pipes has left the group, and is out of reach.
+                // The process that holds the pipes has left the group, and is out of reach.
                 self.let_go(now);
             }
         }
@@ -394,7 +395,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Whether nothing more is to be waited for: it ended, and its pipes are closed or held by somebody out of reach.
+    /// Whether nothing more is to be waited for: it ended, and its pipes are closed, or a process out of reach holds
+    /// them.
     fn is_over(&self, now: Instant) -> bool {
         let beyond_reach = self.ending.as_ref().is_some_and(|ending| ending.killed && ending.next <= now);
         self.exited.is_some() && (self.is_silent() || beyond_reach)
@@ -442,7 +444,7 @@ impl<'a> Running<'a> {
         self.ending = Some(Ending { cause, next: now + LINGER, killed: true });
     }
 
-    /// Waits for nobody any more.
+    /// Waits for no process any more.
     fn let_go(&mut self, now: Instant) {
         self.ending = Some(Ending { cause: self.cause(), next: now, killed: true });
     }

@@ -1,5 +1,5 @@
-//! Commands beside the steps of a run: hooks, whose output nobody keeps, what the run itself asks of a program, and what
-//! agents run with a tool.
+//! Runs commands beside the steps of a run: hooks, whose output is not kept, programs that the run itself needs, and
+//! commands that agents run with a tool.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -85,7 +85,7 @@ pub(crate) struct Printed {
     pub exit: i32,
     /// Whether it was ended because its time was over.
     pub too_long: bool,
-    /// Whether it was ended because somebody wanted it so.
+    /// Whether it was ended because it was cancelled.
     pub cancelled: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is said to a process while it runs, on its standard input.
+//! Writes to the standard input of a process while it runs.
 
 use std::process::ChildStdin;
 
@@ -11,7 +11,7 @@ pub(super) struct Talk<'s> {
     pub words: &'s [u8],
     /// Whether its work is done: nothing follows, and it may go.
     pub over: bool,
-    /// Whether somebody else is waited for, so that its silence means nothing.
+    /// Whether it waits for others, so that its silence means nothing.
     pub waits: bool,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct StdinWriter<'e> {
 }
 
 impl StdinWriter<'_> {
-    /// Says as much as there is room for; how much that was, and whether it goes on hearing.
+    /// Writes as much as there is room for; returns how much that was, and whether the process still reads.
     pub(super) fn say(&mut self, mut words: &[u8]) -> (usize, bool) {
         let mut told = 0;
         while !words.is_empty() {

@@ -1,6 +1,7 @@
-//! The tools that an attempt uses, as it is told of them: to those who watch, and to a file beside its logs.
+//! Reports the tools that an attempt uses: to the observer, and to a file beside its logs.
 //!
-//! In: uses and their results, however often they are told. Out: a [`Signal`] for each, in both places. Invariant: no more
+//! In: uses and their results, however often they are reported. Out: a [`Signal`] for each, in both places. Invariant:
+//! no more
 //! than [`TOOL_USES`] uses of an attempt, and of each a text of bounded length without secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,7 +156,7 @@ impl<'a> ToolLog<'a> {
         self.broken = self.broken.take().or(written.err());
     }
 
-    /// Nothing more comes; true when the scribe has some to write, an error when something could not be written.
+    /// Nothing more comes; true when the file writer has some to write, an error when something could not be written.
     pub(super) fn finish(self) -> Result<bool, RunError> {
         let waits = self.log.finish(&self.services.file_writer);
         self.broken.map_or(Ok(waits), Err)

@@ -1,8 +1,9 @@
-//! The tools of a model within one turn of its agent: what it is offered, what it calls, and what comes of that.
+//! The tool loop of a model within one turn: which tools it is offered, which it calls, and what each returns.
 //!
-//! In: the replies of a model. Out: what is said to it next, or that it has answered. Calls go the endpoint's own way,
-//! or one at a time as a JSON object that a schema holds the model to. Invariant: what a tool gave is never an
-//! instruction of ours: it goes where results go, or into a fence that says so.
+//! In: the replies of a model. Out: the next message to it, or its answer. Calls go the endpoint's own way, or one at a
+//! time as a JSON object that a schema holds the model to. Invariant: the result of a tool is never an instruction of
+//! ours:
+//! it goes where results go, or into a fence that marks it.
 
 use std::sync::Arc;
 
@@ -183,7 +184,7 @@ impl ToolLoop {
 }
 
 impl ToolLoop {
-    /// Waits until somebody has said whether a call may be made, as long as the attempt may take.
+    /// Waits for the approval of a call, as long as the attempt may take.
     fn agreement(
         &self,
         job: &Job,
@@ -198,7 +199,7 @@ impl ToolLoop {
             Box::new(ToolCallRequest { agent, tool: called, arguments: arguments.clone(), schema, of, fixed: false });
         let (reply, heard) = oneshot::channel();
         place.services.report(Input::Wants { step: job.step.clone(), attempt: job.attempt, wish, reply });
-        // Where nobody answers any more the attempt is about to be ended.
+        // Where no answer comes any more the attempt is about to be ended.
         tool(job, place, heard)?.map_err(|_| Stop::Cancelled)
     }
 }
@@ -215,7 +216,7 @@ fn operate(job: &Job, name: &str, arguments: &Value, place: &Place<'_, '_>) -> R
     let (hearer, heard) = oneshot::channel();
     let (step, attempt) = (job.step.clone(), job.attempt);
     place.services.report(Input::Said { step, attempt, operation: Ok(operation), hearer: Some(hearer) });
-    // Where nobody answers any more the attempt is about to be ended.
+    // Where no answer comes any more the attempt is about to be ended.
     let told = tool(job, place, heard)?.map_err(|_| Stop::Cancelled)?;
     Ok(told.map(|receipt| receipt.to_string()))
 }
@@ -258,7 +259,7 @@ fn beginning(text: &str) -> String {
     }
 }
 
-/// A text between lines that do not stand in it.
+/// A text between lines that do not appear in it.
 fn fenced(text: &str) -> String {
     let mut fence = "-----".to_owned();
     while text.contains(&fence) {
@@ -282,7 +283,7 @@ fn told(tools: &[Tool]) -> String {
     told
 }
 
-/// The schema of one step. The objects that its parts refer to stand at its root.
+/// The schema of one step. The objects that its parts refer to are at its root.
 fn schema(tools: &[Tool], answer: Option<Value>) -> Value {
     let mut answer = answer.unwrap_or_else(|| json!({"type": "string"}));
     let definitions = answer.as_object_mut().and_then(|answer| answer.remove("$defs"));
@@ -306,7 +307,7 @@ fn schema(tools: &[Tool], answer: Option<Value>) -> Value {
     schema
 }
 
-/// What a model's JSON object says, which may stand in prose, and without its wrapping.
+/// What a model's JSON object says, which may be surrounded by prose, and without its wrapping.
 fn read(text: &str) -> Said {
     let objects = pieces(text).into_iter().filter_map(|piece| serde_json::from_str::<Map<String, Value>>(piece).ok());
     let mut found = None;

@@ -192,7 +192,7 @@ impl Conversation<'_> {
         Ok(Turn::of(self.job, answer))
     }
 
-    /// Says of an answer by which its program lets nobody in what a person can do about that.
+    /// Adds to the answer of a program without a login what a person can do about that.
     fn let_in(&self, mut answer: Answer) -> Answer {
         let login = match (&self.taker.login, &self.taker.door) {
             (Some(login), _) => login,
@@ -236,7 +236,7 @@ impl Conversation<'_> {
         if operations.is_empty() {
             return answer;
         }
-        // What was handed over stands in a recording by itself.
+        // A recording holds handoffs in lines of their own.
         let is_live = !matches!(place.services.source, Source::Replayed(_));
         for operation in operations.into_iter().filter(|_| is_live) {
             let (step, attempt) = (self.job.step.clone(), self.job.attempt);
@@ -385,7 +385,7 @@ fn resumed(program: &Program, session: &Session) -> Result<Vec<OsString>, String
     let Some(words) = &program.resume else {
         return Err("cannot go on with a session: give it `resume-args`".to_owned());
     };
-    // The id is plain, so that it changes nothing else of the word that it stands in.
+    // The id is plain, so that it changes nothing else of the word that holds it.
     let word = |word: &String| OsString::from(word.replace(SESSION, &session.id));
     Ok(words.iter().map(word).collect())
 }

@@ -43,7 +43,7 @@ const STATUSES: [&str; 9] = ["401", "402", "403", "429", "500", "502", "503", "5
 /// Words that make a number a status.
 const STATUS_WORDS: [&str; 5] = ["status", "http", "error", "code", "api"];
 
-/// Whether `failure` says that nobody was reached.
+/// Whether `failure` says that no provider was reached.
 pub(super) fn is_unreachable(failure: &Failure) -> bool {
     match failure {
         Failure::Spawn { .. } => true,
@@ -52,7 +52,7 @@ pub(super) fn is_unreachable(failure: &Failure) -> bool {
     }
 }
 
-/// Whether a failure's `message` says that nobody is logged in.
+/// Whether a failure's `message` says that a login is missing.
 pub(super) fn wants_login(message: &str) -> bool {
     let message = message.to_lowercase();
     LOGIN.iter().any(|phrase| message.contains(phrase))

@@ -1,8 +1,9 @@
 //! Git worktrees of the workspace's repository, in which pipelines and tasks work apart from each other.
 //!
 //! In: a name for each of them, made of names of the plan. Out: a folder under `runs/RUN/worktrees`, on a branch
-//! `swarm/RUN/NAME` of its own. Invariant: nobody works in a tree that is not checked out in full, a tree that is there
-//! is used again, and none with changes or commits is removed. What Git ignores is no change: most of it was built there.
+//! `swarm/RUN/NAME` of its own. Invariant: no attempt works in a tree that is not checked out in full, a tree that
+//! exists
+//! is used again, and none with changes or commits is removed. What Git ignores is no change: builds made most of it.
 
 use std::ffi::OsString;
 use std::io;
@@ -34,8 +35,8 @@ pub(crate) struct Worktrees {
     run: String,
     /// Where they lie.
     folder: PathBuf,
-    /// Held by whoever makes a tree: Git reads what is there of all others while it adds one, and fails where that is half
-    /// of one.
+    /// Held while a tree is made: Git reads all other trees while it adds one, and fails where one of them is only half
+    /// there.
     making: Mutex<()>,
 }
 
@@ -103,7 +104,7 @@ impl Worktrees {
         Worktrees { repository, commit, run, folder, making: Mutex::default() }
     }
 
-    /// The workspace as it is in the tree of this name, once somebody works there.
+    /// The workspace as it is in the tree of this name, once the tree is ready.
     pub(crate) fn workspace(&self, name: &str) -> Option<PathBuf> {
         self.is_ready(name).then(|| self.folder.join(name).join(&self.repository.prefix))
     }
@@ -113,7 +114,7 @@ impl Worktrees {
         let mut kept = Vec::new();
         for name in made(&self.folder).unwrap_or_default() {
             if !self.is_ready(&name) {
-                // Somebody has taken it away.
+                // A person or a program has removed it.
                 let _ = std::fs::remove_file(mark(&self.folder, &name));
                 continue;
             }
@@ -185,7 +186,7 @@ impl Worktrees {
         let file = |error: io::Error| format!("worktree `{name}` cannot be made: {error}");
         create_private(&self.folder, true).map_err(file)?;
         if path.exists() && !mark(&self.folder, name).exists() {
-            // A runner was killed while it was made, and nobody has worked in it.
+            // A runner was killed while it was made, and no attempt has worked in it.
             std::fs::remove_dir_all(&path).map_err(file)?;
         }
         let ask = |arguments: &[&str]| self.repository.git(&self.repository.workspace, arguments, cancel);

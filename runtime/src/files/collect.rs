@@ -1,7 +1,7 @@
-//! What an agent left, taken in when its turn is over.
+//! Collects what an agent left in its folder when its turn is over.
 //!
 //! In: the folder, and how the turn ended. Out: how the attempt ended, its output, and what is recorded of the folder,
-//! which is read-only from then on. Invariants: whoever says that it is done has left what was asked for; nothing is
+//! which is read-only from then on. Invariants: an agent that reports success has left what was asked for; nothing is
 //! copied to the workspace before all of that holds.
 
 use std::collections::BTreeMap;
@@ -147,7 +147,7 @@ impl FileWorkspace {
         }
     }
 
-    /// Whether somebody wants the attempt to end: what is long is not read to its end then.
+    /// Whether the attempt is to end: the runner then does not read a long file to its end.
     fn is_stopped(&self) -> bool {
         matches!(self.cancel.asked(), Some(StopLevel::Stop | StopLevel::Kill))
     }
@@ -175,7 +175,7 @@ impl FileWorkspace {
         note_corrected(&file_workspace.folder, &changed)
     }
 
-    /// Nobody changes the folder any more.
+    /// No process changes the folder any more.
     fn close(
         self,
         file_workspace: &FileWorkspaceSpec,

@@ -121,7 +121,7 @@ struct Depends<'d> {
     absent: Vec<String>,
 }
 
-/// `inbox/dependencies.json`; none where the agent depends on nobody.
+/// `inbox/dependencies.json`; none where the agent has no dependencies.
 pub(super) fn dependencies(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>]) -> Option<String> {
     let mut depends: Vec<Depends<'_>> = Vec::new();
     for Input { given, absent, .. } in laid {

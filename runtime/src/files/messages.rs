@@ -1,7 +1,8 @@
-//! `messages/`: what agents write to each other as files, `{from}_to_{to}_NNN.json`, and what of it are envelopes.
+//! `messages/`: files that agents write to each other, `{from}_to_{to}_NNN.json`, and which of them are envelopes.
 //!
-//! In: the envelopes of a turn, or the files that an agent left. Out: files for it to find, or handoffs to make, which go
-//! the way of all others. Invariant: whoever left a message is its sender, whatever it says.
+//! In: the envelopes of a turn, or the files that an agent left. Out: files for it to find, or handoffs, which go the
+//! way
+//! of all others. Invariant: the sender of a message is the agent that left it, whatever the message says.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,4 +1,4 @@
-//! Paths that specs and agents write: what may stand in one, and where it leads.
+//! Paths that specs and agents write: which are allowed, and where they lead.
 
 /// The longest path, in bytes.
 const LONGEST: usize = 1024;

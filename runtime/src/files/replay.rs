@@ -1,7 +1,8 @@
-//! A folder as a recording has it: laid out again in a replay for people to see, and collected again.
+//! Lays out a recorded folder again in a replay, for people to see, and collects it again.
 //!
-//! In: what the agent was given and left then. Out: what comes of that now. Invariants: no input is read and nothing is
-//! copied to the workspace, for in a replay nobody works; what the runner itself writes is written as the spec has it now.
+//! In: what the agent was given and left then. Out: the outcome now. Invariants: no input is read and nothing is
+//! copied to the workspace, for in a replay no agent works; what the runner itself writes is written as the spec has it
+//! now.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -203,7 +204,7 @@ pub(crate) fn problem<'p>(
 
 /// A path that is there twice, or lies in another one.
 fn doubled(mut paths: Vec<&str>) -> Option<&str> {
-    // With `/` before all others, what lies in a path stands right behind it.
+    // With `/` before all others, what lies in a path comes right behind it.
     let parts = |path: &&str| path.split('/').map(str::to_owned).collect::<Vec<String>>();
     paths.sort_by_cached_key(parts);
     paths.windows(2).find(|pair| lies_in(pair[1], pair[0])).map(|pair| pair[1])

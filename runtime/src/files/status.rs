@@ -1,6 +1,6 @@
-//! `status.json`: where an agent says it stands.
+//! `status.json`: how far an agent says that it is.
 //!
-//! In: the file's text, as often as somebody looks. Out: a status, or what is wrong with it. Invariant: a state is
+//! In: the file's text, at each look. Out: a status, or what is wrong with it. Invariant: a state is
 //! followed by one that may follow it, `pending → running → completed` or `failed`; between two looks one may be missed.
 
 use std::os::fd::BorrowedFd;
@@ -23,7 +23,7 @@ const SHOWN: usize = 500;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 pub struct AgentStatus {
-    /// Where the agent stands.
+    /// The agent's state.
     pub state: AgentState,
     /// When it began, in its words.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ impl TryFrom<Map<String, Value>> for AgentStatus {
     }
 }
 
-/// Where an agent stands.
+/// The state of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
@@ -146,7 +146,7 @@ impl AgentState {
         }
     }
 
-    /// Whether an agent that stood here can stand there when it is looked at again.
+    /// Whether an agent in this state can be in that one at the next look.
     pub(super) fn may_become(self, next: AgentState) -> bool {
         match self {
             AgentState::Pending => true,
@@ -212,7 +212,7 @@ impl AgentStatus {
     }
 }
 
-/// How far an agent is, in a few words, behind what it stands at.
+/// How far an agent is, in a few words, behind its state.
 pub(crate) fn summed(
     progress: Option<&Progress>,
     metrics: Option<&Map<String, Value>>,

@@ -1,4 +1,4 @@
-//! Folders that agents have had their hands in: listed, read, and made read-only, without following a link.
+//! Safe access to folders that agents write to: lists, reads and seals them without following a link.
 //!
 //! In: a folder that is open already. Out: what lies in it, or which name is none that a file may have. Invariants: a
 //! link is never followed, nothing is opened that is no regular file, and opening never waits (FIFOs); what is looked at
@@ -246,7 +246,7 @@ pub(super) fn weight(root: BorrowedFd<'_>, most: usize) -> FolderSize {
 
 /// Takes the right to write to everything beneath a folder, and to the folder, or gives it back.
 pub(super) fn seal(root: BorrowedFd<'_>, writable: bool) {
-    // What somebody removed meanwhile needs no mode.
+    // What was removed meanwhile needs no mode.
     walk(root, DEEPEST * 2, |seen| {
         match seen {
             Seen::Entry(folder, name, stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
@@ -261,7 +261,7 @@ pub(super) fn seal(root: BorrowedFd<'_>, writable: bool) {
     });
 }
 
-/// The same of a file, which may be something else by now. One with a second name may be somebody else's, too.
+/// The same of a file, which may be something else by now. One with a second name may belong to another program, too.
 fn seal_file(folder: BorrowedFd<'_>, name: &CStr, writable: bool) {
     let Ok(file) = openat(folder, name, FILE, Mode::empty()) else { return };
     let Ok(stat) = fstat(&file) else { return };

@@ -1,8 +1,8 @@
-//! An eye on an agent's folder while its turn goes on: what `status.json` says one after the other, and how much lies
-//! there.
+//! Watches an agent's folder while its turn goes on: the states in `status.json` one after the other, and the size of
+//! the folder.
 //!
 //! In: the folder, opened before the turn. Out: what was seen, when the turn is over. A folder that grows beyond its
-//! bounds ends the turn. Invariant: what the agent does to its folder neither stops nor ends the one who looks.
+//! bounds ends the turn. Invariant: what the agent does to its folder neither stops nor ends the watching thread.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -33,7 +33,7 @@ pub(super) const MOST: SizeLimit = SizeLimit { bytes: 1024 * 1024 * 1024, files:
 /// What the thread needs of the stack.
 const STACK: usize = 256 * 1024;
 
-/// Somebody who looks; or nobody.
+/// The thread that watches a folder, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     over: Arc<(Mutex<bool>, Condvar)>,
@@ -51,7 +51,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// The agent says that it stands here now.
+    /// The agent says that it is in this state now.
     pub(super) fn look(&mut self, state: AgentState) {
         if !self.state.may_become(state) {
             let (from, to) = (self.state.word(), state.word());

@@ -1,4 +1,4 @@
-//! The folder of an attempt, laid out before its turn.
+//! Lays out the folder of an attempt before its turn.
 //!
 //! In: a [`FileWorkspaceSpec`]. Out: the folder with everything that the protocol names, opened, and the digests of what must not
 //! change. Invariants: a folder of a killed runner is kept aside, and never written into; only regular files are copied.
@@ -112,7 +112,7 @@ fn corrected(folder: &Path) -> Vec<(String, PathBuf)> {
     paths.map(|path| (path, folder.to_owned())).collect()
 }
 
-/// The folder of a killed runner's attempt goes aside: somebody may want to see it.
+/// The folder of a killed runner's attempt goes aside: a person may want to see it.
 fn keep_aside(folder: &Path) -> Result<(), String> {
     if !folder.exists() {
         return Ok(());

@@ -130,7 +130,7 @@ struct Build<'a> {
     providers: BTreeMap<&'a str, u32>,
 }
 
-/// Where a list of steps stands.
+/// The place of a list of steps.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     pipeline: &'a Pipeline,
@@ -221,7 +221,7 @@ impl<'a> Build<'a> {
                     let region = self.item(place, step, spot, names)?;
                     let kind = Kind::Each { region, parallel: each.parallel, join: each.join };
                     let one = bare(step, kind);
-                    // Nobody in particular hears anything: an envelope would have all items run again.
+                    // A for-each receives no envelopes: one would have all its items run again.
                     Node { retry: Retry::default(), agent: None, budget: None, reads_inbox: false, heeds: false, ..one }
                 }
             };

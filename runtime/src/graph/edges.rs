@@ -1,4 +1,4 @@
-//! Who may hand over to whom in a pipeline: its edges, by the numbers of its steps.
+//! The edges of a pipeline: which step may send handoffs to which, by the numbers of its steps.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -78,12 +78,12 @@ impl Ways {
         Ways { list, away, groups }
     }
 
-    /// Whether anybody may hand over anything.
+    /// Whether no step may send a handoff.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The ways that lead away from a step, with their numbers.
+    /// The edges that lead away from a step, with their numbers.
     pub(crate) fn from(&self, spot: StepRef) -> impl Iterator<Item = (usize, &HandoffEdge)> {
         self.away.get(&spot).into_iter().flatten().map(|&number| (number, &self.list[number]))
     }

@@ -1,7 +1,8 @@
-//! Messages of seed 003, whatever door they come through: what their types mean as envelopes.
+//! Messages of seed 003, over every transport: their types, and the envelopes that these mean.
 //!
-//! In: a message as an agent writes it, as a file or by an operation. Out: the [`Handoff`] that it is, which goes the way
-//! of all others; and of an envelope, the type of message that it is for whoever reads it as one.
+//! In: a message as an agent writes it, as a file or by an operation. Out: the [`Handoff`] that it is, which goes the
+//! way
+//! of all others; and the message type of an envelope, for a reader of the file protocol.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,7 +91,7 @@ pub(crate) struct Receivers {
 }
 
 impl Message {
-    /// What is handed over by it, whatever door it comes through.
+    /// The handoff that it means, over every transport.
     ///
     /// # Errors
     /// Its content is neither an object nor a text.

@@ -1,7 +1,8 @@
-//! Handoffs between the agents of a pipeline (seed 002): what may be said, and what of it is refused.
+//! Handoffs between the agents of a pipeline (seed 002): what agents may send, and what of it is refused.
 //!
-//! In: what an agent asks for, through whatever door. Out: an [`Envelope`] that lies in its receiver's inbox, or the
-//! reason why there is none. Invariant: nothing is handed over without an edge, and what agents wrote is data.
+//! In: what an agent asks for, over any transport. Out: an [`Envelope`] in its receiver's inbox, or the reason why
+//! there
+//! is none. Invariant: no handoff goes without an edge, and what agents wrote is data.
 
 mod envelope;
 mod message;

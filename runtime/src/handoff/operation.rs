@@ -1,4 +1,4 @@
-//! What an agent of a pipeline may ask for: one set of operations, whatever door it comes through.
+//! What an agent of a pipeline may ask for: one set of operations, over every transport.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -285,8 +285,9 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    /// Takes the lock of `folder`. Whoever only looks holds it for a moment, and whoever was killed
-    /// until it is gone: both are waited for.
+    /// Takes the lock of `folder`. A process that only looks holds it for a moment, and a killed runner until it is
+    /// gone:
+    /// this waits for both.
     pub(crate) fn take(folder: &RunFolder) -> Result<Lock, RunError> {
         let path = folder.lock_path();
         let file = File::options()

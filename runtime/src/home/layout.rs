@@ -1,6 +1,6 @@
-//! Which file of a run holds what of a step.
+//! Names the file of a run that holds each part of a step.
 //!
-//! Names of steps and pipelines come from a plan, which may have been written by hand: whatever they say, the paths
+//! Names of steps and pipelines come from a plan, which a person may have written by hand: whatever they are, the paths
 //! stay inside the run's folders.
 
 use std::path::{Path, PathBuf};
@@ -158,7 +158,7 @@ pub(crate) fn file_name(name: &str) -> String {
     safe(name, "-_")
 }
 
-/// A name of which nobody knows how long it is, as the name of a file: what file systems refuse is told apart by a digest.
+/// A name of any length, as the name of a file: a digest tells apart names that file systems refuse.
 fn short_name(name: &str) -> String {
     let mut safe = file_name(name);
     if safe.len() > LONGEST {

@@ -1,4 +1,4 @@
-//! `$SWARM_HOME`: where runs, their journals, logs and outputs lie, and how they are found and cleared away.
+//! `$SWARM_HOME`: where runs, their journals, logs and outputs lie, and how they are found and removed.
 //!
 //! `outputs/RUN/…` is for people and for other tools, `runs/RUN/…` is the run itself. Invariant: a folder in `runs/`
 //! belongs to the one process that holds its `lock`; everything is readable and writable by its owner only.
@@ -89,8 +89,8 @@ impl Home {
         }
     }
 
-    /// The folder of a run that is about to start, under a hidden name until [`Home::publish`]: whoever kills us before
-    /// leaves no run behind that could not be resumed. Its id has not been used before.
+    /// The folder of a run that is about to start, under a hidden name until [`Home::publish`]: a runner that is killed
+    /// before leaves no run behind that could not be resumed. Its id has not been used before.
     pub(crate) fn create(&self) -> Result<RunFolder, RunError> {
         let runs = self.root.join("runs");
         create_private(&runs, true).map_err(RunError::io("create", &runs))?;

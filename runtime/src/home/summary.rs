@@ -1,4 +1,4 @@
-//! What `ps` says of a run: read from its plan, its journal and its lock.
+//! What `ps` shows of a run: read from its plan, its journal and its lock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct RunSummary {
     pub state: RunningState,
     /// The process that runs it.
     pub runner: Option<Runner>,
-    /// How many processes of it still live though nobody runs it: their runner was killed.
+    /// How many processes of it still live though no process runs it: their runner was killed.
     pub survivors: u64,
     /// When it started, in milliseconds since 1970 (UTC).
     pub started_ms: u64,
@@ -42,11 +42,11 @@ pub struct RunSummary {
     pub total: u64,
     /// The gates that wait for an answer.
     pub gates: Vec<String>,
-    /// What its agents want that nobody has agreed to yet.
+    /// The requests of its agents that wait for an approval.
     pub approvals: Vec<Waiting>,
     /// What agents say of themselves now, in their `status.json` or by `report_status`, by step.
     pub agents: Vec<(String, AgentStatus)>,
-    /// How its nodes stand with their agents.
+    /// The connections of its nodes to their agents.
     pub nodes: Vec<Standing>,
     /// The steps that have not begun and wait: the first 100 of them.
     pub blocked: Vec<Blocked>,
@@ -165,8 +165,8 @@ impl RunSummary {
     }
 }
 
-/// How the nodes of a run stand with their agents, in the state that its records come to: as whoever runs it says, or
-/// else as its journal does.
+/// The connections of a run's nodes to their agents, in the state that its records give: as the process that runs it
+/// reports them, or else from its journal.
 pub fn standings(folder: &RunFolder, state: &State, records: &[Record]) -> Vec<Standing> {
     let activities = match folder.is_running() {
         // One that ends at this moment has nothing more to say.

@@ -1,6 +1,7 @@
-//! Group commit: whoever needs a record on disk makes everything written so far durable, for all who wait with it.
+//! Group commit: a task that needs a record on disk makes everything written so far durable, for all tasks that wait.
 //!
-//! A background thread does the same a few milliseconds after the last write, so that records nobody waits for are
+//! A background thread does the same a few milliseconds after the last write, so that records without a waiting task
+//! are
 //! not left behind either. Invariant: `durable` never runs ahead of a successful `fdatasync`.
 
 use std::fs::File;
@@ -32,7 +33,7 @@ struct Progress {
     syncing: bool,
     resting: bool,
     closed: bool,
-    /// Whether somebody waits, so that the background thread lets no more records gather.
+    /// Whether a task waits, so that the background thread lets no more records gather.
     is_urgent: bool,
     error: Option<(io::ErrorKind, String)>,
     /// The tasks that wait in [`Durability::reached`].
@@ -53,7 +54,7 @@ impl Durability {
         Arc::new(Durability { file, progress: Mutex::default(), synced: Condvar::new(), pending: Condvar::new() })
     }
 
-    /// Waits until record `seq`, which must have been flushed, is durable; syncs it when nobody else does.
+    /// Waits until record `seq`, which must have been flushed, is durable; syncs it when no other thread does.
     pub(crate) fn wait(&self, seq: u64) -> io::Result<()> {
         let mut progress = self.lock();
         loop {
@@ -79,7 +80,7 @@ impl Durability {
         }
     }
 
-    /// Has the background thread sync at once, where record `seq` is not durable yet: somebody is about to wait for it.
+    /// Has the background thread sync at once, where record `seq` is not durable yet: a task is about to wait for it.
     pub(crate) fn hurry(&self, seq: u64) {
         let mut progress = self.lock();
         if progress.reached(seq).is_none() {

@@ -1,8 +1,8 @@
-//! The journal in a file: lines are written by the run's loop, ahead of them lie zeros that are already allocated.
+//! The journal in a file: the driver writes lines, and ahead of them lie zeros that are already allocated.
 //!
 //! Overwriting allocated, written space costs an `fdatasync` no change of the file's size, which is the expensive part
-//! of it. Invariant: the file is whole lines, then possibly part of one, then zeros. Only this process writes it: what
-//! stands behind its end before a write is another's, is taken away and told of.
+//! of it. Invariant: the file is whole lines, then possibly part of one, then zeros. Only this process writes it: bytes
+//! behind its end before a write come from another process; they are removed and reported.
 
 use std::fs::File;
 use std::io;

@@ -40,7 +40,8 @@ pub(super) fn verify(line: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok([b"{", body].concat())
 }
 
-/// Whether a whole line begins anywhere in `bytes`. Inside a line its first bytes cannot stand: quotes are escaped there.
+/// Whether a whole line begins anywhere in `bytes`. Inside a line its first bytes cannot occur: quotes are escaped
+/// there.
 pub(super) fn any_whole(bytes: &[u8]) -> bool {
     memchr::memmem::find_iter(bytes, HEAD).any(|start| {
         let line = &bytes[start..];

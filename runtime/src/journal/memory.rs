@@ -1,4 +1,4 @@
-//! A journal that keeps its records in memory and can be told to fail, for tests of the loop.
+//! A journal that keeps its records in memory and can be made to fail, for tests of the driver.
 
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -26,7 +26,7 @@ pub(crate) trait Journal: Send {
     /// Takes a record; it is nowhere yet. The record's number is the ticket for [`Durability::wait`].
     fn append(&mut self, record: &Record);
 
-    /// Hands what was appended to the system: from here on it survives this process, though not the machine.
+    /// Writes what was appended to the system: from here on it survives this process, though not the machine.
     fn flush(&mut self) -> io::Result<()>;
 
     /// How often another process was found to have written here, since this was asked last: nothing of it is left.

@@ -32,7 +32,8 @@ pub(crate) fn read(path: &Path) -> Result<Recovered, JournalError> {
     if !recovered.records.is_empty() {
         return Ok(recovered);
     }
-    // A run has its name only when its first record is written: somebody, or a loss of power, took it away.
+    // A run has its name only when its first record is written: a person, a program or a loss of power removed the
+    // record.
     let what = match (bytes.len(), recovered.torn) {
         (0, _) => "is empty".to_owned(),
         (length, 0) => format!("holds {length} zeros and nothing else"),

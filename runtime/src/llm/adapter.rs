@@ -1,4 +1,5 @@
-//! The one module that knows genai: our questions as its requests, its streams as our replies, its errors as our faults.
+//! The one module that uses genai: turns our questions into its requests, its streams into replies, its errors into
+//! faults.
 //!
 //! Everything that comes from an endpoint is counted before it is kept. What genai would guess, it is told: the address,
 //! the headers and the model are ours, to the letter.
@@ -36,8 +37,9 @@ use crate::{ANSWER_LIMIT, Usage};
 /// What may come in frames for one answer, in bytes: every word of it comes in a frame of its own, with names around it.
 const FRAMES_LIMIT: usize = 16 * ANSWER_LIMIT;
 
-/// How many pieces may come of which no frame becomes whole: nobody sees their bytes before that. A piece is what one read
-/// of the connection gives, 400 KiB at most and mostly much less.
+/// How many pieces may come of which no frame becomes whole: our code sees none of their bytes before that. A piece is
+/// what
+/// one read of the connection gives, 400 KiB at most and mostly much less.
 const PIECES: usize = 2_048;
 
 /// How long it may take to put such pieces together: genai begins anew with each.
@@ -97,7 +99,7 @@ fn adapter(kind: LlmKind) -> AdapterKind {
 }
 
 fn options(endpoint: &Endpoint, question: &Question, model: &str, patience: Patience) -> ChatOptions {
-    // Chat calls are gathered by us: genai makes room for as many as an endpoint says there are.
+    // We gather chat calls ourselves: genai allocates as many as an endpoint says there are.
     let mut options = ChatOptions::default()
         .with_capture_usage(true)
         .with_capture_tool_calls(endpoint.kind != LlmKind::Openai)
@@ -116,7 +118,7 @@ fn options(endpoint: &Endpoint, question: &Question, model: &str, patience: Pati
     }
     match (endpoint.kind, schema) {
         (_, None) => {}
-        // As it stands: it is in the strict form already.
+        // Unchanged: it is in the strict form already.
         (LlmKind::Openai, Some(schema)) => {
             let format = json!({ "name": "answer", "strict": true, "schema": schema });
             body.insert("response_format".to_owned(), json!({ "type": "json_schema", "json_schema": format }));
@@ -189,7 +191,7 @@ impl Answer<'_> {
     /// Reads the stream to its end.
     async fn read(&mut self, stream: ChatStream) -> Result<StreamEnd, Fault> {
         let mut stream = std::pin::pin!(stream);
-        // Bytes alone are no answer: whoever sends some for ever, and never a whole event, is cut off as well.
+        // Bytes alone are no answer: a server that sends some for ever, and never a whole event, is cut off as well.
         let patience = self.patience.first + self.patience.silence;
         loop {
             let mut pieces = Pieces::default();
@@ -229,7 +231,7 @@ impl Answer<'_> {
 
     fn tell(&mut self, text: String) {
         self.reply.text.push_str(&text);
-        // Whoever asked may have gone; the end of this task is near then.
+        // The task that asked may have gone; the end of this task is near then.
         let _ = self.heard.send(text);
     }
 

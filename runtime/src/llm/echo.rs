@@ -1,4 +1,4 @@
-//! What a service says, without the key that it was sent and may repeat: its answers are shown, logged and journaled.
+//! Removes the key from a service's answers, which may repeat it: they are shown, logged and journaled.
 //!
 //! In: pieces of a text. Out: the same text, `[key]` in the place of the key. Invariant: a piece that ends like the key
 //! begins is held back until it is known what follows, and never longer than the key.
@@ -16,7 +16,7 @@ pub(super) struct Echo<'k> {
 }
 
 impl<'k> Echo<'k> {
-    /// A text in which `key` may stand.
+    /// A text that may hold `key`.
     pub(super) fn new(key: Option<&'k str>) -> Echo<'k> {
         Echo { key: key.filter(|key| key.len() >= SHORTEST), held: String::new() }
     }

@@ -1,6 +1,6 @@
 //! Where a provider's model is reached: address, key and client.
 //!
-//! In: a provider of the plan and the caller's environment. Out: an [`Endpoint`]. Invariants: a key stands in one header
+//! In: a provider of the plan and the caller's environment. Out: an [`Endpoint`]. Invariants: a key is in one header
 //! and nowhere else, and no request goes to another place than the provider's own, whatever it answers.
 
 use std::cell::Cell;
@@ -56,7 +56,7 @@ impl Endpoint {
         let base = base(*kind, base_url.as_deref())?;
         let key = auth.as_deref().map(|variable| key(variable, environment)).transpose()?;
         let client = client(&base).map_err(|error| format!("no HTTP client can be made: {error}"))?;
-        // Whoever calls tools by schema is held to one.
+        // A provider that calls tools by schema supports schemas.
         let provides_schema = provider.provides.contains(&Ability::Schema) || *tools == Some(ToolProtocol::Schema);
         Ok(Endpoint { kind: *kind, model: model.clone(), provides_schema, client, base, key })
     }
@@ -149,7 +149,7 @@ fn seen() -> reqwest::retry::Builder {
     let policy = reqwest::retry::for_host(String::new()).no_budget().max_retries_per_request(1);
     policy.classify_fn(|answer| {
         let status = answer.status().map_or(0, |status| status.as_u16());
-        // Whoever does not want to know has no place for it.
+        // A caller that does not want the status has not set the variable.
         let _ = STATUS.try_with(|seen| seen.set(status));
         answer.success()
     })
@@ -157,7 +157,7 @@ fn seen() -> reqwest::retry::Builder {
 
 /// A client that stays with the place of `base`.
 pub(crate) fn client(base: &Url) -> reqwest::Result<reqwest::Client> {
-    // Whoever is first chooses for the process; all of us choose the same.
+    // The first caller chooses for the process; all of us choose the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (origin, home) = (base.origin(), base.host_str().unwrap_or_default());
     let stay = move |attempt: Attempt<'_>| {

@@ -1,7 +1,7 @@
-//! What went wrong between us and a model's service, in a sentence, with its class.
+//! What failed between us and a model's service, in a sentence, with its class.
 //!
-//! In: an error of genai, whose texts a stranger may have written. Out: a [`Fault`]: one line, bounded, without a key.
-//! Statuses and connections decide the class; where there is only a text, the words of [`transient`] do.
+//! In: an error of genai, whose texts are untrusted. Out: a [`Fault`]: one line, bounded, without a key.
+//! Statuses and connections decide the class; where there is only a text, the words of [`retry`] do.
 
 use std::error::Error as _;
 use std::time::{Duration, SystemTime};

@@ -1,6 +1,6 @@
-//! How much a provider is asked in a minute, over all its agents.
+//! Limits how much a provider is asked in a minute, over all its agents.
 //!
-//! In: what a question is likely to cost, then what it did cost. Out: a wait. Invariants: whoever asks first goes first,
+//! In: what a question is likely to cost, then what it did cost. Out: a wait. Invariants: the first to ask goes first,
 //! in any minute no more requests begin than are allowed, and no more tokens than are allowed and one question has.
 
 use std::sync::Mutex as Lock;

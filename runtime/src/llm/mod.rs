@@ -232,7 +232,8 @@ impl Models {
     ) -> Result<Reply, Fault> {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let (question, patience) = (question.clone(), self.patience);
-        // On its own: what reads a stranger's stream neither holds up whoever waits for it, nor takes them down.
+        // On its own: the task that reads an untrusted stream neither holds up the caller that waits for it, nor ends
+        // it.
         let asked = async move { adapter::ask(&endpoint, question, patience, sender).await };
         let mut task = Ended(self.reader.spawn(asked).map_err(Fault::permanent)?);
         while let Some(text) = receiver.recv().await {
@@ -254,7 +255,7 @@ impl Models {
     }
 }
 
-/// A task that ends when nobody waits for it any more.
+/// A task that ends when its caller no longer waits for it.
 struct Ended<T>(JoinHandle<T>);
 
 impl<T> Drop for Ended<T> {
@@ -285,7 +286,7 @@ impl Question {
     }
 }
 
-/// About how many bytes a value has as text: its words, and a few for what stands around each.
+/// About how many bytes a value has as text: its words, and a few for what surrounds each.
 fn length(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 3,

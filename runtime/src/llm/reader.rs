@@ -1,7 +1,7 @@
 //! The thread on which answers are read, one for all models of a run; started when the first of them is asked.
 //!
-//! In: a future that asks. Out: a task that can be waited for from anywhere. Invariant: whoever reads a connection and
-//! the connection itself take turns on it, so that a stranger who never stops sending cannot keep a reader reading.
+//! In: a future that asks. Out: a task that can be waited for from anywhere. Invariant: the reader of a connection and
+//! the connection itself take turns on it, so that a server that never stops sending cannot keep a reader reading.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// The thread; it ends when nobody holds it any more.
+/// The thread; it ends when its last owner drops it.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     started: OnceLock<Result<Started, String>>,

@@ -209,7 +209,7 @@ impl Pack {
         pack
     }
 
-    /// Appends something to a pack; `files` says where each file stands that it names, of which there may be many.
+    /// Appends something to a pack; `files` maps each file that the pack names to its position, as there may be many.
     fn append<'i>(&mut self, item: &'i Item, files: &mut BTreeMap<&'i str, usize>) {
         match item {
             Item::Goal(goal) if self.goal.is_empty() => self.goal.clone_from(goal),

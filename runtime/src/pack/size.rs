@@ -1,7 +1,7 @@
 //! The size of a pack in tokens, and what is cut where it is larger than its budget.
 //!
 //! In: the parts of a pack, in the order of its rules. Out: the pack with as many of them as fit, from the first on, and
-//! what was left out in words. Invariant: what stands in a prompt has no more tokens than the budget says.
+//! what was left out in words. Invariant: a pack in a prompt has no more tokens than the budget says.
 
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ static VOCABULARY: OnceLock<CoreBpe> = OnceLock::new();
 pub(crate) struct Fitted {
     pub id: String,
     pub json: String,
-    /// As it stands in a prompt.
+    /// As a prompt holds it.
     pub text: String,
     pub omitted: Vec<String>,
 }
@@ -42,7 +42,7 @@ impl Fitted {
     }
 }
 
-/// A pack as it stands in a prompt.
+/// A pack as a prompt holds it.
 fn shown(name: &str, json: &str) -> String {
     format!("--- Context pack \"{name}\" ---\n{json}\n--- End of context pack ---")
 }

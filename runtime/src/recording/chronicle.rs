@@ -1,7 +1,7 @@
-//! When the turns of swarms were asked and answered, told from drafts and a journal.
+//! When the turns of swarms were asked and answered, restored from drafts and a journal.
 //!
-//! In: the lines that were written while a run went on, and its facts in order. Out: the lines of its recording. Invariant:
-//! a line stands where its answer came, and of a turn that was asked twice only the last counts.
+//! In: the lines that were written while a run went on, and its facts in order. Out: the lines of its recording.
+//! Invariant: a line is where its answer came, and of a turn that was asked twice only the last counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,9 +27,9 @@ struct Told {
     /// How many answers there were when each turn and call began, and how often it did.
     begun: BTreeMap<(u8, Member), (u32, u32)>,
     failed: BTreeSet<(u8, Member)>,
-    /// How often each agent asked for somebody's agreement.
+    /// How often each agent asked for an approval.
     asked: BTreeMap<Arc<str>, u32>,
-    /// What nobody has answered yet, by the number of the request.
+    /// The requests without an answer so far, by their numbers.
     open: BTreeMap<u32, Line>,
 }
 
@@ -88,7 +88,7 @@ impl Chronicle {
         Vec::new()
     }
 
-    /// An agent asks for somebody's agreement.
+    /// An agent asks for an approval.
     pub(super) fn wants(&mut self, place: Place, request: &Request) {
         // Tasks ask within a turn, which is one answer.
         let Some(told) = self.told.get_mut(&place) else { return };
@@ -100,8 +100,8 @@ impl Chronicle {
         told.open.insert(request.id, line);
     }
 
-    /// Somebody agrees, or does not: the line where that was awaited. What the policy says at once it says in a replay as
-    /// well.
+    /// A person or a policy decides: returns the line where a decision was awaited. What the policy decides at once, it
+    /// decides in a replay as well.
     pub(super) fn agreed(&mut self, place: &Place, verdict: &Verdict) -> Option<Line> {
         let told = self.told.get_mut(place)?;
         let mut line = told.open.remove(&verdict.id).filter(|_| verdict.was_awaited())?;
@@ -227,7 +227,7 @@ mod tests {
             started(&next),
             ended(&next, false),
             SwarmEvent::AgentCompleted { agent: "two".into(), how: End::TimedOut, response: None, error: None },
-            // Nobody was asked: a budget refused it.
+            // No model was asked: a budget refused it.
             ended(&turn("two", 2, 1), true),
         ];
         let lines: Vec<String> =

@@ -1,4 +1,4 @@
-//! Where a replay and its recording part.
+//! Where a replay differs from its recording.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub struct Divergence {
 /// What is different.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Difference {
-    /// A text, with what stands for folders and ids in recordings.
+    /// A text, with the placeholders for folders and ids in recordings.
     Text {
         /// Which: `the prompt`, `the command`, ….
         what: String,
@@ -33,7 +33,7 @@ pub enum Difference {
     },
     /// The recording does not hold it.
     Missing,
-    /// A gate that nobody answered while the recorded run went on.
+    /// A gate that no person answered while the recorded run went on.
     Unanswered,
     /// The recorded run ended the attempt from outside, and this one does not.
     GoesOn,

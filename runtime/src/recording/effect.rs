@@ -1,5 +1,5 @@
-//! What attempts did beside answering: what they handed over, what they changed, when those began that read an inbox, and
-//! what somebody said to what they asked for.
+//! What attempts did beside answering: their handoffs, their changes, when those began that read an inbox, and the
+//! decisions on their requests.
 //!
 //! In: the facts of a journal, or the lines of a recording. Out: lines in the order of the facts, or for a replay what is
 //! to be done again and when. Invariant: an envelope has the same id and time in a replay as when it was recorded, for
@@ -34,7 +34,7 @@ pub(crate) enum ReplayEffect {
     Left(Box<ArtifactMeta>, String),
     /// How far it said it was.
     Reported(String),
-    /// What it asked a person to help it with, and the id of the letter with the answer.
+    /// What it asked a person to help it with, and the id of the message with the answer.
     Pleaded {
         message: String,
         answer: Option<Arc<str>>,
@@ -62,9 +62,9 @@ pub(crate) struct Sending {
     pub envelope: Envelope,
     /// The number that its id was made from, and when it was sent, in milliseconds since 1970.
     pub stamp: (u64, u64),
-    /// Whether somebody was to agree to it first.
+    /// Whether a person had to approve it first.
     pub asks: bool,
-    /// The id of the letter that told its sender of a refusal.
+    /// The id of the message that told its sender of a refusal.
     pub refusal: Option<Arc<str>>,
     /// Its line.
     pub line: usize,
@@ -92,10 +92,10 @@ impl Sending {
     }
 }
 
-/// The deeds of a run, while its recording is put together.
+/// The effects of a run, while its recording is put together.
 #[derive(Default)]
 pub(super) struct ReplayEffects {
-    /// Those whom somebody sent something, whatever they are within.
+    /// The steps that were sent something, whatever they are within.
     receivers: BTreeSet<(Arc<str>, u32)>,
     /// The attempt of each step that began last, with what it took in.
     attempts: BTreeMap<StepId, (u32, Vec<String>)>,
@@ -109,13 +109,15 @@ pub(super) struct ReplayEffects {
     asked: BTreeMap<Place, u32>,
     /// How often each attempt reported, and asked for help.
     said: BTreeMap<(Place, bool), u32>,
-    /// What somebody is to decide on, by what the letter that tells of that calls it, with its line.
+    /// The handoffs and requests that wait for a decision, with their lines; the key is the name that the message about
+    /// the
+    /// decision uses.
     payloads: BTreeMap<Arc<str>, usize>,
     left: BTreeSet<(Place, Arc<str>)>,
 }
 
 impl ReplayEffects {
-    /// Those whom somebody ever sends something.
+    /// Notes a step that is ever sent something.
     pub(super) fn receives(&mut self, to: &Arc<str>, instance: u32) {
         self.receivers.insert((Arc::clone(to), instance));
     }
@@ -142,7 +144,7 @@ impl ReplayEffects {
         if self.receivers.contains(&(Arc::clone(&step.name), step.instance)) {
             let place = Place::of(step, attempt);
             if again && let Some(line) = lines.iter_mut().find(|line| line.is_beginning_of(&place)) {
-                // Nothing that stands behind it moves.
+                // No line behind it moves.
                 *line = Line::Nothing;
             }
             lines.push(Line::Begun { place, inputs: known.1.clone() });
@@ -158,7 +160,7 @@ impl ReplayEffects {
         self.running.clear();
     }
 
-    /// An agent handed something over. Where somebody agreed to it first it is told already.
+    /// An agent handed something over. Where it was approved first, the line exists already.
     pub(super) fn sent(&mut self, step: &StepId, envelope: Envelope, lines: &mut Vec<Line>) {
         if self.payloads.contains_key(&*envelope.id) {
             return;
@@ -175,7 +177,7 @@ impl ReplayEffects {
         *count
     }
 
-    /// Whoever asked for something is told of what was decided.
+    /// The agent that asked for something receives the decision.
     pub(super) fn answered(&self, letter: &InboxMessage, lines: &mut [Line]) {
         let line = letter.answers.as_ref().and_then(|payload| self.payloads.get(payload));
         if let Some(Line::Sent { refusal: told, .. } | Line::Pleaded { answer: told, .. }) =
@@ -211,8 +213,8 @@ impl ReplayEffects {
         self.open.insert(request.id, (line, request.wants.outlasts_attempt()));
     }
 
-    /// Somebody agrees, or does not. What the policy says at once of what outlasts an attempt it says in a replay as
-    /// well.
+    /// A person or a policy decides. What the policy decides at once about a request that outlasts an attempt, it
+    /// decides in a replay as well.
     pub(super) fn agreed(&mut self, verdict: &Verdict, blank: impl Fn(&str) -> String) -> Option<Line> {
         let (mut line, outlasts) = self.open.remove(&verdict.id)?;
         let Line::Agreed { by, choice, because, .. } = &mut line else { return None };
@@ -221,7 +223,7 @@ impl ReplayEffects {
         (verdict.was_awaited() || !outlasts).then_some(line)
     }
 
-    /// What nobody ever answered.
+    /// The requests that were never answered.
     pub(super) fn rest(self) -> impl Iterator<Item = Line> {
         self.open.into_values().map(|(line, _)| line)
     }
@@ -277,7 +279,7 @@ impl Line {
 }
 
 impl Replay {
-    /// Whether it holds what attempts did: those of older versions are of runs in which nobody hands anything over.
+    /// Whether it holds what attempts did: recordings of older versions are of runs without handoffs.
     pub(crate) fn tells_deeds(&self) -> bool {
         self.recording.header.version > 1
     }
@@ -324,7 +326,7 @@ impl Replay {
                 Line::Left { id, text, files, added, removed, with, omitted, .. } => {
                     self.note(number);
                     let text = self.text(text)?;
-                    // Whoever applies it stores the text.
+                    // The code that applies it stores the text.
                     let kept = ArtifactMeta::new(ArtifactKind::Diff, "", Content::Text(String::new()));
                     let (id, with, omitted) = (id.as_str().into(), with.clone(), omitted.clone());
                     let (files, added, removed) = (*files, *added, *removed);

@@ -1,6 +1,6 @@
-//! The recording of a run that has ended, put together from what was asked and from its journal.
+//! Puts together the recording of a run that has ended, from what was asked and from its journal.
 //!
-//! Invariant: the order of its lines is that of the journal, and where several stand in one place their own.
+//! Invariant: its lines are in the order of the journal, and lines of the same place in their own order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -222,7 +222,7 @@ impl Story<'_> {
         Texts { folder: self.fresh, redactions: self.redactions, stem, part: part.into() }
     }
 
-    /// The line of what a task asks somebody for, where that stands in none.
+    /// The line of a task's request for a decision, where no other line holds it.
     fn wanted(&self, place: &Place, wants: &RequestKind, deeds: &mut ReplayEffects) -> Result<Option<Line>, RunError> {
         Ok(match wants {
             RequestKind::Node { letter, .. } => self.envelope(&letter.content)?.map(|envelope| {

@@ -81,7 +81,7 @@ impl Replay {
             files: files.collect::<Result<BTreeMap<_, _>, RunError>>()?,
             failure: failure.as_ref().map(|failure| self.filled(failure)),
         };
-        // What stands for folders may lead out of this one.
+        // A placeholder for a folder may lead out of this one.
         match problem(remains.given.told.keys(), remains.left.as_ref(), remains.files.keys()) {
             None => Ok(remains),
             Some(problem) => Err(self.damaged(number, problem)),

@@ -89,7 +89,7 @@ pub(super) enum Line {
         place: Place,
         asked: u32,
         message: Text,
-        /// None where nobody answered before the run ended.
+        /// None where no person answered before the run ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<AnsweredBy>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ pub(super) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Gave>,
     },
-    /// The tools that an agent of a swarm was offered from this turn on, as JSON; or why nobody knows.
+    /// The tools that an agent of a swarm was offered from this turn on, as JSON; or why they are unknown.
     Tools {
         #[serde(flatten)]
         place: Place,
@@ -146,7 +146,7 @@ pub(super) enum Line {
         wants: String,
         #[serde(default = "person", skip_serializing_if = "is_person")]
         by: AnsweredBy,
-        /// None where nobody answered before the swarm ended.
+        /// None where no person answered before the swarm ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         choice: Option<Choice>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,10 +166,10 @@ pub(super) enum Line {
         #[serde(flatten)]
         place: Place,
         envelope: Box<Envelope>,
-        /// Whether somebody was to agree to it first.
+        /// Whether a person had to approve it first.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         asks: bool,
-        /// The id of the letter that told its sender that it was refused.
+        /// The id of the message that told its sender of the refusal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refusal: Option<String>,
     },
@@ -212,7 +212,7 @@ pub(super) enum Line {
         /// Which of its requests, from 1.
         plea: u32,
         message: Text,
-        /// The id of the letter that told it of the answer.
+        /// The id of the message with the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
     },
@@ -226,7 +226,7 @@ pub(super) enum Line {
         wants: String,
         #[serde(default = "person", skip_serializing_if = "is_person")]
         by: AnsweredBy,
-        /// None where nobody answered before the run ended.
+        /// None where no person answered before the run ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         choice: Option<Choice>,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,8 @@
 //! Agents of swarms in a recording: their turns, the calls of their tools, the tools that they have, and when their time
 //! was over.
 //!
-//! Invariant: what an agent knows when it is asked depends on how many answers its swarm had by then. A line stands where
-//! its answer came, and says by itself after how many the turn began where that was not at once.
+//! Invariant: what an agent knows when it is asked depends on how many answers its swarm had by then. A line is where
+//! its answer came, and holds after how many the turn began where that was not at once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -299,9 +299,9 @@ impl Recorder {
 /// What a person said to a request, by the recording.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RecordedVerdict {
-    /// Nobody was asked.
+    /// No person was asked.
     Nothing,
-    /// Nobody answered.
+    /// No person answered.
     Nobody,
     /// This, at this place among all that happened; with the arguments that were given in place of others.
     Said(usize, Choice, Option<String>, Option<String>),
@@ -382,7 +382,7 @@ impl Replay {
         if *known != now {
             return text("the tool", known, now);
         }
-        // However somebody wrote it who edited it.
+        // However a person who edited it has formatted it.
         let recorded = self.raw(recorded)?;
         let plain = serde_json::from_str::<Value>(&recorded).map_or_else(|_| recorded, |value| value.to_string());
         let now = self.redactions.blank_json(arguments).to_string();
@@ -397,7 +397,7 @@ impl Replay {
         Ok(Some((number, result)))
     }
 
-    /// What was said when an agent asked for somebody's agreement for the `asked`th time, and by whom.
+    /// The decision when an agent asked for approval for the `asked`th time, and who made it.
     ///
     /// # Errors
     /// It wants something else than it did, or the recording cannot be read.

@@ -1,5 +1,5 @@
-//! Reading a recording: whatever somebody put into the folder, nothing outside of it is read, and what is wrong is told
-//! with its line.
+//! Reads a recording: reads nothing outside of its folder, whatever that holds, and reports what is wrong with its
+//! line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

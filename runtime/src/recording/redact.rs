@@ -1,4 +1,4 @@
-//! What is another in every run and on every machine, left blank in a recording: the folders, the run's id, secrets.
+//! Replaces what differs between runs and machines by placeholders in a recording: folders, the run's id, secrets.
 //!
 //! In: any bytes. Out: the same with `⟦run⟧`, `⟦workspace⟧`, `⟦home⟧`, `⟦id⟧` and `⟦secret:NAME⟧` in the place of such
 //! values, and back. Invariant: filling in what was blanked out gives the same bytes, except for secrets, which stay
@@ -17,7 +17,7 @@ use crate::secrets;
 const OPEN: &str = "⟦";
 const CLOSE: &str = "⟧";
 
-/// The values of one run, and what stands for them.
+/// The values of one run, and their placeholders.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Redactions {
     /// The longest value first: one may be the beginning of another.
@@ -86,7 +86,7 @@ impl Redactions {
         out
     }
 
-    /// The bytes that a recorded text stands for in this run.
+    /// The bytes that a recorded text means in this run.
     pub(crate) fn fill(&self, mut bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         while let Some(at) = memmem::find(bytes, OPEN.as_bytes()) {
@@ -119,7 +119,7 @@ impl Redactions {
         texts(value, &|text| self.blank_text(text))
     }
 
-    /// The value that a recorded JSON text stands for; the text itself where somebody made it something else.
+    /// The value that a recorded JSON text means; the text itself where a person edited it to something else.
     pub(crate) fn fill_json(&self, text: &str) -> Json {
         match serde_json::from_str::<Json>(text) {
             Ok(value) => texts(&value, &|text| self.fill_text(text)),
@@ -149,7 +149,7 @@ fn blank(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
 }
 
-/// Whether what stands there is not a part of a longer name.
+/// Whether the match is not a part of a longer name.
 fn is_whole(bytes: &[u8], start: usize, end: usize) -> bool {
     let names = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || !byte.is_ascii();
     let before = start.checked_sub(1).and_then(|before| bytes.get(before));

@@ -1,4 +1,4 @@
-//! Answers from a recording: found by what asks, held against what was asked then, and given out once.
+//! Finds answers in a recording by what asks, compares the question with the recorded one, and gives each answer once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) struct Replay {
 pub(crate) enum GateTake {
     /// By a person, so.
     Person(GateAnswer),
-    /// By the time, or since nobody could answer: the gate's own default.
+    /// By the time, or because no person could answer: the gate's own default.
     Default(AnsweredBy),
 }
 
@@ -160,7 +160,7 @@ impl Replay {
     }
 
     /// What a gate that asks for the `asked`th time was answered, and the place of that among all that happened; none
-    /// where nobody answered.
+    /// where no person answered.
     ///
     /// # Errors
     /// It asks something else than it did, or the recording cannot be read.

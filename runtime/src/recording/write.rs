@@ -1,4 +1,4 @@
-//! Writing a recording: kept in the run's folder while the run goes on, and put where it belongs when it has ended.
+//! Writes a recording: keeps it in the run's folder while the run goes on, and moves it to its place at the end.
 //!
 //! Invariant: the folder that was asked for holds a whole recording or what it held before. What an attempt asked is on
 //! disk before its end is recorded in the journal, so that a run which is stopped and resumed has one recording.
@@ -16,7 +16,7 @@ use crate::error::RunError;
 use crate::event::{Failure, StepId};
 use crate::home::{RunFolder, create_private, file_name, folder_name};
 
-/// Texts up to this many bytes stand in their line, unless they have several lines themselves.
+/// A line itself holds texts up to this many bytes, unless they have several lines.
 const INLINE: usize = 160;
 
 /// A name of a file is cut to a digest beyond this many bytes.

@@ -1,4 +1,4 @@
-//! What a rehearsal asks, is answered, and tells.
+//! The interface of a rehearsal: its questions, the answers to them, and its report.
 
 use serde_json::{Map, Value};
 use swarmc_plan::{Ask, Command as Line, Schema};
@@ -6,7 +6,7 @@ use swarmc_plan::{Ask, Command as Line, Schema};
 use crate::event::{Content, Record, RunStatus, Status, StepId};
 use crate::state::End;
 
-/// What somebody is asked for.
+/// A question to an agent, a command or a person.
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// The step.
@@ -82,7 +82,7 @@ pub enum Asks<'a> {
     },
 }
 
-/// What somebody answers.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// A text: what an agent says, or a command prints.
@@ -105,9 +105,9 @@ pub enum Answer {
         /// The fields.
         fields: Map<String, Value>,
     },
-    /// Nobody answers the gate: what it says about that happens, and where it says nothing it fails.
+    /// No person answers the gate: it takes its default, and fails if it has none.
     Nobody,
-    /// The same as would be without it, after so many milliseconds. What takes longer than it may is ended then.
+    /// The inner answer, after so many milliseconds. The rehearsal ends an answer at its time limit.
     After(u64, Box<Answer>),
 }
 
@@ -139,13 +139,13 @@ pub struct Rehearsal {
     pub turns: u64,
     /// What agents were asked, in order.
     pub prompts: Vec<Prompted>,
-    /// What could not be rendered or evaluated, and what is of the wrong type: reasons that stand in the plan.
+    /// What could not be rendered or evaluated, and what has the wrong type: problems of the plan itself.
     pub faults: Vec<Fault>,
     /// Values that were read and not there, so that a placeholder stood in.
     pub missing: Vec<Fault>,
     /// All that was recorded.
     pub records: Vec<Record>,
-    /// The texts that were too long to stand in a record, by the number that stands there for them.
+    /// The texts that were too long for a record, by the number that the record contains instead.
     pub(super) texts: Vec<String>,
 }
 

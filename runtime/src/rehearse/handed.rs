@@ -1,4 +1,4 @@
-//! Handoffs in a rehearsal: what faked answers ask for is admitted as in a run.
+//! Handoffs in a rehearsal: it admits the operations of faked answers as a run does.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::event::{AnsweredBy, Event, StepId};
 use crate::graph::Key;
 use crate::handoff::{Handoff, Operation};
 
-/// Something for somebody, and whether that one is started by it; or what is wrong with it.
+/// A handoff, and whether it starts its receiver; or what is wrong with it.
 type HandedOn = Result<(Handoff, bool), String>;
 
 impl FakeRun<'_, '_> {
-    /// What an answer asked for happens, or is refused: which a run tells people, and a rehearsal its tests.
+    /// Carries out or refuses the operations of an answer. A run reports refusals to people, a rehearsal to its tests.
     pub(super) fn said(&mut self, step: &StepId, attempt: u32, operations: Vec<Result<Operation, String>>) {
         for operation in operations {
             let Some(key) = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt)) else { return };
@@ -38,11 +38,11 @@ impl FakeRun<'_, '_> {
         }
     }
 
-    /// What an operation hands over, each to somebody, or to have that one started.
+    /// The handoffs of an operation, one for each receiver, and whether each starts its receiver.
     fn handoffs(&self, key: Key, operation: Operation) -> Result<Vec<HandedOn>, String> {
         let receivers = || self.evaluator.receivers(&self.state, key);
         Ok(match operation {
-            // Nobody reads a report, and whoever asks for help hears nothing else than to go on.
+            // No person reads a report or answers a request for help: the agent goes on.
             Operation::ReadInbox {}
             | Operation::ReadContext(_)
             | Operation::ReportStatus(_)
@@ -57,12 +57,12 @@ impl FakeRun<'_, '_> {
                 let message = |to: &String| Ok((broadcast.to(to).handoff(&receivers)?, false));
                 reached.iter().map(message).collect()
             }
-            // Somebody agrees to everything.
+            // A rehearsal approves every spawn.
             Operation::SpawnNode(handoff) => vec![Ok((*handoff, true))],
         })
     }
 
-    /// A step that goes in circles does so as its tests tell it to.
+    /// A step repeats itself because its tests say so: lets it go on.
     pub(super) fn go_on(&mut self, step: &StepId, attempt: u32) {
         let Some(key) = self.state.find(step) else { return };
         let Some(wants) = self.state.go_on_wish(key) else { return };

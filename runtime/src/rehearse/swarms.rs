@@ -1,7 +1,7 @@
-//! Swarms in a rehearsal: what their core orders, with answers instead of models and tools.
+//! Swarms in a rehearsal: carries out the orders of their core, with given answers instead of models and tools.
 //!
-//! In: the orders of a swarm. Out: its facts, the same as a run would record for these answers. Nobody is asked but the
-//! function that answers, and time is that of the rehearsal.
+//! In: the orders of a swarm. Out: its events, the same as a run would record for these answers. The rehearsal asks
+//! only the function that answers, and uses its own time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl FakeRun<'_, '_> {
         }
     }
 
-    /// A turn or a call comes to its end.
+    /// Ends a turn or a call.
     pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: Word) {
         let Some(key) = self.state.find(step) else { return };
         let done = match word {
@@ -112,7 +112,7 @@ impl FakeRun<'_, '_> {
         }
     }
 
-    /// Nothing is heard any more of the swarm of an attempt.
+    /// Drops all further inputs of the swarm of an attempt.
     pub(super) fn silence(&mut self, step: &StepId, attempt: u32) {
         self.due.retain(|_, due| !is_of(due, step, attempt, |_| true));
     }
@@ -214,7 +214,7 @@ impl FakeRun<'_, '_> {
         Ok(())
     }
 
-    /// Nobody is asked in a rehearsal: what the policy says of that becomes of it.
+    /// A rehearsal asks no person: `unattended` of the policy answers the request.
     fn unattended(
         &mut self,
         step: &StepId,
@@ -236,7 +236,7 @@ impl FakeRun<'_, '_> {
         if said == Unattended::Fail { Err(Failure::Agent { message: fails }) } else { Ok(()) }
     }
 
-    /// What is said to a turn or a call of a member.
+    /// The answer to a turn or a call of a member.
     fn member(
         &mut self,
         step: &StepId,

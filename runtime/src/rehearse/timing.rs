@@ -1,4 +1,4 @@
-//! Time in rehearsal: it passes where somebody says so, everything that watches it does as in a run, and nobody waits.
+//! Tests of time in a rehearsal: it passes only where answers take time, limits act as in a run, and no test waits.
 
 use super::*;
 use crate::simulate::build::{gate, line, pipeline, plan};

@@ -1,4 +1,4 @@
-//! The time that answers take in a rehearsal, and what they are as those of a process.
+//! Virtual time of a rehearsal: how long answers take, and the process results that they stand for.
 
 use swarmc_plan::{LOG, Step};
 

@@ -5,19 +5,19 @@ use swarmc_plan::{Directive, DirectiveKind, Filter, ParamType};
 
 use super::{RenderError, Values};
 
-/// What stands where a task has no output.
+/// The text where a task has no output.
 fn placeholder(task: &str) -> String {
     format!("(No output available from task \"{task}\")")
 }
 
-/// The text that `directive` stands for.
+/// The text that `directive` renders to.
 pub(super) fn text(directive: &Directive, values: &dyn Values) -> Result<String, RenderError> {
     let (text, missed) = told(directive, values)?;
     missed.into_iter().for_each(|what| values.missed(&what));
     Ok(text)
 }
 
-/// The text that `directive` stands for, and the value that is not there, where nothing stands in for it.
+/// The text that `directive` renders to, and the missing value, where nothing replaces it.
 pub(super) fn told(directive: &Directive, values: &dyn Values) -> Result<(String, Option<String>), RenderError> {
     let value = value(directive, values).map_err(|problem| RenderError::at(&directive.origin, problem))?;
     let mut text = value.as_ref().map(plain);

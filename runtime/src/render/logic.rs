@@ -229,7 +229,7 @@ fn as_json(value: &Value) -> Result<Json, Error> {
     serde_json::to_value(value).map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
 }
 
-/// What stands between `{{` and `}}`, where that is all of a piece of logic.
+/// The source between `{{` and `}}`, where that is all of a piece of logic.
 fn expression(source: &str) -> Option<&str> {
     let inner = source.strip_prefix("{{")?.strip_suffix("}}")?;
     let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);

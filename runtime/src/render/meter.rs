@@ -22,7 +22,7 @@ const ITEM: u64 = 32;
 /// How many items are counted of what does not know how many it has.
 const COUNTED: usize = 10_000_000;
 
-/// The filters that stand before operators. No template can name them.
+/// The filters that run before operators. No template can name them.
 const ADD: &str = "+";
 const MULTIPLY: &str = "*";
 const CONCATENATE: &str = "~";

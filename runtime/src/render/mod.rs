@@ -49,7 +49,7 @@ pub(crate) trait Values {
     fn params(&self) -> Vec<&str>;
     /// The item of the for-each that this is for, and its position.
     fn item(&self) -> Result<Option<(Value, u32)>, String>;
-    /// A value was read that is not there, and nothing stands in for it.
+    /// A value was read that is not there, and nothing replaces it.
     fn missed(&self, _what: &str) {}
     /// The number of this round, from 1.
     fn iteration(&self) -> u32;
@@ -102,7 +102,7 @@ impl Renderer {
         Renderer { logic: Logic::new(meter::MOST) }
     }
 
-    /// The text that `template` stands for.
+    /// The text that `template` renders to.
     pub(crate) fn text(&self, template: &Template, values: &dyn Values) -> Result<String, RenderError> {
         if template.segments.iter().any(|segment| matches!(segment, Segment::Logic(_))) {
             return self.logic.text(&template.segments, values);
@@ -121,7 +121,7 @@ impl Renderer {
         Ok(text)
     }
 
-    /// The value that `template` stands for: of its own type where the template is nothing but one
+    /// The value that `template` renders to: of its own type where the template is nothing but one
     /// directive or one `{{…}}`.
     pub(crate) fn value(&self, template: &Template, values: &dyn Values) -> Result<Value, RenderError> {
         match template.segments.as_slice() {

@@ -147,7 +147,7 @@ impl Changes<'_> {
         let edges = |plan: &Plan| -> Vec<(String, serde_json::Value)> {
             let edge = |edge: &swarmc_plan::Edge| {
                 let mut value = serde_json::to_value(edge).unwrap_or_default();
-                // Where it stands does not matter.
+                // Its place in the spec does not matter.
                 value.as_object_mut().and_then(|edge| edge.remove("origin"));
                 value
             };

@@ -50,7 +50,7 @@ pub(crate) struct Running<'a> {
 /// Decides what runs again of a run that these records are of, and goes on as `new` in place of `old`.
 ///
 /// # Errors
-/// Says in words what stands in the way, and what to type.
+/// Says in words what prevents that, and what to type.
 pub(crate) fn reopen(
     run: &str,
     records: &[Record],
@@ -181,7 +181,7 @@ impl Mark {
 /// The steps that run again, by id.
 struct Marks<'a> {
     steps: HashMap<&'a StepId, &'a Mark>,
-    /// The rounds in which they stand: instance, path and number.
+    /// The rounds that hold them: instance, path and number.
     rounds: HashSet<(u32, Option<&'a Arc<str>>, u32)>,
 }
 

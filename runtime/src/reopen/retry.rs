@@ -1,7 +1,7 @@
 //! What runs again: what failed and nothing handled, what its failure ended, and what depends on either.
 //!
 //! In: the records of a run, and what is asked for. Out: a mark for each step that ran and runs again. A loop, a call or a
-//! for-each in which some of that stands goes on with the rest of it as it ended; one that failed by itself runs anew.
+//! for-each that holds such a step goes on with the rest of it as it ended; one that failed by itself runs anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -245,7 +245,7 @@ impl Finder<'_> {
         self.rounds.get(&(step.instance, step.within.clone()))?.parent.clone()
     }
 
-    /// Whether a step stands in the last round of its frame, and that in the last attempt of what is around it.
+    /// Whether a step is in the last round of its frame, and that frame in the last attempt of what is around it.
     fn is_live(&self, step: &StepId) -> bool {
         let place = (step.instance, step.within.clone());
         let Some(round) = self.rounds.get(&place) else { return false };

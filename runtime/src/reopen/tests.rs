@@ -1,4 +1,4 @@
-//! What runs again, in the words of the simulator: a story up to its end, and what is ordered when the run goes on.
+//! Tests what runs again: each simulates a run to its end, and checks what is ordered when the run goes on.
 
 use super::*;
 use crate::event::{Content, Failure, Outcome, RunStatus};

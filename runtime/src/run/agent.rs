@@ -1,5 +1,4 @@
-//! From the order to ask an agent to everything its turns need: who may take them, what each is told, how each is
-//! reached.
+//! Prepares the turns of an agent: the candidates that may take them, the prompt of each, and the transport to each.
 
 use std::ffi::OsString;
 use std::path::Path;

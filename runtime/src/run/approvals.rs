@@ -1,7 +1,7 @@
-//! Approvals of a run: what agents want is asked, and answered by people, by the policy, or by what a person said before.
+//! Approvals of a run: an agent requests one, and a person, the policy or an earlier `always` answers it.
 //!
-//! They are answered as gates are. Invariant: who asked hears of an answer only when it is durable, and of one that a
-//! former process got without anybody being asked again.
+//! The driver takes answers as it takes those of gates. Invariant: the requester receives an answer only when it is
+//! durable. If a former process recorded the answer, the requester receives that one, and no person is asked again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,31 +25,31 @@ const LONGEST: usize = 128 * 1024;
 /// The room of a schema as JSON in an event; a longer one is stored beside it.
 const SCHEMA_ROOM: usize = 1_000;
 
-/// A call that somebody must agree to.
+/// A tool call that needs an approval.
 #[derive(Debug)]
 pub(crate) struct ToolCallRequest {
-    /// Who calls.
+    /// The agent that calls.
     pub agent: Arc<str>,
     /// The tool, by its own name.
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
-    /// What it takes, where that is known.
+    /// The schema of its arguments, if known.
     pub schema: Option<Value>,
-    /// Whose agreement it needs.
+    /// Who must approve it.
     pub of: Approval,
-    /// Whether the call can only be made as it stands, by an agent that makes it itself.
+    /// Whether the agent makes the call itself, so that an answer cannot change its arguments.
     pub fixed: bool,
 }
 
-/// What became of it.
+/// The decision on a call.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Decision {
-    /// The call may be made, with these arguments in place of its own where there are some.
+    /// The agent may make the call, with these arguments in place of its own if there are some.
     Granted(Option<Value>),
-    /// So may all further ones of this tool; said to those who make their calls themselves.
+    /// The agent may make all further calls of this tool, too; only for agents that make their calls themselves.
     Always,
-    /// It may not: why.
+    /// The agent may not make the call: why.
     Refused(String),
     /// The attempt has failed: why.
     Failed(String),
@@ -63,7 +63,7 @@ pub(crate) type Asker = oneshot::Sender<Decision>;
 struct Waits {
     step: StepId,
     attempt: u32,
-    /// Whether its call can only be made as it stands.
+    /// Whether an answer cannot change the arguments of its call.
     fixed: bool,
     reply: Asker,
 }
@@ -75,30 +75,30 @@ pub(super) struct Asking {
     tasks: BTreeMap<u32, Waits>,
     /// The requests of former processes that were taken up again.
     pub used: BTreeSet<u32>,
-    /// Who hears of an answer when it is durable.
+    /// The tasks that receive a decision when it is durable.
     told: Vec<(Asker, Decision)>,
 }
 
 impl Asking {
-    /// Nobody waits in an attempt any more.
+    /// Forgets the waiting tasks of an attempt.
     pub(super) fn over(&mut self, step: &StepId, attempt: u32) {
         self.tasks.retain(|_, waits| waits.step != *step || waits.attempt != attempt);
     }
 
-    /// Nobody waits at all, and nobody hears of an answer.
+    /// Forgets all waiting tasks and all decisions that are not delivered.
     pub(super) fn clear(&mut self) {
         self.tasks.clear();
         self.told.clear();
     }
 
-    /// Those who are to hear of an answer.
+    /// Takes the decisions to deliver, each with the task that receives it.
     pub(super) fn take_told(&mut self) -> Vec<(Asker, Decision)> {
         std::mem::take(&mut self.told)
     }
 }
 
 impl Driver<'_> {
-    /// A task waits for somebody's agreement to a call.
+    /// Requests an approval for a tool call, for which a task waits.
     pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, wish: ToolCallRequest, reply: Asker) {
         let Some(key) = self.state.find(&step).filter(|_| self.open.contains_key(&(step.clone(), attempt))) else {
             return;
@@ -125,7 +125,7 @@ impl Driver<'_> {
         self.decide_at_once(key, id, wish.of);
     }
 
-    /// An agent of a swarm waits for somebody's agreement. An error where the swarm fails for it.
+    /// Requests an approval for an agent of a swarm. An error if the swarm fails because of it.
     pub(super) fn agent_wants(
         &mut self,
         (step, attempt): (&StepId, u32),
@@ -138,7 +138,7 @@ impl Driver<'_> {
         self.decide_at_once(key, id, of).map_or(Ok(()), |message| Err(Failure::Agent { message }))
     }
 
-    /// Answers what the agents of a swarm asked of a former process, where nobody need be asked now.
+    /// Answers the open requests that a swarm's agents made in a former process, if no person is needed for that.
     pub(super) fn decide_open(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Failure> {
         let open = self.state.waiting().filter(|waiting| (&waiting.step, waiting.attempt) == (step, attempt));
         let open: Vec<u32> = open.map(|waiting| waiting.request.id).collect();
@@ -150,19 +150,19 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Answers what nodes asked of a former process and do not wait for in a turn, where nobody can be asked now.
+    /// In a headless run, answers the open requests of a former process for which no turn waits.
     pub(super) fn decide_outlasting(&mut self) {
         let open = self.state.waiting().filter(|waiting| self.headless && waiting.request.wants.outlasts_attempt());
         let open: Vec<(u32, StepId)> = open.map(|waiting| (waiting.request.id, waiting.step.clone())).collect();
         for (id, step) in open {
             if let Some(key) = self.state.find(&step) {
-                // What is refused comes to whoever asked as a letter, or not at all.
+                // The requester receives a refusal as an inbox message, or not at all.
                 let _ = self.decide_at_once(key, id, Approval::Human);
             }
         }
     }
 
-    /// A step goes in circles: somebody is to say whether it goes on.
+    /// Requests an approval for a step that repeats itself to go on.
     pub(super) fn ask_to_go_on(&mut self, step: &StepId, attempt: u32) {
         let Some(key) = self.state.find(step) else { return };
         let asks =
@@ -191,7 +191,7 @@ impl Driver<'_> {
         let _ = self.decide_at_once(key, id, Approval::Human);
     }
 
-    /// A call as somebody is to agree to it.
+    /// The request for an approval of a tool call.
     pub(super) fn tool_wish(
         &self,
         tool: String,
@@ -213,7 +213,7 @@ impl Driver<'_> {
         id
     }
 
-    /// Nobody has answered a request in time.
+    /// The time of a request is over, and no person has answered it.
     pub(super) fn expire(&mut self, id: u32) {
         let Some(waiting) = self.state.request(id) else { return };
         let (step, attempt, due) = (waiting.step.clone(), waiting.attempt, waiting.due());
@@ -222,7 +222,7 @@ impl Driver<'_> {
         let Some(key) = self.state.find(&step) else { return };
         let is_swarm = self.state.runs_swarm(key);
         if is_swarm && !self.teams.runs(&(step.clone(), attempt)) {
-            // It has yet to go on, and then everything is answered that waits.
+            // The swarm has not resumed yet. When it does, the driver answers its open requests.
             return;
         }
         if let Some(message) = self.decide_at_once(key, id, Approval::Human).filter(|_| is_swarm) {
@@ -230,8 +230,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Answers a request for which nobody need be asked, nobody can be, or nobody has answered in time. The reason where
-    /// whoever asked fails for it.
+    /// Answers a request at once if no person needs to, no person can, or none has in time. Returns the reason if the
+    /// requester fails because of the answer.
     pub(super) fn decide_at_once(&mut self, key: Key, id: u32, of: Approval) -> Option<String> {
         let waiting = self.state.request(id)?.clone();
         let Request { agent, wants, .. } = &waiting.request;
@@ -244,7 +244,7 @@ impl Driver<'_> {
             return None;
         }
         let expiry = self.state.expiry(id, now().max(self.clock));
-        // A coordinator cannot be asked in this version, and in a replay nobody can.
+        // This version cannot ask a coordinator, and a replay cannot ask a person.
         if expiry.is_none() && !self.headless && of == Approval::Human && self.replaying.is_none() {
             return None;
         }
@@ -259,7 +259,7 @@ impl Driver<'_> {
         fails
     }
 
-    /// Why whoever asked fails for what the policy has said.
+    /// Why the requester fails because of the policy's answer; none if it does not fail.
     pub(super) fn fails(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict) -> Option<String> {
         let policy = &self.evaluator.plan.policy;
         let (said, why) = match verdict.by {
@@ -282,7 +282,7 @@ impl Driver<'_> {
         self.deliver_decided();
     }
 
-    /// What a verdict means for who wants to call a tool.
+    /// The decision that the requester of a tool call receives for a verdict.
     fn leave(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict, fixed: bool) -> Decision {
         if let Some(message) = self.fails((agent, wants), verdict) {
             return Decision::Failed(message);

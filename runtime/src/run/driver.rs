@@ -1,7 +1,7 @@
-//! The only loop: await input → append → apply → decide → start.
+//! The driver, the only loop of a run: await input → append → apply → decide → start.
 //!
-//! Everything a run does happens here, one thing after another; threads only carry attempts out and report. Invariant:
-//! a change is recorded, then applied; nothing else changes the state.
+//! It does everything in a run, one thing after another; threads only carry attempts out and report. Invariant: the
+//! driver records a change, then applies it; nothing else changes the state.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -71,16 +71,16 @@ pub(super) struct Driver<'a> {
     pub broken: Option<String>,
     /// There was more to decide than one turn takes.
     pub unfinished: bool,
-    /// Whether nobody can answer gates.
+    /// Whether no person can answer gates.
     pub headless: bool,
-    /// The budgets of the run that people were told of, because much of them is used.
+    /// The budgets of the run whose high use the driver has reported to people.
     pub warned: BTreeSet<usize>,
     pub hooks: Hooks,
-    /// Who answered a gate or wrote to an agent in this turn, and what is to be said to that.
+    /// The callers that answered a gate or wrote to an agent in this turn, each with its reply.
     pub replies: Vec<(Reply, String)>,
     /// The requests of agents that this process waits with.
     pub asking: Asking,
-    /// Who asked for something in this turn, with what is to be told.
+    /// The agents that asked for something in this turn, each with its receipt.
     pub receipts: Vec<(ReplyTo, serde_json::Value)>,
     /// How much of what attempts asked for was refused.
     pub refused: HashMap<(StepId, u32), u32>,
@@ -91,23 +91,23 @@ pub(super) struct Driver<'a> {
     pub summing: HashMap<(StepId, u32), Vec<Wanted>>,
     /// The recording that the answers come from.
     pub replaying: Option<Replaying>,
-    /// What swarms were answered before everything was decided that follows from the answers before.
+    /// Inputs of swarms that wait until the driver has decided all that follows from earlier ones.
     pub held: VecDeque<Input>,
-    /// Whether all that follows from an input is decided before the next one is taken: what a turn finds in its inbox is
-    /// then what has come before it began.
+    /// Whether all that follows from an input is decided before the next one is taken: what a turn finds in its inbox
+    /// is then what has come before it began.
     pub stepwise: bool,
     /// The swarms that run.
     pub teams: RunningSwarms,
     pub models: Arc<Models>,
     pub tools: Arc<Toolbox>,
     pub reactor: Arc<Reactor>,
-    /// Where agents come in.
+    /// The server on which agents call the run.
     pub agent_server: AgentServer,
     /// Where tasks of the reactor report.
     pub reports: Inputs,
 }
 
-/// The records of one turn, about: so many are in memory at once, and nobody is heard before they are made.
+/// The approximate number of records of one turn: so many are in memory, and the driver takes no input before they go.
 const BATCH: usize = 1000;
 
 /// A step in whatever round, or with an empty name the frame of a step: its instance, path and name.
@@ -118,7 +118,7 @@ pub(super) type Place = (u32, Option<Arc<str>>, Arc<str>);
 pub(super) struct Alarm {
     /// In milliseconds since 1970.
     pub due: u64,
-    /// The same moment on a clock that nobody sets.
+    /// The same moment on the monotonic clock.
     moment: Instant,
 }
 
@@ -126,7 +126,7 @@ impl Alarm {
     /// An alarm at `due`, seen from a run whose last record is from `clock`.
     fn new(due: u64, clock: u64) -> Alarm {
         let rest = due.saturating_sub(now().max(clock));
-        // Beyond what an instant can hold nobody waits.
+        // A year at most: an instant cannot hold every moment.
         let far = Duration::from_secs(365 * 24 * 3600);
         Alarm { due, moment: Instant::now() + Duration::from_millis(rest).min(far) }
     }
@@ -292,7 +292,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Notes under which id the conversation of an attempt is kept, where nobody knows that yet.
+    /// Records the session id of an attempt's conversation, if the state does not hold it yet.
     fn talks(&mut self, step: StepId, attempt: u32, session: String) {
         let key = self.state.find(&step).filter(|&key| self.state.takes_turn(key, attempt));
         if key.is_some_and(|key| self.state.talk_of(key) != Some(&session)) {
@@ -325,7 +325,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Decides until there is nothing to decide, or enough was decided, then makes known what was decided, and starts it.
+    /// Decides until there is nothing to decide, or enough was decided, then makes known what was decided, and starts
+    /// it.
     pub(super) fn turn(&mut self) {
         let handed_over = self.seq - self.fresh.len() as u64;
         self.decide();

@@ -1,7 +1,7 @@
-//! The effective prompt of a turn, block by block: what a turn is told in full, whatever of it is sent.
+//! The effective prompt of a turn, block by block: its full text, even if the agent receives only a part of it.
 //!
-//! In: the blocks, in the order in which they stand. Out: the prompt, and what is kept beside it for audit. Invariant: the
-//! prompt is its blocks with an empty line between them, and nothing else.
+//! In: the blocks, in their order. Out: the prompt, and what the run stores beside it for audit. Invariant: the prompt
+//! is its blocks with an empty line between them, and nothing else.
 
 use serde_json::{Value, json};
 use swarmc_plan::{Mode, PromptBody, prompt_text};
@@ -21,11 +21,11 @@ pub(crate) struct Block {
     /// `system` (how to take part), `role` (the agent's system text), `mode`, `pack`, `inputs`, or `task`.
     pub name: &'static str,
     pub text: String,
-    /// Whether it is told apart from the prompt.
+    /// Whether the agent receives it apart from the prompt.
     pub apart: bool,
 }
 
-/// All that a turn is told.
+/// Everything that the agent of a turn receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effective(pub Vec<Block>);
 
@@ -61,7 +61,7 @@ impl Effective {
 }
 
 impl Evaluator<'_> {
-    /// What a turn of a step is told: its mode, its packs, its task, its inputs, and how to take part.
+    /// The blocks of a step's turn: its mode, its packs, its task, its inputs, and how to take part.
     pub(crate) fn effective(
         &self,
         (state, key): (&State, Key),

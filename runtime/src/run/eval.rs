@@ -1,7 +1,7 @@
-//! What steps are made of while a run goes on: their definitions, the parameters, and the texts that they left.
+//! The evaluator: reads the definitions of steps, the parameters and the outputs from the plan and the state of a run.
 //!
-//! In: the plan and the state. Out: conditions judged, lists and parameters evaluated, outputs put together. It starts
-//! nothing and writes nothing, so that a rehearsal in memory shares it with a run.
+//! In: the plan and the state. Out: the results of conditions, the values of lists and parameters, and outputs. It
+//! starts nothing and writes nothing, so that a rehearsal in memory shares it with a run.
 
 mod artifact_refs;
 mod context_pack;
@@ -86,9 +86,9 @@ pub(crate) struct Evaluator<'a> {
     pub store: Box<dyn BlobStore>,
     /// Who reads files.
     pub source: Source,
-    /// What no text that a pack takes from elsewhere may show.
+    /// The secrets that no text in a context pack may show.
     pub secrets: Secrets,
-    /// Values that were read and not there, since somebody last took them.
+    /// Missing values that were read since the last time they were taken.
     pub missing: RefCell<Vec<String>>,
     /// The types of the plan, ready to hold values against.
     pub shapes: Shapes,
@@ -362,14 +362,15 @@ impl<'a> Evaluator<'a> {
         self.renderer.text(&gate.message, &view).map_err(failed)
     }
 
-    /// What a turn may use at most, `turns` with its repairs: tokens never exceed bytes. None for what no budget counts.
+    /// What a turn may use at most, `turns` with its repairs: tokens never exceed bytes. None for what no budget
+    /// counts.
     pub(crate) fn reserved(&self, state: &State, turns: u64, agent: &str, bytes: usize) -> Option<Reserved> {
         if !state.graph.has_budgets {
             return None;
         }
         let agent = self.plan.agent(agent)?;
         let written = agent.max_output;
-        // A repair is told what was asked and answered before.
+        // A repair receives the prompt and the answer before it.
         let read = (bytes as u64).saturating_add(written.unwrap_or(0).min(1 << 40)).saturating_mul(turns);
         let read = if turns == 1 { bytes as u64 } else { read };
         let written = written.map(|tokens| tokens.saturating_mul(turns));

@@ -1,4 +1,4 @@
-//! From a step that says `files` to the folder that its agent is to find: everything rendered, nothing made.
+//! Prepares the folder of an agent whose step says `files`: renders everything, and creates nothing.
 
 use std::sync::Arc;
 

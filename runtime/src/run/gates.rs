@@ -1,6 +1,7 @@
-//! Gates of a run, and answers of people: asking, and taking answers from people, from the clock, or from nobody.
+//! Gates of a run: the driver opens them, and takes answers from people, or defaults if no person answers.
 //!
-//! An answer is checked against what the gate asks for, recorded, and durable before whoever gave it hears so.
+//! The driver checks an answer against the options and fields of the gate, and records it. The person receives a
+//! confirmation only when the answer is durable.
 
 use std::borrow::Cow;
 use std::sync::mpsc::Sender;
@@ -13,11 +14,11 @@ use super::eval::{answered, default_choice};
 use crate::control::GateAnswer;
 use crate::event::{AnsweredBy, Content, Event, Outcome, StepId};
 
-/// Who waits to hear what became of an answer or a message.
+/// The channel on which a caller waits for the result of an answer or a message.
 pub(crate) type Reply = Sender<Result<String, String>>;
 
 impl Driver<'_> {
-    /// A gate is reached: it asks from now on, or takes its default where nobody can answer.
+    /// Opens a gate that the run has reached: it asks from now on, or takes its default if no person can answer.
     pub(super) fn ask(&mut self, step: StepId) {
         let Some(key) = self.state.find(&step) else { return };
         match self.evaluator.message(&self.state, key) {
@@ -50,7 +51,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Answers the gates that ask already, where nobody can answer them any more.
+    /// Answers the gates that ask already, if no person can answer them any more.
     pub(super) fn answer_all_headless(&mut self) {
         let asking: Vec<StepId> = self.state.open().filter(|open| open.asking).map(|open| open.step).collect();
         for step in asking {
@@ -68,8 +69,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Takes what the gate says for where nobody can answer, or else for when nobody does, since nobody will; false where
-    /// it says neither.
+    /// Takes the gate's `headless` default, or else the one of its timeout, since no person will answer. False if the
+    /// gate has neither.
     pub(super) fn take_headless(&mut self, step: &StepId) -> bool {
         let timeout = |gate: &Gate| gate.on_timeout.as_ref().map(|timeout| timeout.then.clone());
         let default = self.gate(step).and_then(|gate| gate.headless.clone().or_else(|| timeout(&gate)));
@@ -79,7 +80,7 @@ impl Driver<'_> {
         default.is_some()
     }
 
-    /// Nobody answered in time.
+    /// The time of a gate is over, and no person has answered it.
     pub(super) fn time_out(&mut self, step: StepId) {
         let default = self.gate(&step).and_then(|gate| gate.on_timeout.clone());
         let default = default.map_or(GateDefault::Fail, |timeout| timeout.then);
@@ -105,7 +106,7 @@ impl Driver<'_> {
         }
     }
 
-    /// A person answers, and hears what became of it.
+    /// Takes a person's answer, and replies with the result.
     pub(super) fn take_persons(&mut self, answer: GateAnswer, reply: Reply) {
         let taken = match &self.replaying {
             Some(_) => Err("the run is a replay: its recording answers".to_owned()),
@@ -113,7 +114,7 @@ impl Driver<'_> {
         };
         match taken {
             Ok(()) => self.replies.push((reply, String::new())),
-            // Whoever asked may have gone.
+            // The caller may have stopped waiting.
             Err(problem) => drop(reply.send(Err(problem))),
         }
     }
@@ -138,7 +139,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Tells those who answered that their answers are on disk, and those who asked what the answers are.
+    /// Confirms to the callers that their answers are durable, and sends decisions to the tasks that asked.
     pub(super) fn acknowledge(&mut self) {
         let told = self.asking.take_told();
         if self.replies.is_empty() && told.is_empty() {
@@ -152,7 +153,7 @@ impl Driver<'_> {
             let _ = reply.send(durable.clone().map(|()| words));
         }
         if durable.is_ok() {
-            // Whoever asked may have been ended.
+            // The task that asked may have ended.
             told.into_iter().for_each(|(asker, leave)| drop(asker.send(leave)));
         }
     }

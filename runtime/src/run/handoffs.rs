@@ -1,4 +1,4 @@
-//! Handoffs of a run: what agents ask for while their turns go on is admitted, recorded, and durable before they hear so.
+//! Operations of agents during their turns: the driver checks and records each, and replies when it is durable.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::event::{InboxMessage, StepId};
 use crate::graph::Key;
 use crate::handoff::{Envelope, Handoff, Operation, Reading};
 
-/// The refusals of one turn that people are told of.
+/// The refusals of one turn that people see.
 const TOLD: u32 = 10;
 const AFTER: u32 = TOLD + 1;
 
@@ -23,18 +23,18 @@ const LOGGED: u32 = 200;
 /// The bytes of a stored thing that are read at once.
 const PART: usize = 64 * 1024;
 
-/// The bytes of letters that are read at once.
+/// The bytes of inbox messages that one operation reads.
 const READ: u64 = 4 * 1024 * 1024;
 
-/// How often one turn asks somebody to agree to a task at most.
+/// How often one turn may request an approval for a task.
 const SPAWNS: u32 = 20;
 
-/// Who waits to hear what became of an operation.
+/// The channel on which an agent waits for the result of an operation.
 pub(crate) type ReplyTo = oneshot::Sender<Result<Value, String>>;
 
 impl Driver<'_> {
-    /// An agent asks for something. It hears what became of that, unless it came by its answer; people hear of what was
-    /// refused.
+    /// Handles an operation of an agent. The agent receives the result, unless the operation is part of its answer;
+    /// people see refusals.
     pub(super) fn handle_operation(
         &mut self,
         step: &StepId,
@@ -48,13 +48,13 @@ impl Driver<'_> {
             (Ok(_), None) => {}
             (Err(problem), hearer) => {
                 self.tell_refusal(step, attempt, &problem);
-                // Whoever asked may have gone.
+                // The agent may have stopped waiting.
                 let _ = hearer.map(|hearer| hearer.send(Err(problem)));
             }
         }
     }
 
-    /// Tells people what was refused, of each turn a few, and writes down more of it.
+    /// Shows people a few refusals of each turn, and writes more of them to a file.
     fn tell_refusal(&mut self, step: &StepId, attempt: u32, problem: &str) {
         let count = self.refused.entry((step.clone(), attempt)).or_insert(0);
         *count += 1;
@@ -183,8 +183,8 @@ impl Driver<'_> {
         key.map(|key| self.state.fresh_inputs(key)).unwrap_or_default()
     }
 
-    /// What an attempt that is about to begin takes from the inbox: a turn does, which `takes`. In a replay that is what
-    /// it was.
+    /// What an attempt that is about to begin takes from the inbox: a turn does, which `takes`. In a replay that is
+    /// what it was.
     ///
     /// # Errors
     /// It is something else.
@@ -196,7 +196,7 @@ impl Driver<'_> {
         Ok(inputs)
     }
 
-    /// Tells those who asked that what they asked for is on disk.
+    /// Sends agents the receipts of operations that are durable.
     pub(super) fn hand_receipts(&mut self) {
         if self.receipts.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! Hooks: commands that run when something has happened. They hold nothing up and change nothing; the process waits for
-//! them before it ends.
+//! Hooks: commands that the driver starts after certain events. They delay nothing and change nothing; the process
+//! waits for them before it ends.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ impl Driver<'_> {
             Event::RunFinished { status: RunStatus::Succeeded } => (HookEvent::Complete, Vec::new()),
             Event::RunFinished { .. } => (HookEvent::Failure, Vec::new()),
             Event::GateOpened { step, .. } => (HookEvent::Gate, vec![("SWARM_GATE", step.label())]),
-            // Where nobody had to be asked it is answered by now.
+            // A request for which no person is needed is answered by now.
             Event::ApprovalAsked { request, .. } if self.state.request(request.id).is_some() => {
                 (HookEvent::Gate, vec![("SWARM_GATE", request.id.to_string())])
             }

@@ -1,4 +1,4 @@
-//! What the loop of a run waits for, and where it is told of that.
+//! The inputs that the driver waits for, and the channel on which it receives them.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,7 +13,7 @@ use crate::executor::Inbox;
 use crate::handoff::Operation;
 use crate::recording::{Divergence, GateTake, ReplayEffect, Written};
 
-/// What the loop waits for.
+/// An input of the driver.
 #[derive(Debug)]
 pub(crate) enum Input {
     /// A person's wish.
@@ -32,9 +32,9 @@ pub(crate) enum Input {
     Parked { step: StepId, attempt: u32 },
     /// A replayed attempt asked something that the recording does not hold.
     Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
-    /// A task waits for somebody's agreement.
+    /// A task waits for an approval.
     Wants { step: StepId, attempt: u32, wish: Box<approvals::ToolCallRequest>, reply: approvals::Asker },
-    /// An agent asks for something, and who is to hear what becomes of it.
+    /// An agent asks for an operation, and may wait for its result.
     Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<handoffs::ReplyTo> },
     /// A turn that goes on reads what people have written meanwhile, once that is on disk.
     Overhears { step: StepId, attempt: u32, hearer: handoffs::ReplyTo },
@@ -60,7 +60,7 @@ pub(crate) enum Input {
 #[derive(Debug)]
 pub(crate) struct LoopEnded;
 
-/// Where the loop of a run is told what has happened. Clones tell the same loop.
+/// The sender of inputs to the driver of a run. Clones send to the same driver.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
     sender: Sender<Input>,

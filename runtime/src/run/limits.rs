@@ -1,4 +1,4 @@
-//! What this process asks of the system before it runs anything.
+//! Prepares the system limits of this process before it runs anything.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
@@ -21,8 +21,9 @@ pub(super) fn survive_full_files() {
     });
 }
 
-/// Raises the limit on open files where so many processes at once need it; otherwise it stays as it is: processes inherit
-/// it. Says what follows where it cannot be raised so far, and then no more run at once than there are files for.
+/// Raises the limit on open files where so many processes at once need it; otherwise it stays as it is: processes
+/// inherit it. Says what follows where it cannot be raised so far, and then no more run at once than there are files
+/// for.
 pub(super) fn allow_files(concurrency: u32) -> Option<String> {
     let needed = u64::from(concurrency) * FILES_EACH + FILES_BESIDES;
     let mut limit = getrlimit(Resource::Nofile);

@@ -1,7 +1,7 @@
-//! How a command-line agent is told of the MCP server of its run, as its provider says.
+//! Configures the MCP server of the run in a command-line agent, in the way that its provider declares.
 //!
-//! In: the environment of an attempt that was invited. Out: further words and variables. Invariant: the token is in
-//! variables alone, which nobody else can read, never in a word of a command or in a file.
+//! In: the environment of an attempt that has a session. Out: further arguments and variables. Invariant: the token is
+//! only in variables, which no other user can read, never in an argument of a command or in a file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
@@ -16,7 +16,7 @@ use crate::agent_api::{AgentServer, MCP, SOCKET, TOKEN};
 use crate::executor::Tools;
 use crate::home::digest;
 
-/// The words behind those of a provider's command; none where the attempt was not invited.
+/// The arguments to add to a provider's command; none if the attempt has no session.
 pub(super) fn words(provider: &Provider, environment: &[(OsString, OsString)]) -> Vec<OsString> {
     match (of(provider), value(environment, MCP)) {
         (Some(mcp), Some(url)) => mcp.args.iter().map(|word| OsString::from(word.replace(MCP_URL, url))).collect(),
@@ -24,7 +24,7 @@ pub(super) fn words(provider: &Provider, environment: &[(OsString, OsString)]) -
     }
 }
 
-/// Adds to the environment of an invited attempt what tells its program of the server. Files go into `folder`.
+/// Adds the server's configuration to the environment of an attempt that has a session. Files go into `folder`.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -52,7 +52,7 @@ pub(super) fn tell(
     Ok(())
 }
 
-/// The MCP server of the run, as an agent that speaks ACP is told of it; none where the attempt was not invited.
+/// The MCP server of the run, for an ACP agent; none if the attempt has no session.
 pub(super) fn tools(environment: &[(OsString, OsString)], agent_server: &AgentServer) -> Option<Tools> {
     let [url, token, socket] = [MCP, TOKEN, SOCKET].map(|name| value(environment, name).map(str::to_owned));
     let (url, token, socket) = (url?, token?, socket?);
@@ -97,7 +97,7 @@ fn merge(all: &mut Value, more: Value) {
     }
 }
 
-/// Writes a file that nobody else may read. Its name says what is in it.
+/// Writes a file that no other user may read. Its name contains the digest of its text.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     if fs::read_to_string(path).is_ok_and(|found| found == text) {
         return Ok(());
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(config["mcp"]["swarm"]["url"], "http://h/agents/n/mcp");
         assert_eq!(config["mcp"]["swarm"]["token"], "t0");
         assert_eq!(value(&environment, "NEW"), Some("http://h/agents/n/mcp"));
-        // Whoever was not invited is told nothing.
+        // An attempt without a session gets no configuration.
         let mut others = vec![(OsString::from("CONFIG"), OsString::from("{}"))];
         tell(&provider, &mut others, folder.path()).unwrap();
         assert_eq!(others.len(), 1);

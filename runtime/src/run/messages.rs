@@ -1,8 +1,8 @@
-//! What people write to the agents of a run: queued for the next turn, or read at once.
+//! Messages of people to the agents of a run: an agent reads one in its next turn, or at once.
 //!
-//! In: a task's name and a text. Out: a letter in that task's inbox, durable before whoever wrote it hears so, and what
-//! becomes of it, in words. A turn that is under way is ended for it only where its agent can go on from there; every other
-//! agent reads it at the next point at which nothing is lost.
+//! In: a task's name and a text. Out: a message in that task's inbox, durable before its author receives the reply,
+//! which says when the agent reads it. The driver interrupts a running turn only if its agent can go on from there;
+//! every other agent reads the message at the next point at which nothing is lost.
 
 use std::sync::Arc;
 
@@ -32,11 +32,11 @@ struct Addressee {
 }
 
 impl Driver<'_> {
-    /// A person writes to an agent, and hears what becomes of that.
+    /// Takes a person's message to an agent, and replies with the result.
     pub(super) fn take_message(&mut self, message: &UserMessage, reply: Reply) {
         match self.deliver(message) {
             Ok(words) => self.replies.push((reply, words)),
-            // Whoever wrote may have gone.
+            // The author may have stopped waiting.
             Err(problem) => drop(reply.send(Err(problem))),
         }
     }
@@ -95,7 +95,7 @@ impl Driver<'_> {
                 }
                 self.receipts.push((hearer, texts.into()));
             }
-            // Whoever asked may have gone.
+            // The turn may have stopped waiting.
             Err(problem) => drop(hearer.send(Err(problem))),
         }
     }

@@ -1,4 +1,4 @@
-//! Starting and resuming runs: from a plan and a home to the loop, and from its end to an outcome.
+//! Starts and resumes runs: from a plan and a home to the driver, and from its end to an outcome.
 
 mod agent;
 pub(crate) mod approvals;
@@ -88,8 +88,8 @@ pub struct Options {
     pub stdin: Option<Vec<u8>>,
     /// Where processes run: an absolute path.
     pub workspace: PathBuf,
-    /// Whether nobody can answer gates, so that those which say `headless` do without, and what agents may do only with
-    /// somebody's agreement goes by `unattended` of the policy.
+    /// Whether no person can answer. Gates with `headless` then take that default, and `unattended` of the policy
+    /// answers requests for approvals.
     pub headless: bool,
     /// The caller's environment, of which processes get what the plan lets through.
     pub environment: BTreeMap<OsString, OsString>,
@@ -240,14 +240,14 @@ struct RunSetup<'a> {
     state: State,
     /// The number of the journal's last record.
     last: u64,
-    /// The time of that record: time never goes back, whoever set the clock meanwhile.
+    /// The time of that record: time never goes back, even if the system clock does.
     clock: u64,
     /// What this process records first.
     first: FirstRecord,
     notices: Vec<String>,
     journal: Box<dyn Journal>,
     headless: bool,
-    /// Who answers.
+    /// Where answers come from.
     source: Source,
     /// Where the recording goes when the run has ended.
     record: Option<(PathBuf, Redactions)>,
@@ -386,7 +386,7 @@ impl RunSetup<'_> {
         {
             observer_handle.notice(problem);
         }
-        // What left its group to stay would run on with nobody to end it.
+        // Nothing else would end a process that left its group to stay.
         if let Some(survivors) = orphan_processes::end_own(&run_loop.folder.id) {
             observer_handle.notice(format!("{survivors} that outlived the run: ended"));
         }
@@ -427,7 +427,7 @@ fn redactions(plan: &Plan, folder: &RunFolder, process_env: &ProcessEnv) -> Reda
     Redactions::new(names, process_env.caller(), &secrets::variables(plan))
 }
 
-/// A replay needs no secret: what stands for them in recordings takes their place.
+/// A replay needs no secret: it uses the placeholders of the recording.
 fn hide(plan: &Plan, environment: &mut BTreeMap<OsString, OsString>) {
     let blank = |name| (OsString::from(name), OsString::from(secrets::blank(name)));
     environment.extend(secrets::variables(plan).into_iter().map(blank));

@@ -1,9 +1,9 @@
-//! Ending what outlived its attempt: after a run, and before the steps of a killed runner start again.
+//! Ends the processes that outlived their attempt: after a run, and before the steps of a killed runner start again.
 //!
-//! Found in three ways: by the process group and start time in the journal; by the run's mark in the environment of
-//! every process of it, which also finds those that left their group or were never recorded; and below this process, which
-//! finds those that left that, too, as long as their runner lives. After a run of its own, a process that adopts orphans
-//! looks below itself alone: that costs nothing where nothing is there.
+//! The runner finds them in three ways: by the process group and start time in the journal; by the run's mark in their
+//! environment, which also finds processes that left their group or were never recorded; and among its own descendants,
+//! which also finds processes without the mark, as long as their runner lives. After its own run, a process that adopts
+//! orphans looks only among its descendants: that costs nothing if there are none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
@@ -21,8 +21,8 @@ use crate::socket_peer::MARK;
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Ends what outlived the runner of `folder`, which nobody runs. Says how many processes there were, as the subject of a
-/// sentence; none where there was none.
+/// Ends the processes that outlived the runner of `folder`, if no process runs it now. Returns how many there were, as
+/// the subject of a sentence; none if there were none.
 ///
 /// # Errors
 /// A process runs it, or its journal cannot be read.
@@ -36,7 +36,7 @@ pub fn end_survivors(folder: &RunFolder) -> Result<Option<String>, RunError> {
     Ok(end(&folder.id, recorded))
 }
 
-/// The living processes of runs that nobody may run any more, by their runs: those that carry the mark of one.
+/// The living processes that carry the mark of a run, by run. The runner of that run may be gone.
 pub(crate) fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
     let mut marked: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -53,14 +53,14 @@ pub(crate) fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
     marked
 }
 
-/// Whether somebody of the group of a recorded process still lives, whose number is no other's by now.
+/// Whether the group of a recorded process still has a living one, and no other process has taken its number.
 pub(crate) fn lives(process: &Process) -> bool {
     let is_there = start_time(process.group) == Some(process.started) && process.started != 0;
     is_there && Pid::from_raw(process.group).is_some_and(group_lives)
 }
 
-/// Ends what this process has left of `run`. Says how many processes there were, as the subject of a sentence; none where
-/// there was none.
+/// Ends what this process has left of `run`. Says how many processes there were, as the subject of a sentence; none
+/// where there was none.
 pub(super) fn end_own(run: &str) -> Option<String> {
     end_all(BTreeSet::new(), || descendants().unwrap_or_else(|| marked(run)))
 }
@@ -71,7 +71,7 @@ pub(super) fn end(run: &str, recorded: impl IntoIterator<Item = Process>) -> Opt
     let mut groups = BTreeSet::new();
     for process in recorded {
         if let (true, Some(group)) = (lives(&process), Pid::from_raw(process.group)) {
-            // Whoever has ended meanwhile needs no signal.
+            // A process that has ended meanwhile needs no signal.
             let _ = kill_process_group(group, Signal::TERM);
             groups.insert(process.group);
         }
@@ -112,7 +112,7 @@ fn end_all(groups: BTreeSet<i32>, found: impl Fn() -> BTreeSet<i32>) -> Option<S
 
 fn signal(processes: &BTreeSet<i32>, signal: Signal) {
     for process in processes.iter().copied().filter_map(Pid::from_raw) {
-        // Whoever has ended meanwhile needs no signal.
+        // A process that has ended meanwhile needs no signal.
         let _ = kill_process(process, signal);
     }
 }

@@ -1,4 +1,4 @@
-//! From the order to start an attempt to the job that carries it out: everything rendered, nothing started.
+//! Prepares the job of an attempt that the core ordered: renders everything, and starts nothing.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Driver<'_> {
             work => work,
         };
         let environment = match &work {
-            // Of those who cannot be reached there is none; where nobody can, nothing is started with it.
+            // A candidate that cannot be reached has no environment. If none can be reached, nothing starts.
             Work::Agent(asked) => {
                 let reached = asked.takers.iter().find(|taker| !matches!(taker.door, Transport::Closed(_)));
                 reached.map_or_else(Arc::default, |taker| Arc::clone(&taker.environment))
@@ -142,8 +142,8 @@ impl Driver<'_> {
         })))
     }
 
-    /// Whether what a turn changes is kept: that of an agent that can change something, and that of a command that is a node
-    /// or whose diffs a pack names.
+    /// Whether what a turn changes is kept: that of an agent that can change something, and that of a command that is a
+    /// node or whose diffs a pack names.
     fn is_watched(&self, key: Key, step: &Step, work: &Work) -> bool {
         let writes = |ability: &Capability| matches!(ability, Capability::WriteFiles | Capability::RunCommands);
         let (agent, changes) = match work {
@@ -195,7 +195,7 @@ impl Driver<'_> {
         if role != Role::SumsUp && self.evaluator.plan.files_of(step).is_some() {
             environment.push((OsString::from(files::WORKSPACE), self.layout.agent(id, attempt).into_os_string()));
         }
-        // Whoever mends a step, or sums up files for it, does not speak for it.
+        // Fix and summary turns get no agent token.
         let speaks =
             |key: &Key| self.replaying.is_none() && self.evaluator.is_node(&self.state, *key) && role == Role::Turn;
         let node = self.state.find(id).filter(speaks);

@@ -1,6 +1,6 @@
-//! What processes see of the world: where they run, and which variables they get.
+//! The environment of processes: the folder that they run in, and the variables that they get.
 //!
-//! Invariant: nothing of the caller's environment passes that neither the allow-list nor the plan names.
+//! Invariant: a variable of the caller's environment passes only if the allow-list or the plan names it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

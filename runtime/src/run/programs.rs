@@ -1,8 +1,9 @@
-//! Which programs a run starts, and whether they are there: looked up before anything begins.
+//! Finds the programs that a run starts, and checks before the start that they are there.
 //!
-//! In: the pipelines that run, and the environment that their processes get. Out: each program with the steps that start
-//! it. Invariant: none is called missing that a step of the run may bring along, or that may not be started at all: what is
-//! named by a path, what another step may install, and what conditions, routes and defaults do without, is only a note.
+//! In: the pipelines that run, and the environment that their processes get. Out: each program with the steps that
+//! start it. Invariant: a program is missing only if the run surely starts it, and no step can install it. A program
+//! named by a path, one that another step may install, or one that conditions, routes and defaults may avoid, is only a
+//! note.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};

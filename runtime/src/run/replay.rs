@@ -1,7 +1,7 @@
-//! What a replay adds to the loop: ends and answers are taken one by one in the order in which they were recorded, pauses
-//! are over at once, and the run ends at the first thing that is asked otherwise.
+//! Replay in the driver: it takes the recorded ends and answers one by one, in the order in which they were recorded.
 //!
-//! Invariant: what is recorded does not depend on which thread was faster.
+//! Pauses are over at once, and the run ends at the first question that differs from the recording. Invariant: the
+//! journal does not depend on which thread was faster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,11 +30,11 @@ pub(super) struct Replaying {
     pub known: BTreeSet<(StepId, u32)>,
     /// The first recorded beginning that has not been.
     beginning: usize,
-    /// The ids of the letters that tell of what people decided, by what they call what was asked for.
+    /// The ids of the inbox messages that report decisions of people, by the id of the request that they answer.
     pub letters: BTreeMap<Arc<str>, Arc<str>>,
     /// How many answers of each swarm were taken.
     answers: BTreeMap<(StepId, u32), u32>,
-    /// How often each agent of a swarm asked for somebody's agreement.
+    /// How many approvals each agent of a swarm has requested.
     requests: BTreeMap<(StepId, u32, Arc<str>), u32>,
     /// What was asked in swarms and never answered in the recording.
     left: BTreeMap<(StepId, u32), RunError>,
@@ -48,7 +48,7 @@ impl Replaying {
     /// # Errors
     /// The recording cannot be read.
     pub(super) fn new(replay: Arc<Replay>) -> Result<Replaying, RunError> {
-        // People write to whoever is there, and belong to no attempt.
+        // Messages of people belong to no attempt.
         let nobody = StepId { name: "".into(), iteration: 0, instance: 0, within: None };
         let written = replay.written()?.into_iter();
         let ready = written.map(|(rank, it)| ((rank, nobody.clone(), 0), Input::Written(Box::new(it)))).collect();
@@ -69,7 +69,7 @@ impl Replaying {
         })
     }
 
-    /// A swarm has begun: it ends by itself, and nobody waits for its end.
+    /// A swarm has begun: it ends by itself, so the replay does not wait for its recorded end.
     pub(super) fn begun(&mut self, step: &StepId, attempt: u32) {
         self.taken.insert((step.clone(), attempt));
     }
@@ -96,14 +96,14 @@ impl Replaying {
         self.left.entry(place).or_insert(parts);
     }
 
-    /// An agent of a swarm asks for somebody's agreement: how often it has by now.
+    /// Counts a request of an agent for an approval. Returns how many it has made.
     pub(super) fn wants(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>) -> u32 {
         let asked = self.requests.entry((step.clone(), attempt, Arc::clone(agent))).or_default();
         *asked += 1;
         *asked
     }
 
-    /// What it asks for was never answered.
+    /// Notes that the recording has no answer to a request.
     pub(super) fn leave_request(&mut self, (step, attempt): (&StepId, u32), agent: &str, asked: u32) {
         let place = requests((step, attempt), agent, asked);
         let parts = self.replay.diverged(step, attempt, place, Difference::Unanswered);
@@ -171,7 +171,7 @@ impl Driver<'_> {
         }
         let replaying = self.replaying.as_mut()?;
         let pauses = replaying.waits_to_begin() || replaying.waits_for_a_pause();
-        // What rings at the end of a pause may also be the end of the time that a budget gives: nobody waits for that here.
+        // The alarm may be for the end of a pause or of a time budget. A replay does not wait for a time budget here.
         let is_pause = self.alarm.is_some_and(|alarm| self.state.pause() == Some(alarm.due));
         if self.begin_paused() || pauses && is_pause && self.ring() {
             return None;

@@ -1,8 +1,7 @@
-//! What attempts did in a recording is done again in a replay: what they handed over, what they changed, and what somebody
-//! said to what they asked for.
+//! Repeats the side effects of recorded attempts in a replay: handoffs, changes, and the answers to their requests.
 //!
-//! Invariants: an attempt whose step others write to begins in a replay when as much has happened as had in the recording;
-//! what it hands over passes the same checks, and has the same id and time.
+//! Invariants: an attempt whose step receives messages begins in a replay when as much has happened as in the
+//! recording; its handoffs pass the same checks, and have the same ids and times.
 
 use std::sync::Arc;
 
@@ -18,8 +17,8 @@ use crate::recording::{RecordedVerdict, ReplayEffect, Sending, Written};
 use crate::state::Waiting;
 
 impl Driver<'_> {
-    /// An attempt is ordered to start: whether it does so later, as in the recording. What it does there is done when its
-    /// turn comes.
+    /// An attempt is ordered to start: whether it does so later, as in the recording. What it does there is done when
+    /// its turn comes.
     pub(super) fn begins_later(&mut self, step: &StepId, attempt: u32) -> bool {
         let Some(replaying) = &mut self.replaying else { return false };
         let beginning = replaying.replay.beginning(step, attempt);
@@ -132,7 +131,7 @@ impl Driver<'_> {
         }
     }
 
-    /// In a replay, what was said to what a task asked for comes from the recording. False where nobody was asked.
+    /// In a replay, takes the answer to a task's request from the recording. False if the recording asked no person.
     pub(super) fn foretold_task(&mut self, waiting: &Waiting) -> bool {
         let Some(replaying) = &mut self.replaying else { return false };
         let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
@@ -151,7 +150,7 @@ impl Driver<'_> {
         true
     }
 
-    /// Somebody agrees to what a task asked for, or does not, as in the recording.
+    /// Answers a task's request as the recording does.
     pub(super) fn agree_replayed(&mut self, verdict: Verdict) {
         if let Some(waiting) = self.state.request(verdict.id).cloned() {
             self.answer_request(&waiting, verdict);

@@ -1,7 +1,7 @@
-//! Going on with a run: after a stop or a kill where it was, after its end with what failed.
+//! Resumes a run: after a stop or a kill it goes on where it was, after its end it runs again what failed.
 //!
-//! In: the folder of a run. Out: the run as [`start`](super::start) sees it through. Invariant: what has finished and stays
-//! runs no second time, and nothing is recorded before everything that can be refused has been.
+//! In: the folder of a run. Out: the run, which goes on as one of [`start`](super::start). Invariant: a finished step
+//! that stays valid runs no second time, and the runner records nothing before every check that can refuse the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

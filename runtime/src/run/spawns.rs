@@ -1,7 +1,8 @@
-//! Tasks that agents have started: `spawn_node`.
+//! Tasks that agents start with `spawn_node`.
 //!
-//! In: a first payload, along an edge that allows it. Out: an envelope in the inbox of a task that was not there before, at
-//! once or when somebody has agreed to it. Invariant: what was agreed to is sent once, whoever is killed in between.
+//! In: a first payload, along an edge that allows it. Out: an envelope in the inbox of a task that was not there
+//! before, at once or after an approval. Invariant: the driver sends an approved envelope once, even if a process is
+//! killed in between.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::handoff::{Envelope, EnvelopeKind, Handoff};
 use crate::state::Waiting;
 
 impl Driver<'_> {
-    /// Sends what starts a task, or asks whoever is to agree to it first.
+    /// Sends the envelope that starts a task, or requests an approval for it first.
     pub(super) fn have_started(
         &mut self,
         (key, step, attempt): (Key, &StepId, u32),
@@ -46,8 +47,8 @@ impl Driver<'_> {
         }
     }
 
-    /// The number under which an attempt has asked for just this and waits, or before its runner was killed, and the id of
-    /// what it would send: nobody is asked twice. Of a refusal it hears by a letter.
+    /// Finds an earlier request of an attempt for the same handoff, also one of a killed runner: no person is asked
+    /// twice. Returns the number of the request and the id of the envelope. An inbox message reports a refusal.
     pub(super) fn asked_already(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<(u32, Arc<str>)> {
         let first = |request: &Request| {
             let RequestKind::Node { letter, .. } = &request.wants else { return None };
@@ -64,7 +65,7 @@ impl Driver<'_> {
         Some((approval, id))
     }
 
-    /// Sends what was agreed to, and tells whoever asked of what was not, or what a person says to its request for help.
+    /// Sends the approved envelopes, and sends refusals and answers to requests for help to the steps that asked.
     pub(super) fn deliver_decided(&mut self) {
         let decided: Vec<_> =
             self.state.decisions().map(|(waiting, verdict)| (waiting.clone(), verdict.clone())).collect();
@@ -92,7 +93,7 @@ impl Driver<'_> {
         }
     }
 
-    /// What was decided, as a letter to whoever had asked: of a person, or of the run.
+    /// A decision as an inbox message to the step that asked; its author is a person or the run.
     fn told(&self, mut words: String, answers: Arc<str>, by: AnsweredBy) -> InboxMessage {
         shorten(&mut words);
         let known = self.replaying.as_ref().and_then(|replaying| replaying.letters.get(&answers).cloned());

@@ -1,7 +1,7 @@
-//! What agents say beside handing over: to all that they can reach, of how far they are, and to a person who is to help.
+//! Broadcasts, status reports and requests for help: what agents send besides handoffs.
 //!
-//! In: what an agent asks for while its turn goes on. Out: facts, and the receipt; or the reason why not. Invariants: a turn
-//! says so much and no more, and what it says again, after its runner was killed or without having noticed, counts once.
+//! In: an operation of an agent during its turn. Out: events and a receipt, or the reason for a refusal. Invariants: a
+//! turn may send a limited number; what it repeats, by mistake or after its runner was killed, counts once.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const REPORTS: u32 = 1_000;
 const PLEAS: u32 = 20;
 const WAITING: usize = 3;
 
-/// How many requests of a step in a row may go unanswered until nobody is asked any more.
+/// How many requests of a step in a row may go unanswered before the driver refuses further ones.
 const UNANSWERED: u32 = 3;
 
 /// The refusals that the answer to a broadcast says at most, and the characters of a plea that its answer repeats.
@@ -29,7 +29,7 @@ const REASONS: usize = 20;
 const REPEATED: usize = 200;
 
 impl Driver<'_> {
-    /// An agent writes the same to everybody whom an edge leads to.
+    /// An agent sends the same message to every task that an edge leads to.
     pub(super) fn broadcast(
         &mut self,
         (key, step, attempt): (Key, &StepId, u32),
@@ -139,7 +139,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Refuses to ask once more where nobody answers: the word that nobody did wakes whoever asked, for ever.
+    /// Refuses a further request after several unanswered ones: each timeout wakes the step, which would ask for ever.
     pub(super) fn somebody_answers(&self, step: &StepId) -> Result<(), String> {
         match self.state.unheeded(step) {
             UNANSWERED.. => Err(format!(
@@ -149,7 +149,7 @@ impl Driver<'_> {
         }
     }
 
-    /// The number under which a step has asked for just this: in this turn, or in one before and nobody has answered.
+    /// The number of an equal request of a step: one of this turn, or an unanswered one of an earlier turn.
     fn pleaded(&self, (key, step): (Key, &StepId), message: &str) -> Option<u32> {
         let asked =
             self.state.voice(key).into_iter().flat_map(|voice| &voice.asked).map(|(id, message)| (*id, message));
@@ -157,7 +157,7 @@ impl Driver<'_> {
         asked.chain(self.state.pleas(step)).find(|(_, before)| is_same(before)).map(|(id, _)| id)
     }
 
-    /// What is said to a request for help, for whoever asked.
+    /// The answer to a request for help, as the step that asked receives it.
     pub(super) fn helped(&self, message: &Content, verdict: &Verdict) -> String {
         let message = self.evaluator.store.text(message).unwrap_or_default();
         let mut repeated: String = message.chars().take(REPEATED).collect();

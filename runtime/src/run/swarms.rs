@@ -1,7 +1,7 @@
-//! Swarms while they run: what their core orders is carried out here, and what comes of it is recorded.
+//! Running swarms: the driver carries out the orders of a swarm's core, and records the results.
 //!
-//! The loop renders, records and decides; models and tools are waited for by tasks of the reactor, which report as
-//! inputs. Invariant: a turn or a call begins after its record is durable, and nobody hears of it when its attempt has
+//! The driver renders, records and decides; tasks of the reactor wait for models and tools, and report as inputs.
+//! Invariant: a turn or a call begins after its record is durable, and the driver drops its result if its attempt has
 //! ended.
 
 mod asking;
@@ -32,7 +32,7 @@ use crate::tools::{Grant, ToolFault};
 /// What a task of a swarm reports.
 #[derive(Debug)]
 pub(crate) enum SwarmInput {
-    /// The tools of whoever takes this turn.
+    /// The tools of the agent that takes this turn.
     Listed(TurnId, Result<Vec<Tool>, ToolFault>),
     /// What a model answered.
     Answered(TurnId, Result<Reply, llm::Fault>),
@@ -42,7 +42,7 @@ pub(crate) enum SwarmInput {
     Late,
     /// The time of an agent is over, in a replay.
     Over(Arc<str>),
-    /// Somebody says this to a request, in a replay.
+    /// The recorded answer to a request, in a replay.
     Agreed {
         /// The number of the request.
         id: u32,
@@ -226,7 +226,7 @@ impl Driver<'_> {
             }
             SwarmInput::Late | SwarmInput::Over(_) | SwarmInput::Failed(_) | SwarmInput::Agreed { .. } => None,
         };
-        // Whoever was ended is not heard.
+        // The driver drops the report of a turn that it has ended.
         let replays = self.replaying.is_some();
         let Some(team) = self.team(step, attempt) else { return };
         if let Some(turn) = &turn
@@ -378,7 +378,7 @@ fn failure(failure: Failure) -> event::Outcome {
     event::Outcome { failure: Some(failure), ..event::Outcome::default() }
 }
 
-/// A refusal of a budget, as the swarm is told of it.
+/// A refusal of a step's budget as the swarm records it; an error for a budget of the run.
 fn refusal(refusal: Refusal) -> Result<String, String> {
     match refusal {
         Refusal::Step(message) => Ok(short(&message)),

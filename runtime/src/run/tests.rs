@@ -408,7 +408,7 @@ fn statuses_are_readable_in_conditions_and_a_handled_failure_fails_nothing() {
     assert_eq!((outcome.ended, outcome.values[0].as_str()), (Ended::Succeeded, Status::Failed.word()));
 }
 
-/// A journal whose disk takes its time with the first envelope: until somebody has begun who must not, or nobody has.
+/// A journal whose disk is slow with the first envelope: it waits until the reader has begun too early, or for a while.
 struct Slow {
     journal: crate::journal::MemoryJournal,
     has_envelope: bool,

@@ -1,7 +1,7 @@
-//! What stands outside of every step and still belongs to a run: the servers of its tools.
+//! The tool servers of a run, which belong to no step.
 //!
-//! In: the scene of the run. Out: its [`Toolbox`], with the variables of servers rendered. What they read is what the
-//! compiler lets them read: parameters, the run, what was piped in, files.
+//! In: the evaluator of the run. Out: its [`Toolbox`], with the variables of servers rendered. Variables may read what
+//! the compiler allows: parameters, the run, piped input, files.
 
 use std::path::Path;
 

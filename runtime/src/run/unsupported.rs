@@ -1,11 +1,11 @@
-//! What a plan may hold and this version cannot run yet: said before anything starts.
+//! Refuses plans that this version cannot run yet, before anything starts.
 
 use swarmc_plan::Plan;
 
 use crate::error::RunError;
 use crate::graph::Graph;
 
-/// Refuses a run that would come to something that cannot be run.
+/// Refuses a run that may reach a feature that cannot be run.
 pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
     let running = graph.scopes.iter().filter_map(|scope| Some((scope, plan.pipeline(&scope.pipeline)?)));
     let mut problems =

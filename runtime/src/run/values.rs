@@ -1,4 +1,4 @@
-//! What the templates of a step read, from the state of the run and the texts beside it.
+//! The values that the templates of a step read, from the state of the run and its stored texts.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

@@ -1,7 +1,7 @@
-//! Which working tree a step works in: its own, or that of its pipeline.
+//! The name of the worktree that a step works in: its own, or that of its pipeline.
 //!
-//! In: the plan's `worktree` and where a step stands. Out: a name that is the same in every process that runs the run,
-//! fit for a folder and a branch, whatever the names of the plan say.
+//! In: the plan's `worktree` and the place of a step. Out: a name that is the same in every process that runs the run,
+//! and that fits a folder and a branch, whatever the names of the plan are.
 
 use swarmc_plan::{Pipeline, Plan, Step};
 

@@ -1,8 +1,8 @@
-//! Handoffs along edges, each a table: what happened, and what is to be done now.
+//! Tables for handoffs along edges: what happened, and what the core then orders.
 //!
 //! Events besides those of the other tables are `STEP sends STEP ID` (with `signal`, `required`, `optional`, `high` or
-//! `answers=ID`), `STEP wants STEP ID` (to be started with that), `STEP hears ID` of a person, `STEP takes ID…` and `STEP
-//! closed`. Who sent what was admitted before.
+//! `answers=ID`), `STEP wants STEP ID` (to be started with that), `STEP hears ID` of a person, `STEP takes ID…` and
+//! `STEP closed`. Every envelope counts as admitted.
 
 use swarmc_plan::{EachJoin, Pipeline, Priority, Response, RoundFailure};
 
@@ -86,7 +86,7 @@ fn a_task_that_reads_its_inbox_waits_for_its_first_envelope() {
     check(pair(), "", "start a 1");
     check(pair(), "a started", "");
     check(pair(), "a started, a sends b e1", "start b 1");
-    // News wake nobody.
+    // A signal starts no turn.
     check(pair(), "a started, a sends b e1 signal", "");
 }
 
@@ -94,12 +94,12 @@ fn a_task_that_reads_its_inbox_waits_for_its_first_envelope() {
 fn it_begins_without_one_when_nobody_is_left_who_could_write() {
     let pair = || wired("a prompt\n b heeds", "a -> b");
     check(pair(), "a done", "start b 1");
-    // Whoever writes to it needs it first: the first round of a review.
+    // Its writer needs it first: the first round of a review.
     let review = || wired("b heeds\n a prompt < b", "a -> b");
     check(review(), "", "start b 1");
-    // Somebody who writes to nobody is not waited for.
+    // It does not wait for a step that writes to no step.
     check(wired("a prompt\n b heeds\n c prompt", "a -> b"), "a done", "start b 1");
-    // Somebody on whom a writer waits is.
+    // It waits for a step that its writer needs.
     check(wired("a prompt < c\n b heeds\n c prompt", "a -> b"), "", "start c 1");
     check(wired("a prompt < c\n b heeds\n c prompt", "a -> b"), "c started", "");
 }
@@ -175,15 +175,15 @@ fn an_answer_that_is_owed_at_the_end_is_a_failure() {
     let answered = format!("{events}, b sends a e2 answers=e1, b ended, a ended");
     check(pair(), &answered, "start a 2");
     check(pair(), &format!("{answered}, a takes e2, a started 2, a ended 2"), "close a, close b");
-    // One that need not be given is not owed.
+    // An optional answer is not owed.
     let asked = "a started, a sends b e1 optional, b takes e1, b started, b ended, a ended";
     check(pair(), asked, "close a, close b");
-    // Whoever is in the next round has never seen what was asked in the one before.
+    // A step of the next round has never seen what was asked in the one before.
     let twice = || Pipeline { edges: vec![edge("a -> b required")], ..repeated("a prompt\n b heeds", 2) };
     let second = format!("{events}, b ended, a ended, a closed, b closed, round fails, a/2 started, a/2 ended");
     check(twice(), &second, "start b/2/1 1");
     check(twice(), &format!("{second}, b/2 started, b/2 ended"), "close a/2/1, close b/2/1");
-    // Whoever was skipped never answers.
+    // A skipped step never answers.
     let skipped = || wired("a prompt\n b heeds when", "a -> b required");
     check(skipped(), "a started, a sends b e1 required, a ended, b skipped", "close a (`b` never answered its e1)");
 }
@@ -237,11 +237,11 @@ fn a_task_that_is_spawned_is_there_when_it_is_asked_for() {
     let pair = || wired("a prompt\n b heeds\n c prompt < b", "a -> b spawn");
     check(pair(), "", "start a 1");
     check(pair(), "a started, a sends b e1", "start b 1");
-    // Nobody asked: it is skipped, and those who need it with it.
+    // No step spawned it: the core skips it, and with it the steps that need it.
     check(pair(), "a started, a ended", "skip b (unspawned)");
     // A prompt that does not read the inbox waits as well.
     check(wired("a prompt\n b prompt", "a -> b spawn"), "", "start a 1");
-    // One that could be asked for by somebody who waits is waited for.
+    // The core waits for a step that a waiting step could still spawn.
     let chain = || wired("a prompt\n b prompt\n c prompt", "a -> b\nb -> c spawn");
     check(chain(), "b done", "");
     check(chain(), "b done, a done", "skip c (unspawned), close b");
@@ -258,7 +258,7 @@ fn who_was_asked_for_in_a_round_can_be_asked_for_in_the_next_one() {
     };
     let first = "a started, a wants b e1, c broken";
     check(first, true, 1);
-    // What it needs has failed: nobody need say whether it is started.
+    // What it needs has failed: the request to start it is void.
     check(&format!("{first}, b skipped, a ended"), false, 0);
     check(&format!("{first}, b skipped, a ended, round fails"), false, 0);
 }
@@ -279,7 +279,7 @@ fn what_runs_for_each_item_is_not_run_again_by_an_answer() {
 fn who_is_spawned_is_there_for_its_round() {
     let b = StepRef { region: 0, step: 1 };
     let rounds = |kind: &str| Pipeline { edges: vec![edge(kind)], ..repeated("a prompt\n b heeds", 3) };
-    // What was left of the round before starts nobody.
+    // An envelope left from the round before spawns no step.
     let left = "a started, b skipped, a sends b e1, a ended, round fails";
     for (kind, starts) in [("a -> b spawn", "start a/2/1 1"), ("a -> b", "start a/2/1 1, start b/2/1 1")] {
         let (state, mut ordered) = play(rounds(kind), left);

@@ -63,7 +63,7 @@ pub(crate) fn plans() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// Steps that stand in a loop, or in a pipeline that is called.
+/// Steps of a loop, or of a pipeline that is called.
 #[derive(Debug)]
 struct List {
     shapes: Vec<Shape>,

@@ -1,5 +1,5 @@
-//! A run of the core in a world: it carries commands out, and holds every record against the rules that no order of
-//! events may break.
+//! Runs the core in a simulated world: carries its commands out, and checks every record against the rules that no
+//! order of events may break.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -187,7 +187,7 @@ impl<'a> Run<'a> {
                 let choice = Some("yes".to_owned());
                 self.bring(0, Event::GateAnswered { step, choice, output: None, by: AnsweredBy::Timeout });
             }
-            // Whatever attempts come to in the simulated world, nobody counts.
+            // The simulated world ignores repeated results and expired requests.
             Command::AskToGoOn { .. } | Command::Expire { .. } => {}
             Command::Overdue => self.bring(0, Event::BudgetSpent { message: String::new() }),
             Command::Close { step, owes } => self.bring(0, Event::NodeClosed { step, owes }),

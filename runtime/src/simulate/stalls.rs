@@ -1,8 +1,8 @@
-//! Steps that go in circles, each a table: what happened, and what is to be done now.
+//! Tables for steps that repeat themselves: what happened, and what the core then orders.
 //!
-//! Events besides those of the other tables are `STEP says N TEXT` (its attempt ends well), `STEP changes N TEXT` (what it
-//! leaves as a diff), `STEP checks N TEXT` (its attempt fails a check, with these words), `STEP asked N` (somebody, about
-//! its attempt), and `STEP allowed N`, `STEP always N` or `STEP denied N`.
+//! Events besides those of the other tables are `STEP says N TEXT` (its attempt ends well), `STEP changes N TEXT` (what
+//! it leaves as a diff), `STEP checks N TEXT` (its attempt fails a check, with these words), `STEP asked N` (a request
+//! about its attempt), and `STEP allowed N`, `STEP always N` or `STEP denied N`.
 
 use swarmc_plan::Pipeline;
 
@@ -70,7 +70,7 @@ fn turns(ends: &[&str]) -> String {
 fn turns_that_come_to_the_same_hold_a_step_up_before_the_next_one() {
     check(pair(), &turns(&["says # A", "says # A"]), "start b 3");
     check(pair(), &turns(&["says # A", "says # A", "says # A"]), "ask b to go on");
-    // Nobody writes to it: there is no further turn that could be wasted.
+    // No step writes to it: there is no further turn that could be wasted.
     check(pair(), "a started, b started, b says 1 A, a ended", "close b");
     // Each of these breaks the circle.
     check(pair(), &turns(&["says # A", "says # B", "says # A", "says # A"]), "start b 5");
@@ -79,7 +79,7 @@ fn turns_that_come_to_the_same_hold_a_step_up_before_the_next_one() {
     // Envelopes that say the same are no progress, whatever their ids.
     let sends = "sends a s# says=one+says # A";
     check(pair(), &turns(&[sends, sends, sends]), "ask b to go on");
-    // Without `stall` nobody counts.
+    // Without `stall` the core does not count.
     let free = || Pipeline { edges: vec![edge("a -> b")], ..pipeline("a prompt\n b prompt") };
     check(free(), &turns(&["says # A", "says # A", "says # A"]), "start b 4");
 }
@@ -147,11 +147,11 @@ fn a_killed_run_asks_once_and_a_person_s_message_breaks_the_circle() {
     assert_eq!(state.waiting().count(), 1, "{answer:?}");
     let heard = circle.strip_suffix("a sends b e3").expect("it ends so");
     check(pair(), &format!("{heard}b hears e3"), "start b 4");
-    // Also where somebody has been asked, of whom nobody needs an answer any more.
+    // The same if a person was asked already: the run no longer needs the answer.
     check(pair(), &format!("{circle}, b asked 3, b hears e9"), "start b 4");
     let (state, _) = play(pair(), &format!("{circle}, b asked 3, b hears e9"));
     assert_eq!(state.waiting().count(), 0);
-    // One that is held up is at work: nobody who waits for it is told that it will never write.
+    // A step that is held up is at work: steps that wait for its messages go on waiting.
     let mut ring = pair();
     ring.edges = vec![edge("a <-> b")];
     check(ring, &format!("{circle}, b asked 3, a ended"), "");

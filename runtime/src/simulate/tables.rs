@@ -1,7 +1,8 @@
-//! The scheduling rules, each a table: what happened, and what is to be done now.
+//! Tables of the scheduling rules: what happened, and what the core then orders.
 //!
 //! Events are `STEP started N`, `STEP ended N`, `STEP failed N`, `STEP cancelled N`, `STEP done` (started and ended,
-//! first attempt), `STEP broken` (started and failed, first attempt), `STEP skipped`, `STEP dropped` (by `fail-fast`), `STEP holds`, `STEP fails-when`,
+//! first attempt), `STEP broken` (started and failed, first attempt), `STEP skipped`, `STEP dropped` (by `fail-fast`),
+//! `STEP holds`, `STEP fails-when`,
 //! `STEP errs`, `round holds`, `round fails`, `stop requested`, `resumed` and `at MS`; a step of another round and
 //! instance is `STEP/ROUND/INSTANCE`, a round likewise.
 

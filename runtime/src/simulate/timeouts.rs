@@ -1,4 +1,4 @@
-//! Requests that nobody answers in time, each a table: what happened, and what is to be done now.
+//! Tables for requests that no person answers in time: what happened, and what the core then orders.
 //!
 //! Events besides those of the other tables are `STEP calls N` (the request of this number, of its first attempt),
 //! `STEP granted N` (by a person) and `STEP expired N` (as the policy says).
@@ -52,7 +52,7 @@ fn a_request_is_answered_when_its_time_is_over_and_once() {
     check(&format!("{asked}, at 601000"), "expire 1");
     check(&format!("{asked}, at 601000, at 700000"), "");
     check(&format!("{asked}, at 601000, a expired 1, at 700000"), "");
-    // Without a word of the policy nobody's time is over.
+    // Without `on-timeout` in the policy no request expires.
     let mut forever = State::new(graph_of(&plan(pipeline("a prompt\n b prompt"))));
     forever = play_in(forever, &format!("{asked}, at 900000000")).0;
     assert_eq!((forever.waiting().count(), decide(&mut forever, u64::MAX)), (1, Vec::new()));
@@ -95,7 +95,7 @@ fn the_time_of_a_request_is_counted_from_when_it_was_asked_whoever_ran_the_run_t
     check(&format!("{asked}, at 601000, a expired 1, resumed, a started"), "");
 }
 
-/// Whatever the policy says: nobody can grant a failure.
+/// Whatever the policy says: a timeout cannot approve a failure.
 #[test]
 fn a_failure_that_nobody_decides_on_in_time_is_one() {
     let mut plan = plan(pipeline("a escalate \n b < a:always"));

@@ -1,6 +1,6 @@
-//! A world in which the fate of every attempt, condition and round is known beforehand.
+//! A simulated world, which fixes the fate of every attempt, condition and round beforehand.
 //!
-//! Invariant: a fate depends on the seed and the id only, so that a run that is interrupted meets the same fates.
+//! Invariant: a fate depends on the seed and the id only, so that an interrupted run meets the same fates.
 
 use crate::StepId;
 
@@ -43,7 +43,7 @@ impl World {
         (self.kind || !number.is_multiple_of(9)).then_some((number >> 8) as u32 % 4)
     }
 
-    /// Whether a person says yes at a gate, and after how long; nothing where nobody answers.
+    /// Whether a person says yes at a gate, and after how long; none if no person answers.
     pub(crate) fn answer(self, step: &StepId) -> Option<(u64, bool)> {
         let number = self.number("answer", step, 0);
         (!number.is_multiple_of(4)).then_some((number >> 8 & 7, self.kind || number % 4 > 1))

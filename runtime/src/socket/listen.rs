@@ -1,6 +1,6 @@
-//! The end of the control socket that takes orders: a thread for those who come, and one for each of them.
+//! Serves the control socket of a run: one thread accepts connections, and another one serves each of them.
 //!
-//! Invariant: connections are bounded, in number and in time, and the end of the run waits for none that only stays open.
+//! Invariant: connections are bounded, in number and in time, and the end of the run waits for no idle client.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -23,10 +23,10 @@ use crate::unix::{Timed, through};
 /// The connections at once. Where one more comes, the one makes way that has waited longest without an order.
 const CLIENTS: usize = 64;
 
-/// How long nobody is let in where the system has no file or no thread for one more.
+/// How long the socket accepts no connection where the system has no file or no thread for one more.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the end of a run waits for those to read their answers who gave an order.
+/// How long the end of a run waits for clients that gave an order to read their answers.
 const FAREWELL: Duration = Duration::from_millis(200);
 
 /// Listens until dropped.
@@ -46,7 +46,7 @@ impl Socket {
         processes: Processes,
     ) -> Result<Socket, RunError> {
         let path = folder.socket_path();
-        // A killed runner leaves its socket behind, and the lock says that nobody else listens.
+        // A killed runner leaves its socket behind, and the lock shows that no other process listens.
         let _ = std::fs::remove_file(&path);
         let listener = through(&path, UnixListener::bind).map_err(RunError::io("listen on", &path))?;
         let (listener, closing) = (Arc::new(listener), Arc::new(AtomicBool::new(false)));
@@ -102,7 +102,7 @@ impl Clients {
         Clients { file_workspace, open: Vec::new(), serving, served }
     }
 
-    /// Lets in whoever comes, until it closes.
+    /// Accepts connections, until the socket closes.
     fn accept(mut self, listener: &UnixListener, closing: &AtomicBool) {
         loop {
             let come = listener.accept();
@@ -116,14 +116,15 @@ impl Clients {
                 self.take(stream)
             });
             if taken.is_err() {
-                // Somebody has to go before anything else succeeds.
+                // A client has to go before anything else succeeds.
                 std::thread::sleep(PAUSE);
             }
         }
         self.close();
     }
 
-    /// Whether there is room for one more, which the one makes that has waited longest without an order.
+    /// Whether there is room for one more client. Where there is none, the one that has waited longest without an order
+    /// goes.
     fn has_room(&mut self) -> bool {
         self.open.retain(|client| !client.thread.is_finished());
         if self.open.len() < CLIENTS {
@@ -143,7 +144,7 @@ impl Clients {
             let (stream, settled) = (Arc::clone(&stream), Arc::clone(&settled));
             let (file_workspace, serving) = (Arc::clone(&self.file_workspace), self.serving.clone());
             let serve = move || {
-                // A client that goes away early has nobody left to complain to.
+                // A client that goes away early reads no error.
                 let _ = file_workspace.serve(&stream, &settled);
                 let _ = stream.shutdown(Shutdown::Both);
                 drop(serving);
@@ -159,14 +160,14 @@ impl Clients {
         let Clients { open, serving, served, .. } = self;
         drop(serving);
         open.iter().for_each(|client| _ = client.stream.shutdown(Shutdown::Read));
-        // Nothing is ever sent: it ends when nobody is served.
+        // Nothing is ever sent: it ends when no client is served.
         let _ = served.recv_timeout(FAREWELL);
         open.iter().for_each(|client| _ = client.stream.shutdown(Shutdown::Both));
         open.into_iter().for_each(|client| drop(client.thread.join()));
     }
 }
 
-/// What is done for whoever comes.
+/// Carries out the orders of clients.
 struct Desk {
     run: String,
     control: Control,

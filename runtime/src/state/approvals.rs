@@ -1,8 +1,10 @@
-//! What agents wait for somebody to agree to, and what was said.
+//! The requests of agents that wait for an approval, and the answers.
 //!
-//! In: requests and verdicts, in order. Out: what is open and until when, and answers that an attempt may still need: one
-//! that a former process began starts anew, and what it asks again is not asked anybody twice. Invariant: requests are
-//! numbered in the order in which they come, so that the first open one is the first whose time is over.
+//! In: requests and verdicts, in order. Out: the open requests and their deadlines, and answers that an attempt may
+//! still
+//! need: an attempt of a former process starts anew, and a request that it repeats is asked only once. Invariant:
+//! requests
+//! are numbered in the order in which they come, so that the first open one is the first whose time is over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -16,7 +18,7 @@ use crate::approval::{Choice, Request, RequestKind, Verdict};
 use crate::event::{AnsweredBy, Content, InboxMessage, StepId};
 use crate::graph::Key;
 
-/// A request that somebody is to answer, with where it comes from.
+/// A request that waits for an answer, with its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
     /// The step.
@@ -27,7 +29,7 @@ pub struct Waiting {
     pub request: Request,
     /// Since when, in milliseconds since 1970.
     pub since: u64,
-    /// What becomes of it where nobody answers in time; none where it waits for ever.
+    /// What becomes of it where no person answers in time; none where it waits for ever.
     pub on_timeout: Option<RequestTimeout>,
 }
 
@@ -50,9 +52,9 @@ pub(crate) struct Approvals {
     expired: u32,
     /// Those of running tasks that were answered.
     answered: BTreeMap<u32, (Waiting, Verdict)>,
-    /// The tasks, and the requests for help, that somebody has decided on, and of which whoever asked has not heard.
+    /// The decided requests for tasks and for help, where the agent that asked does not know the decision yet.
     decided: BTreeMap<u32, (Waiting, Verdict)>,
-    /// How many of the last requests that a step does not wait for in its turn nobody has answered in time.
+    /// How many of a step's last requests for help, or for tasks, no person answered in time.
     unheeded: BTreeMap<StepId, u32>,
     always: BTreeSet<Always>,
 }
@@ -61,12 +63,12 @@ pub(crate) struct Approvals {
 type Always = (Option<Arc<str>>, Arc<str>, String);
 
 impl State {
-    /// The requests that nobody has answered, in the order in which they came.
+    /// The requests without an answer, in the order in which they came.
     pub fn waiting(&self) -> impl Iterator<Item = &Waiting> {
         self.approvals.open.values()
     }
 
-    /// The request of this number, where nobody has answered it.
+    /// The request of this number, where it has no answer.
     pub(crate) fn request(&self, id: u32) -> Option<&Waiting> {
         self.approvals.open.get(&id)
     }
@@ -129,7 +131,7 @@ impl State {
         known.chain(open.values().map(|waiting| (waiting, None))).find(|(waiting, _)| fits(waiting))
     }
 
-    /// The requests for help of a step that nobody has answered, by number.
+    /// The requests for help of a step that have no answer, by number.
     pub(crate) fn pleas(&self, step: &StepId) -> impl Iterator<Item = (u32, &Content)> {
         self.approvals.open.values().filter_map(move |waiting| match &waiting.request.wants {
             RequestKind::Help { message } if waiting.step == *step => Some((waiting.request.id, message)),
@@ -137,12 +139,12 @@ impl State {
         })
     }
 
-    /// How many of the last requests of a step for help, or for tasks, nobody has answered in time.
+    /// How many of a step's last requests for help, or for tasks, no person answered in time.
     pub(crate) fn unheeded(&self, step: &StepId) -> u32 {
         self.approvals.unheeded.get(step).copied().unwrap_or(0)
     }
 
-    /// Whether a person is still to help a step, or the step to hear of it.
+    /// Whether a step waits for a person's help, or has yet to receive the answer.
     pub(crate) fn waits_for_help(&self, key: Key) -> bool {
         let Approvals { open, decided, .. } = &self.approvals;
         !(open.is_empty() && decided.is_empty()) && {
@@ -164,7 +166,7 @@ impl State {
         all.filter(|waiting| waiting.request.wants.is_help())
     }
 
-    /// A step has ended: nobody need help it any more.
+    /// A step has ended: it needs no help any more.
     pub(super) fn help_over(&mut self, key: Key) {
         if !self.waits_for_help(key) {
             return;
@@ -214,7 +216,7 @@ impl State {
         }
     }
 
-    /// An attempt is over: nobody waits in it any more.
+    /// An attempt is over: its requests wait for no answer any more.
     pub(super) fn approvals_over(&mut self, key: Key) {
         if self.approvals.open.is_empty() && self.approvals.answered.is_empty() {
             return;
@@ -225,15 +227,15 @@ impl State {
         answered.retain(|_, (waiting, _)| waiting.step != step);
     }
 
-    /// Somebody has decided on a task that was asked for, or on help, whatever has become of who asked. False where it is
-    /// about something else.
+    /// A request for a task, or for help, is decided, whatever has become of the agent that asked. False where the
+    /// request is about something else.
     pub(super) fn decided_beyond(&mut self, verdict: &Verdict) -> bool {
         let outlasts = |waiting: &Waiting| waiting.request.wants.outlasts_attempt();
         if !self.approvals.open.get(&verdict.id).is_some_and(outlasts) {
             return false;
         }
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return false };
-        // Whatever comes to whoever asked as a letter wakes it; a task that is started does not.
+        // A message to the agent that asked wakes its step; a task that starts does not.
         let wakes = waiting.request.wants.is_help() || !verdict.allows();
         match verdict.by {
             AnsweredBy::Timeout if wakes => *self.approvals.unheeded.entry(waiting.step.clone()).or_default() += 1,
@@ -241,7 +243,8 @@ impl State {
             AnsweredBy::Timeout | AnsweredBy::Earlier | AnsweredBy::Policy | AnsweredBy::Headless => {}
         }
         if verdict.by == AnsweredBy::Policy && (waiting.request.wants.is_help() || !verdict.allows()) {
-            // Whoever asked hears of it at once, or has nothing to wait for any more: a letter would wake it to ask again.
+            // The agent that asked receives this at once, or waits for nothing any more: a message would wake it to ask
+            // again.
             self.help_refused(&waiting.step, verdict.id);
             if let Some(scope) = self.scope_of(&waiting.step) {
                 self.agenda.posts.insert(scope);
@@ -269,7 +272,7 @@ impl State {
             .is_some_and(|step| step.attempt == waiting.attempt && matches!(step.phase, Phase::Running | Phase::Ready))
     }
 
-    /// The tasks, and the requests for help, that somebody has decided on, and of which nothing was sent yet.
+    /// The decided requests for tasks and for help whose decisions were not passed on yet.
     pub(crate) fn decisions(&self) -> impl Iterator<Item = (&Waiting, &Verdict)> {
         self.approvals.decided.values().map(|(waiting, verdict)| (waiting, verdict))
     }

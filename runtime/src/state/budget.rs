@@ -127,7 +127,7 @@ impl State {
         // A swarm's turns were counted one by one.
         let counts = outcome.failure != Some(Failure::Cancelled) && self.node(key).swarm.is_none();
         let used = counts.then_some(outcome.usage).flatten();
-        // Whoever told of a price alone used tokens all the same.
+        // A provider that reports only a price used tokens all the same.
         let tokens = used.map(|usage| usage.input.saturating_add(usage.output)).filter(|tokens| *tokens > 0);
         let cost = used.and_then(|usage| cost(&usage, price));
         // What is more than it says is at least what was reserved for it.

@@ -1,8 +1,9 @@
-//! How the nodes of a run stand with their agents: connected, idle, disconnected (seed 002, "Real-time connection
+//! The connection states of a run's nodes: connected, idle, disconnected (seed 002, "Real-time connection
 //! state").
 //!
-//! In: the state, the records for their times, and the pulses of whoever runs it. Out: a [`Standing`] for each node of
-//! the current rounds that has begun, or waits for an envelope.
+//! In: the state, the records for their times, and the activities from the process that runs it. Out: a [`Standing`]
+//! for
+//! each node of the current rounds that has begun, or waits for an envelope.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ use crate::event::{Record, StepId};
 use crate::graph::Key;
 use crate::telemetry::TelemetryKind;
 
-/// How a node stands with its agent.
+/// The connection of a node to its agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Standing {
     /// The step.
@@ -24,7 +25,7 @@ pub struct Standing {
     pub step: StepId,
     /// Its last attempt, or the one that comes next.
     pub attempt: u32,
-    /// Whether somebody answers there.
+    /// Whether the agent is connected.
     pub state: Link,
     /// What its agent is doing, where a turn goes on.
     pub stream: Option<Flow>,
@@ -38,7 +39,7 @@ pub struct Standing {
     pub pending: Vec<Pending>,
 }
 
-/// Whether somebody answers.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Link {
@@ -46,7 +47,7 @@ pub enum Link {
     Connected,
     /// It waits for input.
     Idle,
-    /// Its turns are over, or nobody runs the run.
+    /// Its turns are over, or no process runs the run.
     Disconnected,
 }
 
@@ -66,8 +67,9 @@ fn label<S: Serializer>(step: &StepId, serializer: S) -> Result<S::Ok, S::Error>
 }
 
 impl State {
-    /// How its nodes stand: the steps that agents take, and those that edges lead to or away from. `records` are those
-    /// that the state was made of; `activities` come from whoever runs the run, and are none where nobody does.
+    /// The connections of its nodes: the steps that agents take, and those that edges lead to or away from. The state
+    /// was
+    /// made of `records`; the process that runs the run reports `activities`, and they are none where no process does.
     pub fn standings(&self, records: &[Record], activities: Option<&[Activity]>) -> Vec<Standing> {
         let live: HashMap<(&StepId, u32), &Activity> =
             activities.unwrap_or_default().iter().map(|pulse| ((&pulse.step, pulse.attempt), pulse)).collect();
@@ -109,8 +111,9 @@ impl State {
         standings
     }
 
-    /// How a node of a run that goes on stands, as far as its journal tells: its attempt, and the signal of that. None where
-    /// the step has not begun, or is no node.
+    /// The connection of a node of a run that goes on, as far as its journal shows: its attempt, and the signal of
+    /// that.
+    /// None where the step has not begun, or is no node.
     pub(crate) fn connection(&self, step: &StepId) -> Option<(u32, TelemetryKind)> {
         let key = self.find(step).filter(|&key| self.is_node(key))?;
         let (runs, waits) = self.stance(key)?;
@@ -153,7 +156,7 @@ impl State {
             Phase::Resting(_) => Some((false, Some("its next attempt"))),
             Phase::Ready if step.started => Some((false, Some("its turn"))),
             Phase::Settled(_) if step.started => Some((false, None)),
-            // What is inside of it stands for it.
+            // The steps inside of it have connections of their own.
             Phase::Inside | Phase::Concluding => None,
             Phase::Waiting | Phase::Judging | Phase::Skipping(_) | Phase::Ready | Phase::Settled(_) => None,
         }

@@ -26,7 +26,7 @@ impl State {
                 self.run_started();
             }
             Event::RunResumed => {
-                // While nobody ran it, its time stood still.
+                // While no process ran it, its time stood still.
                 self.began = self.began.map(|began| began.saturating_add(record.at.saturating_sub(before)));
                 self.approvals_resumed();
                 self.swarms_resumed(record.at.saturating_sub(before), record.at);
@@ -309,7 +309,7 @@ impl State {
         }
     }
 
-    /// Until when a gate waits that asks from `at` on, or a step about whose failure somebody is asked.
+    /// Until when a gate that opens at `at` waits, or a step whose failure a person decides on.
     fn patience(&self, key: Key, at: u64) -> u64 {
         let after = match self.node(key).kind {
             Kind::Gate(after) => after,
@@ -366,7 +366,7 @@ impl State {
         let node = self.node(key);
         let (times, closed) = (node.retry.times, matches!(node.kind, Kind::Call(_) | Kind::Each { .. }));
         if closed {
-            // Nobody sees into it.
+            // No step outside reads what is inside of it.
             let size = self.size(key);
             self.close_inside(key);
             self.step_mut(key).inner = Some(Box::new(Inner::Closed(size)));

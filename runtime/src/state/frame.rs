@@ -27,7 +27,7 @@ pub(crate) struct Frame {
     pub(crate) item: Option<u32>,
     /// What the ids of its steps say in `within`.
     pub(crate) path: Option<Arc<str>>,
-    /// Where it stands in the declaration: the positions of the steps that it is inside of, outermost first.
+    /// Its place in the declaration: the positions of the steps that it is inside of, outermost first.
     pub(crate) rank: Arc<[u32]>,
     /// The record that opened it.
     pub(crate) opened: u64,
@@ -41,7 +41,8 @@ pub(crate) struct Frame {
     pub(crate) previous: Vec<Past>,
     /// How many steps have not settled.
     pub(crate) unsettled: u32,
-    /// How many of them are at work, or will be without anybody who waits for an envelope; 0 where nobody does.
+    /// How many of them are at work, or will be even if all waiting steps go on waiting; 0 where no step waits for
+    /// envelopes.
     pub(super) live: u32,
     /// Of a pipeline: the `stop` steps in it that are about to be decided. No other step starts before them.
     pub(crate) stops: BTreeSet<DeclarationOrder>,
@@ -125,7 +126,7 @@ pub(crate) struct Step {
     pub(crate) account: Option<Box<Account>>,
     /// Whether it can write to others, or hold up those who need it.
     pub(super) seat: super::quiescence::NodeStatus,
-    // What follows is what `decide` has in hand; events do not depend on it.
+    // What follows is the working state of `decide`; events do not depend on it.
     pub(crate) place: super::run_queues::Place,
     /// It takes one of the pipeline's slots.
     pub(crate) slot: bool,
@@ -146,7 +147,7 @@ pub(crate) struct Summing {
     pub(crate) turns: BTreeMap<Arc<str>, u64>,
 }
 
-/// Where a step stands. Facts alone decide it.
+/// The phase of a step. Facts alone decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Needs are open.
@@ -169,7 +170,7 @@ pub(crate) enum Phase {
     Asking(u64),
     /// Its turn is over, and it waits for further envelopes.
     Idle,
-    /// It goes in circles, and waits for somebody's word whether it goes on.
+    /// It goes in circles, and waits for a decision whether it goes on.
     Stalled,
     /// An attempt failed; the next one begins at this time.
     Resting(u64),

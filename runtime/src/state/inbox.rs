@@ -1,7 +1,8 @@
-//! The inboxes of the steps that edges lead to: what waits in them, who waits for it, and when nobody can write any more.
+//! The inboxes of the steps that edges lead to: what waits in them, which step waits, and when no step can write any
+//! more.
 //!
 //! An activation of a pipeline (an instance, or a call) has one [`Inboxes`]. A step that an edge leads to does not settle
-//! with its turn: it waits for as long as somebody who is at work can write to it, directly or by waking others, and
+//! with its turn: it waits for as long as a step at work can write to it, directly or by waking others, and
 //! what arrives gives it a further turn. Invariant: an envelope is in one inbox, once, until one turn takes it.
 
 use std::collections::btree_map::Entry;
@@ -234,14 +235,14 @@ impl State {
                 self.may_sum_up_again(key);
                 self.enter(key, Phase::Ready);
             }
-            // What a person wrote breaks the circle, also where somebody has been asked about it.
+            // What a person wrote breaks the circle, also where a person was asked about it.
             Phase::Stalled if self.is_written_to(key) => self.circle_broken(key),
             _ => {}
         }
     }
 
-    /// A round begins: whoever is in it has never seen what the rounds before were asked, and what was to be started in
-    /// them is not, nor what had been and did not read all that it was sent.
+    /// A round begins: its steps owe no answers to requests of earlier rounds. Tasks that those asked for do not start any
+    /// more, and the inboxes of tasks that they started are empty.
     pub(super) fn forget_round(&mut self, number: u32) {
         let frame = self.frame(number);
         if frame.iteration < 2 {
@@ -301,7 +302,7 @@ impl State {
         let all = (spot, StepRef { region: 0, step: 0 })..=(spot, StepRef { region: u32::MAX, step: u32::MAX });
         let mut debts = Vec::new();
         for &(_, by) in post.owed.range(all.clone()) {
-            // Whatever it answered was refused: nobody was there to read it.
+            // All its answers were refused: no step was there to read them.
             let is_late =
                 self.graph.scope(self.region(scope).scope).ways.from(spot).any(|(_, way)| way.to == by && way.late);
             let late = if is_late { ", which has ended before it begins, so that every answer is refused" } else { "" };
@@ -321,7 +322,7 @@ impl State {
         debts
     }
 
-    /// Whether a step is only there when it is asked for, and nobody has.
+    /// Whether a step starts only when an agent asks for it, and none has.
     pub(crate) fn is_dormant(&self, scope: u32, spot: StepRef) -> bool {
         let dormant = |key: Key| {
             let phase = self.step(key).phase;
@@ -331,7 +332,7 @@ impl State {
         node.spawned && self.receiver(scope, spot).is_none_or(dormant)
     }
 
-    /// Whether somebody waits for leave to have a step started.
+    /// Whether a request to start a step of this name waits for approval.
     pub(crate) fn is_asked_for(&self, scope: u32, name: &str) -> bool {
         self.spawns(scope).any(|(_, to)| **to == *name)
     }

@@ -1,8 +1,8 @@
 //! Steps that go in circles: turns that put out, send and change the same, or attempts that fail the same check, so many
 //! times in a row (`stall N`), also from round to round.
 //!
-//! In: how attempts end, what they sent and changed. Out: whether a step is held up before it goes on, and what somebody
-//! reads who is to say whether it does. Invariant: a step is held up only where it would go on, and a turn that puts out,
+//! In: how attempts end, what they sent and changed. Out: whether a step is held up before it goes on, and the evidence
+//! for the person who decides. Invariant: a step is held up only where it would go on, and a turn that puts out,
 //! sends or changes something else begins to count anew.
 
 use super::State;
@@ -27,7 +27,7 @@ pub(crate) struct RepeatCounter {
     /// The check that the last attempt failed, and how many in a row did.
     failed: Option<Failed>,
     fails: u32,
-    /// Somebody said that it is not asked about again.
+    /// A person said that the run does not ask about it again.
     silent: bool,
 }
 
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// What somebody is asked about a step that is held up.
+    /// The question to a person about a step that is held up.
     pub(crate) fn go_on_wish(&self, key: Key) -> Option<RequestKind> {
         let same = self.circles(key).filter(|_| self.step(key).phase == Phase::Stalled)?;
         let streak = self.step(key).streak.as_deref()?;
@@ -114,7 +114,7 @@ impl State {
         Some(RequestKind::GoOn { same, times, evidence: evidence.unwrap_or(Content::Text(String::new())) })
     }
 
-    /// Somebody has said whether a step that was held up goes on.
+    /// A person or a policy has decided whether a step that was held up goes on.
     pub(super) fn went_on(&mut self, key: Key, wants: &RequestKind, verdict: &Verdict, at: u64) {
         if self.step(key).phase != Phase::Stalled {
             return;
@@ -128,7 +128,7 @@ impl State {
         self.go_on(key, verdict.choice == Choice::Always, at);
     }
 
-    /// A person has written to a step that is held up: it goes on with that, and nobody need say so.
+    /// A person has written to a step that is held up: it goes on with that, without a decision.
     pub(super) fn circle_broken(&mut self, key: Key) {
         self.approvals_over(key);
         self.go_on(key, false, self.at);

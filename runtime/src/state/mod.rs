@@ -1,7 +1,8 @@
 //! The state of a run: the fold of its records, and the answers that prompts, conditions and people need from it.
 //!
-//! In: records, in order. Out: where every step of the current rounds stands, and what the rounds before left.
-//! Invariant: facts decide everything but the [`agenda`], which `decide` empties; a record that does not fit (a late
+//! In: records, in order. Out: the phase of every step of the current rounds, and what the rounds before left.
+//! Invariant: facts decide everything but the [`run_queues`], which `decide` empties; a record that does not fit (a
+//! late
 //! result, a step that is not in the plan) changes nothing. No I/O, no clock, no randomness.
 
 mod approvals;
@@ -43,7 +44,7 @@ pub use self::progress::Progress;
 pub use self::read::Reading;
 pub(crate) use self::swarms::SwarmState;
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Debug)]
 pub struct State {
     pub(crate) graph: Arc<Graph>,
@@ -78,7 +79,7 @@ pub struct State {
     /// The swarms of steps that have not settled.
     pub(crate) swarms: BTreeMap<Key, SwarmState>,
     approvals: Approvals,
-    /// Whether somebody else than the time says when pauses and deadlines of swarms are over: a replay.
+    /// Whether a replay, and not the time, decides when pauses and deadlines of swarms are over.
     pub(crate) paced: bool,
     /// The inboxes, by the frame of the pipeline that they belong to.
     posts: BTreeMap<u32, inbox::Inboxes>,
@@ -92,7 +93,7 @@ pub struct State {
     past: Option<Box<reopened::Past>>,
 }
 
-/// How many of the pipeline's own steps stand where, over all instances in their current rounds.
+/// How many of the pipeline's own steps are in which phase, over all instances in their current rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All of them.
@@ -217,7 +218,7 @@ impl State {
         self.find(step).is_some_and(|key| matches!(self.step(key).phase, Phase::Asking(_)))
     }
 
-    /// How many steps stand where.
+    /// How many steps are in which phase.
     pub fn counts(&self) -> Counts {
         let [succeeded, failed, skipped] = self.settled;
         let total = self.graph.len() as u64 * u64::from(self.graph.instances);

@@ -1,4 +1,4 @@
-//! Whom steps wait for, and why: for people who wonder why nothing happens.
+//! Which steps a step waits for, and why: for people who wonder why nothing happens.
 //!
 //! In: the state. Out: the steps that a step waits for, each with what it is doing, and the steps that have not begun.
 
@@ -45,8 +45,8 @@ impl State {
     }
 
     /// The steps that a step waits for: those that it depends on, and once they have ended those that can still write to
-    /// it. Nobody where it has settled, or waits for nothing of the kind. `is_run` says
-    /// whether somebody runs the run.
+    /// it. Empty where it has settled, or waits for nothing of the kind. `is_run` tells
+    /// whether a process runs the run.
     pub fn pending(&self, id: &StepId, is_run: bool) -> Vec<Pending> {
         let Some(key) = self.find(id).filter(|&key| self.step(key).status().is_none()) else { return Vec::new() };
         let mut pending: Vec<Pending> = Vec::new();

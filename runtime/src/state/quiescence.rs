@@ -1,6 +1,6 @@
-//! Who can still be written to in an activation of a pipeline, kept up with every change.
+//! Tracks which steps of a pipeline's activation can still receive envelopes, and updates this with every change.
 //!
-//! In: a step whose phase changed. Out: the groups of steps in which somebody waits for an envelope and nobody at work can
+//! In: a step whose phase changed. Out: the groups in which a step waits for an envelope and no step at work can
 //! write one, directly or by waking others. Cost: the steps and groups for which something changes by it, however many
 //! there are. Invariant: what is kept is what the phases say; [`State::quiet`] checks that in builds for debugging.
 
@@ -12,11 +12,11 @@ use super::frame::{Frame, Inner, Phase};
 use super::run_queues::Place;
 use crate::graph::{Group, Key, Kind, Ways};
 
-/// How a step stands to those who wait for envelopes.
+/// How a step relates to the steps that wait for envelopes.
 #[derive(Debug, Default)]
 pub(crate) struct NodeStatus {
     stand: Liveness,
-    /// How many of its needs do not settle before somebody who waits does.
+    /// How many of its needs cannot settle before a waiting step goes on.
     blocked: u32,
 }
 
@@ -29,7 +29,7 @@ enum Liveness {
     Live,
     /// It waits for an envelope.
     Waits,
-    /// It goes on once somebody who waits does.
+    /// It goes on only once a waiting step does.
     Stuck,
 }
 
@@ -37,31 +37,31 @@ enum Liveness {
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     groups: Vec<Reached>,
-    /// Those in which somebody waits in vain.
+    /// Those in which a step waits in vain.
     quiet: BTreeSet<u32>,
 }
 
-/// Where the steps of a [`Group`] stand.
+/// How far the steps of a [`Group`] are.
 #[derive(Debug, Default)]
 struct Reached {
     live: u32,
     waiting: BTreeSet<Key>,
     /// How many groups with a way to this one are open.
     fed: u32,
-    /// Its only step has settled: nobody wakes it.
+    /// Its only step has settled: nothing wakes it.
     gone: bool,
-    /// Somebody in it writes, or can be woken to.
+    /// A step in it writes, or can be woken to.
     open: bool,
 }
 
-/// What comes of nobody writing any more.
+/// What follows when no step writes any more.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Quiescent {
     /// Steps that waited for their first envelope: they begin without.
     pub(crate) begin: Vec<Key>,
     /// Steps that have taken their last turn.
     pub(crate) close: Vec<Key>,
-    /// Steps that nobody asked for.
+    /// Steps that no agent asked for.
     pub(crate) unspawned: Vec<Key>,
 }
 
@@ -72,7 +72,7 @@ impl Liveness {
 }
 
 impl State {
-    /// A step stands elsewhere, or may: what that means for those who wait.
+    /// The status of a step may have changed: updates the steps and groups that depend on it.
     pub(super) fn stands(&mut self, key: Key) {
         let graph = Arc::clone(&self.graph);
         let mut open = vec![key];
@@ -119,7 +119,7 @@ impl State {
         self.stands(key);
     }
 
-    /// Who need not wait any longer in an activation, since nobody who is at work can write to them.
+    /// The steps of an activation that need not wait any longer, since no step at work can write to them.
     pub(crate) fn quiet(&self, scope: u32) -> Quiescent {
         let Some(post) = self.posts.get(&scope) else { return Quiescent::default() };
         debug_assert!(self.reach_is_right(scope), "what is kept is what the phases say");
@@ -131,15 +131,15 @@ impl State {
         let (listening, idle): (Vec<Key>, Vec<Key>) =
             left.into_iter().partition(|&key| self.step(key).phase == Phase::Listening);
         let (unspawned, begin): (Vec<Key>, Vec<Key>) = listening.into_iter().partition(|&key| self.node(key).spawned);
-        // Whoever begins may write to the others.
+        // A step that begins may write to the others.
         let (unspawned, close) = if begin.is_empty() { (unspawned, idle) } else { (Vec::new(), Vec::new()) };
         Quiescent { begin, close, unspawned }
     }
 
-    /// The groups of those who wait for somebody's word whether a task is started, or for help, and whom that can reach.
+    /// The groups whose steps wait for a decision on a task, or for help, and the groups that those can reach.
     fn asked_for(&self, scope: u32) -> BTreeSet<u32> {
         let found = self.graph.scope(self.region(scope).scope);
-        // What has ended early waits for nobody's word.
+        // A step that has ended early waits for no decision.
         let ended = |step| self.find(step).is_some_and(|key| self.is_ended(key));
         let spawns = self.spawns(scope).filter(|(waiting, _)| !ended(&waiting.step));
         let names = spawns.flat_map(|(waiting, to)| [&waiting.step.name, to]);
@@ -216,7 +216,7 @@ impl State {
 }
 
 impl Reach {
-    /// A step of a group stands elsewhere. Whether somebody waits in vain by it.
+    /// The status of a step in a group changes. Whether a step waits in vain by it.
     fn moved(
         &mut self,
         groups: &[Group],
@@ -267,7 +267,7 @@ impl Reached {
         self.live > 0 || self.fed > 0 && !self.gone
     }
 
-    /// Whether somebody in it waits in vain.
+    /// Whether a step in it waits in vain.
     fn is_quiet(&self) -> bool {
         self.live == 0 && self.fed == 0 && !self.waiting.is_empty()
     }

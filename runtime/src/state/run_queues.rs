@@ -1,6 +1,6 @@
-//! What the facts call for and `decide` has not ordered yet, kept in order so that no decision scans the steps.
+//! The queues of the scheduler: steps that the facts call for and `decide` has not ordered yet, kept in order.
 //!
-//! In: a step whose phase changed. Out: queues that `decide` takes from. Invariant: a step stands in at most one queue,
+//! In: a step whose phase changed. Out: queues that `decide` takes from. Invariant: a step is in at most one queue,
 //! the one its `place` names; a step of a lane with a limit is queued only when it could also start.
 
 use std::cmp::Ordering;
@@ -24,7 +24,7 @@ pub(crate) struct RunQueues {
     /// Loops, for-eaches and calls whose inside has ended.
     pub(crate) conclude: BTreeSet<Key>,
     pub(crate) timers: BTreeSet<(u64, Key)>,
-    /// Steps that go in circles, about which somebody is to be asked.
+    /// Steps that go in circles, about which a person is to be asked.
     pub(crate) stalled: BTreeSet<Key>,
     /// Attempts to be ended.
     pub(crate) cancel: BTreeSet<Key>,
@@ -34,7 +34,7 @@ pub(crate) struct RunQueues {
     pub(crate) rounds: BTreeSet<u32>,
     /// Swarms in which there may be something to do.
     pub(crate) swarms: BTreeSet<Key>,
-    /// The frames of pipelines in which somebody may wait for an envelope that nobody can write.
+    /// The frames of pipelines in which a step may wait for an envelope that no step can write.
     pub(crate) posts: BTreeSet<u32>,
     /// The frames of pipelines in which a `stop` is about to be decided, with how many.
     pub(crate) holding: BTreeMap<u32, u32>,
@@ -49,7 +49,7 @@ pub(crate) struct RunQueues {
     pub(crate) finishing: bool,
 }
 
-/// A step where it stands in the declaration: what is inside of a step stands where that stands.
+/// A step in the order of the declaration: the steps inside of a step come at its place.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclarationOrder {
     rank: Arc<[u32]>,
@@ -65,7 +65,7 @@ struct Lane {
     parked: BTreeSet<DeclarationOrder>,
 }
 
-/// The queue that a step stands in.
+/// The queue that holds a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Nowhere,
@@ -188,7 +188,7 @@ impl State {
         };
     }
 
-    /// Puts a step that stands nowhere where its phase belongs.
+    /// Puts a step that is in no queue where its phase belongs.
     fn enqueue(&mut self, key: Key) {
         let ended = self.is_ended(key);
         let dropped = self.is_dropped(key);

@@ -69,7 +69,7 @@ impl State {
         self.open.remove(&key);
         self.help_over(key);
         if node.spawned {
-            // Nobody can have it started any more.
+            // No agent can have it started any more.
             self.spawns_over(self.frame(key.frame).scope, |to| *to == *node.name);
         }
         let frame = self.frame_mut(key.frame);
@@ -204,7 +204,7 @@ impl State {
         };
         if ends && frame.end.is_none() {
             frame.ending = Some(ending.clone());
-            // Nobody waits for a person any more.
+            // No step of it waits for a person any more.
             let scope = frame.scope;
             self.agenda.posts.insert(scope);
             self.requeue(number);

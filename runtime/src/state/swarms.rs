@@ -21,7 +21,7 @@ impl State {
     pub(crate) fn swarm_order(&mut self, key: Key, now: u64) -> Option<Order> {
         let runs = self.step(key).phase == Phase::Running && !self.stopping && !self.step(key).cancelling;
         let swarm_state = self.swarms.get_mut(&key).filter(|_| runs)?;
-        // Where somebody else says when something is over, nothing is by itself.
+        // Where a replay decides when something is over, the time does not.
         next(&mut swarm_state.swarm, if self.paced { 0 } else { now })
     }
 

@@ -1,6 +1,7 @@
-//! What the turns that are under way have said beside handing over: how far they are, and how often they asked for help, or for tasks.
+//! Counts what turns under way report beside their handoffs: their progress, and their requests for help and for tasks.
 //!
-//! In: the facts of it. Out: the last report, and the counts that bound both. Invariant: it is kept for as long as the turn
+//! In: the facts of it. Out: the last report, and the counts that bound both. Invariant: it exists for as long as the
+//! turn
 //! goes on, across runners, and forgotten with its end.
 
 use super::State;
@@ -16,7 +17,7 @@ pub(crate) struct TurnCounters {
     pub(crate) report: Option<Content>,
     /// How often it has asked for help.
     pub(crate) pleas: u32,
-    /// How often it has asked somebody to agree to a task.
+    /// How often it has asked for the approval of a task.
     pub(crate) spawns: u32,
     /// What it has asked people for, by the numbers of the requests.
     pub(crate) asked: Vec<(u32, Content)>,
@@ -49,7 +50,7 @@ impl State {
         self.voices.entry(key).or_default().spawns += 1;
     }
 
-    /// Nobody could be asked: another time that may be otherwise.
+    /// No person could be asked: at another time one may be.
     pub(super) fn help_refused(&mut self, step: &StepId, id: u32) {
         if let Some(voice) = self.find(step).and_then(|key| self.voices.get_mut(&key)) {
             voice.asked.retain(|(asked, _)| *asked != id);

@@ -1,7 +1,8 @@
-//! Whether what came of a tool says that the agent's program refused it, and not that the tool failed.
+//! Tells from a tool's result whether the agent's program refused the call, rather than that the tool failed.
 //!
-//! Claude Code lists what it refused with its result, and Codex CLI marks it; as it happens, and of the other programs, the
-//! words of the result alone tell. That a file may not be read is said by the system, and is no refusal of a program.
+//! Claude Code lists its refusals with its result, and Codex CLI marks them. While they happen, and for the other
+//! programs,
+//! only the words of the result tell. The system says that a file may not be read, which is no refusal of a program.
 
 /// What programs say when they refuse a tool, in lower case.
 const WORDS: [&str; 11] = [
@@ -22,7 +23,7 @@ const WORDS: [&str; 11] = [
     "approval policy is never",
 ];
 
-/// The bytes of a result that are looked at: a refusal is short, and a file that somebody reads may hold such words.
+/// The bytes of a result that are looked at: a refusal is short, and a file that an agent reads may hold such words.
 const SHORT: usize = 400;
 
 pub(crate) fn is_denial(text: &str) -> bool {

@@ -1,6 +1,6 @@
-//! A look into one line of JSON: fields are found in its text, and nothing else of it is kept.
+//! Finds fields in the text of one line of JSON, and keeps nothing else of it.
 //!
-//! Events carry whole files in fields that nobody asks for; a tree of them would take many times their size. A field
+//! Events carry whole files in fields that no reader needs; a tree of them would take many times their size. A field
 //! that is missing, or not of the kind that is asked for, is simply not there. Never recurses.
 
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Reads what an agent's program prints: bytes in, [`Item`]s out, and at the end the [`Report`] of the turn.
 //!
-//! A line that is no JSON, or an event that nobody knows, is skipped: programs print warnings among their events and
+//! A line that is no JSON, or an unknown event, is skipped: programs print warnings among their events and
 //! grow new kinds of them. However the bytes are cut into chunks, the same items come out, and no bytes make it panic,
 //! recurse or keep more than a line of [`LINE_LIMIT`] and an answer of [`ANSWER_LIMIT`].
 
@@ -45,7 +45,8 @@ pub enum Item<'a> {
     Tool(ToolUse<'a>),
     /// What came of a use.
     Came(ToolResult<'a>),
-    /// The program refused the agent the use of a tool, since nobody may agree to it: the id of the use, and the tool.
+    /// The program refused the agent the use of a tool, since no person can approve it: the id of the use, and the
+    /// tool.
     Denied(&'a str, &'a str),
     /// The id under which the program keeps this conversation.
     Session(&'a str),

@@ -1,4 +1,4 @@
-//! What the dialects have in common: the turn as it stands, and the door through which they tell about it.
+//! Shared by all dialects: the turn so far, and the methods by which they report about it.
 
 use super::json::Json;
 use super::{ANSWER_LIMIT, Item, Report, ToolResult, ToolUse};

@@ -1,7 +1,7 @@
 //! What an agent does in one turn: exactly one action, read from a model's text or from the tool that it called.
 //!
-//! Texts are anybody's: reading is linear in their length, nothing recurses on them beyond the nesting that JSON is read
-//! with, and what is no action comes back as a sentence that tells the model what to return.
+//! Texts are untrusted: reading is linear in their length, and recurses no deeper than the nesting that the JSON reader
+//! allows. A text that is no action gives a sentence that tells the model what to return.
 
 mod offer;
 mod read;
@@ -24,7 +24,7 @@ pub(crate) const TOPIC_CHARS: usize = 64;
 pub(crate) const DATA_CHARS: usize = 16_000;
 /// The characters of a receiver's name at most: an agent may have any name that a spec can give it.
 pub(crate) const RECEIVER_CHARS: usize = swarmc_plan::LONGEST_NAME;
-/// The names that a model is told of where it wrote one that there is not.
+/// The most names that a model receives after it wrote an unknown one.
 pub(crate) const TOLD: usize = 20;
 /// The bytes of a message at most, as JSON.
 pub(crate) const PAYLOAD_BYTES: usize = 4_000;
@@ -32,7 +32,7 @@ pub(crate) const PAYLOAD_BYTES: usize = 4_000;
 pub(crate) const DESCRIPTION_CHARS: usize = 2_000;
 /// The skills of a request for help at most.
 pub(crate) const SKILLS: usize = 20;
-/// The bytes of them at most, as JSON: they stand in events.
+/// The bytes of them at most, as JSON: events contain them.
 pub(crate) const SKILLS_BYTES: usize = 2_000;
 /// How deep parameters and messages nest at most.
 pub(crate) const NESTING: usize = 32;
@@ -119,7 +119,7 @@ impl MessageType {
     }
 }
 
-/// One action as models are told of it.
+/// One action, as prompts describe it to models.
 pub(crate) struct ActionDoc {
     /// Its name.
     pub name: &'static str,
@@ -129,7 +129,7 @@ pub(crate) struct ActionDoc {
     pub json: &'static str,
 }
 
-/// The actions, in the order in which models are told of them.
+/// The actions, in the order in which prompts describe them.
 pub(crate) const FORMS: [ActionDoc; 6] = [
     ActionDoc {
         name: "tool_call",

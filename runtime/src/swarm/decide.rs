@@ -1,7 +1,7 @@
-//! What a swarm does next, given what happened in it.
+//! Decides what a swarm does next, from its state.
 //!
-//! In: a swarm and the time. Out: one order at a time, each given once, until there is nothing to do. Pure: the same facts
-//! and times give the same orders; the cost of an order does not depend on the number of agents.
+//! In: a swarm and the time. Out: one order at a time, each given once, until there is nothing to do. Pure: the same
+//! events and times give the same orders; the cost of an order does not depend on the number of agents.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::state::{Agent, LeadStage, Stage, Swarm, Timer};
 use crate::approval::RequestKind;
 use crate::event::Content;
 
-/// An order, which a fact answers.
+/// An order, which an event answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// Record this fact: it follows from those before.
+    /// Record this event: it follows from those before.
     Record(SwarmEvent),
     /// Render the task of a place of the roster, and record [`SwarmEvent::AgentSpawned`].
     Spawn {
@@ -23,27 +23,28 @@ pub enum Order {
         place: u32,
         /// The name of the new agent.
         name: Arc<str>,
-        /// The agent that it plays.
+        /// Its declared agent.
         plays: Arc<str>,
         /// Its task, where that is a part of the goal and not its own.
         task: Option<Content>,
     },
     /// Ask a model, and record [`SwarmEvent::TurnStarted`] and [`SwarmEvent::TurnEnded`].
     Ask(TurnId),
-    /// Call a tool, and record [`SwarmEvent::ToolStarted`] and [`SwarmEvent::ToolEnded`]; or, where the policy wants somebody to agree
-    /// and nobody has, [`crate::Event::ApprovalAsked`]: then it is ordered again when somebody does.
+    /// Call a tool, and record [`SwarmEvent::ToolStarted`] and [`SwarmEvent::ToolEnded`]. If the policy requires an
+    /// approval that is missing, record [`crate::Event::ApprovalAsked`] instead: the order comes again after the
+    /// approval.
     Call(TurnId),
-    /// An agent may have what it wants only where somebody agrees: record [`crate::Event::ApprovalAsked`], and when it is
-    /// answered [`crate::Event::ApprovalAnswered`].
+    /// Request an approval for what an agent wants: record [`crate::Event::ApprovalAsked`], and after the answer
+    /// [`crate::Event::ApprovalAnswered`].
     Agree {
         /// Which agent, from 0.
         agent: u32,
         /// What it wants.
         wants: RequestKind,
     },
-    /// Nobody wants the answer of this turn or call any more: end it, and record nothing.
+    /// The swarm no longer needs the answer of this turn or call: end it, and record nothing.
     Cancel(TurnId),
-    /// Put together what an agent came to, and record [`SwarmEvent::AgentCompleted`].
+    /// Put together the result of an agent, and record [`SwarmEvent::AgentCompleted`].
     Conclude {
         /// Which agent, from 0.
         agent: u32,
@@ -52,14 +53,14 @@ pub enum Order {
         /// Why it failed.
         error: Option<String>,
     },
-    /// Put together the result of the swarm, and record [`SwarmEvent::WorkflowCompleted`]; or [`Phase::Synthesizing`], where
-    /// somebody is to bring the only result into another form.
+    /// Put together the result of the swarm, and record [`SwarmEvent::WorkflowCompleted`]; or record
+    /// [`Phase::Synthesizing`], if the merging agent has to bring the only result into another form.
     Finish,
     /// Record [`SwarmEvent::WorkflowCompleted`] without a result.
     Fail(String),
 }
 
-/// What to do next; none when everything waits for a fact.
+/// What to do next; none when everything waits for an event.
 pub fn next(swarm: &mut Swarm, now: u64) -> Option<Order> {
     if swarm.is_over {
         return None;
@@ -130,12 +131,12 @@ fn lead(swarm: &mut Swarm) -> Option<Order> {
 }
 
 fn agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
-    // Nobody acts before the whole roster is there: who comes first must not know less of the team.
+    // No agent acts before the whole roster is there: the first ones must not know less of the team.
     if swarm.phase < Some(Phase::Monitoring) {
         return None;
     }
-    // A turn begins when all that follows from those before is recorded: a run that was killed in between begins its turns
-    // with the same prompts.
+    // A turn begins when all that follows from those before is recorded: a run that was killed in between begins its
+    // turns with the same prompts.
     while let Some(index) = swarm.agenda.agents.pop_first().or_else(|| swarm.agenda.ready.pop_first()) {
         if let Some(order) = agent(swarm, index, now) {
             return Some(order);
@@ -210,7 +211,7 @@ fn refused(agent: &Agent, reason: String) -> Order {
     Order::Record(SwarmEvent::Refused { agent: Arc::clone(&agent.name), reason })
 }
 
-/// What an action comes to.
+/// The order that an action gives.
 fn carry_out(swarm: &Swarm, index: u32, act: Action) -> Order {
     let agent = &swarm.agents[index as usize];
     let name = Arc::clone(&agent.name);
@@ -236,7 +237,7 @@ fn carry_out(swarm: &Swarm, index: u32, act: Action) -> Order {
     Order::Record(fact)
 }
 
-/// Who gets a message, or why nobody does.
+/// The agent that receives a message, or why no agent does.
 fn addressee<'s>(swarm: &'s Swarm, from: &Agent, to: &Arc<str>) -> Result<&'s Agent, String> {
     let limit = swarm.rules.limits.messages;
     if from.sent >= limit {
@@ -312,7 +313,7 @@ fn phases(swarm: &mut Swarm, now: u64) -> Option<Order> {
     }
 }
 
-/// The next agent of the roster, or for a part of the goal that nobody of the roster takes.
+/// Spawns the next agent of the roster, or one for a part of the goal that no agent of the roster takes.
 fn spawn(swarm: &Swarm) -> Option<Order> {
     let (rules, placed) = (&swarm.rules, swarm.placed);
     let place = rules.roster.get(placed as usize);
@@ -324,7 +325,7 @@ fn spawn(swarm: &Swarm) -> Option<Order> {
     let name = name.unwrap_or_else(|| names::name(&swarm.run, placed, taken).into());
     let plays = match place {
         Some(place) => Arc::clone(&place.plays),
-        // Those who have no place play what the roster plays, in turn; without a roster, what the lead plays.
+        // Members without a place use the agents of the roster in turn; without a roster, the agent of the lead.
         None => {
             let open: Vec<&Arc<str>> =
                 rules.roster.iter().filter(|place| !place.has_task).map(|it| &it.plays).collect();
@@ -341,7 +342,7 @@ fn spawn(swarm: &Swarm) -> Option<Order> {
 fn monitor(swarm: &mut Swarm, now: u64) -> Option<Order> {
     let agenda = &mut swarm.agenda;
     if (agenda.done as usize) < swarm.agents.len() {
-        // Those who wait are roused when nobody is left to wait for; then those who never had a task are not needed.
+        // When no agent is left to wait for, idle agents wake up; then agents that never had a task end as unneeded.
         let asleep = agenda.done as usize + agenda.idle.len() + agenda.waiting.len();
         if asleep < swarm.agents.len() {
             return None;
@@ -369,7 +370,7 @@ fn monitor(swarm: &mut Swarm, now: u64) -> Option<Order> {
     }
 }
 
-/// Why nobody came to a result, in words.
+/// Why no agent produced a result, in words.
 fn failures(swarm: &Swarm) -> String {
     let told = swarm.agents.iter().take(action::TOLD).map(|agent| {
         let error = agent.end.as_ref().and_then(|end| end.error.as_deref());

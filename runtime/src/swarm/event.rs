@@ -1,7 +1,7 @@
-//! What happens in a swarm: the facts of its journal, beside those of the step that it runs as.
+//! Events of a swarm: its entries in the journal, beside those of the step that it runs as.
 //!
-//! The first eight kinds have the names that seed dashboards know; [`SwarmEvent::agent`] is who they are about, with the ids
-//! [`SUPERVISOR`] and [`WORKSPACE`] for what no agent did. Texts that may be long are [`Content`].
+//! The first eight kinds have the names that seed dashboards know. [`SwarmEvent::agent`] returns the agent of an event,
+//! with the ids [`SUPERVISOR`] and [`WORKSPACE`] for events of no agent. Texts that may be long are [`Content`].
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::event::{Content, Reserved, Usage};
 /// Who decomposes, spawns, answers requests for help and merges.
 pub const SUPERVISOR: &str = "swarm-supervisor";
 
-/// Who stands for people where agents have names.
+/// The name of people among the names of agents.
 pub const PERSON: &str = "user";
 
 /// Whose events those of the shared workspace are.
 pub const WORKSPACE: &str = "workspace";
 
-/// One fact.
+/// One event of a swarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum SwarmEvent {
@@ -44,9 +44,9 @@ pub enum SwarmEvent {
     AgentCompleted {
         /// Its name.
         agent: Arc<str>,
-        /// How it came to its end.
+        /// How it ended.
         how: End,
-        /// Its answer; of one that was ended, what its last turns came to.
+        /// Its answer; if it did not give one itself, the results of its last turns.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         response: Option<Content>,
         /// Why it failed.
@@ -88,18 +88,18 @@ pub enum SwarmEvent {
     AgentSpawned {
         /// Its name, which no other agent of the swarm has.
         agent: Arc<str>,
-        /// The declared agent that it plays.
+        /// Its declared agent.
         plays: Arc<str>,
         /// Its task; none: it waits for its first message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<Content>,
-        /// What the others are told of its task: what that says without its context packs. None: the whole of it.
+        /// What teammates see of its task: the text without its context packs. None: the whole task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         brief: Option<Content>,
         /// Who asked for it; none for those of the roster.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Arc<str>>,
-        /// The tools that it may use, where those are not simply the tools of the agent that it plays.
+        /// The tools that it may use, if they differ from those of its declared agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tools: Option<Vec<String>>,
     },
@@ -219,7 +219,7 @@ pub enum Phase {
     Synthesizing,
 }
 
-/// How an agent came to its end.
+/// How an agent ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
@@ -237,7 +237,7 @@ pub enum End {
     TimedOut,
     /// A budget refused its next turn.
     OverBudget,
-    /// Nobody ever wrote to it, and nobody is left who could.
+    /// It never received a message, and no agent is left that could send one.
     Unneeded,
 }
 
@@ -308,7 +308,7 @@ pub enum Answer {
 pub enum Fault {
     /// It may pass: not before so many milliseconds, where the other side said so.
     Transient {
-        /// 0 where nothing was said.
+        /// 0 if the other side gave no time.
         #[serde(default)]
         after_ms: u64,
     },
@@ -329,7 +329,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The bytes that the task of one of so many parts may take as JSON: all of them stand in one event.
+    /// The bytes that the task of one of so many parts may take as JSON: one event contains all of them.
     pub(crate) fn room(parts: usize) -> usize {
         (6_000 / parts.max(1)).saturating_sub(60)
     }

@@ -1,8 +1,8 @@
 //! Swarms: agents that take turns, message each other and share a workspace until their work is done.
 //!
-//! A swarm is a step that runs for long, with a core of its own: `event` says what can happen in it, `state` folds that,
-//! `decide` is its whole supervisor. `prompt` makes what an agent is asked, `action` reads what it answers, `names` names
-//! agents that nobody named. All of it is pure; `run/swarms` drives it.
+//! A swarm is a step that runs for long, with a core of its own: `event` defines what can happen in it, `state` folds
+//! these events, `decide` is its whole supervisor. `prompt` builds what an agent is asked, `action` reads what it
+//! answers, `names` names agents that the plan does not name. All of it is pure; `run/swarms` drives it.
 
 pub(crate) mod action;
 mod decide;

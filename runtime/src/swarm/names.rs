@@ -1,4 +1,4 @@
-//! Names for agents that nobody named: Japanese railway stations, the same ones for the same run.
+//! Names for agents that the plan does not name: Japanese railway stations, the same ones for the same run.
 
 use sha2::{Digest, Sha256};
 use swarmc_plan::STATIONS;

@@ -1,11 +1,11 @@
-//! What a plan says of a swarm, as its core needs it: numbers, who plays whom, who may write to whom.
+//! The rules of a swarm from its plan: limits, the declared agent of each member, and who may write to whom.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use swarmc_plan::{Approval, Convergence, Plan, ProgressRule, Swarm, SwarmLimits, TransientRetry, TurnLimit};
 
-/// The parts of a goal at most: their tasks, or the digests of them, stand in one event.
+/// The parts of a goal at most: one event contains all their tasks, or the digests of them.
 pub(super) const PARTS: u32 = 40;
 
 /// A swarm of a plan; never changes.
@@ -32,15 +32,15 @@ pub struct Rules {
     pub(crate) roster: Vec<Place>,
     /// The names that the roster says itself.
     pub(crate) declared: BTreeSet<Arc<str>>,
-    /// Whether somebody merges several results.
+    /// Whether an agent merges several results.
     pub(crate) merges: bool,
-    /// The fallbacks of the agents that are played, by name.
+    /// How many fallbacks each declared agent has, by name.
     pub(crate) fallbacks: std::collections::BTreeMap<Arc<str>, u32>,
-    /// Who may write to whom, by name; none where everybody may.
+    /// Who may write to whom, by name; none if every agent may write to every other.
     pub(crate) edges: Option<BTreeSet<(Arc<str>, Arc<str>)>>,
-    /// Who plays the lead, where there is one.
+    /// The declared agent of the lead, if there is one.
     pub(crate) lead: Option<Arc<str>>,
-    /// Who plays the one that merges.
+    /// The declared agent that merges the results, if there is one.
     pub(crate) merger: Option<Arc<str>>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Place {
     pub member: u32,
     /// Its name; none: from the list of names.
     pub name: Option<Arc<str>>,
-    /// The agent that plays it.
+    /// Its declared agent.
     pub plays: Arc<str>,
     /// Whether it has a task of its own.
     pub has_task: bool,
@@ -127,7 +127,7 @@ impl Rules {
     }
 }
 
-/// How many agents stand in for an agent, one after the other.
+/// How many fallbacks an agent has, one after the other.
 fn fallbacks(plan: &Plan, agent: &str) -> u32 {
     let mut chain = std::iter::successors(plan.agent(agent), |agent| plan.agent(agent.fallback.as_deref()?));
     // The compiler refuses a circle; a plan from elsewhere must not hang.

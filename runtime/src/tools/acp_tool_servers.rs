@@ -1,7 +1,7 @@
-//! The tool servers that an agent is told of, where it is their client itself and this run is not.
+//! The tool servers that an ACP agent connects to by itself, without this run in between.
 //!
-//! Out: how each is reached. Invariant: only such that the run has nothing more to say about: all of whose tools the agent
-//! may use, nobody is to be asked about, and that need no secret, which agents are not told.
+//! Out: how each is reached. Invariant: only servers that need no control by the run: the agent may use all their
+//! tools, no tool needs an approval, and they need no secret, which agents do not receive.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ impl Toolbox {
         (handed, withheld)
     }
 
-    /// Whether the policy wants somebody to be asked about a tool of a server.
+    /// Whether the policy wants an approval for a tool of a server.
     fn asks_about(&self, server: &str) -> bool {
         let concerns = |name: &str| name == "*" || split(name, |known| known == server).is_some();
         self.policy.tools.iter().any(|(name, approval)| concerns(name) && *approval != Approval::Auto)

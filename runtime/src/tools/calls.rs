@@ -72,7 +72,7 @@ impl Calls {
         open.iter().for_each(|cancel| cancel.ask(StopLevel::Stop));
         drop(open);
         let all = u32::try_from(AT_ONCE).unwrap_or(u32::MAX);
-        // Whoever hears no wish in this time is stuck in the system, and is not waited for.
+        // A call that does not end in this time is stuck in the system, and is not waited for.
         let _ = timeout(PATIENCE, self.room.acquire_many(all)).await;
         self.room.close();
     }

@@ -1,4 +1,4 @@
-//! A folder that paths do not lead out of, whoever changes what lies in it meanwhile.
+//! A folder that paths do not lead out of, whatever other processes change in it meanwhile.
 //!
 //! To read, the kernel resolves paths beneath the folder (`openat2` with `RESOLVE_BENEATH`: links inside of it are
 //! followed, links out of it refused). Where it cannot, and to write, paths are walked name by name and no link is followed
@@ -100,7 +100,7 @@ impl Folder {
             })
             .and_then(|()| renameat(&folder, &*draft, &folder, name).map_err(std::io::Error::from));
         written.map_err(|error| {
-            // What is left of it would be in the way of nobody, and yet nobody would know whose it is.
+            // A draft that is left behind would do no harm, but no one would know its owner.
             let _ = unlinkat(&folder, &*draft, AtFlags::empty());
             format!("`{path}` cannot be written: {error}")
         })?;
@@ -277,7 +277,7 @@ fn is_link(folder: BorrowedFd<'_>, name: &str) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
-/// A new file under a name that nobody has, to be renamed when it is whole.
+/// A new file under an unused name, to be renamed when it is whole.
 fn draft(folder: &OwnedFd) -> Result<(String, File), Errno> {
     static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -319,7 +319,7 @@ fn refused(path: &str, error: Errno) -> String {
         Errno::NOENT => missing(&path),
         Errno::NOTDIR => format!("`{path}` is no folder, or goes through something that is none"),
         Errno::ISDIR => format!("`{path}` is a folder"),
-        // A FIFO that nobody reads, and a socket.
+        // A FIFO without a reader, and a socket.
         Errno::NXIO => format!("`{path}` is no regular file"),
         error => format!("`{path}`: {}", said(error)),
     }
@@ -489,7 +489,8 @@ mod tests {
         }
     }
 
-    /// Somebody exchanges a folder and a link that leads out while files are opened and written through that name.
+    /// Another thread exchanges a folder and a link that leads out while files are opened and written through that
+    /// name.
     #[test]
     fn whoever_exchanges_folders_for_links_meanwhile_gains_nothing() {
         let (place, folders) = world();

@@ -1,8 +1,9 @@
-//! Files as a program reads and writes them that has no other way to them: a text whole and exactly as it is, or not at
+//! Reads and writes files for a program that has no other access to them: a text whole and exactly as it is, or not at
 //! all, in the folder of its grant.
 //!
-//! The rights are those of `file_read` and `file_write`, and so are the confinement and the bounds of files. Invariant: what
-//! is handed out is what stands in the file, so that it can be written back; where that may not be told it is refused.
+//! The rights are those of `file_read` and `file_write`, and so are the confinement and the bounds of files. Invariant:
+//! a text that is read is the file's own, so that it can be written back; where it may not be shown the call is
+//! refused.
 
 use std::sync::Arc;
 
@@ -83,12 +84,12 @@ impl Toolbox {
         written.await.and_then(|written| written).map_err(|message| Unread { message, missing: false })
     }
 
-    /// The secrets of the run, which nobody is shown.
+    /// The secrets of the run, which no output shows.
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// The first `most` bytes of a text, at most, without the secrets of the run; `…` stands for the rest.
+    /// The first `most` bytes of a text, at most, without the secrets of the run; `…` replaces the rest.
     pub(crate) fn beginning(&self, text: &str, most: usize) -> String {
         let end = text.floor_char_boundary(most);
         let around = &text[..text.floor_char_boundary(most.saturating_add(self.secrets.longest()))];

@@ -50,7 +50,7 @@ fn part(path: &str, text: &str, line: u64, offset: u64) -> Result<String, String
     }
     let skip = usize::try_from(offset).unwrap_or(usize::MAX);
     let start = rest.char_indices().map(|(at, _)| at).chain([rest.len()]).nth(skip).ok_or_else(beyond)?;
-    // Whoever skips far comes to another line.
+    // A large offset leads to another line.
     let line = line + memchr::memchr_iter(b'\n', &rest.as_bytes()[..start]).count() as u64;
     let into = rest[..start].rfind('\n').map_or(start, |newline| start - newline - 1);
     let into = rest[start - into..start].chars().count() as u64;

@@ -69,7 +69,7 @@ impl Lines {
                 _ => self.out.push_str(" (no regular file)"),
             }
             self.out.push('\n');
-            // What git keeps for itself is nobody's business, and large.
+            // Git's own files concern no agent, and are large.
             if kind == FileType::Directory && depth > 1 && name != ".git" {
                 // It may be gone already, or closed to us.
                 if let Ok(below) = child(folder.as_fd(), &name, kind) {

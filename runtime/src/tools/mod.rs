@@ -1,7 +1,7 @@
 //! Everything that an agent may call: the tools that come with the runner, and those of MCP servers.
 //!
 //! In: who calls what with which arguments. Out: a text for the model, redacted and bounded, or a [`ToolFault`].
-//! Invariants: nothing is lent out that the grant does not name, files stay inside of the grant's folder, every call
+//! Invariants: an agent gets no tool that the grant does not name, files stay inside of the grant's folder, every call
 //! ends within its time limit, and no process outlives [`Toolbox::close`].
 
 mod acp_tool_servers;
@@ -85,7 +85,7 @@ impl Grant {
         }
     }
 
-    /// Leaves a helper what it was asked for, and never more than whoever asked has.
+    /// Leaves a helper the skills that were asked for it, and never more than the agent that asked has.
     pub(crate) fn narrow(&mut self, skills: &[String], plan: &Plan) {
         let allowed = std::mem::take(&mut self.allow);
         // Names of servers have points of their own: the tool of another one must not pass for one of this.
@@ -270,7 +270,7 @@ impl Toolbox {
             .map_err(ToolFault::lasting)
     }
 
-    /// Whose agreement a call needs. Agents with `permissions skip` ask nobody.
+    /// Who must approve a call. Agents with `permissions skip` need no approval.
     pub(crate) fn approval(&self, grant: &Grant, tool: &str) -> Approval {
         if grant.permissions == Permissions::Skip {
             return Approval::Auto;

@@ -1,4 +1,4 @@
-//! What a name stands for: a tool that comes with the runner, or `SERVER.TOOL`; and which tools a grant allows.
+//! Resolves the names of tools: one that comes with the runner, or `SERVER.TOOL`; and which tools a grant allows.
 //!
 //! Providers that take plainer names get them from `llm`, which also reads them back.
 
@@ -9,7 +9,7 @@ use swarmc_plan::{Approval, Capability};
 
 use super::Grant;
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// A tool that comes with the runner.
@@ -18,7 +18,7 @@ pub(super) enum Named {
     Server(usize, String),
 }
 
-/// What a name that somebody calls stands for.
+/// What a name in a call refers to.
 pub(super) fn find(tool: &str, servers: &[&str]) -> Option<Named> {
     if let Some((server, Some(rest))) = split(tool, |name| servers.contains(&name)) {
         let position = servers.iter().position(|name| *name == server)?;

@@ -7,7 +7,7 @@ use super::result::{beginning, visible};
 use crate::llm;
 use crate::secrets::Secrets;
 
-/// The characters of a description that are shown: what a server says of itself is the word of a stranger.
+/// The characters of a description that are shown: what a server says of itself is untrusted.
 const DESCRIBED: usize = 1_000;
 
 /// The bytes of a schema at most.
@@ -32,7 +32,7 @@ pub(super) fn of_server(server: &str, tool: &Offered, secrets: &Secrets) -> llm:
     }
 }
 
-/// A tool of a server that nobody has asked.
+/// A tool of a server that was not asked for its tools.
 pub(super) fn named(server: &str, tool: &str) -> llm::Tool {
     let description = format!("`{tool}` of {server}");
     llm::Tool { name: format!("{server}.{tool}"), description, parameters: json!({"type": "object"}) }

@@ -1,6 +1,6 @@
 //! The process of a tool server: in a group of its own, and ended with all that it started.
 //!
-//! Invariant: the process is not reaped before its group has been ended, so that the group's number is nobody else's.
+//! Invariant: the process is not reaped before its group has been ended, so that no other group has its number.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -71,7 +71,7 @@ impl Process {
     pub(super) fn end(mut self) -> Option<String> {
         let child = self.child.take()?;
         let left = exits(self.group, LEAVE);
-        // It fails when nobody is left in the group, which is what is wanted.
+        // It fails when the group is empty, which is what is wanted.
         let _ = kill_process_group(self.group, Signal::TERM);
         if !left {
             exits(self.group, GRACE);
@@ -89,7 +89,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Whoever has no time to end it in order still leaves nothing behind.
+        // Even where there is no time to end it in order, nothing is left behind.
         if let Some(child) = self.child.take() {
             let _ = kill_process_group(self.group, Signal::KILL);
             let _ = reap(child);

@@ -1,4 +1,4 @@
-//! What a tool gave, as a model gets it: visible, and short, the whole of it in a file.
+//! The result of a tool as a model gets it: visible and short, with the whole of it in a file.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -39,7 +39,7 @@ pub(super) struct Place<'a> {
     pub reads: bool,
 }
 
-/// The result as it goes on; a long one is saved to a file, and the note that says so stands first, since histories
+/// The result as it goes on; a long one is saved to a file, and the note that says so comes first, since histories
 /// keep beginnings.
 pub(super) fn told(text: String, place: &Place<'_>) -> String {
     let count = text.chars().count();
@@ -59,7 +59,7 @@ pub(super) fn told(text: String, place: &Place<'_>) -> String {
     format!("{note}\n{shown}")
 }
 
-/// Saves a result under a name that nobody else has; says where, and whether it is the whole.
+/// Saves a result under an unused name; says where, and whether it is the whole.
 fn save(text: &str, place: &Place<'_>) -> Result<(String, bool), String> {
     let folder = Folder::open(place.folder)?;
     let results = folder.make(FOLDER)?;
@@ -96,7 +96,7 @@ pub(super) fn short(text: &str) -> String {
     visible(&beginning(text, 80)).replace('\n', "␊")
 }
 
-/// The text with everything that a terminal would act on, or that nobody sees, made visible.
+/// The text with everything that a terminal would act on, or that is invisible, made visible.
 pub(super) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut signs = text.chars().peekable();
@@ -114,7 +114,7 @@ pub(super) fn visible(text: &str) -> String {
     out
 }
 
-/// Whether a character acts on what is around it, or carries what nobody sees. Joiners of scripts and emoji stay.
+/// Whether a character acts on what is around it, or carries invisible text. Joiners of scripts and emoji stay.
 fn hides(sign: char) -> bool {
     matches!(
         sign,

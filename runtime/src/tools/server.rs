@@ -169,7 +169,7 @@ impl Server {
         let (peer, connection) = self.peer(&mut *self.state.lock().await).await?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let name = &self.name;
-        // A call that nobody waits for any more is cancelled at the server.
+        // A call that no task waits for any more is cancelled at the server.
         match timeout(self.limits.call, peer.call_tool_once(params)).await {
             Err(_) => {
                 let seconds = self.limits.call.as_secs();
@@ -220,7 +220,7 @@ impl Server {
             return Err(ToolFault::lasting(format!("tool server `{name}` is not started again: {why}")));
         }
         let started = timeout(self.limits.start, self.start()).await;
-        // Whoever gave up waiting before has not tried it.
+        // A caller that gave up waiting before has not tried it.
         state.starts += 1;
         match started {
             Ok(Ok(live)) => {

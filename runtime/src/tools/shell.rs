@@ -1,6 +1,7 @@
 //! `shell`: a line of `sh` in the working folder.
 //!
-//! Nothing confines it but the user it runs as: whoever may call it can do what that user can. It gets the environment
+//! Nothing confines it but the user it runs as: an agent that may call it can do what that user can. It gets the
+//! environment
 //! of the agent's step, reads nothing, and ends as a group.
 
 use std::ffi::OsString;
@@ -52,7 +53,7 @@ pub(super) fn run(
     (secrets, cancel): (&Secrets, &Cancel),
 ) -> Result<String, String> {
     let argv = ["/bin/sh", "-c", &asked.command].map(OsString::from);
-    // A secret that stands where the output is cut must be seen whole.
+    // A secret at the place where the output is cut must be seen whole.
     let kept = KEPT + secrets.longest();
     let printed = printed(&argv, environment, folder, asked.most, kept, cancel)?;
     if printed.cancelled {

@@ -1,4 +1,4 @@
-//! The toolbox as agents meet it: grants, secrets, results in files, and servers that do what none should.
+//! The toolbox as agents use it: grants, secrets, results in files, and servers that misbehave.
 
 mod real;
 
@@ -85,7 +85,7 @@ impl Scene {
         };
         let marks = self.marks();
         let pids: Vec<&str> = marks.lines().filter_map(|mark| mark.strip_prefix("start ")).collect();
-        // Whoever was killed is gone when the system comes to it.
+        // A killed process is gone when the system comes to it.
         let end = Instant::now() + Duration::from_secs(10);
         while pids.iter().any(|pid| lives(pid)) && Instant::now() < end {
             std::thread::yield_now();
@@ -249,7 +249,7 @@ async fn whoever_hangs_is_waited_for_so_long_and_no_longer() {
         "tool server `s` did not start: it timed out after 2 seconds; the next call starts it once more"
     );
     assert!(fault.transient && before.elapsed() < Duration::from_secs(10));
-    // It is gone with what it had started, though nobody has closed anything yet.
+    // It is gone with what it had started, before any code closes the toolbox.
     assert!(evaluator.is_quiet());
 
     let mut evaluator = Scene::new("mute");
@@ -288,7 +288,7 @@ async fn of_too_many_tools_the_first_are_offered_and_people_are_told() {
         *evaluator.notices.lock().unwrap(),
         ["agent `takao` may use 500 tools, and is offered the first 128: name those that it needs in its `tools`"]
     );
-    // Whoever names one gets it.
+    // An agent that names one gets it.
     assert_eq!(names(&toolbox.list(&evaluator.grant(&["s.tool_499"])).await.unwrap()), ["s.tool_499"]);
     toolbox.close().await;
 

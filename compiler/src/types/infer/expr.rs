@@ -1,4 +1,4 @@
-//! The types of expressions.
+//! Infers the types of expressions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub(super) struct Walk {
     pub(super) root: Option<(Root, Option<String>)>,
     /// Where the last field is declared.
     pub(super) declared: Option<Span>,
-    /// Where it is said that nobody may fill it in.
+    /// Where a gate declares the default that leaves the field empty.
     pub(super) unanswered: Option<Span>,
     /// How many items there are at least.
     least: u64,
-    /// Whether it starts from an item of what is written there.
+    /// Whether it starts from an item of the written value.
     pub(super) of_item: bool,
     /// A kind that the value before may have, which has no such field.
     pub(super) without: Option<Kind>,
@@ -493,7 +493,7 @@ struct Part {
     kind: Type,
     /// Where it is declared.
     declared: Option<Span>,
-    /// Where it is said that nobody may fill it in.
+    /// Where a gate declares the default that leaves the field empty.
     unanswered: Option<Span>,
     /// How many items it has at least.
     least: u64,

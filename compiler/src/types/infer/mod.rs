@@ -1,4 +1,4 @@
-//! Typing: walks the expressions and texts of a place, says of which type each value is, and reports what does not fit.
+//! Infers types: walks expressions and texts, finds the type of each value, and reports what does not fit.
 //!
 //! SW203 and SW206 for fields, SW204 for what may be missing, SW205 for what has the wrong type. What is wrong once is
 //! said once: a wrong value counts as any afterwards.
@@ -109,7 +109,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Types a text that is a value: one that is a single hole keeps its type.
+    /// Types a text that is a value: a single interpolation keeps its type.
     pub(crate) fn value(&mut self, template: &Template) -> Type {
         match (template.parts.as_slice(), template.logic.as_slice()) {
             ([Part::Directive(directive)], _) => self.directive(directive),

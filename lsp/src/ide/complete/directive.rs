@@ -1,4 +1,4 @@
-//! Inside `<<…`: the words that mean something here, then names, fields and filters.
+//! Completes inside `<<…`: the words that the text can use, then names, fields and filters.
 
 use swarmc_compiler::index::{Index, ShapeId, SymbolKind};
 use swarmc_compiler::interpolation;
@@ -20,7 +20,7 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>, qu
     Completion { range: hole.range.clone(), items, incomplete: false }
 }
 
-/// The words that mean something to whoever says the text.
+/// The words that the owners of the text can use.
 fn words(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
     let usable = |word: &str| scopes.iter().any(|scope| is_usable(scope, word));
     let item = |term: interpolation::Term| {

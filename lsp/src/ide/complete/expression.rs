@@ -64,7 +64,7 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
         _ => (None, tokens.as_slice()),
     };
     let range = place(last.map_or(end, |(start, _)| start));
-    // The signs that open something else in prose and texts.
+    // The signs that open something else in template texts.
     let opens = match ask.trigger {
         Some('<' | ':' | '/' | '"') => false,
         Some('{' | '%') => tokens.is_empty(),

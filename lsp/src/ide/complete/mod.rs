@@ -1,7 +1,7 @@
-//! What could be typed at a cursor, in specs and in prompts.
+//! Completion: what a person could type at a cursor, in specs and in prompts.
 //!
-//! Where the cursor is comes from the text as it is now; names and types come from what is known of the spec already,
-//! which may be a keystroke old: an answer never waits for a compilation.
+//! In: the current text around the cursor, and the names and types of the last known compilation. That compilation may
+//! be a keystroke old: an answer never waits for a new one.
 
 mod directive;
 mod expression;
@@ -26,7 +26,7 @@ use super::hole::{self, Hole, Logic};
 use super::{Document, Edit, Snapshot};
 use scope::Scope;
 
-/// How many things are offered at once: nobody reads more, and they would take their time to get to the editor.
+/// The most items in one answer: a person does not read more, and the editor would receive them slowly.
 const MOST: usize = 200;
 
 /// What could be typed at a cursor.
@@ -191,7 +191,7 @@ fn prompt(ask: &Ask<'_>) -> Option<Completion> {
     in_text(ask, &scopes, 0..text.len(), None)
 }
 
-/// What could be typed in a text with holes, which stands in these bytes of the file.
+/// What a person could type in a template text, which has this range in the file.
 fn in_text(ask: &Ask<'_>, scopes: &[Scope], region: Range<usize>, quote: Option<&str>) -> Option<Completion> {
     match hole::hole(ask.text(), region, ask.offset)? {
         Hole::Directive(found) => Some(directive::complete(ask, scopes, &found, quote)),

@@ -1,4 +1,4 @@
-//! The steps whose values a text can read, and what they are to whoever says it.
+//! The steps whose values a text can read, and how each step relates to the owner of the text.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ pub(super) struct Candidate<'s> {
     pub(super) relation: Relation,
     /// Who reads.
     reader: Reader,
-    /// Whether others say the text, too.
+    /// Whether the text has other owners, too.
     shared: bool,
-    /// Whether it is the value of the round before that could be read.
+    /// Whether the text could read only the value of the round before.
     pub(super) earlier: bool,
 }
 

@@ -10,7 +10,7 @@ use super::{Hover, RULE, block, code, slice, symbol};
 use crate::ide::{Analysis, Document, flow, names};
 use crate::runs::{LastRun, Runs};
 
-/// What is known of a part of a hole that is no name.
+/// The hover of a part of an interpolation that is no name.
 pub(super) fn hover(
     about: &[Arc<Analysis>],
     path: &str,
@@ -62,7 +62,7 @@ pub(super) fn value(
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// The names that a hole reads, outermost first.
+/// The names that an interpolation reads, outermost first.
 fn read<'a>(analysis: &'a Analysis, path: &str, hole: &Interpolation) -> impl Iterator<Item = &'a Occurrence> {
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     let range = number(hole.range.start)..number(hole.range.end);

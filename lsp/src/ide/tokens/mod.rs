@@ -1,6 +1,6 @@
-//! The meaning of words, for colours: of a spec all of it, of a prompt what stands in its holes.
+//! Semantic tokens for highlighting: all words of a spec, and the interpolations of a prompt.
 //!
-//! In: a file, and which part of it. Out: tokens by place; none crosses another or the end of a line.
+//! In: a file, and a part of it. Out: tokens by place; no token crosses another one or the end of a line.
 
 mod expression;
 
@@ -57,7 +57,7 @@ pub enum TokenType {
     String,
     /// A number, or a truth.
     Number,
-    /// The signs around a hole, and arrows.
+    /// The delimiters of an interpolation, and arrows.
     Operator,
 }
 

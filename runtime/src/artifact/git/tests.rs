@@ -1,4 +1,5 @@
-//! Diffs of checkouts: whatever a turn does to its tree is told, and nothing else, in whatever state its repository is.
+//! Diffs of checkouts: a diff reports all that a turn does to its tree, and nothing else, whatever its repository is
+//! like.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -84,7 +85,7 @@ impl Checkout {
     }
 }
 
-/// What has changed in these files since, in one line; each stands there with what was added and removed.
+/// What has changed in these files since, in one line; each with what was added and removed.
 fn told(git: &mut Git) -> String {
     let changes = git.changes().expect("git says");
     let mut told = changes.omitted;
@@ -133,7 +134,7 @@ fn whatever_it_did(settle: fn(&Checkout)) {
     fs::remove_file(checkout.at("tree/to-link")).expect("it is there");
     symlink("/etc/passwd", checkout.at("tree/to-link")).expect("a link");
     assert_eq!(fs::read(checkout.at("tree/.git/index")).expect("an index"), index, "nobody touches it");
-    // Whoever commits has changed something all the same.
+    // A committed change counts as well.
     checkout.write("committed", "after\n");
     checkout.git(&["commit", "--quiet", "-m", "Two", "committed"]);
     let changes = git.changes().expect("git says");
@@ -256,7 +257,7 @@ fn an_edit_that_hides_is_told() {
         checkout.write("same", "eas\n");
         checkout.date("tree/same", time);
         assert_eq!(told(&mut git), "same -sam +eas");
-        // Folders in each other's place, whose files nobody touched.
+        // Folders in each other's place, with files that no one changed.
         let mut git = checkout.look("tree");
         let rename = |from: &str, to: &str| {
             fs::rename(checkout.at(&format!("tree/{from}")), checkout.at(&format!("tree/{to}"))).expect("it is there");

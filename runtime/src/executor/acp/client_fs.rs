@@ -1,9 +1,11 @@
-//! What an agent has its client do for it: reading and writing files, and running commands, in the working folder.
+//! Does what an agent asks of its ACP client: reads and writes files, and runs commands, in the working folder.
 //!
-//! In: what it asks for. Out: what is done, within the rights of the built-in tools that do the same for models:
-//! `file_read`, `file_write` and `shell`; the policy is asked about them by these names. Invariants: nothing is done that
-//! the grant does not name, nothing is read or written outside of the folder, and of what waits no more is kept than
-//! [`WAITING`] requests of [`HELD`] bytes.
+//! In: the agent's requests. Out: their results, within the rights of the built-in tools that do the same for models:
+//! `file_read`, `file_write` and `shell`; the policy knows the requests by these names. Invariants: nothing is done
+//! that the
+//! grant does not name, nothing is read or written outside of the folder, and no more than [`WAITING`] requests of
+//! [`HELD`]
+//! bytes wait.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -31,7 +33,7 @@ use crate::run::Input;
 use crate::run::approvals::{Decision, ToolCallRequest};
 use crate::tools::{Folder, Grant, Lines, Unread, inside};
 
-/// The requests of an agent that wait at once, those that somebody is asked about included, and their bytes.
+/// The requests of an agent that wait at once, those for an approval included, and their bytes.
 const WAITING: usize = 64;
 const HELD: usize = 32 << 20;
 
@@ -58,7 +60,7 @@ pub(super) struct Service {
     attempt: u32,
     /// The working folder, by every name that an agent may know it by.
     roots: Vec<PathBuf>,
-    /// What waits, and whether somebody has agreed to it already.
+    /// The requests that wait, and whether each is approved already.
     queue: VecDeque<(ClientRequest, bool)>,
     doing: Option<Doing>,
     asking: Vec<(oneshot::Receiver<Decision>, ClientRequest)>,
@@ -174,7 +176,7 @@ impl Service {
         }
     }
 
-    /// Takes what somebody has agreed to: it is done in the order in which it was asked for.
+    /// Takes the approved requests: they are carried out in the order in which the agent sent them.
     fn hear_leaves(&mut self, poller: &mut Means<'_, '_, '_>) -> Result<(), String> {
         let (mut waiting, mut answered) = (VecDeque::new(), VecDeque::new());
         // From the last one on: an answer to an earlier one that came before its own is not overlooked then.
@@ -200,7 +202,7 @@ impl Service {
                     errand.refuse(cancelled());
                     failed = Err(message);
                 }
-                // Nobody answers any more: the attempt is about to be ended.
+                // No answer comes any more: the attempt is about to be ended.
                 Err(_) => errand.refuse(cancelled()),
             }
         }
@@ -226,7 +228,7 @@ impl Service {
         }
     }
 
-    /// Does what is asked for, or has somebody asked about it.
+    /// Carries out a request, or asks for its approval first.
     fn begin(&mut self, errand: ClientRequest, poller: &mut Means<'_, '_, '_>) {
         let Some((tool, arguments)) = call(&errand) else { return self.perform(errand, poller) };
         let tools = &poller.services.tools;
@@ -332,7 +334,7 @@ impl Service {
         }
     }
 
-    /// What a terminal is to run: a command with arguments as it stands, and one without as a line of `sh` where it is one.
+    /// What a terminal is to run: a command with arguments as it is, and one without as a line of `sh` where it is one.
     fn order(&self, request: CreateTerminalRequest, margin: usize) -> Order {
         let shown = words(&request);
         let argv = match request.args.is_empty() && is_line(&request.command) {
@@ -364,7 +366,7 @@ fn begin<T: Send + 'static>(
     if let Ok(reactor) = services.reactor.handle() {
         reactor.spawn(async move { drop(sender.send(work.await)) });
     }
-    // Whoever waits is to be polled once.
+    // The task that waits is to be polled once.
     context.waker().wake_by_ref();
     done
 }

@@ -1,7 +1,7 @@
-//! What is asked of an agent in one turn, and in which order: who it is, a session, how it is to work, the prompt.
+//! What the runner asks of an agent in one turn, in this order: who it is, a session, settings, the prompt.
 //!
-//! In: what the turn needs. Out: how it ended. Invariant: nothing is said before what it depends on was answered, and the
-//! prompt not before the tools of the run are listed, within bounds.
+//! In: what the turn needs. Out: how it ended. Invariant: no request is sent before the answers that it depends on, and
+//! the prompt not before the tools of the run are listed, within bounds.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ use crate::tools::{Handed, Way};
 /// The end of what is said of a program that went away.
 pub(super) const GONE: &str = "it went away";
 
-/// The bytes of an agent's own words that stand in a message.
+/// The bytes of an agent's own words that a message holds.
 const WORDS: usize = 500;
 
 /// What a turn begins with.
@@ -89,7 +89,7 @@ pub(super) enum Stage {
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     progress: Mutex<Progress>,
-    /// Whoever listed no tools is waited for no longer.
+    /// Ends the wait for an agent that listed no tools.
     pub enough: Notify,
 }
 
@@ -109,7 +109,7 @@ pub(super) async fn turn(connection: ConnectionTo<Agent>, opening: Opening, shar
     shared.progress().connection = Some(connection.clone());
     let ended = match open(&connection, &opening, &shared).await {
         Ok(session) => prompt(&connection, session, opening.prompt, &shared).await,
-        // Nobody has done anything yet.
+        // The agent has done nothing yet.
         Err(message) => Err(Failure::Spawn { message }),
     };
     shared.end(ended);
@@ -320,7 +320,7 @@ fn refused(error: &Error, what: &str) -> String {
     }
 }
 
-/// Adds to the words of an agent that lets nobody in by which ways it would.
+/// Adds to the message of an agent that requires a login which ways of login it offers.
 fn with_ways(message: String, hello: &InitializeResponse) -> String {
     if !message.contains("authentication") || hello.auth_methods.is_empty() {
         return message;
@@ -329,7 +329,7 @@ fn with_ways(message: String, hello: &InitializeResponse) -> String {
     format!("{message} (by {})", ways.join(", "))
 }
 
-/// What an agent says, as far as it stands in a message.
+/// What an agent says, cut to what a message holds.
 fn short(text: &str) -> String {
     let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.len() > WORDS {

@@ -1,9 +1,9 @@
-//! The line to an agent: what its program puts out goes to the dialogue, what the dialogue says goes to the program.
+//! The line to an agent: carries its program's output to the dialogue, and the dialogue's messages to the program.
 //!
 //! The dialogue is a future that nothing but this thread runs: it is polled whenever something has happened, and wakes the
 //! thread when it has something to do. Updates are taken as they come, so that none waits anywhere. Invariant: whatever
 //! comes in, no more is kept than [`LONGEST`] of a message, [`UNREAD`] of what it does not read, an answer, and what
-//! [`leave`] and [`service`] bound of requests that wait.
+//! [`permission`] and [`client_fs`] bound of requests that wait.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::executor::process::Sink;
 use crate::executor::stdin::Talk;
 use crate::stream::{Item, Lines};
 
-/// The longest message of an agent, in bytes: pictures and whole files stand in some.
+/// The longest message of an agent, in bytes: some hold pictures and whole files.
 const LONGEST: usize = 16 << 20;
 
 /// The bytes that an agent may leave unread, beyond its prompt: the longest answer, and what is small.
@@ -308,7 +308,7 @@ impl<'p, 'c> Line<'p, 'c> {
         if progress.stage != Stage::Prompted || std::mem::replace(&mut self.announced, true) {
             return;
         }
-        // What nobody can go on with is no session to others.
+        // A session that cannot be resumed is not announced to others.
         let session = progress.session.clone().filter(|_| progress.resumes);
         drop(progress);
         self.capture.reads();
@@ -352,7 +352,7 @@ impl<'p, 'c> Line<'p, 'c> {
             TransportFrame::Single(message) => {
                 let is_answer = matches!(message, RawJsonRpcMessage::Response(_));
                 if let Some(channel) = &self.channel {
-                    // Where the dialogue has ended nobody hears it.
+                    // Where the dialogue has ended no task receives it.
                     let _ = channel.tx.unbounded_send(TransportFrame::Single(message));
                 }
                 // What follows an answer may depend on it: the turn may be over.
@@ -364,7 +364,7 @@ impl<'p, 'c> Line<'p, 'c> {
         }
     }
 
-    /// Something that the agent tells. What is of another session, or of a kind that nobody knows, is skipped.
+    /// A notification of the agent. One of another session, or of an unknown kind, is skipped.
     fn update(&mut self, update: RawJsonRpcNotification) {
         let Some(params) = update.params else { return };
         let Ok(told) = serde_json::from_value::<SessionNotification>(params.into_value()) else { return };

@@ -1,6 +1,6 @@
-//! What an agent asks leave for: said to the run, which asks people or the policy, and answered by the kind of an option.
+//! Permission requests of an agent: the run asks people or the policy, and the answer picks an option by its kind.
 //!
-//! Invariants: nothing is allowed that was not agreed to as it stands; every request is answered, at the end of the turn at
+//! Invariants: only exactly what was approved is allowed; every request is answered, at the end of the turn at
 //! the latest; and of those that wait no more than [`HELD`] bytes of its agent's choosing are kept.
 
 use std::pin::Pin;
@@ -23,7 +23,7 @@ use crate::executor::pool::Services;
 use crate::run::Input;
 use crate::run::approvals::{Decision, ToolCallRequest};
 
-/// The requests of one turn at most: whoever asks on has lost its way.
+/// The requests of one turn at most: an agent that asks more often has lost its way.
 pub(super) const MOST: usize = 1_000;
 
 /// The bytes that may be kept at once to answer them with.
@@ -44,7 +44,7 @@ pub(super) struct Asker {
 /// The first option of each kind, by its name: no other is ever chosen.
 type Choices = Vec<(PermissionOptionKind, PermissionOptionId)>;
 
-/// A request that waits for somebody.
+/// A request that waits for an approval.
 pub(super) struct Pending {
     heard: oneshot::Receiver<Decision>,
     options: Choices,
@@ -52,7 +52,7 @@ pub(super) struct Pending {
 }
 
 impl Asker {
-    /// Takes a request; what waits for somebody, unless it is answered at once. Beside it what it is about, for people.
+    /// Takes a request; returns a text about it for people, and the pending request unless it is answered at once.
     pub(super) fn take(
         &self,
         request: &RequestPermissionRequest,
@@ -81,7 +81,8 @@ impl Asker {
 }
 
 impl Pending {
-    /// Answers the request, if somebody has said what; the request again otherwise. An error where the turn fails for it.
+    /// Answers the request, if there is a decision; returns the request otherwise. An error where the turn fails for
+    /// it.
     pub(super) fn poll(mut self, context: &mut Context<'_>) -> Result<Option<Pending>, String> {
         let leave = match Pin::new(&mut self.heard).poll(context) {
             Poll::Pending => return Ok(Some(self)),
@@ -99,7 +100,7 @@ impl Pending {
                 cancel(self.responder);
                 return Err(message);
             }
-            // Nobody answers any more: the attempt is about to be ended.
+            // No answer comes any more: the attempt is about to be ended.
             Err(_) => cancel(self.responder),
         }
         Ok(None)
@@ -133,7 +134,7 @@ fn answer(
     let outcome = option.map_or(RequestPermissionOutcome::Cancelled, |(_, id)| {
         RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id.clone()))
     });
-    // Whoever asked may have gone.
+    // The agent that asked may have gone.
     let _ = responder.respond(RequestPermissionResponse::new(outcome));
 }
 

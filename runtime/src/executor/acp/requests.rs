@@ -1,7 +1,7 @@
-//! What an agent asks of its client, as the protocol hands it out: taken off at once, so that nothing waits in there.
+//! The requests of an agent to its client, taken off the protocol at once, so that none waits in there.
 //!
 //! In: a channel to the agent, and what the turn begins with. Out: the dialogue, and every request with the means to
-//! answer it. Invariant: a request that nobody takes is answered with an error, when it is dropped.
+//! answer it. Invariant: a request that is dropped without an answer gets an error.
 
 use std::future::Future;
 use std::path::Path;
@@ -99,19 +99,19 @@ pub(super) fn bytes(id: &RequestId) -> usize {
     }
 }
 
-/// Answers a request. Whoever asked may have gone.
+/// Answers a request. The agent that asked may have gone.
 pub(super) fn answer<T: JsonRpcResponse>(responder: Responder<T>, outcome: Result<T, Error>) {
     let _ = responder.respond_with_result(outcome);
 }
 
 /// The dialogue with the agent at the other end of `channel`, whose requests go to `sender`.
 pub(super) fn dialogue(channel: Channel, opening: Opening, shared: Arc<Shared>, sender: Sender<Request>) -> Dialogue {
-    // Whoever would take a request has gone: dropped, it is answered with an error.
+    // Where the receiver of a request has gone, the request is dropped and answered with an error.
     macro_rules! hand_on {
         ($kind:ty, $request:expr) => {{
             let sender = sender.clone();
             async move |mut asked: $kind, responder, _| {
-                // Nobody reads it, however long it is.
+                // No code reads it, however long it is.
                 asked.meta = None;
                 let _ = sender.send($request(asked, responder));
                 Ok(())

@@ -1,8 +1,8 @@
-//! The commands that an agent has us run for it in one turn: each with a process group of its own, on a thread of its own.
+//! Commands that the runner runs for an agent in one turn: each in its own process group, on its own thread.
 //!
 //! In: a command, and what becomes of it. Out: what it printed and how it ended, whenever that is asked. Invariants: no more
-//! than [`OPEN`] are kept at once, each with [`KEPT`] bytes of output at most, their groups stand in the journal as that of
-//! the agent does, and none outlives [`Terminals::close`].
+//! than [`OPEN`] are kept at once, each with [`KEPT`] bytes of output at most, the journal holds their groups like that
+//! of the agent, and none outlives [`Terminals::close`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -43,7 +43,7 @@ const KEPT: usize = 1024 * 1024;
 /// Those that may wait for the end of one terminal.
 const WAITING: usize = 64;
 
-/// How often it is looked whether somebody wants the end at once, where ends are waited for.
+/// How often a wait for ends checks whether the attempt is to end at once.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The terminals of a turn.
@@ -83,7 +83,7 @@ struct Terminal {
     limit: usize,
     screen: Arc<Screen>,
     cancel: Arc<Cancel>,
-    /// Whoever had it made, until it is known whether it was.
+    /// The request that had it made, until it is known whether it was.
     maker: Option<Responder<CreateTerminalResponse>>,
     waiting: Vec<Responder<WaitForTerminalExitResponse>>,
     /// Whether its end was told to those who watch.
@@ -113,7 +113,7 @@ impl Terminals {
         Terminals { open: BTreeMap::new(), made: 0, ending: Vec::new(), running: Some(running), ended }
     }
 
-    /// Runs a command, and answers when it has started, or not. Whether there is room for it.
+    /// Runs a command, and answers when it has started, or not. An error where there is no room for it.
     pub(super) fn make(
         &mut self,
         order: Order,
@@ -370,7 +370,7 @@ fn how(ended: &Result<End, String>) -> String {
 /// The end of a text, of at most `limit` bytes and without secrets, and whether anything was left out before it.
 ///
 /// The text is cut before it is blanked, so that what is left out does not depend on how long its secrets are; blanks that
-/// are longer than what they stand for may then still be too long.
+/// are longer than what they replace may then still be too long.
 fn last_part(text: &str, limit: usize, secrets: &Secrets) -> (String, bool) {
     let cut = text.ceil_char_boundary(text.len().saturating_sub(limit));
     let mut part = secrets.redact_part(text, cut..text.len()).into_owned();

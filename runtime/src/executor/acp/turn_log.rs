@@ -1,7 +1,7 @@
-//! What an agent tells of its turn, as it tells it: pieces of text, tools, its plan, what it used.
+//! Records what an agent reports of its turn: pieces of text, tools, its plan, what it used.
 //!
-//! In: updates of a session. Out: what people are shown, and at the end the answer. Invariant: nothing that it tells makes
-//! the account keep more than an answer of [`ANSWER_LIMIT`] and a name for each tool that it uses at once.
+//! In: updates of a session. Out: what people are shown, and at the end the answer. Invariant: whatever it reports,
+//! the log keeps no more than an answer of [`ANSWER_LIMIT`] and a name for each tool that it uses at once.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Account {
         }
     }
 
-    /// Takes an update of the turn, and hands out what people are shown.
+    /// Takes an update of the turn, and passes on what people are shown.
     pub(super) fn take(&mut self, update: SessionUpdate, show: &mut dyn FnMut(Item<'_>)) {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => self.said(chunk, show),

@@ -1,4 +1,4 @@
-//! Expressions and texts, mostly of a sort that fits where they stand.
+//! Generates expressions and texts, mostly of a type that fits their place.
 
 use super::Random;
 

@@ -223,7 +223,7 @@ fn compiled(samples: &[Sample], refused: &BTreeSet<usize>) -> BTreeMap<usize, Te
     plan.pipelines.into_iter().flat_map(|pipeline| pipeline.steps).filter_map(text).collect()
 }
 
-/// A text as it stands.
+/// A text as it is written.
 fn as_written(sample: &Sample) -> Template {
     let origin = Origin { file: "spec.kdl".to_owned(), line: 1, column: 1 };
     let logic = Expression { source: sample.source.clone(), reads: None, origin };

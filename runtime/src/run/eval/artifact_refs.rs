@@ -1,8 +1,8 @@
-//! What an envelope refers to: stored artifacts of the run, and files of the workspace.
+//! Checks the references of an envelope: stored artifacts of the run, and files of the workspace.
 //!
-//! In: the references of a handoff. Out: nothing, or why it is refused and what to do. The world is asked once, when the
-//! handoff is admitted: what a journal or a recording holds was admitted then. Invariant: nothing outside of the workspace is
-//! looked at, and looking never waits.
+//! In: the references of a handoff. Out: nothing, or the reason for a refusal and what to do. The evaluator checks them
+//! once, when it admits the handoff; journals and recordings hold admitted ones. Invariant: the check reads nothing
+//! outside of the workspace, and never waits.
 
 use swarmc_plan::Step;
 

@@ -1,7 +1,8 @@
-//! Context packs of a turn: their rules evaluated, cut to size, stored, and shown as its prompt has them.
+//! Context packs: evaluates the rules of a pack for a turn, cuts the text to size, stores it and shows it in the
+//! prompt.
 //!
-//! In: the rules of a pack, and the state. Out: a text, built once for an attempt whoever reads it. What the world says
-//! (files, the time) comes from a recording where there is one.
+//! In: the rules of a pack, and the state. Out: a text, built once for an attempt, however many readers it has. In a
+//! replay, files and the time come from the recording.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -32,7 +33,7 @@ const LARGEST: u64 = 16 << 20;
 /// The artifacts of one rule at most, the latest.
 const ARTIFACTS: usize = 20;
 
-/// The characters of an output that stand for it.
+/// The characters that a pack shows of an output.
 const MESSAGE: usize = 200;
 
 /// A pack that an attempt was given.
@@ -131,8 +132,8 @@ impl Evaluator<'_> {
         Ok(known)
     }
 
-    /// The files that an agent is to be asked about in one turn. One that has taken as many before this attempt as the plan
-    /// counts is asked no more, however often they change meanwhile.
+    /// The files that an agent is to be asked about in one turn. One that has taken as many before this attempt as the
+    /// plan counts is asked no more, however often they change meanwhile.
     fn wanted_of(
         &self,
         (state, key): (&State, Key),
@@ -160,7 +161,7 @@ impl Evaluator<'_> {
         Ok(file_summaries::first(all))
     }
 
-    /// What is to be recorded of the packs that were built since somebody last asked.
+    /// Takes the events to record for the packs that were built since the last call.
     pub(crate) fn packs_stored(&self) -> Vec<Event> {
         let packs = self.packs.take();
         let events = packs.iter().flat_map(|packed| {
@@ -311,7 +312,7 @@ impl Evaluator<'_> {
         let Some(spot) = state.graph.scope(state.region(scope).scope).find(name) else { return Ok(Vec::new()) };
         let mut known: Vec<ArtifactMeta> = state.artifacts(scope, spot, kind).cloned().collect();
         known.drain(..known.len().saturating_sub(ARTIFACTS));
-        // What a command put out is stored when somebody asks for it.
+        // The evaluator stores the output of a command when a pack asks for it.
         if !known.is_empty() || matches!(kind, ArtifactKind::Diff | ArtifactKind::ContextPack) {
             return Ok(known);
         }
@@ -357,7 +358,7 @@ fn read(workspace: &Path, path: &str, secrets: &Secrets) -> Result<String, Strin
     read_file(workspace, path).map(|text| secrets.redact(&text).into_owned())
 }
 
-/// What the rules come to, with what the world says, and what agents wrote of files.
+/// The result of the rules, with the files and the time, and the summaries that agents wrote.
 fn gathered(
     asked: &[(usize, &PackRule, Asked<'_>)],
     view: &View<'_>,

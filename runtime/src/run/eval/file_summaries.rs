@@ -1,8 +1,8 @@
 //! Summaries of files that agents write for context packs (`summary=agent`).
 //!
-//! In: files, and what was written of them in this run. Out: those of which nothing was, and what an agent is asked about
-//! them. A summary is of a text, not of a path: what has changed since is summed up anew. Whatever an agent does not
-//! sum up comes with the summary of the rule.
+//! In: files, and the summaries of this run. Out: the files without one, and the prompt that asks an agent for them. A
+//! summary belongs to a text, not to a path: a changed file gets a new one. A file that an agent does not sum up gets
+//! the summary of the rule.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

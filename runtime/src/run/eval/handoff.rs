@@ -1,7 +1,7 @@
-//! Handoffs: what an agent may hand over, and what the prompt of the receiver's next turn says of it.
+//! Handoffs: checks what an agent may hand over, and shows it in the prompt of the receiver's next turn.
 //!
-//! In: what an agent asks for, in whatever turn it is. Out: the fact to record and a receipt, or the reason why not, in
-//! words that tell it what to do. Nothing that an agent wrote becomes a line of a prompt: envelopes are shown as JSON.
+//! In: an operation of an agent, in any turn. Out: the event to record and a receipt, or the reason for a refusal,
+//! which tells the agent what to do. No text of an agent becomes a line of a prompt: prompts show envelopes as JSON.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -27,8 +27,8 @@ const OPERATIONS: usize = INBOX;
 const SHOWN: usize = 64;
 
 impl Evaluator<'_> {
-    /// What a step's turn reads of its inbox but for the first `heard`, as its prompt says it: what people and the run wrote,
-    /// then the envelopes. None where no edge leads to the step, and nobody wrote to it.
+    /// The inbox of a step's turn without the first `heard` messages, as its prompt shows it: messages of people and
+    /// the run, then the envelopes. None if no edge leads to the step, and neither a person nor the run wrote to it.
     pub(crate) fn inbox(&self, state: &State, key: Key, heard: usize) -> Result<Option<String>, String> {
         let inputs = state.inputs(key).skip(heard);
         let (told, envelopes): (Vec<&InboxMessage>, Vec<&InboxMessage>) =
@@ -62,7 +62,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// What a step that may hand something over is told of that.
+    /// The part of a prompt that explains to a step how to hand something over.
     pub(crate) fn taught(&self, state: &State, key: Key) -> Option<String> {
         let Reach { receivers, spawns, .. } = self.reach(state, key);
         prompt_text::handing_over(&receivers, &spawns)
@@ -75,12 +75,12 @@ impl Evaluator<'_> {
         state.node(key).wired || leading.next().is_some()
     }
 
-    /// Whether the lines of its answer are heard: an agent answers, and an edge leads to the step or away from it.
+    /// Whether the run reads operations in its answer: an agent answers, and an edge leads to the step or away from it.
     pub(crate) fn speaks(&self, state: &State, key: Key) -> bool {
         matches!(self.step(state, key).body, Body::Prompt(_)) && self.is_node(state, key)
     }
 
-    /// Whether a step reads what a person writes to it: an item is nobody in particular.
+    /// Whether a step reads messages of people: for-each items cannot receive them.
     pub(crate) fn hears_persons(&self, state: &State, key: Key) -> bool {
         let (scope, spot) = state.address(key);
         state.node(key).reads_inbox && state.receiver(scope, spot) == Some(key)
@@ -140,8 +140,8 @@ impl Evaluator<'_> {
         &self.definitions[spot.region as usize][spot.step as usize].name
     }
 
-    /// What is to be recorded when the step hands something over, or has another one started with it, with the envelope:
-    /// `seq` is the record's number, `at` its time.
+    /// What is to be recorded when the step hands something over, or has another one started with it, with the
+    /// envelope: `seq` is the record's number, `at` its time.
     ///
     /// # Errors
     /// Says why nothing is handed over, and what to do instead.
@@ -196,7 +196,7 @@ impl Evaluator<'_> {
         }
         let kind = handoff.kind.unwrap_or(word_of(way));
         if response == Response::Required {
-            // Whoever is given no turn by it cannot be made to fail for want of an answer.
+            // A receiver that gets no turn from the envelope cannot answer it.
             let reads = state.graph.region(way.to.region).nodes[way.to.step as usize].reads_inbox;
             let why = match kind {
                 EnvelopeKind::Signal => "a signal gives it no turn",
@@ -287,7 +287,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The way that leads from a step to whom it names.
+    /// The edge from a step to the receiver that it names.
     fn way<'s>(
         &self,
         state: &'s State,
@@ -399,8 +399,8 @@ pub(super) fn stamp(at: u64) -> String {
     at.unwrap_or_default().to_string()
 }
 
-/// What the answer of an agent asks for by lines of JSON, and the answer without them. A line that looks like one and is
-/// none stays, with what is wrong with it; so does one that the agent was `told`, and only repeats.
+/// What the answer of an agent asks for by lines of JSON, and the answer without them. A line that looks like one and
+/// is none stays, with what is wrong with it; so does one that the agent was `told`, and only repeats.
 pub(crate) fn asked_for<'t>(
     answer: &str,
     told: impl IntoIterator<Item = &'t str>,

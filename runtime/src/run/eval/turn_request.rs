@@ -1,4 +1,4 @@
-//! What models are asked in swarms: the prompts of turns, decompositions and mergers, and who is asked.
+//! Builds the requests to models in swarms: the prompts of turns, decompositions and mergers, and the agent to ask.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) const MAX_OUTPUT: u64 = 2048;
 /// The bytes that are added to what a budget reserves for a turn, for what surrounds the prompt.
 const AROUND: u64 = 256;
 
-/// What the others are told of a task that is nothing but a context pack.
+/// What teammates see of a task that is nothing but a context pack.
 const PACKED: &str = "What its context pack says";
 
 /// The swarm of an attempt of a step.
@@ -34,7 +34,7 @@ pub(crate) struct At<'s> {
     pub attempt: u32,
 }
 
-/// What is asked, whoever answers.
+/// A request to a model, the same for every provider.
 pub(crate) struct Asked {
     pub prompt: Prompt,
     pub schema: Option<serde_json::Value>,
@@ -44,7 +44,7 @@ pub(crate) struct Asked {
 }
 
 impl<'s> At<'s> {
-    /// It, once it has started.
+    /// The swarm, once it has started.
     pub(crate) fn swarm(self) -> Option<&'s Swarm> {
         self.state.swarm(self.key, self.attempt)
     }
@@ -69,14 +69,14 @@ struct OwnTask {
 }
 
 impl OwnTask {
-    /// What the others are told of it.
+    /// What teammates see of it.
     fn shown(&self) -> &str {
         self.brief.as_deref().unwrap_or(&self.text)
     }
 }
 
 impl<'a> Evaluator<'a> {
-    /// What is asked for a turn at a time, given the tools of whoever takes it.
+    /// The request for a turn at a time, given the tools of the agent that takes it.
     pub(crate) fn asked(
         &self,
         at: At<'_>,
@@ -92,7 +92,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// How whoever speaks for a provider says what it wants.
+    /// How a model of a provider states its action: as a tool call or as JSON.
     pub(crate) fn protocol(provider: &Provider) -> Protocol {
         match provider.connection {
             Connection::Llm { tools: Some(ToolProtocol::Native), .. } => Protocol::Native,
@@ -335,8 +335,8 @@ impl<'a> Evaluator<'a> {
         self.renderer.text(goal, &View { attempt: at.attempt, ..view }).map_err(failed)
     }
 
-    /// What a place of the roster is to do, stored, and what the others are told of that where it is less: its own task,
-    /// else its part of the goal.
+    /// What a place of the roster is to do, stored, and what the others are told of that where it is less: its own
+    /// task, else its part of the goal.
     pub(crate) fn task_of(
         &self,
         at: At<'_>,
@@ -366,7 +366,7 @@ impl<'a> Evaluator<'a> {
         Ok(Some(OwnTask { text: text(task)?, brief }))
     }
 
-    /// The declared agent that takes a turn: who plays the part, or the fallback that stands in.
+    /// The declared agent that takes a turn: the one of the member or the lead, or one of its fallbacks.
     pub(crate) fn player(&self, swarm: &Swarm, turn: &TurnId) -> Result<&'a Agent, Failure> {
         let (name, taker) = match turn.purpose {
             Purpose::Act => {

@@ -1,4 +1,4 @@
-//! What the answers and ends of a swarm come to: actions, results, summaries.
+//! Turns the answers of models in a swarm into actions, and the end of a swarm into results and summaries.
 
 use std::sync::Arc;
 
@@ -22,14 +22,15 @@ const SUMMED_CHARS: usize = 500;
 /// The characters of a model's name that are kept.
 const MODEL_CHARS: usize = 100;
 
-/// What the answer of a model begins with that is to be JSON, where the provider can (seed 001, "Agent Prompt Structure").
+/// What the answer of a model begins with that is to be JSON, where the provider can (seed 001, "Agent Prompt
+/// Structure").
 pub(crate) const PREFILL: &str = "{";
 
-/// What a swarm whose agents are done comes to.
+/// The outcome of a swarm whose agents are done.
 pub(crate) enum Finished {
     /// This.
     Result(String),
-    /// Nothing yet: somebody is to bring its only result into the form of the step.
+    /// No result yet: the merging agent has to bring the only result into the form of the step.
     Merge,
 }
 
@@ -39,12 +40,12 @@ impl Evaluator<'_> {
         self.store.text(content).map_err(render)
     }
 
-    /// A text as a fact holds it.
+    /// A text as an event holds it.
     pub(crate) fn keep(&self, text: String) -> Result<Content, Failure> {
         self.store.keep(text).map_err(render)
     }
 
-    /// What comes of a turn.
+    /// The event that ends a turn.
     pub(crate) fn ended(
         &self,
         at: At<'_>,
@@ -92,7 +93,7 @@ impl Evaluator<'_> {
         Ok(SwarmEvent::TurnEnded { turn, answer, usage, cost, model })
     }
 
-    /// What an agent that comes to its end has to give.
+    /// The event that ends an agent, with its result.
     pub(crate) fn agent_completed(
         &self,
         agent: &Agent,
@@ -107,7 +108,7 @@ impl Evaluator<'_> {
         Ok(SwarmEvent::AgentCompleted { agent: Arc::clone(&agent.name), how, response, error })
     }
 
-    /// What a swarm comes to whose agents are done.
+    /// The outcome of a swarm whose agents are done.
     pub(crate) fn finished(&self, at: At<'_>, swarm: &Swarm) -> Result<Finished, Failure> {
         let result = match &swarm.merged {
             Some(merged) => self.told(merged)?,
@@ -120,7 +121,7 @@ impl Evaluator<'_> {
         let shape = self.shapes.of(schema, self.plan).map_err(render)?;
         match shape.read(&result) {
             Ok(value) => Ok(Finished::Result(value)),
-            // Whoever merges several results can bring one into its form.
+            // The agent that merges several results can bring one into its form.
             Err(_) if swarm.rules.merges => Ok(Finished::Merge),
             Err(violations) => Err(Failure::Invalid { violations }),
         }
@@ -203,7 +204,7 @@ impl Evaluator<'_> {
         Ok((past.iteration, label, text))
     }
 
-    /// What the last turns of an agent came to.
+    /// The results of the last turns of an agent.
     fn summary(&self, agent: &Agent) -> Result<String, Failure> {
         let last = agent.history.len().saturating_sub(SUMMED);
         let mut lines = Vec::new();
@@ -214,7 +215,7 @@ impl Evaluator<'_> {
         Ok(lines.join("\n"))
     }
 
-    /// The only result, or where nobody merges them all of them, in the order of the roster.
+    /// The only result, or, without a merging agent, all results in the order of the roster.
     fn single(&self, swarm: &Swarm) -> Result<String, Failure> {
         let results: Vec<&Agent> = swarm.results().collect();
         let text = |agent: &Agent| match agent.end.as_ref().and_then(|end| end.response.as_ref()) {
@@ -229,7 +230,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Words of somebody else, short enough for an event.
+/// A text from outside, cut to the length of an event.
 pub(crate) fn short(words: &str) -> String {
     let mut words = words.to_owned();
     event::shorten(&mut words);

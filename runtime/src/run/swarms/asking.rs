@@ -1,4 +1,4 @@
-//! A turn of a swarm: what a model is asked, and what its answer comes to.
+//! Turns of a swarm: asks a model, and turns its answer into events.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How agents of a swarm end, and what the swarm comes to.
+//! The end of a swarm: the results of its agents, and its own result.
 
 use swarmc_plan::Body;
 
@@ -11,7 +11,7 @@ use crate::swarm::state::Spent;
 use crate::swarm::{End, Phase, SwarmEvent};
 
 impl Driver<'_> {
-    /// An agent has come to its end.
+    /// Records the end of an agent.
     pub(super) fn conclude_agent(
         &mut self,
         step: &StepId,
@@ -27,7 +27,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// The swarm has come to its end.
+    /// Records the end of the swarm.
     pub(super) fn finish_swarm(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Stuck> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let result = match self.evaluator.finished(At { state: &self.state, key, attempt }, swarm)? {

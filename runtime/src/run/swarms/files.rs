@@ -1,7 +1,7 @@
 //! Mailboxes and the workspace of a swarm as files: a line of JSON for each message and entry, as seed 001 has them.
 //!
-//! In: facts, when they are recorded, or those of a journal. Out: lines at the end of files in the run's folder. They are
-//! for people; the journal is what counts, and a resumed run makes them anew from it.
+//! In: events, when they are recorded, or those of a journal. Out: lines at the end of files in the run's folder. They
+//! are for people; the journal is what counts, and a resumed run makes them anew from it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ fn is_shown(fact: &SwarmEvent) -> bool {
     )
 }
 
-/// The line that a fact adds, and to which file.
+/// The line that an event adds, and to which file.
 fn line(
     folder: &RunFolder,
     layout: &Layout,

@@ -1,7 +1,7 @@
-//! Swarms of runs that are recorded, and of replays: what is asked is written down, or answered from the recording.
+//! Recording and replay of swarms: the driver records what agents ask, or answers it from the recording.
 //!
-//! Invariant: in a replay nobody is asked, and no pause or deadline passes by itself: each is over when as many answers
-//! have come as had when it was recorded.
+//! Invariant: a replay asks no person, model or tool, and no pause or deadline passes by itself: each is over when as
+//! many answers have come as in the recording.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) enum Known {
 }
 
 impl Driver<'_> {
-    /// What agents that nobody named are named by.
+    /// The seed for the names of agents that the plan does not name.
     pub(super) fn names(&self) -> String {
         match self.evaluator.source {
             Source::Live => self.folder.id.clone(),
@@ -43,7 +43,7 @@ impl Driver<'_> {
         }
     }
 
-    /// A swarm begins: in a replay, what comes from outside of it is known.
+    /// A swarm begins: a replay queues the recorded inputs from outside of it.
     pub(super) fn foresee(&mut self, step: &StepId, attempt: u32) {
         let Some(replaying) = &mut self.replaying else { return };
         let outside = replaying.replay.outside(step, attempt);
@@ -64,7 +64,7 @@ impl Driver<'_> {
         replaying.replay.after(At { step, attempt, turn }) > replaying.answers(step, attempt)
     }
 
-    /// The tools of whoever takes a turn, where nobody is to be asked for them.
+    /// The tools of the agent that takes a turn, if the driver knows them without asking a server.
     pub(super) fn known_tools(&mut self, step: &StepId, attempt: u32, turn: &TurnId, grant: &Grant) -> Known {
         if grant.allow.is_empty() {
             return Known::Tools(Arc::default());
@@ -141,7 +141,7 @@ impl Driver<'_> {
         }
     }
 
-    /// In a replay, what a person said to a request of an agent comes from the recording. False where nobody was asked.
+    /// In a replay, takes the answer to an agent's request from the recording. False if the recording asked no person.
     pub(in crate::run) fn foretold(&mut self, waiting: &Waiting) -> bool {
         let Some(replaying) = &mut self.replaying else { return false };
         let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
@@ -161,7 +161,7 @@ impl Driver<'_> {
         true
     }
 
-    /// Somebody agrees, or does not, as in the recording. An error where the swarm fails for it.
+    /// Answers a request as the recording does. An error if the swarm fails because of it.
     pub(super) fn agree(
         &mut self,
         (id, choice, by): (u32, Choice, AnsweredBy),
@@ -203,8 +203,8 @@ impl Driver<'_> {
         begins
     }
 
-    /// In a replay in which nothing else can happen, ends the pause of a turn that the recording does not know of. False
-    /// when there is none.
+    /// In a replay in which nothing else can happen, ends the pause of a turn that the recording does not know of.
+    /// False when there is none.
     pub(in crate::run) fn end_pause(&mut self) -> bool {
         self.teams.all().iter().any(|(step, attempt)| {
             let Some(key) = self.state.find(step) else { return false };

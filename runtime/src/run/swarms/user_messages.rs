@@ -1,7 +1,7 @@
-//! What people write to members of swarms: a letter in the mailbox of one, which its next turn reads.
+//! Messages of people to members of swarms: each goes into the mailbox of a member, whose next turn reads it.
 //!
-//! In: `STEP/MEMBER` and a text. Out: a fact of the swarm, durable before whoever wrote hears so; or why nobody reads it,
-//! with who would. No turn of a member is ended for it.
+//! In: `STEP/MEMBER` and a text. Out: a swarm event, durable before the author receives the reply; or the reason for a
+//! refusal, with the members that can be written to. A message ends no turn of a member.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Calls that a person must agree to: who asks waits, an answer is recorded and used once, and nobody is asked twice.
+//! Tool calls that need an approval: the agent waits, an answer is recorded and used once, and no person is asked
+//! twice.
 
 use std::sync::mpsc::RecvTimeoutError;
 

@@ -204,7 +204,7 @@ fn what_nobody_answers_takes_what_the_gate_says() {
     let headless = Options { headless: true, ..world.options() };
     assert_eq!(world.start_with(&plan, headless, Control::new()).unwrap().ended, Ended::Failed);
     assert_eq!(by(&world), Some((AnsweredBy::Headless, None)));
-    // Where it does not say so apart, nobody waits for a person that will not come.
+    // Without `headless`, the gate takes the default of its timeout at once: no person will come.
     let mut timed = plan.clone();
     if let Body::Gate(gate) = &mut timed.pipelines[0].steps[0].body {
         gate.headless = None;

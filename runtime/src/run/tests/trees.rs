@@ -1,4 +1,4 @@
-//! Pipelines and tasks in working trees of their own, with a real repository.
+//! Pipelines and tasks in worktrees of their own, with a real repository.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn world() -> World {
     world
 }
 
-/// Commits what is staged, as somebody.
+/// Commits the staged changes, as a made-up author.
 const COMMIT: &str = "git -c user.name=Ada -c user.email=ada@example.org commit -q";
 
 fn git(folder: &Path, line: &str) -> String {

@@ -1,4 +1,4 @@
-//! From a model's text, or the tools that it called, to the one action of the turn.
+//! Reads the one action of a turn from a model's text, or from the tools that it called.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
@@ -44,11 +44,11 @@ pub(crate) fn read(text: &str, prefill: Option<&str>) -> Result<RawAction, Strin
     }
 }
 
-/// The action that a model took by calling a tool: `calls` are what it called of [`super::tools`].
+/// The action that a model took by calling a tool: `calls` are its calls of [`super::tools`].
 /// Without a call, its text counts.
 ///
 /// # Errors
-/// It called several, or one as nobody can: a sentence that says what to call.
+/// It called several, or one in a wrong way: a sentence that says what to call.
 pub(crate) fn from_calls(text: &str, calls: &[Call]) -> Result<RawAction, String> {
     let call = match calls {
         [] => {

@@ -1,4 +1,4 @@
-//! What models write, and what is made of it.
+//! Tests of reading actions: what models write, and the action or error that it gives.
 
 use serde_json::json;
 
@@ -204,7 +204,7 @@ fn one_tool_is_called_in_a_turn() {
         &[call("web.search", params.clone())],
         Ok(RawAction::ToolCall { tool: "web.search".into(), params: params.clone() }),
     );
-    // What nobody offered is the toolbox's to refuse.
+    // The toolbox refuses a tool that was not offered.
     check(&[call("rm", json!({}))], Ok(RawAction::ToolCall { tool: "rm".into(), params: json!({}) }));
     check(&[call("idle", json!([]))], Err("its arguments are no JSON object: give the parameters by name"));
     check(

@@ -1,4 +1,4 @@
-//! Texts of others within ours: cut, cleaned, and away from the left edge.
+//! Puts untrusted texts into prompts: cut, cleaned, and away from the left edge.
 
 use std::fmt::Write;
 

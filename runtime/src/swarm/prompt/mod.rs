@@ -1,8 +1,8 @@
-//! What the agents of a swarm are asked, as seed 001 lays it out: a system text with the actions and rules, and a prompt
+//! Prompts for the agents of a swarm, as seed 001 lays them out: a system text with the actions and rules, and a prompt
 //! with task, team, findings, history, inbox and budget.
 //!
-//! In: plain borrowed data. Out: texts. Invariant: what an agent, a tool or a message says never begins a line of its
-//! own at the left edge, so it cannot pass for a section, a teammate or a message; and it is never expanded.
+//! In: plain borrowed data. Out: texts. Invariant: no text of an agent, a tool or a message begins a line at the left
+//! edge, so it cannot pass for a section, a teammate or a message; and no such text is ever expanded.
 
 mod data;
 mod findings;
@@ -98,7 +98,7 @@ pub(crate) struct Turn<'a> {
     pub iteration: u32,
     /// What was done: `tool_call:TOOL`, or the name of the action.
     pub label: &'a str,
-    /// What came of it.
+    /// Its result.
     pub result: &'a str,
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct Left {
     pub tokens: Option<u64>,
 }
 
-/// What is asked of whoever leads or sums up.
+/// A prompt for the agent that leads or merges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Prompt {
     /// The system text.

@@ -10,7 +10,7 @@ use crate::swarm::action::{FORMS, RESPONSE_CHARS};
 const DESCRIPTION: usize = 1_000;
 const PARAMETERS: usize = 2_000;
 
-/// What an agent is told before everything else. The same in every turn, as long as what it may do is.
+/// The system text of an agent. It is the same in every turn, as long as the allowed actions are.
 pub(crate) fn system(view: &View<'_>) -> String {
     let mut out = format!(
         "You are {}, an autonomous agent in a team that works towards one goal. You work in turns: in each you take \

@@ -9,7 +9,7 @@ use serde_json::ser::{Formatter, Serializer};
 
 use super::{Left, Letter, Protocol, Teammate, Turn, View, data, system};
 
-/// The characters of a teammate's task that are shown, of a name of somebody else's choice, and of a message.
+/// The characters that a prompt shows of a teammate's task, of a name that another agent chose, and of a message.
 const TASK: usize = 500;
 const WORD: usize = 200;
 const LETTER: usize = 4_000;
@@ -102,7 +102,7 @@ fn history(view: &View<'_>, room: usize) -> String {
 }
 
 const HEADING: &str = "\n## Previous Actions\n";
-/// The characters of the line that stands for turns left out, at most.
+/// The characters of the line that replaces turns left out, at most.
 const LEFT_OUT: usize = 60;
 
 fn turn_line(turn: &Turn<'_>, limit: usize) -> String {

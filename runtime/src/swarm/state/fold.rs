@@ -1,4 +1,4 @@
-//! The fold: what each fact changes.
+//! The fold: how each event changes the state of a swarm.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::event::{Content, Reserved};
 use crate::swarm::event::{Action, Answer, End, Fault, Phase, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId};
 
 impl Swarm {
-    /// Takes one more fact into account.
+    /// Applies one more event.
     pub fn apply(&mut self, fact: &SwarmEvent, at: u64) {
         if self.is_over {
             return;
@@ -36,7 +36,7 @@ impl Swarm {
                     let agent = &mut self.agents[index as usize];
                     agent.end = Some(end);
                     self.spent.reserve(&std::mem::take(&mut agent.reserved), &Reserved::default());
-                    // What nobody will ask for again need not be kept.
+                    // No prompt needs its messages again.
                     (agent.inbox, agent.mailbox) = (Vec::new(), VecDeque::new());
                     self.enter(index, Stage::Done);
                     self.rouse();
@@ -44,13 +44,13 @@ impl Swarm {
             }
             SwarmEvent::MessageSent(sent) => self.message_sent(sent, at),
             SwarmEvent::MessageReceived { agent, seq, .. } => {
-                // Nothing records that an agent was roused because nobody was left to wait for.
+                // No event records that an idle agent woke up because no agent was left to wait for.
                 if let Some(index) = self.at(agent, |stage| matches!(stage, Stage::Ready | Stage::Idle)) {
                     let agent = &mut self.agents[index as usize];
                     while agent.mailbox.front().is_some_and(|letter| letter.seq < *seq) {
                         agent.mailbox.pop_front();
                     }
-                    // One that it has taken already rouses nobody.
+                    // A message that it has taken already does not wake it.
                     if agent.mailbox.front().is_some_and(|letter| letter.seq == *seq) {
                         agent.inbox.extend(agent.mailbox.pop_front());
                         self.enter(index, Stage::Ready);
@@ -101,12 +101,12 @@ impl Swarm {
         }
     }
 
-    /// An agent asks for somebody's agreement: until it is answered, its time stands still.
+    /// An agent requests an approval: its time stands still until the answer.
     pub(crate) fn asked(&mut self, request: &Request, at: u64) {
         let waits = |stage: &Stage| match request.wants {
             RequestKind::Tool { .. } => matches!(stage, Stage::Calling(..)),
             RequestKind::Spawn { .. } => matches!(stage, Stage::Helping(..)),
-            // Members have no tasks, and do not stall; who helps them is no person.
+            // Members start no tasks and do not stall, and agents help them, not people.
             RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. } => false,
         };
         let Some(index) = self.at(&request.agent, waits).filter(|_| !self.is_over) else { return };
@@ -123,7 +123,7 @@ impl Swarm {
         self.enter(index, Stage::Pending(act, request.id, at));
     }
 
-    /// What an agent asked for is answered.
+    /// A request of an agent is answered.
     pub(crate) fn answered(&mut self, agent: &str, verdict: &Verdict, at: u64) {
         let waits = |stage: &Stage| matches!(stage, Stage::Pending(_, id, _) if *id == verdict.id);
         let Some(index) = self.at(agent, waits).filter(|_| !self.is_over) else { return };
@@ -149,7 +149,7 @@ impl Swarm {
         self.enter(index, stage);
     }
 
-    /// Another process took the run over, after a time in which nobody ran it: what was open begins again.
+    /// Another process took the run over, after a time in which no process ran it: open turns and calls begin again.
     pub(crate) fn resumed(&mut self, gap: u64, at: u64) {
         self.agenda.finishing = false;
         self.agenda.cancel.clear();
@@ -220,7 +220,7 @@ impl Swarm {
         agents.map(|(index, _)| self.turn(index)).chain(lead).collect()
     }
 
-    /// The agent of a fact, where its stage is one in which the fact can be.
+    /// The agent of an event, if the event is possible in its stage.
     fn at(&self, name: &str, fits: impl Fn(&Stage) -> bool) -> Option<u32> {
         self.names.get(name).copied().filter(|&index| fits(&self.agents[index as usize].stage))
     }
@@ -377,7 +377,7 @@ impl Swarm {
             }
             return;
         }
-        // That a wait is over, or that an agent was roused, stands in no fact but this one.
+        // No other event records that a wait is over, or that an agent woke up.
         let open = |stage: &Stage| matches!(stage, Stage::Ready | Stage::Ordered | Stage::Resting(_) | Stage::Idle);
         if let Some(index) = self.current(turn).filter(|&index| open(&self.agents[index as usize].stage)) {
             let before = std::mem::replace(&mut self.agents[index as usize].reserved, reserved);
@@ -437,7 +437,7 @@ impl Swarm {
                 };
                 self.enter(index, stage);
             }
-            // Nobody asked it for that.
+            // An agent's own turn does not ask for these.
             Answer::Split(_) | Answer::Merged(_) => {}
         }
     }

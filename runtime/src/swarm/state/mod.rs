@@ -1,8 +1,8 @@
-//! Where a swarm stands: the fold of its facts.
+//! The state of a swarm: the fold of its events.
 //!
-//! In: facts, in order, each with its time. Out: agents, their mailboxes and histories, the workspace, and what
-//! [`decide`](super::decide) has not ordered yet. Invariant: a fact that does not fit (the answer of an old attempt, an
-//! agent that is not there) changes nothing. No I/O, no clock, no randomness.
+//! In: events, in order, each with its time. Out: agents, their mailboxes and histories, the workspace, and what
+//! [`decide`](super::decide) has not ordered yet. Invariant: an event that does not fit (the answer of an old attempt,
+//! an agent that is not there) changes nothing. No I/O, no clock, no randomness.
 
 mod fold;
 
@@ -48,10 +48,10 @@ pub struct Swarm {
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) name: Arc<str>,
-    /// The declared agent that it plays.
+    /// Its declared agent.
     pub(crate) plays: Arc<str>,
     pub(crate) task: Option<Content>,
-    /// What the others are told of its task, where that is less.
+    /// What teammates see of its task, if that is less.
     pub(crate) brief: Option<Content>,
     /// Who asked for it.
     pub(crate) by: Option<Arc<str>>,
@@ -81,11 +81,11 @@ pub(crate) struct Agent {
     pub(crate) history: Vec<Past>,
     /// Actions in a row that were no progress.
     pub(crate) quiet: u32,
-    /// Whether somebody agreed to what it wants in this iteration, and who changed the arguments of its call for that.
+    /// The approval of what it wants in this iteration, and whether it changed the arguments of the call.
     pub(crate) agreed: Option<Agreed>,
     /// Permanent errors of tools in a row.
     pub(crate) errors: u32,
-    /// When its first iteration began, moved by the time in which nobody ran it.
+    /// When its first iteration began, moved by the time in which no process ran it.
     pub(crate) began: Option<u64>,
     pub(crate) end: Option<Ended>,
     pub(crate) spent: Spent,
@@ -95,17 +95,17 @@ pub(crate) struct Agent {
     pub(super) reserved: Reserved,
 }
 
-/// That an agent may do what it wants.
+/// The approval of what an agent wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
     /// Whether its call has other arguments than it wanted.
     pub(crate) changed: bool,
 }
 
-/// Where an agent stands.
+/// What an agent does or waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stage {
-    /// It has no task, and nobody has written to it.
+    /// It has no task, and has received no message.
     Waiting,
     /// Its next turn may begin.
     Ready,
@@ -115,23 +115,23 @@ pub(crate) enum Stage {
     Asking,
     /// Its model could not be asked; again at this time.
     Resting(u64),
-    /// What it wants is to be carried out.
+    /// The driver has to carry out what it wants.
     Acting(Action),
     /// Its tool is called, or is to be. The call, and whether that was ordered.
     Calling(Action, bool),
     /// Its tool failed for what may pass; again at this time.
     Retrying(Action, u64),
-    /// Somebody must agree to what it wants: the number of the request, and since when it waits.
+    /// It waits for an approval: the number of the request, and since when it waits.
     Pending(Action, u32, u64),
-    /// Nobody agreed, and why: that is to be recorded.
+    /// What it wants was denied, and why: the driver has to record that.
     Denied(Action, String),
     /// The supervisor looks at its request for help.
     Helping(Content, Vec<String>),
-    /// It has a helper, and is to be told.
+    /// It has a helper, and has to receive that news.
     Informed(Arc<str>),
     /// It waits for something to happen.
     Idle,
-    /// It has come to its end, which is to be recorded; and why it failed.
+    /// It has ended, and why it failed: the driver has to record that.
     Ending(End, Option<String>),
     /// It is done.
     Done,
@@ -159,7 +159,7 @@ pub(crate) struct Letter {
 }
 
 impl Letter {
-    /// Whether nobody reads it any more. What a person wrote is always read.
+    /// Whether it is too old to be read. Agents always read messages of people.
     pub(crate) fn is_expired(&self, ttl_ms: u64, now: u64) -> bool {
         !self.person && self.at.saturating_add(ttl_ms) <= now
     }
@@ -171,7 +171,7 @@ pub(crate) struct Past {
     pub(crate) iteration: u32,
     /// What was done; none where the answer was no action.
     pub(crate) act: Option<Action>,
-    /// What came of it, where that is not in the action.
+    /// Its result, if that is not in the action.
     pub(crate) result: Option<Content>,
 }
 
@@ -200,7 +200,7 @@ pub(crate) struct Spent {
     pub(crate) usage: Usage,
     /// In millionths of a dollar.
     pub(crate) cost: u64,
-    /// Whether a turn was taken whose price nobody knows.
+    /// Whether the price of a turn is unknown.
     pub(crate) unpriced: bool,
     /// What open turns reserve.
     pub(crate) reserved: u64,
@@ -247,7 +247,7 @@ pub(super) struct Agenda {
     /// Agents that wait for their first message.
     pub(super) waiting: BTreeSet<u32>,
     pub(super) timers: BTreeSet<(u64, Timer)>,
-    /// Turns and calls whose answer nobody wants any more.
+    /// Turns and calls whose answers the swarm no longer needs.
     pub(super) cancel: VecDeque<TurnId>,
     /// How many agents are done.
     pub(super) done: u32,
@@ -255,7 +255,7 @@ pub(super) struct Agenda {
     pub(super) finishing: bool,
 }
 
-/// Whom a timer is about.
+/// The agent or lead of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     /// The supervisor may try again.
@@ -303,8 +303,8 @@ impl Swarm {
         self.agents.iter().filter(|agent| agent.end.as_ref().is_some_and(|end| end.how.succeeded()))
     }
 
-    /// The part of the goal that the next place of the roster takes: the one that is meant for it, else the first that is
-    /// meant for nobody who is still to come.
+    /// The part of the goal that the next place of the roster takes: the part with its name, else the first part that
+    /// is not meant for a later place.
     pub(super) fn part(&self) -> Option<usize> {
         if self.parts.is_empty() {
             return None;
@@ -423,7 +423,7 @@ impl Swarm {
 }
 
 impl Agent {
-    /// What the others are told of its task.
+    /// What teammates see of its task.
     pub(crate) fn shown(&self) -> Option<&Content> {
         self.brief.as_ref().or(self.task.as_ref())
     }

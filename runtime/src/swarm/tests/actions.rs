@@ -1,4 +1,4 @@
-//! Seed 001, "Agent Actions": what each comes to.
+//! Seed 001, "Agent Actions": the result of each.
 
 use super::world::{rules, run};
 

@@ -1,4 +1,4 @@
-//! What agents do only with somebody's agreement (issue 6: "permission `gated`", "spawn approval=human").
+//! Actions of agents that need an approval (issue 6: "permission `gated`", "spawn approval=human").
 
 use super::world::{World, rules};
 use crate::approval::Choice;
@@ -89,7 +89,7 @@ fn a_request_outlives_whoever_ran_the_swarm() {
     while world.approvals.is_empty() {
         world.step();
     }
-    // Nobody ran it for an hour; the same request is open, and nothing asks once more.
+    // No process ran it for an hour; the same request is open, and nothing asks once more.
     world.swarm = world.replayed();
     world.clock += 3_600_000;
     world.swarm.resumed(3_600_000, world.clock);

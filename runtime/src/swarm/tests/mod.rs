@@ -1,5 +1,5 @@
-//! The core of swarms: a file for each section of seed 001, tables of what agents answer and of the facts that follow;
-//! then what holds for every swarm, however it is interrupted.
+//! Tests of the core of swarms: a file for each section of seed 001, with tables of what agents answer and of the
+//! events that follow; then properties of every swarm, however it is interrupted.
 
 mod actions;
 mod approvals;

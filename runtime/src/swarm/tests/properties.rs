@@ -1,5 +1,5 @@
-//! What holds for every swarm: it ends, keeps its limits, delivers once and in order, and neither interruptions nor what
-//! does not fit change what it comes to.
+//! Properties of every swarm: it ends, keeps its limits, delivers once and in order, and neither interruptions nor
+//! events that do not fit change its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,7 +139,7 @@ fn holds(case: &Case, world: &World) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Facts that belong to nothing.
+/// Events that belong to nothing.
 fn foreign() -> impl Strategy<Value = Noise> {
     let (nobody, known) = ("nobody", select(&NAMES[..]));
     let id = |agent: &str, iteration: u32, attempt: u32| TurnId {

@@ -1,4 +1,4 @@
-//! A swarm that is interrupted after any of its facts comes to the same end.
+//! A swarm that is interrupted after any of its events ends the same way.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::world::{World, led, rules, run};
 use crate::swarm::SwarmEvent;
 use crate::swarm::rules::Rules;
 
-/// What a swarm comes to, however often it was interrupted: of each agent its end, iterations, messages, helpers and
+/// The outcome of a swarm, however often it was interrupted: of each agent its end, iterations, messages, helpers and
 /// tokens, then the mailboxes, the workspace, and the result.
 pub(super) fn end_state(world: &World) -> String {
     let agents = world.swarm.agents.iter().map(|agent| {

@@ -1,4 +1,4 @@
-//! What facts and agents take: every fact fits into a line of the journal, whatever agents write, and an idle agent is
+//! Sizes of events and agents: every event fits into a line of the journal, whatever agents write, and an idle agent is
 //! small.
 
 use std::sync::Arc;

@@ -1,15 +1,16 @@
-//! A swarm in a world in which every answer is known beforehand, on a clock of its own.
+//! A simulated swarm: a script gives every answer beforehand, and the swarm runs on a clock of its own.
 //!
-//! In: a roster (`takao mitaka nara?`, where `?` has no task and `*` no name) and a script, a line for each agent, `*` for
-//! those whose name nobody knows, `split` and `merge` for the supervisor. Its turns stand between semicolons; the answers
-//! of a repeated turn and the results of a repeated call between bars: `takao: 429 | tool search = 503 | found; done US`.
-//! What an answer takes is a second, or what stands behind `@`, in milliseconds. The last turn is repeated.
+//! In: a roster (`takao mitaka nara?`, where `?` has no task and `*` no name) and a script with a line for each agent:
+//! `*` for agents with a generated name, `split` and `merge` for the supervisor. Semicolons separate turns; bars
+//! separate the answers of a repeated turn and the results of a repeated call:
+//! `takao: 429 | tool search = 503 | found; done US`. An answer takes a second, or the milliseconds behind `@`. The
+//! last turn is repeated.
 //!
-//! To call the tool `gated` somebody must agree, and to have a helper where the rules say so: in even iterations a person
-//! allows it after 400 seconds, in odd ones denies it after two, unless the world says otherwise.
+//! The tool `gated` needs an approval, and so does a helper if the rules say so. In even iterations a person allows it
+//! after 400 seconds, in odd ones denies it after two, unless the world says otherwise.
 //!
-//! Out: the facts, a line for each. Invariant: an answer depends on its turn alone, and so does when it comes, so that a
-//! swarm that is interrupted meets the same world.
+//! Out: the events, a line for each. Invariant: an answer and its time depend on the turn alone, so that an interrupted
+//! swarm meets the same world.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub(crate) fn rules(roster: &str) -> Rules {
     }
 }
 
-/// A swarm with somebody who splits its goal and merges its results.
+/// A swarm with a lead that splits its goal and merges its results.
 pub(super) fn led(roster: &str) -> Rules {
     let lead: Option<Arc<str>> = Some("chief".into());
     Rules { merges: true, parts: Some(10), merger: lead.clone(), lead, ..rules(roster) }
@@ -78,11 +79,11 @@ pub(crate) struct World {
     pub(crate) clock: u64,
     pub(crate) swarm: Swarm,
     pub(crate) facts: Vec<(u64, SwarmEvent)>,
-    /// After how many facts it is interrupted.
+    /// After how many events it is interrupted.
     pub(super) crashes: BTreeSet<usize>,
-    /// When it was interrupted: after how many facts, and the time.
+    /// When it was interrupted: after how many events, and the time.
     resumed: Vec<(usize, u64)>,
-    /// What is told besides, and changes nothing, after so many facts.
+    /// Additional events that change nothing, by the number of events before them.
     pub(super) noise: BTreeMap<usize, Vec<Noise>>,
     /// The answers to come, in order.
     open: BTreeMap<(u64, TurnId, bool), SwarmEvent>,
@@ -91,7 +92,7 @@ pub(crate) struct World {
     pub(super) cancelled: Vec<TurnId>,
     /// What a person says to every request, and after how long; none: as above.
     pub(super) says: Option<(Choice, u64)>,
-    /// The requests and their answers, with after how many facts they came, and when.
+    /// The requests and their answers, each with the number of events before it, and its time.
     pub(super) approvals: Vec<(usize, u64, Approval)>,
     /// The answers to them that are still to come.
     verdicts: BTreeMap<(u64, u32), Approval>,
@@ -104,7 +105,7 @@ pub(super) enum Approval {
     Answered(Arc<str>, Verdict),
 }
 
-/// A fact that does not fit.
+/// An event that does not fit.
 #[derive(Clone, Debug)]
 pub(super) enum Noise {
     /// One of those before, counted from the last, once more.
@@ -288,7 +289,7 @@ impl World {
         }
     }
 
-    /// Facts that name no turn come from the loop alone, which records each at once: they cannot be late.
+    /// Events that name no turn come from the driver alone, which records each at once: they cannot be late.
     fn is_plain(&self, fact: &SwarmEvent) -> bool {
         let plain =
             matches!(fact, SwarmEvent::Refused { .. } | SwarmEvent::Idled { .. } | SwarmEvent::HelpRequested { .. });
@@ -298,7 +299,7 @@ impl World {
         plain && self.swarm.agent(fact.agent()).is_some_and(acts)
     }
 
-    /// What another process makes of the facts.
+    /// The state that another process folds from the events.
     pub(super) fn replayed(&self) -> Swarm {
         let mut swarm = Swarm::new(Arc::clone(&self.rules), "r1", Content::Text("the goal".to_owned()));
         let mut resumed = self.resumed.iter().peekable();
@@ -345,14 +346,14 @@ impl World {
         result.unwrap_or_else(|| ("found".to_owned(), 1_000))
     }
 
-    /// The facts in which one of the words stands, with their times.
+    /// The events that contain one of the words, with their times.
     pub(super) fn told(&self, wanted: &[&str]) -> String {
         let lines = self.facts.iter().map(|(at, fact)| format!("{at} {}", line_of(fact)));
         let has = |line: &String| wanted.iter().any(|word| line.contains(word));
         lines.filter(has).collect::<Vec<_>>().join("\n")
     }
 
-    /// How often one of the words stands in a fact.
+    /// How many events contain a word.
     pub(super) fn count(&self, word: &str) -> usize {
         self.facts.iter().filter(|(_, fact)| line_of(fact).contains(word)).count()
     }
@@ -444,7 +445,7 @@ fn words(content: &Content) -> &str {
     }
 }
 
-/// A fact in a line.
+/// An event in a line.
 fn line_of(fact: &SwarmEvent) -> String {
     let turn_of = |turn: &TurnId| match turn.purpose {
         Purpose::Act => format!("{}.{}", turn.iteration, turn.attempt),

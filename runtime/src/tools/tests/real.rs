@@ -17,7 +17,7 @@ fn programs() -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end()).join("bin")
 }
 
-/// A scene whose server is the one of these words.
+/// A setup whose server is the one of these words.
 fn evaluator(words: &[&str]) -> Scene {
     let mut evaluator = Scene::new("good");
     let program = programs().join(words[0]).display().to_string();
@@ -72,7 +72,7 @@ struct Listening(Child, u16);
 
 impl Listening {
     fn start() -> Listening {
-        // Somebody may take the port before the server does.
+        // Another process may take the port before the server does.
         (0..5).find_map(|_| Listening::try_start()).expect("a server listens")
     }
 
