@@ -1,8 +1,8 @@
 //! What goes on in the attempts that this process has open: whether their agents read or write, and since when.
 //!
 //! In: signs of life, from the code that carries an attempt out. Out: an [`Activity`] for each open attempt, on
-//! request.
-//! The runner journals none of it: it is true for a moment, and a sign costs a look at the clock and two stores.
+//! request. The runner journals none of it: it is true for a moment, and a sign costs a look at the clock and two
+//! stores.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,8 +1,7 @@
 //! Approvals: requests of agents that a person must allow, and the answers.
 //!
 //! All kinds of requests share one form. An agent asks, and gets one answer; the journal holds both. Only the agent
-//! that
-//! asked waits in between.
+//! that asked waits in between.
 
 use std::sync::Arc;
 

@@ -68,8 +68,7 @@ pub enum Command {
         step: StepId,
     },
     /// Ask a person whether a step that goes in circles goes on, and report `ApprovalAsked`, unless that is open
-    /// already;
-    /// `ApprovalAnswered` comes when a person answers.
+    /// already; `ApprovalAnswered` comes when a person answers.
     AskToGoOn {
         /// The step.
         step: StepId,

@@ -1,4 +1,4 @@
-//! What of a plan runs, as the scheduler sees it: steps by number, the edges between them, the limits.
+//! The graph of a plan that the scheduler runs: steps by number, the edges between them, the limits.
 //!
 //! In: a plan and the name of a pipeline. Out: a [`Graph`] that never changes: a scope for each pipeline that runs or
 //! is called, and in it a region for the pipeline itself, for each loop, and for the item of each for-each. Invariant:

@@ -1,4 +1,4 @@
-//! Reading a plan that may come from anywhere: refused is whatever a run would die of and no compiler writes.
+//! Reads a plan that may come from anywhere: refuses whatever would crash a run and no compiler writes.
 //!
 //! In: the JSON of a plan. Out: the plan, or the first thing that is wrong with it and where. `swarmc_plan` judges all but
 //! expressions, templates and JSON Schemas, which are judged here by the libraries that run them.

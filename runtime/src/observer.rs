@@ -1,4 +1,5 @@
-//! Who watches a run: called from a thread of its own, so that a slow terminal stalls neither the run nor its pipes.
+//! The interface of programs that watch a run: called from a thread of its own, so that a slow terminal stalls neither
+//! the run nor its pipes.
 
 use crate::event::{Record, StepId};
 use crate::telemetry::Signal;

@@ -1,6 +1,6 @@
-//! The event loop of those who wait for models and tool servers: started when the first of them is asked.
+//! The event loop for requests to models and tool servers: it starts with the first request.
 //!
-//! Threads that carry attempts out block on it; the run's own loop never does.
+//! Threads that carry attempts out block on it; the driver never does.
 
 use std::future::Future;
 use std::sync::OnceLock;

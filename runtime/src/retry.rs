@@ -1,8 +1,7 @@
 //! Whether a retry may help: decided in one place, for models, tools and swarms alike.
 //!
 //! In: a message, a status or a header of the service that failed. Out: transient or permanent, and how long to wait.
-//! All
-//! of it is pure, and linear in the length of the untrusted text.
+//! All of it is pure, and linear in the length of the untrusted text.
 
 use std::time::{Duration, SystemTime};
 

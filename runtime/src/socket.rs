@@ -1,5 +1,5 @@
-//! The control socket of a running run: one line in (`stop`, `activities`, or `answer` or `send` and JSON), one line out
-//! (`ok` with what there is to say, or what is wrong; to `activities` JSON).
+//! The control socket of a running run: one line in (`stop`, `pulses`, or `answer` or `send` and JSON), one line out
+//! (`ok` with what there is to say, or what is wrong; to `pulses` JSON with the activities).
 //!
 //! Invariant: only people stop a run, answer for it or write to it. Processes of the run may only read activities.
 

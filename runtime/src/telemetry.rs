@@ -2,8 +2,7 @@
 //! tools they use.
 //!
 //! Nothing depends on a signal: a run goes the same way without observers. The runner writes the uses of tools to a
-//! file
-//! beside the logs, one signal a line.
+//! file beside the logs, one signal a line.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,8 @@
 //! The server on which agents call the run while their turns go on.
 //!
 //! In: an agent's request, with the token that only its attempt has. Out: an [`Operation`] for the driver, and its
-//! result.
-//! Invariants: a client without the token of an attempt under way learns only that. The token identifies the sender, so
-//! that no agent acts as another; a process that is known to belong to another attempt is refused.
+//! result. Invariants: a client without the token of an attempt under way learns only that. The token identifies the
+//! sender, so that no agent acts as another; a process that is known to belong to another attempt is refused.
 
 mod client;
 mod connection_limit;
@@ -178,7 +177,7 @@ impl Sessions {
         }
     }
 
-    /// Tells people that a process of one attempt has shown the token of another; what it hears itself.
+    /// Tells people that a process of one attempt has shown the token of another; returns the answer to that process.
     fn reject_foreign_token(&self, owner: &Owner, guest: &Session) -> String {
         let (own, other) = (owner.0.label(), guest.step.label());
         let why = format!("{TOKEN} is that of `{other}`, and this is a process of `{own}`: each speaks for itself");

@@ -1,9 +1,9 @@
 //! The operations of an agent as tools, for whatever offers tools to models: the MCP server of a run, `swarmc mcp`, and
 //! our own turns with models.
 //!
-//! In: whom a node may hand over to. Out: names, descriptions and JSON Schemas; and of a call, the [`Operation`] that it
-//! means. Invariant: a schema holds nothing that a client might not know: no references, no formats of integers, no
-//! `null` for what may be left out.
+//! In: the nodes that a node may send to. Out: names, descriptions and JSON Schemas; and of a call, the [`Operation`]
+//! that it means. Invariant: a schema holds nothing that a client might not know: no references, no formats of
+//! integers, no `null` for what may be left out.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

@@ -1,4 +1,4 @@
-//! What an agent is told about the type of its answer: with its prompt, and when the answer does not fit.
+//! The texts for an agent about the type of its answer: with its prompt, and when the answer does not fit.
 
 use swarmc_plan::prompt_text;
 

@@ -1,4 +1,4 @@
-//! The first record of a run to which nothing is given.
+//! The first record of a run without parameters.
 
 use std::collections::BTreeMap;
 

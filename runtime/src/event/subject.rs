@@ -1,4 +1,4 @@
-//! Whom an event is about.
+//! Which step an event is about.
 
 use super::{Event, StepId};
 

@@ -1,4 +1,4 @@
-//! That events stay within their bounds, and what is said of an attempt.
+//! Tests that events stay within their bounds, and how they describe an attempt.
 
 use super::*;
 

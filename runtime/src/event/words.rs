@@ -1,4 +1,4 @@
-//! What happened, in words: for people, and for directives and conditions.
+//! Describes events in words: for people, and for directives and conditions.
 
 use super::{Failure, RunStatus, Status};
 

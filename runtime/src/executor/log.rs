@@ -18,9 +18,8 @@ use crate::home::create_private;
 const SHORT: usize = 32 * 1024;
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// The bytes of one stream of one attempt that are written down. What a CI system keeps of a job by default is some
-/// MiB (GitLab: 4), and the transcript of an agent's long day some ten: an attempt that writes this much goes in
-/// circles,
+/// The bytes of one stream of one attempt that are written down. What a CI system keeps of a job by default is some MiB
+/// (GitLab: 4), and the transcript of an agent's long day some ten: an attempt that writes this much goes in circles,
 /// and a usual disk still has room for many of them.
 const MOST: usize = 256 * 1024 * 1024;
 

@@ -101,7 +101,7 @@ pub(super) trait Sink {
     }
     /// It was told so many bytes of that.
     fn told(&mut self, _: usize) {}
-    /// It says nothing more, or hears nothing more.
+    /// It writes nothing more, or reads nothing more.
     fn hung_up(&mut self) {}
     /// It is to be ended: how long it may take to end its work by itself, where it was asked to.
     fn farewell(&mut self) -> Option<Duration> {
@@ -427,7 +427,7 @@ impl<'a> Running<'a> {
     fn end(&mut self, cause: Cause, now: Instant) {
         if self.ending.is_none() {
             end_group(self.group, Signal::TERM);
-            // A stopped process hears nothing before it goes on.
+            // A stopped process receives no signal before it goes on.
             end_group(self.group, Signal::CONT);
             self.ending = Some(Ending { cause, next: now + TERM_GRACE, killed: false });
         }

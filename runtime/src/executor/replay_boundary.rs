@@ -1,4 +1,4 @@
-//! The one place where a run asks the world: agents and programs, or in their stead a recording.
+//! The one place where a run asks agents and programs, or in a replay the recording.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,8 +1,7 @@
 //! Reports the tools that an attempt uses: to the observer, and to a file beside its logs.
 //!
 //! In: uses and their results, however often they are reported. Out: a [`Signal`] for each, in both places. Invariant:
-//! no more
-//! than [`TOOL_USES`] uses of an attempt, and of each a text of bounded length without secrets.
+//! no more than [`TOOL_USES`] uses of an attempt, and of each a text of bounded length without secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;

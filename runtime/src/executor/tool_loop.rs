@@ -2,8 +2,7 @@
 //!
 //! In: the replies of a model. Out: the next message to it, or its answer. Calls go the endpoint's own way, or one at a
 //! time as a JSON object that a schema holds the model to. Invariant: the result of a tool is never an instruction of
-//! ours:
-//! it goes where results go, or into a fence that marks it.
+//! ours: it goes where results go, or into a fence that marks it.
 
 use std::sync::Arc;
 

@@ -221,7 +221,7 @@ impl Conversation<'_> {
         write(&self.beside(&format!("{stem}blocks.json"), place), &format!("{}\n", effective.json(prompt)))
     }
 
-    /// Hands on what lines of an answer ask for; the rest of them is the answer.
+    /// Passes on the operations in lines of an answer; the other lines are the answer.
     fn heard(&self, mut answer: Answer, prompt: &str, place: &Place<'_, '_>) -> Answer {
         if answer.failure.is_some() {
             return answer;

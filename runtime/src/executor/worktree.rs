@@ -2,8 +2,8 @@
 //!
 //! In: a name for each of them, made of names of the plan. Out: a folder under `runs/RUN/worktrees`, on a branch
 //! `swarm/RUN/NAME` of its own. Invariant: no attempt works in a tree that is not checked out in full, a tree that
-//! exists
-//! is used again, and none with changes or commits is removed. What Git ignores is no change: builds made most of it.
+//! exists is used again, and none with changes or commits is removed. What Git ignores is no change: builds made most
+//! of it.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,8 +1,7 @@
 //! `messages/`: files that agents write to each other, `{from}_to_{to}_NNN.json`, and which of them are envelopes.
 //!
 //! In: the envelopes of a turn, or the files that an agent left. Out: files for it to find, or handoffs, which go the
-//! way
-//! of all others. Invariant: the sender of a message is the agent that left it, whatever the message says.
+//! way of all others. Invariant: the sender of a message is the agent that left it, whatever the message says.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};

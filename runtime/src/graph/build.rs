@@ -1,4 +1,4 @@
-//! From the steps of a plan to scopes, regions and nodes: loops, items and called pipelines each once.
+//! Builds scopes, regions and nodes from the steps of a plan: loops, items and called pipelines each once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

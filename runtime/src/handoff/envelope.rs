@@ -13,7 +13,7 @@ pub const ENVELOPE_LIMIT: usize = swarmc_plan::prompt_text::ENVELOPE_BYTES;
 /// The characters of a message at most: it is a short summary.
 pub const MESSAGE_LIMIT: usize = 4_000;
 
-/// What one agent sends to another.
+/// What one agent hands over to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Envelope {

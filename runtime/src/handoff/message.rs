@@ -1,8 +1,7 @@
 //! Messages of seed 003, over every transport: their types, and the envelopes that these mean.
 //!
 //! In: a message as an agent writes it, as a file or by an operation. Out: the [`Handoff`] that it is, which goes the
-//! way
-//! of all others; and the message type of an envelope, for a reader of the file protocol.
+//! way of all others; and the message type of an envelope, for a reader of the file protocol.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,7 @@
 //! Handoffs between the agents of a pipeline (seed 002): what agents may send, and what of it is refused.
 //!
 //! In: what an agent asks for, over any transport. Out: an [`Envelope`] in its receiver's inbox, or the reason why
-//! there
-//! is none. Invariant: no handoff goes without an edge, and what agents wrote is data.
+//! there is none. Invariant: no handoff goes without an edge, and what agents wrote is data.
 
 mod envelope;
 mod message;

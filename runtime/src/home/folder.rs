@@ -286,8 +286,7 @@ impl Drop for Lock {
 
 impl Lock {
     /// Takes the lock of `folder`. A process that only looks holds it for a moment, and a killed runner until it is
-    /// gone:
-    /// this waits for both.
+    /// gone: this waits for both.
     pub(crate) fn take(folder: &RunFolder) -> Result<Lock, RunError> {
         let path = folder.lock_path();
         let file = File::options()

@@ -1,8 +1,7 @@
 //! Group commit: a task that needs a record on disk makes everything written so far durable, for all tasks that wait.
 //!
 //! A background thread does the same a few milliseconds after the last write, so that records without a waiting task
-//! are
-//! not left behind either. Invariant: `durable` never runs ahead of a successful `fdatasync`.
+//! are not left behind either. Invariant: `durable` never runs ahead of a successful `fdatasync`.
 
 use std::fs::File;
 use std::future::poll_fn;

@@ -38,8 +38,7 @@ use crate::{ANSWER_LIMIT, Usage};
 const FRAMES_LIMIT: usize = 16 * ANSWER_LIMIT;
 
 /// How many pieces may come of which no frame becomes whole: our code sees none of their bytes before that. A piece is
-/// what
-/// one read of the connection gives, 400 KiB at most and mostly much less.
+/// what one read of the connection gives, 400 KiB at most and mostly much less.
 const PIECES: usize = 2_048;
 
 /// How long it may take to put such pieces together: genai begins anew with each.

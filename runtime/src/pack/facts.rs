@@ -1,4 +1,4 @@
-//! What a repository says of itself: its language and its package manager, by the files at its top.
+//! Finds out the language and the package manager of a repository, by the files at its top.
 //!
 //! In: a folder. Out: `language` and `packageManager`, each only where a file says so. The first entry of a table that
 //! fits decides, so that a lock file counts before a manifest.

@@ -1,4 +1,4 @@
-//! What a file is about, in a line, by a rule that anybody can follow.
+//! Summarizes a file in a line, by a fixed rule without a model.
 //!
 //! In: a path and a text. Out: the first sentence of the first comment (of Markdown, the first heading and the first
 //! sentence), then the names that the file declares at the beginning of a line. No language is parsed.

@@ -20,7 +20,7 @@ use crate::error::RunError;
 use crate::event::{AnsweredBy, Content, InboxMessage, StepId};
 use crate::handoff::{ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Report};
 
-/// How much longer than it is allowed to be a text may be that has its blanks.
+/// How many times longer than its limit a text with placeholders may be.
 const BLANKED: usize = 8;
 
 /// The characters of an id.
@@ -110,8 +110,7 @@ pub(super) struct ReplayEffects {
     /// How often each attempt reported, and asked for help.
     said: BTreeMap<(Place, bool), u32>,
     /// The handoffs and requests that wait for a decision, with their lines; the key is the name that the message about
-    /// the
-    /// decision uses.
+    /// the decision uses.
     payloads: BTreeMap<Arc<str>, usize>,
     left: BTreeSet<(Place, Arc<str>)>,
 }
@@ -192,8 +191,8 @@ impl ReplayEffects {
         kept.kind == ArtifactKind::Diff && self.left.insert((place.clone(), Arc::clone(&kept.id)))
     }
 
-    /// A task asks for something that is more than its turn. `told` is the line of what it would hand over, or be helped
-    /// with.
+    /// A task asks for something that is more than its turn. `told` is the line of the handoff that it wants to send,
+    /// or of the help that it asks for.
     pub(super) fn wants(&mut self, place: Place, request: &Request, told: Option<Line>, lines: &mut Vec<Line>) {
         if !matches!(request.wants, RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. }) {
             return;
@@ -441,7 +440,7 @@ impl Replay {
         self.diverged(step, attempt, place, Difference::Unsent { problem: self.redactions.blank_text(&problem), at })
     }
 
-    /// What somebody said when a task asked for something for the `asked`th time, and who.
+    /// The decision when a task asked for something for the `asked`th time, and who made it.
     ///
     /// # Errors
     /// It wants something else than it did.

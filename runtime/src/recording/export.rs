@@ -240,7 +240,7 @@ impl Story<'_> {
         })
     }
 
-    /// An envelope with its blanks.
+    /// An envelope with its placeholders.
     fn envelope(&self, content: &Content) -> Result<Option<Envelope>, RunError> {
         Ok(effect::blanked(&self.run.text(content)?, |value| self.redactions.blank_json(value)))
     }

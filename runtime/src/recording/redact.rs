@@ -2,7 +2,7 @@
 //!
 //! In: any bytes. Out: the same with `⟦run⟧`, `⟦workspace⟧`, `⟦home⟧`, `⟦id⟧` and `⟦secret:NAME⟧` in the place of such
 //! values, and back. Invariant: filling in what was blanked out gives the same bytes, except for secrets, which stay
-//! blank for ever.
+//! redacted for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -35,7 +35,7 @@ struct Value {
 }
 
 impl Redactions {
-    /// The blanks of the run with this id, in this folder, of this workspace; `variables` hold secrets.
+    /// The redactions of the run with this id, in this folder, of this workspace; `variables` hold secrets.
     pub(crate) fn new(
         (run, folder, workspace): (&str, &Path, &Path),
         environment: &BTreeMap<OsString, OsString>,
@@ -56,7 +56,7 @@ impl Redactions {
         values.push(Value { bytes: run.as_bytes().to_vec(), blank: blank("id"), whole: true, fills: true });
         let mut secret =
             |bytes, name: &str| values.push(Value { bytes, blank: secrets::blank(name), whole: false, fills: false });
-        // A replay gives processes the blank itself for a secret.
+        // A replay gives processes the placeholder itself for a secret.
         variables.iter().for_each(|name| secret(secrets::blank(name).into(), name));
         secrets::values(environment, variables).into_iter().for_each(|(value, name)| secret(value, name));
         values.sort_by_key(|value| std::cmp::Reverse(value.bytes.len()));

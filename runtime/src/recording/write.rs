@@ -158,7 +158,7 @@ impl Texts<'_> {
         self.blanked(name, self.redactions.blank(bytes))
     }
 
-    /// The same of one that has its blanks.
+    /// The same of a text that has its placeholders.
     pub(super) fn blanked(&self, name: &str, blanked: Vec<u8>) -> Result<Text, RunError> {
         match String::from_utf8(blanked) {
             Ok(text) if text.len() <= INLINE && !text.trim_end_matches('\n').contains(['\n', '\r']) => {
@@ -185,7 +185,7 @@ impl Texts<'_> {
     }
 }
 
-/// A failure with blanks for what is another in every run.
+/// A failure with placeholders for what differs between runs.
 pub(super) fn told(failure: &Failure, redactions: &Redactions) -> Failure {
     let mut failure = failure.clone();
     if let Failure::Spawn { message }

@@ -249,7 +249,7 @@ mod tests {
         let (_place, folder, _socket) = listening();
         let slow = |number: usize| {
             let mut stream = connected(&folder);
-            // Some say nothing, and some half of something. Who had to make way hears nothing of what else it says.
+            // Some send nothing, and some half an order. A client that had to make way gets no answer to the rest.
             let _ = stream.write_all(&b"pulses"[..number % 6]);
             stream
         };

@@ -1,10 +1,8 @@
 //! The requests of agents that wait for an approval, and the answers.
 //!
 //! In: requests and verdicts, in order. Out: the open requests and their deadlines, and answers that an attempt may
-//! still
-//! need: an attempt of a former process starts anew, and a request that it repeats is asked only once. Invariant:
-//! requests
-//! are numbered in the order in which they come, so that the first open one is the first whose time is over.
+//! still need: an attempt of a former process starts anew, and a request that it repeats is asked only once. Invariant:
+//! requests are numbered in the order in which they come, so that the first open one is the first whose time is over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

@@ -2,8 +2,7 @@
 //! state").
 //!
 //! In: the state, the records for their times, and the activities from the process that runs it. Out: a [`Standing`]
-//! for
-//! each node of the current rounds that has begun, or waits for an envelope.
+//! for each node of the current rounds that has begun, or waits for an envelope.
 
 use std::collections::HashMap;
 
@@ -68,8 +67,8 @@ fn label<S: Serializer>(step: &StepId, serializer: S) -> Result<S::Ok, S::Error>
 
 impl State {
     /// The connections of its nodes: the steps that agents take, and those that edges lead to or away from. The state
-    /// was
-    /// made of `records`; the process that runs the run reports `activities`, and they are none where no process does.
+    /// was made of `records`; the process that runs the run reports `activities`, and they are none where no process
+    /// does.
     pub fn standings(&self, records: &[Record], activities: Option<&[Activity]>) -> Vec<Standing> {
         let live: HashMap<(&StepId, u32), &Activity> =
             activities.unwrap_or_default().iter().map(|pulse| ((&pulse.step, pulse.attempt), pulse)).collect();
@@ -112,8 +111,7 @@ impl State {
     }
 
     /// The connection of a node of a run that goes on, as far as its journal shows: its attempt, and the signal of
-    /// that.
-    /// None where the step has not begun, or is no node.
+    /// that. None where the step has not begun, or is no node.
     pub(crate) fn connection(&self, step: &StepId) -> Option<(u32, TelemetryKind)> {
         let key = self.find(step).filter(|&key| self.is_node(key))?;
         let (runs, waits) = self.stance(key)?;

@@ -241,8 +241,8 @@ impl State {
         }
     }
 
-    /// A round begins: its steps owe no answers to requests of earlier rounds. Tasks that those asked for do not start any
-    /// more, and the inboxes of tasks that they started are empty.
+    /// A round begins: its steps owe no answers to requests of earlier rounds. Tasks that those asked for do not start
+    /// any more, and the inboxes of tasks that they started are empty.
     pub(super) fn forget_round(&mut self, number: u32) {
         let frame = self.frame(number);
         if frame.iteration < 2 {

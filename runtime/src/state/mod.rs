@@ -2,8 +2,7 @@
 //!
 //! In: records, in order. Out: the phase of every step of the current rounds, and what the rounds before left.
 //! Invariant: facts decide everything but the [`run_queues`], which `decide` empties; a record that does not fit (a
-//! late
-//! result, a step that is not in the plan) changes nothing. No I/O, no clock, no randomness.
+//! late result, a step that is not in the plan) changes nothing. No I/O, no clock, no randomness.
 
 mod approvals;
 mod artifacts;

@@ -44,9 +44,9 @@ impl State {
         keys.filter_map(|key| Some((self.id(key), self.holds_up(key)?)))
     }
 
-    /// The steps that a step waits for: those that it depends on, and once they have ended those that can still write to
-    /// it. Empty where it has settled, or waits for nothing of the kind. `is_run` tells
-    /// whether a process runs the run.
+    /// The steps that a step waits for: those that it depends on, and once they have ended those that can still write
+    /// to it. Empty where it has settled, or waits for nothing of the kind. `is_run` tells whether a process runs the
+    /// run.
     pub fn pending(&self, id: &StepId, is_run: bool) -> Vec<Pending> {
         let Some(key) = self.find(id).filter(|&key| self.step(key).status().is_none()) else { return Vec::new() };
         let mut pending: Vec<Pending> = Vec::new();

@@ -1,4 +1,4 @@
-//! What is inside of steps: the frames of loops, calls and items, from their opening to what they come to.
+//! What is inside of steps: the frames of loops, calls and items, from their opening to their outcome.
 //!
 //! Of a for-each only as many items are open as may run; what the others left is kept in a few bytes each.
 

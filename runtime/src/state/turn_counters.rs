@@ -1,8 +1,7 @@
 //! Counts what turns under way report beside their handoffs: their progress, and their requests for help and for tasks.
 //!
 //! In: the facts of it. Out: the last report, and the counts that bound both. Invariant: it exists for as long as the
-//! turn
-//! goes on, across runners, and forgotten with its end.
+//! turn goes on, across runners, and the runner forgets it with its end.
 
 use super::State;
 use crate::event::{Content, StepId};

@@ -1,8 +1,8 @@
 //! Tells from a tool's result whether the agent's program refused the call, rather than that the tool failed.
 //!
 //! Claude Code lists its refusals with its result, and Codex CLI marks them. While they happen, and for the other
-//! programs,
-//! only the words of the result tell. The system says that a file may not be read, which is no refusal of a program.
+//! programs, only the words of the result tell. The system says that a file may not be read, which is no refusal of a
+//! program.
 
 /// What programs say when they refuse a tool, in lower case.
 const WORDS: [&str; 11] = [

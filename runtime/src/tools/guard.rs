@@ -1,4 +1,4 @@
-//! Reads what a tool server prints before anybody believes it: lines of bounded length that can be JSON.
+//! Checks what a tool server prints before the client parses it: lines of bounded length that can be JSON.
 //!
 //! In: the server's standard output. Out: the same bytes, until they are not what a server may print; then an end, and
 //! the reason for people.

@@ -1,8 +1,7 @@
 //! `shell`: a line of `sh` in the working folder.
 //!
 //! Nothing confines it but the user it runs as: an agent that may call it can do what that user can. It gets the
-//! environment
-//! of the agent's step, reads nothing, and ends as a group.
+//! environment of the agent's step, reads nothing, and ends as a group.
 
 use std::ffi::OsString;
 use std::path::Path;

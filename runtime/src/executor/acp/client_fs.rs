@@ -2,10 +2,8 @@
 //!
 //! In: the agent's requests. Out: their results, within the rights of the built-in tools that do the same for models:
 //! `file_read`, `file_write` and `shell`; the policy knows the requests by these names. Invariants: nothing is done
-//! that the
-//! grant does not name, nothing is read or written outside of the folder, and no more than [`WAITING`] requests of
-//! [`HELD`]
-//! bytes wait.
+//! that the grant does not name, nothing is read or written outside of the folder, and no more than [`WAITING`]
+//! requests of [`HELD`] bytes wait.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

@@ -76,7 +76,7 @@ pub(super) struct Line<'p, 'c> {
     shared: Arc<Shared>,
     /// None once it has ended.
     dialogue: Option<Dialogue>,
-    /// Our end of what the dialogue hears and says; none once the program says and hears nothing more.
+    /// Our end of the dialogue's channel; none once the program writes and reads nothing more.
     channel: Option<Channel>,
     requests: Receiver<Request>,
     pending: Vec<Pending>,

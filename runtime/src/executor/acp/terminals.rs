@@ -369,8 +369,8 @@ fn how(ended: &Result<End, String>) -> String {
 
 /// The end of a text, of at most `limit` bytes and without secrets, and whether anything was left out before it.
 ///
-/// The text is cut before it is blanked, so that what is left out does not depend on how long its secrets are; blanks that
-/// are longer than what they replace may then still be too long.
+/// The text is cut before it is redacted, so that what is left out does not depend on how long its secrets are;
+/// placeholders that are longer than what they replace may then still be too long.
 fn last_part(text: &str, limit: usize, secrets: &Secrets) -> (String, bool) {
     let cut = text.ceil_char_boundary(text.len().saturating_sub(limit));
     let mut part = secrets.redact_part(text, cut..text.len()).into_owned();
@@ -417,7 +417,7 @@ mod tests {
         };
         check("one a-secret-of-many-bytes two", 64, ("one ⟦secret:KEY⟧ two", false));
         check("one a-secret-of-many-bytes two", 20, ("⟦secret:KEY⟧ two", true));
-        // The blank of one makes room, in which the end of the one before does not appear.
+        // The placeholder of one makes room, in which the end of the one before does not appear.
         check("a-secret-of-many-bytes, a-secret-of-many-bytes", 24, (", ⟦secret:KEY⟧", true));
         check("a-secret-of-many-bytes", 5, ("EY⟧", true));
     }
