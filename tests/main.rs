@@ -21,6 +21,7 @@ mod inspected;
 mod judge;
 mod kill;
 mod large;
+mod layers;
 mod lsp;
 mod messages;
 mod model;

@@ -36,7 +36,7 @@ const LICENCES: &[&str] = &[
 /// The lines of a file at most.
 const LONGEST_FILE: usize = 600;
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -46,7 +46,7 @@ fn text(path: &str) -> String {
 }
 
 /// The files that belong to the project, relative to its root: no hidden ones, nothing that a build made.
-fn files() -> Vec<PathBuf> {
+pub(crate) fn files() -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut open = vec![root().to_path_buf()];
     while let Some(folder) = open.pop() {

@@ -1,68 +1,49 @@
 //! Runs a plan: `plan ─► decide ─► commands ─► executors ─► events ─► journal ─► state`, round and round.
 //!
-//! The core (`event`, `state`, `decide`) is pure: no I/O, no clock, no randomness, no hash-map order. Around it, `run`
-//! is the only loop, `journal` the run's truth on disk, `executor` what starts processes, `render` what fills prompts,
-//! and `home` the folder that all of it lies in.
+//! The layers, from below. A module imports from its own layer and from those below it, never from one above:
+//!
+//! - [`types`]: the data that all of them share
+//! - [`core`]: decides what happens next, and is pure
+//! - [`io`]: the journal, the home, processes, agents, models and tools
+//! - [`eval`]: expressions, templates, prompts and context packs
+//! - [`driver`]: the loop of a run, rehearsals and the simulation
 
-mod activity;
-mod agent_api;
-mod answer;
-mod approval;
-pub mod artifact;
-mod children;
-mod control;
-mod decide;
-mod error;
-mod event;
-mod executor;
-mod files;
-mod graph;
-pub mod handoff;
-mod home;
-mod ignored;
-mod journal;
-mod llm;
-mod load;
-mod observer;
-pub mod pack;
-mod reactor;
-mod recording;
-mod rehearse;
-mod render;
-mod reopen;
-mod retry;
-mod run;
-mod secrets;
-#[cfg(test)]
-mod simulate;
-mod socket;
-mod socket_peer;
-mod state;
-mod stream;
-pub mod swarm;
-mod telemetry;
-mod tools;
-mod unix;
+mod core;
+mod driver;
+mod eval;
+mod io;
+mod types;
 
-pub use activity::{Activity, Flow};
-pub use agent_api::{MCP, SOCKET, TOKEN, ask, serve_stdio};
-pub use answer::typed;
-pub use approval::{Choice, Request, RequestKind, Same, Verdict};
-pub use children::adopt_orphans;
-pub use control::{Control, GateAnswer, UserMessage};
-pub use decide::{Command, decide};
-pub use error::{JournalError, RunError};
-pub use event::*;
-pub use files::{AgentFiles, AgentState, AgentStatus, Kept, Progress as AgentProgress, Trouble, agent_status};
-pub use graph::{Graph, GraphError, MAX_STEPS};
-pub use home::{Home, Layout, Prune, Pruned, PrunedRun, RunFolder, RunSummary, Runner, RunningState, standings};
-pub use load::load_plan;
-pub use observer::{Observer, Stream};
-pub use recording::{Difference, Divergence, RECORDING_VERSION, Recording, RecordingError};
-pub use rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
-pub use reopen::{Retry as RetryRun, effective};
-pub use run::{Ended, Options, Outcome as RunOutcome, Program, end_survivors, programs, resume, retry, start};
-pub use socket::{activities, answer_gate, request_stop, send_message};
-pub use state::{Blocked, Counts, End, Link, Open, Pending, Progress, Reading, Standing, State, Waiting};
-pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report, ToolResult, ToolUse};
-pub use telemetry::{Signal, TOOL_USES, TelemetryKind};
+pub use core::decide::{Command, decide};
+pub use core::graph::{Graph, GraphError, MAX_STEPS};
+pub use core::reopen::Retry as RetryRun;
+pub use core::reopened_records::effective;
+pub use core::state::{Blocked, Counts, End, Open, Pending, Progress, Reading, Standing, State, Waiting};
+pub use core::swarm;
+pub use driver::rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
+pub use driver::run::{Ended, Options, Outcome as RunOutcome, Program, programs, resume, retry, start};
+pub use driver::{Prune, Pruned, PrunedRun, RunSummary, RunningState, standings};
+pub use eval::load::load_plan;
+pub use eval::pack;
+pub use io::agent_api::{MCP, SOCKET, TOKEN, ask, serve_stdio};
+pub use io::children::adopt_orphans;
+pub use io::control::Control;
+pub use io::files::{AgentFiles, Kept, agent_status};
+pub use io::home::{Home, Layout, RunFolder, Runner};
+pub use io::orphan_processes::end_survivors;
+pub use io::recording::{RECORDING_VERSION, Recording};
+pub use io::socket::{activities, answer_gate, request_stop, send_message};
+pub use io::stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report, ToolResult, ToolUse};
+pub use types::activity::{Activity, Flow};
+pub use types::agent_status::{AgentState, AgentStatus, Progress as AgentProgress, Trouble};
+pub use types::answer::typed;
+pub use types::approval::{Choice, Request, RequestKind, Same, Verdict};
+pub use types::artifact;
+pub use types::divergence::{Difference, Divergence};
+pub use types::error::{JournalError, RunError};
+pub use types::event::*;
+pub use types::handoff;
+pub use types::observer::{Observer, Stream};
+pub use types::recording_error::RecordingError;
+pub use types::telemetry::{Link, Signal, TOOL_USES, TelemetryKind};
+pub use types::user_request::{GateAnswer, UserMessage};

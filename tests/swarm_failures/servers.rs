@@ -6,7 +6,7 @@ use super::*;
 use crate::swarms::members::{ends, events};
 
 /// What the servers do; `SECRET_TOKEN` is theirs too.
-const HOSTILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/src/tools/tests/hostile.py");
+const HOSTILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/src/io/tools/tests/hostile.py");
 
 /// A member `name` of its own agent, who may use what server `name` has, which behaves like `manner`.
 fn served(name: &str, manner: &str) -> (String, String) {

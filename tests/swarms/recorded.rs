@@ -43,7 +43,7 @@ fn team(endpoint: &Endpoint) -> Place {
         pipeline p {{ task lamps {{ swarm team; timeout "5m" }}; result lamps }}
         "#
     ));
-    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtime/src/tools/tests/hostile.py");
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtime/src/io/tools/tests/hostile.py");
     place.write("server.py", &fs::read_to_string(server).expect("there is a server"));
     place
 }
@@ -332,7 +332,7 @@ fn a_task_whose_model_calls_tools_replays_without_them() {
              agent a provider=p {{ tools s.echo; can network }}\n\
              pipeline q {{ task t {{ prompt \"Call it.\" }}; result t }}\n"
         ));
-        let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtime/src/tools/tests/hostile.py");
+        let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtime/src/io/tools/tests/hostile.py");
         place.write("server.py", &fs::read_to_string(server).expect("there is a server"));
         run(&place, &["run", "flow.kdl", "--record", "r"]).expect(0, &["It echoes.\n"], &["recorded 1 answer"]);
         assert_eq!(endpoint.prompts().len(), 2, "{protocol}");

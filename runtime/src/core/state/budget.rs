@@ -1,0 +1,279 @@
+//! Budgets: what is reserved before an attempt starts, and what it turns out to have used.
+//!
+//! Invariant: what was started never uses more than the budgets hold as far as that is known beforehand, however much
+//! runs at once; what stays unknown keeps its reservation, and is never zero.
+
+use std::sync::Arc;
+
+use swarmc_plan::Budget;
+
+use super::State;
+use super::frame::{Ending, Step, Summing};
+use crate::core::graph::Key;
+use crate::types::event::{Failure, Outcome, Reserved};
+use crate::types::usage::cost;
+
+/// What was used or is reserved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) calls: u64,
+    pub(crate) tokens: u64,
+    /// In millionths of a dollar.
+    pub(crate) cost: u64,
+    /// The wall time of attempts, in milliseconds.
+    pub(crate) time_ms: u64,
+}
+
+/// What a step has of the budgets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// What its open attempt may use.
+    reserved: Reserved,
+    /// When that attempt began.
+    began: u64,
+    /// What the attempts of this round used.
+    spent: Spent,
+}
+
+/// Who does not let an attempt start, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The workflow, or the pipeline that runs: the run ends.
+    Run(String),
+    /// The agent, the task, or a called pipeline: the attempt fails.
+    Step(String),
+}
+
+impl State {
+    /// Whether an attempt that may use this much may start.
+    pub(crate) fn admit(&self, key: Key, wanted: &Reserved) -> Result<(), Refusal> {
+        self.admit_of(key, self.asked(key), wanted)
+    }
+
+    /// Whether an attempt of a step, in which this agent takes the turn, may start.
+    pub(crate) fn admit_of(&self, key: Key, agent: Option<&Arc<str>>, wanted: &Reserved) -> Result<(), Refusal> {
+        for (what, budget) in &self.graph.budgets {
+            over(what, budget, self.spent, wanted).map_or(Ok(()), |words| Err(Refusal::Run(words)))?;
+        }
+        let refused = |words: String| Err(Refusal::Step(words));
+        let node = self.node(key);
+        if let Some(agent) = agent
+            && let Some(budget) = self.graph.agents.get(agent).and_then(|agent| agent.budget.as_ref())
+        {
+            let spent = self.agents.get(agent).copied().unwrap_or_default();
+            over(&format!("agent `{agent}`"), budget, spent, wanted).map_or(Ok(()), refused)?;
+        }
+        if let Some(budget) = &node.budget {
+            let spent = self.step(key).account.as_ref().map_or(Spent::default(), |account| account.spent);
+            over(&format!("`{}`", node.name), budget, spent, wanted).map_or(Ok(()), refused)?;
+        }
+        for scope in self.calls_around(key.frame) {
+            let called = self.graph.scope(self.region(scope).scope);
+            if let Some(budget) = &called.budget {
+                let what = format!("pipeline `{}`", called.pipeline);
+                over(&what, budget, self.frame(scope).spent, wanted).map_or(Ok(()), refused)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The wall time that an attempt of a step may take at most, in milliseconds; none where no budget says so.
+    pub(crate) fn time_left(&self, key: Key) -> Option<u64> {
+        let node = self.node(key);
+        let left = |budget: &Budget, spent: Spent| Some(budget.time_ms?.saturating_sub(spent.time_ms));
+        let of_step = node.budget.as_ref().and_then(|budget| {
+            left(budget, self.step(key).account.as_ref().map_or(Spent::default(), |account| account.spent))
+        });
+        let of_agent = self.asked(key).and_then(|agent| {
+            let budget = self.graph.agents.get(agent)?.budget.as_ref()?;
+            left(budget, self.agents.get(agent).copied().unwrap_or_default())
+        });
+        of_step.into_iter().chain(of_agent).min()
+    }
+
+    /// What the whole run used so far, with the budgets that bound it.
+    pub(crate) fn usage(&self) -> (Spent, &[(String, Budget)]) {
+        (self.spent, &self.graph.budgets)
+    }
+
+    /// When the run's time is over, in milliseconds since 1970.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        let time = self.graph.budgets.iter().filter_map(|(_, budget)| budget.time_ms).min()?;
+        Some(self.began?.saturating_add(time))
+    }
+
+    /// When the next pause of a step is over, in milliseconds since 1970.
+    pub(crate) fn pause(&self) -> Option<u64> {
+        self.agenda.timers.first().map(|&(due, _)| due)
+    }
+
+    /// An attempt began.
+    pub(super) fn reserve(&mut self, key: Key, reserved: Option<Reserved>, at: u64) {
+        if !self.graph.has_budgets {
+            return;
+        }
+        let reserved = reserved.unwrap_or_default();
+        let account = self.step_mut(key).account.get_or_insert_default();
+        // An attempt that starts again after a crash may have used what the first one reserved.
+        (account.reserved, account.began) = (reserved, at);
+        self.each_account(key, |spent| spent.add(&reserved));
+    }
+
+    /// An attempt ended: what it used takes the place of what it reserved, as far as that is known.
+    pub(super) fn account_for(&mut self, key: Key, outcome: &Outcome, at: u64) {
+        let Some(account) = self.step(key).account.as_deref().copied() else { return };
+        let price = self.asked(key).and_then(|agent| self.graph.agents.get(agent)?.price);
+        let Account { reserved, began, .. } = account;
+        let turns = if reserved.calls > 0 { 1 + u64::from(outcome.repairs) } else { 0 };
+        // A swarm's turns were counted one by one.
+        let counts = outcome.failure != Some(Failure::Cancelled) && self.node(key).swarm.is_none();
+        let used = counts.then_some(outcome.usage).flatten();
+        // A provider that reports only a price used tokens all the same.
+        let tokens = used.map(|usage| usage.input.saturating_add(usage.output)).filter(|tokens| *tokens > 0);
+        let cost = used.and_then(|usage| cost(&usage, price));
+        // What is more than it says is at least what was reserved for it.
+        let floor = |known: Option<u64>, reserved: Option<u64>| match used.is_some_and(|usage| usage.at_least) {
+            true => known.max(reserved),
+            false => known,
+        };
+        let (tokens, cost) = (floor(tokens, reserved.tokens), floor(cost, reserved.cost));
+        self.each_account(key, |spent| {
+            spent.calls = spent.calls.saturating_sub(reserved.calls).saturating_add(turns);
+            spent.replace(&reserved, [tokens, cost]);
+            spent.time_ms = spent.time_ms.saturating_add(at.saturating_sub(began));
+        });
+        if let Some(account) = &mut self.step_mut(key).account {
+            account.reserved = Reserved::default();
+        }
+    }
+
+    /// Whether a turn of a swarm that may use this much may start.
+    pub(crate) fn admit_turn(&self, key: Key, agent: &Arc<str>, wanted: &Reserved) -> Result<(), Refusal> {
+        self.admit(key, wanted)?;
+        if let Some(budget) = self.graph.agents.get(agent).and_then(|agent| agent.budget.as_ref()) {
+            let spent = self.agents.get(agent).copied().unwrap_or_default();
+            if let Some(words) = over(&format!("agent `{agent}`"), budget, spent, wanted) {
+                return Err(Refusal::Step(words));
+            }
+        }
+        Ok(())
+    }
+
+    /// A turn of a swarm began.
+    pub(super) fn turn_reserved(&mut self, key: Key, agent: &Arc<str>, reserved: &Reserved) {
+        self.each_account(key, |spent| spent.add(reserved));
+        self.agents.entry(Arc::clone(agent)).or_default().add(reserved);
+    }
+
+    /// A turn of a swarm ended: what it used takes the place of what it reserved, as far as that is known.
+    pub(super) fn turn_used(&mut self, key: Key, agent: &Arc<str>, reserved: &Reserved, used: [Option<u64>; 2]) {
+        let replace = |spent: &mut Spent| spent.replace(reserved, used);
+        self.each_account(key, replace);
+        replace(self.agents.entry(Arc::clone(agent)).or_default());
+    }
+
+    /// The budget of the run is spent: nothing starts any more, and what runs is ended.
+    pub(super) fn budget_spent(&mut self) {
+        self.over_budget = true;
+        for instance in 0..self.graph.instances {
+            let ending = Ending { by: "budget".into(), stop: Some(swarmc_plan::StopStatus::Failure) };
+            self.end_early(instance, &ending);
+        }
+    }
+
+    fn each_account(&mut self, key: Key, change: impl Fn(&mut Spent)) {
+        change(&mut self.spent);
+        if let Some(agent) = self.asked(key).cloned() {
+            change(self.agents.entry(agent).or_default());
+        }
+        for scope in self.calls_around(key.frame) {
+            change(&mut self.frame_mut(scope).spent);
+        }
+        if let Step { account: Some(account), .. } = self.step_mut(key) {
+            change(&mut account.spent);
+        }
+    }
+
+    /// The agent whose turn the attempt of a step is.
+    pub(crate) fn asked(&self, key: Key) -> Option<&Arc<str>> {
+        let node = self.node(key);
+        match self.step(key).summing.as_deref() {
+            Some(Summing { by: Some(summarizer), .. }) => Some(summarizer),
+            _ if self.is_being_mended(key) => node.fix.as_ref(),
+            _ => node.agent.as_ref(),
+        }
+    }
+
+    /// Whether the attempt of a step that is open, or comes next, is the turn of the agent that mends what failed.
+    pub(crate) fn is_being_mended(&self, key: Key) -> bool {
+        self.node(key).fixing() == Some(self.step(key).tries())
+    }
+
+    /// The frames of the called pipelines that a frame is in.
+    fn calls_around(&self, frame: u32) -> Vec<u32> {
+        let mut calls = Vec::new();
+        let mut scope = self.frame(frame).scope;
+        while let Some(parent) = self.frame(scope).parent {
+            calls.push(scope);
+            scope = self.frame(parent.frame).scope;
+        }
+        calls
+    }
+}
+
+impl Spent {
+    fn add(&mut self, reserved: &Reserved) {
+        self.calls = self.calls.saturating_add(reserved.calls);
+        self.tokens = self.tokens.saturating_add(reserved.tokens.unwrap_or(0));
+        self.cost = self.cost.saturating_add(reserved.cost.unwrap_or(0));
+    }
+
+    /// Tokens and cost that are known now take the place of those that were reserved.
+    fn replace(&mut self, reserved: &Reserved, known: [Option<u64>; 2]) {
+        let replaced = |sum: u64, reserved: Option<u64>, known: Option<u64>| match known {
+            Some(known) => sum.saturating_sub(reserved.unwrap_or(0)).saturating_add(known),
+            None => sum,
+        };
+        let [tokens, cost] = known;
+        self.tokens = replaced(self.tokens, reserved.tokens, tokens);
+        self.cost = replaced(self.cost, reserved.cost, cost);
+    }
+
+    /// How much of a budget is used, in percent of the part that is used most.
+    pub(crate) fn percent(&self, budget: &Budget) -> u64 {
+        let part = |used: u64, limit: Option<u64>| limit.map(|limit| used.saturating_mul(100) / limit.max(1));
+        let parts = [part(self.calls, budget.calls), part(self.tokens, budget.tokens), part(self.cost, budget.cost)];
+        parts.into_iter().flatten().max().unwrap_or(0)
+    }
+}
+
+/// In words, by how much an attempt would exceed a budget.
+fn over(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved) -> Option<String> {
+    let exceeds = |limit: Option<u64>, spent: u64, wanted: u64| {
+        limit.filter(|&limit| wanted > 0 && spent.saturating_add(wanted) > limit)
+    };
+    let words = |spent: String, wanted: String, limit: String| {
+        Some(format!("the budget of {what} is {limit}: {spent} are used or reserved, and this may use {wanted} more"))
+    };
+    let plain = |number: u64| number.to_string();
+    if let Some(limit) = exceeds(budget.calls, spent.calls, wanted.calls) {
+        return words(plain(spent.calls), plain(wanted.calls), format!("{limit} turns of agents"));
+    }
+    let tokens = wanted.tokens.unwrap_or(0).max(wanted.calls.min(1));
+    if let Some(limit) = exceeds(budget.tokens, spent.tokens, tokens) {
+        return words(plain(spent.tokens), plain(tokens), format!("{limit} tokens"));
+    }
+    // Where the price is not known, the turn may start as long as something is left.
+    let cost = wanted.cost.unwrap_or(0).max(wanted.calls.min(1));
+    if let Some(limit) = exceeds(budget.cost, spent.cost, cost) {
+        return words(dollars(spent.cost), dollars(cost), dollars(limit));
+    }
+    if budget.time_ms.is_some_and(|limit| spent.time_ms >= limit) && !what.starts_with("the ") {
+        return Some(format!("the time that the budget gives {what} is over"));
+    }
+    None
+}
+
+fn dollars(millionths: u64) -> String {
+    format!("${}.{:04}", millionths / 1_000_000, millionths % 1_000_000 / 100)
+}

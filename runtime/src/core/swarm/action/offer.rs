@@ -1,0 +1,189 @@
+//! What an agent may do in its next turn, as the JSON Schema of one step and as tools of the model's own protocol.
+
+use serde_json::{Map, Value, json};
+
+use super::read::STEP;
+use super::{DATA_CHARS, DESCRIPTION_CHARS, FORMS, MessageType, RESPONSE_CHARS, SKILLS, TOOL_CHARS, TOPIC_CHARS};
+use crate::types::chat::Tool;
+
+/// The tools whose parameters a step's schema spells out; more are named only, their parameters given as a text.
+const SPELLED: usize = 32;
+/// The characters of a text in a step's schema that says no limit of its own, and the items of such a list.
+/// llama.cpp refuses a grammar that repeats something 2,000 times.
+const TEXT: usize = 1_900;
+const ITEMS: usize = 20;
+/// The characters of a message in a step's schema.
+const MESSAGE: usize = 1_000;
+/// How deep the parameters of a tool nest that a step's schema spells out.
+const DEPTH: usize = 8;
+
+/// What an agent may do in its next turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer<'a> {
+    /// Its tools, by their own names.
+    pub tools: &'a [Tool],
+    /// Whom it may write to, by name; none at all when it may send nothing.
+    pub receivers: &'a [&'a str],
+    /// Whether it may ask for a further agent.
+    pub help: bool,
+}
+
+impl Offer<'_> {
+    /// Whether the action of this name is open to the agent.
+    fn has(&self, action: &str) -> bool {
+        match action {
+            "tool_call" => !self.tools.is_empty(),
+            "send_message" => !self.receivers.is_empty(),
+            "request_help" => self.help,
+            _ => true,
+        }
+    }
+}
+
+/// The actions that are tools of their own where models call tools.
+pub(super) fn own() -> impl Iterator<Item = &'static str> {
+    FORMS.iter().map(|form| form.name).filter(|name| *name != "tool_call")
+}
+
+/// What an agent may call, for a model that calls tools: its tools, and the actions besides, which no tool is called as.
+pub(crate) fn tools(offer: &Offer<'_>) -> Vec<Tool> {
+    let theirs = offer.tools.iter().filter(|tool| own().all(|name| name != tool.name)).cloned();
+    let ours = FORMS.iter().filter(|form| form.name != "tool_call" && offer.has(form.name)).map(|form| Tool {
+        name: form.name.to_owned(),
+        description: form.does.to_owned(),
+        parameters: closed(properties(form.name, offer)),
+    });
+    theirs.chain(ours).collect()
+}
+
+/// The JSON Schema of one step, for a model that is held to one: an object whose only field is one of the actions, every
+/// field required, nothing else allowed, so that grammars and strict modes take it. Texts and lists are bounded, which
+/// small models need to come to an end.
+pub(crate) fn schema(offer: &Offer<'_>) -> Value {
+    let mut steps = Vec::new();
+    if offer.tools.len() > SPELLED {
+        let names: Vec<&str> = offer.tools.iter().map(|tool| tool.name.as_str()).collect();
+        steps.push(call(json!({ "enum": names, "type": "string" }), text_of_parameters()));
+    } else {
+        for tool in offer.tools {
+            let parameters = strict(&tool.parameters, DEPTH).unwrap_or_else(text_of_parameters);
+            steps.push(call(json!({ "enum": [tool.name], "type": "string" }), parameters));
+        }
+    }
+    for name in own().filter(|name| offer.has(name)) {
+        let mut fields = vec![("action", json!({ "enum": [name], "type": "string" }))];
+        fields.extend(properties(name, offer));
+        steps.push(closed(fields));
+    }
+    closed(vec![(STEP, json!({ "anyOf": steps }))])
+}
+
+fn call(name: Value, parameters: Value) -> Value {
+    let action = json!({ "enum": ["tool_call"], "type": "string" });
+    closed(vec![("action", action), ("tool", name), ("tool_params", parameters)])
+}
+
+/// Parameters that no strict schema can describe.
+fn text_of_parameters() -> Value {
+    json!({ "type": "string", "description": "The parameters, as the text of a JSON object.", "maxLength": TEXT })
+}
+
+fn properties(action: &str, offer: &Offer<'_>) -> Vec<(&'static str, Value)> {
+    let text =
+        |what: &str, limit: usize| json!({ "type": "string", "description": what, "maxLength": limit.min(TEXT) });
+    match action {
+        "publish_data" => vec![
+            ("topic", text("Where it belongs, such as `findings`.", TOPIC_CHARS)),
+            ("data", text("What you found.", DATA_CHARS)),
+        ],
+        "send_message" => vec![
+            ("to", json!({ "type": "string", "description": "A teammate.", "enum": offer.receivers })),
+            ("message_type", json!({ "type": "string", "enum": MessageType::ALL.map(MessageType::name) })),
+            ("payload", closed(vec![("message", text("What you tell or ask.", MESSAGE))])),
+        ],
+        "request_help" => vec![
+            ("help_description", text("What the new agent is to do.", DESCRIPTION_CHARS)),
+            ("help_skills", skills(offer)),
+        ],
+        "done" => vec![("response", text("Your result in short.", RESPONSE_CHARS))],
+        _ => Vec::new(),
+    }
+}
+
+/// The tools that a helper can be asked for: those of the asker.
+fn skills(offer: &Offer<'_>) -> Value {
+    let names: Vec<&str> = offer.tools.iter().take(SPELLED).map(|tool| tool.name.as_str()).collect();
+    let item = match names.is_empty() || offer.tools.len() > SPELLED {
+        true => json!({ "type": "string", "maxLength": TOOL_CHARS }),
+        false => json!({ "type": "string", "enum": names }),
+    };
+    json!({ "type": "array", "description": "The tools that it needs.", "items": item, "maxItems": SKILLS })
+}
+
+fn closed(properties: Vec<(&'static str, Value)>) -> Value {
+    let required: Vec<&str> = properties.iter().map(|(name, _)| *name).collect();
+    let fields: Map<String, Value> =
+        properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+    json!({ "type": "object", "properties": fields, "required": required, "additionalProperties": false })
+}
+
+/// The parameters of a tool as they must be for a model that is held to them: only what such schemas can say, every
+/// field required, bounded. None where that would change what the tool takes.
+fn strict(schema: &Value, depth: usize) -> Option<Value> {
+    let depth = depth.checked_sub(1)?;
+    let fields = schema.as_object()?;
+    let described = fields.get("description").filter(|text| text.is_string());
+    let mut strict = if let Some(options) = fields.get("enum").and_then(Value::as_array) {
+        let all_texts = options.len() <= 100 && options.iter().all(Value::is_string);
+        all_texts.then(|| json!({ "type": "string", "enum": options }))?
+    } else {
+        match fields.get("type").and_then(Value::as_str)? {
+            "string" => {
+                let limit =
+                    fields.get("maxLength").and_then(Value::as_u64).map_or(TEXT as u64, |limit| limit.min(TEXT as u64));
+                json!({ "type": "string", "maxLength": limit })
+            }
+            kind @ ("integer" | "number" | "boolean") => json!({ "type": kind }),
+            "array" => {
+                let items = strict(fields.get("items")?, depth)?;
+                let limit = fields
+                    .get("maxItems")
+                    .and_then(Value::as_u64)
+                    .map_or(ITEMS as u64, |limit| limit.min(ITEMS as u64));
+                json!({ "type": "array", "items": items, "maxItems": limit })
+            }
+            "object" => strict_object(fields, depth)?,
+            _ => return None,
+        }
+    };
+    if let (Some(text), Some(strict)) = (described, strict.as_object_mut()) {
+        strict.insert("description".to_owned(), text.clone());
+    }
+    Some(strict)
+}
+
+fn strict_object(fields: &Map<String, Value>, depth: usize) -> Option<Value> {
+    let empty = Map::new();
+    let properties = match fields.get("properties") {
+        None => &empty,
+        Some(properties) => properties.as_object()?,
+    };
+    // A map from anything to anything is no record.
+    let is_open = fields.get("additionalProperties").is_some_and(|more| more.as_bool() != Some(false));
+    if is_open || ["anyOf", "oneOf", "allOf", "$ref"].iter().any(|key| fields.contains_key(*key)) {
+        return None;
+    }
+    let required = fields.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+    let mut strict_properties = Map::new();
+    for (name, property) in properties {
+        let property = strict(property, depth)?;
+        let property = match is_required(name) {
+            true => property,
+            false => json!({ "anyOf": [property, { "type": "null" }] }),
+        };
+        strict_properties.insert(name.clone(), property);
+    }
+    let names: Vec<&String> = strict_properties.keys().collect();
+    Some(json!({ "type": "object", "required": names, "properties": strict_properties, "additionalProperties": false }))
+}

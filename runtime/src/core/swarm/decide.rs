@@ -1,0 +1,385 @@
+//! Decides what a swarm does next, from its state.
+//!
+//! In: a swarm and the time. Out: one order at a time, each given once, until there is nothing to do. Pure: the same
+//! events and times give the same orders; the cost of an order does not depend on the number of agents.
+
+use std::sync::Arc;
+
+use super::state::{Agent, LeadStage, Stage, Swarm, Timer};
+use super::{action, names};
+use crate::types::approval::RequestKind;
+use crate::types::event::Content;
+use crate::types::swarm_event::{
+    Action, End, Fault, MessageType, Phase, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId,
+};
+
+/// An order, which an event answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// Record this event: it follows from those before.
+    Record(SwarmEvent),
+    /// Render the task of a place of the roster, and record [`SwarmEvent::AgentSpawned`].
+    Spawn {
+        /// The place, from 0.
+        place: u32,
+        /// The name of the new agent.
+        name: Arc<str>,
+        /// Its declared agent.
+        plays: Arc<str>,
+        /// Its task, where that is a part of the goal and not its own.
+        task: Option<Content>,
+    },
+    /// Ask a model, and record [`SwarmEvent::TurnStarted`] and [`SwarmEvent::TurnEnded`].
+    Ask(TurnId),
+    /// Call a tool, and record [`SwarmEvent::ToolStarted`] and [`SwarmEvent::ToolEnded`]. If the policy requires an
+    /// approval that is missing, record [`crate::Event::ApprovalAsked`] instead: the order comes again after the
+    /// approval.
+    Call(TurnId),
+    /// Request an approval for what an agent wants: record [`crate::Event::ApprovalAsked`], and after the answer
+    /// [`crate::Event::ApprovalAnswered`].
+    Agree {
+        /// Which agent, from 0.
+        agent: u32,
+        /// What it wants.
+        wants: RequestKind,
+    },
+    /// The swarm no longer needs the answer of this turn or call: end it, and record nothing.
+    Cancel(TurnId),
+    /// Put together the result of an agent, and record [`SwarmEvent::AgentCompleted`].
+    Conclude {
+        /// Which agent, from 0.
+        agent: u32,
+        /// How it ended.
+        how: End,
+        /// Why it failed.
+        error: Option<String>,
+    },
+    /// Put together the result of the swarm, and record [`SwarmEvent::WorkflowCompleted`]; or record
+    /// [`Phase::Synthesizing`], if the merging agent has to bring the only result into another form.
+    Finish,
+    /// Record [`SwarmEvent::WorkflowCompleted`] without a result.
+    Fail(String),
+}
+
+/// What to do next; none when everything waits for an event.
+pub fn next(swarm: &mut Swarm, now: u64) -> Option<Order> {
+    if swarm.is_over {
+        return None;
+    }
+    if let Some(turn) = swarm.agenda.cancel.pop_front() {
+        return Some(Order::Cancel(turn));
+    }
+    ring(swarm, now);
+    if let Some(turn) = swarm.agenda.cancel.pop_front() {
+        return Some(Order::Cancel(turn));
+    }
+    lead(swarm).or_else(|| agents(swarm, now)).or_else(|| phases(swarm, now))
+}
+
+/// What was waited for is over.
+fn ring(swarm: &mut Swarm, now: u64) {
+    while let Some(&(due, timer)) = swarm.agenda.timers.first()
+        && due <= now
+    {
+        swarm.agenda.timers.pop_first();
+        match timer {
+            Timer::Lead => {
+                if swarm.lead.stage == LeadStage::Resting(due) {
+                    swarm.lead.stage = LeadStage::Ready;
+                }
+            }
+            Timer::Again(index) => match swarm.agents[index as usize].stage.clone() {
+                Stage::Resting(_) => swarm.enter(index, Stage::Ready),
+                Stage::Retrying(act, _) => swarm.enter(index, Stage::Calling(act, false)),
+                _ => {}
+            },
+            Timer::Deadline(index) => overdue(swarm, index),
+        }
+    }
+}
+
+/// The time of an agent is over.
+pub(crate) fn overdue(swarm: &mut Swarm, index: u32) {
+    let agent = &swarm.agents[index as usize];
+    if agent.is_done() || matches!(agent.stage, Stage::Ending(..)) {
+        return;
+    }
+    if matches!(agent.stage, Stage::Ordered | Stage::Asking | Stage::Calling(_, true)) {
+        let turn = swarm.turn(index);
+        swarm.agenda.cancel.push_back(turn);
+    }
+    let error = format!("it took longer than {} seconds", swarm.rules.limits.timeout_ms / 1000);
+    swarm.enter(index, Stage::Ending(End::TimedOut, Some(error)));
+}
+
+fn lead(swarm: &mut Swarm) -> Option<Order> {
+    match &swarm.lead.stage {
+        LeadStage::Ready => {
+            swarm.lead.stage = LeadStage::Ordered;
+            Some(Order::Ask(swarm.lead_turn()))
+        }
+        LeadStage::Failed(why) if !swarm.agenda.finishing => {
+            let what = match swarm.lead.purpose {
+                Purpose::Synthesize => "its results cannot be merged",
+                Purpose::Act | Purpose::Decompose => "its goal cannot be split",
+            };
+            let why = format!("{what}: {why}");
+            swarm.agenda.finishing = true;
+            Some(Order::Fail(why))
+        }
+        _ => None,
+    }
+}
+
+fn agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
+    // No agent acts before the whole roster is there: the first ones must not know less of the team.
+    if swarm.phase < Some(Phase::Monitoring) {
+        return None;
+    }
+    // A turn begins when all that follows from those before is recorded: a run that was killed in between begins its
+    // turns with the same prompts.
+    while let Some(index) = swarm.agenda.agents.pop_first().or_else(|| swarm.agenda.ready.pop_first()) {
+        if let Some(order) = agent(swarm, index, now) {
+            return Some(order);
+        }
+    }
+    None
+}
+
+fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
+    let rules = Arc::clone(&swarm.rules);
+    let agent = &mut swarm.agents[index as usize];
+    let name = Arc::clone(&agent.name);
+    let order = match &agent.stage {
+        Stage::Ready if agent.began.is_none() => Order::Record(SwarmEvent::AgentStarted { agent: name }),
+        Stage::Ready => {
+            while agent.mailbox.front().is_some_and(|letter| letter.is_expired(rules.ttl_ms, now)) {
+                agent.mailbox.pop_front();
+            }
+            // What comes while a turn is repeated waits for the next iteration.
+            let letter = agent.mailbox.front().filter(|_| agent.attempt == 1);
+            match letter {
+                Some(letter) => {
+                    let (from, seq) = (Arc::clone(&letter.from), letter.seq);
+                    Order::Record(SwarmEvent::MessageReceived { agent: name, from, seq })
+                }
+                None => {
+                    swarm.enter(index, Stage::Ordered);
+                    Order::Ask(swarm.turn(index))
+                }
+            }
+        }
+        Stage::Calling(act, false) => {
+            let act = act.clone();
+            swarm.enter(index, Stage::Calling(act, true));
+            Order::Call(swarm.turn(index))
+        }
+        Stage::Acting(act) => {
+            let act = act.clone();
+            carry_out(swarm, index, act)
+        }
+        Stage::Helping(description, skills) => {
+            let (description, skills) = (description.clone(), skills.clone());
+            help(swarm, index, description, skills)
+        }
+        Stage::Denied(Action::ToolCall { .. }, why) => {
+            let result = Content::Text(format!("not called: {why}"));
+            let turn = swarm.turn(index);
+            Order::Record(SwarmEvent::ToolEnded { turn, result, fault: Some(Fault::Permanent) })
+        }
+        Stage::Denied(_, why) => refused(agent, format!("no helper: {why}")),
+        Stage::Informed(helper) => {
+            let text =
+                serde_json::json!({ "agent_id": **helper, "message": format!("{helper} has started, and helps you") });
+            let payload = Content::Text(text.to_string());
+            let sent = Sent {
+                seq: agent.letters + 1,
+                from: SUPERVISOR.into(),
+                to: name,
+                kind: MessageType::Accept,
+                payload,
+                person: false,
+            };
+            Order::Record(SwarmEvent::MessageSent(sent))
+        }
+        Stage::Ending(how, error) => Order::Conclude { agent: index, how: *how, error: error.clone() },
+        _ => return None,
+    };
+    Some(order)
+}
+
+fn refused(agent: &Agent, reason: String) -> Order {
+    Order::Record(SwarmEvent::Refused { agent: Arc::clone(&agent.name), reason })
+}
+
+/// The order that an action gives.
+fn carry_out(swarm: &Swarm, index: u32, act: Action) -> Order {
+    let agent = &swarm.agents[index as usize];
+    let name = Arc::clone(&agent.name);
+    let fact = match act {
+        Action::PublishData { topic, data } => {
+            SwarmEvent::WorkspaceUpdated { seq: swarm.workspace.last + 1, topic, author: name, data }
+        }
+        Action::SendMessage { to, message_type, payload } => match addressee(swarm, agent, &to) {
+            Ok(receiver) => {
+                let (seq, to) = (receiver.letters + 1, Arc::clone(&receiver.name));
+                SwarmEvent::MessageSent(Sent { seq, from: name, to, kind: message_type, payload, person: false })
+            }
+            Err(reason) => return refused(agent, reason),
+        },
+        Action::RequestHelp { description, skills } => SwarmEvent::HelpRequested { agent: name, description, skills },
+        Action::Done { response } => {
+            SwarmEvent::AgentCompleted { agent: name, how: End::Done, response: Some(response), error: None }
+        }
+        Action::Idle => SwarmEvent::Idled { agent: name },
+        // Calls have a stage of their own.
+        Action::ToolCall { tool, .. } => return refused(agent, format!("tool `{tool}` was not called")),
+    };
+    Order::Record(fact)
+}
+
+/// The agent that receives a message, or why no agent does.
+fn addressee<'s>(swarm: &'s Swarm, from: &Agent, to: &Arc<str>) -> Result<&'s Agent, String> {
+    let limit = swarm.rules.limits.messages;
+    if from.sent >= limit {
+        return Err(format!("not sent: you have sent {limit} messages, which is the limit; publish_data still works"));
+    }
+    if *from.name == **to {
+        return Err("not sent: you are the receiver yourself".to_owned());
+    }
+    let Some(receiver) = swarm.agent(to) else {
+        let others =
+            swarm.agents.iter().map(|agent| &*agent.name).filter(|name| *name != &*from.name).take(action::TOLD);
+        let others: Vec<&str> = others.collect();
+        let words: String = to.chars().take(action::RECEIVER_CHARS).collect();
+        return Err(format!("not sent: there is no agent `{words}` in your team; there are {}", others.join(", ")));
+    };
+    if !swarm.rules.may_write(&from.name, &receiver.name) {
+        let edges = swarm.rules.edges.iter().flatten().filter(|(sender, _)| **sender == *from.name);
+        let may: Vec<&str> = edges.map(|(_, to)| &**to).take(action::TOLD).collect();
+        let may = if may.is_empty() { "no one".to_owned() } else { may.join(", ") };
+        return Err(format!("not sent: no edge leads from you to {to}; you may write to {may}"));
+    }
+    if receiver.is_done() {
+        return Err(format!("not sent: {to} is done"));
+    }
+    Ok(receiver)
+}
+
+/// What the supervisor does about a request for help.
+fn help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) -> Order {
+    let agent = &swarm.agents[index as usize];
+    let (limit, most) = (swarm.rules.helpers, swarm.rules.limits.agents as usize);
+    if agent.helpers >= limit {
+        let reason = match limit {
+            0 => "no helper: this swarm has none".to_owned(),
+            1 => "no helper: you have had the one that each agent may ask for".to_owned(),
+            limit => format!("no helper: you have had the {limit} that each agent may ask for"),
+        };
+        return refused(agent, reason);
+    }
+    if swarm.agents.len() >= most {
+        return refused(agent, format!("no helper: the swarm has {most} agents, which is the limit"));
+    }
+    if swarm.rules.gated && agent.agreed.is_none() {
+        let plays = Arc::clone(&agent.plays);
+        return Order::Agree { agent: index, wants: RequestKind::Spawn { plays, task: description, tools: skills } };
+    }
+    let taken = |name: &str| swarm.names.contains_key(name);
+    let name = names::name(&swarm.run, swarm.agents.len() as u32, taken);
+    Order::Record(SwarmEvent::AgentSpawned {
+        agent: name.into(),
+        plays: Arc::clone(&agent.plays),
+        task: Some(description),
+        brief: None,
+        by: Some(Arc::clone(&agent.name)),
+        tools: Some(skills),
+    })
+}
+
+/// From one phase to the next.
+fn phases(swarm: &mut Swarm, now: u64) -> Option<Order> {
+    let enter = |phase| Some(Order::Record(SwarmEvent::Progress { phase }));
+    match swarm.phase {
+        None if swarm.rules.parts.is_some() => enter(Phase::Planning),
+        None => enter(Phase::Spawning),
+        Some(Phase::Planning) if swarm.split => enter(Phase::Spawning),
+        Some(Phase::Planning) => None,
+        Some(Phase::Spawning) => spawn(swarm).or_else(|| enter(Phase::Monitoring)),
+        Some(Phase::Monitoring) => monitor(swarm, now),
+        Some(Phase::Synthesizing) => {
+            let done = swarm.merged.is_some() && !std::mem::replace(&mut swarm.agenda.finishing, true);
+            done.then_some(Order::Finish)
+        }
+    }
+}
+
+/// Spawns the next agent of the roster, or one for a part of the goal that no agent of the roster takes.
+fn spawn(swarm: &Swarm) -> Option<Order> {
+    let (rules, placed) = (&swarm.rules, swarm.placed);
+    let place = rules.roster.get(placed as usize);
+    if place.is_none() && swarm.parts.is_empty() || swarm.agents.len() >= rules.limits.agents as usize {
+        return None;
+    }
+    let taken = |name: &str| swarm.names.contains_key(name) || rules.declared.contains(name);
+    let name = place.and_then(|place| place.name.clone());
+    let name = name.unwrap_or_else(|| names::name(&swarm.run, placed, taken).into());
+    let plays = match place {
+        Some(place) => Arc::clone(&place.plays),
+        // Members without a place use the agents of the roster in turn; without a roster, the agent of the lead.
+        None => {
+            let open: Vec<&Arc<str>> =
+                rules.roster.iter().filter(|place| !place.has_task).map(|it| &it.plays).collect();
+            match open.is_empty() {
+                false => Arc::clone(open[placed as usize % open.len()]),
+                true => Arc::clone(rules.lead.as_ref()?),
+            }
+        }
+    };
+    let task = swarm.part().map(|part| swarm.parts[part].task.clone());
+    Some(Order::Spawn { place: placed, name, plays, task })
+}
+
+fn monitor(swarm: &mut Swarm, now: u64) -> Option<Order> {
+    let agenda = &mut swarm.agenda;
+    if (agenda.done as usize) < swarm.agents.len() {
+        // When no agent is left to wait for, idle agents wake up; then agents that never had a task end as unneeded.
+        let asleep = agenda.done as usize + agenda.idle.len() + agenda.waiting.len();
+        if asleep < swarm.agents.len() {
+            return None;
+        }
+        if let Some(index) = agenda.idle.first().copied() {
+            swarm.enter(index, Stage::Ready);
+        } else if let Some(index) = agenda.waiting.first().copied() {
+            swarm.enter(index, Stage::Ending(End::Unneeded, None));
+        }
+        return agents(swarm, now);
+    }
+    if agenda.finishing {
+        return None;
+    }
+    match swarm.results().count() {
+        0 => {
+            swarm.agenda.finishing = true;
+            Some(Order::Fail(failures(swarm)))
+        }
+        2.. if swarm.rules.merges => Some(Order::Record(SwarmEvent::Progress { phase: Phase::Synthesizing })),
+        _ => {
+            swarm.agenda.finishing = true;
+            Some(Order::Finish)
+        }
+    }
+}
+
+/// Why no agent produced a result, in words.
+fn failures(swarm: &Swarm) -> String {
+    let told = swarm.agents.iter().take(action::TOLD).map(|agent| {
+        let error = agent.end.as_ref().and_then(|end| end.error.as_deref());
+        format!("{}: {}", agent.name, error.unwrap_or("it was never needed"))
+    });
+    let told: Vec<String> = told.collect();
+    match told.is_empty() {
+        true => "it has no agents".to_owned(),
+        false => format!("no agent came to a result: {}", told.join("; ")),
+    }
+}

@@ -1,0 +1,591 @@
+//! The fold: how each event changes the state of a swarm.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::{Agent, Agreed, Ended, Entry, Lead, LeadStage, Letter, Past, Spent, Stage, Swarm, Timer};
+use crate::types::approval::{Request, RequestKind, Verdict};
+use crate::types::event::{Content, Reserved};
+use crate::types::swarm_event::{Action, Answer, End, Fault, Phase, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId};
+
+impl Swarm {
+    /// Applies one more event.
+    pub fn apply(&mut self, fact: &SwarmEvent, at: u64) {
+        if self.is_over {
+            return;
+        }
+        match fact {
+            SwarmEvent::WorkflowStarted { .. } => {}
+            SwarmEvent::Progress { phase } => self.entered(*phase),
+            SwarmEvent::AgentSpawned { agent, plays, task, brief, by, tools } => {
+                self.spawned((agent, plays), (task.clone(), brief.clone()), by.as_ref(), tools.clone());
+            }
+            SwarmEvent::AgentStarted { agent } => {
+                if let Some(index) = self.at(agent, |stage| *stage == Stage::Ready)
+                    && self.agents[index as usize].began.is_none()
+                {
+                    self.agents[index as usize].began = Some(at);
+                    let deadline = at.saturating_add(self.rules.limits.timeout_ms);
+                    self.agenda.timers.insert((deadline, Timer::Deadline(index)));
+                    self.enter(index, Stage::Ready);
+                }
+            }
+            SwarmEvent::AgentCompleted { agent, how, response, error } => {
+                if let Some(index) = self.at(agent, |stage| *stage != Stage::Done) {
+                    let end = Ended { how: *how, response: response.clone(), error: error.clone() };
+                    let agent = &mut self.agents[index as usize];
+                    agent.end = Some(end);
+                    self.spent.reserve(&std::mem::take(&mut agent.reserved), &Reserved::default());
+                    // No prompt needs its messages again.
+                    (agent.inbox, agent.mailbox) = (Vec::new(), VecDeque::new());
+                    self.enter(index, Stage::Done);
+                    self.rouse();
+                }
+            }
+            SwarmEvent::MessageSent(sent) => self.message_sent(sent, at),
+            SwarmEvent::MessageReceived { agent, seq, .. } => {
+                // No event records that an idle agent woke up because no agent was left to wait for.
+                if let Some(index) = self.at(agent, |stage| matches!(stage, Stage::Ready | Stage::Idle)) {
+                    let agent = &mut self.agents[index as usize];
+                    while agent.mailbox.front().is_some_and(|letter| letter.seq < *seq) {
+                        agent.mailbox.pop_front();
+                    }
+                    // A message that it has taken already does not wake it.
+                    if agent.mailbox.front().is_some_and(|letter| letter.seq == *seq) {
+                        agent.inbox.extend(agent.mailbox.pop_front());
+                        self.enter(index, Stage::Ready);
+                    }
+                }
+            }
+            SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => self.published(*seq, topic, author, data, at),
+            SwarmEvent::TurnStarted { turn, reserved } => self.turn_started(turn, reserved.unwrap_or_default()),
+            SwarmEvent::TurnEnded { turn, answer, usage, cost, model } => {
+                let used = Used { usage: *usage, cost: *cost };
+                match turn.purpose {
+                    Purpose::Act => self.turn_ended(turn, answer, &used, model.as_deref(), at),
+                    Purpose::Decompose | Purpose::Synthesize => self.lead_ended(turn, answer, &used, at),
+                }
+            }
+            SwarmEvent::ToolStarted { turn, .. } => {
+                if let Some(index) = self.current(turn)
+                    && let Stage::Calling(act, _) | Stage::Retrying(act, _) = self.agents[index as usize].stage.clone()
+                {
+                    self.enter(index, Stage::Calling(act, true));
+                }
+            }
+            SwarmEvent::ToolEnded { turn, result, fault } => self.tool_ended(turn, result, *fault, at),
+            SwarmEvent::Refused { agent, reason } => {
+                let wanted = |stage: &Stage| matches!(stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..));
+                if let Some(index) = self.at(agent, wanted) {
+                    self.acted(index, Some(Content::Text(reason.clone())), false);
+                }
+            }
+            SwarmEvent::Idled { agent } => {
+                if let Some(index) = self.at(agent, |stage| *stage == Stage::Acting(Action::Idle)) {
+                    self.acted(index, None, false);
+                    // What came while it was asked is what it would wait for.
+                    let ttl = self.rules.ttl_ms;
+                    let agent = &self.agents[index as usize];
+                    if agent.stage == Stage::Ready && agent.mailbox.iter().all(|letter| letter.is_expired(ttl, at)) {
+                        self.enter(index, Stage::Idle);
+                    }
+                }
+            }
+            SwarmEvent::HelpRequested { agent, description, skills } => {
+                let asks = |stage: &Stage| matches!(stage, Stage::Acting(Action::RequestHelp { .. }));
+                if let Some(index) = self.at(agent, asks) {
+                    self.enter(index, Stage::Helping(description.clone(), skills.clone()));
+                }
+            }
+            SwarmEvent::WorkflowCompleted { .. } => self.is_over = true,
+        }
+    }
+
+    /// An agent requests an approval: its time stands still until the answer.
+    pub(crate) fn asked(&mut self, request: &Request, at: u64) {
+        let waits = |stage: &Stage| match request.wants {
+            RequestKind::Tool { .. } => matches!(stage, Stage::Calling(..)),
+            RequestKind::Spawn { .. } => matches!(stage, Stage::Helping(..)),
+            // Members start no tasks and do not stall, and agents help them, not people.
+            RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. } => false,
+        };
+        let Some(index) = self.at(&request.agent, waits).filter(|_| !self.is_over) else { return };
+        let agent = &self.agents[index as usize];
+        let act = match agent.stage.clone() {
+            Stage::Calling(act, _) => act,
+            Stage::Helping(description, skills) => Action::RequestHelp { description, skills },
+            _ => return,
+        };
+        if let Some(began) = agent.began {
+            let deadline = began.saturating_add(self.rules.limits.timeout_ms);
+            self.agenda.timers.remove(&(deadline, Timer::Deadline(index)));
+        }
+        self.enter(index, Stage::Pending(act, request.id, at));
+    }
+
+    /// A request of an agent is answered.
+    pub(crate) fn answered(&mut self, agent: &str, verdict: &Verdict, at: u64) {
+        let waits = |stage: &Stage| matches!(stage, Stage::Pending(_, id, _) if *id == verdict.id);
+        let Some(index) = self.at(agent, waits).filter(|_| !self.is_over) else { return };
+        let agent = &mut self.agents[index as usize];
+        let Stage::Pending(act, _, since) = agent.stage.clone() else { return };
+        if let Some(began) = &mut agent.began {
+            *began = began.saturating_add(at.saturating_sub(since));
+            let deadline = began.saturating_add(self.rules.limits.timeout_ms);
+            self.agenda.timers.insert((deadline, Timer::Deadline(index)));
+        }
+        if !verdict.allows() {
+            return self.enter(index, Stage::Denied(act, verdict.refusal()));
+        }
+        agent.agreed = Some(Agreed { changed: verdict.arguments.is_some() });
+        let stage = match act {
+            Action::ToolCall { tool, params } => {
+                let params = verdict.arguments.clone().unwrap_or(params);
+                Stage::Calling(Action::ToolCall { tool, params }, false)
+            }
+            Action::RequestHelp { description, skills } => Stage::Helping(description, skills),
+            act => Stage::Acting(act),
+        };
+        self.enter(index, stage);
+    }
+
+    /// Another process took the run over, after a time in which no process ran it: open turns and calls begin again.
+    pub(crate) fn resumed(&mut self, gap: u64, at: u64) {
+        self.agenda.finishing = false;
+        self.agenda.cancel.clear();
+        for index in 0..self.agents.len() as u32 {
+            let agent = &mut self.agents[index as usize];
+            if let Some(began) = agent.began.as_mut().filter(|_| agent.end.is_none()) {
+                let limit = self.rules.limits.timeout_ms;
+                self.agenda.timers.remove(&(began.saturating_add(limit), Timer::Deadline(index)));
+                *began = began.saturating_add(gap);
+                if !matches!(agent.stage, Stage::Pending(..)) {
+                    self.agenda.timers.insert((began.saturating_add(limit), Timer::Deadline(index)));
+                }
+            }
+            let latest = at.saturating_add(agent.wait);
+            match agent.stage.clone() {
+                Stage::Ordered | Stage::Asking => self.enter(index, Stage::Ready),
+                Stage::Calling(act, true) => self.enter(index, Stage::Calling(act, false)),
+                // A clock that was wrong must not make an agent wait longer than it was told to.
+                Stage::Resting(due) if due > latest => self.enter(index, Stage::Resting(latest)),
+                Stage::Retrying(act, due) if due > latest => self.enter(index, Stage::Retrying(act, latest)),
+                Stage::Pending(act, id, since) => {
+                    self.enter(index, Stage::Pending(act, id, since.saturating_add(gap)));
+                }
+                // What was ordered and not recorded is ordered again.
+                stage @ (Stage::Ready
+                | Stage::Acting(_)
+                | Stage::Calling(_, false)
+                | Stage::Helping(..)
+                | Stage::Denied(..)
+                | Stage::Informed(_)
+                | Stage::Ending(..)) => self.enter(index, stage),
+                Stage::Waiting | Stage::Resting(_) | Stage::Retrying(..) | Stage::Idle | Stage::Done => {}
+            }
+        }
+        let latest = at.saturating_add(self.lead.wait);
+        match self.lead.stage {
+            LeadStage::Ordered | LeadStage::Asking => self.lead.stage = LeadStage::Ready,
+            LeadStage::Resting(due) if due > latest => self.rest_lead(latest),
+            _ => {}
+        }
+    }
+
+    /// What this turn waits for has come: it is to be ordered, once more where it was. Nothing but what
+    /// [`decide`](crate::core::swarm::next) has ordered changes.
+    pub(crate) fn again(&mut self, turn: &TurnId) -> bool {
+        if turn.purpose != Purpose::Act {
+            let waits = matches!(self.lead.stage, LeadStage::Ordered | LeadStage::Resting(_));
+            let current = waits && self.lead.purpose == turn.purpose && self.lead.attempt == turn.attempt;
+            if current {
+                self.lead.stage = LeadStage::Ready;
+            }
+            return current;
+        }
+        let Some(index) = self.current(turn) else { return false };
+        match self.agents[index as usize].stage.clone() {
+            Stage::Ordered | Stage::Resting(_) => self.enter(index, Stage::Ready),
+            Stage::Retrying(act, _) => self.enter(index, Stage::Calling(act, false)),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The turns that wait for their time.
+    pub(crate) fn resting(&self) -> Vec<TurnId> {
+        let rests = |stage: &Stage| matches!(stage, Stage::Resting(_) | Stage::Retrying(..));
+        let agents = (0..).zip(&self.agents).filter(|(_, agent)| rests(&agent.stage));
+        let lead = matches!(self.lead.stage, LeadStage::Resting(_)).then(|| self.lead_turn());
+        agents.map(|(index, _)| self.turn(index)).chain(lead).collect()
+    }
+
+    /// The agent of an event, if the event is possible in its stage.
+    fn at(&self, name: &str, fits: impl Fn(&Stage) -> bool) -> Option<u32> {
+        self.names.get(name).copied().filter(|&index| fits(&self.agents[index as usize].stage))
+    }
+
+    /// The agent whose current turn this is.
+    fn current(&self, turn: &TurnId) -> Option<u32> {
+        let &index = self.names.get(&turn.agent)?;
+        let agent = &self.agents[index as usize];
+        (agent.iteration == turn.iteration && agent.attempt == turn.attempt).then_some(index)
+    }
+
+    fn entered(&mut self, phase: Phase) {
+        if self.phase >= Some(phase) {
+            return;
+        }
+        self.phase = Some(phase);
+        let purpose = match phase {
+            Phase::Planning => Purpose::Decompose,
+            Phase::Synthesizing => Purpose::Synthesize,
+            Phase::Spawning | Phase::Monitoring => return,
+        };
+        self.lead = Lead { purpose, stage: LeadStage::Ready, attempt: 1, ..Lead::default() };
+    }
+
+    fn spawned(
+        &mut self,
+        (name, plays): (&Arc<str>, &Arc<str>),
+        (task, brief): (Option<Content>, Option<Content>),
+        by: Option<&Arc<str>>,
+        tools: Option<Vec<String>>,
+    ) {
+        if self.names.contains_key(name) {
+            return;
+        }
+        let index = u32::try_from(self.agents.len()).expect("agents are limited");
+        let stage = if task.is_some() { Stage::Ready } else { Stage::Waiting };
+        self.names.insert(Arc::clone(name), index);
+        self.agents.push(Agent {
+            name: Arc::clone(name),
+            plays: Arc::clone(plays),
+            task,
+            brief,
+            by: by.cloned(),
+            tools,
+            stage: Stage::Waiting,
+            iteration: 0,
+            attempt: 1,
+            failures: 0,
+            wait: 0,
+            taker: 0,
+            repair: None,
+            mailbox: VecDeque::new(),
+            letters: 0,
+            inbox: Vec::new(),
+            sent: 0,
+            helpers: 0,
+            history: Vec::new(),
+            quiet: 0,
+            agreed: None,
+            errors: 0,
+            began: None,
+            end: None,
+            spent: Spent::default(),
+            models: std::collections::BTreeSet::new(),
+            reserved: Reserved::default(),
+        });
+        self.enter(index, stage);
+        match by {
+            Some(by) => {
+                if let Some(asker) = self.at(by, |stage| matches!(stage, Stage::Helping(..))) {
+                    self.agents[asker as usize].helpers += 1;
+                    self.enter(asker, Stage::Informed(Arc::clone(name)));
+                }
+            }
+            None => {
+                if let Some(part) = self.part() {
+                    self.parts.remove(part);
+                }
+                self.placed += 1;
+            }
+        }
+    }
+
+    fn message_sent(&mut self, sent: &Sent, at: u64) {
+        let Some(&to) = self.names.get(&sent.to) else { return };
+        let is_supervisor = *sent.from == *SUPERVISOR && !sent.person;
+        if !is_supervisor && !sent.person && !self.names.contains_key(&sent.from) {
+            return;
+        }
+        let receiver = &mut self.agents[to as usize];
+        if sent.seq != receiver.letters + 1 {
+            return;
+        }
+        receiver.letters = sent.seq;
+        if !receiver.is_done() {
+            let (from, payload) = (Arc::clone(&sent.from), sent.payload.clone());
+            receiver.mailbox.push_back(Letter {
+                seq: sent.seq,
+                from,
+                kind: sent.kind,
+                payload,
+                at,
+                person: sent.person,
+            });
+            if matches!(receiver.stage, Stage::Idle | Stage::Waiting) {
+                self.enter(to, Stage::Ready);
+            }
+        }
+        if sent.person {
+            return;
+        }
+        if is_supervisor && let Some(asker) = self.at(&sent.to, |stage| matches!(stage, Stage::Informed(_))) {
+            let result = Content::Text("the supervisor has answered: see the inbox".to_owned());
+            return self.acted(asker, Some(result), false);
+        }
+        let writes = |stage: &Stage| matches!(stage, Stage::Acting(Action::SendMessage { .. }));
+        if let Some(from) = self.at(&sent.from, writes) {
+            self.agents[from as usize].sent += 1;
+            self.acted(from, None, self.rules.counts(false, true));
+        }
+    }
+
+    fn published(&mut self, seq: u64, topic: &Arc<str>, author: &Arc<str>, data: &Content, at: u64) {
+        if seq != self.workspace.last + 1 {
+            return;
+        }
+        self.workspace.last = seq;
+        let entries = self.workspace.topics.entry(Arc::clone(topic)).or_default();
+        entries.push_back(Entry { seq, author: Arc::clone(author), data: data.clone(), at });
+        if entries.len() > self.rules.per_topic as usize {
+            entries.pop_front();
+        }
+        let publishes = |stage: &Stage| matches!(stage, Stage::Acting(Action::PublishData { .. }));
+        if let Some(index) = self.at(author, publishes) {
+            self.acted(index, None, self.rules.counts(true, false));
+        }
+        self.rouse();
+    }
+
+    /// Something happened that agents who wait may want to know.
+    fn rouse(&mut self) {
+        while let Some(index) = self.agenda.idle.first().copied() {
+            self.enter(index, Stage::Ready);
+        }
+    }
+
+    fn turn_started(&mut self, turn: &TurnId, reserved: Reserved) {
+        if turn.purpose != Purpose::Act {
+            let open = matches!(self.lead.stage, LeadStage::Ready | LeadStage::Ordered | LeadStage::Resting(_));
+            if open && turn.purpose == self.lead.purpose && turn.attempt == self.lead.attempt {
+                self.lead.stage = LeadStage::Asking;
+                let before = std::mem::replace(&mut self.lead.reserved, reserved);
+                self.spent.reserve(&before, &reserved);
+            }
+            return;
+        }
+        // No other event records that a wait is over, or that an agent woke up.
+        let open = |stage: &Stage| matches!(stage, Stage::Ready | Stage::Ordered | Stage::Resting(_) | Stage::Idle);
+        if let Some(index) = self.current(turn).filter(|&index| open(&self.agents[index as usize].stage)) {
+            let before = std::mem::replace(&mut self.agents[index as usize].reserved, reserved);
+            self.spent.reserve(&before, &reserved);
+            self.enter(index, Stage::Asking);
+        }
+    }
+
+    fn turn_ended(&mut self, turn: &TurnId, answer: &Answer, used: &Used, model: Option<&str>, at: u64) {
+        let asked = |stage: &Stage| matches!(stage, Stage::Ready | Stage::Ordered | Stage::Asking);
+        let Some(index) = self.current(turn).filter(|&index| asked(&self.agents[index as usize].stage)) else { return };
+        let last = self.rules.limits.iterations;
+        let retries = self.rules.turn.retries;
+        let agent = &mut self.agents[index as usize];
+        self.spent.settle(&std::mem::take(&mut agent.reserved), used);
+        agent.spent.settle(&Reserved::default(), used);
+        agent.models.extend(model.map(str::to_owned));
+        match answer {
+            Answer::Acts(act) => {
+                (agent.repair, agent.failures) = (None, 0);
+                if !matches!(act, Action::Done { .. }) && agent.iteration + 1 >= last {
+                    agent.history.push(Past { iteration: agent.iteration, act: Some(act.clone()), result: None });
+                    return self.enter(index, Stage::Ending(End::Exhausted, None));
+                }
+                agent.attempt = 1;
+                match act {
+                    Action::ToolCall { .. } => {
+                        agent.quiet = 0;
+                        self.enter(index, Stage::Calling(act.clone(), false));
+                    }
+                    _ => self.enter(index, Stage::Acting(act.clone())),
+                }
+            }
+            Answer::Invalid(wrong) if agent.repair.is_none() => {
+                agent.repair = Some(wrong.clone());
+                agent.attempt += 1;
+                self.enter(index, Stage::Ready);
+            }
+            Answer::Invalid(wrong) => self.came_to(index, None, Some(Content::Text(wrong.clone())), false),
+            Answer::Failed { fault: Fault::Budget, message } => {
+                self.enter(index, Stage::Ending(End::OverBudget, Some(message.clone())));
+            }
+            Answer::Failed { message, fault } => {
+                agent.failures += 1;
+                agent.attempt += 1;
+                let fallbacks = self.rules.fallbacks.get(&agent.plays).copied().unwrap_or(0);
+                let stage = match fault {
+                    Fault::Transient { after_ms } if agent.failures <= retries => {
+                        agent.wait = self.rules.backoff(agent.failures).max(*after_ms);
+                        Stage::Resting(at.saturating_add(agent.wait))
+                    }
+                    _ if agent.taker < fallbacks => {
+                        (agent.taker, agent.failures) = (agent.taker + 1, 0);
+                        Stage::Ready
+                    }
+                    _ => Stage::Ending(End::Unreachable, Some(message.clone())),
+                };
+                self.enter(index, stage);
+            }
+            // An agent's own turn does not ask for these.
+            Answer::Split(_) | Answer::Merged(_) => {}
+        }
+    }
+
+    fn tool_ended(&mut self, turn: &TurnId, result: &Content, fault: Option<Fault>, at: u64) {
+        let Some(index) = self.current(turn) else { return };
+        let (Stage::Calling(act, _) | Stage::Denied(act @ Action::ToolCall { .. }, _)) =
+            self.agents[index as usize].stage.clone()
+        else {
+            return;
+        };
+        let agent = &mut self.agents[index as usize];
+        match fault {
+            Some(Fault::Transient { after_ms }) => {
+                agent.failures += 1;
+                agent.attempt += 1;
+                agent.wait = self.rules.backoff(agent.failures).max(after_ms);
+                let due = at.saturating_add(agent.wait);
+                self.enter(index, Stage::Retrying(act, due));
+            }
+            Some(Fault::Permanent | Fault::Budget) => {
+                agent.errors += 1;
+                let stuck = agent.errors >= self.rules.convergence.errors;
+                self.came_to(index, Some(act), Some(result.clone()), true);
+                if stuck {
+                    self.enter(index, Stage::Ending(End::ToolErrors, Some("consecutive tool errors".to_owned())));
+                }
+            }
+            None => {
+                agent.errors = 0;
+                self.came_to(index, Some(act), Some(result.clone()), true);
+            }
+        }
+    }
+
+    /// What an agent wanted was carried out, or refused.
+    fn acted(&mut self, index: u32, result: Option<Content>, progress: bool) {
+        let act = match &self.agents[index as usize].stage {
+            Stage::Acting(act) | Stage::Denied(act, _) => Some(act.clone()),
+            Stage::Helping(description, skills) => {
+                Some(Action::RequestHelp { description: description.clone(), skills: skills.clone() })
+            }
+            Stage::Informed(helper) => {
+                let description = Content::Text(format!("{helper} helps"));
+                Some(Action::RequestHelp { description, skills: Vec::new() })
+            }
+            _ => None,
+        };
+        self.came_to(index, act, result, progress);
+    }
+
+    /// An iteration is over.
+    fn came_to(&mut self, index: u32, act: Option<Action>, result: Option<Content>, progress: bool) {
+        let agent = &mut self.agents[index as usize];
+        agent.quiet = if progress { 0 } else { agent.quiet + 1 };
+        agent.history.push(Past { iteration: agent.iteration, act, result });
+        agent.inbox.clear();
+        agent.iteration += 1;
+        (agent.attempt, agent.failures, agent.repair, agent.agreed) = (1, 0, None, None);
+        let stage = if agent.quiet >= self.rules.convergence.no_progress {
+            Stage::Ending(End::Converged, None)
+        } else if agent.iteration >= self.rules.limits.iterations {
+            Stage::Ending(End::Exhausted, None)
+        } else {
+            Stage::Ready
+        };
+        self.enter(index, stage);
+    }
+
+    fn lead_ended(&mut self, turn: &TurnId, answer: &Answer, used: &Used, at: u64) {
+        let lead = &mut self.lead;
+        let asked = matches!(lead.stage, LeadStage::Ready | LeadStage::Ordered | LeadStage::Asking);
+        if !asked || turn.purpose != lead.purpose || turn.attempt != lead.attempt {
+            return;
+        }
+        self.spent.settle(&std::mem::take(&mut lead.reserved), used);
+        let (limit, player) = match lead.purpose {
+            Purpose::Synthesize => (self.rules.synthesize, &self.rules.merger),
+            Purpose::Act | Purpose::Decompose => (self.rules.decompose, &self.rules.lead),
+        };
+        let fallbacks = player.as_ref().and_then(|player| self.rules.fallbacks.get(player)).copied().unwrap_or(0);
+        let (message, wait) = match answer {
+            Answer::Split(parts) if lead.purpose == Purpose::Decompose => {
+                lead.stage = LeadStage::Nothing;
+                self.parts = parts.iter().cloned().collect();
+                self.split = true;
+                return;
+            }
+            Answer::Merged(result) if lead.purpose == Purpose::Synthesize => {
+                lead.stage = LeadStage::Nothing;
+                self.merged = Some(result.clone());
+                return;
+            }
+            Answer::Invalid(wrong) => {
+                lead.repair = Some(wrong.clone());
+                (wrong.clone(), Some(0))
+            }
+            Answer::Failed { message, fault: Fault::Transient { after_ms } } => {
+                (message.clone(), Some(self.rules.backoff(lead.failures + 1).max(*after_ms)))
+            }
+            Answer::Failed { message, .. } => (message.clone(), None),
+            Answer::Acts(_) | Answer::Split(_) | Answer::Merged(_) => return,
+        };
+        lead.failures += 1;
+        lead.attempt += 1;
+        lead.stage = match wait {
+            Some(0) if lead.failures <= limit.retries => LeadStage::Ready,
+            Some(wait) if lead.failures <= limit.retries => {
+                lead.wait = wait;
+                return self.rest_lead(at.saturating_add(wait));
+            }
+            _ if lead.taker < fallbacks && !matches!(answer, Answer::Failed { fault: Fault::Budget, .. }) => {
+                (lead.taker, lead.failures) = (lead.taker + 1, 0);
+                LeadStage::Ready
+            }
+            _ => LeadStage::Failed(message),
+        };
+    }
+
+    /// The supervisor tries again at this time.
+    fn rest_lead(&mut self, due: u64) {
+        self.agenda.timers.insert((due, Timer::Lead));
+        self.lead.stage = LeadStage::Resting(due);
+    }
+}
+
+/// What a turn used.
+struct Used {
+    usage: Option<crate::types::usage::Usage>,
+    cost: Option<u64>,
+}
+
+impl Spent {
+    /// A turn begins, perhaps once more: then what it reserved before is free.
+    fn reserve(&mut self, before: &Reserved, reserved: &Reserved) {
+        let left = self.reserved.saturating_sub(before.tokens.unwrap_or(0));
+        self.reserved = left.saturating_add(reserved.tokens.unwrap_or(0));
+    }
+
+    fn settle(&mut self, reserved: &Reserved, used: &Used) {
+        self.calls += 1;
+        self.reserved = self.reserved.saturating_sub(reserved.tokens.unwrap_or(0));
+        if let Some(usage) = used.usage {
+            self.usage = crate::types::usage::sum(self.usage, usage);
+        }
+        match used.cost {
+            Some(cost) => self.cost = self.cost.saturating_add(cost),
+            None => self.unpriced = true,
+        }
+    }
+}

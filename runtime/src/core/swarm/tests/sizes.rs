@@ -1,0 +1,244 @@
+//! Sizes of events and agents: every event fits into a line of the journal, whatever agents write, and an idle agent is
+//! small.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::world::{World, rules};
+use crate::core::swarm::Part;
+use crate::core::swarm::action::{
+    self, DESCRIPTION_CHARS, RECEIVER_CHARS, RawAction, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
+};
+use crate::core::swarm::rules::PARTS;
+use crate::core::swarm::state::{Agent, Letter, Past, Stage};
+use crate::types::event::{Content, Event, LARGEST, LONGEST_PATH, Record, StepId, fits, shorten};
+use crate::types::swarm_event::{
+    Action, Answer, End, Fault, MessageType, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId,
+};
+use crate::{Reserved, Usage};
+
+/// As the run stores a text.
+fn stored(text: String) -> Content {
+    if fits(&text) { Content::Text(text) } else { artifact() }
+}
+
+fn artifact() -> Content {
+    Content::Artifact { digest: "f".repeat(64), bytes: u64::MAX }
+}
+
+fn line(fact: SwarmEvent) -> String {
+    let step =
+        StepId { within: Some("w".repeat(LONGEST_PATH).into()), ..StepId::new(&"n".repeat(100), u32::MAX, u32::MAX) };
+    let event = Event::Swarm { step, attempt: u32::MAX, fact };
+    serde_json::to_string(&Record { seq: u64::MAX, at: u64::MAX, event }).expect("a record can be written")
+}
+
+/// The action that an answer is read as, as the run records it.
+fn act(answer: serde_json::Value) -> Option<Action> {
+    Some(match action::read(&answer.to_string(), None).ok()? {
+        RawAction::ToolCall { tool, params } => {
+            Action::ToolCall { tool: tool.into(), params: stored(params.to_string()) }
+        }
+        RawAction::PublishData { topic, data } => Action::PublishData { topic: topic.into(), data: stored(data) },
+        RawAction::SendMessage { to, kind, payload } => {
+            Action::SendMessage { to: to.into(), message_type: kind, payload: stored(payload.to_string()) }
+        }
+        RawAction::RequestHelp { description, skills } => {
+            Action::RequestHelp { description: stored(description), skills }
+        }
+        RawAction::Done { response } => Action::Done { response: stored(response) },
+        RawAction::Idle => Action::Idle,
+    })
+}
+
+/// Every text that still fits where `chars` may stand and that is about `bytes` long as JSON.
+fn hostile() -> impl Iterator<Item = &'static str> {
+    ["x", "\"", "\\", "漢", "😀", "é", "\u{7f}", "\u{2028}"].into_iter()
+}
+
+#[test]
+fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
+    // The names of agents come from the spec, which holds them to this.
+    let name: Arc<str> = "n".repeat(100).into();
+    let turn = || TurnId { agent: Arc::clone(&name), purpose: Purpose::Act, iteration: u32::MAX, attempt: u32::MAX };
+    let usage = Some(Usage {
+        input: u64::MAX,
+        output: u64::MAX,
+        cache_read: u64::MAX,
+        cache_write: u64::MAX,
+        cost: Some(f64::MAX),
+        at_least: false,
+    });
+    let mut read = 0;
+    for piece in hostile() {
+        let of = |chars: usize| piece.repeat(chars);
+        let inline = |most: usize| (0..=most).rev().map(of).find(|text| fits(text)).unwrap_or_default();
+        let mut words = of(9_000);
+        shorten(&mut words);
+        let model = Some(crate::core::swarm::prompt::inline(&of(9_000), 100));
+        let ended =
+            |answer| SwarmEvent::TurnEnded { turn: turn(), answer, usage, cost: Some(u64::MAX), model: model.clone() };
+        let long = inline(2_048);
+        let skills = |size: usize| vec![of(size); SKILLS];
+        let sized = (1..=TOOL_CHARS).rev().map(skills).find(|skills| json!(skills).to_string().len() <= SKILLS_BYTES);
+        let skills = sized.unwrap_or_default();
+        let answers = [
+            json!({"action": "tool_call", "tool": of(TOOL_CHARS), "tool_params": {"x": inline(1_900)}}),
+            json!({"action": "publish_data", "topic": of(TOPIC_CHARS), "data": long}),
+            json!({"action": "send_message", "to": of(RECEIVER_CHARS), "message_type": "delegation", "payload": {"x": inline(1_000)}}),
+            json!({"action": "request_help", "help_description": inline(DESCRIPTION_CHARS), "help_skills": skills}),
+            json!({"action": "done", "response": long}),
+        ];
+        let mut facts: Vec<SwarmEvent> = Vec::new();
+        for answer in answers {
+            let Some(act) = act(answer) else { continue };
+            read += 1;
+            facts.push(ended(Answer::Acts(act.clone())));
+            let follows = match act {
+                Action::ToolCall { tool, .. } => SwarmEvent::ToolStarted { turn: turn(), tool },
+                Action::PublishData { topic, data } => {
+                    SwarmEvent::WorkspaceUpdated { seq: u64::MAX, topic, author: Arc::clone(&name), data }
+                }
+                Action::SendMessage { to, message_type: kind, payload } => SwarmEvent::MessageSent(Sent {
+                    seq: u64::MAX,
+                    from: Arc::clone(&name),
+                    to,
+                    kind,
+                    payload,
+                    person: true,
+                }),
+                Action::RequestHelp { description, skills } => {
+                    let (agent, task, tools) = (Arc::clone(&name), Some(description.clone()), Some(skills.clone()));
+                    facts.push(SwarmEvent::AgentSpawned {
+                        agent,
+                        plays: Arc::clone(&name),
+                        task,
+                        brief: None,
+                        by: Some(Arc::clone(&name)),
+                        tools,
+                    });
+                    SwarmEvent::HelpRequested { agent: Arc::clone(&name), description, skills }
+                }
+                Action::Done { .. } | Action::Idle => SwarmEvent::Idled { agent: Arc::clone(&name) },
+            };
+            facts.push(follows);
+        }
+        facts.extend([
+            ended(Answer::Invalid(words.clone())),
+            ended(Answer::Failed { message: words.clone(), fault: Fault::Transient { after_ms: u64::MAX } }),
+            ended(Answer::Merged(stored(long.clone()))),
+            SwarmEvent::ToolEnded { turn: turn(), result: stored(long.clone()), fault: Some(Fault::Permanent) },
+            SwarmEvent::AgentCompleted {
+                agent: Arc::clone(&name),
+                how: End::Unreachable,
+                response: Some(stored(long.clone())),
+                error: Some(words.clone()),
+            },
+            SwarmEvent::WorkflowCompleted { result: None, error: Some(words.clone()) },
+            SwarmEvent::TurnStarted {
+                turn: turn(),
+                reserved: Some(Reserved { calls: 1, tokens: Some(u64::MAX), cost: Some(u64::MAX) }),
+            },
+        ]);
+        for parts in 1..=PARTS as usize {
+            let room = Part::room(parts);
+            let tasks = (0..2_048).rev().map(of).find(|text| crate::types::event::escaped(text) <= room && fits(text));
+            let stored = Content::Artifact { digest: "f".repeat(64), bytes: 16_000 };
+            for task in [Content::Text(tasks.unwrap_or_default()), stored] {
+                let part = Part { task, name: Some("n".repeat(40).into()) };
+                facts.push(ended(Answer::Split(vec![part; parts])));
+            }
+        }
+        for fact in facts {
+            let line = line(fact);
+            assert!(line.len() < LARGEST, "{piece:?}: {} bytes: {line}", line.len());
+        }
+    }
+    assert!(read > 30, "most answers are read: {read}");
+}
+
+#[test]
+fn what_the_core_itself_writes_fits_too() {
+    // Twenty names of a hundred bytes stand in a refusal.
+    let roster: Vec<String> = (0..60).map(|number| format!("{number:0>100}")).collect();
+    let mut wide = rules(&roster.join(" "));
+    wide.limits.agents = 60;
+    let names: Vec<Arc<str>> = roster.iter().map(|name| Arc::from(&**name)).collect();
+    wide.edges = Some(names.iter().skip(2).map(|to| (Arc::clone(&names[0]), Arc::clone(to))).collect());
+    let script = format!("{}: send nobody info x; send {} info x; help a; done it \n *: refuse", names[0], names[1]);
+    let over = World::new(wide, &script).go();
+    assert_eq!(over.count("refused"), 3);
+    for (_, fact) in over.facts {
+        let line = line(fact);
+        assert!(line.len() < LARGEST, "{} bytes: {line}", line.len());
+    }
+}
+
+/// The bytes of an agent, with what it holds.
+fn weight(agent: &Agent) -> usize {
+    let text = |content: &Content| match content {
+        Content::Text(text) => text.capacity(),
+        Content::Artifact { digest, .. } => digest.capacity(),
+    };
+    let act = |act: &Action| match act {
+        Action::ToolCall { tool, params } => tool.len() + 16 + text(params),
+        Action::PublishData { topic, data } => topic.len() + 16 + text(data),
+        Action::SendMessage { to, payload, .. } => to.len() + 16 + text(payload),
+        Action::RequestHelp { description, skills } => {
+            text(description) + skills.iter().map(|it| it.capacity() + 24).sum::<usize>()
+        }
+        Action::Done { response } => text(response),
+        Action::Idle => 0,
+    };
+    let letters =
+        |letters: &mut dyn Iterator<Item = &Letter>| letters.map(|letter| text(&letter.payload)).sum::<usize>();
+    let past: usize =
+        agent.history.iter().map(|past| past.act.as_ref().map_or(0, act) + past.result.as_ref().map_or(0, text)).sum();
+    let stage = match &agent.stage {
+        Stage::Acting(wanted) | Stage::Calling(wanted, _) | Stage::Retrying(wanted, _) => act(wanted),
+        _ => 0,
+    };
+    size_of::<Agent>()
+        + agent.name.len()
+        + 16
+        + agent.task.as_ref().map_or(0, text)
+        + agent.tools.iter().flatten().map(|tool| tool.capacity() + 24).sum::<usize>()
+        + agent.repair.as_ref().map_or(0, String::capacity)
+        + agent.models.iter().map(|model| model.capacity() + 24).sum::<usize>()
+        + agent.mailbox.capacity() * size_of::<Letter>()
+        + letters(&mut agent.mailbox.iter())
+        + agent.inbox.capacity() * size_of::<Letter>()
+        + letters(&mut agent.inbox.iter())
+        + agent.history.capacity() * size_of::<Past>()
+        + past
+        + stage
+        // Its places in the maps of names, of those who wait, and of timers.
+        + 3 * 64
+}
+
+#[test]
+fn an_idle_agent_takes_less_than_20_kilobytes() {
+    // It has done what an agent can do, and waits: 24 turns, each with a call of a few hundred bytes, and 20 messages.
+    let result = "r".repeat(300);
+    let turns: Vec<String> = (0..23).map(|_| format!("tool search = {result}")).collect();
+    let script = format!("takao: {}; idle \n mitaka: tool a = found @500000; done J", turns.join("; "));
+    let mut world = World::new(rules("takao mitaka nara?"), &script);
+    world.drain();
+    while world.swarm.agents[0].stage != Stage::Idle {
+        world.step();
+    }
+    let letter = |seq| {
+        let payload = Content::Text(format!("{{\"message\":\"{}\"}}", "m".repeat(180)));
+        Sent { seq, from: SUPERVISOR.into(), to: "nara".into(), kind: MessageType::Info, payload, person: false }
+    };
+    let waiting = weight(&world.swarm.agents[2]);
+    assert!(waiting < 1_024, "one that waits for its first message: {waiting}");
+    for seq in 1..=20 {
+        let sent = SwarmEvent::MessageSent(letter(seq));
+        world.swarm.apply(&sent, 0);
+    }
+    for agent in &world.swarm.agents {
+        assert!(weight(agent) < 20 * 1_024, "{}: {}", agent.name, weight(agent));
+    }
+}

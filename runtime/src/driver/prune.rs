@@ -1,0 +1,203 @@
+//! Clearing away old runs and outputs. A run that is running is never touched; one that could be resumed, or has working
+//! trees with work in them, only by name.
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::summary::{RunSummary, RunningState};
+use crate::io::files::remove_all;
+use crate::io::home::{DRAFT, Home, folders};
+use crate::io::worktree::any_in;
+use crate::types::error::RunError;
+
+/// What to clear away.
+#[derive(Clone, Debug)]
+pub struct Prune {
+    /// These runs, whatever their age; every run when empty.
+    pub runs: Vec<String>,
+    /// Runs that have not changed for so long; 7 days by custom.
+    pub older_than: Duration,
+    /// Only what lies under `outputs/`.
+    pub outputs: bool,
+    /// Only say what would be cleared away.
+    pub dry_run: bool,
+}
+
+/// What was cleared away, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// The runs, the oldest first.
+    pub runs: Vec<PrunedRun>,
+    /// Runs that are old enough, but could still be resumed, or keep worktrees with work in them.
+    pub kept: Vec<String>,
+}
+
+/// A run that was cleared away, or would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrunedRun {
+    /// Its id.
+    pub id: String,
+    /// The space that its files took, in bytes.
+    pub bytes: u64,
+}
+
+impl Home {
+    /// Clears away old runs.
+    ///
+    /// # Errors
+    /// A named run is unknown or running, or something cannot be removed.
+    pub fn prune(&self, options: &Prune, now: SystemTime) -> Result<Pruned, RunError> {
+        let mut pruned = Pruned::default();
+        if !options.runs.is_empty() {
+            for name in &options.runs {
+                let folder = self.find(name)?;
+                if folder.is_running() {
+                    return Err(RunError::Busy { run: folder.id });
+                }
+                self.remove(&folder.id, options, &mut pruned)?;
+            }
+            return Ok(pruned);
+        }
+        let limit = now.checked_sub(options.older_than).unwrap_or(UNIX_EPOCH);
+        let limit_ms = u64::try_from(limit.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(0);
+        let runs = self.runs()?;
+        for RunSummary { id, state, .. } in runs.iter().filter(|run| run.changed_ms <= limit_ms) {
+            match state {
+                RunningState::Running => {}
+                // What is left of a damaged one may be all that there is.
+                RunningState::Resumable | RunningState::Damaged => pruned.kept.push(id.clone()),
+                _ if !options.outputs && any_in(&self.folder(id.clone()).path) => pruned.kept.push(id.clone()),
+                RunningState::Succeeded | RunningState::Failed => self.remove(id, options, &mut pruned)?,
+            }
+        }
+        for id in folders(&self.root().join("outputs"))? {
+            let orphaned = !runs.iter().any(|run| run.id == id);
+            let path = self.root().join("outputs").join(&id);
+            let old = path.metadata().and_then(|meta| meta.modified()).is_ok_and(|time| time <= limit);
+            if orphaned && old {
+                self.remove(&id, options, &mut pruned)?;
+            }
+        }
+        self.remove_drafts(limit, options)?;
+        Ok(pruned)
+    }
+
+    /// Removes what runs left that were killed before they were recorded.
+    fn remove_drafts(&self, limit: SystemTime, options: &Prune) -> Result<(), RunError> {
+        let runs = self.root().join("runs");
+        for name in folders(&runs)?.into_iter().filter(|name| name.starts_with(DRAFT)) {
+            let path = runs.join(name);
+            let old = path.metadata().and_then(|meta| meta.modified()).is_ok_and(|time| time <= limit);
+            if old && !options.dry_run && !options.outputs {
+                remove_all(&path).map_err(RunError::io("remove", path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&self, id: &str, options: &Prune, pruned: &mut Pruned) -> Result<(), RunError> {
+        let folder = self.folder(id.to_owned());
+        let mut paths = vec![&folder.outputs];
+        if !options.outputs {
+            paths.push(&folder.path);
+        }
+        paths.retain(|path| path.exists());
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let bytes = paths.iter().map(|path| size(path)).sum();
+        if !options.dry_run {
+            for path in paths {
+                remove_all(path).map_err(RunError::io("remove", path))?;
+            }
+        }
+        pruned.runs.push(PrunedRun { id: id.to_owned(), bytes });
+        Ok(())
+    }
+}
+
+/// The bytes of all files beneath `path`, links not followed. What cannot be read counts nothing.
+fn size(path: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![path.to_owned()];
+    while let Some(folder) = open.pop() {
+        let entries: io::Result<Vec<_>> = std::fs::read_dir(folder).and_then(Iterator::collect);
+        for entry in entries.unwrap_or_default() {
+            match entry.metadata() {
+                Ok(meta) if meta.is_dir() => open.push(entry.path()),
+                Ok(meta) => bytes += meta.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::home::Lock;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("home"));
+        (folder, home)
+    }
+
+    /// A run that never got far, with an output of ten bytes.
+    fn run(home: &Home) -> String {
+        let folder = home.publish(home.create().unwrap()).unwrap();
+        std::fs::create_dir_all(&folder.outputs).unwrap();
+        std::fs::write(folder.outputs.join("task.txt"), "0123456789").unwrap();
+        folder.id
+    }
+
+    fn prune(runs: &[&str]) -> Prune {
+        let runs = runs.iter().map(|run| (*run).to_owned()).collect();
+        Prune { runs, older_than: Duration::ZERO, outputs: false, dry_run: false }
+    }
+
+    #[test]
+    fn a_run_that_could_be_resumed_goes_only_by_name_and_a_running_one_never() {
+        let (_folder, home) = home();
+        let id = run(&home);
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        let kept = Pruned { runs: Vec::new(), kept: vec![id.clone()] };
+        assert_eq!(home.prune(&prune(&[]), later).unwrap(), kept);
+        let lock = Lock::take(&home.find(&id).unwrap()).unwrap();
+        assert!(matches!(home.prune(&prune(&[&id]), later), Err(RunError::Busy { .. })));
+        assert_eq!(home.prune(&prune(&[]), later).unwrap(), Pruned::default());
+        drop(lock);
+        let dry = Prune { dry_run: true, outputs: true, ..prune(&[&id]) };
+        let expected = Pruned { runs: vec![PrunedRun { id: id.clone(), bytes: 10 }], kept: Vec::new() };
+        assert_eq!(home.prune(&dry, later).unwrap(), expected);
+        assert!(home.find(&id).unwrap().outputs.exists());
+        assert_eq!(home.prune(&Prune { dry_run: false, ..dry }, later).unwrap(), expected);
+        assert!(!home.find(&id).unwrap().outputs.exists(), "only its outputs are gone");
+        home.prune(&prune(&["last"]), later).unwrap();
+        assert!(matches!(home.find(&id), Err(RunError::UnknownRun { .. })));
+    }
+
+    #[test]
+    fn outputs_without_a_run_go_with_age() {
+        let (_folder, home) = home();
+        let orphan = home.root().join("outputs/20200101-000000-2222");
+        std::fs::create_dir_all(&orphan).unwrap();
+        let old = Prune { older_than: Duration::from_secs(7 * 86_400), ..prune(&[]) };
+        assert_eq!(home.prune(&old, SystemTime::now()).unwrap(), Pruned::default());
+        let later = SystemTime::now() + Duration::from_secs(8 * 86_400);
+        assert_eq!(home.prune(&old, later).unwrap().runs.len(), 1);
+        assert!(!orphan.exists());
+    }
+
+    #[test]
+    fn runs_are_found_by_a_beginning_that_only_one_has() {
+        let (_folder, home) = home();
+        let ids = [run(&home), run(&home)];
+        assert_eq!(home.find(&ids[0]).unwrap().id, ids[0]);
+        assert!(matches!(home.find("2"), Err(RunError::AmbiguousRun { candidates, .. }) if candidates.len() == 2));
+        assert!(matches!(home.find(""), Err(RunError::UnknownRun { .. })));
+        assert!(matches!(home.find("../x"), Err(RunError::UnknownRun { .. })));
+    }
+}

@@ -1,0 +1,309 @@
+//! Swarms in a rehearsal: carries out the orders of their core, with given answers instead of models and tools.
+//!
+//! In: the orders of a swarm. Out: its events, the same as a run would record for these answers. The rehearsal asks
+//! only the function that answers, and uses its own time.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use swarmc_plan::{Body, Plan, Unattended};
+
+use super::api::{Answer, Asks, Member, Prompted, Turn};
+use super::{Due, FakeRun};
+use crate::core::graph::Key;
+use crate::core::state::budget::Refusal;
+use crate::core::swarm::state::Stage as Standing;
+use crate::core::swarm::{Order, Swarm};
+use crate::driver::run::eval::{At, Evaluator, Finished, render, short, unknown};
+use crate::io::tools::{self, Grant};
+use crate::types::approval::{Choice, Request, RequestKind, Verdict};
+use crate::types::chat;
+use crate::types::event::{AnsweredBy, Content, Event, Failure, Outcome, StepId};
+use crate::types::retry::is_transient;
+use crate::types::swarm_event::{Action, Answer as Said, Fault, Phase, Purpose, SwarmEvent, TurnId};
+
+/// What becomes of a turn or a call.
+pub(super) enum Word {
+    /// A turn is answered so.
+    Answered(TurnId, Result<String, chat::Fault>),
+    /// A call is answered so, or fails.
+    Called(TurnId, String, Option<Fault>),
+    /// The time of the step is over.
+    Late(u64),
+}
+
+impl Word {
+    fn is_of(&self, turn: &TurnId) -> bool {
+        matches!(self, Word::Answered(of, _) | Word::Called(of, ..) if of == turn)
+    }
+}
+
+impl FakeRun<'_, '_> {
+    /// The swarm of a step begins.
+    pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, key: Key) {
+        let goal = self.rehearsed(key).and_then(|()| self.evaluator.goal(self.at(key, attempt)));
+        self.note_missing(Some(&step));
+        let goal = match goal.and_then(|goal| self.evaluator.keep(goal)) {
+            Ok(goal) => goal,
+            Err(failure) => return self.end(step, attempt, failed(failure)),
+        };
+        if let Some(limit) = self.evaluator.step(&self.state, key).timeout_ms {
+            self.after(limit, Due::Swarm(step.clone(), attempt, Word::Late(limit)));
+        }
+        let run = self.evaluator.run.clone();
+        self.fact(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
+    }
+
+    /// Does what the core of a swarm says, until it says nothing.
+    pub(super) fn swarm(&mut self, step: &StepId, attempt: u32) {
+        while let Some(key) = self.state.find(step)
+            && let Some(order) = self.state.swarm_order(key, self.clock)
+        {
+            let done = match order {
+                Order::Record(fact) => {
+                    self.fact(step, attempt, fact);
+                    Ok(())
+                }
+                Order::Spawn { place, name, plays, task } => {
+                    let told = self.evaluator.task_of(self.at(key, attempt), place, task);
+                    told.map(|(task, brief)| {
+                        let spawned =
+                            SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None };
+                        self.fact(step, attempt, spawned);
+                    })
+                }
+                Order::Ask(turn) => self.ask_turn(step, attempt, key, turn),
+                Order::Call(turn) => self.call(step, attempt, key, turn),
+                Order::Agree { agent, wants } => self.unattended(step, attempt, key, agent, wants),
+                Order::Cancel(turn) => {
+                    self.due.retain(|_, due| !is_of(due, step, attempt, |word| word.is_of(&turn)));
+                    Ok(())
+                }
+                Order::Conclude { agent, how, error } => {
+                    let agent = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize));
+                    let ended = agent.map(|agent| self.evaluator.agent_completed(agent, how, error)).transpose();
+                    ended.map(|ended| ended.into_iter().for_each(|ended| self.fact(step, attempt, ended)))
+                }
+                Order::Finish => self.finish_swarm(step, attempt, key),
+                Order::Fail(message) => Err(Failure::Agent { message }),
+            };
+            self.note_missing(Some(step));
+            if let Err(failure) = done {
+                self.fail_swarm(step, attempt, failure);
+            }
+        }
+    }
+
+    /// Ends a turn or a call.
+    pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: Word) {
+        let Some(key) = self.state.find(step) else { return };
+        let done = match word {
+            Word::Answered(turn, said) => {
+                let reply = said.map(|text| chat::Reply { text, ..chat::Reply::default() });
+                self.evaluator.ended(self.at(key, attempt), turn, reply)
+            }
+            Word::Called(turn, text, fault) => {
+                self.evaluator.keep(text).map(|result| SwarmEvent::ToolEnded { turn, result, fault })
+            }
+            Word::Late(after_ms) => Err(Failure::Timeout { after_ms }),
+        };
+        match done {
+            Ok(fact) => self.fact(step, attempt, fact),
+            Err(failure) => self.fail_swarm(step, attempt, failure),
+        }
+    }
+
+    /// Drops all further inputs of the swarm of an attempt.
+    pub(super) fn silence(&mut self, step: &StepId, attempt: u32) {
+        self.due.retain(|_, due| !is_of(due, step, attempt, |_| true));
+    }
+
+    /// Whether all that the swarm of a step says is known here.
+    fn rehearsed(&self, key: Key) -> Result<(), Failure> {
+        let swarm = match &self.evaluator.step(&self.state, key).body {
+            Body::Swarm(call) => self.evaluator.plan.swarm(&call.swarm),
+            _ => None,
+        };
+        match swarm.and_then(|swarm| Some((swarm, swarm.unknown_part()?))) {
+            None => Ok(()),
+            Some((swarm, part)) => {
+                Err(render(format!("swarm `{}` has {part}, which tests do not support yet", swarm.name)))
+            }
+        }
+    }
+
+    fn fact(&mut self, step: &StepId, attempt: u32, fact: SwarmEvent) {
+        self.record(Event::Swarm { step: step.clone(), attempt, fact });
+    }
+
+    fn at(&self, key: Key, attempt: u32) -> At<'_> {
+        At { state: &self.state, key, attempt }
+    }
+
+    fn ask_turn(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Failure> {
+        let at = At { state: &self.state, key, attempt };
+        let Some(swarm) = at.swarm() else { return Ok(()) };
+        let player = self.evaluator.player(swarm, &turn)?;
+        let provider = self.evaluator.plan.provider(&player.provider);
+        let provider = provider.ok_or_else(|| render(format!("the plan has no provider for `{}`", player.name)))?;
+        let tools = match turn.purpose {
+            Purpose::Act => tools::known(self.evaluator.plan, &grant(self.evaluator.plan, swarm, &turn, player)),
+            Purpose::Decompose | Purpose::Synthesize => Vec::new(),
+        };
+        let asked = self.evaluator.asked(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
+        let reserved = self.evaluator.reserved_turn(&self.state, player, provider, asked.bytes());
+        let limit = Evaluator::longest(swarm, turn.purpose);
+        let agent = Arc::from(&*player.name);
+        let refused = reserved.and_then(|reserved| self.state.admit_turn(key, &agent, &reserved).err());
+        match refused {
+            Some(Refusal::Run(message)) => {
+                self.silence(step, attempt);
+                self.record(Event::BudgetSpent { message: short(&message) });
+                let outcome = failed(Failure::Cancelled);
+                self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
+                return Ok(());
+            }
+            Some(Refusal::Step(message)) => {
+                self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
+                let answer = Said::Failed { message: short(&message), fault: Fault::Budget };
+                self.fact(step, attempt, SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None });
+                return Ok(());
+            }
+            None => {}
+        }
+        let (system, prompt) = (&asked.prompt.system, &asked.prompt.user);
+        let (of, name) = (step.clone(), player.name.clone());
+        self.story.prompts.push(Prompted { step: of, attempt, agent: name, prompt: prompt.clone() });
+        self.story.launches += 1;
+        self.story.turns += 1;
+        let asks = Asks::Agent { agent: &player.name, system: Some(system), prompt };
+        let (delay, answer) = self.member(step, attempt, key, &turn, asks)?.timed();
+        self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved });
+        let (delay, said) = match said(answer) {
+            _ if delay > limit => (limit, Err(format!("timed out after {} seconds", limit / 1000))),
+            said => (delay, said),
+        };
+        let said = said.map_err(|message| {
+            let transient = is_transient(&message);
+            chat::Fault { message, transient, retry_after: None }
+        });
+        self.after(delay, Due::Swarm(step.clone(), attempt, Word::Answered(turn, said)));
+        Ok(())
+    }
+
+    fn call(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Failure> {
+        let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
+        let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
+        let Standing::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else { return Ok(()) };
+        let (tool, arguments) = (Arc::clone(tool), self.evaluator.told(params)?);
+        let grant = grant(self.evaluator.plan, swarm, &turn, self.evaluator.player(swarm, &turn)?);
+        let answer = match tools::permitted(self.evaluator.plan, &grant, &tool) {
+            Ok(()) => {
+                let asks = Asks::Tool { tool: &tool, arguments: &arguments };
+                self.member(step, attempt, key, &turn, asks)?
+            }
+            Err(why) => Answer::Failure { exit: 1, output: String::new(), stderr: why },
+        };
+        let (delay, answer) = answer.timed();
+        self.fact(step, attempt, SwarmEvent::ToolStarted { turn: turn.clone(), tool });
+        let (text, fault) = match said(answer) {
+            Ok(text) => (text, None),
+            Err(why) if is_transient(&why) => (why, Some(Fault::Transient { after_ms: 0 })),
+            Err(why) => (why, Some(Fault::Permanent)),
+        };
+        self.after(delay, Due::Swarm(step.clone(), attempt, Word::Called(turn, text, fault)));
+        Ok(())
+    }
+
+    /// A rehearsal asks no person: `unattended` of the policy answers the request.
+    fn unattended(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        key: Key,
+        agent: u32,
+        wants: RequestKind,
+    ) -> Result<(), Failure> {
+        let asks = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize));
+        let Some(agent) = asks.map(|agent| Arc::clone(&agent.name)) else { return Ok(()) };
+        let id = self.state.next_request();
+        let said = self.evaluator.plan.policy.unattended;
+        let fails = format!("`{agent}` wants {}, but a test asks no person", wants.words());
+        let request = Request { id, agent, wants };
+        self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
+        let choice = if said == Unattended::Approve { Choice::Allow } else { Choice::Deny };
+        let verdict = Verdict { id, choice, by: AnsweredBy::Policy, because: None, arguments: None };
+        self.record(Event::ApprovalAnswered { step: step.clone(), attempt, verdict });
+        if said == Unattended::Fail { Err(Failure::Agent { message: fails }) } else { Ok(()) }
+    }
+
+    /// The answer to a turn or a call of a member.
+    fn member(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        key: Key,
+        turn: &TurnId,
+        asks: Asks<'_>,
+    ) -> Result<Answer, Failure> {
+        let named = self.evaluator.named(self.at(key, attempt), turn);
+        let (name, number) = named.ok_or_else(|| unknown(step))?;
+        let item = self.evaluator.item(&self.state, key.frame).map_err(render)?;
+        let member = Some(Member { name: &name, turn: number, attempt: turn.attempt });
+        let (repair, fixing, schema) = (0, false, None);
+        Ok((self.answer)(&Turn { step, attempt, repair, fixing, schema, item: item.as_ref(), member, asks }))
+    }
+
+    fn finish_swarm(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Failure> {
+        let at = self.at(key, attempt);
+        let Some(swarm) = at.swarm() else { return Ok(()) };
+        let result = match self.evaluator.finished(at, swarm)? {
+            Finished::Result(result) => result,
+            Finished::Merge => {
+                self.fact(step, attempt, SwarmEvent::Progress { phase: Phase::Synthesizing });
+                return Ok(());
+            }
+        };
+        let stored = self.evaluator.keep(result.clone())?;
+        self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
+        self.silence(step, attempt);
+        let outcome = Outcome { output: Some(Content::Text(result)), ..Outcome::default() };
+        self.end(step.clone(), attempt, outcome);
+        Ok(())
+    }
+
+    fn fail_swarm(&mut self, step: &StepId, attempt: u32, why: Failure) {
+        self.silence(step, attempt);
+        let error = Some(short(&why.to_string()));
+        self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: None, error });
+        self.end(step.clone(), attempt, failed(why));
+    }
+}
+
+/// Whether something is due of the swarm of an attempt, and such.
+fn is_of(due: &Due, step: &StepId, attempt: u32, such: impl Fn(&Word) -> bool) -> bool {
+    matches!(due, Due::Swarm(of, number, word) if of == step && *number == attempt && such(word))
+}
+
+/// What the agent of a turn may use. Nothing is started, so it is no matter where.
+fn grant(plan: &Plan, swarm: &Swarm, turn: &TurnId, player: &swarmc_plan::Agent) -> Grant {
+    let mut grant = Grant::new(&turn.agent, player, Path::new(""), &Arc::default());
+    if let Some(skills) = swarm.agent(&turn.agent).and_then(|agent| agent.tools.as_ref()) {
+        grant.narrow(skills, plan);
+    }
+    grant
+}
+
+/// What was said, or why nothing was.
+fn said(answer: Answer) -> Result<String, String> {
+    match answer {
+        Answer::Text(text) => Ok(text),
+        Answer::Json(value) => Ok(value.to_string()),
+        Answer::Failure { output, stderr, .. } => Err(if stderr.is_empty() { output } else { stderr }),
+        Answer::Choice { .. } | Answer::Nobody | Answer::After(..) => Err("no choice is asked for here".to_owned()),
+    }
+}
+
+fn failed(failure: Failure) -> Outcome {
+    Outcome { failure: Some(failure), ..Outcome::default() }
+}

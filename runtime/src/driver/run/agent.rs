@@ -1,0 +1,287 @@
+//! Prepares the turns of an agent: the candidates that may take them, the prompt of each, and the transport to each.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use swarmc_plan::{Ability, Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
+
+use super::driver::Driver;
+use super::eval::{failed, render};
+use super::mcp_config;
+use super::values::View;
+use crate::core::graph::Key;
+use crate::io::agent_api::{ToolSpec, offers};
+use crate::io::executor::{
+    Acp, AgentTurn, Candidate, Model, Program, Role, Session, ToolGrant, Transport, argument, may_pass,
+};
+use crate::io::files::{FileWorkspaceSpec, taught};
+use crate::io::tools::Grant;
+use crate::types::answer::{self, OutputValidator};
+use crate::types::chat::Question;
+use crate::types::effective_prompt::{Block, Effective};
+use crate::types::event::{Failure, StepId};
+
+/// The agents in a chain of fallbacks at most, the first one included.
+const LONGEST_CHAIN: usize = 16;
+
+/// An attempt for which an agent is asked.
+pub(super) struct Attempt<'a> {
+    pub id: &'a StepId,
+    pub number: u32,
+    pub step: &'a Step,
+    pub view: &'a View<'a>,
+    /// What the step has for standard input.
+    pub stdin: Option<String>,
+    /// What the answer must be.
+    pub shape: Option<&'a OutputValidator>,
+    /// The folder that it works in, where it works by files.
+    pub files: Option<&'a FileWorkspaceSpec>,
+    pub role: Role,
+}
+
+impl Driver<'_> {
+    /// What the agent of a step is asked, and those who may answer in its place.
+    pub(super) fn asked(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<AgentTurn, Failure> {
+        let key = self.state.find(attempt.id).filter(|_| attempt.role == Role::Turn);
+        let effective = match key {
+            Some(key) => self.evaluator.effective((&self.state, key), body, attempt.view)?,
+            None => {
+                let prompt = self.evaluator.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
+                Effective(vec![Block::new("task", prompt)])
+            }
+        };
+        let mut effective = effective;
+        effective.0.extend(attempt.files.map(|file_workspace| Block::new("system", taught(file_workspace))));
+        let delta = key.map(|key| self.delta(key, attempt)).transpose()?.flatten();
+        let told = (&effective, delta.as_deref());
+        let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, told, attempt));
+        let takers = takers.collect::<Result<Vec<Candidate>, Failure>>()?;
+        if let [Candidate { door: Transport::Closed(failure), .. }] = takers.as_slice() {
+            return Err(failure.clone());
+        }
+        // Whatever is no try of the turn itself is asked for once.
+        let repair = if attempt.role == Role::Turn { attempt.step.output.repair } else { 0 };
+        Ok(AgentTurn { takers, repair })
+    }
+
+    /// The agent called `first`, and its fallbacks in order, each once.
+    fn chain<'a>(&'a self, first: &'a str) -> Vec<&'a str> {
+        let mut chain = vec![first];
+        while let Some(next) = chain.last().and_then(|last| self.evaluator.plan.agent(last)?.fallback.as_deref())
+            && !chain.contains(&next)
+            && chain.len() < LONGEST_CHAIN
+        {
+            chain.push(next);
+        }
+        chain
+    }
+
+    /// What a turn adds to the conversation that the step's turn before it was part of: its inputs.
+    fn delta(&self, key: Key, attempt: &Attempt<'_>) -> Result<Option<String>, Failure> {
+        let step = self.state.step(key);
+        let talks = attempt.step.session.is_some() || step.interrupted.is_some();
+        let goes_on = talks && self.state.had_turn(key) && attempt.number == step.earlier + 1;
+        let heard = step.heard;
+        if !goes_on || self.state.inputs(key).nth(heard).is_none() {
+            return Ok(None);
+        }
+        let inbox = self.evaluator.inbox(&self.state, key, heard).map_err(render)?;
+        // The conversation knows the folder of its last turn, and this one is another.
+        let folder = attempt.files.map(|file_workspace| {
+            let last = self.layout.agent(attempt.id, attempt.number - 1);
+            format!(
+                "This turn has a folder of its own; that of your last turn lies in `{}`. {}",
+                last.display(),
+                taught(file_workspace)
+            )
+        });
+        Ok(inbox.map(|inbox| inbox + &folder.map_or_else(String::new, |folder| format!("\n\n{folder}"))))
+    }
+
+    fn taker(
+        &self,
+        name: &str,
+        (effective, delta): (&Effective, Option<&str>),
+        attempt: &Attempt<'_>,
+    ) -> Result<Candidate, Failure> {
+        let Attempt { id, number, step, view, stdin, shape, role, .. } = attempt;
+        let agent = self.evaluator.plan.agent(name);
+        let provider = agent.and_then(|agent| self.evaluator.plan.provider(&agent.provider));
+        let (Some(agent), Some(provider)) = (agent, provider) else {
+            return Err(render(format!("the plan has no provider for agent `{name}`")));
+        };
+        let system = agent
+            .system
+            .as_ref()
+            .map(|system| self.evaluator.renderer.text(system, *view))
+            .transpose()
+            .map_err(failed)?;
+        let effective = told(provider, effective.clone(), system, stdin.as_deref(), *shape);
+        let apart = effective.0.iter().find(|block| block.apart);
+        let system = apart.map(|block| block.text.clone());
+        let (environment, door) = match self.environment(step, Some(provider), view, (id, *number, *role)) {
+            Ok(environment) => {
+                let door = self.door(agent, provider, (&system, *shape), attempt, &environment);
+                (environment, door)
+            }
+            // Without its secrets it cannot be reached.
+            Err(failure @ Failure::Spawn { .. }) => (Arc::default(), Transport::Closed(failure)),
+            Err(failure) => return Err(failure),
+        };
+        let live = match &door {
+            Transport::Program(program) => program.session.is_some(),
+            Transport::Acp(acp) => acp.session.is_some(),
+            Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => false,
+        };
+        let prompt = delta.filter(|_| live).map_or_else(|| effective.text(), str::to_owned);
+        let (agent, login, provider) = (name.to_owned(), provider.login.clone(), provider.name.clone());
+        Ok(Candidate { agent, provider, prompt, effective, system, environment, login, door })
+    }
+
+    /// How an agent is reached, with what it is told beside the prompt and what it must answer.
+    fn door(
+        &self,
+        agent: &Agent,
+        provider: &Provider,
+        (system, shape): (&Option<String>, Option<&OutputValidator>),
+        attempt: &Attempt<'_>,
+        environment: &Arc<Vec<(OsString, OsString)>>,
+    ) -> Transport {
+        let (argv, delivery, reads, model_flag, system_flag, resume, schema) = match &provider.connection {
+            Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema, mcp: _ } => {
+                (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
+            }
+            Connection::Script { answers } => {
+                return recorded(answers, attempt.id, self.counted(attempt.id, attempt.number));
+            }
+            Connection::Llm { tools, .. } => {
+                // Where it works is known when the attempt begins.
+                let own = self.operations(attempt);
+                let may = !own.is_empty() || agent.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+                let lending = tools.filter(|_| may).map(|protocol| ToolGrant {
+                    grant: Grant::new(&agent.name, agent, Path::new(""), environment),
+                    protocol,
+                    own,
+                });
+                let schema =
+                    shape.and_then(OutputValidator::native).filter(|_| provider.provides.contains(&Ability::Schema));
+                let question = Question {
+                    model: agent.model.clone(),
+                    system: system.clone().unwrap_or_default(),
+                    schema: schema.and_then(|schema| serde_json::from_str(schema).ok()),
+                    temperature: agent.temperature,
+                    max_output: agent.max_output,
+                    ..Question::default()
+                };
+                return Transport::Llm(Box::new(Model { question, lending }));
+            }
+            Connection::Acp { argv } => {
+                return Transport::Acp(Box::new(Acp {
+                    argv: argv.iter().map(OsString::from).collect(),
+                    install: provider.install.clone(),
+                    model: agent.model.clone(),
+                    mode: agent.mode.or(self.evaluator.plan.mode),
+                    grant: Grant::new(&agent.name, agent, Path::new(""), environment),
+                    tools: mcp_config::tools(environment, &self.agent_server),
+                    session: self.session(agent, attempt),
+                    keeps: attempt.step.session.is_some() && attempt.role != Role::SumsUp,
+                }));
+            }
+        };
+        let mut options = Vec::new();
+        if let (Some(flag), Some(model)) = (model_flag, &agent.model) {
+            options.extend([OsString::from(flag), OsString::from(model)]);
+        }
+        if let (Some(flag), Some(system)) = (system_flag, system.as_deref()) {
+            options.extend([OsString::from(flag), argument(system)]);
+        }
+        options.extend(mcp_config::words(provider, environment));
+        // Beside a prompt on standard input there is no room for it; the prompt has it then.
+        let stdin = attempt.stdin.clone().filter(|_| delivery != PromptDelivery::Stdin);
+        Transport::Program(Box::new(Program {
+            argv: argv.iter().map(OsString::from).collect(),
+            resume: resume.clone(),
+            options,
+            schema: schema.clone(),
+            delivery,
+            stdin,
+            reads,
+            install: provider.install.clone(),
+            session: self.session(agent, attempt),
+        }))
+    }
+
+    /// What the agent of an attempt may ask of this run, as tools.
+    fn operations(&self, attempt: &Attempt<'_>) -> Vec<ToolSpec> {
+        let key = self.state.find(attempt.id).filter(|_| attempt.role == Role::Turn && self.replaying.is_none());
+        let Some(key) = key.filter(|&key| self.evaluator.is_node(&self.state, key)) else { return Vec::new() };
+        offers(&self.evaluator.reach(&self.state, key))
+    }
+
+    /// The conversation that a turn of `agent` goes on with.
+    fn session(&self, agent: &Agent, attempt: &Attempt<'_>) -> Option<Session> {
+        let key = self.state.find(attempt.id).filter(|_| attempt.role != Role::SumsUp)?;
+        let (id, used) = self.state.session(key, &agent.name, attempt.step.session.as_deref())?;
+        if !may_pass(id) {
+            self.observer_handle.notice(format!(
+                "`{}`: its conversation starts afresh: its provider named it with characters that are not passed on",
+                attempt.step.name
+            ));
+            return None;
+        }
+        Some(Session { id: id.to_owned(), used })
+    }
+}
+
+/// What an agent is told, and what apart from that: the system text, the data and the schema of the answer each go
+/// their own way where there is one, else into the prompt.
+fn told(
+    provider: &Provider,
+    mut effective: Effective,
+    system: Option<String>,
+    stdin: Option<&str>,
+    shape: Option<&OutputValidator>,
+) -> Effective {
+    let connection = &provider.connection;
+    let is_model = matches!(connection, Connection::Llm { .. });
+    let has_flag = is_model || matches!(connection, Connection::Exec { system_flag: Some(_), .. });
+    if let Some(role) = system {
+        effective.0.insert(0, Block { apart: has_flag, ..Block::new("role", role) });
+    }
+    let reads_prompt = is_model
+        || matches!(connection, Connection::Exec { prompt: PromptDelivery::Stdin, .. } | Connection::Acp { .. });
+    if let Some(data) = stdin.filter(|_| reads_prompt) {
+        effective.0.push(Block::new("inputs", data.to_owned()));
+    }
+    if let Some(shape) = shape {
+        let takes_schema = match connection {
+            Connection::Llm { .. } => provider.provides.contains(&Ability::Schema),
+            Connection::Exec { schema, .. } => schema.is_some(),
+            Connection::Acp { .. } | Connection::Script { .. } => false,
+        };
+        if !(takes_schema && shape.native().is_some()) {
+            effective.0.push(Block::new("system", answer::instruction(shape)));
+        }
+    }
+    effective
+}
+
+/// The answers of a script that fit an attempt.
+fn recorded(answers: &[Recorded], id: &StepId, attempt: u32) -> Transport {
+    let fits = |answer: &&Recorded| {
+        answer.task.as_deref().is_none_or(|task| task == &*id.name)
+            && answer.iteration.is_none_or(|iteration| iteration == id.iteration)
+            && answer.attempt.is_none_or(|number| number == attempt)
+            && answer.index.is_none_or(|index| Some(index) == id.item())
+    };
+    let answers: Vec<Recorded> = answers.iter().filter(fits).cloned().collect();
+    if answers.is_empty() {
+        let message = format!(
+            "no recorded answer fits task `{}`, iteration {}, attempt {attempt}: add one to the provider",
+            id.name, id.iteration
+        );
+        return Transport::Closed(Failure::Agent { message });
+    }
+    Transport::Recorded(answers)
+}

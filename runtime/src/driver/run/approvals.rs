@@ -1,0 +1,359 @@
+//! Approvals of a run: an agent requests one, and a person, the policy or an earlier `always` answers it.
+//!
+//! The driver takes answers as it takes those of gates. Invariant: the requester receives an answer only when it is
+//! durable. If a former process recorded the answer, the requester receives that one, and no person is asked again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use swarmc_plan::{Approval, Unattended};
+
+use super::driver::{Driver, now};
+use super::eval::short;
+use crate::core::graph::Key;
+use crate::core::state::Waiting;
+use crate::io::input::Asker;
+use crate::types::answer;
+use crate::types::approval::{Choice, Decision, Request, RequestKind, ToolCallRequest, Verdict};
+use crate::types::event::{AnsweredBy, Event, Failure, StepId};
+use crate::types::user_request::GateAnswer;
+
+/// The bytes of the arguments at most that a person gives in place of others.
+const LONGEST: usize = 128 * 1024;
+
+/// The room of a schema as JSON in an event; a longer one is stored beside it.
+const SCHEMA_ROOM: usize = 1_000;
+
+/// A task that waits.
+#[derive(Debug)]
+struct Waits {
+    step: StepId,
+    attempt: u32,
+    /// Whether an answer cannot change the arguments of its call.
+    fixed: bool,
+    reply: Asker,
+}
+
+/// The requests that this process waits with.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    /// The tasks that wait, by the number of their request.
+    tasks: BTreeMap<u32, Waits>,
+    /// The requests of former processes that were taken up again.
+    pub used: BTreeSet<u32>,
+    /// The tasks that receive a decision when it is durable.
+    told: Vec<(Asker, Decision)>,
+}
+
+impl Asking {
+    /// Forgets the waiting tasks of an attempt.
+    pub(super) fn over(&mut self, step: &StepId, attempt: u32) {
+        self.tasks.retain(|_, waits| waits.step != *step || waits.attempt != attempt);
+    }
+
+    /// Forgets all waiting tasks and all decisions that are not delivered.
+    pub(super) fn clear(&mut self) {
+        self.tasks.clear();
+        self.told.clear();
+    }
+
+    /// Takes the decisions to deliver, each with the task that receives it.
+    pub(super) fn take_told(&mut self) -> Vec<(Asker, Decision)> {
+        std::mem::take(&mut self.told)
+    }
+}
+
+impl Driver<'_> {
+    /// Requests an approval for a tool call, for which a task waits.
+    pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, wish: ToolCallRequest, reply: Asker) {
+        let Some(key) = self.state.find(&step).filter(|_| self.open.contains_key(&(step.clone(), attempt))) else {
+            return;
+        };
+        let wants = match self.tool_wish(wish.tool, wish.arguments.to_string(), wish.schema, wish.fixed) {
+            Ok(wants) => wants,
+            Err(failure) => return self.give_up(failure.to_string()),
+        };
+        let is_meant = |request: &Request| request.agent == wish.agent && request.wants.is_like(&wants);
+        let before = self.state.asked_before((&step, attempt), &self.asking.used, is_meant);
+        let before = before.map(|(waiting, verdict)| (waiting.request.id, verdict.cloned()));
+        let id = match before {
+            Some((id, verdict)) => {
+                self.asking.used.insert(id);
+                if let Some(verdict) = verdict {
+                    let leave = self.leave((&wish.agent, &wants), &verdict, wish.fixed);
+                    return self.asking.told.push((reply, leave));
+                }
+                id
+            }
+            None => self.request(&step, attempt, &wish.agent, wants),
+        };
+        self.asking.tasks.insert(id, Waits { step, attempt, fixed: wish.fixed, reply });
+        self.decide_at_once(key, id, wish.of);
+    }
+
+    /// Requests an approval for an agent of a swarm. An error if the swarm fails because of it.
+    pub(super) fn agent_wants(
+        &mut self,
+        (step, attempt): (&StepId, u32),
+        key: Key,
+        agent: &Arc<str>,
+        wants: RequestKind,
+        of: Approval,
+    ) -> Result<(), Failure> {
+        let id = self.request(step, attempt, agent, wants);
+        self.decide_at_once(key, id, of).map_or(Ok(()), |message| Err(Failure::Agent { message }))
+    }
+
+    /// Answers the open requests that a swarm's agents made in a former process, if no person is needed for that.
+    pub(super) fn decide_open(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Failure> {
+        let open = self.state.waiting().filter(|waiting| (&waiting.step, waiting.attempt) == (step, attempt));
+        let open: Vec<u32> = open.map(|waiting| waiting.request.id).collect();
+        for id in open {
+            if let Some(message) = self.decide_at_once(key, id, Approval::Human) {
+                return Err(Failure::Agent { message });
+            }
+        }
+        Ok(())
+    }
+
+    /// In a headless run, answers the open requests of a former process for which no turn waits.
+    pub(super) fn decide_outlasting(&mut self) {
+        let open = self.state.waiting().filter(|waiting| self.headless && waiting.request.wants.outlasts_attempt());
+        let open: Vec<(u32, StepId)> = open.map(|waiting| (waiting.request.id, waiting.step.clone())).collect();
+        for (id, step) in open {
+            if let Some(key) = self.state.find(&step) {
+                // The requester receives a refusal as an inbox message, or not at all.
+                let _ = self.decide_at_once(key, id, Approval::Human);
+            }
+        }
+    }
+
+    /// Requests an approval for a step that repeats itself to go on.
+    pub(super) fn ask_to_go_on(&mut self, step: &StepId, attempt: u32) {
+        let Some(key) = self.state.find(step) else { return };
+        let asks =
+            |waiting: &&Waiting| waiting.step == *step && matches!(waiting.request.wants, RequestKind::GoOn { .. });
+        let known = self.state.waiting().find(asks).map(|waiting| waiting.request.id);
+        let id = match (known, self.state.go_on_wish(key)) {
+            (Some(id), _) => id,
+            (None, Some(RequestKind::GoOn { same, times, evidence })) => {
+                let evidence = match self.stored(evidence) {
+                    Ok(evidence) => evidence,
+                    Err(error) => return self.give_up(error.to_string()),
+                };
+                let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
+                self.request(step, attempt, &agent, RequestKind::GoOn { same, times, evidence })
+            }
+            (None, _) => return,
+        };
+        // What older recordings do not hold is told by what happened then.
+        if let Some(replaying) = self.replaying.as_ref().filter(|replaying| !replaying.replay.tells_deeds()) {
+            let next = attempt + u32::from(self.state.step(key).started);
+            let choice = if replaying.replay.holds(step, next) { Choice::Allow } else { Choice::Deny };
+            let verdict = Verdict { id, choice, by: AnsweredBy::Person, because: None, arguments: None };
+            return self.record(Event::ApprovalAnswered { step: step.clone(), attempt, verdict });
+        }
+        // Where it may not go on that is what becomes of the step, whatever the policy calls it.
+        let _ = self.decide_at_once(key, id, Approval::Human);
+    }
+
+    /// The request for an approval of a tool call.
+    pub(super) fn tool_wish(
+        &self,
+        tool: String,
+        arguments: String,
+        schema: Option<Value>,
+        fixed: bool,
+    ) -> Result<RequestKind, Failure> {
+        let store = &self.evaluator.store;
+        let unkept = |message: String| Failure::Render { message };
+        let schema = schema.map(|schema| store.keep_within(schema.to_string(), SCHEMA_ROOM)).transpose();
+        let arguments = store.keep(arguments).map_err(unkept)?;
+        Ok(RequestKind::Tool { tool: Arc::from(tool), arguments, schema: schema.map_err(unkept)?, fixed })
+    }
+
+    pub(super) fn request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, wants: RequestKind) -> u32 {
+        let id = self.state.next_request();
+        let request = Request { id, agent: Arc::clone(agent), wants };
+        self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
+        id
+    }
+
+    /// The time of a request is over, and no person has answered it.
+    pub(super) fn expire(&mut self, id: u32) {
+        let Some(waiting) = self.state.request(id) else { return };
+        let (step, attempt, due) = (waiting.step.clone(), waiting.attempt, waiting.due());
+        // Also where the clock on the wall was put back meanwhile.
+        self.clock = self.clock.max(due.unwrap_or(0));
+        let Some(key) = self.state.find(&step) else { return };
+        let is_swarm = self.state.runs_swarm(key);
+        if is_swarm && !self.teams.runs(&(step.clone(), attempt)) {
+            // The swarm has not resumed yet. When it does, the driver answers its open requests.
+            return;
+        }
+        if let Some(message) = self.decide_at_once(key, id, Approval::Human).filter(|_| is_swarm) {
+            self.fail_swarm(&step, attempt, Failure::Agent { message });
+        }
+    }
+
+    /// Answers a request at once if no person needs to, no person can, or none has in time. Returns the reason if the
+    /// requester fails because of the answer.
+    pub(super) fn decide_at_once(&mut self, key: Key, id: u32, of: Approval) -> Option<String> {
+        let waiting = self.state.request(id)?.clone();
+        let Request { agent, wants, .. } = &waiting.request;
+        if self.foretold(&waiting) {
+            return None;
+        }
+        let verdict = |choice, by| Verdict { id, choice, by, because: None, arguments: None };
+        if self.state.is_always(key, agent, wants) {
+            self.answer_request(&waiting, verdict(Choice::Allow, AnsweredBy::Earlier));
+            return None;
+        }
+        let expiry = self.state.expiry(id, now().max(self.clock));
+        // This version cannot ask a coordinator, and a replay cannot ask a person.
+        if expiry.is_none() && !self.headless && of == Approval::Human && self.replaying.is_none() {
+            return None;
+        }
+        let by = if expiry.is_some() { AnsweredBy::Timeout } else { AnsweredBy::Policy };
+        let choice = match expiry.unwrap_or(self.evaluator.plan.policy.unattended) {
+            Unattended::Approve => Choice::Allow,
+            Unattended::Deny | Unattended::Fail => Choice::Deny,
+        };
+        let verdict = verdict(choice, by);
+        let fails = self.fails((agent, wants), &verdict);
+        self.answer_request(&waiting, verdict);
+        fails
+    }
+
+    /// Why the requester fails because of the policy's answer; none if it does not fail.
+    pub(super) fn fails(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict) -> Option<String> {
+        let policy = &self.evaluator.plan.policy;
+        let (said, why) = match verdict.by {
+            AnsweredBy::Policy => (Some(policy.unattended), "no person can answer"),
+            AnsweredBy::Timeout => (policy.on_timeout.map(|timeout| timeout.then), "no person answered in time"),
+            AnsweredBy::Person | AnsweredBy::Earlier | AnsweredBy::Headless => (None, ""),
+        };
+        let fails = said == Some(Unattended::Fail) && !verdict.allows();
+        fails.then(|| format!("`{agent}` wants {}, which needs approval, but {why}", wants.words()))
+    }
+
+    pub(super) fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict) {
+        let (step, attempt) = (waiting.step.clone(), waiting.attempt);
+        if let Some(Waits { fixed, reply, .. }) = self.asking.tasks.remove(&verdict.id) {
+            let Request { agent, wants, .. } = &waiting.request;
+            let leave = self.leave((agent, wants), &verdict, fixed);
+            self.asking.told.push((reply, leave));
+        }
+        self.record(Event::ApprovalAnswered { step, attempt, verdict });
+        self.deliver_decided();
+    }
+
+    /// The decision that the requester of a tool call receives for a verdict.
+    fn leave(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict, fixed: bool) -> Decision {
+        if let Some(message) = self.fails((agent, wants), verdict) {
+            return Decision::Failed(message);
+        }
+        if !verdict.allows() {
+            return Decision::Refused(format!("not called: {}", verdict.refusal()));
+        }
+        if fixed && verdict.choice == Choice::Always {
+            return Decision::Always;
+        }
+        let text = verdict.arguments.as_ref().map(|arguments| self.evaluator.told(arguments));
+        match text.map(|text| text.map(|text| serde_json::from_str(&text))) {
+            None => Decision::Granted(None),
+            Some(Ok(Ok(arguments))) => Decision::Granted(Some(arguments)),
+            // Never with arguments other than the approved ones.
+            Some(_) => Decision::Failed(format!("the arguments given for {} cannot be read", wants.words())),
+        }
+    }
+
+    /// The request that a person means; none where a gate is meant.
+    pub(super) fn meant(&self, word: &str) -> Option<Waiting> {
+        let id: u32 = word.parse().ok()?;
+        self.state.request(id).cloned()
+    }
+
+    /// Takes a person's answer to a request, where it fits.
+    pub(super) fn take_verdict(&mut self, waiting: &Waiting, answer: GateAnswer) -> Result<(), String> {
+        let Request { id, wants, .. } = &waiting.request;
+        let choices = wants.choices();
+        let Some(choice) = Choice::read(&answer.choice).filter(|choice| choices.contains(choice)) else {
+            let words = choices.iter().map(|choice| choice.word()).collect::<Vec<_>>().join(", ");
+            return Err(format!("approval {id} has no option `{}`: it has {words}", answer.choice));
+        };
+        if let Some((name, _)) = answer.fields.first() {
+            return Err(format!("approval {id} does not ask for `{name}`"));
+        }
+        let arguments = match (&answer.arguments, wants) {
+            (None, _) => None,
+            (Some(_), RequestKind::Spawn { .. }) => {
+                return Err(format!("approval {id} is for a helper, which takes no arguments"));
+            }
+            (Some(_), RequestKind::GoOn { .. }) => {
+                return Err(format!("approval {id} is for a further turn, which takes no arguments"));
+            }
+            (Some(_), RequestKind::Help { .. }) => {
+                return Err(format!("approval {id} is for help, which takes no arguments"));
+            }
+            (Some(_), RequestKind::Tool { fixed: true, .. }) => {
+                return Err(format!(
+                    "approval {id} takes no other arguments: its agent makes the call itself, so you can only allow or deny it"
+                ));
+            }
+            (Some(_), RequestKind::Node { .. }) => {
+                return Err(format!("approval {id} is for a task, which takes no arguments"));
+            }
+            (Some(_), _) if choice != Choice::Allow => {
+                return Err("other arguments are for a single call: use `allow`".to_owned());
+            }
+            (Some(text), RequestKind::Tool { tool, schema, .. }) => {
+                let schema = schema.as_ref().map(|schema| self.evaluator.told(schema)).transpose();
+                let schema = schema.map_err(|failure| failure.to_string())?;
+                let text =
+                    fitting(text, schema.as_deref()).map_err(|why| format!("`{tool}` cannot take them: {why}"))?;
+                Some(self.evaluator.keep(text).map_err(|failure| failure.to_string())?)
+            }
+        };
+        let because = answer.because.as_deref().map(str::trim).filter(|because| !because.is_empty()).map(short);
+        let verdict = Verdict { id: *id, choice, by: AnsweredBy::Person, because, arguments };
+        self.answer_request(waiting, verdict);
+        Ok(())
+    }
+}
+
+/// The arguments that a person gives, as compact JSON.
+fn fitting(text: &str, schema: Option<&str>) -> Result<String, String> {
+    if text.len() > LONGEST {
+        return Err(format!("they are longer than {} KiB", LONGEST / 1024));
+    }
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("they are not JSON: {error}"))?;
+    if !value.is_object() {
+        return Err("they must be one JSON object".to_owned());
+    }
+    // An invalid schema checks nothing; the tool itself does.
+    let schema = schema.and_then(|schema| serde_json::from_str(schema).ok());
+    schema.map_or(Ok(()), |schema| answer::holds(&schema, &value)).map_err(|violations| violations.join("; "))?;
+    Ok(value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_of_a_person_fit_what_the_tool_takes() {
+        let schema = r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
+        assert_eq!(fitting("{ \"n\": 1 }", Some(schema)), Ok("{\"n\":1}".to_owned()));
+        assert_eq!(fitting("{\"n\": 1}", Some("7")), Ok("{\"n\":1}".to_owned()));
+        assert_eq!(fitting("{}", None), Ok("{}".to_owned()));
+        assert_eq!(fitting("[1]", None).unwrap_err(), "they must be one JSON object");
+        assert!(fitting("{", None).unwrap_err().starts_with("they are not JSON: "));
+        let wrong = fitting("{\"n\": \"one\"}", Some(schema)).unwrap_err();
+        assert_eq!(wrong, "at /n: \"one\" is not a whole number");
+        assert!(fitting("{}", Some(schema)).is_err());
+        let long = format!("{{\"n\": \"{}\"}}", "x".repeat(LONGEST));
+        assert_eq!(fitting(&long, None).unwrap_err(), "they are longer than 128 KiB");
+    }
+}

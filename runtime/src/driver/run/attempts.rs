@@ -1,0 +1,131 @@
+//! Attempts, from the order to start one to the record of its end.
+
+use std::sync::Arc;
+
+use super::content;
+use super::driver::Driver;
+use super::eval::{self, file_summaries};
+use super::prepare::Prepared;
+use crate::core::state::budget::Refusal;
+use crate::types::error::RunError;
+use crate::types::event::{self, Content, Event, Failure, StepId};
+use crate::types::usage::cost;
+
+impl Driver<'_> {
+    /// Starts an attempt. Where files of its packs are to be summed up first, that is what this attempt does, and the one
+    /// after it is the turn.
+    pub(super) fn start(&mut self, step: StepId, attempt: u32) {
+        self.evaluator.summing.set(true);
+        let mut prepared = self.prepare(&step, attempt, &[]);
+        self.evaluator.summing.set(false);
+        let wanted = self.evaluator.wanted.take();
+        if !wanted.is_empty() {
+            // The packs of the attempt are put together when it comes, behind this one.
+            self.evaluator.packs_stored();
+            prepared = self.prepare(&step, attempt, &wanted);
+        }
+        let inputs = match self.inputs_of(&step, attempt, wanted.is_empty()) {
+            Ok(inputs) => inputs,
+            Err(error) => return self.part(error),
+        };
+        let mut reserved = None;
+        if let Ok(Prepared::Job(job)) = &mut prepared {
+            match self.reserve(job) {
+                Ok(admitted) => reserved = admitted,
+                Err(Refusal::Run(message)) => return self.spent(step, attempt, message),
+                Err(Refusal::Step(message)) => prepared = Err(Failure::Budget { message }),
+            }
+        }
+        let summarizer = wanted.first().map(|first| Arc::from(first.agent.as_str()));
+        if !inputs.is_empty() {
+            self.record(Event::InputsTaken { step: step.clone(), inputs });
+        }
+        self.evaluator.packs_stored().into_iter().for_each(|event| self.record(event));
+        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer });
+        self.warn();
+        if !wanted.is_empty() {
+            self.summing.insert((step.clone(), attempt), wanted);
+        }
+        let outcome = match prepared {
+            Ok(Prepared::Job(job)) => {
+                self.open.insert((step, attempt), Arc::clone(&job.cancel));
+                self.jobs.push(*job);
+                return;
+            }
+            Ok(Prepared::Text(text)) => {
+                self.write_output(&step, &text);
+                event::Outcome { output: Some(Content::Text(text)), ..event::Outcome::default() }
+            }
+            Ok(Prepared::Swarm(goal)) => return self.begin_swarm(step, attempt, goal),
+            Err(failure) => event::Outcome { failure: Some(failure), ..event::Outcome::default() },
+        };
+        self.end(step, attempt, outcome);
+    }
+
+    /// An attempt has ended.
+    pub(super) fn end(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
+        self.summed(&step, attempt, &mut outcome);
+        self.price(&step, &mut outcome);
+        outcome.bound();
+        for text in [&mut outcome.output, &mut outcome.errors] {
+            match text.take().map(|text| self.stored(text)).transpose() {
+                Ok(stored) => *text = stored,
+                Err(error) => return self.give_up(error.to_string()),
+            }
+        }
+        self.agent_server.close_session(&step, attempt);
+        self.note_end(&step);
+        self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
+        self.warn();
+        if self.state.asks(&step) {
+            self.escalate(step);
+        }
+    }
+
+    /// What an attempt cost by the `price` of its provider, where that has not said it itself.
+    fn price(&self, step: &StepId, outcome: &mut event::Outcome) {
+        let Some(usage) = outcome.usage.as_mut().filter(|usage| usage.cost.is_none()) else { return };
+        let asked = self.state.find(step).and_then(|key| self.state.asked(key)).map(|agent| &**agent);
+        let agent = outcome.fallback.as_deref().or(asked).and_then(|agent| self.evaluator.plan.agent(agent));
+        let price = agent.and_then(|agent| self.evaluator.plan.provider(&agent.provider)?.price);
+        usage.cost = cost(usage, price).map(|millionths| millionths as f64 / 1e6);
+    }
+
+    /// Of an attempt in which files were to be summed up: what was written of them, as the ones after it read it.
+    fn summed(&mut self, step: &StepId, attempt: u32, outcome: &mut event::Outcome) {
+        let Some(wanted) = self.summing.remove(&(step.clone(), attempt)) else { return };
+        let answer = outcome.output.take().map(|output| self.evaluator.store.text(&output)).transpose();
+        let answer = answer.unwrap_or_else(|message| {
+            outcome.failure.get_or_insert(eval::render(message));
+            None
+        });
+        match &outcome.failure {
+            None => {
+                let answer = self.evaluator.secrets.redact(answer.as_deref().unwrap_or_default());
+                outcome.output = Some(Content::Text(file_summaries::answered(&wanted, &answer)));
+            }
+            Some(Failure::Cancelled) => {}
+            Some(failure) => {
+                let step = step.label();
+                self.observer_handle.notice(format!("`{step}`: a rule sums up the files of its context: {failure}"));
+            }
+        }
+    }
+
+    /// The next record ends a step: others may start behind it.
+    pub(super) fn note_end(&mut self, step: &StepId) {
+        let is_item = self.state.find(step).is_some_and(|key| self.state.frame(key.frame).item.is_some());
+        if !is_item {
+            let place = (step.instance, step.within.clone(), Arc::clone(&step.name));
+            self.ended.insert(place, self.seq + 1);
+        }
+    }
+
+    /// A text as an event holds it.
+    pub(super) fn stored(&self, text: Content) -> Result<Content, RunError> {
+        match text {
+            Content::Text(text) => content(&self.folder, text),
+            stored => Ok(stored),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Budgets of a run: what a launch reserves, and what happens where a budget refuses it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::driver::Driver;
+use crate::core::state::budget::Refusal;
+use crate::io::executor::{Job, Role, Work};
+use crate::types::event::{self, Event, Failure, Outcome, Reserved, StepId};
+
+impl Driver<'_> {
+    /// What a job may use at most, where the budgets let it start; its time is cut to what they leave.
+    pub(super) fn reserve(&self, job: &mut Job) -> Result<Option<Reserved>, Refusal> {
+        let Some(key) = self.state.find(&job.step).filter(|_| self.state.graph.has_budgets) else { return Ok(None) };
+        let (mut reserved, mut summarizer) = (None, None);
+        if let Work::Agent(asked) = &job.work {
+            let taker = &asked.takers[0];
+            let bytes = taker.prompt.len() + taker.system.as_ref().map_or(0, String::len);
+            // Text has nothing that a further turn could mend.
+            let turns = if job.shape.is_some() { u64::from(asked.repair) + 1 } else { 1 };
+            reserved = self.evaluator.reserved(&self.state, turns, &taker.agent, bytes);
+            summarizer = (job.role == Role::SumsUp).then(|| Arc::from(taker.agent.as_str()));
+        }
+        let wanted = reserved.unwrap_or_default();
+        match &summarizer {
+            Some(agent) => self.state.admit_of(key, Some(agent), &wanted)?,
+            None => self.state.admit(key, &wanted)?,
+        }
+        if let Some(left) = self.state.time_left(key).map(Duration::from_millis) {
+            job.timeout = Some(job.timeout.map_or(left, |timeout| timeout.min(left)));
+        }
+        Ok(reserved)
+    }
+
+    /// The budget of the run refuses a launch: the run ends.
+    pub(super) fn spent(&mut self, step: StepId, attempt: u32, mut message: String) {
+        event::shorten(&mut message);
+        self.observer_handle.notice(message.clone());
+        self.record(Event::BudgetSpent { message });
+        self.agent_server.close_session(&step, attempt);
+        let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
+        self.record(Event::AttemptEnded { step, attempt, outcome });
+    }
+
+    /// The time of the run is over.
+    pub(super) fn overdue(&mut self) {
+        let (_, budgets) = self.state.usage();
+        let shortest = budgets.iter().filter(|(_, budget)| budget.time_ms.is_some());
+        let shortest = shortest.min_by_key(|(_, budget)| budget.time_ms);
+        let what = shortest.map_or("the workflow", |(what, _)| what);
+        let message = format!("the time that the budget gives {what} is over");
+        self.observer_handle.notice(message.clone());
+        self.record(Event::BudgetSpent { message });
+    }
+
+    /// Tells people once when much of a budget is used.
+    pub(super) fn warn(&mut self) {
+        if self.state.graph.budgets.is_empty() {
+            return;
+        }
+        let (spent, budgets) = self.state.usage();
+        let mut told = Vec::new();
+        for (number, (what, budget)) in budgets.iter().enumerate() {
+            let percent = spent.percent(budget);
+            if percent >= u64::from(budget.warn) && budget.warn > 0 && !self.warned.contains(&number) {
+                told.push((number, format!("{percent} % of the budget of {what} are used or reserved")));
+            }
+        }
+        for (number, words) in told {
+            self.warned.insert(number);
+            self.observer_handle.notice(words);
+        }
+    }
+}

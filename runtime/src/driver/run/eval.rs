@@ -1,0 +1,505 @@
+//! The evaluator: reads the definitions of steps, the parameters and the outputs from the plan and the state of a run.
+//!
+//! In: the plan and the state. Out: the results of conditions, the values of lists and parameters, and outputs. It
+//! starts nothing and writes nothing, so that a rehearsal in memory shares it with a run.
+
+mod artifact_refs;
+mod context_pack;
+pub(crate) mod file_summaries;
+pub(crate) mod handoff;
+mod turn_request;
+mod turn_result;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use swarmc_plan::{
+    Body, Call, Command, ForEach, GateDefault, Param, ParamType, Pipeline, Plan, PromptBody, Segment, Step, Template,
+    prompt_text,
+};
+
+use super::values::View;
+use super::worktree_names;
+use crate::core::graph::{Graph, Key, Kind, StepRef};
+use crate::core::state::State;
+use crate::core::state::frame::Inner;
+use crate::eval::render::{RenderError, Renderer};
+use crate::io::home::Layout;
+use crate::io::recording::Source;
+use crate::io::worktree::Worktrees;
+use crate::types::answer::{Shapes, compact};
+use crate::types::event::{self, Content, Event, Failure, Outcome, Reserved, StepId};
+use crate::types::secrets::Secrets;
+use crate::types::usage::priced;
+
+pub(crate) use context_pack::Packed;
+use file_summaries::{Summaries, Wanted};
+pub(crate) use turn_request::{Asked, At, MAX_OUTPUT};
+pub(crate) use turn_result::{Finished, PREFILL, metadata, short};
+
+/// The lists and parameters that are kept parsed.
+const KEPT: usize = 8;
+
+/// The bytes that the outputs of all items together may take.
+const LONGEST_LIST: usize = 64 * 1024 * 1024;
+
+/// Parameters in their textual form, by name.
+pub(crate) type Texts = BTreeMap<String, String>;
+
+/// Where texts that no event holds lie.
+pub(crate) trait BlobStore {
+    /// The text of `content`.
+    fn text(&self, content: &Content) -> Result<String, String>;
+
+    /// A text as an event holds it: in place, or kept elsewhere.
+    fn keep(&self, text: String) -> Result<Content, String>;
+
+    /// A text where it can be referred to.
+    fn store(&self, text: &str) -> Result<Content, String>;
+
+    /// The same with so much room for it as JSON in its event.
+    fn keep_within(&self, text: String, room: usize) -> Result<Content, String>;
+}
+
+/// A plan while it runs.
+pub(crate) struct Evaluator<'a> {
+    pub plan: &'a Plan,
+    /// The steps, by region and number.
+    definitions: Vec<Vec<&'a Step>>,
+    /// The pipelines, by scope.
+    pipelines: Vec<&'a Pipeline>,
+    /// The parameters of the pipeline that runs, and of the workflow.
+    params: Rc<Texts>,
+    pub stdin: Option<Content>,
+    /// Where the files of the run lie; none in a rehearsal.
+    pub layout: Option<Layout>,
+    pub renderer: Renderer,
+    pub run: String,
+    pub run_folder: PathBuf,
+    pub workspace: PathBuf,
+    /// The working trees, where the plan has some and they can be made.
+    pub trees: Option<Arc<Worktrees>>,
+    pub store: Box<dyn BlobStore>,
+    /// Who reads files.
+    pub source: Source,
+    /// The secrets that no text in a context pack may show.
+    pub secrets: Secrets,
+    /// Missing values that were read since the last time they were taken.
+    pub missing: RefCell<Vec<String>>,
+    /// The types of the plan, ready to hold values against.
+    pub shapes: Shapes,
+    lists: RefCell<Vec<(Content, Rc<Vec<Value>>)>>,
+    given: RefCell<Vec<(Content, Rc<Texts>)>>,
+    /// The packs that were built and are not yet recorded.
+    packs: RefCell<Vec<Rc<Packed>>>,
+    /// What agents wrote of files, and from how many texts of the state that was read.
+    summed: RefCell<(usize, Rc<Summaries>)>,
+    /// Whether agents may sum up files before the attempt that is being prepared; in a rehearsal they never do.
+    pub summing: Cell<bool>,
+    /// The files that are to be summed up before it.
+    pub wanted: RefCell<Vec<Wanted>>,
+}
+
+/// What `Opened` says of a step.
+#[derive(Debug, Default)]
+pub(crate) struct Opening {
+    pub items: Option<u32>,
+    pub list: Option<String>,
+    pub params: Option<String>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        graph: &Graph,
+        params: Texts,
+        stdin: Option<Content>,
+        (run, run_folder, workspace): (String, PathBuf, PathBuf),
+        store: Box<dyn BlobStore>,
+    ) -> Evaluator<'a> {
+        Evaluator {
+            plan,
+            definitions: definitions(plan, graph),
+            pipelines: graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).collect(),
+            params: Rc::new(params),
+            stdin,
+            layout: None,
+            renderer: Renderer::new(),
+            run,
+            run_folder,
+            workspace,
+            trees: None,
+            store,
+            source: Source::Live,
+            secrets: Secrets::default(),
+            missing: RefCell::default(),
+            shapes: Shapes::default(),
+            lists: RefCell::default(),
+            given: RefCell::default(),
+            summed: RefCell::default(),
+            summing: Cell::default(),
+            wanted: RefCell::default(),
+            packs: RefCell::default(),
+        }
+    }
+
+    /// The step as the plan declares it.
+    pub(crate) fn step(&self, state: &State, key: Key) -> &'a Step {
+        self.definitions[state.frame(key.frame).region as usize][key.step as usize]
+    }
+
+    /// The pipeline that a frame is part of.
+    pub(crate) fn pipeline(&self, state: &State, frame: u32) -> &'a Pipeline {
+        self.pipelines[state.region(frame).scope as usize]
+    }
+
+    /// A parameter of the workflow, in its textual form.
+    pub(crate) fn param(&self, name: &str) -> Option<&String> {
+        self.params.get(name).filter(|_| self.plan.params.iter().any(|param| param.name == name))
+    }
+
+    /// Whether the output of a step is JSON rather than text.
+    pub(crate) fn is_json(&self, graph: &Graph, mut spot: StepRef) -> bool {
+        loop {
+            let step = self.definitions[spot.region as usize][spot.step as usize];
+            let is_item = graph.region(spot.region).is_item;
+            if step.output.schema.is_some() || step.for_each.is_some() && !is_item {
+                return true;
+            }
+            spot = match (&step.body, graph.region(spot.region).nodes[spot.step as usize].kind) {
+                (Body::Fields(_) | Body::Gate(_), _) => return true,
+                // All steps of a result have one type.
+                (_, Kind::Call(scope)) => match graph.scope(scope).result.first() {
+                    Some(result) => *result,
+                    None => return false,
+                },
+                _ => return false,
+            };
+        }
+    }
+
+    /// What a step, or with none the conditions of its frame, read.
+    pub(crate) fn view<'v>(&'v self, state: &'v State, frame: u32, step: Option<&'v Step>) -> Result<View<'v>, String> {
+        let scope = state.frame(state.frame(frame).scope);
+        let params = match &scope.params {
+            Some(content) => self.kept(&self.given, content)?,
+            None => Rc::clone(&self.params),
+        };
+        let tree =
+            self.trees.as_ref().and_then(|trees| trees.workspace(&worktree_names::name(self, state, frame, step)?));
+        Ok(View { evaluator: self, state, frame, step, params, tree, attempt: 1 })
+    }
+
+    /// Judges the `when` of a step.
+    pub(crate) fn judge(&self, state: &State, key: Key) -> Event {
+        let definition = self.step(state, key);
+        let judged = match &definition.when {
+            Some(when) => self
+                .view(state, key.frame, Some(definition))
+                .and_then(|view| self.renderer.holds(when, &view).map_err(|error| error.message)),
+            None => Ok(true),
+        };
+        let (holds, error) = match judged {
+            Ok(holds) => (holds, None),
+            Err(mut message) => {
+                event::shorten(&mut message);
+                (false, Some(message))
+            }
+        };
+        Event::ConditionJudged { step: state.id(key), holds, error }
+    }
+
+    /// Whether an `until` of a frame holds, and what is wrong with those that cannot be evaluated.
+    pub(crate) fn judge_round(&self, state: &State, frame: u32) -> (bool, Vec<String>) {
+        let around = state.frame(frame).parent.map(|parent| &self.step(state, parent).body);
+        let untils = match around {
+            Some(Body::Loop(body)) => &body.iteration.until,
+            _ => &self.pipeline(state, frame).iteration.until,
+        };
+        let view = match self.view(state, frame, None) {
+            Ok(view) => view,
+            Err(message) => return (false, vec![message]),
+        };
+        let (mut holds, mut problems) = (false, Vec::new());
+        for until in untils {
+            match self.renderer.holds(until, &view) {
+                Ok(true) => holds = true,
+                Ok(false) => {}
+                // One that reads what is not there does not hold, by definition.
+                Err(error) if error.missing => {}
+                Err(error) => problems.push(error.message),
+            }
+        }
+        (holds, problems)
+    }
+
+    /// What a loop, a for-each or a call begins with.
+    pub(crate) fn open(&self, state: &State, key: Key) -> Result<Opening, Failure> {
+        let definition = self.step(state, key);
+        let view = self.view(state, key.frame, Some(definition)).map_err(render)?;
+        match (state.node(key).kind, &definition.for_each, &definition.body) {
+            (Kind::Each { .. }, Some(each), _) => self.items(each, &view),
+            (Kind::Call(_), _, Body::Call(call)) => self.arguments(call, &view),
+            _ => Ok(Opening::default()),
+        }
+    }
+
+    fn items(&self, each: &ForEach, view: &View<'_>) -> Result<Opening, Failure> {
+        let list = self.renderer.evaluate(&each.list, view).map_err(failed)?;
+        let Value::Array(items) = &list else {
+            let kind = match &list {
+                Value::Null => "nothing",
+                Value::Bool(_) => "a boolean",
+                Value::Number(_) => "a number",
+                Value::String(_) => "a text",
+                Value::Array(_) | Value::Object(_) => "a record",
+            };
+            return Err(render(format!("{}: `for-each` needs a list, and this is {kind}", each.list.origin)));
+        };
+        let count = u32::try_from(items.len()).ok().filter(|&count| u64::from(count) <= crate::core::graph::MAX_STEPS);
+        let count = count.ok_or_else(|| render(format!("{}: the list has too many items", each.list.origin)))?;
+        let list = (count > 0).then(|| list.to_string());
+        Ok(Opening { items: Some(count), list, params: None })
+    }
+
+    fn arguments(&self, call: &Call, view: &View<'_>) -> Result<Opening, Failure> {
+        let callee = self.plan.pipeline(&call.pipeline);
+        let callee = callee.ok_or_else(|| render(format!("the plan has no pipeline `{}`", call.pipeline)))?;
+        let mut params = Texts::new();
+        for param in &callee.params {
+            let given = match call.params.get(&param.name) {
+                Some(template) => Some(self.renderer.value(template, view).map_err(failed)?),
+                None => None,
+            };
+            let text = match (given, &param.default) {
+                (Some(value), _) if !value.is_null() => Some(self.textual(param, value, call)?),
+                (_, Some(default)) => Some(default.clone()),
+                (_, None) if param.optional => None,
+                (_, None) => {
+                    return Err(render(format!(
+                        "{}: parameter `{}` of `{}` has no value",
+                        param.origin, param.name, call.pipeline
+                    )));
+                }
+            };
+            params.extend(text.map(|text| (param.name.clone(), text)));
+        }
+        let params = serde_json::to_string(&params).expect("a map of texts is JSON");
+        Ok(Opening { params: Some(params), ..Opening::default() })
+    }
+
+    /// The turn in which an agent mends what made a step fail, where this attempt is that.
+    pub(crate) fn fixing(&self, state: &State, key: Key, attempt: u32) -> Option<Result<PromptBody, Failure>> {
+        let node = state.node(key);
+        let tries = attempt.saturating_sub(state.step(key).earlier);
+        let agent = node.fix.as_ref().filter(|_| node.fixing() == Some(tries))?;
+        let definition = self.step(state, key);
+        let detail = state.step(key).detail.as_deref();
+        let error = detail.and_then(|detail| detail.error.as_deref()).unwrap_or("it failed");
+        let asked = match &definition.body {
+            Body::Run(Command::Shell(line)) => Ok(prompt_text::command(line)),
+            Body::Run(Command::Argv(argv) | Command::Script { argv, .. }) => Ok(prompt_text::command(&argv.join(" "))),
+            Body::Prompt(body) => self
+                .view(state, key.frame, Some(definition))
+                .map_err(render)
+                .and_then(|view| self.renderer.text(&body.prompt, &View { attempt, ..view }).map_err(failed))
+                .map(|prompt| prompt_text::prompt(&prompt)),
+            _ => Ok(String::new()),
+        };
+        let body = asked.map(|asked| {
+            let text = prompt_text::mend(&node.name, error, &asked);
+            let prompt = Template { segments: vec![Segment::Text(text)], digest: String::new() };
+            PromptBody { agent: agent.to_string(), prompt, context: Vec::new() }
+        });
+        Some(body)
+    }
+
+    /// The textual form of a value for a parameter of a called pipeline: a text is read as the type asks for.
+    fn textual(&self, param: &Param, value: Value, call: &Call) -> Result<String, Failure> {
+        let plain = |value: Value| match value {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let wrong = |what: String| {
+            render(format!("{}: parameter `{}` of `{}` {what}", param.origin, param.name, call.pipeline))
+        };
+        let (fits, kind, text) = match &param.kind {
+            ParamType::String | ParamType::File | ParamType::Dir => return Ok(plain(value)),
+            ParamType::Json(schema) => {
+                let shape = self.shapes.of(schema, self.plan).map_err(render)?;
+                return shape
+                    .computed(value)
+                    .map_err(|violations| wrong(format!("is not of its type: {}", violations.join("; "))));
+            }
+            ParamType::Int => {
+                let text = plain(value);
+                (text.trim().parse::<i64>().is_ok(), "a whole number", text)
+            }
+            ParamType::Float => {
+                let text = plain(value);
+                (text.trim().parse::<f64>().is_ok_and(f64::is_finite), "a number", text)
+            }
+            ParamType::Bool => {
+                let text = plain(value);
+                (text.trim().parse::<bool>().is_ok(), "`true` or `false`", text)
+            }
+        };
+        match fits {
+            true => Ok(text.trim().to_owned()),
+            false => Err(wrong(format!("must be {kind}, and is `{text}`"))),
+        }
+    }
+
+    /// What the person behind a gate reads.
+    pub(crate) fn message(&self, state: &State, key: Key) -> Result<String, Failure> {
+        let definition = self.step(state, key);
+        let Body::Gate(gate) = &definition.body else { return Err(unknown(&state.id(key))) };
+        let view = self.view(state, key.frame, Some(definition)).map_err(render)?;
+        self.renderer.text(&gate.message, &view).map_err(failed)
+    }
+
+    /// What a turn may use at most, `turns` with its repairs: tokens never exceed bytes. None for what no budget
+    /// counts.
+    pub(crate) fn reserved(&self, state: &State, turns: u64, agent: &str, bytes: usize) -> Option<Reserved> {
+        if !state.graph.has_budgets {
+            return None;
+        }
+        let agent = self.plan.agent(agent)?;
+        let written = agent.max_output;
+        // A repair receives the prompt and the answer before it.
+        let read = (bytes as u64).saturating_add(written.unwrap_or(0).min(1 << 40)).saturating_mul(turns);
+        let read = if turns == 1 { bytes as u64 } else { read };
+        let written = written.map(|tokens| tokens.saturating_mul(turns));
+        let price = self.plan.provider(&agent.provider).and_then(|provider| provider.price);
+        let cost =
+            price.map(|price| priced(read, price.input).saturating_add(priced(written.unwrap_or(0), price.output)));
+        Some(Reserved { calls: turns, tokens: Some(read.saturating_add(written.unwrap_or(0))), cost })
+    }
+
+    /// What the inside of a step came to, given why it failed.
+    pub(crate) fn conclude(&self, state: &State, key: Key, failure: Option<Failure>) -> Outcome {
+        let put_together = match (state.node(key).kind, state.step(key).inner.as_deref()) {
+            (Kind::Each { region, .. }, Some(Inner::Each(each))) => {
+                let is_json = self.is_json(&state.graph, StepRef { region, step: 0 });
+                self.collect(each, is_json)
+            }
+            (Kind::Call(_), Some(Inner::Frame(frame))) if failure.is_none() => {
+                Ok(Outcome { output: state.value_of(*frame).cloned(), ..Outcome::default() })
+            }
+            _ => Ok(Outcome::default()),
+        };
+        match put_together {
+            Ok(outcome) => Outcome { failure, ..outcome },
+            Err(message) => Outcome { failure: Some(Failure::Render { message }), ..Outcome::default() },
+        }
+    }
+
+    fn collect(&self, each: &crate::core::state::frame::Each, is_json: bool) -> Result<Outcome, String> {
+        let mut outputs = String::from("[");
+        for content in each.outputs() {
+            let text = self.store.text(content)?;
+            if outputs.len() > 1 {
+                outputs.push(',');
+            }
+            match serde_json::from_str::<Value>(&text) {
+                Ok(value) if is_json => outputs.push_str(&value.to_string()),
+                _ => outputs.push_str(&Value::String(text).to_string()),
+            }
+            if outputs.len() > LONGEST_LIST {
+                return Err(format!("the outputs of its items are longer than {} MiB", LONGEST_LIST / (1024 * 1024)));
+            }
+        }
+        outputs.push(']');
+        let items = match &each.list {
+            Some(list) => self.kept(&self.lists, list)?,
+            None => Rc::default(),
+        };
+        let errors: Vec<Value> = each
+            .failures()
+            .map(|(index, message)| json!({ "index": index, "item": items.get(index), "message": message }))
+            .collect();
+        let text = |text: String| Some(Content::Text(text));
+        let errors = Value::Array(errors).to_string();
+        Ok(Outcome { output: text(outputs), errors: text(errors), ..Outcome::default() })
+    }
+
+    /// The item that a frame is for, and its position.
+    pub(crate) fn item(&self, state: &State, frame: u32) -> Result<Option<(Value, u32)>, String> {
+        let Some((_, each, item)) = state.item(frame) else { return Ok(None) };
+        let Some(list) = &each.list else { return Ok(None) };
+        let list = self.kept(&self.lists, list)?;
+        Ok(list.get(item as usize).map(|value| (value.clone(), item)))
+    }
+
+    /// A parsed text, from a few that are kept.
+    fn kept<T: serde::de::DeserializeOwned>(
+        &self,
+        kept: &RefCell<Vec<(Content, Rc<T>)>>,
+        content: &Content,
+    ) -> Result<Rc<T>, String> {
+        if let Some((_, value)) = kept.borrow().iter().find(|(known, _)| known == content) {
+            return Ok(Rc::clone(value));
+        }
+        let text = self.store.text(content)?;
+        let value: Rc<T> = Rc::new(serde_json::from_str(&text).map_err(|error| error.to_string())?);
+        let mut kept = kept.borrow_mut();
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push((content.clone(), Rc::clone(&value)));
+        Ok(value)
+    }
+}
+
+/// The steps of each region.
+fn definitions<'a>(plan: &'a Plan, graph: &Graph) -> Vec<Vec<&'a Step>> {
+    let mut definitions: Vec<Vec<&'a Step>> = Vec::with_capacity(graph.regions.len());
+    for region in &graph.regions {
+        let steps = match region.parent {
+            None => {
+                let pipeline = plan.pipeline(&graph.scope(region.scope).pipeline);
+                let all: HashMap<&str, &Step> =
+                    pipeline.iter().flat_map(|it| it.all_steps()).map(|step| (step.name.as_str(), step)).collect();
+                region.nodes.iter().filter_map(|node| all.get(&*node.name).copied()).collect()
+            }
+            // What is around comes before what is inside.
+            Some(parent) => {
+                let around = definitions[parent.region as usize][parent.step as usize];
+                if region.is_item { vec![around] } else { around.body.steps().iter().collect() }
+            }
+        };
+        definitions.push(steps);
+    }
+    definitions
+}
+
+/// What a gate puts out: the choice, and the fields that were asked.
+pub(crate) fn answered(choice: &str, mut fields: Map<String, Value>) -> String {
+    fields.insert("choice".to_owned(), Value::from(choice));
+    compact(Value::Object(fields))
+}
+
+/// The option that a gate takes by itself; none where it fails.
+pub(crate) fn default_choice(default: Option<&GateDefault>) -> Option<String> {
+    match default? {
+        GateDefault::Option(option) => Some(option.clone()),
+        GateDefault::Fail => None,
+    }
+}
+
+pub(crate) fn failed(error: RenderError) -> Failure {
+    render(error.message)
+}
+
+pub(crate) fn render(message: String) -> Failure {
+    Failure::Render { message }
+}
+
+/// A step that is not in the plan: a record of another one.
+pub(crate) fn unknown(id: &StepId) -> Failure {
+    render(format!("no step `{id}`"))
+}

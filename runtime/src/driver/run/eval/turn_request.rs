@@ -1,0 +1,385 @@
+//! Builds the requests to models in swarms: the prompts of turns, decompositions and mergers, and the agent to ask.
+
+use std::sync::Arc;
+
+use swarmc_plan::{Agent, Body, Connection, DirectiveKind, Provider, Recorded, Template, ToolProtocol};
+
+use super::{Evaluator, failed, render, unknown};
+use crate::core::graph::Key;
+use crate::core::state::State;
+use crate::core::swarm::action;
+use crate::core::swarm::prompt::{self, Left, Letter, Prompt, Protocol, Teammate, Turn};
+use crate::core::swarm::state::{Agent as Actor, Swarm};
+use crate::driver::run::values::View;
+use crate::types::chat::Tool;
+use crate::types::event::Failure;
+use crate::types::event::{Content, Reserved};
+use crate::types::swarm_event::{Purpose, TurnId};
+use crate::types::usage::priced;
+
+/// The tokens of an answer at most, where its agent says none (seed 001, "Model Tier").
+pub(crate) const MAX_OUTPUT: u64 = 2048;
+
+/// The bytes that are added to what a budget reserves for a turn, for what surrounds the prompt.
+const AROUND: u64 = 256;
+
+/// What teammates see of a task that is nothing but a context pack.
+const PACKED: &str = "What its context pack says";
+
+/// The swarm of an attempt of a step.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'s> {
+    pub state: &'s State,
+    pub key: Key,
+    pub attempt: u32,
+}
+
+/// A request to a model, the same for every provider.
+pub(crate) struct Asked {
+    pub prompt: Prompt,
+    pub schema: Option<serde_json::Value>,
+    pub tools: Vec<Tool>,
+    /// Whether the answer is one JSON object.
+    pub is_json: bool,
+}
+
+impl<'s> At<'s> {
+    /// The swarm, once it has started.
+    pub(crate) fn swarm(self) -> Option<&'s Swarm> {
+        self.state.swarm(self.key, self.attempt)
+    }
+}
+
+impl Asked {
+    /// The bytes of all of it.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.prompt.system.len() + self.prompt.user.len()) as u64
+    }
+
+    fn new(prompt: Prompt) -> Asked {
+        Asked { prompt, schema: None, tools: Vec::new(), is_json: false }
+    }
+}
+
+/// A member's own task.
+struct OwnTask {
+    text: String,
+    /// What it says without its context packs, where it has some: they are for who does it.
+    brief: Option<String>,
+}
+
+impl OwnTask {
+    /// What teammates see of it.
+    fn shown(&self) -> &str {
+        self.brief.as_deref().unwrap_or(&self.text)
+    }
+}
+
+impl<'a> Evaluator<'a> {
+    /// The request for a turn at a time, given the tools of the agent that takes it.
+    pub(crate) fn asked(
+        &self,
+        at: At<'_>,
+        (turn, player): (&TurnId, &Agent),
+        tools: (&[Tool], Protocol),
+        now: u64,
+    ) -> Result<Asked, Failure> {
+        let swarm = at.swarm().ok_or_else(|| unknown(&at.state.id(at.key)))?;
+        match turn.purpose {
+            Purpose::Act => self.act(at, swarm, (turn, player), tools, now),
+            Purpose::Decompose => self.split(at, swarm, player),
+            Purpose::Synthesize => self.merge(at, swarm, player),
+        }
+    }
+
+    /// How a model of a provider states its action: as a tool call or as JSON.
+    pub(crate) fn protocol(provider: &Provider) -> Protocol {
+        match provider.connection {
+            Connection::Llm { tools: Some(ToolProtocol::Native), .. } => Protocol::Native,
+            _ => Protocol::Json,
+        }
+    }
+
+    /// How long a turn may take, in milliseconds.
+    pub(crate) fn longest(swarm: &Swarm, purpose: Purpose) -> u64 {
+        match purpose {
+            Purpose::Act => swarm.rules.turn.after_ms,
+            Purpose::Decompose => swarm.rules.decompose.after_ms,
+            Purpose::Synthesize => swarm.rules.synthesize.after_ms,
+        }
+    }
+
+    /// What an agent is asked for its next action.
+    fn act(
+        &self,
+        at: At<'_>,
+        swarm: &Swarm,
+        (turn, player): (&TurnId, &Agent),
+        (tools, protocol): (&[Tool], Protocol),
+        now: u64,
+    ) -> Result<Asked, Failure> {
+        let Some(agent) = swarm.agent(&turn.agent) else {
+            return Err(render(format!("there is no agent `{}`", turn.agent)));
+        };
+        let role = self.role(at, player)?;
+        let text = |content: Option<&Content>| content.map_or(Ok(String::new()), |content| self.told(content));
+        let (task, goal) = (text(agent.task.as_ref())?, self.told(&swarm.goal)?);
+        let tasks = swarm.agents.iter().map(|agent| text(agent.shown())).collect::<Result<Vec<String>, Failure>>()?;
+        let roster: Vec<Teammate<'_>> = swarm
+            .agents
+            .iter()
+            .zip(&tasks)
+            .map(|(mate, task)| Teammate {
+                name: &mate.name,
+                task,
+                is_you: mate.name == agent.name,
+                state: mate.end.as_ref().map_or("", |end| end.how.word()),
+            })
+            .collect();
+        let others = || swarm.agents.iter().filter(|mate| mate.name != agent.name && !mate.is_done());
+        let may = |mate: &&Actor| swarm.rules.may_write(&agent.name, &mate.name);
+        let receivers: Vec<&str> = others().filter(may).map(|mate| &*mate.name).collect();
+        let step = self.step(at.state, at.key);
+        let Body::Swarm(call) = &step.body else { return Err(render("this step is no swarm".to_owned())) };
+        let declared = self.plan.swarm(&call.swarm);
+        let declared = declared.ok_or_else(|| render(format!("the plan has no swarm `{}`", call.swarm)))?;
+        let mut entries: Vec<(&str, &crate::core::swarm::state::Entry)> = swarm
+            .workspace
+            .topics
+            .iter()
+            .flat_map(|(topic, entries)| entries.iter().map(move |entry| (&**topic, entry)))
+            .filter(|(_, entry)| entry.at.saturating_add(swarm.rules.ttl_ms) > now)
+            .collect();
+        entries.sort_by_key(|(_, entry)| entry.seq);
+        let texts =
+            entries.iter().map(|(_, entry)| self.told(&entry.data)).collect::<Result<Vec<String>, Failure>>()?;
+        let shown = entries.iter().zip(&texts);
+        let shown = shown.map(|((topic, entry), text)| prompt::Entry { author: &entry.author, topic, text });
+        let findings = prompt::findings(shown.collect::<Vec<_>>(), declared.workspace);
+        let past = agent.history.iter().map(|past| self.past(past)).collect::<Result<Vec<_>, Failure>>()?;
+        let history: Vec<Turn<'_>> =
+            past.iter().map(|(iteration, label, result)| Turn { iteration: *iteration, label, result }).collect();
+        let payloads = agent.inbox.iter().map(|letter| {
+            let text = self.told(&letter.payload)?;
+            Ok(serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)))
+        });
+        let payloads = payloads.collect::<Result<Vec<serde_json::Value>, Failure>>()?;
+        let inbox = agent.inbox.iter().zip(&payloads);
+        let inbox = inbox.map(|(letter, payload)| {
+            let (from, kind, person) = (&*letter.from, letter.kind.name(), letter.person);
+            Letter { from, kind, payload, person }
+        });
+        let inbox: Vec<Letter<'_>> = inbox.collect();
+        let limits = &swarm.rules.limits;
+        let help = agent.helpers < swarm.rules.helpers && swarm.agents.len() < limits.agents as usize;
+        let seconds = agent.began.map(|began| began.saturating_add(limits.timeout_ms).saturating_sub(now) / 1000);
+        let view = prompt::View {
+            name: &agent.name,
+            task: &task,
+            goal: if goal == task { "" } else { &goal },
+            role: &role,
+            roster: &roster,
+            receivers: swarm.rules.edges.is_some().then_some(receivers.as_slice()),
+            findings: &findings,
+            history: &history,
+            inbox: &inbox,
+            iteration: agent.iteration,
+            iterations: limits.iterations,
+            left: Left {
+                messages: Some((limits.messages.saturating_sub(agent.sent), limits.messages)),
+                seconds,
+                tokens: None,
+            },
+            tools,
+            help,
+            protocol,
+            limits: declared.history,
+        };
+        let mut prompt = Prompt { system: prompt::system(&view), user: prompt::user(&view) };
+        if let Some(wrong) = &agent.repair {
+            prompt.user = format!("{}\n\n{}", prompt.user, prompt::repair(wrong, protocol));
+        }
+        let can_send = agent.sent < swarm.rules.limits.messages;
+        let offer = action::Offer { tools, receivers: if can_send { &receivers } else { &[] }, help };
+        Ok(match protocol {
+            Protocol::Native => Asked { tools: action::tools(&offer), ..Asked::new(prompt) },
+            Protocol::Json => Asked { schema: Some(action::schema(&offer)), is_json: true, ..Asked::new(prompt) },
+        })
+    }
+
+    /// What the lead is asked, to split the goal.
+    fn split(&self, at: At<'_>, swarm: &Swarm, player: &Agent) -> Result<Asked, Failure> {
+        let (role, goal) = (self.role(at, player)?, self.told(&swarm.goal)?);
+        let tasks = (0..swarm.rules.roster.len() as u32).map(|place| self.own_task(at, place));
+        let tasks = tasks.collect::<Result<Vec<_>, Failure>>()?;
+        let team = swarm.rules.roster.iter().zip(&tasks).filter_map(|(place, own)| {
+            let (name, task) = (place.name.as_deref()?, own.as_ref().map_or("", OwnTask::shown));
+            Some(Teammate { name, task, is_you: false, state: "" })
+        });
+        let open = swarm.rules.roster.iter().filter(|place| !place.has_task).count() as u32;
+        let most = swarm.rules.parts.unwrap_or(open);
+        let mut prompt = prompt::decompose(&role, &goal, &team.collect::<Vec<_>>(), most);
+        if let Some(wrong) = &swarm.lead.repair {
+            prompt.user =
+                format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline(wrong, 2_000));
+        }
+        Ok(Asked { schema: Some(prompt::subtasks_schema(most)), ..Asked::new(prompt) })
+    }
+
+    /// What the merger is asked.
+    fn merge(&self, at: At<'_>, swarm: &Swarm, player: &Agent) -> Result<Asked, Failure> {
+        let (role, goal) = (self.role(at, player)?, self.told(&swarm.goal)?);
+        let mut texts = Vec::new();
+        for agent in &swarm.agents {
+            let end = agent.end.as_ref();
+            let text = |content: Option<&Content>| content.map_or(Ok(String::new()), |content| self.told(content));
+            let result = match end.and_then(|end| end.response.as_ref()) {
+                Some(response) => self.told(response)?,
+                None => end.and_then(|end| end.error.clone()).unwrap_or_default(),
+            };
+            texts.push((text(agent.shown())?, result));
+        }
+        let ended: Vec<prompt::Ended<'_>> = swarm
+            .agents
+            .iter()
+            .zip(&texts)
+            .map(|(agent, (task, result))| prompt::Ended {
+                name: &agent.name,
+                task,
+                how: agent.end.as_ref().map_or("", |end| end.how.word()),
+                result,
+                files: &[],
+            })
+            .collect();
+        let step = self.step(at.state, at.key);
+        let chars = match &step.body {
+            Body::Swarm(call) => self.plan.swarm(&call.swarm).map(|swarm| swarm.history.prompt_chars),
+            _ => None,
+        };
+        let mut prompt = prompt::synthesize(&role, &goal, &ended, chars.unwrap_or(400_000));
+        let mut schema = None;
+        if let Some(declared) = &step.output.schema {
+            let shape = self.shapes.of(declared, self.plan).map_err(render)?;
+            prompt.user = crate::types::answer::instructed(&prompt.user, &shape);
+            schema = shape.native().and_then(|schema| serde_json::from_str(schema).ok());
+        }
+        if let Some(wrong) = &swarm.lead.repair {
+            prompt.user =
+                format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline(wrong, 2_000));
+        }
+        Ok(Asked { schema, ..Asked::new(prompt) })
+    }
+
+    /// The system text of an agent.
+    fn role(&self, at: At<'_>, player: &Agent) -> Result<String, Failure> {
+        let Some(system) = &player.system else { return Ok(String::new()) };
+        let step = self.step(at.state, at.key);
+        let view = self.view(at.state, at.key.frame, Some(step)).map_err(render)?;
+        self.renderer.text(system, &View { attempt: at.attempt, ..view }).map_err(failed)
+    }
+
+    /// What a turn may use at most; none where no budget counts it.
+    pub(crate) fn reserved_turn(
+        &self,
+        state: &State,
+        player: &Agent,
+        provider: &Provider,
+        bytes: u64,
+    ) -> Option<Reserved> {
+        if !state.graph.has_budgets {
+            return None;
+        }
+        // Tokens never exceed bytes.
+        let (read, written) = (bytes.saturating_add(AROUND), player.max_output.unwrap_or(MAX_OUTPUT));
+        let cost = provider.price.map(|price| priced(read, price.input).saturating_add(priced(written, price.output)));
+        Some(Reserved { calls: 1, tokens: Some(read.saturating_add(written)), cost })
+    }
+
+    /// The answer of a script for a turn: its `task` is the agent's name, its `turn` the iteration, from 1.
+    pub(crate) fn recorded_turn(&self, at: At<'_>, turn: &TurnId, answers: &[Recorded]) -> Option<Recorded> {
+        let (name, number) = self.named(at, turn)?;
+        let item = at.state.id(at.key).item();
+        let round = at.state.frame(at.key.frame).iteration;
+        let fits = |answer: &&Recorded| {
+            answer.task.as_deref().is_none_or(|task| *task == *name)
+                && answer.iteration.is_none_or(|iteration| iteration == round)
+                && answer.attempt.is_none_or(|attempt| attempt == turn.attempt)
+                && answer.index.is_none_or(|index| Some(index) == item)
+                && answer.turn.is_none_or(|turn| turn == number)
+        };
+        answers.iter().find(fits).cloned()
+    }
+
+    /// Whose turn it is as fakes and recorded answers name it, and which of theirs, from 1.
+    pub(crate) fn named(&self, at: At<'_>, turn: &TurnId) -> Option<(Arc<str>, u32)> {
+        let lead = match &self.step(at.state, at.key).body {
+            Body::Swarm(call) => self.plan.swarm(&call.swarm).and_then(|swarm| swarm.lead.as_ref()),
+            _ => None,
+        };
+        let leads = || lead.map_or_else(|| Arc::clone(&turn.agent), |lead| Arc::from(&*lead.name));
+        Some(match turn.purpose {
+            Purpose::Act => (Arc::clone(&turn.agent), turn.iteration + 1),
+            Purpose::Decompose => (leads(), 1),
+            Purpose::Synthesize => (leads(), 1 + u32::from(at.swarm()?.split)),
+        })
+    }
+
+    /// What a swarm step's goal is: its own, or the swarm's.
+    pub(crate) fn goal(&self, at: At<'_>) -> Result<String, Failure> {
+        let step = self.step(at.state, at.key);
+        let Body::Swarm(call) = &step.body else { return Err(unknown(&at.state.id(at.key))) };
+        let swarm = self.plan.swarm(&call.swarm);
+        let swarm = swarm.ok_or_else(|| render(format!("the plan has no swarm `{}`", call.swarm)))?;
+        let Some(goal) = call.goal.as_ref().or(swarm.goal.as_ref()) else { return Ok(String::new()) };
+        let view = self.view(at.state, at.key.frame, Some(step)).map_err(render)?;
+        self.renderer.text(goal, &View { attempt: at.attempt, ..view }).map_err(failed)
+    }
+
+    /// What a place of the roster is to do, stored, and what the others are told of that where it is less: its own
+    /// task, else its part of the goal.
+    pub(crate) fn task_of(
+        &self,
+        at: At<'_>,
+        place: u32,
+        part: Option<Content>,
+    ) -> Result<(Option<Content>, Option<Content>), Failure> {
+        match self.own_task(at, place)? {
+            None => Ok((part, None)),
+            Some(own) => Ok((Some(self.keep(own.text)?), own.brief.map(|brief| self.keep(brief)).transpose()?)),
+        }
+    }
+
+    /// The task that the plan gives a place of the roster.
+    fn own_task(&self, at: At<'_>, place: u32) -> Result<Option<OwnTask>, Failure> {
+        let step = self.step(at.state, at.key);
+        let Body::Swarm(call) = &step.body else { return Ok(None) };
+        let (Some(swarm), Some(rules)) = (self.plan.swarm(&call.swarm), &at.state.node(at.key).swarm) else {
+            return Ok(None);
+        };
+        let member = rules.roster.get(place as usize).and_then(|place| swarm.members.get(place.member as usize));
+        let Some(task) = member.and_then(|member| member.task.as_ref()) else { return Ok(None) };
+        let view = self.view(at.state, at.key.frame, Some(step)).map_err(render)?;
+        let view = View { attempt: at.attempt, ..view };
+        let text = |task: &Template| self.renderer.text(task, &view).map_err(failed);
+        let brief = task.without(DirectiveKind::Context).map(|task| text(&task)).transpose()?;
+        let brief = brief.map(|brief| if brief.trim().is_empty() { PACKED.to_owned() } else { brief });
+        Ok(Some(OwnTask { text: text(task)?, brief }))
+    }
+
+    /// The declared agent that takes a turn: the one of the member or the lead, or one of its fallbacks.
+    pub(crate) fn player(&self, swarm: &Swarm, turn: &TurnId) -> Result<&'a Agent, Failure> {
+        let (name, taker) = match turn.purpose {
+            Purpose::Act => {
+                let agent = swarm.agent(&turn.agent);
+                (agent.map(|agent| &agent.plays), agent.map_or(0, |agent| agent.taker))
+            }
+            Purpose::Decompose => (swarm.rules.lead.as_ref(), swarm.lead.taker),
+            Purpose::Synthesize => (swarm.rules.merger.as_ref(), swarm.lead.taker),
+        };
+        let plan = self.plan;
+        let first = name.and_then(|name| plan.agent(name));
+        let mut chain = std::iter::successors(first, |agent| plan.agent(agent.fallback.as_deref()?));
+        let player = chain.nth(taker as usize).or(first);
+        player.ok_or_else(|| render(format!("the plan has no agent for `{}`", turn.agent)))
+    }
+}

@@ -1,0 +1,272 @@
+//! Turns the answers of models in a swarm into actions, and the end of a swarm into results and summaries.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{At, Evaluator, render, unknown};
+use crate::core::swarm::action::{self, RawAction};
+use crate::core::swarm::state::{Agent, Swarm};
+use crate::core::swarm::{Part, prompt};
+use crate::types::chat;
+use crate::types::chat::Reply;
+use crate::types::event::Failure;
+use crate::types::event::{self, Content};
+use crate::types::swarm_event::{Action, Answer, End, Fault, Purpose, SwarmEvent, TurnId};
+use crate::types::usage::cost;
+
+/// The turns that the answer of an agent is made of which gave none (seed 001, "Convergence Detection").
+const SUMMED: usize = 3;
+
+/// The characters of each of them.
+const SUMMED_CHARS: usize = 500;
+
+/// The characters of a model's name that are kept.
+const MODEL_CHARS: usize = 100;
+
+/// What the answer of a model begins with that is to be JSON, where the provider can (seed 001, "Agent Prompt
+/// Structure").
+pub(crate) const PREFILL: &str = "{";
+
+/// The outcome of a swarm whose agents are done.
+pub(crate) enum Finished {
+    /// This.
+    Result(String),
+    /// No result yet: the merging agent has to bring the only result into the form of the step.
+    Merge,
+}
+
+impl Evaluator<'_> {
+    /// The text of a content.
+    pub(crate) fn told(&self, content: &Content) -> Result<String, Failure> {
+        self.store.text(content).map_err(render)
+    }
+
+    /// A text as an event holds it.
+    pub(crate) fn keep(&self, text: String) -> Result<Content, Failure> {
+        self.store.keep(text).map_err(render)
+    }
+
+    /// The event that ends a turn.
+    pub(crate) fn ended(
+        &self,
+        at: At<'_>,
+        turn: TurnId,
+        reply: Result<Reply, chat::Fault>,
+    ) -> Result<SwarmEvent, Failure> {
+        let swarm = at.swarm().ok_or_else(|| unknown(&at.state.id(at.key)))?;
+        let player = self.player(swarm, &turn)?;
+        let provider = self.plan.provider(&player.provider);
+        let (usage, model) = match &reply {
+            Ok(reply) => (reply.usage, reply.model.as_deref().map(|model| prompt::inline(model, MODEL_CHARS))),
+            Err(_) => (None, None),
+        };
+        let price = provider.and_then(|provider| provider.price);
+        let cost = usage.and_then(|usage| cost(&usage, price));
+        let answer = match reply {
+            Err(fault) => {
+                let after_ms =
+                    fault.retry_after.map_or(0, |after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+                let class = if fault.transient { Fault::Transient { after_ms } } else { Fault::Permanent };
+                Answer::Failed { message: short(&fault.message), fault: class }
+            }
+            Ok(reply) => match turn.purpose {
+                Purpose::Act => {
+                    let repaired = swarm.agent(&turn.agent).is_some_and(|agent| agent.repair.is_some());
+                    self.action(reply, repaired)?
+                }
+                Purpose::Decompose => {
+                    let most = swarm.rules.most_parts();
+                    match prompt::subtasks(&reply.text, most) {
+                        Ok(split) => {
+                            let room = Part::room(split.subtasks.len());
+                            let part = |part: prompt::Subtask| {
+                                let task = self.store.keep_within(part.task, room).map_err(render)?;
+                                Ok(Part { task, name: part.name.as_deref().map(Arc::from) })
+                            };
+                            Answer::Split(split.subtasks.into_iter().map(part).collect::<Result<_, Failure>>()?)
+                        }
+                        Err(wrong) => Answer::Invalid(short(&wrong)),
+                    }
+                }
+                Purpose::Synthesize => self.merged(at, reply)?,
+            },
+        };
+        Ok(SwarmEvent::TurnEnded { turn, answer, usage, cost, model })
+    }
+
+    /// The event that ends an agent, with its result.
+    pub(crate) fn agent_completed(
+        &self,
+        agent: &Agent,
+        how: End,
+        error: Option<String>,
+    ) -> Result<SwarmEvent, Failure> {
+        let response = match how {
+            End::Done | End::Unneeded => None,
+            _ if agent.history.is_empty() => None,
+            _ => Some(self.keep(self.summary(agent)?)?),
+        };
+        Ok(SwarmEvent::AgentCompleted { agent: Arc::clone(&agent.name), how, response, error })
+    }
+
+    /// The outcome of a swarm whose agents are done.
+    pub(crate) fn finished(&self, at: At<'_>, swarm: &Swarm) -> Result<Finished, Failure> {
+        let result = match &swarm.merged {
+            Some(merged) => self.told(merged)?,
+            None => self.single(swarm)?,
+        };
+        let definition = self.step(at.state, at.key);
+        let (Some(schema), None) = (&definition.output.schema, &swarm.merged) else {
+            return Ok(Finished::Result(result));
+        };
+        let shape = self.shapes.of(schema, self.plan).map_err(render)?;
+        match shape.read(&result) {
+            Ok(value) => Ok(Finished::Result(value)),
+            // The agent that merges several results can bring one into its form.
+            Err(_) if swarm.rules.merges => Ok(Finished::Merge),
+            Err(violations) => Err(Failure::Invalid { violations }),
+        }
+    }
+
+    /// The action that a reply is.
+    fn action(&self, reply: Reply, repaired: bool) -> Result<Answer, Failure> {
+        let read = match reply.calls.is_empty() {
+            true => action::read(&reply.text, Some(PREFILL)),
+            false => action::from_calls(&reply.text, &reply.calls),
+        };
+        let action = match read {
+            Ok(action) => action,
+            Err(wrong) if reply.cut => {
+                let wrong = format!("{wrong} (it was cut off at the limit of its tokens)");
+                return Ok(Answer::Invalid(short(&wrong)));
+            }
+            Err(wrong) => return Ok(Answer::Invalid(short(&wrong))),
+        };
+        let store = |text: String| self.keep(text);
+        Ok(Answer::Acts(match action {
+            RawAction::ToolCall { tool, params } => {
+                Action::ToolCall { tool: Arc::from(tool), params: store(params.to_string())? }
+            }
+            RawAction::PublishData { topic, data } => {
+                Action::PublishData { topic: Arc::from(topic), data: store(data)? }
+            }
+            RawAction::SendMessage { to, kind, payload } => {
+                Action::SendMessage { to: Arc::from(to), message_type: kind, payload: store(payload.to_string())? }
+            }
+            RawAction::RequestHelp { description, skills } => {
+                Action::RequestHelp { description: store(description)?, skills }
+            }
+            RawAction::Done { response } => match action::too_long(&response) {
+                Some(wrong) if !repaired => return Ok(Answer::Invalid(short(&wrong))),
+                Some(_) => Action::Done { response: store(action::cut_response(&response))? },
+                None => Action::Done { response: store(response)? },
+            },
+            RawAction::Idle => Action::Idle,
+        }))
+    }
+
+    fn merged(&self, at: At<'_>, reply: Reply) -> Result<Answer, Failure> {
+        let step = self.step(at.state, at.key);
+        let Some(schema) = &step.output.schema else {
+            return Ok(match reply.text.trim() {
+                "" => Answer::Invalid("it is empty: return the answer to the goal".to_owned()),
+                text => Answer::Merged(self.keep(text.to_owned())?),
+            });
+        };
+        let shape = self.shapes.of(schema, self.plan).map_err(render)?;
+        Ok(match shape.read(&reply.text) {
+            Ok(value) => Answer::Merged(self.keep(value)?),
+            Err(violations) => Answer::Invalid(short(&violations.join("; "))),
+        })
+    }
+
+    /// An iteration as the history shows it.
+    pub(super) fn past(&self, past: &crate::core::swarm::state::Past) -> Result<(u32, String, String), Failure> {
+        let result = past.result.as_ref().map(|result| self.told(result)).transpose()?;
+        let (label, text) = match &past.act {
+            None => ("invalid answer".to_owned(), String::new()),
+            Some(Action::ToolCall { tool, .. }) => (format!("tool_call:{tool}"), String::new()),
+            Some(Action::PublishData { topic, data }) => {
+                ("publish_data".to_owned(), format!("{topic}: {}", self.told(data)?))
+            }
+            Some(Action::SendMessage { to, message_type, payload }) => {
+                let payload = self.told(payload)?;
+                ("send_message".to_owned(), format!("to {to} ({}): {payload}", message_type.name()))
+            }
+            Some(Action::RequestHelp { description, .. }) => ("request_help".to_owned(), self.told(description)?),
+            Some(Action::Done { response }) => ("done".to_owned(), self.told(response)?),
+            Some(Action::Idle) => ("idle".to_owned(), "nothing".to_owned()),
+        };
+        let text = match result {
+            Some(result) if text.is_empty() => result,
+            Some(result) => format!("{text}; {result}"),
+            None => text,
+        };
+        Ok((past.iteration, label, text))
+    }
+
+    /// The results of the last turns of an agent.
+    fn summary(&self, agent: &Agent) -> Result<String, Failure> {
+        let last = agent.history.len().saturating_sub(SUMMED);
+        let mut lines = Vec::new();
+        for past in &agent.history[last..] {
+            let (iteration, label, result) = self.past(past)?;
+            lines.push(format!("Iteration {iteration}: {label} → {}", prompt::cut(&result, SUMMED_CHARS)));
+        }
+        Ok(lines.join("\n"))
+    }
+
+    /// The only result, or, without a merging agent, all results in the order of the roster.
+    fn single(&self, swarm: &Swarm) -> Result<String, Failure> {
+        let results: Vec<&Agent> = swarm.results().collect();
+        let text = |agent: &Agent| match agent.end.as_ref().and_then(|end| end.response.as_ref()) {
+            Some(response) => self.told(response),
+            None => Ok(String::new()),
+        };
+        if let [one] = results.as_slice() {
+            return text(one);
+        }
+        let parts = results.iter().map(|agent| Ok(format!("## {}\n{}", agent.name, text(agent)?)));
+        Ok(parts.collect::<Result<Vec<String>, Failure>>()?.join("\n\n"))
+    }
+}
+
+/// A text from outside, cut to the length of an event.
+pub(crate) fn short(words: &str) -> String {
+    let mut words = words.to_owned();
+    event::shorten(&mut words);
+    words
+}
+
+/// What the swarm was, for people and programs: each agent with its iterations, tokens, models and cost.
+pub(crate) fn metadata(swarm: &Swarm, name: &str) -> String {
+    let agents: Vec<serde_json::Value> = swarm
+        .agents
+        .iter()
+        .map(|agent| {
+            let end = agent.end.as_ref();
+            json!({
+                "agent": *agent.name,
+                "plays": *agent.plays,
+                "by": agent.by.as_deref(),
+                "how": end.map(|end| end.how),
+                "iterations": agent.iteration + u32::from(end.is_some_and(|end| end.how == End::Done)),
+                "calls": agent.spent.calls,
+                "tokens": { "input": agent.spent.usage.input, "output": agent.spent.usage.output },
+                "cost_micro_usd": (!agent.spent.unpriced).then_some(agent.spent.cost),
+                "models": agent.models,
+                "messages_sent": agent.sent,
+                "error": end.and_then(|end| end.error.as_deref()),
+            })
+        })
+        .collect();
+    let whole = json!({
+        "swarm": name,
+        "agents": agents,
+        "calls": swarm.spent.calls,
+        "tokens": { "input": swarm.spent.usage.input, "output": swarm.spent.usage.output },
+        "cost_micro_usd": (!swarm.spent.unpriced).then_some(swarm.spent.cost),
+    });
+    format!("{whole:#}\n")
+}

@@ -1,0 +1,514 @@
+//! Starts and resumes runs: from a plan and a home to the driver, and from its end to an outcome.
+
+use crate::io::input::{Input, Inputs};
+use crate::io::orphan_processes;
+mod agent;
+pub(crate) mod approvals;
+mod attempts;
+mod blob_store;
+mod budget;
+mod driver;
+mod effective;
+pub(crate) mod eval;
+mod file_workspace;
+mod gates;
+mod handoffs;
+mod hooks;
+mod limits;
+mod mcp_config;
+mod messages;
+mod prepare;
+mod process_env;
+mod programs;
+mod replay;
+mod replay_effects;
+mod resume;
+mod spawns;
+mod status_and_help;
+pub(crate) mod swarms;
+#[cfg(test)]
+mod tests;
+mod tool_servers;
+mod unsupported;
+mod values;
+mod worktree_names;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
+
+use swarmc_plan::{Pipeline, Plan, Step};
+
+use crate::core::graph::Graph;
+use crate::core::state::{End, State};
+use crate::io::agent_api::AgentServer;
+use crate::io::artifact::Watches;
+use crate::io::children;
+use crate::io::control::Control;
+use crate::io::executor::{FileWriter, ObserverHandle, Pool, Services};
+use crate::io::home::{Home, Lock, RunConfig, RunFolder};
+use crate::io::journal::{FileJournal, Journal};
+use crate::io::llm::Models;
+use crate::io::process::Poller;
+use crate::io::reactor::Reactor;
+use crate::io::recording::{self, Recorder, Recording, Redactions, Replay, Source};
+use crate::io::socket::Socket;
+use crate::io::socket_peer::Processes;
+use crate::io::worktree::{Repository, Worktrees};
+use crate::types::activity::Activities;
+use crate::types::digest::digest;
+use crate::types::error::RunError;
+use crate::types::event::{self, Content, Event, Record, StepId, VERSION};
+use crate::types::observer::Observer;
+use crate::types::secrets::{self, Secrets};
+use blob_store::content;
+use driver::Driver;
+use eval::Evaluator;
+use process_env::ProcessEnv;
+pub use programs::{Program, programs};
+pub use resume::{resume, retry};
+pub(crate) use values::View;
+
+/// What to run, and with what.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The pipeline; the plan's default when none is named.
+    pub pipeline: Option<String>,
+    /// Only this step of it, outside its pipeline.
+    pub task: Option<String>,
+    /// Parameters in their textual form; defaults are filled in.
+    pub params: BTreeMap<String, String>,
+    /// What was piped into `swarmc run`.
+    pub stdin: Option<Vec<u8>>,
+    /// Where processes run: an absolute path.
+    pub workspace: PathBuf,
+    /// Whether no person can answer. Gates with `headless` then take that default, and `unattended` of the policy
+    /// answers requests for approvals.
+    pub headless: bool,
+    /// The caller's environment, of which processes get what the plan lets through.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// Where the run is recorded: an absolute path, of nothing, an empty folder, or a recording.
+    pub record: Option<PathBuf>,
+    /// The recording that answers, in the place of agents, programs and people.
+    pub replay: Option<Arc<Recording>>,
+}
+
+/// How this process's part of a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The run's id.
+    pub run: String,
+    /// How it ended.
+    pub ended: Ended,
+    /// The value of the pipeline's `result`, of every instance that has one, in order.
+    pub values: Vec<String>,
+    /// How every instance of the pipeline ended that did, in order.
+    pub ends: Vec<End>,
+    /// The steps whose failure nothing handled, in declaration order.
+    pub failed: Vec<StepId>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It did what it should.
+    Succeeded,
+    /// The workflow failed.
+    Failed,
+    /// A person stopped it; it can be resumed.
+    Stopped,
+    /// Its budget was spent, or its time over.
+    OverBudget,
+}
+
+/// Starts a run of `plan` and sees it through to its end.
+///
+/// # Errors
+/// The request does not fit the plan, or the environment failed. What had begun can be resumed.
+pub fn start(
+    home: &Home,
+    plan: &Plan,
+    mut options: Options,
+    control: Control,
+    observer: Box<dyn Observer>,
+) -> Result<Outcome, RunError> {
+    limits::survive_full_files();
+    let pipeline = pipeline(plan, options.pipeline.as_deref())?;
+    let params = params(plan, pipeline, options.params)?;
+    let mut facts = RunConfig {
+        workspace: options.workspace,
+        concurrency: processors(),
+        commit: None,
+        record: options.record,
+        replay: options.replay.as_ref().map(|recording| recording.folder().to_owned()),
+    };
+    facts.record.as_deref().map_or(Ok(()), recording::may_replace)?;
+    if options.replay.is_some() {
+        hide(plan, &mut options.environment);
+    }
+    let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
+    unsupported::refuse(plan, &graph)?;
+    let process_env = ProcessEnv::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
+    let repository = match &options.replay {
+        Some(_) => None,
+        None => worktree_names::repository(plan, &graph, &process_env)?,
+    };
+    let notices = match &options.replay {
+        Some(_) => Vec::new(),
+        None => {
+            let runs = |pipeline: &Pipeline, step: &Step| is_part(&graph, pipeline, step);
+            programs::look_up(plan, &pipelines(plan, &graph), runs, &process_env)?
+        }
+    };
+    let commit = repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?;
+    facts.commit.clone_from(&commit);
+
+    let folder = home.create()?;
+    let lock = Lock::take(&folder)?;
+    let text = swarmc_plan::write(plan);
+    std::fs::write(folder.plan_path(), &text).map_err(RunError::io("write", folder.plan_path()))?;
+    folder.write_facts(&facts)?;
+    let stdin = options.stdin.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let stdin = stdin.map(|text| content(&folder, text)).transpose()?;
+    let stored_params = serde_json::to_string(&params).expect("a map of texts is JSON");
+    let stored_params = (!event::fits(&stored_params)).then(|| folder.store(&stored_params)).transpose()?;
+
+    let poller = poller()?;
+    let (inputs, receiver) = Inputs::new(poller.inbox());
+    let path = folder.journal_path();
+    let mut journal = FileJournal::create(&path, unsynced(&inputs)).map_err(RunError::io("create", &path))?;
+    let event = Event::RunStarted {
+        version: VERSION,
+        run: folder.id.clone(),
+        plan: plan_digest(&text),
+        pipeline: pipeline.name.clone(),
+        task: options.task,
+        params: if stored_params.is_none() { params.clone() } else { BTreeMap::new() },
+        stored_params,
+        stdin: stdin.clone(),
+    };
+    let started = Record { seq: 1, at: driver::now(), event };
+    journal.append(&started);
+    journal.flush().map_err(RunError::io("write", &path))?;
+    let folder = home.publish(folder)?;
+    let redactions = redactions(plan, &folder, &process_env);
+    let source = match options.replay {
+        Some(recording) => Source::Replayed(Arc::new(Replay::new(recording, redactions.clone(), &folder.id))),
+        None => recorder(&folder, &facts, &redactions)?,
+    };
+    let begin = RunSetup {
+        source,
+        record: facts.record.map(|target| (target, redactions)),
+        trees: repository.zip(commit).map(|(repository, commit)| Worktrees::new(repository, commit, &folder)),
+        folder,
+        pipeline,
+        plan,
+        params,
+        stdin,
+        process_env,
+        state: State::new(Arc::new(graph)),
+        last: 0,
+        clock: 0,
+        first: FirstRecord::Recorded(Box::new(started)),
+        headless: options.headless,
+        notices,
+        journal: Box::new(journal),
+    };
+    begin.run(lock, control, observer, (&inputs, receiver, &poller))
+}
+
+/// Whether a step is part of what runs.
+fn is_part(graph: &Graph, pipeline: &Pipeline, step: &Step) -> bool {
+    graph.scopes.iter().any(|scope| *scope.pipeline == *pipeline.name && scope.find(&step.name).is_some())
+}
+
+/// Everything that a run begins with in this process.
+struct RunSetup<'a> {
+    folder: RunFolder,
+    plan: &'a Plan,
+    pipeline: &'a Pipeline,
+    params: BTreeMap<String, String>,
+    stdin: Option<Content>,
+    process_env: ProcessEnv,
+    trees: Option<Worktrees>,
+    state: State,
+    /// The number of the journal's last record.
+    last: u64,
+    /// The time of that record: time never goes back, even if the system clock does.
+    clock: u64,
+    /// What this process records first.
+    first: FirstRecord,
+    notices: Vec<String>,
+    journal: Box<dyn Journal>,
+    headless: bool,
+    /// Where answers come from.
+    source: Source,
+    /// Where the recording goes when the run has ended.
+    record: Option<(PathBuf, Redactions)>,
+}
+
+/// What a process's part of a run begins with.
+enum FirstRecord {
+    /// In the journal already.
+    Recorded(Box<Record>),
+    /// Still to be recorded, in this order.
+    New(Vec<Event>),
+}
+
+impl RunSetup<'_> {
+    /// Starts the threads, runs the loop, ends the threads.
+    fn run(
+        self,
+        lock: Lock,
+        control: Control,
+        observer: Box<dyn Observer>,
+        ears: (&Inputs, Receiver<Input>, &Poller),
+    ) -> Result<Outcome, RunError> {
+        let concurrency = self.state.graph().concurrency();
+        let fewer = limits::allow_files(concurrency);
+        let activities = Activities::default();
+        let processes = Processes::new(&self.folder.id);
+        let socket = Socket::listen(&self.folder, control.clone(), activities.clone(), processes.clone())?;
+        let (observer_handle, watching) = ObserverHandle::start(observer);
+        self.notices.iter().chain(&fewer).for_each(|notice| observer_handle.notice(notice));
+        let outcome = self.drive(&observer_handle, ears, (&control, activities, processes));
+        drop(socket);
+        drop(observer_handle);
+        watching.thread().unpark();
+        let watched = watching.join();
+        drop(lock);
+        let outcome = outcome?;
+        if watched.is_err() {
+            return Err(RunError::Request(format!("the display of run `{}` failed", outcome.run)));
+        }
+        Ok(outcome)
+    }
+
+    fn drive(
+        self,
+        observer_handle: &ObserverHandle,
+        (inputs, receiver, poller): (&Inputs, Receiver<Input>, &Poller),
+        (control, activities, processes): (&Control, Activities, Processes),
+    ) -> Result<Outcome, RunError> {
+        let RunSetup { folder, plan, pipeline, params, stdin, process_env, mut state, last, clock, first, .. } = self;
+        let trees = self.trees.map(Arc::new);
+        let (journal, headless, record) = (self.journal, self.headless, self.record);
+        let replaying = match &self.source {
+            Source::Replayed(replay) => Some(replay::Replaying::new(Arc::clone(replay))?),
+            Source::Live | Source::Recorded(_) => None,
+        };
+        state.paced = replaying.is_some();
+        let hands_over = state.graph().scopes.iter().any(|scope| !scope.ways.is_empty());
+        let stepwise = hands_over && !matches!(self.source, Source::Live);
+        let (file_writer, scribbling) = start_scribe(inputs);
+        let layout = folder.layout(pipeline);
+        let durability = journal.durability();
+        let names = (folder.id.clone(), folder.path.clone(), process_env.workspace.clone());
+        let mut evaluator = Evaluator::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
+        evaluator.trees.clone_from(&trees);
+        evaluator.layout = Some(layout.clone());
+        evaluator.source = self.source.clone();
+        evaluator.secrets = Secrets::new(process_env.caller(), &secrets::variables(plan));
+        let tools = Arc::new(tool_servers::toolbox(&evaluator, &process_env, observer_handle));
+        let reactor = Arc::new(Reactor::default());
+        let models = Arc::new(Models::new(plan, process_env.caller()));
+        let services = Services {
+            folder: folder.clone(),
+            layout: layout.clone(),
+            observer_handle: observer_handle.clone(),
+            file_writer: file_writer.clone(),
+            durability: Arc::clone(&durability),
+            source: self.source.clone(),
+            watches: Watches::new(&folder.path, hidden(plan)),
+            models: Arc::clone(&models),
+            reactor: Arc::clone(&reactor),
+            activities,
+            tools: Arc::clone(&tools),
+            inputs: inputs.clone(),
+            is_crowded: AtomicBool::new(false),
+        };
+        let pool = Pool::new(services, children::at_most(state.graph().concurrency()), poller);
+        control.attach(inputs.clone());
+        let agent_server = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
+        let mut run_loop = Driver {
+            evaluator,
+            process_env,
+            state,
+            journal: Some(journal),
+            inputs: receiver,
+            pool: Some(pool),
+            scribbling: Some(scribbling),
+            observer_handle: observer_handle.clone(),
+            file_writer: Some(file_writer),
+            folder,
+            layout,
+            seq: last,
+            floor: last,
+            clock,
+            fresh: Vec::new(),
+            jobs: Vec::new(),
+            open: BTreeMap::new(),
+            ended: std::collections::HashMap::new(),
+            alarm: None,
+            wish: None,
+            broken: None,
+            unfinished: false,
+            headless,
+            warned: std::collections::BTreeSet::new(),
+            hooks: hooks::Hooks::default(),
+            replies: Vec::new(),
+            asking: approvals::Asking::default(),
+            receipts: Vec::new(),
+            refused: std::collections::HashMap::new(),
+            again: std::collections::HashMap::new(),
+            summing: std::collections::HashMap::new(),
+            durability,
+            replaying,
+            held: VecDeque::new(),
+            stepwise,
+            teams: swarms::RunningSwarms::default(),
+            models,
+            tools: Arc::clone(&tools),
+            agent_server,
+            reactor: Arc::clone(&reactor),
+            reports: inputs.clone(),
+        };
+        run_loop.run(first);
+        run_loop.await_hooks();
+        if reactor.is_started()
+            && let Err(problem) = reactor.wait(tools.close())
+        {
+            observer_handle.notice(problem);
+        }
+        // Nothing else would end a process that left its group to stay.
+        if let Some(survivors) = orphan_processes::end_own(&run_loop.folder.id) {
+            observer_handle.notice(format!("{survivors} that outlived the run: ended"));
+        }
+        if let (Some(trees), Some(_)) = (trees, run_loop.state.finished()) {
+            trees.clear().into_iter().for_each(|kept| observer_handle.notice(kept));
+        }
+        let (folder, finished) = (run_loop.folder.clone(), run_loop.state.finished().is_some());
+        let outcome = run_loop.outcome()?;
+        match record {
+            Some((target, _)) if !finished => {
+                observer_handle.notice(format!(
+                    "the recording `{}` is written when the run is resumed and ends",
+                    target.display()
+                ));
+            }
+            Some((target, redactions)) => {
+                let header = (plan.workflow.as_str(), plan_digest(&folder.plan_text()?));
+                let answers = recording::publish(&folder, &target, (header.0, &header.1), &redactions, &outcome.values)
+                    .map_err(|error| RunError::Unrecorded { run: folder.id.clone(), source: Box::new(error) })?;
+                let answers = if answers == 1 { "1 answer".to_owned() } else { format!("{answers} answers") };
+                observer_handle.notice(format!("recorded {answers} in `{}`", target.display()));
+            }
+            None => {}
+        }
+        Ok(outcome)
+    }
+}
+
+/// The values of the instances that have one.
+fn values(state: &State, folder: &RunFolder) -> Result<Vec<String>, RunError> {
+    let instances = 1..=state.graph().instances();
+    instances.filter_map(|instance| state.value(instance)).map(|value| folder.text(value)).collect()
+}
+
+/// What is left blank in a recording of this run.
+fn redactions(plan: &Plan, folder: &RunFolder, process_env: &ProcessEnv) -> Redactions {
+    let names = (folder.id.as_str(), folder.path.as_path(), process_env.workspace.as_path());
+    Redactions::new(names, process_env.caller(), &secrets::variables(plan))
+}
+
+/// A replay needs no secret: it uses the placeholders of the recording.
+fn hide(plan: &Plan, environment: &mut BTreeMap<OsString, OsString>) {
+    let blank = |name| (OsString::from(name), OsString::from(secrets::blank(name)));
+    environment.extend(secrets::variables(plan).into_iter().map(blank));
+}
+
+/// The variables whose values nothing that is kept may hold.
+fn hidden(plan: &Plan) -> BTreeSet<String> {
+    secrets::variables(plan).into_iter().chain([crate::io::agent_api::TOKEN]).map(str::to_owned).collect()
+}
+
+fn recorder(folder: &RunFolder, facts: &RunConfig, redactions: &Redactions) -> Result<Source, RunError> {
+    match &facts.record {
+        Some(_) => Ok(Source::Recorded(Arc::new(Recorder::new(folder, redactions.clone())?))),
+        None => Ok(Source::Live),
+    }
+}
+
+/// What the run's own thread carries attempts out with.
+fn poller() -> Result<Poller, RunError> {
+    Poller::new().map_err(|error| RunError::Request(format!("the system has no room for the files of a run: {error}")))
+}
+
+fn start_scribe(inputs: &Inputs) -> (FileWriter, JoinHandle<()>) {
+    let inputs = inputs.clone();
+    FileWriter::start(move |error| {
+        // A loop that has ended has counted its files already.
+        let _ = inputs.send(Input::Broken(error.to_string()));
+    })
+}
+
+/// Tells the loop that its records do not reach the disk.
+fn unsynced(inputs: &Inputs) -> impl FnOnce(std::io::Error) + Send + 'static {
+    let inputs = inputs.clone();
+    move |error| {
+        // A loop that has ended learns it from closing the journal.
+        let _ = inputs.send(Input::Broken(format!("the journal cannot be made durable: {error}")));
+    }
+}
+
+pub(crate) fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunError> {
+    let name = name.unwrap_or(&plan.default);
+    plan.pipeline(name).ok_or_else(|| RunError::Request(format!("the plan has no pipeline `{name}`")))
+}
+
+/// The pipelines that a run may reach.
+fn pipelines<'a>(plan: &'a Plan, graph: &Graph) -> Vec<&'a Pipeline> {
+    graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).collect()
+}
+
+fn graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &RunConfig) -> Result<Graph, RunError> {
+    Graph::new(plan, &pipeline.name, task, facts.concurrency).map_err(|error| RunError::Request(error.to_string()))
+}
+
+/// The given parameters, and the defaults of the others. Their types were checked where they were given.
+pub(crate) fn params(
+    plan: &Plan,
+    pipeline: &Pipeline,
+    mut given: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, RunError> {
+    let mut params = BTreeMap::new();
+    for param in plan.params.iter().chain(&pipeline.params) {
+        match given.remove(&param.name).or_else(|| param.default.clone()) {
+            Some(value) => {
+                params.insert(param.name.clone(), value);
+            }
+            None if param.optional => {}
+            None => {
+                let name = &param.name;
+                return Err(RunError::Request(format!("parameter `{name}` has no value: add `--param {name}=…`")));
+            }
+        }
+    }
+    match given.into_keys().next() {
+        Some(name) => Err(RunError::Request(format!("the plan has no parameter `{name}`"))),
+        None => Ok(params),
+    }
+}
+
+fn plan_digest(text: &str) -> String {
+    format!("sha256:{}", digest(text.as_bytes()))
+}
+
+fn processors() -> u32 {
+    u32::try_from(std::thread::available_parallelism().map_or(1, NonZero::get)).unwrap_or(u32::MAX)
+}

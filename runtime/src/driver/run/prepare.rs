@@ -1,0 +1,245 @@
+//! Prepares the job of an attempt that the core ordered: renders everything, and starts nothing.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swarmc_plan::{Body, Capability, EnvValue, Environment, PackRule, Pipeline, Provider, Step};
+
+use super::agent::Attempt;
+use super::driver::Driver;
+use super::eval::file_summaries::{self, Wanted};
+use super::eval::{failed, render, unknown};
+use super::process_env::Trouble;
+use super::values::View;
+use super::{mcp_config, worktree_names};
+use crate::core::graph::Key;
+use crate::io::executor::{Job, Role, Transport, Work};
+use crate::io::files;
+use crate::io::worktree::Tree;
+use crate::types::answer;
+use crate::types::artifact::ArtifactKind;
+use crate::types::cancel::Cancel;
+use crate::types::event::{Failure, StepId};
+
+/// What an attempt turned out to need.
+pub(super) enum Prepared {
+    /// A thread, to start processes on.
+    Job(Box<Job>),
+    /// Nothing more: this is its output.
+    Text(String),
+    /// A swarm, which has this goal.
+    Swarm(String),
+}
+
+impl Driver<'_> {
+    /// Renders what an attempt of `id` needs; one in which files are `wanted` summed up needs nothing else.
+    pub(super) fn prepare(&self, id: &StepId, attempt: u32, wanted: &[Wanted]) -> Result<Prepared, Failure> {
+        let key = self.state.find(id).ok_or_else(|| unknown(id))?;
+        let step = self.evaluator.step(&self.state, key);
+        let view = self.evaluator.view(&self.state, key.frame, Some(step)).map_err(render)?;
+        let view = View { attempt, ..view };
+        let renderer = &self.evaluator.renderer;
+        let text = |template| renderer.text(template, &view).map_err(failed);
+        let stdin = || step.stdin.as_ref().map(text).transpose();
+        let aside = match file_summaries::body(wanted) {
+            Some(body) => Some((Role::SumsUp, body)),
+            None => self.evaluator.fixing(&self.state, key, attempt).transpose()?.map(|body| (Role::Mends, body)),
+        };
+        let role = aside.as_ref().map_or(Role::Turn, |(role, _)| *role);
+        let shape_of = |schema| self.evaluator.shapes.of(schema, self.evaluator.plan);
+        let shape = match role {
+            Role::Turn => step.output.schema.as_ref().map(shape_of).transpose(),
+            Role::Mends => Ok(None),
+            Role::SumsUp => shape_of(&file_summaries::schema()).map(Some),
+        };
+        let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
+        let file_workspace = match role {
+            Role::SumsUp => None,
+            role => self.file_workspace((key, id, attempt), step, &view, role == Role::Mends, shape.as_ref())?,
+        };
+        // What stands in a file of the outbox is no answer.
+        let shape =
+            shape.filter(|_| file_workspace.as_ref().is_none_or(|file_workspace| file_workspace.primary.is_none()));
+        let files = file_workspace.as_ref();
+        let work = match (&step.body, &aside) {
+            (_, Some((_, body))) => {
+                let shape = shape.as_deref();
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin: None, shape, files, role };
+                Work::Agent(Box::new(self.asked(body, &attempt)?))
+            }
+            (Body::Run(command), None) => {
+                Work::Command { command: command.clone(), stdin: stdin()?.map(String::into_bytes) }
+            }
+            (Body::Prompt(body), None) => {
+                let (stdin, shape) = (stdin()?, shape.as_deref());
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, files, role };
+                Work::Agent(Box::new(self.asked(body, &attempt)?))
+            }
+            (Body::Value(template), None) => Work::Text(match &shape {
+                Some(shape) => {
+                    let value = renderer.value(template, &view).map_err(failed)?;
+                    shape.computed(value).map_err(|violations| Failure::Invalid { violations })?
+                }
+                None => text(template)?,
+            }),
+            (Body::Fields(fields), None) => {
+                let record: serde_json::Map<String, serde_json::Value> = fields
+                    .iter()
+                    .map(|(name, template)| Ok((name.clone(), renderer.value(template, &view).map_err(failed)?)))
+                    .collect::<Result<_, Failure>>()?;
+                let record = serde_json::Value::Object(record);
+                Work::Text(match &shape {
+                    Some(shape) => shape.computed(record).map_err(|violations| Failure::Invalid { violations })?,
+                    None => answer::compact(record),
+                })
+            }
+            (Body::Stop { message, .. }, None) => Work::Text(text(message)?),
+            (Body::Swarm(_), None) => {
+                return self.evaluator.goal(super::eval::At { state: &self.state, key, attempt }).map(Prepared::Swarm);
+            }
+            (Body::Call(_) | Body::Gate(_) | Body::Loop(_), None) => {
+                return Err(render(format!("this version cannot run step `{}`", step.name)));
+            }
+        };
+        let work = match work {
+            Work::Text(text) if step.checks.is_empty() => return Ok(Prepared::Text(text)),
+            work => work,
+        };
+        let environment = match &work {
+            // A candidate that cannot be reached has no environment. If none can be reached, nothing starts.
+            Work::Agent(asked) => {
+                let reached = asked.takers.iter().find(|taker| !matches!(taker.door, Transport::Closed(_)));
+                reached.map_or_else(Arc::default, |taker| Arc::clone(&taker.environment))
+            }
+            Work::Command { .. } | Work::Text(_) => self.environment(step, None, &view, (id, attempt, role))?,
+        };
+        let pipeline = self.evaluator.pipeline(&self.state, key.frame);
+        Ok(Prepared::Job(Box::new(Job {
+            step: id.clone(),
+            attempt,
+            counted: self.state.counted(key, attempt),
+            after: self.after(key, id, attempt, step),
+            speaks: role == Role::Turn && self.evaluator.speaks(&self.state, key),
+            keeps_log: step.keeps_log && role == Role::Turn,
+            watched: role == Role::Turn && self.is_watched(key, step, &work),
+            work,
+            role,
+            shape,
+            checks: if role == Role::Turn { step.checks.clone() } else { Vec::new() },
+            environment,
+            stated: stated(&pipeline.env, &step.env),
+            directory: self.process_env.directory(&pipeline.name),
+            tree: self.tree(key, step, pipeline),
+            file_workspace: file_workspace.map(Arc::new),
+            timeout: step.timeout_ms.map(Duration::from_millis),
+            idle: step.idle_ms.map(Duration::from_millis),
+            grace: Duration::from_millis(step.grace_ms),
+            max_output: match role {
+                Role::SumsUp => file_summaries::ANSWER,
+                Role::Turn | Role::Mends => usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
+            },
+            cancel: Arc::new(Cancel::default()),
+        })))
+    }
+
+    /// Whether what a turn changes is kept: that of an agent that can change something, and that of a command that is a
+    /// node or whose diffs a pack names.
+    fn is_watched(&self, key: Key, step: &Step, work: &Work) -> bool {
+        let writes = |ability: &Capability| matches!(ability, Capability::WriteFiles | Capability::RunCommands);
+        let (agent, changes) = match work {
+            Work::Agent(asked) => {
+                let door = |fits: &dyn Fn(&Transport) -> bool| asked.takers.iter().any(|taker| fits(&taker.door));
+                let writer = door(&|door| match door {
+                    Transport::Program(_) | Transport::Acp(_) => true,
+                    Transport::Llm(model) => {
+                        model.lending.as_ref().is_some_and(|lent| lent.grant.can.iter().any(writes))
+                    }
+                    Transport::Recorded(_) | Transport::Closed(_) => false,
+                });
+                // The tools of a server may do whatever that does.
+                (writer, door(&|door| matches!(door, Transport::Llm(model) if model.lending.is_some())))
+            }
+            Work::Command { .. } => (false, true),
+            Work::Text(_) => (false, false),
+        };
+        let named = |rule: &PackRule| matches!(rule, PackRule::Artifacts { kind, from } if kind == ArtifactKind::Diff.word() && *from == step.name);
+        let is_named = || self.evaluator.plan.packs.iter().flat_map(|pack| &pack.rules).any(named);
+        agent || changes && (self.evaluator.is_node(&self.state, key) || is_named())
+    }
+
+    /// The working tree that a step's processes run in, where that is not the workspace.
+    fn tree(&self, key: Key, step: &Step, pipeline: &Pipeline) -> Option<Tree> {
+        let trees = self.evaluator.trees.as_ref()?;
+        let name = worktree_names::name(&self.evaluator, &self.state, key.frame, Some(step))?;
+        Some(Tree { trees: Arc::clone(trees), name, working_dir: pipeline.working_dir.clone() })
+    }
+
+    /// The whole environment of an attempt's processes.
+    pub(super) fn environment(
+        &self,
+        step: &Step,
+        provider: Option<&Provider>,
+        view: &View<'_>,
+        (id, attempt, role): (&StepId, u32, Role),
+    ) -> Result<Arc<Vec<(OsString, OsString)>>, Failure> {
+        let none = Vec::new();
+        let pipeline = self.evaluator.pipeline(view.state, view.frame);
+        let layers = [&pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
+        let counted = self.counted(id, attempt);
+        let environment =
+            self.process_env.of_attempt(&self.folder.id, id, counted, &layers, &self.evaluator.renderer, view);
+        let mut environment = environment.map_err(|trouble| match trouble {
+            Trouble::Render(error) => failed(error),
+            Trouble::Missing(message) => Failure::Spawn { message },
+        })?;
+        if role != Role::SumsUp && self.evaluator.plan.files_of(step).is_some() {
+            environment.push((OsString::from(files::WORKSPACE), self.layout.agent(id, attempt).into_os_string()));
+        }
+        // Fix and summary turns get no agent token.
+        let speaks =
+            |key: &Key| self.replaying.is_none() && self.evaluator.is_node(&self.state, *key) && role == Role::Turn;
+        let node = self.state.find(id).filter(speaks);
+        if let Some(key) = node {
+            let reach = self.evaluator.reach(&self.state, key);
+            let invited =
+                self.agent_server.open_session(id, attempt, &reach).map_err(|message| Failure::Spawn { message })?;
+            environment.extend(invited);
+            if let Some(provider) = provider {
+                mcp_config::tell(provider, &mut environment, &self.folder.path)
+                    .map_err(|message| Failure::Spawn { message })?;
+            }
+        }
+        Ok(Arc::new(environment))
+    }
+
+    /// The number of an attempt as people write it.
+    pub(super) fn counted(&self, id: &StepId, attempt: u32) -> u32 {
+        self.state.find(id).map_or(attempt, |key| self.state.counted(key, attempt))
+    }
+
+    /// The record that must be durable before the attempt starts: the latest of those it depends on.
+    fn after(&self, key: Key, id: &StepId, attempt: u32, step: &Step) -> u64 {
+        let frame = self.state.frame(key.frame);
+        // What it reads was sent, and may have been agreed to.
+        let reads = self.state.inputs(key).next().is_some();
+        if frame.item.is_none() && id.iteration > 1 || attempt > 1 || step.when.is_some() || reads {
+            return self.seq;
+        }
+        let ended = |name: &str| self.ended.get(&(id.instance, id.within.clone(), Arc::from(name))).copied();
+        let needs = match frame.item {
+            Some(_) => None,
+            None => step.needs.iter().filter_map(|need| ended(&need.step)).max(),
+        };
+        needs.unwrap_or(0).max(self.floor).max(frame.opened)
+    }
+}
+
+/// The variables that a pipeline and a step set, rather than pass.
+fn stated(pipeline: &Environment, step: &Environment) -> Vec<String> {
+    let set = pipeline.iter().chain(step).filter_map(|value| match value {
+        EnvValue::Set { name, .. } => Some(name.clone()),
+        EnvValue::Pass(_) | EnvValue::Secret(_) => None,
+    });
+    set.collect()
+}

@@ -1,0 +1,325 @@
+//! Replay in the driver: it takes the recorded ends and answers one by one, in the order in which they were recorded.
+//!
+//! Pauses are over at once, and the run ends at the first question that differs from the recording. Invariant: the
+//! journal does not depend on which thread was faster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::driver::Driver;
+use super::{Input, Outcome};
+use crate::io::input::SwarmInput;
+use crate::io::recording::{At, GateTake, Replay, requests, words};
+use crate::types::divergence::{Difference, Divergence};
+use crate::types::error::RunError;
+use crate::types::event::{self, AnsweredBy, Content, Event, Failure, RunStatus, StepId};
+use crate::types::user_request::StopLevel;
+
+/// A replay, in the loop.
+#[derive(Debug)]
+pub(super) struct Replaying {
+    pub replay: Arc<Replay>,
+    /// What is to be taken next, by its place in the recording.
+    ready: BTreeMap<(usize, StepId, u32), Input>,
+    /// The attempts that wait to be ended from outside.
+    parked: BTreeSet<(StepId, u32)>,
+    /// The attempts that have ended.
+    taken: BTreeSet<(StepId, u32)>,
+    /// The first recorded end that has not been.
+    next: usize,
+    /// The attempts that were told to begin.
+    pub known: BTreeSet<(StepId, u32)>,
+    /// The first recorded beginning that has not been.
+    beginning: usize,
+    /// The ids of the inbox messages that report decisions of people, by the id of the request that they answer.
+    pub letters: BTreeMap<Arc<str>, Arc<str>>,
+    /// How many answers of each swarm were taken.
+    answers: BTreeMap<(StepId, u32), u32>,
+    /// How many approvals each agent of a swarm has requested.
+    requests: BTreeMap<(StepId, u32, Arc<str>), u32>,
+    /// What was asked in swarms and never answered in the recording.
+    left: BTreeMap<(StepId, u32), RunError>,
+    /// How often each gate has asked.
+    gates: BTreeMap<StepId, u32>,
+    /// Where the replay and its recording part.
+    diverged: Option<Box<Divergence>>,
+}
+
+impl Replaying {
+    /// # Errors
+    /// The recording cannot be read.
+    pub(super) fn new(replay: Arc<Replay>) -> Result<Replaying, RunError> {
+        // Messages of people belong to no attempt.
+        let nobody = StepId { name: "".into(), iteration: 0, instance: 0, within: None };
+        let written = replay.written()?.into_iter();
+        let ready = written.map(|(rank, it)| ((rank, nobody.clone(), 0), Input::Written(Box::new(it)))).collect();
+        Ok(Replaying {
+            replay,
+            ready,
+            parked: BTreeSet::new(),
+            taken: BTreeSet::new(),
+            next: 0,
+            known: BTreeSet::new(),
+            beginning: 0,
+            letters: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            left: BTreeMap::new(),
+            gates: BTreeMap::new(),
+            diverged: None,
+        })
+    }
+
+    /// A swarm has begun: it ends by itself, so the replay does not wait for its recorded end.
+    pub(super) fn begun(&mut self, step: &StepId, attempt: u32) {
+        self.taken.insert((step.clone(), attempt));
+    }
+
+    /// A swarm was ended from outside.
+    pub(super) fn park(&mut self, step: &StepId, attempt: u32) {
+        self.parked.insert((step.clone(), attempt));
+    }
+
+    /// Something of a swarm is to be taken when its turn comes.
+    pub(super) fn put(&mut self, rank: usize, step: &StepId, attempt: u32, word: SwarmInput) {
+        self.ready.insert((rank, step.clone(), attempt), word.of(step, attempt));
+    }
+
+    /// Something of an attempt is to be taken when its turn comes.
+    pub(super) fn due(&mut self, rank: usize, step: &StepId, attempt: u32, input: Input) {
+        self.ready.insert((rank, step.clone(), attempt), input);
+    }
+
+    /// A turn or a call was ended before it was answered.
+    pub(super) fn leave(&mut self, at: At<'_>, tool: Option<&str>) {
+        let place = (at.step.clone(), at.attempt);
+        let parts = self.replay.parts(at, tool, Difference::Unended);
+        self.left.entry(place).or_insert(parts);
+    }
+
+    /// Counts a request of an agent for an approval. Returns how many it has made.
+    pub(super) fn wants(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>) -> u32 {
+        let asked = self.requests.entry((step.clone(), attempt, Arc::clone(agent))).or_default();
+        *asked += 1;
+        *asked
+    }
+
+    /// Notes that the recording has no answer to a request.
+    pub(super) fn leave_request(&mut self, (step, attempt): (&StepId, u32), agent: &str, asked: u32) {
+        let place = requests((step, attempt), agent, asked);
+        let parts = self.replay.diverged(step, attempt, place, Difference::Unanswered);
+        self.left.entry((step.clone(), attempt)).or_insert(parts);
+    }
+
+    /// How many answers of a swarm were taken.
+    pub(super) fn answers(&self, step: &StepId, attempt: u32) -> u32 {
+        self.answers.get(&(step.clone(), attempt)).copied().unwrap_or(0)
+    }
+
+    fn stage(&mut self, input: Input) -> Option<Input> {
+        let (step, attempt) = match &input {
+            Input::Ended { step, attempt, .. } | Input::Diverged { step, attempt, .. } => (step.clone(), *attempt),
+            Input::Parked { step, attempt } => {
+                self.parked.insert((step.clone(), *attempt));
+                return None;
+            }
+            _ => return Some(input),
+        };
+        self.ready.insert((self.replay.rank(&step, attempt), step, attempt), input);
+        None
+    }
+
+    /// Whether what ended next is a further attempt of a step that has failed, and pauses before that.
+    fn waits_for_a_pause(&mut self) -> bool {
+        let (from, next) = self.replay.next(self.next, &self.taken);
+        self.next = from;
+        let Some((rank, step, attempt)) = next else { return false };
+        let first = self.ready.first_key_value().map(|((rank, ..), _)| *rank);
+        let failed = attempt > 1 && self.taken.contains(&(step, attempt - 1));
+        failed && first.is_some_and(|first| rank < first)
+    }
+
+    /// The same of what began next, of the steps that others write to.
+    fn waits_to_begin(&mut self) -> bool {
+        let (from, next) = self.replay.next_beginning(self.beginning, &self.known);
+        self.beginning = from;
+        let Some((rank, step, attempt)) = next else { return false };
+        let first = self.ready.first_key_value().map(|((rank, ..), _)| *rank);
+        attempt > 1 && self.taken.contains(&(step, attempt - 1)) && first.is_some_and(|first| rank < first)
+    }
+
+    fn is_ready(&self, step: &StepId, attempt: u32) -> bool {
+        self.ready.contains_key(&(self.replay.rank(step, attempt), step.clone(), attempt))
+    }
+}
+
+impl Driver<'_> {
+    /// Keeps back what a replay takes in order; anything else comes back.
+    pub(super) fn stage(&mut self, input: Input) -> Option<Input> {
+        match &mut self.replaying {
+            Some(replaying) => replaying.stage(input),
+            None => Some(input),
+        }
+    }
+
+    /// The next thing that happens in a replay.
+    pub(super) fn wait_replayed(&mut self) -> Option<Input> {
+        while self.works() {
+            let input = self.inputs.recv().ok()?;
+            if let Some(input) = self.stage(input) {
+                return Some(input);
+            }
+        }
+        let replaying = self.replaying.as_mut()?;
+        let pauses = replaying.waits_to_begin() || replaying.waits_for_a_pause();
+        // The alarm may be for the end of a pause or of a time budget. A replay does not wait for a time budget here.
+        let is_pause = self.alarm.is_some_and(|alarm| self.state.pause() == Some(alarm.due));
+        if self.begin_paused() || pauses && is_pause && self.ring() {
+            return None;
+        }
+        let replaying = self.replaying.as_mut()?;
+        if let Some(((_, step, attempt), input)) = replaying.ready.pop_first() {
+            match input {
+                Input::Swarm { .. } => *replaying.answers.entry((step, attempt)).or_default() += 1,
+                Input::Begins { .. } | Input::Does { .. } | Input::Agreed { .. } | Input::Written(_) => {}
+                _ => _ = replaying.taken.insert((step, attempt)),
+            }
+            return Some(input);
+        }
+        if self.ring() || self.end_pause() {
+            return None;
+        }
+        match self.stuck() {
+            Some(divergence) => self.diverge(divergence),
+            None => return self.inputs.recv().ok(),
+        }
+        None
+    }
+
+    /// Whether some attempt has neither ended nor waits to be ended.
+    fn works(&self) -> bool {
+        let Some(replaying) = &self.replaying else { return false };
+        self.open.iter().any(|((step, attempt), cancel)| {
+            let waits = cancel.asked().is_none() && replaying.parked.contains(&(step.clone(), *attempt));
+            !waits && !replaying.is_ready(step, *attempt)
+        })
+    }
+
+    /// Why nothing would ever happen again.
+    fn stuck(&self) -> Option<Box<Divergence>> {
+        let replaying = self.replaying.as_ref()?;
+        let gates = self.state.open().filter(|open| open.asking).map(|open| (open.step, 1, Difference::Unanswered));
+        let goes_on = |(step, attempt): &(StepId, u32)| (step.clone(), *attempt, Difference::GoesOn);
+        let open = |key: &&(StepId, u32)| self.open.contains_key(key) || self.teams.runs(key);
+        let parked = replaying.parked.iter().filter(open).map(goes_on);
+        let swarms = self.teams.all();
+        let waits = |asker: &&(StepId, u32)| {
+            swarms.contains(asker)
+                || self.state.waiting().any(|waiting| (&waiting.step, waiting.attempt) == (&asker.0, asker.1))
+        };
+        let left = replaying.left.iter().find(|(asker, _)| waits(asker)).map(|(_, left)| left);
+        if let Some(RunError::Diverged(left)) = left {
+            return Some(left.clone());
+        }
+        let (step, attempt, difference) = gates.chain(parked).chain(swarms.iter().map(goes_on)).next()?;
+        match replaying.replay.diverged(&step, attempt, words(&step, attempt), difference) {
+            RunError::Diverged(divergence) => Some(divergence),
+            _ => None,
+        }
+    }
+
+    /// The replay and its recording part here: whatever is under way is ended, and nothing starts any more.
+    pub(super) fn diverge(&mut self, divergence: Box<Divergence>) {
+        let Some(replaying) = &mut self.replaying else { return };
+        replaying.diverged.get_or_insert(divergence);
+        self.open.values().for_each(|cancel| cancel.ask(StopLevel::Kill));
+        for (step, attempt) in self.teams.all() {
+            let outcome = event::Outcome { failure: Some(Failure::Cancelled), ..event::Outcome::default() };
+            self.record(Event::AttemptEnded { step, attempt, outcome });
+        }
+        self.teams.clear();
+    }
+
+    pub(super) fn has_diverged(&self) -> bool {
+        self.replaying.as_ref().is_some_and(|replaying| replaying.diverged.is_some())
+    }
+
+    /// An attempt asked something that the recording does not hold.
+    pub(super) fn end_diverged(&mut self, step: StepId, attempt: u32, divergence: Box<Divergence>) {
+        self.open.remove(&(step.clone(), attempt));
+        let outcome = event::Outcome { failure: Some(Failure::Cancelled), ..event::Outcome::default() };
+        self.record(Event::AttemptEnded { step, attempt, outcome });
+        self.diverge(divergence);
+    }
+
+    /// Records the end of a run that has diverged.
+    pub(super) fn close_diverged(&mut self) {
+        if self.has_diverged() && self.state.finished().is_none() && self.broken.is_none() {
+            self.record(Event::RunFinished { status: RunStatus::Failed });
+            self.turn();
+        }
+    }
+
+    /// A gate asks in a replay: it is answered as it was, when its turn comes.
+    pub(super) fn ask_replayed(&mut self, step: &StepId, message: &Content) {
+        let message = self.folder.text(message);
+        let Some(replaying) = &mut self.replaying else { return };
+        let asked = replaying.gates.entry(step.clone()).or_default();
+        *asked += 1;
+        let taken = message.and_then(|message| replaying.replay.gate(step, *asked, &message));
+        match taken {
+            Ok(Some((rank, take))) => {
+                let input = Input::Replayed { step: step.clone(), take };
+                replaying.ready.insert((rank, step.clone(), 0), input);
+            }
+            Ok(None) => {}
+            Err(RunError::Diverged(divergence)) => self.diverge(divergence),
+            Err(error) => self.give_up(error.to_string()),
+        }
+    }
+
+    /// The recorded answer of a gate.
+    pub(super) fn take_replayed(&mut self, step: StepId, take: GateTake) {
+        // It was ended meanwhile.
+        if !self.state.open().any(|open| open.asking && open.step == step) {
+            return;
+        }
+        let problem = match take {
+            GateTake::Person(answer) => self.take_answer(answer).err().map(Difference::Unfit),
+            GateTake::Default(AnsweredBy::Timeout) => {
+                self.time_out(step.clone());
+                None
+            }
+            GateTake::Default(_) => (!self.take_headless(&step)).then_some(Difference::Unanswered),
+        };
+        let replay = self.replaying.as_ref().map(|replaying| Arc::clone(&replaying.replay));
+        if let (Some(difference), Some(replay)) = (problem, replay)
+            && let RunError::Diverged(divergence) = replay.diverged(&step, 1, words(&step, 1), difference)
+        {
+            self.diverge(divergence);
+        }
+    }
+
+    /// Holds the end of a replay against that of the recording, and tells what was never asked for.
+    ///
+    /// # Errors
+    /// They part, or the recording cannot be read.
+    pub(super) fn judge_replay(&self, outcome: &Outcome) -> Result<(), RunError> {
+        let Some(replaying) = &self.replaying else { return Ok(()) };
+        let Some(status) = self.state.finished() else { return Ok(()) };
+        let (given, rest) = replaying.replay.rest();
+        if !rest.is_empty() {
+            self.observer_handle.notice(format!("the recording holds what was never asked for: {}", rest.join(", ")));
+        }
+        replaying.replay.ended(status, &outcome.values)?;
+        let answers = if given == 1 { "answer" } else { "answers" };
+        let same = if rest.is_empty() { ", and all is as it was recorded" } else { "" };
+        self.observer_handle.notice(format!("replayed {given} {answers}{same}"));
+        Ok(())
+    }
+
+    /// The divergence that the run ended with.
+    pub(super) fn divergence(&mut self) -> Option<Box<Divergence>> {
+        self.replaying.as_mut()?.diverged.take()
+    }
+}

@@ -1,0 +1,159 @@
+//! Repeats the side effects of recorded attempts in a replay: handoffs, changes, and the answers to their requests.
+//!
+//! Invariants: an attempt whose step receives messages begins in a replay when as much has happened as in the
+//! recording; its handoffs pass the same checks, and have the same ids and times.
+
+use std::sync::Arc;
+
+use swarmc_plan::Approval;
+
+use super::Input;
+use super::driver::Driver;
+use super::messages::persons;
+use crate::core::state::Waiting;
+use crate::io::recording::{RecordedVerdict, ReplayEffect, Sending, Written};
+use crate::types::approval::{RequestKind, Verdict, approval_name};
+use crate::types::artifact::ArtifactMeta;
+use crate::types::event::{Event, StepId};
+
+impl Driver<'_> {
+    /// An attempt is ordered to start: whether it does so later, as in the recording. What it does there is done when
+    /// its turn comes.
+    pub(super) fn begins_later(&mut self, step: &StepId, attempt: u32) -> bool {
+        let Some(replaying) = &mut self.replaying else { return false };
+        let beginning = replaying.replay.beginning(step, attempt);
+        if !replaying.known.insert((step.clone(), attempt)) {
+            // An order that came twice: it begins when it does.
+            return beginning.is_some();
+        }
+        let deeds = match replaying.replay.deeds(step, attempt) {
+            Ok(deeds) => deeds,
+            Err(error) => {
+                self.part(error);
+                return true;
+            }
+        };
+        for (rank, deed) in deeds {
+            replaying.due(rank, step, attempt, Input::Does { step: step.clone(), attempt, deed });
+        }
+        if let Some(rank) = beginning {
+            replaying.due(rank, step, attempt, Input::Begins { step: step.clone(), attempt });
+        }
+        beginning.is_some()
+    }
+
+    /// An attempt begins when it did in the recording.
+    pub(super) fn begin_replayed(&mut self, step: StepId, attempt: u32) {
+        if self.state.find(&step).is_some_and(|key| self.state.may_begin(key, attempt)) {
+            self.start(step, attempt);
+        }
+    }
+
+    /// What an attempt did is done again.
+    pub(super) fn apply_effect(&mut self, step: &StepId, attempt: u32, deed: ReplayEffect) {
+        match deed {
+            ReplayEffect::Sent(sending) => self.send_again(step, attempt, &sending),
+            ReplayEffect::Left(kept, text) => match self.folder.store(&text) {
+                Ok(content) => {
+                    let artifact = Box::new(ArtifactMeta { content, ..*kept }.bounded());
+                    self.record(Event::ArtifactStored { step: step.clone(), attempt, artifact });
+                }
+                Err(error) => self.give_up(error.to_string()),
+            },
+            ReplayEffect::Reported(report) => match self.evaluator.keep(report) {
+                Ok(report) => self.record(Event::StatusReported { step: step.clone(), attempt, report }),
+                Err(failure) => self.give_up(failure.to_string()),
+            },
+            ReplayEffect::Pleaded { message, answer } => self.plead_again(step, attempt, message, answer),
+            ReplayEffect::Overheard(inputs) => self.record(Event::InputsTaken { step: step.clone(), inputs }),
+        }
+    }
+
+    /// A person writes to an agent, as in the recording.
+    pub(super) fn write_again(&mut self, written: &Written) {
+        let Some(replay) = self.replaying.as_ref().map(|replaying| Arc::clone(&replaying.replay)) else { return };
+        let Written { id, to, instance, within, interrupts, text, .. } = written;
+        let frame = self.state.frame_of(*instance, within.as_ref());
+        let spot = frame.and_then(|frame| {
+            let spot = self.state.graph().scope(self.state.region(frame).scope).find(to)?;
+            Some((frame, spot))
+        });
+        let problem = match spot {
+            None => Some("nothing is called that"),
+            Some((scope, spot)) => (!self.state.may_receive(scope, spot)).then_some("it takes no further turn"),
+        };
+        if let Some(problem) = problem {
+            return self.part(replay.unwritten(written, problem));
+        }
+        let content = match self.evaluator.keep(text.clone()) {
+            Ok(content) => content,
+            Err(failure) => return self.give_up(failure.to_string()),
+        };
+        let letter = persons(Arc::clone(id), content, *interrupts);
+        let (to, instance, within) = (Arc::clone(to), *instance, within.clone());
+        self.record(Event::Sent { from: None, to, instance, within, way: None, letter });
+    }
+
+    fn plead_again(&mut self, step: &StepId, attempt: u32, message: String, answer: Option<Arc<str>>) {
+        let Some(key) = self.state.find(step) else { return };
+        let message = match self.evaluator.keep(message) {
+            Ok(message) => message,
+            Err(failure) => return self.give_up(failure.to_string()),
+        };
+        if let (Some(replaying), Some(answer)) = (&mut self.replaying, answer) {
+            replaying.letters.insert(approval_name(self.state.next_request()).into(), answer);
+        }
+        let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
+        let id = self.request(step, attempt, &agent, RequestKind::Help { message });
+        // What the policy says to that it has heard.
+        let _ = self.decide_at_once(key, id, Approval::Human);
+    }
+
+    fn send_again(&mut self, step: &StepId, attempt: u32, sending: &Sending) {
+        let Some(replaying) = &mut self.replaying else { return };
+        let replay = Arc::clone(&replaying.replay);
+        let id = sending.envelope.id.as_str();
+        replaying.letters.extend(sending.refusal.clone().map(|refusal| (id.into(), refusal)));
+        let Some(key) = self.state.find(step) else { return };
+        let handoff = sending.handoff();
+        let spawns = self.evaluator.spawns(&self.state, key, &handoff.to);
+        let (event, envelope) = match self.evaluator.hand_over(&self.state, key, (handoff, spawns), sending.stamp) {
+            Ok(sent) => sent,
+            Err(problem) => return self.part(replay.unsent((step, attempt), sending, problem)),
+        };
+        if let Err(error) = replay.compare((step, attempt), sending, &envelope) {
+            return self.part(error);
+        }
+        match sending.asks {
+            // The policy may say no at once, of which its sender is told as it was.
+            true => drop(self.have_started((key, step, attempt), event, &envelope)),
+            false => self.record(event),
+        }
+    }
+
+    /// In a replay, takes the answer to a task's request from the recording. False if the recording asked no person.
+    pub(super) fn foretold_task(&mut self, waiting: &Waiting) -> bool {
+        let Some(replaying) = &mut self.replaying else { return false };
+        let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
+        let asked = replaying.wants(step, attempt, &request.agent);
+        match replaying.replay.verdict((step, attempt), asked, &request.wants.words()) {
+            Ok((RecordedVerdict::Nothing, _)) => return false,
+            Ok((RecordedVerdict::Nobody, _)) => {
+                replaying.leave_request((step, attempt), &request.agent, asked);
+            }
+            Ok((RecordedVerdict::Said(rank, choice, because, _), by)) => {
+                let verdict = Verdict { id: request.id, choice, by, because, arguments: None };
+                replaying.due(rank, step, attempt, Input::Agreed { verdict });
+            }
+            Err(error) => self.part(error),
+        }
+        true
+    }
+
+    /// Answers a task's request as the recording does.
+    pub(super) fn agree_replayed(&mut self, verdict: Verdict) {
+        if let Some(waiting) = self.state.request(verdict.id).cloned() {
+            self.answer_request(&waiting, verdict);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Resumes a run: after a stop or a kill it goes on where it was, after its end it runs again what failed.
+//!
+//! In: the folder of a run. Out: the run, which goes on as one of [`start`](super::start). Invariant: a finished step
+//! that stays valid runs no second time, and the runner records nothing before every check that can refuse the run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use swarmc_plan::{Pipeline, Plan, Step};
+
+use super::{
+    FirstRecord, Outcome, ProcessEnv, RunSetup, Worktrees, graph, is_part, limits, params, pipeline, pipelines,
+    plan_digest, poller, programs, recorder, redactions, swarms, unsupported, unsynced, values, worktree_names,
+};
+use crate::core::reopen::{self, Retry};
+use crate::core::reopened_records::effective;
+use crate::core::state::State;
+use crate::io::control::Control;
+use crate::io::home::{Home, Lock, RunFolder};
+use crate::io::input::Inputs;
+use crate::io::journal::{self, FileJournal};
+use crate::io::{orphan_processes, recording};
+use crate::types::error::{JournalError, RunError};
+use crate::types::event::{self, Content, Event, Record};
+use crate::types::observer::Observer;
+
+/// Goes on with a run that was stopped or killed; `headless` as in [`Options`](crate::Options).
+///
+/// # Errors
+/// No such run, it has ended, another process has it, its journal is damaged, or the environment failed.
+pub fn resume(
+    home: &Home,
+    run: &str,
+    environment: BTreeMap<OsString, OsString>,
+    headless: bool,
+    control: Control,
+    observer: Box<dyn Observer>,
+) -> Result<Outcome, RunError> {
+    go_on(home, run, None, (environment, headless), control, observer)
+}
+
+/// Goes on with a run that has ended, was stopped or killed: what failed runs again, and what depends on that.
+///
+/// # Errors
+/// As [`resume`]; or there is nothing to run again, or steps that have finished are not the same in the mended plan.
+pub fn retry(
+    home: &Home,
+    run: &str,
+    retry: &Retry,
+    (environment, headless): (BTreeMap<OsString, OsString>, bool),
+    control: Control,
+    observer: Box<dyn Observer>,
+) -> Result<Outcome, RunError> {
+    go_on(home, run, Some(retry), (environment, headless), control, observer)
+}
+
+fn go_on(
+    home: &Home,
+    run: &str,
+    retry: Option<&Retry>,
+    (environment, headless): (BTreeMap<OsString, OsString>, bool),
+    control: Control,
+    observer: Box<dyn Observer>,
+) -> Result<Outcome, RunError> {
+    limits::survive_full_files();
+    let folder = home.find(run)?;
+    let lock = Lock::take(&folder)?;
+    let path = folder.journal_path();
+    let recovered = journal::read(&path)?;
+    let records = recovered.records;
+    let Some(Record {
+        event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, .. }, ..
+    }) = records.first()
+    else {
+        let what = "does not begin with the start of a run".to_owned();
+        return Err(JournalError::Empty { path, what }.into());
+    };
+    let given = match stored_params {
+        None => given.clone(),
+        Some(stored) => read_params(&folder, stored)?,
+    };
+    let (text, former) = folder.plan_of(&records)?;
+    let mut facts = folder.facts()?;
+    if let Some(recording) = &facts.replay {
+        return Err(RunError::Request(format!(
+            "run `{}` is a replay, which is not resumed: run it again with `--replay {}`",
+            folder.id,
+            recording.display()
+        )));
+    }
+    let former_pipeline = pipeline(&former, Some(name))?;
+    let former_graph = Arc::new(graph(&former, former_pipeline, task.as_deref(), &facts)?);
+    let plan = retry.and_then(|retry| retry.plan.as_ref()).unwrap_or(&former);
+    let is_mended = !std::ptr::eq(plan, &former);
+    let pipeline = pipeline(plan, Some(name))?;
+    let graph = match is_mended {
+        true => Arc::new(graph(plan, pipeline, task.as_deref(), &facts)?),
+        false => Arc::clone(&former_graph),
+    };
+    if is_mended {
+        unsupported::refuse(plan, &graph)?;
+    }
+    let params = match is_mended {
+        true => mended_params(plan, pipeline, given)?,
+        false => given,
+    };
+    let process_env = ProcessEnv::new(pipelines(plan, &graph), &facts.workspace, environment)?;
+    let repository = worktree_names::repository(plan, &graph, &process_env)?;
+    let mut state = State::replay(Arc::clone(&former_graph), &records);
+    let was_reopened = reopen::is_reopened(&records);
+    if let Some(status) = state.finished() {
+        if let Some(target) = facts.record.as_ref().filter(|_| !was_reopened && recording::is_kept(&folder)) {
+            // Its runner was killed when it had recorded the end, and not yet put the recording where it belongs.
+            let values = values(&state, &folder)?;
+            let (digest, redactions) = (plan_digest(&text), redactions(&former, &folder, &process_env));
+            recording::publish(&folder, target, (&former.workflow, &digest), &redactions, &values)?;
+        }
+        if retry.is_none() {
+            return Err(RunError::Ended { run: folder.id, status });
+        }
+    }
+    let mut notices = Vec::new();
+    let processes: Vec<event::Process> = state.open().flat_map(|open| open.processes).collect();
+    let first = match retry {
+        None => FirstRecord::New(vec![Event::RunResumed]),
+        Some(retry) => {
+            let former = reopen::Running { plan: &former, pipeline: former_pipeline, graph: &former_graph };
+            let new = reopen::Running { plan, pipeline, graph: &graph };
+            let reopened = reopen::reopen(&folder.id, &records, (former, new), retry).map_err(RunError::Request)?;
+            if is_mended {
+                // The event that names it comes after it.
+                folder.store(&swarmc_plan::write(plan))?;
+            }
+            state = reopened.state;
+            notices.extend(reopened.notices);
+            FirstRecord::New(reopened.events)
+        }
+    };
+    // What has succeeded needs its program no more.
+    let done: BTreeSet<Arc<str>> = state.outputs().map(|(step, _)| step.name).collect();
+    let runs = |pipeline: &Pipeline, step: &Step| !done.contains(step.name.as_str()) && is_part(&graph, pipeline, step);
+    notices.extend(programs::look_up(plan, &pipelines(plan, &graph), runs, &process_env)?);
+    if let Some(target) = facts.record.take_if(|_| was_reopened || retry.is_some()) {
+        notices.push(format!(
+            "what runs now is not recorded: the recording `{}` holds the run up to its first end",
+            target.display()
+        ));
+    }
+
+    swarms::files::restore(&folder, &folder.layout(pipeline), &effective(&records))?;
+    if recovered.torn > 0 {
+        notices.push(format!(
+            "the journal ended in {} damaged bytes, which were left out: it goes on after record {}",
+            recovered.torn,
+            records.len()
+        ));
+    }
+    let survivors = orphan_processes::end(&folder.id, processes);
+    notices.extend(survivors.map(|survivors| format!("{survivors} that outlived the last runner: ended")));
+
+    let last = records.len() as u64;
+    let poller = poller()?;
+    let (inputs, receiver) = Inputs::new(poller.inbox());
+    let journal =
+        FileJournal::append_to(&path, recovered.end, last, unsynced(&inputs)).map_err(RunError::io("write", &path))?;
+    let redactions = redactions(plan, &folder, &process_env);
+    let begin = RunSetup {
+        source: recorder(&folder, &facts, &redactions)?,
+        record: facts.record.map(|target| (target, redactions)),
+        params,
+        stdin: stdin.clone(),
+        trees: repository.zip(facts.commit).map(|(repository, commit)| Worktrees::new(repository, commit, &folder)),
+        folder,
+        pipeline,
+        plan,
+        process_env,
+        state,
+        last,
+        clock: records.last().map_or(0, |record| record.at),
+        first,
+        headless,
+        notices,
+        journal: Box::new(journal),
+    };
+    begin.run(lock, control, observer, (&inputs, receiver, &poller))
+}
+
+/// The parameters that a run was given, as a mended plan takes them: those that it has no more are left out.
+fn mended_params(
+    plan: &Plan,
+    pipeline: &Pipeline,
+    mut given: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, RunError> {
+    let has = |name: &str| plan.params.iter().chain(&pipeline.params).any(|param| param.name == name);
+    given.retain(|name, _| has(name));
+    params(plan, pipeline, given)
+}
+
+/// Parameters that were too long for an event.
+fn read_params(folder: &RunFolder, stored: &Content) -> Result<BTreeMap<String, String>, RunError> {
+    serde_json::from_str(&folder.text(stored)?).map_err(|error| {
+        let reason = format!("its parameters are damaged: {error}");
+        RunError::Plan { run: folder.id.clone(), reason }
+    })
+}

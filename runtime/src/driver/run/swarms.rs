@@ -1,0 +1,362 @@
+//! Running swarms: the driver carries out the orders of a swarm's core, and records the results.
+//!
+//! The driver renders, records and decides; tasks of the reactor wait for models and tools, and report as inputs.
+//! Invariant: a turn or a call begins after its record is durable, and the driver drops its result if its attempt has
+//! ended.
+
+mod asking;
+mod ending;
+pub(super) mod files;
+mod recorded;
+mod user_messages;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use swarmc_plan::{Agent, Approval};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::driver::Driver;
+use super::eval::{At, render, short};
+use super::{Input, content};
+use crate::core::graph::Key;
+use crate::core::state::budget::Refusal;
+use crate::core::swarm::{Order, Swarm};
+use crate::io::executor::Role;
+use crate::io::input::SwarmInput;
+use crate::io::tools::Grant;
+use crate::types::approval::{self};
+use crate::types::chat::Tool;
+use crate::types::event::{self, Content, Failure, StepId};
+use crate::types::swarm_event::{Action, Answer, Fault, SwarmEvent, TurnId};
+
+/// The swarms that run.
+#[derive(Debug, Default)]
+pub(super) struct RunningSwarms {
+    open: BTreeMap<(StepId, u32), Team>,
+    /// What begins when the records of this turn are durable.
+    gate: Option<watch::Sender<bool>>,
+}
+
+/// What runs for one swarm.
+#[derive(Debug, Default)]
+struct Team {
+    tasks: BTreeMap<TurnId, AbortHandle>,
+    /// Ends it when the time of its step is over.
+    clock: Option<AbortHandle>,
+    /// The tools of each agent, once they are known.
+    tools: BTreeMap<Arc<str>, Arc<Vec<Tool>>>,
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.tasks.values().chain(&self.clock).for_each(AbortHandle::abort);
+    }
+}
+
+impl RunningSwarms {
+    /// Whether no swarm runs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// The swarms that run.
+    pub(super) fn all(&self) -> Vec<(StepId, u32)> {
+        self.open.keys().cloned().collect()
+    }
+
+    /// Whether the swarm of an attempt runs.
+    pub(super) fn runs(&self, of: &(StepId, u32)) -> bool {
+        self.open.contains_key(of)
+    }
+
+    /// Ends everything; nothing is recorded of it.
+    pub(super) fn clear(&mut self) {
+        self.open.clear();
+    }
+
+    /// What was ordered in this turn of the loop begins.
+    pub(super) fn release(&mut self) -> Option<watch::Sender<bool>> {
+        self.gate.take()
+    }
+
+    /// The tools of an agent, once they are known; none where its swarm does not run.
+    fn tools(&self, step: &StepId, attempt: u32, agent: &str) -> Option<Option<Arc<Vec<Tool>>>> {
+        self.open.get(&(step.clone(), attempt)).map(|team| team.tools.get(agent).cloned())
+    }
+
+    /// The tools of an agent are known.
+    fn learn(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, tools: Arc<Vec<Tool>>) {
+        if let Some(team) = self.open.get_mut(&(step.clone(), attempt)) {
+            team.tools.insert(Arc::clone(agent), tools);
+        }
+    }
+
+    fn gate(&mut self) -> watch::Receiver<bool> {
+        self.gate.get_or_insert_with(|| watch::channel(false).0).subscribe()
+    }
+}
+
+/// Why a swarm cannot go on.
+struct Stuck(Failure);
+
+impl From<Failure> for Stuck {
+    fn from(failure: Failure) -> Stuck {
+        Stuck(failure)
+    }
+}
+
+impl Driver<'_> {
+    /// The swarm of a step begins, or goes on.
+    pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, goal: String) {
+        let mut team = Team::default();
+        let key = self.state.find(&step);
+        let definition = key.map(|key| self.evaluator.step(&self.state, key));
+        if let Some(limit) = definition.and_then(|step| step.timeout_ms)
+            && self.replaying.is_none()
+            && let Ok(handle) = self.reactor.handle()
+        {
+            let (inputs, late) = (self.reports.clone(), (step.clone(), attempt));
+            let clock = handle.spawn(async move {
+                tokio::time::sleep(std::time::Duration::from_millis(limit)).await;
+                let _ = inputs.send(Input::Swarm { step: late.0, attempt: late.1, word: Box::new(SwarmInput::Late) });
+            });
+            team.clock = Some(clock.abort_handle());
+        }
+        self.teams.open.insert((step.clone(), attempt), team);
+        self.foresee(&step, attempt);
+        if let Some(key) = key
+            && let Err(failure) = self.decide_open(&step, attempt, key)
+        {
+            return self.fail_swarm(&step, attempt, failure);
+        }
+        if key.is_none_or(|key| self.state.swarm(key, attempt).is_none()) {
+            match self.evaluator.keep(goal) {
+                Ok(goal) => {
+                    let run = self.names();
+                    self.fact(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
+                }
+                Err(error) => self.give_up(error.to_string()),
+            }
+        }
+    }
+
+    /// Does what a swarm's core says, until it says nothing.
+    pub(super) fn swarm(&mut self, step: &StepId, attempt: u32) {
+        let Some(key) = self.state.find(step) else { return };
+        while self.broken.is_none()
+            && !self.has_diverged()
+            && self.teams.open.contains_key(&(step.clone(), attempt))
+            && let Some(order) = self.state.swarm_order(key, super::driver::now().max(self.clock))
+        {
+            let done = match order {
+                Order::Record(fact) => {
+                    self.fact(step, attempt, fact);
+                    Ok(())
+                }
+                Order::Spawn { place, name, plays, task } => self.spawn(step, attempt, key, (place, name, plays, task)),
+                Order::Ask(turn) => self.ask_turn(step, attempt, key, turn),
+                Order::Call(turn) => self.call(step, attempt, key, turn),
+                Order::Agree { agent, wants } => {
+                    let agents = self.state.swarm(key, attempt).map(|swarm| &swarm.agents);
+                    match agents.and_then(|agents| agents.get(agent as usize)).map(|agent| Arc::clone(&agent.name)) {
+                        Some(name) => {
+                            self.agent_wants((step, attempt), key, &name, wants, Approval::Human).map_err(Stuck::from)
+                        }
+                        None => Ok(()),
+                    }
+                }
+                Order::Cancel(turn) => {
+                    if let Some(task) = self.team(step, attempt).and_then(|team| team.tasks.remove(&turn)) {
+                        task.abort();
+                    }
+                    Ok(())
+                }
+                Order::Conclude { agent, how, error } => self.conclude_agent(step, attempt, key, (agent, how, error)),
+                Order::Finish => self.finish_swarm(step, attempt, key),
+                Order::Fail(why) => Err(Stuck(Failure::Agent { message: why })),
+            };
+            if let Err(Stuck(failure)) = done {
+                self.fail_swarm(step, attempt, failure);
+            }
+        }
+    }
+
+    /// A step that is a swarm is to end early. False when it is none.
+    pub(super) fn cancel_swarm(&mut self, step: &StepId, attempt: u32) -> bool {
+        if self.teams.open.remove(&(step.clone(), attempt)).is_none() {
+            return false;
+        }
+        self.end(step.clone(), attempt, failure(Failure::Cancelled));
+        true
+    }
+
+    /// A task of a swarm reports.
+    pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: SwarmInput) {
+        let Some(key) = self.state.find(step) else { return };
+        let turn = match &word {
+            SwarmInput::Listed(turn, _) | SwarmInput::Answered(turn, _) | SwarmInput::Called(turn, _) => {
+                Some(turn.clone())
+            }
+            SwarmInput::Late | SwarmInput::Over(_) | SwarmInput::Failed(_) | SwarmInput::Agreed { .. } => None,
+        };
+        // The driver drops the report of a turn that it has ended.
+        let replays = self.replaying.is_some();
+        let Some(team) = self.team(step, attempt) else { return };
+        if let Some(turn) = &turn
+            && team.tasks.remove(turn).is_none()
+            && !replays
+        {
+            return;
+        }
+        self.write_down(step, attempt, &word);
+        let done = match word {
+            SwarmInput::Listed(turn, Ok(tools)) => {
+                self.teams.learn(step, attempt, &turn.agent, Arc::new(tools));
+                // What has come meanwhile is read first.
+                self.state.swarm_again(key, &turn);
+                Ok(())
+            }
+            SwarmInput::Listed(turn, Err(fault)) => {
+                self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
+                let answer = Answer::Failed { message: short(&fault.message), fault: class(fault.transient) };
+                self.fact(step, attempt, SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None });
+                Ok(())
+            }
+            SwarmInput::Answered(turn, reply) => self.replied(step, attempt, key, turn, reply),
+            SwarmInput::Called(turn, result) => {
+                let fault = result.as_ref().err().map(|fault| class(fault.transient));
+                let text = result.unwrap_or_else(|fault| fault.message);
+                match content(&self.folder, text) {
+                    Ok(result) => self.fact(step, attempt, SwarmEvent::ToolEnded { turn, result, fault }),
+                    Err(error) => self.give_up(error.to_string()),
+                }
+                Ok(())
+            }
+            SwarmInput::Late => {
+                let after_ms = self.evaluator.step(&self.state, key).timeout_ms.unwrap_or(0);
+                Err(Stuck(Failure::Timeout { after_ms }))
+            }
+            SwarmInput::Over(agent) => {
+                self.end_late(key, &agent);
+                Ok(())
+            }
+            SwarmInput::Agreed { id, choice, by, because, arguments } => {
+                self.agree((id, choice, by), because, arguments).map_err(Stuck::from)
+            }
+            SwarmInput::Failed(failure) => Err(Stuck(failure)),
+        };
+        if let Err(Stuck(failure)) = done {
+            self.fail_swarm(step, attempt, failure);
+        }
+    }
+
+    fn team(&mut self, step: &StepId, attempt: u32) -> Option<&mut Team> {
+        self.teams.open.get_mut(&(step.clone(), attempt))
+    }
+
+    fn spawn(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        key: Key,
+        (place, name, plays, task): (u32, Arc<str>, Arc<str>, Option<Content>),
+    ) -> Result<(), Stuck> {
+        let (task, brief) = self.evaluator.task_of(At { state: &self.state, key, attempt }, place, task)?;
+        self.fact(step, attempt, SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None });
+        Ok(())
+    }
+
+    /// What an agent of a swarm may use, and where.
+    fn grant(&self, key: Key, attempt: u32, swarm: &Swarm, turn: &TurnId, player: &Agent) -> Result<Grant, Stuck> {
+        let step = self.evaluator.step(&self.state, key);
+        let view = self.evaluator.view(&self.state, key.frame, Some(step)).map_err(render)?;
+        let provider = self.evaluator.plan.provider(&player.provider);
+        let environment =
+            self.environment(step, provider, &view, (&self.state.id(key), attempt, Role::Turn)).map_err(Stuck)?;
+        let pipeline = self.evaluator.pipeline(&self.state, key.frame);
+        let folder = self.process_env.directory(&pipeline.name);
+        let mut grant = Grant::new(&turn.agent, player, &folder, &environment);
+        if let Some(skills) = swarm.agent(&turn.agent).and_then(|agent| agent.tools.as_ref()) {
+            grant.narrow(skills, self.evaluator.plan);
+        }
+        Ok(grant)
+    }
+
+    /// Has a task of the reactor report; it begins when the records so far are durable.
+    fn launch(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        turn: &TurnId,
+        work: impl Future<Output = SwarmInput> + Send + 'static,
+    ) -> Result<(), Stuck> {
+        let mut gate = self.teams.gate();
+        let (inputs, of) = (self.reports.clone(), (step.clone(), attempt));
+        let handle = self.reactor.handle().map_err(|message| Stuck(Failure::Spawn { message }))?;
+        let task = handle.spawn(async move {
+            // The other side goes away only when the run cannot go on.
+            if gate.wait_for(|open| *open).await.is_err() {
+                return;
+            }
+            let word = Box::new(work.await);
+            let _ = inputs.send(Input::Swarm { step: of.0, attempt: of.1, word });
+        });
+        if let Some(team) = self.team(step, attempt) {
+            team.tasks.insert(turn.clone(), task.abort_handle());
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
+        let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
+        let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
+        let crate::core::swarm::state::Stage::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else {
+            return Ok(());
+        };
+        let (tool, params) = (Arc::clone(tool), params.clone());
+        let player = self.evaluator.player(swarm, &turn)?;
+        let grant = self.grant(key, attempt, swarm, &turn, player)?;
+        let told = self.evaluator.told(&params)?;
+        let arguments = serde_json::from_str(&told).unwrap_or_default();
+        let tools = Arc::clone(&self.tools);
+        let gate = tools.gate(&grant, &tool);
+        if gate != Approval::Auto && agent.agreed.is_none() {
+            let name = tools.name(&tool);
+            let offered = self.teams.tools(step, attempt, &turn.agent).flatten();
+            let schema = offered.and_then(|tools| {
+                tools.iter().find(|offered| offered.name == name).map(|offered| offered.parameters.clone())
+            });
+            let wants = self.tool_wish(name, told, schema, false)?;
+            return self.agent_wants((step, attempt), key, &turn.agent, wants, gate).map_err(Stuck::from);
+        }
+        let changed = agent.agreed.is_some_and(|agreed| agreed.changed);
+        self.fact(step, attempt, SwarmEvent::ToolStarted { turn: turn.clone(), tool: Arc::clone(&tool) });
+        if !self.call_recorded(step, attempt, &turn, (&tool, &arguments)) {
+            return Ok(());
+        }
+        let word = turn.clone();
+        self.launch(step, attempt, &turn, async move {
+            let result = tools.call(&grant, &tool, &arguments).await;
+            SwarmInput::Called(word, if changed { result.map(|text| approval::changed(&told, &text)) } else { result })
+        })
+    }
+}
+
+/// How something failed, as the swarm counts it.
+fn class(transient: bool) -> Fault {
+    if transient { Fault::Transient { after_ms: 0 } } else { Fault::Permanent }
+}
+
+fn failure(failure: Failure) -> event::Outcome {
+    event::Outcome { failure: Some(failure), ..event::Outcome::default() }
+}
+
+/// A refusal of a step's budget as the swarm records it; an error for a budget of the run.
+fn refusal(refusal: Refusal) -> Result<String, String> {
+    match refusal {
+        Refusal::Step(message) => Ok(short(&message)),
+        Refusal::Run(message) => Err(message),
+    }
+}

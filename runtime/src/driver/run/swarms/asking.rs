@@ -1,0 +1,191 @@
+//! Turns of a swarm: asks a model, and turns its answer into events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use swarmc_plan::{Agent, Connection, LlmKind, Provider, Recorded, ToolProtocol};
+
+use super::super::driver::Driver;
+use super::super::eval::{Asked, At, Evaluator, MAX_OUTPUT, PREFILL, render, short};
+use super::recorded::Known;
+use super::{Stuck, SwarmInput, refusal};
+use crate::core::graph::Key;
+use crate::core::swarm::prompt::Prompt;
+use crate::io::{llm, recording};
+use crate::types::chat;
+use crate::types::chat::{Call, Message, Question, Reply};
+use crate::types::event::Failure;
+use crate::types::event::{Event, Outcome, StepId};
+use crate::types::retry::is_transient;
+use crate::types::swarm_event::{Answer, Fault, Purpose, SwarmEvent, TurnId};
+
+/// The randomness of turns whose agent says none (seed 001, "Model Tier").
+const TEMPERATURE: f64 = 0.3;
+
+/// How a model is asked.
+enum Way {
+    Model(Box<Question>),
+    Recorded(Option<Recorded>),
+}
+
+impl Driver<'_> {
+    /// Asks a model for a turn, once the tools of its agent are known.
+    pub(super) fn ask_turn(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
+        let Some(swarm) = self.state.swarm(key, attempt).filter(|_| !self.waits(step, attempt, &turn)) else {
+            return Ok(());
+        };
+        let player = self.evaluator.player(swarm, &turn)?;
+        let plan = self.evaluator.plan;
+        let provider = plan.provider(&player.provider);
+        let provider =
+            provider.ok_or_else(|| Stuck(render(format!("the plan has no provider for `{}`", player.name))))?;
+        let tools = match self.teams.tools(step, attempt, &turn.agent) {
+            None => return Ok(()),
+            Some(Some(tools)) => tools,
+            Some(None) if turn.purpose != Purpose::Act => Arc::default(),
+            Some(None) => {
+                let grant = self.grant(key, attempt, swarm, &turn, player)?;
+                match self.known_tools(step, attempt, &turn, &grant) {
+                    Known::Tools(tools) => tools,
+                    Known::Later => return Ok(()),
+                    Known::Nothing => {
+                        let (tools, word) = (Arc::clone(&self.tools), turn.clone());
+                        return self.launch(step, attempt, &turn, async move {
+                            SwarmInput::Listed(word, tools.list(&grant).await)
+                        });
+                    }
+                }
+            }
+        };
+        let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
+        let at = At { state: &self.state, key, attempt };
+        let asked = self.evaluator.asked(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
+        let limit = Duration::from_millis(Evaluator::longest(swarm, turn.purpose));
+        let reserved = self.evaluator.reserved_turn(&self.state, player, provider, asked.bytes());
+        let agent = Arc::from(&*player.name);
+        if let Some(reserved) = &reserved
+            && let Err(refused) = self.state.admit_turn(key, &agent, reserved)
+        {
+            match refusal(refused) {
+                Ok(message) => {
+                    self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
+                    let answer = Answer::Failed { message, fault: Fault::Budget };
+                    self.fact(
+                        step,
+                        attempt,
+                        SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None },
+                    );
+                }
+                Err(message) => {
+                    self.teams.open.remove(&(step.clone(), attempt));
+                    let message = short(&message);
+                    self.observer_handle.notice(message.clone());
+                    self.record(Event::BudgetSpent { message });
+                    let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
+                    self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
+                }
+            }
+            return Ok(());
+        }
+        self.write_prompt(step, attempt, &turn, &asked.prompt);
+        let told = (asked.prompt.system.clone(), asked.prompt.user.clone());
+        let way = self.way(key, attempt, &turn, (player, provider), asked);
+        let schema = match &way {
+            Way::Model(question) => question.schema.as_ref().map(serde_json::Value::to_string),
+            Way::Recorded(_) => None,
+        };
+        self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved });
+        self.warn();
+        let question = || recording::Question {
+            agent: Some(player.name.clone()),
+            system: Some(told.0),
+            prompt: Some(told.1),
+            schema,
+            ..recording::Question::default()
+        };
+        if !self.ask_recorded(step, attempt, &turn, question) {
+            return Ok(());
+        }
+        let (models, name, word) = (Arc::clone(&self.models), provider.name.clone(), turn.clone());
+        self.launch(
+            step,
+            attempt,
+            &turn,
+            async move { SwarmInput::Answered(word, reply(&models, &name, way, limit).await) },
+        )
+    }
+
+    /// What a model answered.
+    pub(super) fn replied(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        key: Key,
+        turn: TurnId,
+        reply: Result<Reply, chat::Fault>,
+    ) -> Result<(), Stuck> {
+        let ended = self.evaluator.ended(At { state: &self.state, key, attempt }, turn, reply)?;
+        self.fact(step, attempt, ended);
+        self.warn();
+        Ok(())
+    }
+
+    fn write_prompt(&self, step: &StepId, attempt: u32, turn: &TurnId, prompt: &Prompt) {
+        let Some(file_writer) = &self.file_writer else { return };
+        let path = |extension: &str| self.layout.turn(step, attempt, turn, extension);
+        file_writer.write(path("txt"), prompt.user.clone().into_bytes());
+        file_writer.write(path("system.txt"), prompt.system.clone().into_bytes());
+    }
+
+    fn way(&self, key: Key, attempt: u32, turn: &TurnId, (player, provider): (&Agent, &Provider), asked: Asked) -> Way {
+        match &provider.connection {
+            Connection::Script { answers } => {
+                Way::Recorded(self.evaluator.recorded_turn(At { state: &self.state, key, attempt }, turn, answers))
+            }
+            connection => {
+                let (kind, protocol) = match connection {
+                    Connection::Llm { kind, tools, .. } => (Some(*kind), *tools),
+                    _ => (None, None),
+                };
+                let enforced =
+                    protocol == Some(ToolProtocol::Schema) || provider.provides.contains(&swarmc_plan::Ability::Schema);
+                let prefill =
+                    (asked.is_json && !enforced && kind == Some(LlmKind::Anthropic)).then(|| PREFILL.to_owned());
+                Way::Model(Box::new(Question {
+                    model: player.model.clone(),
+                    system: asked.prompt.system,
+                    messages: vec![Message::User(asked.prompt.user)],
+                    prefill,
+                    schema: asked.schema.filter(|_| enforced),
+                    tools: asked.tools,
+                    temperature: Some(player.temperature.unwrap_or(TEMPERATURE)),
+                    max_output: Some(player.max_output.unwrap_or(MAX_OUTPUT)),
+                }))
+            }
+        }
+    }
+}
+
+async fn reply(models: &llm::Models, provider: &str, way: Way, longest: Duration) -> Result<Reply, chat::Fault> {
+    match way {
+        Way::Model(question) => models.ask_within(longest, provider, &question).await,
+        Way::Recorded(None) => {
+            let message = "no recorded answer fits this turn: add one to the provider".to_owned();
+            Err(chat::Fault { message, transient: false, retry_after: None })
+        }
+        Way::Recorded(Some(answer)) => {
+            let delay = Duration::from_millis(answer.delay_ms);
+            tokio::time::sleep(delay.min(longest)).await;
+            if delay > longest {
+                return Err(chat::Fault::late(longest));
+            }
+            match answer.exit {
+                0 => Ok(Reply { text: answer.text, calls: Vec::<Call>::new(), ..Reply::default() }),
+                _ => {
+                    let transient = is_transient(&answer.text);
+                    Err(chat::Fault { message: answer.text, transient, retry_after: None })
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Mailboxes and the workspace of a swarm as files: a line of JSON for each message and entry, as seed 001 has them.
+//!
+//! In: events, when they are recorded, or those of a journal. Out: lines at the end of files in the run's folder. They
+//! are for people; the journal is what counts, and a resumed run makes them anew from it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::super::driver::Driver;
+use crate::io::home::{Layout, RunFolder, create_private};
+use crate::types::error::RunError;
+use crate::types::event::{Event, Record, StepId};
+use crate::types::swarm_event::SwarmEvent;
+
+/// Nanoseconds in a millisecond: seed 001 counts the former.
+const NANOSECONDS: u64 = 1_000_000;
+
+impl Driver<'_> {
+    /// Something happened in a swarm.
+    pub(in crate::driver::run) fn fact(&mut self, step: &StepId, attempt: u32, fact: SwarmEvent) {
+        let shown = is_shown(&fact).then(|| fact.clone());
+        self.record(Event::Swarm { step: step.clone(), attempt, fact });
+        let (Some(fact), Some(file_writer)) = (shown, &self.file_writer) else { return };
+        if matches!(fact, SwarmEvent::WorkflowStarted { .. }) && attempt > 1 {
+            file_writer.remove_folder(self.layout.swarm(step));
+        }
+        match line(&self.folder, &self.layout, step, &fact, self.clock) {
+            Ok(Some((path, line))) => file_writer.append(path, line),
+            Ok(None) => {}
+            Err(error) => self.give_up(error.to_string()),
+        }
+    }
+}
+
+/// Makes the files of all swarms anew.
+pub(in crate::driver::run) fn restore(folder: &RunFolder, layout: &Layout, records: &[Record]) -> Result<(), RunError> {
+    let root = layout.swarms();
+    match std::fs::remove_dir_all(&root) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(RunError::io("remove", root)(error)),
+        _ => {}
+    }
+    let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
+    for record in records {
+        let Event::Swarm { step, fact, .. } = &record.event else { continue };
+        if matches!(fact, SwarmEvent::WorkflowStarted { .. }) {
+            // Those of an earlier attempt.
+            let own = layout.swarm(step);
+            files.retain(|path, _| !path.starts_with(&own));
+        }
+        if let Some((path, line)) = line(folder, layout, step, fact, record.at)? {
+            files.entry(path).or_default().extend(line);
+        }
+    }
+    for (path, lines) in files {
+        if let Some(folder) = path.parent() {
+            create_private(folder, true).map_err(RunError::io("create", folder))?;
+        }
+        std::fs::write(&path, lines).map_err(RunError::io("write", path))?;
+    }
+    Ok(())
+}
+
+fn is_shown(fact: &SwarmEvent) -> bool {
+    matches!(
+        fact,
+        SwarmEvent::WorkflowStarted { .. } | SwarmEvent::MessageSent(_) | SwarmEvent::WorkspaceUpdated { .. }
+    )
+}
+
+/// The line that an event adds, and to which file.
+fn line(
+    folder: &RunFolder,
+    layout: &Layout,
+    step: &StepId,
+    fact: &SwarmEvent,
+    at: u64,
+) -> Result<Option<(PathBuf, Vec<u8>)>, RunError> {
+    let ts = at.saturating_mul(NANOSECONDS);
+    let (path, line) = match fact {
+        SwarmEvent::MessageSent(sent) => {
+            let payload = folder.text(&sent.payload)?;
+            let payload: Value = serde_json::from_str(&payload).unwrap_or(Value::String(payload));
+            let line = json!({
+                "seq": sent.seq, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": payload, "ts": ts,
+            });
+            (layout.mailbox(step, &sent.to), line)
+        }
+        SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => {
+            let entry = json!({ "author": &**author, "data": folder.text(data)? });
+            (layout.topic(step, topic), json!({ "seq": seq, "topic": &**topic, "entry": entry, "ts": ts }))
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some((path, format!("{line}\n").into_bytes())))
+}

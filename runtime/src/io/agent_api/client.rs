@@ -1,0 +1,104 @@
+//! The client of the agent server: how `swarmc agent` sends an operation for a script.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::ToolSpec;
+use crate::io::unix::{self, Connection};
+use crate::types::handoff::Operation;
+
+/// The variable that tells an agent's processes where the socket is.
+pub const SOCKET: &str = "SWARM_SOCKET";
+
+/// The variable that holds the token of their attempt.
+pub const TOKEN: &str = "SWARM_TOKEN";
+
+/// The variable that tells an agent's processes the address of their MCP server.
+pub const MCP: &str = "SWARM_MCP";
+
+/// The longest answer: an inbox of many envelopes.
+const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// How long the run may take to answer, behind all that it has to decide and to write meanwhile: what is given up after
+/// that may have been taken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a connection is kept for the next request.
+pub(super) const IDLE: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Told {
+    Ok(Value),
+    Error(String),
+}
+
+/// Sends an operation to the run at `socket`, for the attempt that has this token; the answer of the run.
+///
+/// # Errors
+/// The run cannot be reached, or refuses: says why, and what to do instead.
+pub fn ask(socket: &Path, token: &str, operation: &Operation) -> Result<Value, String> {
+    Client::new(socket, token).ask(operation)
+}
+
+/// A client of a run, with the token of an attempt. It keeps its connections for the next requests, for the run looks up
+/// the process behind each new one.
+#[derive(Debug)]
+pub(super) struct Client {
+    socket: PathBuf,
+    token: String,
+    /// Connections that wait for a request, and since when.
+    idle: Mutex<Vec<(Connection, Instant)>>,
+}
+
+impl Client {
+    /// A client of the run at `socket`.
+    pub(super) fn new(socket: &Path, token: &str) -> Client {
+        Client { socket: socket.to_owned(), token: token.to_owned(), idle: Mutex::default() }
+    }
+
+    /// Asks for something; what the run says to that.
+    pub(super) fn ask(&self, operation: &Operation) -> Result<Value, String> {
+        self.say(&json!({ "token": self.token, "operation": operation }))
+    }
+
+    /// The tools that the run offers.
+    pub(super) fn offers(&self) -> Result<Vec<ToolSpec>, String> {
+        let offers = self.say(&json!({ "token": self.token }))?;
+        serde_json::from_value(offers).map_err(|error| format!("the run is of another version: {error}"))
+    }
+
+    /// Tells the run that its tools have been listed.
+    pub(super) fn note_listed(&self) -> Result<(), String> {
+        self.say(&json!({ "token": self.token, "listed": true })).map(drop)
+    }
+
+    /// Closes the connections that no request has needed for [`IDLE`]: the run has room for few.
+    pub(super) fn close_idle(&self) {
+        self.idle().retain(|(_, since)| since.elapsed() < IDLE);
+    }
+
+    fn say(&self, line: &Value) -> Result<Value, String> {
+        let until = Instant::now() + PATIENCE;
+        let failed =
+            |error| format!("cannot reach the run at {}: {}", self.socket.display(), unix::late(error, PATIENCE));
+        // A request is never said twice: it may have been heard.
+        let kept = self.idle().pop().map(|(connection, _)| connection).filter(Connection::is_open);
+        let mut connection = kept.map_or_else(|| Connection::open(&self.socket, until), Ok).map_err(failed)?;
+        let answer = connection.ask(&line.to_string(), LONGEST, until).map_err(failed)?;
+        let told = serde_json::from_str(&answer).map_err(|_| "the run has ended".to_owned())?;
+        self.idle().push((connection, Instant::now()));
+        match told {
+            Told::Ok(receipt) => Ok(receipt),
+            Told::Error(problem) => Err(problem),
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<(Connection, Instant)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

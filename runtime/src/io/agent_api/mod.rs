@@ -1,0 +1,202 @@
+//! The server on which agents call the run while their turns go on.
+//!
+//! In: an agent's request, with the token that only its attempt has. Out: an [`Operation`] for the driver, and its
+//! result. Invariants: a client without the token of an attempt under way learns only that. The token identifies the
+//! sender, so that no agent acts as another; a process that is known to belong to another attempt is refused.
+
+mod client;
+mod connection_limit;
+mod http;
+mod listed;
+mod mcp;
+mod socket;
+mod stdio;
+mod tools;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::io::input::{Input, Inputs};
+use crate::io::reactor::Reactor;
+use crate::io::socket_peer::{Owner, Processes};
+use crate::io::unix::through;
+use crate::types::event::StepId;
+use crate::types::handoff::{Operation, Reach};
+
+pub use client::{MCP, SOCKET, TOKEN, ask};
+pub(crate) use listed::ToolsListed;
+pub use stdio::serve_stdio;
+pub(crate) use tools::{ToolSpec, offers, operation};
+
+/// The bytes of a token: 128 bits cannot be guessed.
+const TOKEN_BYTES: usize = 16;
+
+/// How long the server accepts no connection where the system has no file for one more.
+const PAUSE: Duration = Duration::from_millis(100);
+
+const RANDOM: &str = "/dev/urandom";
+
+/// The agent server of a run. It starts to listen when the first session opens.
+#[derive(Debug)]
+pub(crate) struct AgentServer {
+    reception: Arc<Sessions>,
+    reactor: Arc<Reactor>,
+    socket: PathBuf,
+    /// The port of the MCP server, once it listens.
+    listening: Mutex<Option<u16>>,
+}
+
+/// Who may come in, and where what they say goes.
+#[derive(Debug)]
+struct Sessions {
+    guests: Mutex<HashMap<String, Arc<Session>>>,
+    inputs: Inputs,
+    processes: Processes,
+}
+
+/// Whose token it is.
+#[derive(Debug)]
+struct Session {
+    step: StepId,
+    attempt: u32,
+    /// What it may ask for.
+    offers: Arc<[ToolSpec]>,
+    /// Whether a client of its has listed them.
+    listed: Arc<ToolsListed>,
+}
+
+impl AgentServer {
+    /// The agent server of a run whose folder is `folder`.
+    pub(crate) fn new(folder: &Path, inputs: Inputs, reactor: Arc<Reactor>, processes: Processes) -> AgentServer {
+        let reception = Sessions { guests: Mutex::default(), inputs, processes };
+        AgentServer {
+            reception: Arc::new(reception),
+            reactor,
+            socket: folder.join("agents.sock"),
+            listening: Mutex::default(),
+        }
+    }
+
+    /// What an attempt's processes need in their environment to come in; `reach` says who they may
+    /// ask for what.
+    ///
+    /// # Errors
+    /// The socket or the port cannot be opened, or the system has no random numbers.
+    pub(crate) fn open_session(
+        &self,
+        step: &StepId,
+        attempt: u32,
+        reach: &Reach,
+    ) -> Result<Vec<(OsString, OsString)>, String> {
+        let port = self.listen()?;
+        let mut random = [0; TOKEN_BYTES];
+        let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
+        read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
+        let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let guest = Session { step: step.clone(), attempt, offers: offers(reach).into(), listed: Arc::default() };
+        self.reception.guests().insert(token.clone(), Arc::new(guest));
+        Ok(vec![
+            (OsString::from(SOCKET), self.socket.clone().into_os_string()),
+            (OsString::from(TOKEN), OsString::from(token)),
+            (OsString::from(MCP), OsString::from(http::address(port, &step.name))),
+        ])
+    }
+
+    /// Whether the attempt that has this token has listed its tools.
+    pub(crate) fn listed(&self, token: &str) -> Option<Arc<ToolsListed>> {
+        self.reception.guest(token).map(|guest| Arc::clone(&guest.listed))
+    }
+
+    /// An attempt has started this process group.
+    pub(crate) fn lives(&self, step: &StepId, attempt: u32, group: i32) {
+        self.reception.processes.add(group, (step.clone(), attempt));
+    }
+
+    /// An attempt is over: its tokens open nothing any more.
+    pub(crate) fn close_session(&self, step: &StepId, attempt: u32) {
+        self.reception.processes.remove(step, attempt);
+        self.reception.guests().retain(|_, guest| guest.step != *step || guest.attempt != attempt);
+    }
+
+    /// Starts to listen, where it does not yet; the port of the MCP server.
+    fn listen(&self) -> Result<u16, String> {
+        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(port) = *listening {
+            return Ok(port);
+        }
+        let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", self.socket.display());
+        // A killed runner leaves its socket behind, and the lock of the run shows that no other process listens.
+        let _ = std::fs::remove_file(&self.socket);
+        let listener = through(&self.socket, UnixListener::bind).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let closed = |error: std::io::Error| format!("cannot listen on a port of 127.0.0.1: {error}");
+        let (web, port) = http::bind().map_err(closed)?;
+        let handle = self.reactor.handle()?;
+        let _entered = handle.enter();
+        let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
+        let web = tokio::net::TcpListener::from_std(web).map_err(closed)?;
+        handle.spawn(socket::serve(listener, Arc::clone(&self.reception)));
+        handle.spawn(http::serve(web, port, Arc::clone(&self.reception)));
+        *listening = Some(port);
+        Ok(port)
+    }
+}
+
+impl Drop for AgentServer {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+impl Sessions {
+    /// Sends an operation for the attempt that has this token.
+    async fn ask(&self, token: &str, operation: Result<Operation, String>) -> Result<Value, String> {
+        let guest = self.guest(token).ok_or_else(stranger)?;
+        let operation = operation?;
+        let (hearer, heard) = oneshot::channel();
+        let ending = || "the run is ending".to_owned();
+        let (step, attempt) = (guest.step.clone(), guest.attempt);
+        let said = Input::Said { step, attempt, operation: Ok(operation), hearer: Some(hearer) };
+        self.inputs.send(said).map_err(|_| ending())?;
+        heard.await.map_err(|_| ending())?
+    }
+
+    /// Notes that a client of the attempt that has this token knows its tools.
+    fn note_listed(&self, token: &str) {
+        if let Some(guest) = self.guest(token) {
+            guest.listed.note();
+        }
+    }
+
+    /// Tells people that a process of one attempt has shown the token of another; returns the answer to that process.
+    fn reject_foreign_token(&self, owner: &Owner, guest: &Session) -> String {
+        let (own, other) = (owner.0.label(), guest.step.label());
+        let why = format!("{TOKEN} is that of `{other}`, and this is a process of `{own}`: each speaks for itself");
+        let (step, attempt) = owner.clone();
+        // A run that has ended no longer listens.
+        let _ = self.inputs.send(Input::Said { step, attempt, operation: Err(why.clone()), hearer: None });
+        why
+    }
+
+    /// Whose token it is.
+    fn guest(&self, token: &str) -> Option<Arc<Session>> {
+        self.guests().get(token).map(Arc::clone)
+    }
+
+    fn guests(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn stranger() -> String {
+    format!("{TOKEN} opens nothing: it is not that of a turn which is under way")
+}

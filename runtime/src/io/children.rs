@@ -1,0 +1,206 @@
+//! The processes below this one: those that it has started, and the orphans that it has adopted.
+//!
+//! Invariant: the code that started a process reaps it, and any other code reaps only orphans.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::process::{Child, ExitStatus};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    DumpableBehavior, Pid, WaitOptions, getpid, set_child_subreaper, set_dumpable_behavior, waitpid,
+};
+
+use crate::io::proc_status::{start_time, stat};
+
+/// How often orphans that have ended are reaped.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// How long as many processes as there is room for run at once before one more is tried.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The processes that were started here and are not yet reaped.
+static STARTED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// How many of them there may be at once.
+static ROOM: Mutex<Room> = Mutex::new(Room { most: usize::MAX, lowered: None });
+
+/// Held shared while a process is started: no thread may take it for an orphan until it is in [`STARTED`].
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// The children that this process had before it adopted any, with the moments at which they started.
+static BEFORE: OnceLock<BTreeSet<(i32, u64)>> = OnceLock::new();
+
+/// Makes this process the one to which every process below it falls when its parent ends, whatever it does to its
+/// environment, its group and its session: who descends from a run stays below its runner. From now on no process of the
+/// same user reads or changes the memory of this one either.
+///
+/// It is for the whole process, which must start others with this crate alone.
+///
+/// # Errors
+/// The system has no such thing, or no thread for it.
+pub fn adopt_orphans() -> io::Result<()> {
+    let known = children().into_iter().filter_map(|child| Some((child, start_time(child)?)));
+    if BEFORE.set(known.collect()).is_err() {
+        return Ok(());
+    }
+    set_child_subreaper(Some(getpid()))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let sweep = || {
+        loop {
+            std::thread::sleep(SWEEP);
+            reap_orphans();
+        }
+    };
+    std::thread::Builder::new().name("orphans".to_owned()).stack_size(64 * 1024).spawn(sweep)?;
+    Ok(())
+}
+
+/// The processes that run at once at most.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    most: usize,
+    /// When it was found to be no more; none where it was known before.
+    lowered: Option<Instant>,
+}
+
+impl Room {
+    /// Whether there is room for one more beside those that run. What was found once is tried again after a while.
+    fn has_more(&mut self, running: usize, now: Instant) -> bool {
+        if running >= self.most && self.lowered.is_some_and(|lowered| lowered + AGAIN <= now) {
+            *self = Room { most: running + 1, lowered: Some(now) };
+        }
+        running < self.most
+    }
+}
+
+/// From now on so many processes run at once at most.
+pub(crate) fn limit(most: usize) {
+    *room() = Room { most: most.max(1), lowered: None };
+}
+
+/// So many, or as many as may run at once where those are fewer.
+pub(crate) fn at_most(many: u32) -> u32 {
+    u32::try_from(room().most).map_or(many, |most| most.min(many))
+}
+
+/// Whether there is room for one more process; how many there are.
+pub(crate) fn has_room() -> (bool, usize) {
+    let running = started().len();
+    (room().has_more(running, Instant::now()), running)
+}
+
+/// There was no room for one more.
+pub(crate) fn lower_limit() {
+    let running = started().len();
+    *room() = Room { most: running.max(1), lowered: Some(Instant::now()) };
+}
+
+/// Starts a process by `spawn`; it is reaped by [`reap`].
+pub(crate) fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    let child = spawn()?;
+    started().insert(Pid::from_child(&child).as_raw_nonzero().get());
+    Ok(child)
+}
+
+/// Waits for a process that [`start`] has started; how it ended.
+pub(crate) fn reap(mut child: Child) -> Option<ExitStatus> {
+    // It fails only when other code in this process has reaped it already.
+    let status = child.wait().ok();
+    started().remove(&Pid::from_child(&child).as_raw_nonzero().get());
+    status
+}
+
+/// The living processes below this one. None where it does not adopt orphans, since their owner is then unknown.
+pub(crate) fn descendants() -> Option<BTreeSet<i32>> {
+    let before = BEFORE.get()?;
+    let is_new = |child: &i32| !start_time(*child).is_some_and(|started| before.contains(&(*child, started)));
+    // Without a child there is nothing below it: all processes of a machine need not be looked at for that.
+    if own_children().is_some_and(|children| !children.iter().any(is_new)) {
+        return Some(BTreeSet::new());
+    }
+    let mut below: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let parent = stat(process, |fields| match fields {
+            ["Z", ..] => None,
+            [_, parent, ..] => parent.parse().ok(),
+            _ => None,
+        });
+        below.entry(parent.unwrap_or(0)).or_default().push(process);
+    }
+    let mut found = BTreeSet::new();
+    let mut next = vec![getpid().as_raw_nonzero().get()];
+    while let Some(process) = next.pop() {
+        for child in below.remove(&process).unwrap_or_default() {
+            if is_new(&child) {
+                found.insert(child);
+                next.push(child);
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Reaps the orphans that have ended.
+fn reap_orphans() {
+    let orphans = || children().into_iter().filter(|child| !started().contains(child));
+    if orphans().next().is_none() {
+        return;
+    }
+    let _nobody_starts = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    for orphan in orphans().filter_map(Pid::from_raw) {
+        // One that lives is looked at again.
+        let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
+    }
+}
+
+/// The children of this process that its first thread has, among them every orphan.
+fn children() -> Vec<i32> {
+    let process = getpid().as_raw_nonzero();
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    children.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+fn room() -> MutexGuard<'static, Room> {
+    ROOM.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The children of this process, whichever of its threads has them; none where the system does not tell.
+fn own_children() -> Option<Vec<i32>> {
+    let read = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children"));
+    let mut children = Vec::new();
+    for thread in std::fs::read_dir("/proc/self/task").ok()? {
+        match read(thread.ok()?) {
+            Ok(listed) => {
+                children.extend(listed.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()))
+            }
+            // A thread that has ended meanwhile has handed its children to another one.
+            Err(_) => return None,
+        }
+    }
+    Some(children)
+}
+
+fn started() -> MutexGuard<'static, BTreeSet<i32>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_to_be_full_is_tried_again_and_what_was_known_is_not() {
+        let now = Instant::now();
+        let mut known = Room { most: 2, lowered: None };
+        assert_eq!([1, 2].map(|running| known.has_more(running, now + AGAIN * 9)), [true, false]);
+        let mut found = Room { most: 2, lowered: Some(now) };
+        assert_eq!([1, 2].map(|running| found.has_more(running, now)), [true, false]);
+        assert!(found.has_more(2, now + AGAIN));
+        assert!(!found.has_more(3, now + AGAIN), "one at a time");
+        assert!(found.has_more(3, now + AGAIN * 2));
+    }
+}

@@ -1,0 +1,84 @@
+//! How a person controls a running run: from another thread of this process, or through [`crate::request_stop`].
+
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::io::input::{Input, Inputs};
+use crate::types::user_request::{GateAnswer, StopLevel, UserMessage};
+
+/// A handle on a run that ends it early, or answers its gates and what its agents ask for. Clones are the same handle.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    inner: Arc<Mutex<Wishes>>,
+}
+
+#[derive(Debug, Default)]
+struct Wishes {
+    strongest: Option<StopLevel>,
+    listener: Option<Inputs>,
+}
+
+impl Control {
+    /// A handle for one run.
+    pub fn new() -> Control {
+        Control::default()
+    }
+
+    /// Asks the run to end: no step starts, processes get TERM and, five seconds later, KILL. It can be resumed.
+    pub fn stop(&self) {
+        self.wish(StopLevel::Stop);
+    }
+
+    /// Ends the run at once: processes get KILL. It can be resumed.
+    pub fn kill(&self) {
+        self.wish(StopLevel::Kill);
+    }
+
+    /// Answers a gate or a request, and waits until that is on disk.
+    ///
+    /// # Errors
+    /// It does not fit a gate that asks, or the run is ending: says what to do, for a person.
+    pub fn answer(&self, answer: GateAnswer) -> Result<(), String> {
+        self.ask(|reply| Input::Answer(answer, reply)).map(drop)
+    }
+
+    /// Writes to an agent, and waits until that is on disk: what becomes of it, for a person.
+    ///
+    /// # Errors
+    /// No agent of the run reads it, or the run is ending: says what to do, for a person.
+    pub fn send(&self, message: UserMessage) -> Result<String, String> {
+        self.ask(|reply| Input::Message(message, reply))
+    }
+
+    fn ask(&self, input: impl FnOnce(Sender<Result<String, String>>) -> Input) -> Result<String, String> {
+        let (reply, receiver) = mpsc::channel();
+        let listener = self.lock().listener.clone();
+        let sent = listener.and_then(|listener| listener.send(input(reply)).ok());
+        let ending = || "the run is about to begin, or to end: look at it with `swarmc ps`".to_owned();
+        sent.ok_or_else(ending)?;
+        receiver.recv().map_err(|_| ending())?
+    }
+
+    /// From now on `listener` receives the stop levels; it receives an earlier one at once.
+    pub(crate) fn attach(&self, listener: Inputs) {
+        let mut wishes = self.lock();
+        if let Some(wish) = wishes.strongest {
+            // A run that has ended no longer listens.
+            let _ = listener.send(Input::Wish(wish));
+        }
+        wishes.listener = Some(listener);
+    }
+
+    fn wish(&self, wish: StopLevel) {
+        let mut wishes = self.lock();
+        wishes.strongest = wishes.strongest.max(Some(wish));
+        if let Some(listener) = &wishes.listener {
+            // A run that has ended no longer listens.
+            let _ = listener.send(Input::Wish(wish));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Wishes> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

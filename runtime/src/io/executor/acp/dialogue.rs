@@ -1,0 +1,339 @@
+//! What the runner asks of an agent in one turn, in this order: who it is, a session, settings, the prompt.
+//!
+//! In: what the turn needs. Out: how it ended. Invariant: no request is sent before the answers that it depends on, and
+//! the prompt not before the tools of the run are listed, within bounds.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    ClientCapabilities, ContentBlock, EnvVariable, ErrorCode, FileSystemCapabilities, HttpHeader, Implementation,
+    InitializeRequest, InitializeResponse, LoadSessionRequest, McpServer, McpServerHttp, McpServerStdio,
+    NewSessionRequest, PromptRequest, PromptResponse, ResumeSessionRequest, SessionConfigKind, SessionConfigOption,
+    SessionConfigOptionCategory, SessionConfigSelectOptions, SessionId, SessionModeState,
+    SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason, TextContent,
+};
+use agent_client_protocol::{Agent, Error, JsonRpcRequest};
+use serde_json::Value;
+use swarmc_plan::Mode;
+use tokio::sync::Notify;
+
+use super::Tools;
+use super::client_fs::OfferedCapabilities;
+use crate::io::agent_api::{SOCKET, TOKEN};
+use crate::io::tools::{Handed, Way};
+use crate::types::event::{Failure, Usage};
+
+/// The end of what is said of a program that went away.
+pub(super) const GONE: &str = "it went away";
+
+/// The bytes of an agent's own words that a message holds.
+const WORDS: usize = 500;
+
+/// What a turn begins with.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub session: Option<String>,
+    /// Whether others are to go on with its session.
+    pub keeps: bool,
+    pub directory: PathBuf,
+    pub mode: Option<Mode>,
+    pub model: Option<String>,
+    pub tools: Option<Tools>,
+    /// What it may have us do for it.
+    pub able: OfferedCapabilities,
+    /// Other tool servers.
+    pub servers: Vec<Handed>,
+    pub prompt: String,
+}
+
+/// What a turn came to.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub failure: Option<Failure>,
+    pub usage: Option<Usage>,
+    pub session: Option<String>,
+    pub text: Option<String>,
+}
+
+/// How far a turn is.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// What is under way.
+    pub stage: Stage,
+    /// The session.
+    pub session: Option<SessionId>,
+    /// Whether another turn can go on with it.
+    pub resumes: bool,
+    /// Who is talked with.
+    pub connection: Option<ConnectionTo<Agent>>,
+    /// How the turn ended; an answer says itself whether it was brought to its end.
+    pub ended: Option<Result<PromptResponse, Failure>>,
+}
+
+/// What is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It is asked for something before the turn.
+    #[default]
+    Opening,
+    /// Its clients are to list the tools of the run.
+    Listing,
+    /// It takes the turn.
+    Prompted,
+}
+
+/// What the dialogue and those who drive it both know.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    progress: Mutex<Progress>,
+    /// Ends the wait for an agent that listed no tools.
+    pub enough: Notify,
+}
+
+impl Shared {
+    pub(super) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how the turn ended, unless that is known already.
+    pub(super) fn end(&self, ended: Result<PromptResponse, Failure>) {
+        self.progress().ended.get_or_insert(ended);
+    }
+}
+
+/// Takes the turn.
+pub(super) async fn turn(connection: ConnectionTo<Agent>, opening: Opening, shared: Arc<Shared>) {
+    shared.progress().connection = Some(connection.clone());
+    let ended = match open(&connection, &opening, &shared).await {
+        Ok(session) => prompt(&connection, session, opening.prompt, &shared).await,
+        // The agent has done nothing yet.
+        Err(message) => Err(Failure::Spawn { message }),
+    };
+    shared.end(ended);
+}
+
+/// Everything before the prompt.
+async fn open(connection: &ConnectionTo<Agent>, opening: &Opening, shared: &Shared) -> Result<SessionId, String> {
+    let OfferedCapabilities { read, write, terminal } = opening.able;
+    let files = FileSystemCapabilities::new().read_text_file(read).write_text_file(write);
+    let request = InitializeRequest::new(ProtocolVersion::V1)
+        .client_capabilities(ClientCapabilities::new().fs(files).terminal(terminal))
+        .client_info(Implementation::new("swarmc", env!("CARGO_PKG_VERSION")));
+    let hello = asked(connection, request, "`initialize`").await?;
+    if hello.protocol_version != ProtocolVersion::V1 {
+        return Err(format!("the agent speaks version {:?} of ACP, and not 1", hello.protocol_version));
+    }
+    let able = &hello.agent_capabilities;
+    let resumes = able.load_session || able.session_capabilities.resume.is_some();
+    if (opening.keeps || opening.session.is_some()) && !resumes {
+        return Err("the agent cannot go on with a session: it says that it loads none; leave `session` out".to_owned());
+    }
+    shared.progress().resumes = resumes;
+    let servers = servers(&hello, opening);
+    let (session, modes, options) = session(connection, opening, &hello, servers).await?;
+    shared.progress().session = Some(session.clone());
+    choose_mode(connection, opening, &session, modes).await?;
+    choose_model(connection, opening, &session, options).await?;
+    if let Some(tools) = &opening.tools {
+        shared.progress().stage = Stage::Listing;
+        tokio::select! {
+            () = tools.listed.wait() => {}
+            () = shared.enough.notified() => {}
+        }
+    }
+    Ok(session)
+}
+
+type Session = (SessionId, Option<SessionModeState>, Option<Vec<SessionConfigOption>>);
+
+/// A session: a new one, or the one that the turn goes on with.
+async fn session(
+    connection: &ConnectionTo<Agent>,
+    opening: &Opening,
+    hello: &InitializeResponse,
+    servers: Vec<McpServer>,
+) -> Result<Session, String> {
+    let cwd = opening.directory.clone();
+    let Some(id) = &opening.session else {
+        let made = asked(connection, NewSessionRequest::new(cwd).mcp_servers(servers), "a session");
+        let made = made.await.map_err(|message| with_ways(message, hello))?;
+        return Ok((made.session_id, made.modes, made.config_options));
+    };
+    let (id, what) = (SessionId::new(id.as_str()), format!("its session `{id}`"));
+    if hello.agent_capabilities.load_session {
+        let request = LoadSessionRequest::new(id.clone(), cwd).mcp_servers(servers);
+        let loaded = asked(connection, request, &what).await.map_err(|message| with_ways(message, hello))?;
+        return Ok((id, loaded.modes, loaded.config_options));
+    }
+    let request = ResumeSessionRequest::new(id.clone(), cwd).mcp_servers(servers);
+    let resumed = asked(connection, request, &what).await.map_err(|message| with_ways(message, hello))?;
+    Ok((id, resumed.modes, resumed.config_options))
+}
+
+/// The MCP servers that a session begins with.
+fn servers(hello: &InitializeResponse, opening: &Opening) -> Vec<McpServer> {
+    let knows_http = hello.agent_capabilities.mcp_capabilities.http;
+    let own = opening.tools.as_ref().and_then(|tools| own_server(tools, knows_http));
+    let others = opening.servers.iter().filter_map(|server| match &server.way {
+        // The protocol has texts alone.
+        Way::Process { program, arguments, environment } => {
+            let pairs = environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+            let env = pairs.map(|(name, value)| EnvVariable::new(name, value)).collect();
+            Some(McpServer::Stdio(McpServerStdio::new(&server.name, program).args(arguments.clone()).env(env)))
+        }
+        Way::Address(url) => knows_http.then(|| McpServer::Http(McpServerHttp::new(&server.name, url))),
+    });
+    own.into_iter().chain(others).collect()
+}
+
+/// The server of the run.
+fn own_server(tools: &Tools, knows_http: bool) -> Option<McpServer> {
+    if knows_http {
+        let header = HttpHeader::new("Authorization", format!("Bearer {}", tools.token));
+        return Some(McpServer::Http(McpServerHttp::new("swarm", &tools.url).headers(vec![header])));
+    }
+    let program = std::env::current_exe().ok()?;
+    let env = vec![EnvVariable::new(SOCKET, &tools.socket), EnvVariable::new(TOKEN, &tools.token)];
+    Some(McpServer::Stdio(McpServerStdio::new("swarm", program).args(vec!["mcp".to_owned()]).env(env)))
+}
+
+/// Has it work in the mode that the plan says, where it has one of that name; else in the one that asks for leave, which
+/// agents call `default`. Some begin in another one, and decide there by themselves what the policy is to decide.
+async fn choose_mode(
+    connection: &ConnectionTo<Agent>,
+    opening: &Opening,
+    session: &SessionId,
+    modes: Option<SessionModeState>,
+) -> Result<(), String> {
+    let Some(modes) = modes else { return Ok(()) };
+    let names: &[&str] = match opening.mode {
+        Some(Mode::Planning) => &["planning", "plan", "default"],
+        Some(Mode::Implementation) => &["implementation", "default"],
+        None => &["default"],
+    };
+    let offered = |name: &&&str| modes.available_modes.iter().any(|mode| *mode.id.0 == ***name);
+    let Some(name) = names.iter().find(offered) else { return Ok(()) };
+    if *modes.current_mode_id.0 != **name {
+        asked(connection, SetSessionModeRequest::new(session.clone(), *name), &format!("its mode `{name}`")).await?;
+    }
+    Ok(())
+}
+
+/// Has it use the model that the plan names. What it costs and what it can do hang on that: no other will do.
+async fn choose_model(
+    connection: &ConnectionTo<Agent>,
+    opening: &Opening,
+    session: &SessionId,
+    options: Option<Vec<SessionConfigOption>>,
+) -> Result<(), String> {
+    let Some(model) = &opening.model else { return Ok(()) };
+    let is_model = |option: &SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
+    let option = options.into_iter().flatten().find(|option| is_model(option) || *option.id.0 == *"model");
+    let Some(option) = option else {
+        return Err(format!(
+            "the agent does not let `{model}` be chosen: leave `model` out, and say it by `args` of its \
+             provider or in its own settings"
+        ));
+    };
+    let (current, names) = match &option.kind {
+        SessionConfigKind::Select(select) => (Some(&select.current_value), values(&select.options)),
+        _ => (None, Vec::new()),
+    };
+    if !names.iter().any(|name| name == model) {
+        let known: Vec<String> = names.iter().take(10).map(|name| format!("`{}`", short(name))).collect();
+        return Err(format!("the agent has no model `{model}`: it has {}", known.join(", ")));
+    }
+    if current.is_none_or(|current| *current.0 != **model) {
+        let request = SetSessionConfigOptionRequest::new(session.clone(), option.id.clone(), model.as_str());
+        asked(connection, request, &format!("its model `{model}`")).await?;
+    }
+    Ok(())
+}
+
+fn values(options: &SessionConfigSelectOptions) -> Vec<String> {
+    match options {
+        SessionConfigSelectOptions::Ungrouped(options) => options.iter().map(|it| it.value.0.to_string()).collect(),
+        SessionConfigSelectOptions::Grouped(groups) => {
+            groups.iter().flat_map(|group| &group.options).map(|it| it.value.0.to_string()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The turn itself.
+async fn prompt(
+    connection: &ConnectionTo<Agent>,
+    session: SessionId,
+    prompt: String,
+    shared: &Shared,
+) -> Result<PromptResponse, Failure> {
+    let blocks = vec![ContentBlock::Text(TextContent::new(prompt))];
+    // What it says from here on belongs to the turn.
+    shared.progress().stage = Stage::Prompted;
+    let response = connection.send_request(PromptRequest::new(session, blocks)).block_task().await;
+    response.map_err(|error| Failure::Agent { message: refused(&error, "its turn") })
+}
+
+/// Why a turn that stopped so has failed.
+pub(super) fn stopped(reason: StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::EndTurn => None,
+        StopReason::MaxTokens => Some("the model's answer was cut off: it stopped with `max_tokens`"),
+        StopReason::MaxTurnRequests => Some("the agent asked its model as often as one turn may, and stopped"),
+        StopReason::Refusal => Some("the agent refuses to go on"),
+        StopReason::Cancelled => Some("the agent's turn was cancelled, and not by this run"),
+        _ => Some("the agent stopped for a reason that is not known"),
+    }
+}
+
+/// Asks for something; why it was refused, otherwise.
+async fn asked<R: JsonRpcRequest>(
+    connection: &ConnectionTo<Agent>,
+    request: R,
+    what: &str,
+) -> Result<R::Response, String> {
+    connection.send_request(request).block_task().await.map_err(|error| refused(&error, what))
+}
+
+/// Words for a request that was refused.
+fn refused(error: &Error, what: &str) -> String {
+    if agent_client_protocol::is_incoming_transport_closed(error)
+        || agent_client_protocol::is_connection_terminated(error)
+    {
+        return format!("the agent was asked for {what}, and {GONE}");
+    }
+    let mut words = short(&error.message);
+    let detail = match &error.data {
+        Some(Value::String(text)) => Some(text.as_str()),
+        Some(data) => ["details", "message", "error"].iter().find_map(|key| data.get(key)?.as_str()),
+        None => None,
+    };
+    if let Some(detail) = detail.filter(|detail| !words.contains(detail)) {
+        words.push_str(&format!(": {}", short(detail)));
+    }
+    match error.code == ErrorCode::AuthRequired {
+        true => format!("the agent wants authentication before {what}: {words}"),
+        false => format!("the agent was asked for {what}: {words}"),
+    }
+}
+
+/// Adds to the message of an agent that requires a login which ways of login it offers.
+fn with_ways(message: String, hello: &InitializeResponse) -> String {
+    if !message.contains("authentication") || hello.auth_methods.is_empty() {
+        return message;
+    }
+    let ways: Vec<String> = hello.auth_methods.iter().take(5).map(|method| short(method.name())).collect();
+    format!("{message} (by {})", ways.join(", "))
+}
+
+/// What an agent says, cut to what a message holds.
+fn short(text: &str) -> String {
+    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.len() > WORDS {
+        true => format!("{}…", &text[..text.floor_char_boundary(WORDS)]),
+        false => text,
+    }
+}

@@ -1,0 +1,465 @@
+//! The line to an agent: carries its program's output to the dialogue, and the dialogue's messages to the program.
+//!
+//! The dialogue is a future that nothing but this thread runs: it is polled whenever something has happened, and wakes the
+//! thread when it has something to do. Updates are taken as they come, so that none waits anywhere. Invariant: whatever
+//! comes in, no more is kept than [`LONGEST`] of a message, [`UNREAD`] of what it does not read, an answer, and what
+//! [`permission`] and [`client_fs`] bound of requests that wait.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::task::{Context, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use agent_client_protocol::v1::Responder;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, RequestPermissionRequest, RequestPermissionResponse, SessionNotification,
+};
+use agent_client_protocol::{Channel, RawJsonRpcMessage, RawJsonRpcNotification, TransportFrame};
+use futures_core::Stream as _;
+
+use super::client_fs::{self, Means, Service};
+use super::dialogue::{self, Opening, Shared, Stage, Told};
+use super::permission::{self, Asker, Pending};
+use super::requests::{self, Dialogue, Request};
+use super::turn_log::Account;
+use crate::io::executor::capture::Capture;
+use crate::io::executor::pool::Services;
+use crate::io::process::{Sink, Talk};
+use crate::io::stream::{Item, Lines};
+use crate::types::cancel::Cancel;
+use crate::types::event::{Failure, Process, Usage};
+use crate::types::user_request::StopLevel;
+
+/// The longest message of an agent, in bytes: some hold pictures and whole files.
+const LONGEST: usize = 16 << 20;
+
+/// The bytes that an agent may leave unread, beyond its prompt: the longest answer, and what is small.
+const UNREAD: usize = 8 << 20;
+
+/// The bytes of what it has not read beyond which it is told nothing long.
+const ENOUGH: usize = 64 << 10;
+
+/// How long an agent may take for everything before its turn: on a busy machine some take a minute to start.
+const OPENING: Duration = Duration::from_secs(180);
+
+/// How long its clients may take to list the tools of the run.
+const LISTING: Duration = Duration::from_secs(10);
+
+/// The notification that is no business of the dialogue's.
+const UPDATE: &str = "session/update";
+
+/// How often the dialogue is asked to go on before something else has its turn.
+const ROUNDS: usize = 64;
+
+/// How a turn is gone about.
+pub(super) struct TurnOptions {
+    /// What its conversation has used before.
+    pub earlier: Usage,
+    /// How long the agent may take to end its turn when it is asked to.
+    pub parting: Duration,
+    /// Woken when the dialogue has something to do.
+    pub wake: Waker,
+    /// Ends the attempt early.
+    pub cancel: Arc<Cancel>,
+}
+
+/// The line, with all that hangs on it.
+pub(super) struct Line<'p, 'c> {
+    services: &'p Services,
+    capture: &'p mut Capture<'c>,
+    asker: Asker,
+    service: Service,
+    account: Account,
+    shared: Arc<Shared>,
+    /// None once it has ended.
+    dialogue: Option<Dialogue>,
+    /// Our end of the dialogue's channel; none once the program writes and reads nothing more.
+    channel: Option<Channel>,
+    requests: Receiver<Request>,
+    pending: Vec<Pending>,
+    /// Ends the attempt early, where a person writes to the agent.
+    cancel: Arc<Cancel>,
+    /// Whether others know that the turn is under way.
+    announced: bool,
+    /// The requests for leave so far.
+    asked: usize,
+    lines: Lines,
+    /// What the program is still to read.
+    unread: Vec<u8>,
+    /// What it may leave unread at most.
+    patience: usize,
+    /// How long it may take to end its turn when it is asked to.
+    parting: Duration,
+    is_parting: bool,
+    /// When everything before the turn, and the listing of tools in it, has taken too long.
+    opening: Instant,
+    listing: Option<Instant>,
+    bell: Arc<ThreadWaker>,
+    waker: Waker,
+}
+
+/// Wakes the thread that runs the dialogue.
+struct ThreadWaker {
+    rung: AtomicBool,
+    wake: Waker,
+}
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<ThreadWaker>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<ThreadWaker>) {
+        if !self.rung.swap(true, Ordering::SeqCst) {
+            self.wake.wake_by_ref();
+        }
+    }
+}
+
+impl<'p, 'c> Line<'p, 'c> {
+    /// A line to a program that is about to start.
+    pub(super) fn new(
+        opening: Opening,
+        (asker, service): (Asker, Service),
+        manner: TurnOptions,
+        services: &'p Services,
+        capture: &'p mut Capture<'c>,
+    ) -> Line<'p, 'c> {
+        let TurnOptions { earlier, parting, wake, cancel } = manner;
+        let shared = Arc::new(Shared::default());
+        let bell = Arc::new(ThreadWaker { rung: AtomicBool::new(true), wake });
+        let (sender, requests) = mpsc::channel();
+        let (channel, ours) = Channel::duplex();
+        let patience = UNREAD + 2 * opening.prompt.len();
+        let dialogue = requests::dialogue(channel, opening, Arc::clone(&shared), sender);
+        Line {
+            services,
+            capture,
+            asker,
+            service,
+            account: Account::new(earlier),
+            shared,
+            dialogue: Some(dialogue),
+            channel: Some(ours),
+            requests,
+            pending: Vec::new(),
+            cancel,
+            announced: false,
+            asked: 0,
+            lines: Lines::new(LONGEST),
+            unread: Vec::new(),
+            patience,
+            parting,
+            is_parting: false,
+            opening: Instant::now() + OPENING,
+            listing: None,
+            waker: Waker::from(Arc::clone(&bell)),
+            bell,
+        }
+    }
+
+    /// What the turn came to.
+    pub(super) fn finish(mut self) -> Told {
+        // What it said last may still have to be heard.
+        self.hung_up();
+        self.go_on();
+        let is_urgent = || self.cancel.asked() == Some(StopLevel::Kill);
+        self.service.close(self.services, self.capture, is_urgent);
+        self.capture.tell(None);
+        let mut progress = self.shared.progress();
+        let session = progress.session.as_ref().filter(|_| progress.resumes).map(|session| session.0.to_string());
+        let (failure, response) = match progress.ended.take() {
+            Some(Ok(response)) => {
+                let stopped = dialogue::stopped(response.stop_reason);
+                (stopped.map(|why| Failure::Agent { message: why.to_owned() }), Some(response))
+            }
+            Some(Err(failure)) => (Some(failure), None),
+            None => {
+                let message = format!("the agent was to take its turn, and {}", dialogue::GONE);
+                (Some(Failure::Agent { message }), None)
+            }
+        };
+        drop(progress);
+        let report = self.account.report(response.as_ref());
+        Told { failure, usage: report.usage, session, text: report.text }
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.progress().ended.is_some()
+    }
+
+    /// Has the dialogue go on as far as it can.
+    fn go_on(&mut self) {
+        for _ in 0..ROUNDS {
+            if !self.bell.rung.swap(false, Ordering::SeqCst) {
+                return;
+            }
+            let mut context = Context::from_waker(&self.waker);
+            if let Some(dialogue) = &mut self.dialogue
+                && let std::task::Poll::Ready(ended) = dialogue.as_mut().poll(&mut context)
+            {
+                self.dialogue = None;
+                if let Err(error) = ended {
+                    self.shared.end(Err(Failure::Agent { message: error.message }));
+                }
+            }
+            self.take_requests();
+            self.take_words();
+            self.answer_requests();
+            self.serve();
+        }
+        // There is more to do, after others have had their turn.
+        if self.bell.rung.swap(false, Ordering::SeqCst) {
+            self.waker.wake_by_ref();
+        }
+    }
+
+    /// What the dialogue says is written down for the program.
+    fn take_words(&mut self) {
+        let Some(channel) = &mut self.channel else { return };
+        let mut context = Context::from_waker(&self.waker);
+        while let std::task::Poll::Ready(Some(frame)) = Pin::new(&mut channel.rx).poll_next(&mut context) {
+            if let Ok(line) = frame.to_json() {
+                self.unread.extend_from_slice(line.as_bytes());
+                self.unread.push(b'\n');
+            }
+        }
+        if self.unread.len() > self.patience {
+            self.fail("the agent does not read what it is told".to_owned());
+        }
+    }
+
+    /// Takes what the agent asks for.
+    fn take_requests(&mut self) {
+        while let Ok(request) = self.requests.try_recv() {
+            let session = self.shared.progress().session.clone();
+            let is_ours = |of| session.as_ref() == Some(of);
+            let is_late = self.is_parting || self.is_over();
+            match request {
+                Request::Leave(asked, responder) if !is_ours(&asked.session_id) || is_late => {
+                    permission::cancel(responder)
+                }
+                Request::Leave(asked, responder) => self.take_leave(&asked, responder),
+                Request::Errand(errand) if is_late => errand.refuse(client_fs::cancelled()),
+                Request::Errand(errand) if !is_ours(errand.session()) => {
+                    errand.refuse(client_fs::wrong("this is not the session of the turn".to_owned()));
+                }
+                Request::Errand(errand) => self.service.take(errand),
+            }
+        }
+    }
+
+    /// Passes on what the agent asks leave for.
+    fn take_leave(&mut self, asked: &RequestPermissionRequest, responder: Responder<RequestPermissionResponse>) {
+        self.asked += 1;
+        if self.asked > permission::MOST {
+            permission::cancel(responder);
+            return self.fail(format!("the agent asked for leave more than {} times in one turn", permission::MOST));
+        }
+        let (shown, pending) = self.asker.take(asked, responder, self.services);
+        if pending.is_some() {
+            self.capture.tell(Some(Item::Said(&format!("[asks leave: {shown}]\n"))));
+        }
+        self.pending.extend(pending);
+        if self.pending.iter().map(Pending::size).sum::<usize>() > permission::HELD {
+            self.fail(format!(
+                "the agent asks for leave with options of more than {} MiB at once",
+                permission::HELD >> 20
+            ));
+        }
+    }
+
+    /// Does what the agent has asked for.
+    fn serve(&mut self) {
+        if self.is_over() {
+            return self.service.stop();
+        }
+        let mut context = Context::from_waker(&self.waker);
+        let reads = self.unread.len() < ENOUGH;
+        let mut poller = Means { services: self.services, capture: &mut *self.capture, context: &mut context, reads };
+        if let Err(message) = self.service.go_on(&mut poller) {
+            self.fail(message);
+        }
+    }
+
+    fn answer_requests(&mut self) {
+        let mut context = Context::from_waker(&self.waker);
+        let mut problem = None;
+        let waiting = std::mem::take(&mut self.pending).into_iter();
+        self.pending = waiting
+            .filter_map(|pending| {
+                pending.poll(&mut context).unwrap_or_else(|message| {
+                    problem = Some(message);
+                    None
+                })
+            })
+            .collect();
+        if let Some(message) = problem {
+            self.fail(message);
+        }
+    }
+
+    /// Says once in which session the turn is, where the agent loads sessions: from then on it can be interrupted.
+    fn announce(&mut self) {
+        let progress = self.shared.progress();
+        if progress.stage != Stage::Prompted || std::mem::replace(&mut self.announced, true) {
+            return;
+        }
+        // A session that cannot be resumed is not announced to others.
+        let session = progress.session.clone().filter(|_| progress.resumes);
+        drop(progress);
+        self.capture.reads();
+        if let Some(session) = session {
+            self.capture.yield_with_session(&self.cancel);
+            self.capture.session(&session.0);
+        }
+    }
+
+    /// The turn has failed, whatever the agent says to that.
+    fn fail(&mut self, message: String) {
+        self.cancel();
+        self.shared.end(Err(Failure::Agent { message }));
+    }
+
+    /// Asks the agent to end its turn; whether it takes one.
+    fn cancel(&mut self) -> bool {
+        self.pending.drain(..).for_each(Pending::cancel);
+        self.service.stop();
+        let progress = self.shared.progress();
+        let (Stage::Prompted, Some(session), Some(connection)) =
+            (progress.stage, progress.session.clone(), progress.connection.clone())
+        else {
+            return false;
+        };
+        drop(progress);
+        connection.send_notification(CancelNotification::new(session)).is_ok()
+    }
+
+    /// One line of the program's output.
+    fn hear(&mut self, line: &[u8]) {
+        // Programs print warnings too; a message is an object.
+        if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+            return;
+        }
+        let frame = TransportFrame::parse_json(&String::from_utf8_lossy(line));
+        match frame {
+            TransportFrame::Single(RawJsonRpcMessage::Notification(update)) if &*update.method == UPDATE => {
+                self.update(update);
+            }
+            TransportFrame::Single(message) => {
+                let is_answer = matches!(message, RawJsonRpcMessage::Response(_));
+                if let Some(channel) = &self.channel {
+                    // Where the dialogue has ended no task receives it.
+                    let _ = channel.tx.unbounded_send(TransportFrame::Single(message));
+                }
+                // What follows an answer may depend on it: the turn may be over.
+                if is_answer {
+                    self.go_on();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A notification of the agent. One of another session, or of an unknown kind, is skipped.
+    fn update(&mut self, update: RawJsonRpcNotification) {
+        let Some(params) = update.params else { return };
+        let Ok(told) = serde_json::from_value::<SessionNotification>(params.into_value()) else { return };
+        let progress = self.shared.progress();
+        let (is_ours, stage) = (progress.session.as_ref() == Some(&told.session_id), progress.stage);
+        let is_over = progress.ended.is_some();
+        drop(progress);
+        match stage {
+            // Of a session that is loaded all that was ever said in it is told again.
+            Stage::Opening | Stage::Listing => self.account.before(&told.update),
+            Stage::Prompted if is_ours && !is_over => {
+                self.account.take(told.update, &mut |item| self.capture.tell(Some(item)));
+            }
+            Stage::Prompted => {}
+        }
+    }
+}
+
+impl Sink for Line<'_, '_> {
+    fn stdout(&mut self, bytes: &[u8]) -> bool {
+        self.capture.log(bytes);
+        let mut lines = std::mem::replace(&mut self.lines, Lines::new(LONGEST));
+        lines.feed(bytes, &mut |line| self.hear(line));
+        if lines.skipped() > 0 || lines.is_too_long() {
+            self.fail(format!("the agent sent a message of more than {} MiB", LONGEST >> 20));
+        }
+        self.lines = lines;
+        self.is_over()
+    }
+
+    fn stderr(&mut self, bytes: &[u8]) {
+        self.capture.stderr(bytes);
+    }
+
+    fn lives(&mut self, process: Process) {
+        self.capture.lives(process);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let stage = self.shared.progress().stage;
+        let own = match stage {
+            _ if self.is_over() => None,
+            Stage::Opening => Some(self.opening),
+            Stage::Listing => self.listing,
+            Stage::Prompted => None,
+        };
+        [self.capture.due(), own].into_iter().flatten().min()
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.capture.tick(now);
+        let stage = self.shared.progress().stage;
+        if stage == Stage::Opening && self.opening <= now {
+            let message = format!("the agent did not begin its turn within {} seconds", OPENING.as_secs());
+            self.shared.end(Err(Failure::Spawn { message }));
+        }
+        if self.listing.is_some_and(|due| due <= now) {
+            self.listing = None;
+            if stage == Stage::Listing {
+                self.capture.stderr(b"swarmc: the tools of the run were not listed in time; the turn begins without\n");
+                self.shared.enough.notify_one();
+            }
+        }
+    }
+
+    fn talks(&self) -> bool {
+        true
+    }
+
+    fn talk(&mut self) -> Talk<'_> {
+        self.go_on();
+        self.announce();
+        let stage = self.shared.progress().stage;
+        if stage == Stage::Listing && self.listing.is_none() {
+            self.listing = Some(Instant::now() + LISTING);
+        }
+        let waits = !self.pending.is_empty() || self.service.waits();
+        Talk { words: &self.unread, over: self.is_over(), waits }
+    }
+
+    fn told(&mut self, count: usize) {
+        self.unread.drain(..count);
+        if self.service.is_held_up() && self.unread.len() < ENOUGH {
+            self.waker.wake_by_ref();
+        }
+    }
+
+    fn hung_up(&mut self) {
+        self.channel = None;
+        self.unread = Vec::new();
+        self.waker.wake_by_ref();
+    }
+
+    fn farewell(&mut self) -> Option<Duration> {
+        self.is_parting = true;
+        let asked = !self.is_over() && self.cancel();
+        asked.then_some(self.parting)
+    }
+}

@@ -1,0 +1,185 @@
+//! One turn of an agent that speaks the Agent Client Protocol: its program is started, talked with, and ended as any
+//! other, within the time of its attempt.
+//!
+//! In: a prompt, and what a session begins with. Out: the answer of the turn, as programs with a stream format give it.
+//! The protocol is spoken by a library that knows neither processes nor clocks: it is asked to go on whenever something
+//! has happened. Invariant: whatever the program says, and however much, the turn ends with a reason.
+
+mod client_fs;
+mod dialogue;
+mod line;
+mod permission;
+mod requests;
+mod terminals;
+mod turn_log;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swarmc_plan::Mode;
+
+use super::attempt::{self, Place, millis};
+use super::{Candidate, Job, Session};
+use crate::io::agent_api::ToolsListed;
+use crate::io::process::{Cause, End, Launch, Limits, Sink as _, keep_last, run, text};
+use crate::io::recording::Answer;
+use crate::io::tools::Grant;
+use crate::types::event::{Failure, INLINE, Usage};
+use client_fs::Service;
+use dialogue::{Opening, Told};
+use line::{Line, TurnOptions};
+
+/// How long a program may stay once its turn is over and its input is closed.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// How long a program that is to end its turn may take to say that it did, before it is ended itself.
+const PARTING: Duration = Duration::from_secs(5);
+
+/// A program that speaks the Agent Client Protocol.
+#[derive(Debug)]
+pub(crate) struct Acp {
+    /// What is started.
+    pub argv: Vec<OsString>,
+    /// How to install it.
+    pub install: Option<String>,
+    /// The model that it is to use.
+    pub model: Option<String>,
+    /// What the turn is for.
+    pub mode: Option<Mode>,
+    /// What it may use beside its own tools; the folder is that of the attempt.
+    pub grant: Grant,
+    /// The MCP server of the run, for those who take part in it.
+    pub tools: Option<Tools>,
+    /// The conversation that it goes on with.
+    pub session: Option<Session>,
+    /// Whether others are to go on with its conversation.
+    pub keeps: bool,
+}
+
+/// The MCP server of a run, as one attempt reaches it.
+#[derive(Clone, Debug)]
+pub(crate) struct Tools {
+    /// Its address.
+    pub url: String,
+    /// The token of the attempt.
+    pub token: String,
+    /// The socket, for those who know no HTTP.
+    pub socket: String,
+    /// Whether a client has listed its tools.
+    pub listed: Arc<ToolsListed>,
+}
+
+/// Has `acp` take a turn.
+pub(super) async fn ask(
+    job: &Job,
+    taker: &Candidate,
+    acp: &Acp,
+    prompt: &str,
+    session: Option<&Session>,
+    place: &mut Place<'_, '_>,
+) -> Answer {
+    let directory = job.place();
+    let mut argv = acp.argv.clone();
+    // A program of the project is named as it counts from there, wherever its agent works.
+    if let Some(program) = argv.first_mut()
+        && program.to_string_lossy().contains('/')
+    {
+        *program = job.directory.join(&*program).into_os_string();
+    }
+    place.capture.begin_turn(None);
+    let (servers, withheld) = place.services.tools.handed(&acp.grant.allow, acp.grant.permissions);
+    for why in withheld {
+        place.capture.stderr(format!("swarmc: {why}\n").as_bytes());
+    }
+    let grant = Grant { folder: directory.to_owned(), ..acp.grant.clone() };
+    let opening = Opening {
+        servers,
+        able: Service::able(&grant, place.services),
+        session: session.map(|session| session.id.clone()),
+        keeps: acp.keeps,
+        directory: absolute(directory),
+        mode: acp.mode,
+        model: acp.model.clone(),
+        tools: acp.tools.clone(),
+        prompt: prompt.to_owned(),
+    };
+    let asker = permission::Asker {
+        agent: taker.agent.as_str().into(),
+        permissions: acp.grant.permissions,
+        step: job.step.clone(),
+        attempt: job.attempt,
+    };
+    let limits = Limits { grace: job.grace.min(LEAVING), ..place.limits };
+    let manner = TurnOptions {
+        earlier: session.map_or_else(Usage::default, |session| session.used),
+        parting: job.grace.min(PARTING),
+        wake: place.poller.events.waker(),
+        cancel: Arc::clone(&job.cancel),
+    };
+    let service = Service::new(grant, job.step.clone(), job.attempt, &opening.directory);
+    let mut line = Line::new(opening, (asker, service), manner, place.services, place.capture);
+    let launch = Launch {
+        argv: &argv,
+        environment: &taker.environment,
+        directory,
+        stdin: Some(&[]),
+        install: acp.install.as_deref(),
+    };
+    let end = run(place.poller, &launch, limits, &job.cancel, &mut line).await;
+    let told = line.finish();
+    match end {
+        Ok(end) => answered(job, end, told, place),
+        Err(message) => Answer::failed(Failure::Spawn { message }),
+    }
+}
+
+/// What the protocol wants: a folder from the root.
+fn absolute(directory: &Path) -> std::path::PathBuf {
+    std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
+}
+
+/// What a turn came to.
+fn answered(job: &Job, end: End, told: Told, place: &mut Place<'_, '_>) -> Answer {
+    let (_, stderr) = place.capture.begin_check();
+    let Told { failure, usage, session, text: said } = told;
+    // An end that we brought about says more than what was cut short by it.
+    let failure = match end.cause {
+        Cause::Timeout => Some(Failure::Timeout { after_ms: millis(job.timeout) }),
+        Cause::Idle => Some(Failure::Idle { after_ms: millis(job.idle) }),
+        Cause::Cancelled => Some(Failure::Cancelled),
+        Cause::Exit | Cause::Reported => failure.map(|failure| with_exit(failure, end)),
+    };
+    let said = said.filter(|said| !said.is_empty()).map(attempt::without_newline);
+    let whole = said.clone().filter(|said| job.shape.is_some() && said.len() > job.max_output);
+    let captured = said.map(|mut said| {
+        keep_last(&mut said, job.max_output);
+        said.into_bytes()
+    });
+    Answer {
+        failure,
+        // A program that we ended when its turn was over says nothing by its exit code.
+        exit: (end.cause == Cause::Exit).then_some(end.exit),
+        stderr: text(stderr.into_bytes(), INLINE),
+        usage,
+        session,
+        text: captured,
+        whole,
+        used_tool: place.capture.used_tool(),
+        ..Answer::default()
+    }
+}
+
+/// The words for a program that went away, with how it did.
+fn with_exit(failure: Failure, end: End) -> Failure {
+    let gone = |message: String| match message.ends_with(dialogue::GONE) && end.cause == Cause::Exit {
+        true => format!("{message} (it exited with {})", end.exit),
+        false => message,
+    };
+    match failure {
+        Failure::Spawn { message } => Failure::Spawn { message: gone(message) },
+        Failure::Agent { message } => Failure::Agent { message: gone(message) },
+        failure => failure,
+    }
+}

@@ -1,0 +1,183 @@
+//! Permission requests of an agent: the run asks people or the policy, and the answer picks an option by its kind.
+//!
+//! Invariants: only exactly what was approved is allowed; every request is answered, at the end of the turn at
+//! the latest; and of those that wait no more than [`HELD`] bytes of its agent's choosing are kept.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use agent_client_protocol::v1::Responder;
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SelectedPermissionOutcome, ToolKind,
+};
+use serde_json::{Map, Value, json};
+use swarmc_plan::{Approval, Permissions};
+use tokio::sync::oneshot;
+
+use super::requests::bytes;
+use super::turn_log::title;
+use crate::io::executor::pool::Services;
+use crate::io::input::Input;
+use crate::types::approval::{Decision, ToolCallRequest};
+use crate::types::event::StepId;
+
+/// The requests of one turn at most: an agent that asks more often has lost its way.
+pub(super) const MOST: usize = 1_000;
+
+/// The bytes that may be kept at once to answer them with.
+pub(super) const HELD: usize = 1 << 20;
+
+/// The bytes of what a call is about that people are shown; more is left out.
+const SHOWN: usize = 64 * 1024;
+
+/// Who asks.
+#[derive(Debug)]
+pub(super) struct Asker {
+    pub agent: Arc<str>,
+    pub permissions: Permissions,
+    pub step: StepId,
+    pub attempt: u32,
+}
+
+/// The first option of each kind, by its name: no other is ever chosen.
+type Choices = Vec<(PermissionOptionKind, PermissionOptionId)>;
+
+/// A request that waits for an approval.
+pub(super) struct Pending {
+    heard: oneshot::Receiver<Decision>,
+    options: Choices,
+    responder: Responder<RequestPermissionResponse>,
+}
+
+impl Asker {
+    /// Takes a request; returns a text about it for people, and the pending request unless it is answered at once.
+    pub(super) fn take(
+        &self,
+        request: &RequestPermissionRequest,
+        responder: Responder<RequestPermissionResponse>,
+        services: &Services,
+    ) -> (String, Option<Pending>) {
+        let fields = &request.tool_call.fields;
+        let shown = title(fields.name.as_deref(), fields.title.as_deref().unwrap_or_default());
+        let tool = services.tools.name(fields.name.as_deref().unwrap_or_else(|| word(fields.kind)));
+        let of = match self.permissions {
+            Permissions::Skip => Approval::Auto,
+            Permissions::Gated => services.tools.said(&tool).unwrap_or(Approval::Human),
+        };
+        let options = choices(&request.options);
+        if of == Approval::Auto {
+            answer(responder, &options, &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]);
+            return (shown, None);
+        }
+        let agent = Arc::clone(&self.agent);
+        let wish = ToolCallRequest { agent, tool, arguments: arguments(request), schema: None, of, fixed: true };
+        let (reply, heard) = oneshot::channel();
+        let (step, attempt) = (self.step.clone(), self.attempt);
+        services.report(Input::Wants { step, attempt, wish: Box::new(wish), reply });
+        (shown, Some(Pending { heard, options, responder }))
+    }
+}
+
+impl Pending {
+    /// Answers the request, if there is a decision; returns the request otherwise. An error where the turn fails for
+    /// it.
+    pub(super) fn poll(mut self, context: &mut Context<'_>) -> Result<Option<Pending>, String> {
+        let leave = match Pin::new(&mut self.heard).poll(context) {
+            Poll::Pending => return Ok(Some(self)),
+            Poll::Ready(leave) => leave,
+        };
+        use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+        match leave {
+            Ok(Decision::Granted(None)) => answer(self.responder, &self.options, &[AllowOnce, AllowAlways]),
+            Ok(Decision::Always) => answer(self.responder, &self.options, &[AllowAlways, AllowOnce]),
+            // It cannot be told of other arguments, and the call with its own was not agreed to.
+            Ok(Decision::Granted(Some(_)) | Decision::Refused(_)) => {
+                answer(self.responder, &self.options, &[RejectOnce, RejectAlways]);
+            }
+            Ok(Decision::Failed(message)) => {
+                cancel(self.responder);
+                return Err(message);
+            }
+            // No answer comes any more: the attempt is about to be ended.
+            Err(_) => cancel(self.responder),
+        }
+        Ok(None)
+    }
+
+    /// The bytes that are kept to answer it with.
+    pub(super) fn size(&self) -> usize {
+        bytes(self.responder.id()) + self.options.iter().map(|(_, id)| id.0.len()).sum::<usize>()
+    }
+
+    /// Says that the turn ends before anybody has answered.
+    pub(super) fn cancel(self) {
+        cancel(self.responder);
+    }
+}
+
+fn choices(options: &[PermissionOption]) -> Choices {
+    use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+    let first = |kind| options.iter().find(|option| option.kind == kind);
+    let kinds = [AllowOnce, AllowAlways, RejectOnce, RejectAlways].into_iter();
+    kinds.filter_map(first).map(|option| (option.kind, option.option_id.clone())).collect()
+}
+
+/// Answers with the option of the first of these kinds that there is; that the turn is over, where there is none.
+fn answer(
+    responder: Responder<RequestPermissionResponse>,
+    options: &[(PermissionOptionKind, PermissionOptionId)],
+    kinds: &[PermissionOptionKind],
+) {
+    let option = kinds.iter().find_map(|kind| options.iter().find(|(of, _)| of == kind));
+    let outcome = option.map_or(RequestPermissionOutcome::Cancelled, |(_, id)| {
+        RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id.clone()))
+    });
+    // The agent that asked may have gone.
+    let _ = responder.respond(RequestPermissionResponse::new(outcome));
+}
+
+pub(super) fn cancel(responder: Responder<RequestPermissionResponse>) {
+    let _ = responder.respond(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled));
+}
+
+/// What a tool without a name is called.
+fn word(kind: Option<ToolKind>) -> &'static str {
+    match kind {
+        Some(ToolKind::Read) => "read",
+        Some(ToolKind::Edit) => "edit",
+        Some(ToolKind::Delete) => "delete",
+        Some(ToolKind::Move) => "move",
+        Some(ToolKind::Search) => "search",
+        Some(ToolKind::Execute) => "execute",
+        Some(ToolKind::Think) => "think",
+        Some(ToolKind::Fetch) => "fetch",
+        Some(ToolKind::SwitchMode) => "switch_mode",
+        _ => "other",
+    }
+}
+
+/// What a request is about, for people: what it says of itself, as far as that fits.
+fn arguments(request: &RequestPermissionRequest) -> Value {
+    let fields = &request.tool_call.fields;
+    let mut said = Map::new();
+    let mut say = |key: &str, value: Value| {
+        let is_short = serde_json::to_string(&value).is_ok_and(|text| text.len() <= SHOWN);
+        let value = if is_short { value } else { json!("(too long to be shown)") };
+        said.insert(key.to_owned(), value);
+    };
+    if let Some(title) = &fields.title {
+        say("title", json!(title));
+    }
+    if let Some(locations) = fields.locations.as_ref().filter(|locations| !locations.is_empty()) {
+        say("paths", locations.iter().map(|location| json!(location.path)).collect());
+    }
+    if let Some(input) = &fields.raw_input {
+        say("input", input.clone());
+    }
+    if let Some(content) = fields.content.as_ref().filter(|content| !content.is_empty()) {
+        say("content", serde_json::to_value(content).unwrap_or_default());
+    }
+    Value::Object(said)
+}

@@ -1,0 +1,335 @@
+//! Carries out one attempt: its body, then its checks; and combines their outcomes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use swarmc_plan::{Command, LOG};
+
+use super::capture::Capture;
+use super::pool::Services;
+use super::replay_boundary::{ask_or_replay, begin, stated};
+use super::{Job, Work, turn, turn_artifacts};
+use crate::io::artifact::Watch;
+use crate::io::files::{Collected, FileWorkspace, FileWorkspaceSpec};
+use crate::io::input::Input;
+use crate::io::process::{Cause, End, Launch, Limits, Poller, argv, run, text};
+use crate::io::recording::{Answer, Part, Question, Source};
+use crate::types::error::RunError;
+use crate::types::event::{Content, Failure, INLINE, Outcome};
+use crate::types::handoff::Operation;
+
+/// How an attempt ended, its text not yet stored.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub outcome: Outcome,
+    /// What it put out, for `outcome.output`.
+    pub output: Option<String>,
+    /// What it put out, for the file that people read; none where it put out nothing.
+    pub captured: Option<Vec<u8>>,
+    /// Whether logs wait to be written.
+    pub logs: bool,
+}
+
+impl Ended {
+    pub(super) fn failed(failure: Failure) -> Ended {
+        Ended { outcome: Outcome { failure: Some(failure), ..Outcome::default() }, ..Ended::default() }
+    }
+}
+
+/// What one attempt is carried out with.
+pub(super) struct Place<'p, 'c> {
+    pub services: &'p Services,
+    pub poller: &'p Poller,
+    pub limits: Limits,
+    pub capture: &'p mut Capture<'c>,
+}
+
+/// Carries `job` out; its tree is watched already where `watch` is there.
+///
+/// # Errors
+/// The run cannot go on: a log or a prompt could not be written.
+pub(super) async fn carry_out(
+    job: &Job,
+    watch: Option<Watch>,
+    poller: &Poller,
+    services: &Services,
+) -> Result<Ended, RunError> {
+    if job.cancel.asked().is_some() {
+        return Ok(Ended::failed(Failure::Cancelled));
+    }
+    let started = Instant::now();
+    let limits = Limits { deadline: job.timeout.map(|timeout| started + timeout), idle: job.idle, grace: job.grace };
+    let mut capture = Capture::new(services, &job.step, job.attempt, job.max_output);
+    let place = &mut Place { services, poller, limits, capture: &mut capture };
+    if let Some(failure) = begin(job, place).await? {
+        return Ok(Ended::failed(failure));
+    }
+    // A replay lays out what was left when it is collected.
+    let live = job.file_workspace.as_deref().filter(|_| !matches!(services.source, Source::Replayed(_)));
+    let file_workspace = match live.map(|file_workspace| {
+        (file_workspace, FileWorkspace::out(file_workspace, workspace(job, file_workspace), &job.cancel))
+    }) {
+        Some((_, Err(message))) => {
+            let message = format!("its folder cannot be laid out: {message}");
+            return Ok(Ended::failed(Failure::Files { message, lasting: false }));
+        }
+        Some((file_workspace, Ok(laid))) => Some((file_workspace, laid)),
+        None => None,
+    };
+    let watch = watch.or_else(|| watched(job, services));
+    let mut ended = match &job.work {
+        Work::Command { command, stdin } => {
+            let question = || Question {
+                command: Some(words(command)),
+                stdin: stdin.as_deref().map(|stdin| String::from_utf8_lossy(stdin).into_owned()),
+                env: stated(job, &job.environment),
+                ..Question::default()
+            };
+            let live = async |place: &mut Place<'_, '_>| Ok(answered(job, command, stdin.as_deref(), place).await);
+            let answer = ask_or_replay(job, Part::Command, question, place, live).await?;
+            command_ended(job, answer)
+        }
+        Work::Agent(asked) => Box::pin(turn::take(job, asked, place)).await?,
+        Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
+    };
+    keep_changes(job, watch, services)?;
+    let transcript = place.capture.transcript();
+    let mut asked = Vec::new();
+    if let Some((file_workspace, laid)) = file_workspace {
+        let keeps = matches!(services.source, Source::Recorded(_));
+        let given = laid.given.clone();
+        let collected = laid.collect(file_workspace, ended.outcome.failure.take(), keeps);
+        if let Source::Recorded(recorder) = &services.source {
+            recorder.folder((&job.step, job.attempt), &given, &collected)?;
+        }
+        asked = collect(job, collected, &mut ended, services)?;
+    }
+    if let (Some(file_workspace), Source::Replayed(replay)) = (job.file_workspace.as_deref(), &services.source) {
+        let remains = replay.folder(&job.step, job.attempt)?;
+        let told = remains.told(file_workspace);
+        replay.tells((&job.step, job.attempt), &remains.given.told, told.as_ref())?;
+        let collected = remains.collect(file_workspace, &told.unwrap_or_default(), ended.outcome.failure.take());
+        let failed =
+            |message| RunError::Request(format!("the folder of a recorded attempt cannot be laid out: {message}"));
+        // What was sent is in the recording beside it.
+        collect(job, collected.map_err(failed)?, &mut ended, services)?;
+    }
+    if ended.outcome.failure.is_none() {
+        ended.outcome.failure = Box::pin(check(job, place, &mut ended.outcome.stderr)).await?;
+    }
+    // What a failed attempt left to be sent, the next one sends.
+    for operation in asked.into_iter().filter(|_| ended.outcome.failure.is_none()) {
+        let (step, attempt) = (job.step.clone(), job.attempt);
+        services.report(Input::Said { step, attempt, operation, hearer: None });
+    }
+    // A failed command keeps its text, but what is no value of its type, or no longer to be trusted, is missing.
+    let keeps_text = matches!(job.work, Work::Command { .. } | Work::Text(_)) && job.shape.is_none();
+    if ended.outcome.failure.is_some() && !keeps_text {
+        ended.output = None;
+    }
+    turn_artifacts::keep(job, &mut ended, (transcript, capture.logged()), services)?;
+    ended.logs = capture.finish()?;
+    Ok(ended)
+}
+
+/// Looks at the tree that a turn is about to work in. What is only replayed changes nothing.
+pub(super) fn watched(job: &Job, services: &Services) -> Option<Watch> {
+    let is_live = !matches!(services.source, Source::Replayed(_)) && job.cancel.asked().is_none();
+    (job.watched && is_live).then(|| services.watches.begin(&job.step.label(), &job.directory, &job.environment))
+}
+
+/// Stores what a turn has changed.
+fn keep_changes(job: &Job, watch: Option<Watch>, services: &Services) -> Result<(), RunError> {
+    match watch.map(Watch::end) {
+        Some(Ok(Some(taken))) => {
+            let content = services.folder.store(&taken.text)?;
+            let (step, attempt) = (job.step.clone(), job.attempt);
+            services.report(Input::Left { step, attempt, artifact: Box::new(taken.kept(content)) });
+        }
+        Some(Err(problem)) => {
+            services.observer_handle.notice(format!("`{}`: what it changed is not known: {problem}", job.step.label()));
+        }
+        Some(Ok(None)) | None => {}
+    }
+    Ok(())
+}
+
+/// Where the files of the workspace lie for a job.
+fn workspace(job: &Job, file_workspace: &FileWorkspaceSpec) -> PathBuf {
+    let tree = job.tree.as_ref().and_then(|tree| tree.trees.workspace(&tree.name));
+    tree.unwrap_or_else(|| file_workspace.workspace.clone())
+}
+
+/// Collects what an agent left in its folder, and what its messages ask for. Its output is the file there, unless
+/// its answer has a type.
+fn collect(
+    job: &Job,
+    collected: Collected,
+    ended: &mut Ended,
+    services: &Services,
+) -> Result<Vec<Result<Operation, String>>, RunError> {
+    ended.outcome.failure = collected.failure;
+    if let (Some(output), None, None) = (collected.output, &job.shape, &ended.outcome.failure) {
+        let output = text(without_newline(output).into_bytes(), job.max_output);
+        ended.captured = Some(output.clone().into_bytes());
+        ended.output = Some(output);
+    }
+    if let Some(left) = collected.left {
+        let left = serde_json::to_string(&left).expect("paths and numbers are JSON");
+        ended.outcome.files = Some(Box::new(services.folder.store(&left)?));
+    }
+    Ok(collected.asked)
+}
+
+pub(super) async fn process(
+    job: &Job,
+    directory: &Path,
+    argv: &[OsString],
+    environment: &[(OsString, OsString)],
+    stdin: Option<&[u8]>,
+    install: Option<&str>,
+    place: &mut Place<'_, '_>,
+) -> Result<End, String> {
+    let launch = Launch { argv, environment, directory, stdin, install };
+    run(place.poller, &launch, place.limits, &job.cancel, place.capture).await
+}
+
+/// Runs a command, and says what came of it.
+async fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mut Place<'_, '_>) -> Answer {
+    match process(job, &job.directory, &argv(command), &job.environment, stdin, None, place).await {
+        Err(message) => Answer::failed(Failure::Spawn { message }),
+        Ok(end) => {
+            let failure = failure(job, end);
+            // Programs often explain a failure on stderr: a reader of the output sees both, as a person would.
+            let seen = (failure.is_some() && !place.capture.stderr.is_empty()).then(|| place.capture.seen());
+            let log = job.keeps_log.then(|| text(place.capture.last_of_both(), LOG));
+            let (output, stderr) = place.capture.begin_check();
+            Answer {
+                log,
+                failure,
+                exit: Some(end.exit),
+                stderr: text(stderr.into_bytes(), INLINE),
+                is_cut: output.is_cut(),
+                text: seen.or_else(|| (!output.is_empty()).then(|| output.into_bytes())),
+                ..Answer::default()
+            }
+        }
+    }
+}
+
+/// A command's output is what it printed, without the final newline, or the value in that; of one that failed, what it
+/// wrote to stderr is part of it.
+fn command_ended(job: &Job, answer: Answer) -> Ended {
+    let Answer { failure, exit, stderr, is_cut, text: captured, log, .. } = answer;
+    if let Some(failure @ Failure::Spawn { .. }) = failure {
+        return Ended::failed(failure);
+    }
+    let log = log.filter(|log| !log.is_empty()).map(Content::Text);
+    let outcome = Outcome { failure, exit, stderr, log, ..Outcome::default() };
+    let output = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
+    let mut ended = Ended { outcome, output: Some(output), captured, logs: false };
+    if let (Some(shape), None, Some(output)) = (&job.shape, &ended.outcome.failure, &ended.output) {
+        let printed = serde_json::Value::from(output.as_str());
+        match turn::value(|| shape.computed(printed), is_cut, job.max_output) {
+            Ok(value) => {
+                ended.captured = Some(value.clone().into_bytes());
+                ended.output = Some(value);
+            }
+            Err(violations) => ended.outcome.failure = Some(Failure::Invalid { violations }),
+        }
+    }
+    ended
+}
+
+/// Runs the checks until one fails.
+async fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Result<Option<Failure>, RunError> {
+    for (number, command) in (1..).zip(&job.checks) {
+        let line = match command {
+            Command::Shell(line) => line.clone(),
+            Command::Argv(words) | Command::Script { argv: words, .. } => words.join(" "),
+        };
+        let question = || Question {
+            command: Some(words(command)),
+            env: if matches!(job.work, Work::Text(_)) { stated(job, &job.environment) } else { BTreeMap::new() },
+            ..Question::default()
+        };
+        let live = async |place: &mut Place<'_, '_>| {
+            place.capture.begin_check();
+            Ok(answered(job, command, None, place).await)
+        };
+        let answer = ask_or_replay(job, Part::Check(number), question, place, live).await?;
+        let failure = match answer.failure {
+            None => continue,
+            Some(failure @ Failure::Spawn { .. }) => return Ok(Some(failure)),
+            Some(Failure::Exit) => Failure::Check { line, exit: answer.exit },
+            Some(failure) => failure,
+        };
+        // Many checkers complain on their standard output.
+        *stderr = match answer.stderr.is_empty() {
+            true => text(answer.text.unwrap_or_default(), INLINE),
+            false => answer.stderr,
+        };
+        return Ok(Some(failure));
+    }
+    Ok(None)
+}
+
+/// A command as a person would type it.
+fn words(command: &Command) -> String {
+    match command {
+        Command::Argv(words) | Command::Script { argv: words, .. } => {
+            words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+        }
+        Command::Shell(line) => line.clone(),
+    }
+}
+
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=@%+".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("'{}'", word.replace('\'', "'\\''"))),
+    }
+}
+
+pub(super) fn failure(job: &Job, end: End) -> Option<Failure> {
+    match end.cause {
+        Cause::Exit if end.exit == 0 => None,
+        Cause::Exit => Some(Failure::Exit),
+        Cause::Reported => None,
+        Cause::Timeout => Some(Failure::Timeout { after_ms: millis(job.timeout) }),
+        Cause::Idle => Some(Failure::Idle { after_ms: millis(job.idle) }),
+        Cause::Cancelled => Some(Failure::Cancelled),
+    }
+}
+
+pub(super) fn without_newline(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    text
+}
+
+pub(super) fn millis(duration: Option<Duration>) -> u64 {
+    u64::try_from(duration.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Waits until `end`; false when the job was cancelled first.
+pub(super) async fn sleep(job: &Job, end: Instant, poller: &Poller) -> bool {
+    job.cancel.watch(Some(poller.events.waker()));
+    let slept = loop {
+        if job.cancel.asked().is_some() {
+            break false;
+        }
+        if end <= Instant::now() {
+            break true;
+        }
+        // Woken or not, the loop looks at the time and the stop level again.
+        poller.events.next(Some(end)).await;
+    };
+    job.cancel.watch(None);
+    slept
+}

@@ -1,0 +1,396 @@
+//! What becomes of the bytes of one attempt: shown live, logged in full, read for the answer, kept as a tail.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use swarmc_plan::LOG;
+
+use super::log::Log;
+use super::pool::Services;
+use super::tool_log::ToolLog;
+use super::turn::may_pass;
+use super::turn_artifacts::{Logged, Transcript};
+use crate::io::input::Input;
+use crate::io::process::{Sink, Tail};
+use crate::io::stream::{Decoder, Item, Report, ToolResult};
+use crate::types::activity::{ActivityReporter, Flow};
+use crate::types::cancel::Cancel;
+use crate::types::error::RunError;
+use crate::types::event::{INLINE, Process, SESSION, StepId, escaped};
+use crate::types::observer::Stream;
+
+/// The ids of conversations at most that are told of in one attempt.
+const SESSIONS: u32 = 8;
+
+/// What an attempt put out so far.
+pub(super) struct Capture<'a> {
+    services: &'a Services,
+    step: &'a StepId,
+    attempt: u32,
+    out: Log,
+    err: Log,
+    /// What is told once the session of the turn is known, where its agent can go on with that.
+    yielding: Option<Arc<Cancel>>,
+    /// Reads the agent's format; none for commands.
+    decoder: Option<Decoder>,
+    /// What was said, while a turn of an agent goes on.
+    transcript: Option<Transcript>,
+    /// The output, where the stream itself holds it.
+    pub output: Tail,
+    /// The tail of stderr.
+    pub stderr: Tail,
+    /// The tail of both, in the order in which they came.
+    seen: Tail,
+    /// The bytes of output kept.
+    max_output: usize,
+    /// The tools that it used.
+    uses: ToolLog<'a>,
+    /// Whether the agent used a tool.
+    used_tool: bool,
+    /// Whether what was shown last ended its line.
+    fresh_line: bool,
+    /// Why the run cannot go on.
+    broken: Option<RunError>,
+    /// What others see of it while it goes on.
+    pulse: ActivityReporter,
+    /// The id of its conversation that was reported last.
+    session: Option<String>,
+    /// How many were.
+    sessions: u32,
+}
+
+impl<'a> Capture<'a> {
+    pub(super) fn new(services: &'a Services, step: &'a StepId, attempt: u32, max_output: usize) -> Capture<'a> {
+        let log = |stream| Log::new(services.layout.log(step, attempt, stream));
+        Capture {
+            services,
+            step,
+            attempt,
+            out: log(Stream::Stdout),
+            err: log(Stream::Stderr),
+            yielding: None,
+            decoder: None,
+            transcript: None,
+            output: Tail::new(max_output),
+            stderr: Tail::new(INLINE),
+            seen: Tail::new(LOG),
+            max_output,
+            uses: ToolLog::new(services, step, attempt),
+            used_tool: false,
+            fresh_line: true,
+            broken: None,
+            pulse: services.activities.open(step, attempt),
+            session: None,
+            sessions: 0,
+        }
+    }
+
+    /// What follows comes from a turn of an agent, in the format that `decoder` reads.
+    pub(super) fn begin_turn(&mut self, decoder: Option<Decoder>) {
+        self.yielding = None;
+        self.uses.begin_turn();
+        self.decoder = decoder;
+        self.output = Tail::new(self.max_output);
+        self.stderr = Tail::new(INLINE);
+        self.seen = Tail::new(LOG);
+        self.reads();
+    }
+
+    /// An agent is told something: what comes from now on is its answer.
+    pub(super) fn told(&mut self, prompt: &str) {
+        self.transcript.get_or_insert_default().told(prompt);
+    }
+
+    /// What was said. The turns are over: what comes now is of no agent.
+    pub(super) fn transcript(&mut self) -> Option<Transcript> {
+        self.transcript.take()
+    }
+
+    /// What was logged.
+    pub(super) fn logged(&self) -> Vec<Logged<'_>> {
+        [self.out.logged(), self.err.logged()].into_iter().flatten().collect()
+    }
+
+    /// A provider says under which id it keeps the conversation. Reported once, however often the provider repeats it.
+    pub(super) fn session(&mut self, id: &str) {
+        if may_pass(id)
+            && let Some(cancel) = self.yielding.take()
+        {
+            cancel.begin_to_yield();
+        }
+        if id.is_empty() || escaped(id) > SESSION || self.session.as_deref() == Some(id) || self.sessions == SESSIONS {
+            return;
+        }
+        self.sessions += 1;
+        self.session = Some(id.to_owned());
+        let (step, attempt) = (self.step.clone(), self.attempt);
+        self.services.report(Input::Session { step, attempt, session: id.to_owned() });
+    }
+
+    /// What was asked for has been sent, and nothing come yet.
+    pub(super) fn reads(&self) {
+        if self.pulse.reads() {
+            self.services.observer_handle.flow(self.step, self.attempt, Flow::Reading);
+        }
+    }
+
+    /// Something has come.
+    fn writes(&self) {
+        if self.pulse.writes() {
+            self.services.observer_handle.flow(self.step, self.attempt, Flow::Writing);
+        }
+    }
+
+    /// The turn can be interrupted once its session is known.
+    pub(super) fn yield_with_session(&mut self, cancel: &Arc<Cancel>) {
+        self.yielding = Some(Arc::clone(cancel));
+    }
+
+    /// Whether an agent has used a tool in this attempt.
+    pub(super) fn used_tool(&self) -> bool {
+        self.used_tool
+    }
+
+    /// An agent used a tool.
+    pub(super) fn note_tool(&mut self) {
+        self.used_tool = true;
+    }
+
+    /// A tool is called for an agent; the id under which its result is told.
+    pub(super) fn calls(&mut self, name: &str, arguments: &str) -> String {
+        self.uses.calls(name, arguments)
+    }
+
+    /// What came of that, or why it failed.
+    pub(super) fn came(&mut self, id: &str, outcome: Result<&str, &str>) {
+        let failed = outcome.is_err();
+        let (Ok(text) | Err(text)) = outcome;
+        self.uses.came(&ToolResult { id, failed, text });
+    }
+
+    /// A model uses a tool, or is given what came of it: `shown` is for those who watch, `logged` for the log.
+    pub(super) fn tool(&mut self, shown: &str, logged: &str) {
+        self.used_tool = true;
+        if self.broken.is_none() {
+            let written = self.err.push(format!("{logged}\n").as_bytes());
+            self.keep(written);
+        }
+        let mut show =
+            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
+        let break_line = if self.fresh_line { "" } else { "\n" };
+        show.bytes(format!("{break_line}[{shown}]\n").as_bytes());
+        self.fresh_line = true;
+    }
+
+    /// Writes down bytes of standard output that are read elsewhere.
+    pub(super) fn log(&mut self, bytes: &[u8]) {
+        self.writes();
+        if self.broken.is_none() {
+            let written = self.out.push(bytes);
+            self.keep(written);
+        }
+    }
+
+    /// Shows something that an agent told; without, that it tells nothing more.
+    pub(super) fn tell(&mut self, item: Option<Item<'_>>) {
+        if item.is_some() {
+            self.writes();
+        }
+        let mut show =
+            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
+        match item {
+            Some(item) => {
+                self.used_tool |= matches!(item, Item::Tool(_));
+                let is_new = self.uses.take(&item);
+                show.item(&item, is_new, (&mut self.output, &mut self.fresh_line));
+            }
+            None if !self.fresh_line => {
+                show.bytes(b"\n");
+                self.fresh_line = true;
+            }
+            None => {}
+        }
+    }
+
+    /// What follows comes from a check: it is shown and logged, but no longer part of the output.
+    pub(super) fn begin_check(&mut self) -> (Tail, Tail) {
+        let output = std::mem::replace(&mut self.output, Tail::new(INLINE));
+        let stderr = std::mem::replace(&mut self.stderr, Tail::new(INLINE));
+        self.seen = Tail::new(LOG);
+        (output, stderr)
+    }
+
+    /// The end of what a command wrote to both streams, in the order in which it came.
+    pub(super) fn last_of_both(&self) -> Vec<u8> {
+        self.seen.clone().into_bytes()
+    }
+
+    /// What a person would have seen of a command: both streams in the order in which they came, or, where that was
+    /// too much, the output and then the tail of stderr.
+    pub(super) fn seen(&self) -> Vec<u8> {
+        if !self.seen.is_cut() {
+            return self.seen.clone().into_bytes();
+        }
+        let mut seen = self.output.clone().into_bytes();
+        if seen.last().is_some_and(|&last| last != b'\n') {
+            seen.push(b'\n');
+        }
+        seen.extend(self.stderr.clone().into_bytes());
+        seen
+    }
+
+    /// Ends the agent's stream.
+    pub(super) fn end_stream(&mut self) -> Option<Report> {
+        let decoder = self.decoder.take()?;
+        let mut show =
+            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
+        let mut session = None;
+        let report = decoder.finish(&mut |item| {
+            self.used_tool |= matches!(item, Item::Tool(_));
+            note_session(&item, &mut session);
+            let is_new = self.uses.take(&item);
+            show.item(&item, is_new, (&mut self.output, &mut self.fresh_line));
+        });
+        self.tell(None);
+        session.into_iter().for_each(|id| self.session(&id));
+        Some(report)
+    }
+
+    /// Closes the logs; true when the file writer has some to write.
+    pub(super) fn finish(self) -> Result<bool, RunError> {
+        let out = self.out.finish(&self.services.file_writer);
+        let err = self.err.finish(&self.services.file_writer);
+        let uses = self.uses.finish();
+        match self.broken {
+            Some(error) => Err(error),
+            None => Ok(uses? || out || err),
+        }
+    }
+
+    fn keep(&mut self, outcome: Result<(), RunError>) {
+        if let Err(error) = outcome
+            && self.broken.is_none()
+        {
+            self.broken = Some(error);
+        }
+    }
+}
+
+impl Sink for Capture<'_> {
+    fn stdout(&mut self, bytes: &[u8]) -> bool {
+        self.log(bytes);
+        let mut show =
+            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
+        match &mut self.decoder {
+            None => {
+                show.bytes(bytes);
+                self.output.push(bytes);
+                self.seen.push(bytes);
+                self.fresh_line = bytes.last().is_none_or(|&last| last == b'\n');
+                false
+            }
+            Some(decoder) => {
+                let mut session = None;
+                decoder.feed(bytes, &mut |item| {
+                    self.used_tool |= matches!(item, Item::Tool(_));
+                    note_session(&item, &mut session);
+                    let is_new = self.uses.take(&item);
+                    show.item(&item, is_new, (&mut self.output, &mut self.fresh_line));
+                });
+                let reported = decoder.reported();
+                session.into_iter().for_each(|id| self.session(&id));
+                reported
+            }
+        }
+    }
+
+    fn crowded(&mut self, problem: &str, running: usize) {
+        if !self.services.is_crowded.swap(true, Ordering::Relaxed) {
+            self.services.observer_handle.notice(format!(
+                "the system has no room for more processes, and {running} of the run go on meanwhile: {problem}"
+            ));
+        }
+    }
+
+    fn gives_up(&mut self, problem: &str) {
+        self.broken.get_or_insert(RunError::Request(format!("the system has no room for a process: {problem}")));
+    }
+
+    fn stderr(&mut self, bytes: &[u8]) {
+        self.writes();
+        if self.broken.is_none() {
+            let written = self.err.push(bytes);
+            self.keep(written);
+        }
+        self.services.observer_handle.output(self.step, self.attempt, Stream::Stderr, bytes);
+        self.stderr.push(bytes);
+        self.seen.push(bytes);
+    }
+
+    fn lives(&mut self, process: Process) {
+        self.services.report(Input::Lives { step: self.step.clone(), attempt: self.attempt, process });
+    }
+
+    fn due(&self) -> Option<Instant> {
+        [self.out.due(), self.err.due(), self.uses.due()].into_iter().flatten().min()
+    }
+
+    fn tick(&mut self, now: Instant) {
+        let written = self.out.tick(now).and(self.err.tick(now));
+        self.keep(written);
+        self.uses.tick(now);
+    }
+}
+
+/// Keeps the id of a conversation that an item tells.
+fn note_session(item: &Item<'_>, session: &mut Option<String>) {
+    if let Item::Session(id) = item {
+        *session = Some((*id).to_owned());
+    }
+}
+
+/// Shows what an agent says.
+struct Show<'a> {
+    services: &'a Services,
+    step: &'a StepId,
+    attempt: u32,
+    transcript: &'a mut Option<Transcript>,
+}
+
+impl Show<'_> {
+    /// `is_new` says of a tool whether its use was not told before.
+    fn item(&mut self, item: &Item<'_>, is_new: bool, (output, fresh_line): (&mut Tail, &mut bool)) {
+        match item {
+            Item::Output(bytes) => {
+                output.push(bytes);
+                self.bytes(bytes);
+                *fresh_line = bytes.last().is_none_or(|&last| last == b'\n');
+            }
+            Item::Said(text) => {
+                self.bytes(text.as_bytes());
+                *fresh_line = text.ends_with('\n');
+            }
+            Item::Tool(used) if is_new => {
+                let (name, break_line) = (used.name, if *fresh_line { "" } else { "\n" });
+                self.bytes(format!("{break_line}[{name}]\n").as_bytes());
+                *fresh_line = true;
+            }
+            Item::Tool(_)
+            | Item::Came(_)
+            | Item::Denied(..)
+            | Item::Session(_)
+            | Item::Usage(_)
+            | Item::Reported
+            | Item::Continued
+            | Item::Failed(_) => {}
+        }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        if let Some(transcript) = &mut self.transcript {
+            transcript.push(bytes);
+        }
+        self.services.observer_handle.output(self.step, self.attempt, Stream::Stdout, bytes);
+    }
+}

@@ -1,0 +1,134 @@
+//! Writes small files (captured outputs, short logs) on a thread of its own, so that the thread of an attempt is free
+//! for the next one. An end is reported behind its files: when the journal records an end, its files are written.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::JoinHandle;
+
+use crate::io::home::create_private;
+use crate::types::error::RunError;
+
+/// How many files may wait to be written; each holds an output at most.
+const WAITING: usize = 64;
+
+/// The folders that are remembered to be there.
+const REMEMBERED: usize = 1000;
+
+/// Writes files in the order they are given. Clones feed the same thread.
+#[derive(Clone, Debug)]
+pub(crate) struct FileWriter {
+    sender: SyncSender<Note>,
+}
+
+enum Note {
+    Write(PathBuf, Vec<u8>),
+    Append(PathBuf, Vec<u8>),
+    Remove(PathBuf),
+    RemoveFolder(PathBuf),
+    Then(Box<dyn FnOnce() + Send>),
+}
+
+impl FileWriter {
+    /// Starts the thread, which calls `failed` for the first file that cannot be written and drops the others. It ends
+    /// when every clone is gone and all is written.
+    pub(crate) fn start(failed: impl FnOnce(RunError) + Send + 'static) -> (FileWriter, JoinHandle<()>) {
+        let (sender, receiver) = mpsc::sync_channel(WAITING);
+        let thread = std::thread::Builder::new()
+            .name("scribe".to_owned())
+            .stack_size(128 * 1024)
+            .spawn(move || {
+                if let Err(error) = write_all(&receiver) {
+                    failed(error);
+                    // A task that still has something to write must not wait for us, nor for what comes behind it.
+                    for note in receiver {
+                        if let Note::Then(report) = note {
+                            report();
+                        }
+                    }
+                }
+            })
+            .expect("the system has room for one more thread");
+        (FileWriter { sender }, thread)
+    }
+
+    /// Writes `bytes` to `path`, replacing what is there.
+    pub(crate) fn write(&self, path: PathBuf, bytes: Vec<u8>) {
+        self.send(Note::Write(path, bytes));
+    }
+
+    /// Adds `bytes` to the end of the file at `path`, which need not be there.
+    pub(crate) fn append(&self, path: PathBuf, bytes: Vec<u8>) {
+        self.send(Note::Append(path, bytes));
+    }
+
+    /// Removes the folder at `path` with all that is in it, if there is one.
+    pub(crate) fn remove_folder(&self, path: PathBuf) {
+        self.send(Note::RemoveFolder(path));
+    }
+
+    /// Removes the file at `path`, if there is one.
+    pub(crate) fn remove(&self, path: PathBuf) {
+        self.send(Note::Remove(path));
+    }
+
+    /// Calls `report` when everything given before is written, or cannot be.
+    pub(crate) fn then(&self, report: impl FnOnce() + Send + 'static) {
+        self.send(Note::Then(Box::new(report)));
+    }
+
+    fn send(&self, note: Note) {
+        // The thread outlives every sender.
+        let _ = self.sender.send(note);
+    }
+}
+
+fn write_all(receiver: &Receiver<Note>) -> Result<(), RunError> {
+    // Those that are there, as far as is remembered.
+    let mut folders: HashSet<OsString> = HashSet::new();
+    for note in receiver {
+        match note {
+            Note::Write(path, bytes) => {
+                prepare(&mut folders, &path)?;
+                std::fs::write(&path, bytes).map_err(RunError::io("write", path))?;
+            }
+            Note::Append(path, bytes) => {
+                prepare(&mut folders, &path)?;
+                let file = std::fs::File::options().append(true).create(true).open(&path);
+                file.and_then(|mut file| file.write_all(&bytes)).map_err(RunError::io("write", path))?;
+            }
+            Note::RemoveFolder(path) => {
+                folders.clear();
+                match std::fs::remove_dir_all(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(RunError::io("remove", path)(error));
+                    }
+                    _ => {}
+                }
+            }
+            Note::Then(report) => report(),
+            Note::Remove(path) => match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(RunError::io("remove", path)(error));
+                }
+                _ => {}
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Makes the folder of a file, unless it is remembered to be there.
+fn prepare(folders: &mut HashSet<OsString>, path: &Path) -> Result<(), RunError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    if !folders.contains(folder.as_os_str()) {
+        create_private(folder, true).map_err(RunError::io("create", folder))?;
+        if folders.len() >= REMEMBERED {
+            folders.clear();
+        }
+        folders.insert(folder.into());
+    }
+    Ok(())
+}

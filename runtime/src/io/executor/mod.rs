@@ -1,0 +1,205 @@
+//! Carries attempts out: tasks that start processes, read them, end them, and report.
+//!
+//! In: a [`Job`] with everything already rendered. Out: the output, live to the observer and to its logs, and one
+//! report to the driver. Invariant: nothing a process does keeps its task from seeing a cancellation.
+
+mod acp;
+mod attempt;
+mod capture;
+mod file_writer;
+mod log;
+mod model;
+mod observer_queue;
+mod pool;
+mod replay_boundary;
+mod tool_log;
+mod tool_loop;
+mod turn;
+mod turn_artifacts;
+mod unreachable;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
+
+use crate::io::worktree::Tree;
+use crate::types::cancel::Cancel;
+use crate::types::usage::Usage;
+
+pub(crate) use acp::{Acp, Tools};
+pub(crate) use file_writer::FileWriter;
+pub(crate) use model::Model;
+pub(crate) use observer_queue::ObserverHandle;
+pub(crate) use pool::STACK;
+pub(crate) use pool::{Pool, Services};
+pub(crate) use tool_loop::ToolGrant;
+pub(crate) use turn::{argument, may_pass};
+
+use crate::io::files::FileWorkspaceSpec;
+use crate::types::answer::OutputValidator;
+use crate::types::effective_prompt::Effective;
+use crate::types::event::{Failure, StepId};
+
+/// One attempt, ready to be carried out.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// The step.
+    pub step: StepId,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The same as people write it: without those in which files were summed up.
+    pub counted: u32,
+    /// The record that must be durable before anything starts.
+    pub after: u64,
+    /// What is done.
+    pub work: Work,
+    /// For what.
+    pub role: Role,
+    /// Whether lines of the agent's answer may ask for handoffs.
+    pub speaks: bool,
+    /// Whether what it changes in its tree is kept.
+    pub watched: bool,
+    /// Whether the end of what its command writes to both streams is kept.
+    pub keeps_log: bool,
+    /// What its output must be; none is text.
+    pub shape: Option<Arc<OutputValidator>>,
+    /// Commands that must exit with 0 afterwards.
+    pub checks: Vec<Command>,
+    /// The whole environment of its processes.
+    pub environment: Arc<Vec<(OsString, OsString)>>,
+    /// The variables of it that the step and its pipeline set.
+    pub stated: Vec<String>,
+    /// Where its processes run, unless that is a working tree of its own.
+    pub directory: Arc<PathBuf>,
+    /// The working tree that they run in; it is made when the first job needs it.
+    pub tree: Option<Tree>,
+    /// The folder that its agent works in, where it works by files.
+    pub file_workspace: Option<Arc<FileWorkspaceSpec>>,
+    /// The wall time at most, checks included.
+    pub timeout: Option<Duration>,
+    /// The time without a byte of output at most.
+    pub idle: Option<Duration>,
+    /// How long a process may stay after it reported its result.
+    pub grace: Duration,
+    /// The bytes of output kept.
+    pub max_output: usize,
+    /// Ends it early.
+    pub cancel: Arc<Cancel>,
+}
+
+impl Job {
+    /// Where its agent works: in its folder of files, unless it is to mend, or has a working tree to work in.
+    pub(super) fn place(&self) -> &Path {
+        match &self.file_workspace {
+            Some(file_workspace) if !file_workspace.mends && self.tree.is_none() => &file_workspace.folder,
+            _ => &self.directory,
+        }
+    }
+}
+
+/// What an attempt of a step is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It is a try of the step's turn.
+    Turn,
+    /// An agent mends what made the step fail.
+    Mends,
+    /// An agent sums up files for the attempt after it.
+    SumsUp,
+}
+
+/// What an attempt does before its checks.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A command of the spec: what it prints is its output, also when it fails.
+    Command {
+        /// What is started.
+        command: Command,
+        /// What it reads.
+        stdin: Option<Vec<u8>>,
+    },
+    /// A turn of an agent.
+    Agent(Box<AgentTurn>),
+    /// A text that is there already, to be checked.
+    Text(String),
+}
+
+/// A turn that an agent is asked for.
+#[derive(Debug)]
+pub(crate) struct AgentTurn {
+    /// Who may take it: the step's own agent, then the fallbacks, each for when those before cannot be reached.
+    pub takers: Vec<Candidate>,
+    /// The further turns in which an answer may be mended.
+    pub repair: u32,
+}
+
+/// An agent, with what it is told and how.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    /// Its name.
+    pub agent: String,
+    /// The name of its provider.
+    pub provider: String,
+    /// What it is sent: all that it is told, or in a conversation that goes on what is new.
+    pub prompt: String,
+    /// All that it is told, block by block.
+    pub effective: Effective,
+    /// What it is told apart from that.
+    pub system: Option<String>,
+    /// The whole environment of its process.
+    pub environment: Arc<Vec<(OsString, OsString)>>,
+    /// How a person logs in to it.
+    pub login: Option<String>,
+    /// How it is reached.
+    pub door: Transport,
+}
+
+/// How an agent is reached.
+#[derive(Debug)]
+pub(crate) enum Transport {
+    /// As a program.
+    Program(Box<Program>),
+    /// As a model behind HTTP.
+    Llm(Box<Model>),
+    /// As a program that speaks the Agent Client Protocol.
+    Acp(Box<Acp>),
+    /// Not at all: these answers are recorded, for this task and attempt. The first that fits the turn is taken.
+    Recorded(Vec<Recorded>),
+    /// It cannot be: why.
+    Closed(Failure),
+}
+
+/// A command-line agent.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// What is started, without the options below.
+    pub argv: Vec<OsString>,
+    /// What is started in its place to go on with a session.
+    pub resume: Option<Vec<String>>,
+    /// What follows: the model, the system text.
+    pub options: Vec<OsString>,
+    /// How it takes the schema of its answer, where it is given one.
+    pub schema: Option<SchemaFlag>,
+    /// How it gets its prompt.
+    pub delivery: PromptDelivery,
+    /// What it reads on standard input, where that is not the prompt.
+    pub stdin: Option<String>,
+    /// What it prints.
+    pub reads: Format,
+    /// How to install it.
+    pub install: Option<String>,
+    /// The conversation that it goes on with.
+    pub session: Option<Session>,
+}
+
+/// A conversation that a provider keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Session {
+    /// Its id, as the provider told it.
+    pub id: String,
+    /// What its turns have used so far, all together: some providers count on from there.
+    pub used: Usage,
+}

@@ -1,0 +1,319 @@
+//! The observer's own thread, and the bounded queue in front of it.
+//!
+//! Records always get through. Output is left out, and counted, when the observer is too far behind: a slow terminal
+//! must not hold up the pipes of running processes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::types::activity::{Flow, now};
+use crate::types::event::{Record, StepId};
+use crate::types::observer::{Observer, Stream};
+use crate::types::telemetry::{Link, Signal, TelemetryKind};
+
+/// The output that may wait for the observer, in bytes.
+const BACKLOG: usize = 8 * 1024 * 1024;
+
+/// The times that it is told of one attempt whether its agent reads or writes.
+const FLOWS: u32 = 1_000;
+
+/// How long the observer's thread lets records gather before it shows them.
+const GATHER: Duration = Duration::from_millis(2);
+
+/// Shows things to the observer. Cloning is cheap, calls never wait.
+#[derive(Clone, Debug)]
+pub(crate) struct ObserverHandle {
+    sender: Sender<View>,
+    backlog: Arc<AtomicUsize>,
+    wants_output: bool,
+    wants_signals: bool,
+}
+
+#[derive(Debug)]
+enum View {
+    Records(Vec<Record>),
+    Output {
+        step: StepId,
+        attempt: u32,
+        stream: Stream,
+        bytes: Vec<u8>,
+    },
+    Signal(Signal),
+    /// The agent of an attempt reads or writes from now on, whether it is one of a node or not.
+    Flow {
+        at: u64,
+        step: StepId,
+        attempt: u32,
+        flow: Flow,
+    },
+    LeftOut {
+        step: StepId,
+        bytes: usize,
+    },
+    Notice(String),
+}
+
+impl ObserverHandle {
+    /// Starts the thread. It ends when every clone of the handle is gone and all was shown.
+    pub(crate) fn start(observer: Box<dyn Observer>) -> (ObserverHandle, JoinHandle<()>) {
+        let (sender, receiver) = mpsc::channel();
+        let backlog = Arc::new(AtomicUsize::new(0));
+        let (wants_output, wants_signals) = (observer.wants_output(), observer.wants_signals());
+        let observer_handle = ObserverHandle { sender, backlog: Arc::clone(&backlog), wants_output, wants_signals };
+        let thread = std::thread::Builder::new()
+            .name("observer".to_owned())
+            .spawn(move || show(observer, &receiver, &backlog))
+            .expect("the system has room for one more thread");
+        (observer_handle, thread)
+    }
+
+    pub(crate) fn records(&self, records: Vec<Record>) {
+        self.send(View::Records(records));
+    }
+
+    /// Whether signals are looked at.
+    pub(crate) fn wants_signals(&self) -> bool {
+        self.wants_signals
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.wants_signals {
+            self.send(View::Signal(signal));
+        }
+    }
+
+    pub(crate) fn flow(&self, step: &StepId, attempt: u32, flow: Flow) {
+        if self.wants_signals {
+            self.send(View::Flow { at: now(), step: step.clone(), attempt, flow });
+        }
+    }
+
+    pub(crate) fn notice(&self, text: impl Into<String>) {
+        self.send(View::Notice(text.into()));
+    }
+
+    pub(crate) fn output(&self, step: &StepId, attempt: u32, stream: Stream, bytes: &[u8]) {
+        if !self.wants_output {
+            return;
+        }
+        let waiting = self.backlog.fetch_add(bytes.len(), Ordering::Relaxed);
+        if waiting > BACKLOG {
+            self.backlog.fetch_sub(bytes.len(), Ordering::Relaxed);
+            self.send(View::LeftOut { step: step.clone(), bytes: bytes.len() });
+        } else {
+            self.send(View::Output { step: step.clone(), attempt, stream, bytes: bytes.to_vec() });
+        }
+    }
+
+    fn send(&self, view: View) {
+        // An observer that panicked sees nothing more; the run goes on, and says so at its end.
+        let _ = self.sender.send(view);
+    }
+}
+
+fn show(observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog: &AtomicUsize) {
+    let mut show = Show { observer, backlog, left_out: BTreeMap::new(), links: BTreeMap::new() };
+    while let Ok(first) = receiver.recv() {
+        // Being woken for each record would cost a run of short steps more than showing them; output is shown at once,
+        // while it is still in the processor's cache.
+        if matches!(first, View::Records(_)) {
+            // The end of the run wakes it early.
+            std::thread::park_timeout(GATHER);
+        }
+        std::iter::once(first).chain(receiver.try_iter()).for_each(|view| show.view(view));
+    }
+    show.tell_gaps();
+    show.part();
+}
+
+/// What the thread knows.
+struct Show<'a> {
+    observer: Box<dyn Observer>,
+    backlog: &'a AtomicUsize,
+    /// The bytes that were not shown, by step.
+    left_out: BTreeMap<StepId, usize>,
+    /// What was told last of the nodes that are not disconnected, and how often it was told what their agents do.
+    links: BTreeMap<StepId, (Signal, u32)>,
+}
+
+impl Show<'_> {
+    fn view(&mut self, view: View) {
+        match view {
+            View::Records(records) => records.iter().for_each(|record| self.observer.recorded(record)),
+            View::Signal(signal) => self.signal(signal),
+            View::Flow { at, step, attempt, flow } => self.flow(at, &step, attempt, flow),
+            View::Notice(text) => self.observer.notice(&text),
+            View::LeftOut { step, bytes } => *self.left_out.entry(step).or_default() += bytes,
+            View::Output { step, attempt, stream, bytes } => {
+                self.observer.output(&step, attempt, stream, &bytes);
+                let caught_up = self.backlog.fetch_sub(bytes.len(), Ordering::Relaxed) == bytes.len();
+                // Once for all gaps of a stretch: each by itself would be a flood of its own.
+                if caught_up {
+                    self.tell_gaps();
+                }
+            }
+        }
+    }
+
+    /// Passes on a signal; of a node's connection only what differs from before.
+    fn signal(&mut self, mut signal: Signal) {
+        let known = self.links.get(&signal.step);
+        let mut told = 0;
+        if let TelemetryKind::Connection { state, stream, session, .. } = &mut signal.sign {
+            match known {
+                None if *state == Link::Disconnected => return,
+                // It was forgotten with what is around it.
+                Some((before, _)) if signal.attempt == 0 => {
+                    signal.attempt = before.attempt;
+                    if let TelemetryKind::Connection { session: last, .. } = &before.sign {
+                        session.clone_from(last);
+                    }
+                }
+                Some((before, flows)) if before.attempt == signal.attempt => {
+                    // What the agent does is told by itself.
+                    if let (TelemetryKind::Connection { stream: now, .. }, true) =
+                        (&before.sign, *state == Link::Connected)
+                    {
+                        *stream = now.or(*stream);
+                    }
+                    if before.sign == signal.sign {
+                        return;
+                    }
+                    told = *flows;
+                }
+                _ => {}
+            }
+            if matches!(signal.sign, TelemetryKind::Connection { state: Link::Disconnected, .. }) {
+                self.links.remove(&signal.step);
+            } else {
+                self.links.insert(signal.step.clone(), (signal.clone(), told));
+            }
+        }
+        self.observer.signal(&signal);
+    }
+
+    fn flow(&mut self, at: u64, step: &StepId, attempt: u32, flow: Flow) {
+        let Some((signal, told)) = self.links.get_mut(step) else { return };
+        if signal.attempt != attempt || *told == FLOWS {
+            return;
+        }
+        if let TelemetryKind::Connection { state: Link::Connected, stream, .. } = &mut signal.sign
+            && stream.replace(flow) != Some(flow)
+        {
+            (signal.at, *told) = (at, *told + 1);
+            self.observer.signal(signal);
+        }
+    }
+
+    /// The run has ended, and no process runs it any more.
+    fn part(&mut self) {
+        for (_, (mut signal, _)) in std::mem::take(&mut self.links) {
+            if let TelemetryKind::Connection { state, stream, waits, .. } = &mut signal.sign {
+                (*state, *stream, *waits) = (Link::Disconnected, None, None);
+            }
+            signal.at = now();
+            self.observer.signal(&signal);
+        }
+    }
+
+    fn tell_gaps(&mut self) {
+        for (step, bytes) in std::mem::take(&mut self.left_out) {
+            self.observer.notice(&format!("{bytes} bytes of `{}` are not shown here; its log has them", step.name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    /// Writes signals down, each as a few words.
+    struct Seen(Arc<Mutex<Vec<String>>>);
+
+    impl Observer for Seen {
+        fn recorded(&mut self, _record: &Record) {}
+
+        fn output(&mut self, _step: &StepId, _attempt: u32, _stream: Stream, _bytes: &[u8]) {}
+
+        fn signal(&mut self, signal: &Signal) {
+            let TelemetryKind::Connection { state, stream, session, .. } = &signal.sign else { return };
+            let words = format!(
+                "{}#{} {} {} {}",
+                signal.step.name,
+                signal.attempt,
+                state.word(),
+                stream.map_or("-", Flow::word),
+                session.as_deref().unwrap_or("-")
+            );
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+        }
+
+        fn wants_signals(&self) -> bool {
+            true
+        }
+
+        fn notice(&mut self, _text: &str) {}
+    }
+
+    /// What is told of these: `STEP ATTEMPT STATE [SESSION]`, or `STEP ATTEMPT reading` and `writing`.
+    fn check(views: &str, expected: &[&str]) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (observer_handle, watching) = ObserverHandle::start(Box::new(Seen(Arc::clone(&seen))));
+        for view in views.split(", ") {
+            let words: Vec<&str> = view.split(' ').collect();
+            let (step, attempt) = (StepId::new(words[0], 1, 1), words[1].parse().unwrap());
+            let (state, stream) = match words[2] {
+                "reading" => {
+                    observer_handle.flow(&step, attempt, Flow::Reading);
+                    continue;
+                }
+                "writing" => {
+                    observer_handle.flow(&step, attempt, Flow::Writing);
+                    continue;
+                }
+                "connected" => (Link::Connected, Some(Flow::Reading)),
+                "idle" => (Link::Idle, None),
+                _ => (Link::Disconnected, None),
+            };
+            let session = words.get(3).map(|&session| session.to_owned());
+            observer_handle.signal(Signal {
+                at: 1,
+                step,
+                attempt,
+                sign: TelemetryKind::Connection { state, stream, session, waits: None },
+            });
+        }
+        drop(observer_handle);
+        watching.join().unwrap();
+        assert_eq!(*seen.lock().unwrap(), expected, "of {views}");
+    }
+
+    #[test]
+    fn of_how_a_node_stands_only_changes_are_told_and_its_end() {
+        check(
+            "a 1 connected, a 1 writing, a 1 writing, a 1 connected ses, a 1 connected ses, a 1 reading, a 1 idle ses",
+            &[
+                "a#1 connected reading -",
+                "a#1 connected writing -",
+                "a#1 connected writing ses",
+                "a#1 connected reading ses",
+                "a#1 idle - ses",
+                // No process runs it any more.
+                "a#1 disconnected - ses",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_no_node_and_what_another_attempt_does_is_not_told() {
+        check("a 1 writing, b 1 disconnected", &[]);
+        let told = ["a#2 connected reading -", "a#2 disconnected - -"];
+        check("a 2 connected, a 1 writing, a 0 disconnected, a 2 writing", &told);
+    }
+}

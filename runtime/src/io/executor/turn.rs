@@ -1,0 +1,507 @@
+//! The turns of an agent within one attempt: the one it is asked for, taken by a fallback where its own agent cannot be
+//! reached, and those in which an answer of the wrong type is mended.
+//!
+//! Invariant: every turn's prompt is in the run folder before the turn begins.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use swarmc_plan::{Format, PromptDelivery, Recorded, SESSION, SchemaFlag};
+
+use super::attempt::{Ended, Place, failure, millis, process, sleep, without_newline};
+use super::replay_boundary::{ask_or_replay, stated};
+use super::unreachable::{is_unreachable, wants_login};
+use super::{AgentTurn, Candidate, Job, Program, Session, Transport, acp, model};
+use crate::io::home::create_private;
+use crate::io::input::Input;
+use crate::io::process::{End, Sink, keep_last, text};
+use crate::io::recording::{Answer, Part, Question, Source};
+use crate::io::stream::Decoder;
+use crate::types::answer::{self, OutputValidator};
+use crate::types::chat::Message;
+use crate::types::effective_prompt::{Block, Effective};
+use crate::types::error::RunError;
+use crate::types::event::{Failure, INLINE, Outcome, Usage};
+use crate::types::handoff::asked_for;
+use crate::types::usage::sum;
+
+/// The longest id of a session that is passed on.
+const LONGEST_SESSION: usize = 200;
+
+/// Takes the turn that `asked` asks for, and those that mend its answer.
+///
+/// # Errors
+/// A prompt could not be written.
+pub(super) async fn take(job: &Job, asked: &AgentTurn, place: &mut Place<'_, '_>) -> Result<Ended, RunError> {
+    let mut taken = None;
+    for (position, taker) in asked.takers.iter().enumerate() {
+        job.cancel.begin_turn();
+        let mut conversation = Conversation { job, taker, position, used: Usage::default(), messages: Vec::new() };
+        let ended = conversation.turn(1, &taker.prompt, None, place).await?;
+        let next = asked.takers.get(position + 1);
+        let failure = ended.ended.outcome.failure.as_ref().filter(|failure| is_unreachable(failure));
+        if let (Some(failure), Some(next), false) = (failure, next, place.capture.used_tool()) {
+            place.services.observer_handle.notice(format!(
+                "`{}`: agent `{}` cannot be reached ({failure}); `{}` takes its turn",
+                job.step.name, taker.agent, next.agent
+            ));
+            continue;
+        }
+        taken = Some((conversation, ended));
+        break;
+    }
+    let (mut conversation, turn) = taken.expect("the last taker's turn is always kept");
+    let position = conversation.position;
+    let mut ended = match &job.shape {
+        Some(shape) => conversation.mend(shape, asked.repair, turn, place).await?,
+        None => turn.ended,
+    };
+    ended.outcome.fallback = (position > 0).then(|| conversation.taker.agent.clone());
+    Ok(ended)
+}
+
+/// What one turn came to.
+struct Turn {
+    ended: Ended,
+    /// The whole answer, for a typed output.
+    said: String,
+    /// Whether the beginning of the answer was dropped.
+    is_cut: bool,
+}
+
+/// The turns with one agent.
+struct Conversation<'a> {
+    job: &'a Job,
+    taker: &'a Candidate,
+    /// 0 for the step's own agent, from 1 for fallbacks.
+    position: usize,
+    /// What the provider's own conversation has used so far.
+    used: Usage,
+    /// What was said in the turns so far, for a model, which remembers nothing itself.
+    messages: Vec<Message>,
+}
+
+impl Conversation<'_> {
+    /// Holds the answer against its type, and has it mended while there are turns left.
+    async fn mend(
+        &mut self,
+        shape: &OutputValidator,
+        repair: u32,
+        mut turn: Turn,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Ended, RunError> {
+        let mut repairs = 0;
+        let mut usage = turn.ended.outcome.usage;
+        loop {
+            turn.ended.outcome.usage = usage;
+            turn.ended.outcome.repairs = repairs;
+            if turn.ended.outcome.failure.is_some() {
+                return Ok(turn.ended);
+            }
+            let violations = match value(|| shape.read(&turn.said), turn.is_cut, self.job.max_output) {
+                Ok(value) => {
+                    turn.ended.captured = Some(value.clone().into_bytes());
+                    turn.ended.output = Some(value);
+                    return Ok(turn.ended);
+                }
+                Err(violations) => violations,
+            };
+            if repairs == repair {
+                turn.ended.output = None;
+                turn.ended.outcome.failure = Some(Failure::Invalid { violations });
+                return Ok(turn.ended);
+            }
+            repairs += 1;
+            place.services.observer_handle.notice(format!(
+                "`{}`: the answer is not of the declared type ({}); asked again, {repairs} of {repair}",
+                self.job.step.name,
+                violations.join("; ")
+            ));
+            let session = self.session(turn.ended.outcome.session.as_deref());
+            let prompt = match (&session, &self.taker.door) {
+                (Some(_), _) | (None, Transport::Llm(_)) => answer::again(&violations, shape),
+                (None, _) => answer::afresh(&self.taker.prompt, &turn.said, &violations, shape),
+            };
+            let before = turn.ended.outcome.session.take();
+            turn = self.turn(repairs + 1, &prompt, session, place).await?;
+            turn.ended.outcome.session = turn.ended.outcome.session.take().or(before);
+            // Unknown in part is unknown.
+            usage = usage.zip(turn.ended.outcome.usage).map(|(one, other)| sum(one, other));
+        }
+    }
+
+    /// The session in which the next turn goes on, where the provider can.
+    fn session(&self, id: Option<&str>) -> Option<Session> {
+        let resumes = match &self.taker.door {
+            Transport::Program(program) => program.resume.is_some(),
+            // One that does not has told of no session.
+            Transport::Acp(_) => true,
+            Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => false,
+        };
+        let id = id.filter(|id| resumes && may_pass(id))?;
+        Some(Session { id: id.to_owned(), used: self.used })
+    }
+
+    /// Takes one turn: the first, or a later one with a prompt of its own.
+    async fn turn(
+        &mut self,
+        number: u32,
+        prompt: &str,
+        session: Option<Session>,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Turn, RunError> {
+        let path = self.path(number, place);
+        write(&path, prompt)?;
+        self.audit(number, prompt, place)?;
+        if let (1, Some(system)) = (number, &self.taker.system) {
+            write(&self.beside("system.txt", place), system)?;
+        }
+        let session = match &self.taker.door {
+            Transport::Program(program) => session.as_ref().or(program.session.as_ref()),
+            Transport::Acp(acp) => session.as_ref().or(acp.session.as_ref()),
+            Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => None,
+        };
+        place.capture.told(prompt);
+        let mut messages = std::mem::take(&mut self.messages);
+        messages.push(Message::User(prompt.to_owned()));
+        let part = Part::Turn(u32::try_from(self.position).unwrap_or(u32::MAX), number);
+        let question = || self.question(number, prompt, session);
+        let live = async |place: &mut Place<'_, '_>| match &self.taker.door {
+            Transport::Closed(failure) => Ok(Answer::failed(failure.clone())),
+            Transport::Recorded(answers) => Ok(recorded(self.job, answers, number, place).await),
+            Transport::Program(program) => {
+                let answer = Box::pin(self.program(program, prompt, path, session, place)).await?;
+                Ok(self.let_in(answer))
+            }
+            Transport::Acp(acp) => {
+                let answer = Box::pin(acp::ask(self.job, self.taker, acp, prompt, session, place)).await;
+                Ok(self.let_in(answer))
+            }
+            Transport::Llm(model) => {
+                // What a reply calls is answered in there, before it counts as the answer of the turn.
+                let (answer, said) = model::ask(self.job, &self.taker.provider, model, &messages, place);
+                messages.extend(said);
+                Ok(answer)
+            }
+        };
+        let answer = ask_or_replay(self.job, part, question, place, live).await?;
+        self.messages = messages;
+        let answer = if self.job.speaks { self.heard(answer, prompt, place) } else { answer };
+        let earlier = session.map_or_else(Usage::default, |session| session.used);
+        self.used = answer.usage.map_or(earlier, |usage| sum(earlier, usage));
+        Ok(Turn::of(self.job, answer))
+    }
+
+    /// Adds to the answer of a program without a login what a person can do about that.
+    fn let_in(&self, mut answer: Answer) -> Answer {
+        let login = match (&self.taker.login, &self.taker.door) {
+            (Some(login), _) => login,
+            (None, Transport::Acp(_)) => "log in with its own program first",
+            (None, _) => return answer,
+        };
+        if let Some(Failure::Agent { message } | Failure::Spawn { message }) = &mut answer.failure
+            && wants_login(message)
+        {
+            message.push_str(&format!("; {login}"));
+        }
+        answer
+    }
+
+    /// Writes down what a turn is told in full, block by block, beside what it is sent.
+    fn audit(&self, number: u32, prompt: &str, place: &Place<'_, '_>) -> Result<(), RunError> {
+        let repair = Effective(vec![Block::new("repair", prompt.to_owned())]);
+        let (effective, stem) = match number {
+            1 => (&self.taker.effective, String::new()),
+            number => (&repair, format!("repair-{}.", number - 1)),
+        };
+        let full = effective.text();
+        if full != prompt {
+            write(&self.beside("full.txt", place), &full)?;
+        }
+        write(&self.beside(&format!("{stem}blocks.json"), place), &format!("{}\n", effective.json(prompt)))
+    }
+
+    /// Passes on the operations in lines of an answer; the other lines are the answer.
+    fn heard(&self, mut answer: Answer, prompt: &str, place: &Place<'_, '_>) -> Answer {
+        if answer.failure.is_some() {
+            return answer;
+        }
+        let said = match (&answer.whole, &answer.text) {
+            (Some(whole), _) => whole.clone(),
+            (None, Some(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+            (None, None) => return answer,
+        };
+        let told = self.taker.effective.0.iter().map(|block| block.text.as_str()).chain([prompt]);
+        let (operations, rest) = asked_for(&said, told);
+        if operations.is_empty() {
+            return answer;
+        }
+        // A recording holds handoffs in lines of their own.
+        let is_live = !matches!(place.services.source, Source::Replayed(_));
+        for operation in operations.into_iter().filter(|_| is_live) {
+            let (step, attempt) = (self.job.step.clone(), self.job.attempt);
+            place.services.report(Input::Said { step, attempt, operation, hearer: None });
+        }
+        answer.whole = answer.whole.is_some().then(|| rest.clone());
+        let mut kept = rest;
+        keep_last(&mut kept, self.job.max_output);
+        answer.text = Some(kept.into_bytes());
+        answer
+    }
+
+    /// What is asked in a turn, as far as the workflow says it.
+    fn question(&self, number: u32, prompt: &str, session: Option<&Session>) -> Question {
+        let mut question = Question {
+            agent: Some(self.taker.agent.clone()),
+            system: self.taker.system.clone().filter(|_| number == 1),
+            prompt: Some(prompt.to_owned()),
+            env: stated(self.job, &self.taker.environment),
+            session: session.map(|session| session.id.clone()),
+            ..Question::default()
+        };
+        if let Transport::Program(program) = &self.taker.door {
+            question.stdin.clone_from(&program.stdin);
+            let native = self.job.shape.as_ref().and_then(|shape| shape.native());
+            question.schema = native.filter(|_| program.schema.is_some()).map(str::to_owned);
+        }
+        if let Transport::Llm(model) = &self.taker.door {
+            question.schema = model.question.schema.as_ref().map(Value::to_string);
+        }
+        question
+    }
+
+    async fn program(
+        &self,
+        program: &Program,
+        prompt: &str,
+        path: PathBuf,
+        session: Option<&Session>,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Answer, RunError> {
+        let mut argv = match session {
+            None => program.argv.clone(),
+            Some(session) => match resumed(program, session) {
+                Ok(argv) => argv,
+                Err(message) => {
+                    let message = format!("provider `{}` {message}", self.taker.provider);
+                    return Ok(Answer::failed(Failure::Spawn { message }));
+                }
+            },
+        };
+        argv.extend(program.options.iter().cloned());
+        if let (Some(flag), Some(schema)) = (&program.schema, self.job.shape.as_ref().and_then(|shape| shape.native()))
+        {
+            match flag {
+                SchemaFlag::Inline(flag) => argv.extend([OsString::from(flag), OsString::from(schema)]),
+                SchemaFlag::File(flag) => {
+                    let file = self.beside("schema.json", place);
+                    write(&file, schema)?;
+                    argv.extend([OsString::from(flag), file.into_os_string()]);
+                }
+            }
+        }
+        let stdin = match program.delivery {
+            PromptDelivery::Stdin => Some(prompt),
+            PromptDelivery::Argument => {
+                argv.push(argument(prompt));
+                program.stdin.as_deref()
+            }
+            PromptDelivery::File => {
+                argv.push(path.into_os_string());
+                program.stdin.as_deref()
+            }
+        };
+        let earlier = session.map_or_else(Usage::default, |session| session.used);
+        place.capture.begin_turn(Some(Decoder::new(program.reads).resuming(earlier)));
+        if program.resume.is_some() {
+            place.capture.yield_with_session(&self.job.cancel);
+        }
+        let stdin = stdin.map(str::as_bytes);
+        let directory = self.job.place();
+        // A program of the project is named as it counts from there, wherever its agent works.
+        if let Some(program) = argv.first_mut()
+            && program.to_string_lossy().contains('/')
+        {
+            *program = self.job.directory.join(&*program).into_os_string();
+        }
+        let end =
+            process(self.job, directory, &argv, &self.taker.environment, stdin, program.install.as_deref(), place)
+                .await;
+        Ok(answered(self.job, program.reads, end, place))
+    }
+
+    /// Where the prompt of turn `number` lies.
+    fn path(&self, number: u32, place: &Place<'_, '_>) -> PathBuf {
+        match number {
+            1 if self.position == 0 => place.services.layout.prompt(&self.job.step, self.job.attempt),
+            1 => self.beside("txt", place),
+            number => self.beside(&format!("repair-{}.txt", number - 1), place),
+        }
+    }
+
+    /// Beside the attempt's prompt, a file of this agent's.
+    fn beside(&self, extension: &str, place: &Place<'_, '_>) -> PathBuf {
+        let extension = match self.position {
+            0 => extension.to_owned(),
+            position => format!("fallback-{position}.{extension}"),
+        };
+        place.services.layout.beside_prompt(&self.job.step, self.job.attempt, &extension)
+    }
+}
+
+impl Turn {
+    /// What an answer comes to: an agent's output is its final text; one that failed has none.
+    fn of(job: &Job, answer: Answer) -> Turn {
+        let Answer { failure, exit, stderr, usage, session, text: captured, whole, is_cut, .. } = answer;
+        let said = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
+        let output = failure.is_none().then(|| said.clone());
+        let outcome = Outcome { failure, exit, stderr, usage, session, ..Outcome::default() };
+        Turn { ended: Ended { output, captured, outcome, logs: false }, said: whole.unwrap_or(said), is_cut }
+    }
+}
+
+/// The value that `read` finds in a text, or what is wrong with that. `is_cut` says that the beginning of the text was
+/// dropped.
+pub(super) fn value(
+    read: impl FnOnce() -> Result<String, Vec<String>>,
+    is_cut: bool,
+    max_output: usize,
+) -> Result<String, Vec<String>> {
+    match read() {
+        Ok(value) if value.len() > max_output => {
+            let bytes = value.len();
+            Err(vec![format!("the value has {bytes} bytes, more than the {max_output} of `output max=`")])
+        }
+        Ok(value) => Ok(value),
+        Err(_) if is_cut => {
+            Err(vec![format!("the output is longer than the {max_output} bytes of `output max=`, and was cut")])
+        }
+        Err(violations) => Err(violations),
+    }
+}
+
+/// The argument vector that goes on with `session`; else what the provider cannot do.
+fn resumed(program: &Program, session: &Session) -> Result<Vec<OsString>, String> {
+    let Some(words) = &program.resume else {
+        return Err("cannot go on with a session: give it `resume-args`".to_owned());
+    };
+    // The id is plain, so that it changes nothing else of the word that holds it.
+    let word = |word: &String| OsString::from(word.replace(SESSION, &session.id));
+    Ok(words.iter().map(word).collect())
+}
+
+/// Whether the id of a session, which a program printed, may be an argument of that program: nothing in it can be taken
+/// for an option or a path.
+pub(crate) fn may_pass(id: &str) -> bool {
+    (1..=LONGEST_SESSION).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        && !id.starts_with(['-', '.'])
+}
+
+/// What a program answered.
+fn answered(job: &Job, reads: Format, end: Result<End, String>, place: &mut Place<'_, '_>) -> Answer {
+    let end = match end {
+        Ok(end) => end,
+        Err(message) => return Answer::failed(Failure::Spawn { message }),
+    };
+    let report = place.capture.end_stream().unwrap_or_default();
+    let (output, stderr) = place.capture.begin_check();
+    let is_plain = matches!(reads, Format::Text | Format::Json);
+    let is_cut = is_plain && output.is_cut();
+    let typed = job.shape.is_some();
+    let mut whole = None;
+    let captured = match report.text {
+        Some(mut answer) => {
+            if typed && answer.len() > job.max_output {
+                whole = Some(answer.clone());
+            }
+            keep_last(&mut answer, job.max_output);
+            Some(answer.into_bytes())
+        }
+        None => (is_plain && !output.is_empty()).then(|| output.into_bytes()),
+    };
+    // The stream's own word counts for more than the exit code, which several programs get wrong; but an end that we
+    // brought about says more than a stream that was cut short by it.
+    let failure = match (failure(job, end), report.failure) {
+        // A program that wraps its JSON into words is not wrong where the JSON is looked for.
+        (None, Some(_)) if typed && reads == Format::Json => None,
+        (None | Some(Failure::Exit), Some(message)) => Some(Failure::Agent { message }),
+        (failure, _) => failure,
+    };
+    Answer {
+        failure,
+        exit: Some(end.exit),
+        stderr: text(stderr.into_bytes(), INLINE),
+        usage: report.usage,
+        session: report.session,
+        log: None,
+        text: captured,
+        whole,
+        is_cut,
+        used_tool: place.capture.used_tool(),
+    }
+}
+
+/// The recorded answer of turn `number`.
+async fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Place<'_, '_>) -> Answer {
+    let Some(answer) = answers.iter().find(|answer| answer.turn.is_none_or(|turn| turn == number)) else {
+        let message = format!(
+            "no recorded answer fits task `{}`, iteration {}, attempt {}, turn {number}: add one to the provider",
+            job.step.name, job.step.iteration, job.counted
+        );
+        return Answer::failed(Failure::Agent { message });
+    };
+    let end = Instant::now() + Duration::from_millis(answer.delay_ms);
+    let deadline = place.limits.deadline.filter(|&deadline| deadline < end);
+    if !sleep(job, deadline.unwrap_or(end), place.poller).await {
+        return Answer::failed(Failure::Cancelled);
+    }
+    if deadline.is_some() {
+        return Answer::failed(Failure::Timeout { after_ms: millis(job.timeout) });
+    }
+    place.capture.begin_turn(None);
+    place.capture.stdout(answer.text.as_bytes());
+    let (output, _) = place.capture.begin_check();
+    Answer {
+        failure: (answer.exit != 0).then_some(Failure::Exit),
+        exit: Some(answer.exit),
+        is_cut: output.is_cut(),
+        text: (!output.is_empty()).then(|| output.into_bytes()),
+        ..Answer::default()
+    }
+}
+
+/// A text as one argument: no NUL, which none can hold, and no dash in front, which would make it an option.
+pub(crate) fn argument(text: &str) -> OsString {
+    let text = text.replace('\0', "\u{fffd}");
+    OsString::from(if text.starts_with('-') { format!("\n{text}") } else { text })
+}
+
+fn write(path: &std::path::Path, text: &str) -> Result<(), RunError> {
+    let folder = path.parent().expect("a prompt lies in a folder");
+    create_private(folder, true).map_err(RunError::io("create", folder))?;
+    std::fs::write(path, text).map_err(RunError::io("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_ids_of_sessions_become_arguments() {
+        for id in ["0199f0c2-7d7e-7000-8000-000000000000", "ses_6a7b", "a.b"] {
+            assert!(may_pass(id), "{id}");
+        }
+        for id in ["", "-o", "--last", "../x", "a/b", "a b", "é", "x;y", ".hidden", &"x".repeat(201)] {
+            assert!(!may_pass(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_text_never_becomes_an_option() {
+        assert_eq!(argument("--help"), "\n--help");
+        assert_eq!(argument("a\0b"), "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,329 @@
+//! The folder of one run: what lies in it, and who holds it.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use swarmc_plan::{Pipeline, Plan};
+
+use crate::core::reopen;
+use crate::io::home::Layout;
+use crate::io::journal;
+use crate::io::proc_status::{is_ending, is_stopped};
+use crate::types::digest::{digest, file_name};
+use crate::types::error::RunError;
+use crate::types::event::{Content, Record};
+
+/// How long a runner that was killed may take to let go of its run: the system clears its memory first.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// How long the lock of a run may be held by those who only look.
+const LOOKING: Duration = Duration::from_millis(100);
+
+/// Between two looks at a lock.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A part of a text.
+pub(crate) struct Part {
+    pub text: String,
+    /// The byte of the whole text behind it.
+    pub end: u64,
+}
+
+/// One run on disk.
+#[derive(Clone, Debug)]
+pub struct RunFolder {
+    /// The run's id.
+    pub id: String,
+    /// `runs/RUN`: the plan, the journal, logs, prompts and artifacts.
+    pub path: PathBuf,
+    /// `outputs/RUN`: the captured tail of every task.
+    pub outputs: PathBuf,
+}
+
+impl RunFolder {
+    /// `plan.json`.
+    pub fn plan_path(&self) -> PathBuf {
+        self.path.join("plan.json")
+    }
+
+    /// `journal.jsonl`, described in `docs/journal.md`.
+    pub fn journal_path(&self) -> PathBuf {
+        self.path.join("journal.jsonl")
+    }
+
+    /// `control.sock`: where a running run takes orders.
+    pub fn socket_path(&self) -> PathBuf {
+        self.path.join("control.sock")
+    }
+
+    /// The file of the artifact with this digest.
+    pub fn artifact(&self, digest: &str) -> PathBuf {
+        self.path.join("artifacts").join(file_name(digest))
+    }
+
+    /// Where the files of a run of `pipeline` lie.
+    pub fn layout(&self, pipeline: &Pipeline) -> Layout {
+        Layout::new(self, pipeline)
+    }
+
+    /// The plan that the run began with.
+    ///
+    /// # Errors
+    /// It cannot be read, or not by this build.
+    pub fn plan(&self) -> Result<Plan, RunError> {
+        self.plan_text().and_then(|text| self.parse_plan(&text))
+    }
+
+    /// The plan that a run of these records has now.
+    ///
+    /// # Errors
+    /// It cannot be read, not by this build, or is another one than they say.
+    pub fn plan_now(&self, records: &[Record]) -> Result<Plan, RunError> {
+        match reopen::plan_of(records) {
+            Some((_, true)) => Ok(self.plan_of(records)?.1),
+            Some((_, false)) | None => self.plan(),
+        }
+    }
+
+    /// The same with its text.
+    pub(crate) fn plan_of(&self, records: &[Record]) -> Result<(String, Plan), RunError> {
+        let (digest, is_mended) = reopen::plan_of(records).unwrap_or_default();
+        let text = match digest.strip_prefix("sha256:").filter(|_| is_mended) {
+            Some(digest) => {
+                let path = self.artifact(digest);
+                std::fs::read_to_string(&path).map_err(RunError::io("read", path))?
+            }
+            None => self.plan_text()?,
+        };
+        if reopen::digest_of(&text) != digest {
+            let reason = match is_mended {
+                true => "it is not the plan that the run went on with".to_owned(),
+                false => "it is not the plan that the run started with".to_owned(),
+            };
+            return Err(RunError::Plan { run: self.id.clone(), reason });
+        }
+        let plan = self.parse_plan(&text)?;
+        Ok((text, plan))
+    }
+
+    /// Where its processes run.
+    ///
+    /// # Errors
+    /// That was not written down, or cannot be read.
+    pub fn workspace(&self) -> Result<PathBuf, RunError> {
+        Ok(self.facts()?.workspace)
+    }
+
+    /// Every whole record of the journal; what is torn at its end is left out.
+    ///
+    /// # Errors
+    /// The journal is missing, damaged, or newer than this build.
+    pub fn records(&self) -> Result<Vec<Record>, RunError> {
+        Ok(journal::read(&self.journal_path())?.records)
+    }
+
+    /// The text of `content`.
+    ///
+    /// # Errors
+    /// It is an artifact, and cannot be read.
+    pub fn text(&self, content: &Content) -> Result<String, RunError> {
+        match content {
+            Content::Text(text) => Ok(text.clone()),
+            Content::Artifact { digest, .. } => {
+                let path = self.artifact(digest);
+                std::fs::read_to_string(&path).map_err(RunError::io("read", path))
+            }
+        }
+    }
+
+    /// At most so many bytes of the text of `content` from one of them on, whole characters only.
+    pub(crate) fn part(&self, content: &Content, from: u64, most: usize) -> Result<Part, RunError> {
+        let mut bytes = Vec::new();
+        let from = from.min(content.bytes());
+        match content {
+            Content::Text(text) => bytes.extend(text.bytes().skip(from as usize).take(most)),
+            Content::Artifact { digest, .. } => {
+                let path = self.artifact(digest);
+                let read = File::open(&path).and_then(|mut file| {
+                    file.seek(SeekFrom::Start(from))?;
+                    file.take(most as u64).read_to_end(&mut bytes)
+                });
+                read.map_err(RunError::io("read", path))?;
+            }
+        }
+        // Who asks for the middle of a character gets the next one.
+        let inside = bytes.iter().take_while(|&&byte| byte & 0b1100_0000 == 0b1000_0000).count();
+        let valid = bytes[inside..].utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        Ok(Part { end: from + (inside + valid.len()) as u64, text: valid.to_owned() })
+    }
+
+    /// Whether a process is running it now. One that is being killed is not, and is waited for.
+    pub fn is_running(&self) -> bool {
+        let deadline = Instant::now() + ENDING;
+        // A run without a lock file was never run by anybody.
+        let Ok(file) = File::open(self.lock_path()) else { return false };
+        while let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
+            if Instant::now() >= deadline || !self.holder().is_some_and(is_ending) {
+                return true;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        false
+    }
+
+    /// The process that is running it now.
+    pub fn runner(&self) -> Option<Runner> {
+        let pid = self.holder().filter(|_| self.is_running())?;
+        Some(Runner { pid, stopped: is_stopped(pid) })
+    }
+
+    /// The process that took its lock last.
+    fn holder(&self) -> Option<i32> {
+        std::fs::read_to_string(self.lock_path()).ok()?.trim().parse().ok()
+    }
+
+    pub(crate) fn plan_text(&self) -> Result<String, RunError> {
+        let path = self.plan_path();
+        std::fs::read_to_string(&path).map_err(RunError::io("read", path))
+    }
+
+    pub(crate) fn parse_plan(&self, text: &str) -> Result<Plan, RunError> {
+        swarmc_plan::read(text).map_err(|error| RunError::Plan { run: self.id.clone(), reason: error.to_string() })
+    }
+
+    /// Writes the facts that no event holds.
+    pub(crate) fn write_facts(&self, facts: &RunConfig) -> Result<(), RunError> {
+        let text = serde_json::to_string(facts).expect("facts have string keys only");
+        let path = self.facts_path();
+        std::fs::write(&path, text).map_err(RunError::io("write", path))
+    }
+
+    /// How many of its steps run at once where its pipeline does not say; 1 where that is not known.
+    pub fn concurrency(&self) -> u32 {
+        self.facts().map_or(1, |facts| facts.concurrency)
+    }
+
+    /// Reads the facts that no event holds.
+    pub(crate) fn facts(&self) -> Result<RunConfig, RunError> {
+        let path = self.facts_path();
+        let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
+        serde_json::from_str(&text).map_err(|error| RunError::io("read", path)(io::Error::other(error)))
+    }
+
+    /// Stores `text` under its digest, durably, and says where it is. Texts are stored once.
+    pub(crate) fn store(&self, text: &str) -> Result<Content, RunError> {
+        let digest = digest(text.as_bytes());
+        let content = Content::Artifact { digest: digest.clone(), bytes: text.len() as u64 };
+        if !self.holds(&content) {
+            let path = self.artifact(&digest);
+            persist(&path, text.as_bytes()).map_err(RunError::io("write", path))?;
+        }
+        Ok(content)
+    }
+
+    /// Whether a text is stored in full: a runner may have been killed while it wrote it.
+    pub(crate) fn holds(&self, content: &Content) -> bool {
+        match content {
+            Content::Text(_) => true,
+            Content::Artifact { digest, bytes } => {
+                std::fs::metadata(self.artifact(digest)).is_ok_and(|found| found.len() == *bytes)
+            }
+        }
+    }
+
+    pub(super) fn lock_path(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    fn facts_path(&self) -> PathBuf {
+        self.path.join("run.json")
+    }
+}
+
+/// The process that runs a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runner {
+    /// Its number.
+    pub pid: i32,
+    /// Whether it was stopped, by `SIGSTOP` or a terminal, and does nothing until it gets `SIGCONT`.
+    pub stopped: bool,
+}
+
+/// What is true of a run in every process that runs it, and in no event.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RunConfig {
+    /// Where its processes run.
+    pub workspace: PathBuf,
+    /// How many steps run at once where the plan leaves that open.
+    pub concurrency: u32,
+    /// The commit at which the working trees of the run begin; none where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Where the run is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<PathBuf>,
+    /// The recording that the run gets its answers from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<PathBuf>,
+}
+
+/// The right to run a run, until dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing would not do: a process that another thread is just starting holds a copy until its program runs.
+        let _ = self.file.unlock();
+    }
+}
+
+impl Lock {
+    /// Takes the lock of `folder`. A process that only looks holds it for a moment, and a killed runner until it is
+    /// gone: this waits for both.
+    pub(crate) fn take(folder: &RunFolder) -> Result<Lock, RunError> {
+        let path = folder.lock_path();
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(RunError::io("create", &path))?;
+        let began = Instant::now();
+        loop {
+            let patience = if folder.holder().is_some_and(is_ending) { ENDING } else { LOOKING };
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if began.elapsed() < patience => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(RunError::Busy { run: folder.id.clone() }),
+                Err(TryLockError::Error(error)) => return Err(RunError::io("lock", path)(error)),
+            }
+        }
+        // It says no more than whom to look at.
+        let _ = file.set_len(0).and_then(|()| file.write_all_at(std::process::id().to_string().as_bytes(), 0));
+        Ok(Lock { file })
+    }
+}
+
+/// Writes a file so that it is there in full, or not at all, whatever happens to this machine.
+fn persist(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().expect("an artifact lies in a folder");
+    super::create_private(folder, true)?;
+    // Two threads may store the same text at once.
+    let draft = path.with_extension(format!("{:?}", std::thread::current().id()));
+    let written = std::fs::write(&draft, bytes)
+        .and_then(|()| File::open(&draft)?.sync_all())
+        .and_then(|()| std::fs::rename(&draft, path))
+        .and_then(|()| File::open(folder)?.sync_all());
+    if written.is_err() {
+        // The draft is of no use to anybody; the reason that it could not be written is what counts.
+        let _ = std::fs::remove_file(&draft);
+    }
+    written
+}

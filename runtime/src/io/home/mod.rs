@@ -1,0 +1,133 @@
+//! `$SWARM_HOME`: where runs, their journals, logs and outputs lie, and how they are found and removed.
+//!
+//! `outputs/RUN/…` is for people and for other tools, `runs/RUN/…` is the run itself. Invariant: a folder in `runs/`
+//! belongs to the one process that holds its `lock`; everything is readable and writable by its owner only.
+
+mod folder;
+mod id;
+mod layout;
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+pub use folder::{RunFolder, Runner};
+pub use layout::Layout;
+
+pub(crate) use folder::{Lock, RunConfig};
+
+use crate::types::error::RunError;
+
+/// What the folder of a run begins with before the run has been recorded.
+pub(crate) const DRAFT: char = '.';
+
+/// The folder that everything about runs lies in. Nothing is created before a run starts.
+#[derive(Clone, Debug)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// The home at `root`, by custom `$SWARM_HOME` or `~/.swarm`.
+    pub fn new(root: PathBuf) -> Home {
+        Home { root }
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folders of all runs, the newest first; nothing in them is read.
+    ///
+    /// # Errors
+    /// The folder of the runs cannot be read.
+    pub fn folders(&self) -> Result<Vec<RunFolder>, RunError> {
+        Ok(self.ids()?.into_iter().rev().map(|id| self.folder(id)).collect())
+    }
+
+    /// The run called `id`: in full, the beginning of one, or `last` for the newest.
+    ///
+    /// # Errors
+    /// No run is called so, or several are.
+    pub fn find(&self, id: &str) -> Result<RunFolder, RunError> {
+        let mut ids = self.ids()?;
+        if id == "last"
+            && let Some(newest) = ids.pop()
+        {
+            return Ok(self.folder(newest));
+        }
+        let mut candidates: Vec<String> = ids.into_iter().filter(|run| run.starts_with(id) && !id.is_empty()).collect();
+        if let Some(exact) = candidates.iter().position(|run| run == id) {
+            return Ok(self.folder(candidates.swap_remove(exact)));
+        }
+        match candidates.len() {
+            0 => Err(RunError::UnknownRun { id: id.to_owned(), home: self.root.clone() }),
+            1 => Ok(self.folder(candidates.swap_remove(0))),
+            _ => Err(RunError::AmbiguousRun { id: id.to_owned(), candidates }),
+        }
+    }
+
+    /// The folder of a run that is about to start, under a hidden name until [`Home::publish`]: a runner that is killed
+    /// before leaves no run behind that could not be resumed. Its id has not been used before.
+    pub(crate) fn create(&self) -> Result<RunFolder, RunError> {
+        let runs = self.root.join("runs");
+        create_private(&runs, true).map_err(RunError::io("create", &runs))?;
+        loop {
+            let mut folder = self.folder(id::fresh()?);
+            if folder.path.exists() {
+                continue;
+            }
+            folder.path = runs.join(format!("{DRAFT}{}", folder.id));
+            match create_private(&folder.path, false) {
+                Ok(()) => return Ok(folder),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(RunError::io("create", folder.path)(error)),
+            }
+        }
+    }
+
+    /// Gives a run that has been recorded its name.
+    pub(crate) fn publish(&self, draft: RunFolder) -> Result<RunFolder, RunError> {
+        let folder = self.folder(draft.id);
+        std::fs::rename(&draft.path, &folder.path).map_err(RunError::io("create", &folder.path))?;
+        Ok(folder)
+    }
+
+    pub(crate) fn folder(&self, id: String) -> RunFolder {
+        RunFolder { path: self.root.join("runs").join(&id), outputs: self.root.join("outputs").join(&id), id }
+    }
+
+    /// The ids of all runs, in order of their start.
+    fn ids(&self) -> Result<Vec<String>, RunError> {
+        let mut ids = folders(&self.root.join("runs"))?;
+        ids.retain(|id| !id.starts_with(DRAFT));
+        Ok(ids)
+    }
+}
+
+/// The names of the folders in `path`, sorted; none where there is no such folder.
+pub(crate) fn folders(path: &Path) -> Result<Vec<String>, RunError> {
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(RunError::io("read", path)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(RunError::io("read", path))?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && let Ok(name) = entry.file_name().into_string()
+        {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Creates a folder that only its owner may enter.
+pub(crate) fn create_private(path: &Path, recursive: bool) -> io::Result<()> {
+    DirBuilder::new().recursive(recursive).mode(0o700).create(path)
+}

@@ -1,0 +1,193 @@
+//! Walks of a folder that leave out what its ignore files name: `.ignore`, `.gitignore` and `.git/info/exclude`, in every
+//! folder on the way.
+//!
+//! In: a folder. Out: its entries, links not followed. Invariants: an ignore file is read as every other file of the
+//! folder is: none that leads out of it, none that would be waited for (FIFOs), and no more than so many bytes for a walk.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::{DirEntry, Match, WalkBuilder};
+
+use crate::io::confine::Folder;
+
+/// The ignore files of a folder; where one decides, those behind it are not asked.
+const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
+
+/// The bytes of ignore files that one walk reads. A file for which there is no room left counts as missing: half of it
+/// could say something else.
+const BYTES: u64 = 1 << 20;
+
+/// A walk of `folder`, which lies at `path`, into what `enter` says yes to and no ignore file leaves out.
+pub(crate) fn walk(
+    path: &Path,
+    folder: &Arc<Folder>,
+    enter: impl Fn(&DirEntry) -> bool + Send + Sync + 'static,
+) -> WalkBuilder {
+    let ignored = Mutex::new(Ignored { folder: Arc::clone(folder), levels: Vec::new(), left: BYTES });
+    let root = path.to_owned();
+    let mut walk = WalkBuilder::new(path);
+    // The crate opens ignore files itself, and waits for a FIFO.
+    walk.standard_filters(false).follow_links(false).filter_entry(move |entry| {
+        let mut ignored = ignored.lock().unwrap_or_else(PoisonError::into_inner);
+        entry.path().strip_prefix(&root).is_ok_and(|path| !ignored.names(path, is_folder(entry))) && enter(entry)
+    });
+    walk
+}
+
+fn is_folder(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_dir())
+}
+
+/// What is left out, as far as a walk has come.
+#[derive(Debug)]
+struct Ignored {
+    folder: Arc<Folder>,
+    /// The folders that lead to where the walk is, the outermost first.
+    levels: Vec<[Gitignore; FILES.len()]>,
+    /// The bytes that may still be read.
+    left: u64,
+}
+
+impl Ignored {
+    /// Whether an entry is left out. A walk asks for every folder before it asks for what lies in it.
+    fn names(&mut self, path: &Path, is_folder: bool) -> bool {
+        let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+        above.reverse();
+        self.levels.truncate(above.len());
+        for folder in &above[self.levels.len()..] {
+            let level = FILES.map(|name| self.read(folder, name));
+            self.levels.push(level);
+        }
+        let matched = |file: usize| {
+            let innermost = self.levels.iter().rev().map(|level| level[file].matched(path, is_folder));
+            innermost.map(|matched| matched.map(|_| ())).find(|matched| !matched.is_none())
+        };
+        (0..FILES.len()).find_map(matched).is_some_and(|matched| matches!(matched, Match::Ignore(())))
+    }
+
+    /// The patterns of an ignore file; none where it is none.
+    fn read(&mut self, folder: &Path, name: &str) -> Gitignore {
+        let mut builder = GitignoreBuilder::new(folder);
+        let bytes = self.bytes(&folder.join(name)).unwrap_or_default();
+        let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+        // What follows a line that is no text is not read.
+        for line in bytes.split(|&byte| byte == b'\n').map_while(|line| std::str::from_utf8(line).ok()) {
+            // A pattern that is none leaves nothing out, and says nothing of the others.
+            let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
+        }
+        builder.build().unwrap_or_else(|_| Gitignore::empty())
+    }
+
+    fn bytes(&mut self, path: &Path) -> Option<Vec<u8>> {
+        let (file, stat) = self.folder.file(path.to_str()?).ok()?;
+        if u64::try_from(stat.st_size).is_ok_and(|size| size > self.left) {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        // It may have grown since, or say nothing of its size.
+        let room = self.left;
+        let read = file.take(room + 1).read_to_end(&mut bytes).ok()? as u64;
+        self.left = room.saturating_sub(read);
+        (read <= room).then_some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    /// A folder with these files.
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        folder
+    }
+
+    /// The files called `f…` that a walk comes to.
+    fn check(root: &Path, expected: &str) {
+        let folder = Arc::new(Folder::open(root).expect("a folder"));
+        let entries = walk(root, &folder, |_| true).build().map(|entry| entry.expect("an entry"));
+        let files = entries.filter(|entry| !is_folder(entry) && entry.file_name().to_string_lossy().starts_with('f'));
+        let mut paths: Vec<String> =
+            files.map(|file| file.path().strip_prefix(root).expect("in it").display().to_string()).collect();
+        paths.sort();
+        assert_eq!(paths.join(" "), expected);
+    }
+
+    #[test]
+    fn ignore_files_of_every_folder_count_and_the_innermost_decides() {
+        let files = [
+            (".gitignore", "\u{feff}*.log\r\n/made/\n\n# f\n[\nfoo/bar\n"),
+            ("f", ""),
+            ("f.log", ""),
+            ("made/f", ""),
+            ("a/made/f", ""),
+            ("a/.gitignore", "!f.log\n/only\n"),
+            ("a/f.log", ""),
+            ("a/b/f.log", ""),
+            ("a/only/f", ""),
+            ("a/b/only/f", ""),
+            ("b/f.log", ""),
+            ("foo/bar/f", ""),
+            ("b/foo/bar/f", ""),
+        ];
+        let place = folder(&files);
+        check(place.path(), "a/b/f.log a/b/only/f a/f.log a/made/f b/foo/bar/f f");
+    }
+
+    #[test]
+    fn an_ignore_file_decides_before_that_of_git_and_that_before_what_is_excluded() {
+        let files = [
+            (".ignore", "!f1\nf4\n"),
+            ("a/.gitignore", "f1\n!f2\n!f4\nf5\n"),
+            (".git/info/exclude", "f2\nf3\n"),
+            ("a/f1", ""),
+            ("a/f2", ""),
+            ("a/f3", ""),
+            ("a/f4", ""),
+            ("a/f5", ""),
+        ];
+        let place = folder(&files);
+        check(place.path(), "a/f1 a/f2");
+    }
+
+    #[test]
+    fn what_is_no_file_of_the_folder_is_neither_waited_for_nor_read() {
+        let outside = folder(&[("patterns", "f\n")]);
+        let place = folder(&[("a/f", ""), ("b/f", ""), ("c/f", ""), ("d/f", ""), ("e/.git", "gitdir: /"), ("e/f", "")]);
+        let at = |path: &str| place.path().join(path);
+        let pipe = |path: &str| mknodat(CWD, at(path), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+        [".gitignore", ".ignore", "a/.gitignore"].into_iter().for_each(pipe);
+        fs::create_dir_all(at("d/.git/info")).expect("a folder");
+        pipe("d/.git/info/exclude");
+        symlink("/dev/zero", at("b/.gitignore")).expect("a link");
+        symlink(outside.path().join("patterns"), at("c/.gitignore")).expect("a link");
+        check(place.path(), "a/f b/f c/f d/f e/f");
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_counts_as_missing() {
+        let most = "f\n".repeat(usize::try_from(BYTES).expect("it fits") / 2);
+        let place = folder(&[("a/.gitignore", &format!("{most}f")), ("a/f", ""), ("b/.gitignore", "f\n"), ("b/f", "")]);
+        check(place.path(), "a/f");
+    }
+
+    #[test]
+    fn lines_behind_one_that_is_no_text_are_not_read() {
+        let place = folder(&[("f1", ""), ("f2", "")]);
+        fs::write(place.path().join(".gitignore"), b"f1\n\xff\nf2\n").expect("a file");
+        check(place.path(), "f2");
+    }
+}

@@ -1,0 +1,127 @@
+//! The inputs that the driver waits for, and the channel on which it receives them.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::io::event_loop::Inbox;
+use crate::io::recording::{GateTake, ReplayEffect, Written};
+use crate::types::approval::{Choice, Decision, ToolCallRequest, Verdict};
+use crate::types::artifact::ArtifactMeta;
+use crate::types::chat::{Fault, Reply as ModelReply, Tool, ToolFault};
+use crate::types::divergence::Divergence;
+use crate::types::event::{AnsweredBy, Failure, Outcome, Process, StepId};
+use crate::types::handoff::Operation;
+use crate::types::swarm_event::TurnId;
+use crate::types::user_request::{GateAnswer, StopLevel, UserMessage};
+
+/// The channel on which a caller waits for the result of an answer or a message.
+pub(crate) type Reply = Sender<Result<String, String>>;
+
+/// The channel on which an agent waits for the result of an operation.
+pub(crate) type ReplyTo = oneshot::Sender<Result<Value, String>>;
+
+/// Where a task waits.
+pub(crate) type Asker = oneshot::Sender<Decision>;
+
+/// An input of the driver.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A person's wish.
+    Wish(StopLevel),
+    /// A person's answer to a gate or a request, and where to tell what became of it.
+    Answer(GateAnswer, Reply),
+    /// A person writes to an agent, and where to tell what became of it.
+    Message(UserMessage, Reply),
+    /// A process has lived for a moment.
+    Lives { step: StepId, attempt: u32, process: Process },
+    /// A provider has said under which id it keeps the conversation of an attempt.
+    Session { step: StepId, attempt: u32, session: String },
+    /// An attempt ended.
+    Ended { step: StepId, attempt: u32, outcome: Box<Outcome> },
+    /// A replayed attempt waits to be ended from outside.
+    Parked { step: StepId, attempt: u32 },
+    /// A replayed attempt asked something that the recording does not hold.
+    Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
+    /// A task waits for an approval.
+    Wants { step: StepId, attempt: u32, wish: Box<ToolCallRequest>, reply: Asker },
+    /// An agent asks for an operation, and may wait for its result.
+    Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<ReplyTo> },
+    /// A turn that goes on reads what people have written meanwhile, once that is on disk.
+    Overhears { step: StepId, attempt: u32, hearer: ReplyTo },
+    /// Something that a turn has left is stored.
+    Left { step: StepId, attempt: u32, artifact: Box<ArtifactMeta> },
+    /// A task of a swarm reports.
+    Swarm { step: StepId, attempt: u32, word: Box<SwarmInput> },
+    /// An attempt begins in a replay, as it did in the recording.
+    Begins { step: StepId, attempt: u32 },
+    /// What an attempt did in the recording is done again.
+    Does { step: StepId, attempt: u32, deed: ReplayEffect },
+    /// What a person wrote in the recording.
+    Written(Box<Written>),
+    /// The recorded answer to what a task asked for.
+    Agreed { verdict: Verdict },
+    /// The recorded answer of a gate.
+    Replayed { step: StepId, take: GateTake },
+    /// The run cannot go on, and why.
+    Broken(String),
+}
+
+/// What a task of a swarm reports.
+#[derive(Debug)]
+pub(crate) enum SwarmInput {
+    /// The tools of the agent that takes this turn.
+    Listed(TurnId, Result<Vec<Tool>, ToolFault>),
+    /// What a model answered.
+    Answered(TurnId, Result<ModelReply, Fault>),
+    /// What a tool answered.
+    Called(TurnId, Result<String, ToolFault>),
+    /// The time of the step is over.
+    Late,
+    /// The time of an agent is over, in a replay.
+    Over(Arc<str>),
+    /// The recorded answer to a request, in a replay.
+    Agreed {
+        /// The number of the request.
+        id: u32,
+        choice: Choice,
+        by: AnsweredBy,
+        because: Option<String>,
+        /// The arguments that were given in place of others.
+        arguments: Option<String>,
+    },
+    /// The step failed for what came from outside of the swarm, in a replay.
+    Failed(Failure),
+}
+
+/// The loop takes no input any more.
+#[derive(Debug)]
+pub(crate) struct LoopEnded;
+
+/// The sender of inputs to the driver of a run. Clones send to the same driver.
+#[derive(Clone, Debug)]
+pub(crate) struct Inputs {
+    sender: Sender<Input>,
+    /// Wakes the loop where it waits for processes of its own thread.
+    inbox: Arc<Inbox>,
+}
+
+impl Inputs {
+    /// Inputs for the loop whose thread `inbox` wakes, and where it takes them from.
+    pub(crate) fn new(inbox: Arc<Inbox>) -> (Inputs, Receiver<Input>) {
+        let (sender, receiver) = channel();
+        (Inputs { sender, inbox }, receiver)
+    }
+
+    /// Tells the loop something.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) fn send(&self, input: Input) -> Result<(), LoopEnded> {
+        self.sender.send(input).map_err(|_| LoopEnded)?;
+        self.inbox.wake();
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! The journal in a file: the driver writes lines, and ahead of them lie zeros that are already allocated.
+//!
+//! Overwriting allocated, written space costs an `fdatasync` no change of the file's size, which is the expensive part
+//! of it. Invariant: the file is whole lines, then possibly part of one, then zeros. Only this process writes it: bytes
+//! behind its end before a write come from another process; they are removed and reported.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use super::{Durability, Journal, line};
+use crate::types::event::Record;
+
+/// How many zeros are written ahead at first, and later.
+const FIRST_STEP: u64 = 64 * 1024;
+const STEP: u64 = 512 * 1024;
+
+/// How far behind the end of the journal is looked for what another process wrote: a record begins there, or is none.
+const LOOK: usize = 64;
+
+/// The journal of a run, in `journal.jsonl` of its folder.
+#[derive(Debug)]
+pub(crate) struct FileJournal {
+    file: File,
+    /// Lines that were appended, but not yet written.
+    pending: Vec<u8>,
+    /// The number of the last record in `pending` or the file.
+    last: u64,
+    /// Where the next byte goes.
+    end: u64,
+    /// How far the file is filled, zeros included.
+    allocated: u64,
+    /// How often another process has written here that was not told of yet.
+    intrusions: u32,
+    durability: Arc<Durability>,
+    background: JoinHandle<()>,
+}
+
+impl FileJournal {
+    /// Creates the journal at `path`; `failed` is told when something could not be made durable in the background.
+    pub(crate) fn create(path: &Path, failed: impl FnOnce(io::Error) + Send + 'static) -> io::Result<FileJournal> {
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        FileJournal::new(file, 0, 0, failed)
+    }
+
+    /// Goes on with the journal at `path` after its first `end` bytes, which hold `last` records: what lies behind
+    /// them, a torn line or zeros, is cut off.
+    pub(crate) fn append_to(
+        path: &Path,
+        end: u64,
+        last: u64,
+        failed: impl FnOnce(io::Error) + Send + 'static,
+    ) -> io::Result<FileJournal> {
+        let file = File::options().read(true).write(true).open(path)?;
+        file.set_len(end)?;
+        FileJournal::new(file, end, last, failed)
+    }
+
+    fn new(
+        file: File,
+        end: u64,
+        last: u64,
+        failed: impl FnOnce(io::Error) + Send + 'static,
+    ) -> io::Result<FileJournal> {
+        let durability = Durability::new(Some(file.try_clone()?));
+        durability.written(last);
+        let background = durability.start(failed);
+        Ok(FileJournal { file, pending: Vec::new(), last, end, allocated: end, intrusions: 0, durability, background })
+    }
+
+    /// Takes away what another process wrote behind the end: it would be held for records of this run.
+    fn expel(&mut self) -> io::Result<()> {
+        let found = self.file.metadata()?;
+        if found.nlink() == 0 {
+            return Err(io::Error::other("it was deleted"));
+        }
+        let mut next = [0; LOOK];
+        let read = self.file.read_at(&mut next, self.end)?;
+        if next[..read].iter().any(|&byte| byte != 0) || found.len() > self.allocated.max(self.end) {
+            self.intrusions += 1;
+            self.file.set_len(self.end)?;
+            self.allocated = self.end;
+        }
+        Ok(())
+    }
+
+    /// Fills the file with zeros ahead of its end. A disk that has no room for them may still have room for records.
+    fn allocate(&mut self) {
+        let step = if self.allocated < FIRST_STEP { FIRST_STEP } else { STEP };
+        let target = (self.end / step + 1) * step;
+        let zeros = vec![0; usize::try_from(target - self.end).unwrap_or(0)];
+        match self.file.write_all_at(&zeros, self.end) {
+            Ok(()) => self.allocated = target,
+            // What there is of them would be held for what another process wrote.
+            Err(_) => _ = self.file.set_len(self.end),
+        }
+    }
+}
+
+impl Journal for FileJournal {
+    fn append(&mut self, record: &Record) {
+        line::encode(record, &mut self.pending);
+        self.last = record.seq;
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.expel()?;
+        self.file.write_all_at(&self.pending, self.end)?;
+        self.end += self.pending.len() as u64;
+        self.pending.clear();
+        if self.end > self.allocated {
+            self.allocate();
+        }
+        self.durability.written(self.last);
+        Ok(())
+    }
+
+    fn take_intrusions(&mut self) -> u32 {
+        std::mem::take(&mut self.intrusions)
+    }
+
+    fn durability(&self) -> Arc<Durability> {
+        Arc::clone(&self.durability)
+    }
+
+    fn close(mut self: Box<Self>) -> io::Result<()> {
+        let flushed = self.flush();
+        let synced = self.durability.close();
+        // The zeros are ours to take away only when nothing half-written lies among them.
+        let trimmed = if flushed.is_ok() { self.file.set_len(self.end) } else { Ok(()) };
+        if self.background.join().is_err() {
+            return Err(io::Error::other("the journal's thread panicked"));
+        }
+        flushed.and(synced).and(trimmed)
+    }
+}

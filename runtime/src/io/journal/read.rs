@@ -1,0 +1,295 @@
+//! Reading a journal back: every whole record, and how much of a torn tail had to be left out.
+//!
+//! Invariant: only what follows the last whole record may be damaged. Anything else is refused, and nothing is written.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::line;
+use crate::types::error::JournalError;
+use crate::types::event::{Record, VERSION};
+
+/// What a journal holds.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    /// Its whole records, in order.
+    pub records: Vec<Record>,
+    /// Where the last of them ends, in bytes.
+    pub end: u64,
+    /// How many damaged bytes follow it; the zeros that a journal keeps ahead of itself do not count.
+    pub torn: u64,
+}
+
+/// Reads the journal at `path`, which holds a record at least.
+pub(crate) fn read(path: &Path) -> Result<Recovered, JournalError> {
+    let bytes = std::fs::read(path).map_err(|source| match source.kind() {
+        ErrorKind::NotFound => JournalError::Missing { path: path.to_owned() },
+        _ => JournalError::Io { path: path.to_owned(), source },
+    })?;
+    let recovered = recover(path, &bytes)?;
+    if !recovered.records.is_empty() {
+        return Ok(recovered);
+    }
+    // A run has its name only when its first record is written: a person, a program or a loss of power removed the
+    // record.
+    let what = match (bytes.len(), recovered.torn) {
+        (0, _) => "is empty".to_owned(),
+        (length, 0) => format!("holds {length} zeros and nothing else"),
+        (_, torn) => format!("holds {torn} damaged bytes and no whole record"),
+    };
+    Err(JournalError::Empty { path: path.to_owned(), what })
+}
+
+/// How many lines are whole records once the CR at their end is gone; none where the first is not.
+fn converted(bytes: &[u8]) -> Option<u64> {
+    let lines = bytes.split(|&byte| byte == b'\n').map_while(|line| line.strip_suffix(b"\r"));
+    Some(lines.take_while(|line| line::verify(line).is_ok()).count() as u64).filter(|&records| records > 0)
+}
+
+fn recover(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
+    let filled = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let bytes = &bytes[..filled];
+    let mut recovered = Recovered::default();
+    let mut start = 0;
+    while start < bytes.len() {
+        let next = memchr::memchr(b'\n', &bytes[start..]).map(|length| start + length + 1);
+        let seq = recovered.records.len() as u64 + 1;
+        let problem = match next {
+            None => "it is cut short",
+            Some(next) => match decode(path, &bytes[start..next - 1], seq, start as u64)? {
+                Ok(record) => {
+                    recovered.records.push(record);
+                    start = next;
+                    recovered.end = next as u64;
+                    continue;
+                }
+                Err(problem) => problem,
+            },
+        };
+        if let Some(records) = converted(&bytes[start..]).filter(|_| start == 0) {
+            return Err(JournalError::Converted { path: path.to_owned(), records });
+        }
+        if line::any_whole(&bytes[start + 1..]) {
+            let problem = problem.to_owned();
+            return Err(JournalError::Corrupt { path: path.to_owned(), line: seq, byte: start as u64, problem });
+        }
+        recovered.torn = (bytes.len() - start) as u64;
+        break;
+    }
+    Ok(recovered)
+}
+
+/// A record, what is wrong with its line, or why the whole journal cannot be read.
+fn decode(path: &Path, line: &[u8], seq: u64, byte: u64) -> Result<Result<Record, &'static str>, JournalError> {
+    /// As much of a record as every version has.
+    #[derive(Deserialize)]
+    struct Head {
+        seq: u64,
+        version: Option<u32>,
+    }
+    let json = match line::verify(line) {
+        Ok(json) => json,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let corrupt = |problem: String| JournalError::Corrupt { path: path.to_owned(), line: seq, byte, problem };
+    // The checksum holds, so this is what was written: no torn tail, but something this build does not understand.
+    let head: Head = serde_json::from_slice(&json).map_err(|error| corrupt(error.to_string()))?;
+    if let Some(found) = head.version
+        && found > VERSION
+    {
+        return Err(JournalError::Newer { path: path.to_owned(), found, known: VERSION });
+    }
+    if head.seq != seq {
+        return Err(corrupt(format!("it is record {} where record {seq} belongs", head.seq)));
+    }
+    serde_json::from_slice(&json).map(Ok).map_err(|error| corrupt(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::journal::{FileJournal, Journal};
+    use crate::types::event::{Event, StepId};
+
+    /// A journal of so many records on disk, closed unless it is to look like that of a killed process.
+    fn journal(path: &Path, records: u64, close: bool) -> Vec<Record> {
+        let mut journal = FileJournal::create(path, |error| panic!("{error}")).unwrap();
+        let step = StepId::new("täsk", 1, 1);
+        let records: Vec<Record> = (1..=records)
+            .map(|seq| {
+                let event = match seq {
+                    1 => Event::run_started("20261122-014233-k3f9", "main"),
+                    _ => Event::AttemptStarted {
+                        step: step.clone(),
+                        attempt: seq as u32,
+                        reserved: None,
+                        summarizer: None,
+                    },
+                };
+                Record { seq, at: 1000 + seq, event }
+            })
+            .collect();
+        for record in &records {
+            journal.append(record);
+            journal.flush().unwrap();
+        }
+        journal.durability().wait(records.len() as u64).unwrap();
+        if close {
+            Box::new(journal).close().unwrap();
+        }
+        records
+    }
+
+    #[test]
+    fn a_journal_is_read_back_whether_it_was_closed_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, close) in [("closed", true), ("killed", false)] {
+            let path = folder.path().join(name);
+            let records = journal(&path, 40, close);
+            let recovered = read(&path).unwrap();
+            assert_eq!((recovered.records, recovered.torn), (records, 0), "{name}");
+            assert_eq!(recovered.end == path.metadata().unwrap().len(), close, "zeros lie ahead until it is closed");
+        }
+    }
+
+    #[test]
+    fn what_another_process_writes_behind_the_end_is_taken_away() {
+        use std::io::{Seek, SeekFrom, Write};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let record = |seq| Record { seq, at: 1000, event: Event::run_started("20261122-014233-k3f9", "main") };
+        let mut journal = FileJournal::create(&path, |error| panic!("{error}")).unwrap();
+        let mut append = |seq| {
+            journal.append(&record(seq));
+            journal.flush().unwrap();
+            journal.take_intrusions()
+        };
+        assert_eq!(append(1), 0);
+        let mut forged = Vec::new();
+        line::encode(&Record { event: Event::StopRequested, ..record(2) }, &mut forged);
+        let end = read(&path).unwrap().end;
+        for (place, seq) in [(SeekFrom::Start(end), 2), (SeekFrom::End(0), 3)] {
+            let mut file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.seek(place).unwrap();
+            file.write_all(&forged).unwrap();
+            assert_eq!(append(seq), 1, "{place:?}");
+        }
+        assert_eq!(append(4), 0);
+        assert_eq!(read(&path).unwrap().records, [1, 2, 3, 4].map(record));
+    }
+
+    #[test]
+    fn torn_at_any_byte_it_goes_on_after_the_last_whole_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let records = journal(&path, 4, true);
+        let whole = std::fs::read(&path).unwrap();
+        for length in 0..whole.len() {
+            let lines = memchr::memchr_iter(b'\n', &whole[..length]).count();
+            let end = memchr::memrchr(b'\n', &whole[..length]).map_or(0, |last| last + 1);
+            // As it is cut, with the zeros that a lost block leaves, and with garbage.
+            for (garbage, torn) in [("", length - end), ("\0\0\0\0", length - end), ("\0\u{7f}", length - end + 2)] {
+                let bytes = [&whole[..length], garbage.as_bytes()].concat();
+                let recovered = recover(&path, &bytes).unwrap();
+                assert_eq!(recovered.records, records[..lines], "cut at {length}");
+                assert_eq!((recovered.end, recovered.torn), (end as u64, torn as u64), "cut at {length}");
+            }
+            if length % 11 > 0 {
+                continue;
+            }
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let next = Record { seq: lines as u64 + 1, at: 9, event: Event::RunResumed };
+            let mut resumed =
+                FileJournal::append_to(&path, end as u64, lines as u64, |error| panic!("{error}")).unwrap();
+            resumed.append(&next);
+            Box::new(resumed).close().unwrap();
+            assert_eq!(read(&path).unwrap().records, [&records[..lines], &[next]].concat(), "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_byte_before_a_whole_line_is_refused_with_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        journal(&path, 4, true);
+        let whole = std::fs::read(&path).unwrap();
+        let starts: Vec<usize> =
+            std::iter::once(0).chain(memchr::memchr_iter(b'\n', &whole).map(|at| at + 1)).collect();
+        for position in 0..starts[3] {
+            let mut damaged = whole.clone();
+            damaged[position] ^= 0x11;
+            let line = starts.iter().filter(|&&start| start <= position).count();
+            match recover(&path, &damaged) {
+                Err(JournalError::Corrupt { line: found, byte, .. }) => {
+                    assert_eq!((found, byte), (line as u64, starts[line - 1] as u64), "byte {position}");
+                }
+                other => panic!("byte {position}: {other:?}"),
+            }
+        }
+        let mut damaged = whole.clone();
+        damaged[starts[3] + 20] ^= 0x11;
+        assert_eq!(recover(&path, &damaged).unwrap().records.len(), 3, "damage in the last line is a torn tail");
+    }
+
+    #[test]
+    fn a_newer_version_and_a_gap_say_so() {
+        let line = |json: &str| {
+            let body = &json[1..];
+            format!("{{\"crc\":\"{:08x}\",{body}\n", crc32fast::hash(body.as_bytes()))
+        };
+        let newer = line(r#"{"seq":1,"at":1,"event":"run_begun","version":99,"what":"ever"}"#);
+        let error = recover(Path::new("j"), newer.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, "journal `j` has version 99, and this swarmc reads up to 4: update swarmc");
+        let gap = line(r#"{"seq":2,"at":1,"event":"run_resumed"}"#);
+        let error = recover(Path::new("j"), gap.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("line 1 (byte 0): it is record 2 where record 1 belongs"), "{error}");
+    }
+
+    #[test]
+    fn waiting_threads_share_syncs_and_all_get_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = FileJournal::create(&folder.path().join("j"), |error| panic!("{error}")).unwrap();
+        let durability = journal.durability();
+        std::thread::scope(|scope| {
+            for seq in 1..=200 {
+                journal.append(&Record { seq, at: seq, event: Event::RunResumed });
+                journal.flush().unwrap();
+                let durability = &durability;
+                scope.spawn(move || durability.wait(seq).unwrap());
+            }
+        });
+        Box::new(journal).close().unwrap();
+        assert_eq!(read(&folder.path().join("j")).unwrap().records.len(), 200);
+    }
+
+    #[test]
+    fn a_journal_that_is_gone_says_how() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let written = journal(&path, 3, true).len();
+        let whole = std::fs::read(&path).unwrap();
+        let said = |bytes: Option<&[u8]>| {
+            bytes.map_or_else(|| std::fs::remove_file(&path), |bytes| std::fs::write(&path, bytes)).unwrap();
+            let error = read(&path).unwrap_err().to_string();
+            error.replace(&path.display().to_string(), "J")
+        };
+        assert_eq!(said(Some(b"")), "journal `J` is empty: what the run had recorded is lost");
+        assert_eq!(
+            said(Some(&[0; 9])),
+            "journal `J` holds 9 zeros and nothing else: what the run had recorded is lost"
+        );
+        let torn = &whole[..7];
+        let lost = "journal `J` holds 7 damaged bytes and no whole record: what the run had recorded is lost";
+        assert_eq!(said(Some(torn)), lost);
+        let text = String::from_utf8(whole.clone()).unwrap();
+        let text = text.trim_end_matches('\0').replace('\n', "\r\n");
+        let converted = format!(
+            "journal `J` was converted: its lines end in CRLF; type `sed -i 's/\\r$//' 'J'`, after which {written} records \
+             can be read"
+        );
+        assert_eq!(said(Some(text.as_bytes())), converted);
+        assert_eq!(said(None), "journal `J` is not there: it was deleted or moved away");
+    }
+}

@@ -1,0 +1,142 @@
+//! Ends the processes that outlived their attempt: after a run, and before the steps of a killed runner start again.
+//!
+//! The runner finds them in three ways: by the process group and start time in the journal; by the run's mark in their
+//! environment, which also finds processes that left their group or were never recorded; and among its own descendants,
+//! which also finds processes without the mark, as long as their runner lives. After its own run, a process that adopts
+//! orphans looks only among its descendants: that costs nothing if there are none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group};
+
+use crate::io::children::descendants;
+use crate::io::home::{Lock, RunFolder};
+use crate::io::proc_status::{group_ends, group_lives, start_time};
+use crate::io::socket_peer::MARK;
+use crate::types::error::RunError;
+use crate::types::event::{Event, Process};
+
+/// Between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Ends the processes that outlived the runner of `folder`, if no process runs it now. Returns how many there were, as
+/// the subject of a sentence; none if there were none.
+///
+/// # Errors
+/// A process runs it, or its journal cannot be read.
+pub fn end_survivors(folder: &RunFolder) -> Result<Option<String>, RunError> {
+    let _lock = Lock::take(folder)?;
+    let records = folder.records()?;
+    let recorded = records.into_iter().filter_map(|record| match record.event {
+        Event::ProcessStarted { process, .. } => Some(process),
+        _ => None,
+    });
+    Ok(end(&folder.id, recorded))
+}
+
+/// The living processes that carry the mark of a run, by run. The runner of that run may be gone.
+pub(crate) fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
+    let mut marked: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // Those of other users cannot be read, and are none of ours. A zombie's environment is empty.
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        for entry in environment.split(|&byte| byte == 0) {
+            let value = entry.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+            if let Some(run) = value.and_then(|run| std::str::from_utf8(run).ok()) {
+                marked.entry(run.to_owned()).or_default().insert(pid);
+            }
+        }
+    }
+    marked
+}
+
+/// Whether the group of a recorded process still has a living one, and no other process has taken its number.
+pub(crate) fn lives(process: &Process) -> bool {
+    let is_there = start_time(process.group) == Some(process.started) && process.started != 0;
+    is_there && Pid::from_raw(process.group).is_some_and(group_lives)
+}
+
+/// Ends what this process has left of `run`. Says how many processes there were, as the subject of a sentence; none
+/// where there was none.
+pub(crate) fn end_own(run: &str) -> Option<String> {
+    end_all(BTreeSet::new(), || descendants().unwrap_or_else(|| marked(run)))
+}
+
+/// Ends what another process has left of `run`: `recorded` processes and those that carry its mark. Says how many there
+/// were, as [`end_own`] does.
+pub(crate) fn end(run: &str, recorded: impl IntoIterator<Item = Process>) -> Option<String> {
+    let mut groups = BTreeSet::new();
+    for process in recorded {
+        if let (true, Some(group)) = (lives(&process), Pid::from_raw(process.group)) {
+            // A process that has ended meanwhile needs no signal.
+            let _ = kill_process_group(group, Signal::TERM);
+            groups.insert(process.group);
+        }
+    }
+    end_all(groups, || {
+        let mut found = descendants().unwrap_or_default();
+        found.extend(marked(run));
+        found
+    })
+}
+
+/// Ends the processes that `found` finds, and the groups that were told to end.
+fn end_all(groups: BTreeSet<i32>, found: impl Fn() -> BTreeSet<i32>) -> Option<String> {
+    let mut left = found();
+    let all: BTreeSet<i32> = groups.union(&left).copied().collect();
+    if all.is_empty() {
+        return None;
+    }
+    signal(&left, Signal::TERM);
+    for group in groups.into_iter().filter_map(Pid::from_raw) {
+        group_ends(group, GRACE);
+    }
+    let deadline = Instant::now() + GRACE;
+    while !left.is_empty() {
+        std::thread::sleep(Duration::from_millis(10));
+        left = found();
+        let late = Instant::now() >= deadline;
+        signal(&left, if late { Signal::KILL } else { Signal::TERM });
+        if Instant::now() >= deadline + GRACE {
+            break;
+        }
+    }
+    Some(match all.len() {
+        1 => "1 process".to_owned(),
+        several => format!("{several} processes"),
+    })
+}
+
+fn signal(processes: &BTreeSet<i32>, signal: Signal) {
+    for process in processes.iter().copied().filter_map(Pid::from_raw) {
+        // A process that has ended meanwhile needs no signal.
+        let _ = kill_process(process, signal);
+    }
+}
+
+/// The living processes with the mark of `run`, ourselves and those we run under left out.
+fn marked(run: &str) -> BTreeSet<i32> {
+    let mut marked = all_marked().remove(run).unwrap_or_default();
+    let ours = ancestors();
+    marked.retain(|pid| !ours.contains(pid));
+    marked
+}
+
+fn ancestors() -> BTreeSet<i32> {
+    let mut ours = BTreeSet::from([getpid().as_raw_nonzero().get()]);
+    let mut next = getppid();
+    while let Some(pid) = next {
+        let pid = pid.as_raw_nonzero().get();
+        if !ours.insert(pid) {
+            break;
+        }
+        let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+        let parent = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"PPid:"));
+        let parent = parent.map(|digits| std::ffi::OsStr::from_bytes(digits).to_string_lossy().trim().parse());
+        next = parent.and_then(Result::ok).and_then(Pid::from_raw);
+    }
+    ours
+}

@@ -1,0 +1,578 @@
+//! Runs one process from start to end: feeds it, reads it, times it, and ends its group.
+//!
+//! A task of its thread's event loop, which waits for everything that can happen at once. Invariant: it ends soon after
+//! the process did, even where another process holds the pipes, and soon after a cancellation, whatever the process
+//! does.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::pipe::fcntl_setpipe_size;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, test_kill_process_group};
+
+use super::spawn::{Finder, Launch};
+use super::stdin::{StdinWriter, Talk};
+use crate::io::children::{self, reap};
+use crate::io::event_loop::{EventLoop, Inbox, Interest, Ready, Registered};
+use crate::io::proc_status::{end_group, group_lives, start_time};
+use crate::types::cancel::Cancel;
+use crate::types::event::Process;
+use crate::types::user_request::StopLevel;
+
+/// Between TERM and KILL.
+const TERM_GRACE: Duration = Duration::from_secs(5);
+
+/// How long pipes may stay open after the process ended, before those who hold them are ended.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// How long a process lives before it is worth recording: a survivor of a killed runner is found by its environment
+/// as well, and most processes of a moment never become one.
+const ANNOUNCE: Duration = Duration::from_millis(20);
+
+/// How long a process waits for room in the system where nothing else of the run takes any.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks at whether there is room for a process, or at a group that is to end.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// What is read at once: little at first, more once something fills it.
+const SMALL_READ: usize = 16 * 1024;
+const LARGE_READ: usize = 256 * 1024;
+const LARGE_PIPE: usize = 1024 * 1024;
+
+/// The means of one thread to run processes.
+pub(crate) struct Poller {
+    finder: RefCell<Finder>,
+    /// Where its tasks wait.
+    pub(crate) events: EventLoop,
+    /// What is read into; its tasks read one after another.
+    buffer: RefCell<Vec<u8>>,
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Poller> {
+        Ok(Poller { finder: RefCell::default(), events: EventLoop::new()?, buffer: RefCell::new(vec![0; SMALL_READ]) })
+    }
+
+    /// What wakes the thread from others.
+    pub(crate) fn inbox(&self) -> Arc<Inbox> {
+        self.events.inbox()
+    }
+
+    /// Runs `task` to its end on this thread, which has no other.
+    pub(crate) fn block_on<T>(&self, task: impl Future<Output = T>) -> T {
+        self.events.block_on(task)
+    }
+}
+
+/// Who gets what a process puts out.
+pub(crate) trait Sink {
+    /// Bytes of its standard output. Says whether the process has reported its result.
+    fn stdout(&mut self, bytes: &[u8]) -> bool;
+    /// Bytes of its standard error.
+    fn stderr(&mut self, bytes: &[u8]);
+    /// The system has no room for it, and it waits beside so many others.
+    fn crowded(&mut self, _: &str, _: usize) {}
+    /// There is none though nothing else of the run takes any.
+    fn gives_up(&mut self, _: &str) {}
+    /// It was started.
+    fn starts(&mut self) {}
+    /// It has lived for a while.
+    fn lives(&mut self, process: Process);
+    /// When [`Sink::tick`] wants to be called.
+    fn due(&self) -> Option<Instant>;
+    /// Some time has passed.
+    fn tick(&mut self, now: Instant);
+    /// Whether the process is talked with: its standard input stays open for what [`Sink::talk`] says.
+    fn talks(&self) -> bool {
+        false
+    }
+    /// What is to be said to it now; asked whenever something has happened.
+    fn talk(&mut self) -> Talk<'_> {
+        Talk::default()
+    }
+    /// It was told so many bytes of that.
+    fn told(&mut self, _: usize) {}
+    /// It writes nothing more, or reads nothing more.
+    fn hung_up(&mut self) {}
+    /// It is to be ended: how long it may take to end its work by itself, where it was asked to.
+    fn farewell(&mut self) -> Option<Duration> {
+        None
+    }
+}
+
+/// How long a process may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub deadline: Option<Instant>,
+    pub idle: Option<Duration>,
+    pub grace: Duration,
+}
+
+/// Why a process was ended, or that it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// By itself.
+    Exit,
+    /// It reported its result, and did not exit.
+    Reported,
+    /// Its deadline passed.
+    Timeout,
+    /// It put out nothing for too long.
+    Idle,
+    /// The run, or a person, cancelled it.
+    Cancelled,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    pub cause: Cause,
+    /// Its exit code; 128 + N when signal N ended it.
+    pub exit: i32,
+    /// The signal that ended it, where one did.
+    pub signal: Option<i32>,
+}
+
+/// Runs a process to its end.
+///
+/// # Errors
+/// It could not be started: says why.
+pub(crate) async fn run(
+    poller: &Poller,
+    launch: &Launch<'_>,
+    limits: Limits,
+    cancel: &Cancel,
+    sink: &mut dyn Sink,
+) -> Result<End, String> {
+    let began = Instant::now();
+    cancel.watch(Some(poller.events.waker()));
+    let child = begin(poller, launch, cancel, sink).await;
+    let child = match child {
+        Ok(Some(child)) => child,
+        other => {
+            cancel.watch(None);
+            return other.map(|_| End { cause: Cause::Cancelled, exit: -1, signal: None });
+        }
+    };
+    // What it had to wait for is not its time.
+    let limits = Limits { deadline: limits.deadline.map(|deadline| deadline + began.elapsed()), ..limits };
+    let group = Pid::from_child(&child);
+    let now = Instant::now();
+    let mut running = Running {
+        group,
+        events: &poller.events,
+        feed: None,
+        voice: None,
+        stdout: None,
+        stderr: None,
+        child,
+        pidfd: None,
+        exited: None,
+        linger: None,
+        farewell: None,
+        ending: None,
+        announce: Some(now + ANNOUNCE),
+        reported: None,
+        last_output: now,
+        limits,
+        large: false,
+    };
+    if let Err(error) = running.open(launch.stdin, sink.talks()) {
+        end_group(group, Signal::KILL);
+        reap(running.child);
+        cancel.watch(None);
+        return Err(format!("its end cannot be watched: {error}"));
+    }
+    let _reins = KillGroupOnDrop(group);
+    sink.starts();
+    let cause = running.watch(poller, cancel, sink).await;
+    cancel.watch(None);
+    let (exit, signal) = running.finish().await;
+    poller.events.forget();
+    Ok(End { cause, exit, signal })
+}
+
+/// Starts a process as soon as there is room for it; none where it is cancelled before.
+async fn begin(
+    poller: &Poller,
+    launch: &Launch<'_>,
+    cancel: &Cancel,
+    sink: &mut dyn Sink,
+) -> Result<Option<Child>, String> {
+    let mut pause = SHORTEST_PAUSE;
+    let mut alone_since = None;
+    while cancel.asked().is_none() {
+        let (has_room, running) = children::has_room();
+        if has_room {
+            let refused = match poller.finder.borrow_mut().start(launch) {
+                Ok(child) => return Ok(Some(child)),
+                Err(refused) if refused.is_full => refused.message,
+                Err(refused) => return Err(refused.message),
+            };
+            children::lower_limit();
+            sink.crowded(&refused, running);
+            let alone = *alone_since.get_or_insert_with(Instant::now);
+            if running > 0 {
+                alone_since = None;
+            } else if alone.elapsed() >= PATIENCE {
+                sink.gives_up(&refused);
+                return Err(refused);
+            }
+        }
+        poller.events.next(Some(Instant::now() + pause)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    Ok(None)
+}
+
+/// Ends a group whose watcher panics: no other code would.
+struct KillGroupOnDrop(Pid);
+
+impl Drop for KillGroupOnDrop {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            end_group(self.0, Signal::KILL);
+        }
+    }
+}
+
+struct Running<'a> {
+    group: Pid,
+    events: &'a EventLoop,
+    child: Child,
+    /// Held as long as its end is waited for.
+    pidfd: Option<Registered<'a, OwnedFd>>,
+    feed: Option<Feed<'a>>,
+    voice: Option<StdinWriter<'a>>,
+    stdout: Option<Registered<'a, OwnedFd>>,
+    stderr: Option<Registered<'a, OwnedFd>>,
+    /// When the process was seen to have ended; it is not reaped before [`Running::finish`].
+    exited: Option<Instant>,
+    /// When to look at who holds its pipes beyond its end.
+    linger: Option<Instant>,
+    /// Why it is to end its work by itself, and how long it may take.
+    farewell: Option<(Cause, Instant)>,
+    ending: Option<Ending>,
+    announce: Option<Instant>,
+    /// When it reported its result.
+    reported: Option<Instant>,
+    last_output: Instant,
+    limits: Limits,
+    /// Whether its standard output has a large pipe.
+    large: bool,
+}
+
+/// What it still has to read.
+struct Feed<'a> {
+    pipe: Registered<'a, ChildStdin>,
+    rest: &'a [u8],
+}
+
+/// That its group is being ended, and when the next, harder step is due.
+struct Ending {
+    cause: Cause,
+    next: Instant,
+    killed: bool,
+}
+
+impl<'a> Running<'a> {
+    fn open(&mut self, stdin: Option<&'a [u8]>, talks: bool) -> io::Result<()> {
+        let pidfd = pidfd_open(self.group, PidfdFlags::empty())?;
+        self.pidfd = Some(self.events.register(pidfd, Interest::Exit)?);
+        if let Some(pipe) = self.child.stdout.take() {
+            self.stdout = Some(self.events.register(OwnedFd::from(pipe), Interest::Stdout)?);
+        }
+        if let Some(pipe) = self.child.stderr.take() {
+            self.stderr = Some(self.events.register(OwnedFd::from(pipe), Interest::Stderr)?);
+        }
+        if let (Some(pipe), Some(stdin)) = (self.child.stdin.take(), stdin)
+            && fcntl_getfl(&pipe).and_then(|flags| fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)).is_ok()
+        {
+            if talks {
+                self.voice = Some(StdinWriter { pipe: self.events.register(pipe, Interest::Stdin)? });
+            } else if let Some(rest) = feed(&pipe, stdin) {
+                self.feed = Some(Feed { pipe: self.events.register(pipe, Interest::Stdin)?, rest });
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with the talk, where there is one.
+    fn talk(&mut self, now: Instant, sink: &mut dyn Sink) {
+        let talk = sink.talk();
+        if talk.waits {
+            self.last_output = now;
+        }
+        if talk.over {
+            self.reported.get_or_insert(now);
+        }
+        let Some(voice) = &mut self.voice else { return };
+        let (told, goes_on) = voice.say(talk.words);
+        let is_done = talk.over && told == talk.words.len();
+        if is_done || !goes_on {
+            self.voice = None;
+        }
+        sink.told(told);
+        if !goes_on {
+            sink.hung_up();
+        }
+    }
+
+    async fn watch(&mut self, poller: &Poller, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
+        loop {
+            let now = Instant::now();
+            if sink.talks() {
+                self.talk(now, sink);
+            }
+            self.consider(now, cancel, sink);
+            if self.is_over(now) {
+                return self.cause();
+            }
+            let ready = self.events.next(self.next_moment(sink)).await;
+            if ready.has(Interest::Exit) && self.exited.is_none() {
+                let now = Instant::now();
+                self.pidfd = None;
+                self.exited = Some(now);
+                self.linger = Some(now + LINGER);
+            }
+            self.exchange(ready, poller, sink);
+        }
+    }
+
+    /// Does what the time and the requested stop level ask for.
+    fn consider(&mut self, now: Instant, cancel: &Cancel, sink: &mut dyn Sink) {
+        if sink.due().is_some_and(|due| due <= now) {
+            sink.tick(now);
+        }
+        if self.announce.is_some_and(|moment| moment <= now) && self.exited.is_none() {
+            self.announce = None;
+            let group = self.group.as_raw_nonzero().get();
+            sink.lives(Process { group, started: start_time(group).unwrap_or(0) });
+        }
+        match cancel.asked() {
+            Some(StopLevel::Kill) => self.kill(Cause::Cancelled, now),
+            Some(StopLevel::Stop | StopLevel::Interrupt) => self.part(Cause::Cancelled, now, sink),
+            None => {}
+        }
+        if self.exited.is_none() {
+            if self.limits.deadline.is_some_and(|deadline| deadline <= now) {
+                self.part(Cause::Timeout, now, sink);
+            }
+            if self.limits.idle.is_some_and(|idle| self.last_output + idle <= now) && self.reported.is_none() {
+                self.part(Cause::Idle, now, sink);
+            }
+            if let Some((cause, due)) = self.farewell
+                && (due <= now || self.reported.is_some())
+            {
+                self.end(cause, now);
+            }
+            if self.reported.is_some_and(|reported| reported + self.limits.grace <= now) {
+                self.end(Cause::Reported, now);
+            }
+        } else if self.linger.is_some_and(|moment| moment <= now) {
+            self.linger = None;
+            if group_lives(self.group) {
+                self.end(Cause::Exit, now);
+            } else if self.last_output + LINGER > now && self.exited.is_some_and(|exited| exited + TERM_GRACE > now) {
+                // There may be more of it in the pipes.
+                self.linger = Some(self.last_output + LINGER);
+            } else {
+                // The process that holds the pipes has left the group, and is out of reach.
+                self.let_go(now);
+            }
+        }
+        if self.ending.as_ref().is_some_and(|ending| !ending.killed && ending.next <= now) {
+            self.kill(Cause::Exit, now);
+        }
+    }
+
+    /// Whether nothing more is to be waited for: it ended, and its pipes are closed, or a process out of reach holds
+    /// them.
+    fn is_over(&self, now: Instant) -> bool {
+        let beyond_reach = self.ending.as_ref().is_some_and(|ending| ending.killed && ending.next <= now);
+        self.exited.is_some() && (self.is_silent() || beyond_reach)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.stdout.is_none() && self.stderr.is_none()
+    }
+
+    /// Asks it to end its work, where it can be asked, and ends it otherwise.
+    fn part(&mut self, cause: Cause, now: Instant, sink: &mut dyn Sink) {
+        if self.farewell.is_some() || self.ending.is_some() {
+            return;
+        }
+        match sink.farewell().filter(|_| self.exited.is_none()) {
+            Some(patience) => self.farewell = Some((cause, now + patience)),
+            None => self.end(cause, now),
+        }
+    }
+
+    /// Why it ends or has ended.
+    fn cause(&self) -> Cause {
+        let ending = self.ending.as_ref().map(|ending| ending.cause);
+        ending.or(self.farewell.map(|(cause, _)| cause)).unwrap_or(Cause::Exit)
+    }
+
+    /// Sends TERM to the group, once.
+    fn end(&mut self, cause: Cause, now: Instant) {
+        if self.ending.is_none() {
+            end_group(self.group, Signal::TERM);
+            // A stopped process receives no signal before it goes on.
+            end_group(self.group, Signal::CONT);
+            self.ending = Some(Ending { cause, next: now + TERM_GRACE, killed: false });
+        }
+    }
+
+    /// Sends KILL to the group, once.
+    fn kill(&mut self, cause: Cause, now: Instant) {
+        let cause = match &self.ending {
+            Some(Ending { killed: true, .. }) => return,
+            Some(ending) => ending.cause,
+            None => self.farewell.map_or(cause, |(cause, _)| cause),
+        };
+        end_group(self.group, Signal::KILL);
+        self.ending = Some(Ending { cause, next: now + LINGER, killed: true });
+    }
+
+    /// Waits for no process any more.
+    fn let_go(&mut self, now: Instant) {
+        self.ending = Some(Ending { cause: self.cause(), next: now, killed: true });
+    }
+
+    /// The next moment at which [`Running::consider`] has something to do.
+    fn next_moment(&self, sink: &dyn Sink) -> Option<Instant> {
+        let living = self.exited.is_none();
+        let acts = living && self.ending.is_none();
+        let unless_ending = |moment: Option<Instant>| moment.filter(|_| acts && self.farewell.is_none());
+        [
+            sink.due(),
+            self.announce.filter(|_| living),
+            unless_ending(self.limits.deadline),
+            unless_ending(self.limits.idle.filter(|_| self.reported.is_none()).map(|idle| self.last_output + idle)),
+            unless_ending(self.reported.map(|reported| reported + self.limits.grace)),
+            self.farewell.filter(|_| acts).map(|(_, due)| due),
+            self.linger,
+            self.ending.as_ref().filter(|ending| !ending.killed || !living).map(|ending| ending.next),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Writes to the pipes that have room, and reads from those that hold something.
+    fn exchange(&mut self, ready: Ready, poller: &Poller, sink: &mut dyn Sink) {
+        if ready.has(Interest::Stdin)
+            && let Some(Feed { pipe, rest }) = self.feed.take()
+        {
+            self.feed = feed(&pipe, rest).map(|rest| Feed { pipe, rest });
+        }
+        let buffer = &mut *poller.buffer.borrow_mut();
+        if ready.has(Interest::Stdout) {
+            self.read_stdout(buffer, sink);
+        }
+        if ready.has(Interest::Stderr) {
+            self.read_stderr(buffer, sink);
+        }
+    }
+
+    fn read_stdout(&mut self, buffer: &mut Vec<u8>, sink: &mut dyn Sink) {
+        let Some(pipe) = &self.stdout else {
+            return;
+        };
+        let Some(count) = read(pipe, buffer) else {
+            self.stdout = None;
+            sink.hung_up();
+            return;
+        };
+        let bytes = &buffer[..count];
+        if count > 0 {
+            self.last_output = Instant::now();
+            let reported = sink.stdout(bytes);
+            self.reported = reported.then(|| self.reported.unwrap_or(self.last_output));
+        }
+        if count >= SMALL_READ && !self.large {
+            self.large = true;
+            // Beyond what this user may have, the pipe stays as it is.
+            let _ = fcntl_setpipe_size(pipe, LARGE_PIPE);
+            buffer.resize(LARGE_READ, 0);
+        }
+    }
+
+    fn read_stderr(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) {
+        let Some(pipe) = &self.stderr else {
+            return;
+        };
+        match read(pipe, buffer) {
+            None => self.stderr = None,
+            Some(0) => {}
+            Some(count) => {
+                self.last_output = Instant::now();
+                sink.stderr(&buffer[..count]);
+            }
+        }
+    }
+
+    /// Ends what is left of the group, and takes the exit code.
+    async fn finish(self) -> (i32, Option<i32>) {
+        let Running { group, events, child, .. } = self;
+        // The process is still a zombie here, so its number cannot have become another group's.
+        end_group(group, Signal::TERM);
+        let status = reap(child);
+        if test_kill_process_group(group).is_ok() {
+            end_rest(group, events).await;
+        }
+        let signal = status.and_then(|status| status.signal());
+        let code = status.and_then(|status| status.code()).or(signal.map(|signal| 128 + signal));
+        (code.unwrap_or(-1), signal)
+    }
+}
+
+/// Writes as much as there is room for. What is left is still to be written; none where nothing is.
+fn feed(pipe: impl AsFd, mut rest: &[u8]) -> Option<&[u8]> {
+    while !rest.is_empty() {
+        match rustix::io::write(&pipe, rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(rustix::io::Errno::AGAIN) => return Some(rest),
+            Err(rustix::io::Errno::INTR) => {}
+            // It does not want to read on, which is its right.
+            Err(_) => break,
+        }
+    }
+    None
+}
+
+/// Reads once; none at the end of the stream.
+fn read(pipe: impl AsFd, buffer: &mut [u8]) -> Option<usize> {
+    match rustix::io::read(pipe, buffer) {
+        Ok(0) => None,
+        Ok(count) => Some(count),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Some(0),
+        Err(_) => None,
+    }
+}
+
+/// Waits for a group that got TERM to end, and sends KILL after a while.
+async fn end_rest(group: Pid, events: &EventLoop) {
+    let deadline = Instant::now() + TERM_GRACE;
+    let mut pause = Duration::from_millis(1);
+    while group_lives(group) {
+        if Instant::now() >= deadline {
+            return end_group(group, Signal::KILL);
+        }
+        let until = Instant::now() + pause;
+        while Instant::now() < until {
+            events.next(Some(until)).await;
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,183 @@
+//! Starting a program: found in `PATH`, its environment exactly what it is given, in a process group of its own, and where
+//! this process has a controlling terminal in a session of its own, which has none.
+//!
+//! The program's path is resolved here, which keeps `std` on its `posix_spawn` path: a `fork` costs up to 1.6 times as
+//! much, and more in a large process. `std` knows no session but by a `fork`: only where there is a terminal to leave is
+//! that paid for.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::{env, io};
+
+use process_wrap::std::{CommandWrap, CommandWrapper, ProcessSession};
+use rustix::io::Errno;
+use rustix::process::getpid;
+
+use crate::io::children;
+use crate::io::proc_status::stat;
+
+/// Whether this process has a controlling terminal: what shares it could type there, and answer in the place of a person.
+static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| {
+    let terminal = stat(getpid().as_raw_nonzero().get(), |fields| fields.get(4)?.parse::<i32>().ok());
+    // Where the system does not say so, there is one.
+    terminal != Some(0)
+});
+
+/// Where programs are looked for by processes that have no `PATH`.
+pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What to start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch<'a> {
+    pub argv: &'a [OsString],
+    pub environment: &'a [(OsString, OsString)],
+    pub directory: &'a Path,
+    pub stdin: Option<&'a [u8]>,
+    /// How to install the program, for the message when it is missing.
+    pub install: Option<&'a str>,
+}
+
+/// Why a program was not started.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// What is wrong, and what to type.
+    pub message: String,
+    /// Whether the system has no room for one more process now, and may have later.
+    pub is_full: bool,
+}
+
+impl Refused {
+    fn new(message: String) -> Refused {
+        Refused { message, is_full: false }
+    }
+}
+
+/// Finds programs, and remembers where.
+#[derive(Debug, Default)]
+pub(crate) struct Finder {
+    found: HashMap<(OsString, OsString), PathBuf>,
+}
+
+impl Finder {
+    /// Starts a program with pipes on its outputs, and on its input when it has something to read.
+    ///
+    /// # Errors
+    /// Says what is missing, and what to type.
+    pub(crate) fn start(&mut self, launch: &Launch<'_>) -> Result<Child, Refused> {
+        let Some(program) = launch.argv.first() else {
+            return Err(Refused::new("the command is empty".to_owned()));
+        };
+        let path = launch.environment.iter().rev().find(|(name, _)| name == "PATH");
+        let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value.as_os_str());
+        let key = (path.to_owned(), program.clone());
+        if let Some(file) = self.found.get(&key) {
+            match spawn(launch, file) {
+                // It may have moved since.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                outcome => return outcome.map_err(|error| refused(launch, &error)),
+            }
+        }
+        let file = find(program, path, launch.directory).map_err(|denied| Refused::new(missing(launch, denied)))?;
+        let child = spawn(launch, &file).map_err(|error| refused(launch, &error))?;
+        self.found.insert(key, file);
+        Ok(child)
+    }
+}
+
+fn spawn(launch: &Launch<'_>, file: &Path) -> io::Result<Child> {
+    let mut command = Command::new(file);
+    command
+        .arg0(&launch.argv[0])
+        .args(&launch.argv[1..])
+        .env_clear()
+        .envs(launch.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(launch.directory)
+        .stdin(if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    match *HAS_TERMINAL {
+        true => lead_session(&mut command)?,
+        false => _ = command.process_group(0),
+    }
+    children::start(|| command.spawn())
+}
+
+/// Has the process lead a session, and so a group, of its own.
+fn lead_session(command: &mut Command) -> io::Result<()> {
+    // It asks for the whole of what is wrapped, and looks at nothing of it.
+    ProcessSession.pre_spawn(command, &CommandWrap::from(Command::new("")))
+}
+
+/// The file of `program`, or whether there is one that may not be started.
+pub(crate) fn find(program: &OsStr, path: &OsStr, directory: &Path) -> Result<PathBuf, bool> {
+    if program.as_encoded_bytes().contains(&b'/') {
+        let file = directory.join(program);
+        return match file.metadata() {
+            Ok(meta) if meta.is_file() && is_executable(&meta) => Ok(file),
+            Ok(meta) => Err(meta.is_file()),
+            Err(_) => Err(false),
+        };
+    }
+    let mut denied = false;
+    for folder in env::split_paths(path) {
+        // An empty entry of PATH is the current folder.
+        let file = directory.join(folder).join(program);
+        if let Ok(meta) = file.metadata()
+            && meta.is_file()
+        {
+            if is_executable(&meta) {
+                return Ok(file);
+            }
+            denied = true;
+        }
+    }
+    Err(denied)
+}
+
+fn is_executable(meta: &Metadata) -> bool {
+    meta.permissions().mode() & 0o111 != 0
+}
+
+fn missing(launch: &Launch<'_>, denied: bool) -> String {
+    let program = launch.argv[0].to_string_lossy();
+    match (denied, launch.install) {
+        (true, _) => format!("`{program}`: found, but not executable; type `chmod +x` on it"),
+        (false, Some(install)) => format!("`{program}`: not found; install it with `{install}`"),
+        (false, None) => format!("`{program}`: not found"),
+    }
+}
+
+fn refused(launch: &Launch<'_>, error: &io::Error) -> Refused {
+    let program = launch.argv[0].to_string_lossy();
+    let message = match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("`{program}`: cannot be started: {error} (the file, its interpreter or the working folder)")
+        }
+        io::ErrorKind::ArgumentListTooLong => {
+            format!("`{program}`: its arguments are too long; give the text by `stdin` or a file")
+        }
+        _ => format!("`{program}`: cannot be started: {error}"),
+    };
+    Refused { message, is_full: is_full(error) }
+}
+
+/// Whether an error says that the system, or what this user may have of it, is exhausted.
+fn is_full(error: &io::Error) -> bool {
+    let full = [Errno::AGAIN, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|raw| full.iter().any(|errno| errno.raw_os_error() == raw))
+}
+
+pub(crate) fn argv(command: &swarmc_plan::Command) -> Vec<OsString> {
+    match command {
+        swarmc_plan::Command::Argv(words) | swarmc_plan::Command::Script { argv: words, .. } => {
+            words.iter().map(OsString::from).collect()
+        }
+        swarmc_plan::Command::Shell(line) => ["/bin/sh", "-c", line].map(OsString::from).to_vec(),
+    }
+}

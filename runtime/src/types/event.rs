@@ -1,0 +1,474 @@
+//! What happened in a run: the only thing that changes its state, and what the journal holds.
+//!
+//! Events are facts in the past tense and small: a few hundred bytes, never over [`LARGEST`]. A digest names a longer
+//! text, and the words of failures are cut. Events only gain optional fields; anything else bumps [`VERSION`].
+
+mod first;
+mod outcome;
+mod room;
+mod subject;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::approval::{Request, Verdict};
+use super::artifact::ArtifactMeta;
+use super::swarm_event::SwarmEvent;
+
+pub use super::approval::AnsweredBy;
+pub use super::content::Content;
+pub use super::inbox_message::{INPUTS, InboxMessage};
+pub use super::step_id::StepId;
+pub use super::usage::{Reserved, Usage};
+pub use outcome::Outcome;
+pub(crate) use room::{escaped, fits, shorten};
+
+/// The version of the events that this build writes, and the newest it reads.
+pub const VERSION: u32 = 4;
+
+/// The event itself holds texts up to this many bytes; longer ones are stored as artifacts, by digest.
+pub const INLINE: usize = 2048;
+
+/// No event is longer than this many bytes in the journal.
+pub const LARGEST: usize = 10_240;
+
+/// What a text of an event may take as JSON, in bytes: three of them and all the rest stay below [`LARGEST`], whatever
+/// has to be escaped in them.
+const ROOM: usize = 2176;
+
+/// What the path of a step's frame may take in bytes; a longer one is named by its digest.
+pub(crate) const LONGEST_PATH: usize = 400;
+
+/// What a text in a list takes besides, as JSON.
+const QUOTES: usize = 3;
+
+/// What a session's name may take as JSON, in bytes; no session has a longer one.
+pub(crate) const SESSION: usize = 512;
+
+/// An event with its place in the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its number in the journal, from 1, without gaps.
+    pub seq: u64,
+    /// When it was recorded, in milliseconds since 1970 (UTC). The core's only clock.
+    pub at: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// One fact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The run exists. Always the first record.
+    RunStarted {
+        /// The [`VERSION`] of the events that follow.
+        version: u32,
+        /// The run's id.
+        run: String,
+        /// The digest of the plan, which lies beside the journal.
+        plan: String,
+        /// The pipeline that runs.
+        pipeline: String,
+        /// The one step that runs outside its pipeline (`run --task`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<String>,
+        /// Every parameter's value in its textual form, defaults included.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        params: BTreeMap<String, String>,
+        /// Where the parameters are instead when they are too long for an event: a JSON object of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stored_params: Option<Content>,
+        /// What was piped into the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stdin: Option<Content>,
+    },
+    /// Another process took the run over: attempts that were open have no outcome and start again, as the same attempt.
+    RunResumed,
+    /// A step's `when` was evaluated.
+    ConditionJudged {
+        /// The step.
+        step: StepId,
+        /// Whether it runs.
+        holds: bool,
+        /// Why it could not be evaluated; the step has then failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A step will not run in this round.
+    StepSkipped {
+        /// The step.
+        step: StepId,
+        /// Why.
+        reason: SkipReason,
+    },
+    /// An attempt began: its prompt is rendered, its process about to start.
+    AttemptStarted {
+        /// The step.
+        step: StepId,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// What it may use at most, of the budgets that it counts for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Reserved>,
+        /// The agent that sums up files for the attempt after this one, which is then no try of the step's turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summarizer: Option<Arc<str>>,
+    },
+    /// The attempt's process exists.
+    ProcessStarted {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// The process, so that a later runner can end it.
+        process: Process,
+    },
+    /// The provider has said under which id it keeps the conversation of an attempt.
+    SessionKnown {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// The id, in the provider's words.
+        session: String,
+    },
+    /// An attempt ended. Dropped when the attempt is not the step's current one.
+    AttemptEnded {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// How.
+        #[serde(flatten)]
+        outcome: Outcome,
+    },
+    /// A loop, a for-each or a call began: what it needs to know was evaluated, and the steps inside may start.
+    Opened {
+        /// The step.
+        step: StepId,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// How many items a for-each has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        items: Option<u32>,
+        /// The list of a for-each, as JSON.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        list: Option<Content>,
+        /// The parameters of a call: a JSON object of their textual forms.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        params: Option<Content>,
+    },
+    /// A round's `until` conditions were evaluated.
+    RoundJudged {
+        /// The instance of the pipeline, from 1.
+        instance: u32,
+        /// The round, from 1.
+        iteration: u32,
+        /// Whether any of them held.
+        holds: bool,
+        /// The loop or call whose round it is; none is the pipeline that runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Arc<str>>,
+    },
+    /// A gate asks: it waits for an answer from now on.
+    GateOpened {
+        /// The gate.
+        step: StepId,
+        /// What the person reads.
+        message: Content,
+    },
+    /// A gate was answered, by whomever.
+    GateAnswered {
+        /// The gate.
+        step: StepId,
+        /// The option that was chosen; none when the gate fails.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        choice: Option<String>,
+        /// A JSON object of the choice and the fields that were asked; none when the gate fails.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Content>,
+        /// Who decided.
+        by: AnsweredBy,
+    },
+    /// An agent waits for an approval from now on.
+    ApprovalAsked {
+        /// The step that it belongs to.
+        step: StepId,
+        /// The attempt of that step.
+        attempt: u32,
+        /// Who wants what.
+        #[serde(flatten)]
+        request: Request,
+    },
+    /// A person or a policy approved a request, or refused it.
+    ApprovalAnswered {
+        /// The step of the request.
+        step: StepId,
+        /// The attempt of that step.
+        attempt: u32,
+        /// What was said.
+        #[serde(flatten)]
+        verdict: Verdict,
+    },
+    /// Something happened in a swarm.
+    Swarm {
+        /// The step that it runs as.
+        step: StepId,
+        /// The attempt of that step.
+        attempt: u32,
+        /// What.
+        fact: SwarmEvent,
+    },
+    /// An envelope, or what a person wrote, lies in the inbox of a step.
+    Sent {
+        /// Whose turn sent it; none is a person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<StepId>,
+        /// The receiver, by name.
+        to: Arc<str>,
+        /// The instance of the pipeline in which the receiver is, from 1.
+        instance: u32,
+        /// The call in which it is; none is the pipeline that runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Arc<str>>,
+        /// The way that it took, by its number in the pipeline's edges; none where a person wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        way: Option<usize>,
+        /// What.
+        letter: InboxMessage,
+    },
+    /// An agent has said how far it is.
+    StatusReported {
+        /// Whose turn.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// What it said: a [`Report`](crate::types::handoff::Report) as JSON.
+        report: Content,
+    },
+    /// A turn is about to begin that reads these: they leave the inbox.
+    InputsTaken {
+        /// Whose turn.
+        step: StepId,
+        /// The ids of the envelopes, in the order in which they are read; [`INPUTS`] at most.
+        inputs: Vec<Arc<str>>,
+    },
+    /// Something that a turn is given or has left is stored.
+    ArtifactStored {
+        /// Whose turn.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// What, and where.
+        artifact: Box<ArtifactMeta>,
+    },
+    /// A step waited for further envelopes, and no step at work can write to it any more: it has ended.
+    NodeClosed {
+        /// The step.
+        step: StepId,
+        /// To whom it owes an answer, and who never answered it, in words: it has then failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        owes: Vec<String>,
+    },
+    /// A budget refused a launch, or its time is over: the run ends.
+    BudgetSpent {
+        /// Which, and what was wanted of it, in words.
+        message: String,
+    },
+    /// A person asked the run to end: no step starts, running ones are ended. The run can be resumed.
+    StopRequested,
+    /// The run is over.
+    RunFinished {
+        /// How.
+        status: RunStatus,
+    },
+    /// A step is about to run again, in a run that goes on after its end: what the journal says of it before no longer
+    /// counts. Nothing follows from it without the [`Event::RunReopened`] that names it.
+    StepReopened {
+        /// The step.
+        step: StepId,
+        /// The attempt that it goes on with, from 1.
+        attempt: u32,
+        /// Steps are inside of it, of which some stay as they ended: only its own end no longer counts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        inside: bool,
+    },
+    /// What counts for the budgets of a run that is about to go on after its end.
+    UsedBefore {
+        /// The agent that used it; none is the whole run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<Arc<str>>,
+        /// Turns of agents.
+        calls: u64,
+        /// Tokens, read and written.
+        tokens: u64,
+        /// Money, in millionths of a dollar.
+        cost: u64,
+        /// The wall time of attempts, in milliseconds.
+        time_ms: u64,
+    },
+    /// The run goes on after its end, or with another plan: steps that failed, and what depends on them, run again.
+    RunReopened {
+        /// The [`VERSION`] of the events that follow.
+        version: u32,
+        /// How many of the lines right before it belong to it: each a [`Event::StepReopened`] or [`Event::UsedBefore`].
+        lines: u32,
+        /// The digest of the plan that it goes on with, which lies among the artifacts; none is the one before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<String>,
+        /// How long it has run, in milliseconds.
+        ran_ms: u64,
+        /// The number of the last request for agreement.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        requests: u32,
+    },
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// A process group, told apart from a later one with the same number by its start time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// The process group, which is the process id of its leader.
+    pub group: i32,
+    /// The leader's start time in clock ticks since boot (field 22 of `/proc/PID/stat`); 0 where unknown.
+    pub started: u64,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "cause", rename_all = "snake_case")]
+pub enum Failure {
+    /// Its process exited with something else than 0.
+    Exit,
+    /// Its process could not be started.
+    Spawn {
+        /// What is missing, and what to type.
+        message: String,
+    },
+    /// It took longer than `timeout`.
+    Timeout {
+        /// The limit in milliseconds.
+        after_ms: u64,
+    },
+    /// It put out nothing for longer than `timeout idle=`.
+    Idle {
+        /// The limit in milliseconds.
+        after_ms: u64,
+    },
+    /// A `check` failed.
+    Check {
+        /// The command line.
+        line: String,
+        /// Its exit code.
+        exit: Option<i32>,
+    },
+    /// The agent's own stream said that the turn failed.
+    Agent {
+        /// In its words.
+        message: String,
+    },
+    /// Its output is not of the declared type, also after the turns that the agent had to mend it.
+    Invalid {
+        /// What is wrong with it.
+        violations: Vec<String>,
+    },
+    /// A text could not be rendered, or a file not be read.
+    Render {
+        /// What and where.
+        message: String,
+    },
+    /// A step, an item or the rounds inside failed, and nothing there handles it.
+    Inside {
+        /// Which, and why.
+        message: String,
+    },
+    /// The budget of the agent or of the task refuses it.
+    Budget {
+        /// Which, and what was wanted of it.
+        message: String,
+    },
+    /// What its agent left in its folder (`files`) says that it failed, or is not what it should be.
+    Files {
+        /// What is wrong.
+        message: String,
+        /// The agent says that another attempt would fail as well: it is not repeated.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        lasting: bool,
+    },
+    /// A gate was answered with `fail`.
+    Refused,
+    /// A person interrupted it: its agent is told what that person wrote, in a further turn.
+    Interrupted,
+    /// The run ended it (`stop`, a person, a fatal error); it is not repeated.
+    Cancelled,
+}
+
+/// Why a step was skipped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "because", rename_all = "snake_case")]
+pub enum SkipReason {
+    /// A need does not hold.
+    Need {
+        /// The step needed, with how it ended.
+        step: String,
+        /// `succeeded`, `failed` or `skipped`.
+        status: Status,
+    },
+    /// None of the needs of a `join any` or `none-failed` holds.
+    Join,
+    /// Its own `when` is false.
+    When,
+    /// An edge with `kind=spawn` leads to it, and no agent asked for it.
+    Unspawned,
+    /// It failed, and says `on-failure skip`.
+    OnFailure,
+    /// Its pipeline was ended by a `stop`.
+    Stopped {
+        /// The stop.
+        by: String,
+    },
+    /// A failure that nothing handles ended the pipeline first (`fail-fast`).
+    FailFast,
+    /// The budget of the run was spent, or its time over.
+    OverBudget,
+    /// A failure that nothing handles ended its loop, call or item first.
+    Ended {
+        /// The step that failed.
+        by: String,
+    },
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It did what it should.
+    Succeeded,
+    /// Every attempt failed.
+    Failed,
+    /// It did not run.
+    Skipped,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Done.
+    Succeeded,
+    /// A failure that nothing handled, an exhausted iteration, or a `stop status=failure`.
+    Failed,
+    /// The workflow's budget was spent, or its time over.
+    OverBudget,
+}
+
+#[cfg(test)]
+mod tests;

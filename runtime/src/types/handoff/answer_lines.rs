@@ -1,0 +1,62 @@
+//! Operations that an agent asks for by lines of its answer, and whom it can reach by them.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::{INBOX, Operation};
+
+/// What the lines of one answer may ask for at most: as much as an inbox takes.
+const OPERATIONS: usize = INBOX;
+
+/// Whom an agent can reach.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reach {
+    /// Those that it may hand over to.
+    pub(crate) receivers: Vec<String>,
+    /// Those that it may have started.
+    pub(crate) spawns: Vec<String>,
+    /// Whether a person's answer reaches it.
+    pub(crate) asks: bool,
+}
+
+/// What the answer of an agent asks for by lines of JSON, and the answer without them. A line that looks like one and
+/// is none stays, with what is wrong with it; so does one that the agent was `told`, and only repeats.
+pub(crate) fn asked_for<'t>(
+    answer: &str,
+    told: impl IntoIterator<Item = &'t str>,
+) -> (Vec<Result<Operation, String>>, String) {
+    let is_one = |line: &str| line.starts_with('{') && line.contains("\"swarm\"");
+    let told: HashSet<&str> =
+        told.into_iter().flat_map(|text| text.lines().map(str::trim).filter(|line| is_one(line))).collect();
+    let mut operations = Vec::new();
+    let (mut rest, mut more, mut repeated) = (String::new(), 0, 0);
+    for line in answer.split_inclusive('\n') {
+        let trimmed = line.trim();
+        let value = if is_one(trimmed) { serde_json::from_str::<Value>(trimmed).ok() } else { None };
+        match value.filter(|value| value.get("swarm").is_some()) {
+            Some(_) if told.contains(trimmed) => {
+                repeated += 1;
+                rest.push_str(line);
+            }
+            Some(_) if operations.len() >= OPERATIONS => more += 1,
+            Some(value) => {
+                let operation = Operation::read(value);
+                if operation.is_err() {
+                    rest.push_str(line);
+                }
+                operations.push(operation);
+            }
+            None => rest.push_str(line),
+        }
+    }
+    if more > 0 {
+        let most = format!("{more} more lines are operations, but one answer may have at most {OPERATIONS}");
+        operations.push(Err(most));
+    }
+    if repeated > 0 {
+        let quoted = format!("lines copied from its prompt are not operations, and its answer has {repeated} of them");
+        operations.push(Err(quoted));
+    }
+    (operations, rest)
+}

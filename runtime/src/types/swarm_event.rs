@@ -1,0 +1,436 @@
+//! Events of a swarm: its entries in the journal, beside those of the step that it runs as.
+//!
+//! The first eight kinds have the names that seed dashboards know. [`SwarmEvent::agent`] returns the agent of an event,
+//! with the ids [`SUPERVISOR`] and [`WORKSPACE`] for events of no agent. Texts that may be long are [`Content`].
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::content::Content;
+use super::usage::{Reserved, Usage};
+
+/// Who decomposes, spawns, answers requests for help and merges.
+pub const SUPERVISOR: &str = "swarm-supervisor";
+
+/// The name of people among the names of agents.
+pub const PERSON: &str = "user";
+
+/// Whose events those of the shared workspace are.
+pub const WORKSPACE: &str = "workspace";
+
+/// One event of a swarm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum SwarmEvent {
+    /// The swarm exists. Always its first.
+    WorkflowStarted {
+        /// What names of agents are made from: the run's id, or the same for all where it is recorded or replayed.
+        run: String,
+        /// What it is to reach.
+        goal: Content,
+    },
+    /// It entered a phase.
+    Progress {
+        /// Which.
+        phase: Phase,
+    },
+    /// An agent begins its first iteration.
+    AgentStarted {
+        /// Its name.
+        agent: Arc<str>,
+    },
+    /// An agent is done.
+    AgentCompleted {
+        /// Its name.
+        agent: Arc<str>,
+        /// How it ended.
+        how: End,
+        /// Its answer; if it did not give one itself, the results of its last turns.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response: Option<Content>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A message lies in a mailbox.
+    MessageSent(Sent),
+    /// An agent took a message out of its mailbox.
+    MessageReceived {
+        /// Who.
+        agent: Arc<str>,
+        /// Who wrote it.
+        from: Arc<str>,
+        /// Its number in that mailbox.
+        seq: u64,
+    },
+    /// There is a new entry in the shared workspace.
+    WorkspaceUpdated {
+        /// Its number in the workspace, from 1.
+        seq: u64,
+        /// The topic.
+        topic: Arc<str>,
+        /// Who published it.
+        author: Arc<str>,
+        /// What.
+        data: Content,
+    },
+    /// The swarm is done.
+    WorkflowCompleted {
+        /// Its result; none where it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Content>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// There is a further agent. It starts when it has something to do.
+    AgentSpawned {
+        /// Its name, which no other agent of the swarm has.
+        agent: Arc<str>,
+        /// Its declared agent.
+        plays: Arc<str>,
+        /// Its task; none: it waits for its first message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<Content>,
+        /// What teammates see of its task: the text without its context packs. None: the whole task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        brief: Option<Content>,
+        /// Who asked for it; none for those of the roster.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Arc<str>>,
+        /// The tools that it may use, if they differ from those of its declared agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Vec<String>>,
+    },
+    /// A model is asked.
+    TurnStarted {
+        /// Who asks.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// What it may use at most, of the budgets that it counts for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Reserved>,
+    },
+    /// A model answered, or did not. Dropped when the turn is not the current one.
+    TurnEnded {
+        /// Who asked.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// What came of it.
+        answer: Answer,
+        /// The tokens that it took.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// What that cost in millionths of a dollar, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<u64>,
+        /// The model that answered, as it calls itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
+    /// A tool is called.
+    ToolStarted {
+        /// Whose call it is.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// The tool.
+        tool: Arc<str>,
+    },
+    /// A tool answered, or failed. Dropped when the call is not the current one.
+    ToolEnded {
+        /// Whose call it was.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// What it answered, or why it failed.
+        result: Content,
+        /// How it failed; none when it did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    },
+    /// What an agent wanted is not allowed, or not possible.
+    Refused {
+        /// Who.
+        agent: Arc<str>,
+        /// Why, and what would be.
+        reason: String,
+    },
+    /// An agent waits for something to happen.
+    Idled {
+        /// Who.
+        agent: Arc<str>,
+    },
+    /// An agent asked for help.
+    HelpRequested {
+        /// Who.
+        agent: Arc<str>,
+        /// What the helper is to do.
+        description: Content,
+        /// The tools that it needs.
+        skills: Vec<String>,
+    },
+}
+
+/// A turn of an agent, or of the supervisor: deterministic, the same in every replay.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TurnId {
+    /// The agent; [`SUPERVISOR`] where `purpose` is not to act.
+    pub agent: Arc<str>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Purpose::is_act")]
+    pub purpose: Purpose,
+    /// The iteration, from 0.
+    #[serde(default)]
+    pub iteration: u32,
+    /// How often it was asked, or the tool called, in this iteration: from 1.
+    pub attempt: u32,
+}
+
+/// What a model is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The next action of an agent.
+    #[default]
+    Act,
+    /// The goal, split into tasks.
+    Decompose,
+    /// The results, merged into one.
+    Synthesize,
+}
+
+impl Purpose {
+    fn is_act(&self) -> bool {
+        *self == Purpose::Act
+    }
+}
+
+/// A phase of a swarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The goal is split.
+    Planning,
+    /// The agents of the roster are made.
+    Spawning,
+    /// Agents take turns.
+    Monitoring,
+    /// The results are merged.
+    Synthesizing,
+}
+
+/// How an agent ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It said so.
+    Done,
+    /// It made no progress.
+    Converged,
+    /// Its iterations are used up.
+    Exhausted,
+    /// Its tools failed again and again.
+    ToolErrors,
+    /// Its model cannot be reached, or refuses.
+    Unreachable,
+    /// Its time is over.
+    TimedOut,
+    /// A budget refused its next turn.
+    OverBudget,
+    /// It never received a message, and no agent is left that could send one.
+    Unneeded,
+}
+
+impl End {
+    /// In a word, as it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            End::Done => "done",
+            End::Converged => "converged",
+            End::Exhausted => "exhausted",
+            End::ToolErrors => "tool_errors",
+            End::Unreachable => "unreachable",
+            End::TimedOut => "timed_out",
+            End::OverBudget => "over_budget",
+            End::Unneeded => "unneeded",
+        }
+    }
+
+    /// Whether it has something to give.
+    pub fn succeeded(self) -> bool {
+        matches!(self, End::Done | End::Converged | End::Exhausted)
+    }
+}
+
+/// A message, as it lies in a mailbox.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Its number in the mailbox of the receiver, from 1.
+    pub seq: u64,
+    /// Who wrote it.
+    pub from: Arc<str>,
+    /// Whose mailbox it lies in.
+    pub to: Arc<str>,
+    /// What it is for.
+    #[serde(rename = "type")]
+    pub kind: MessageType,
+    /// What it says, as JSON.
+    pub payload: Content,
+    /// Whether a person wrote it, and no agent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub person: bool,
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// An action.
+    Acts(Action),
+    /// The tasks of a decomposition, in order.
+    Split(Vec<Part>),
+    /// The merged result.
+    Merged(Content),
+    /// Something else than was asked for: what is wrong with it, for the model to read.
+    Invalid(String),
+    /// Nothing: why.
+    Failed {
+        /// What the provider said.
+        message: String,
+        /// Whether it may pass, and when it should be tried again.
+        fault: Fault,
+    },
+}
+
+/// How something failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// It may pass: not before so many milliseconds, where the other side said so.
+    Transient {
+        /// 0 if the other side gave no time.
+        #[serde(default)]
+        after_ms: u64,
+    },
+    /// It stays.
+    Permanent,
+    /// A budget refused it.
+    Budget,
+}
+
+/// A part of the goal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// What is to be done.
+    pub task: Content,
+    /// Who is to do it, where the lead says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+}
+
+impl Part {
+    /// The bytes that the task of one of so many parts may take as JSON: one event contains all of them.
+    pub(crate) fn room(parts: usize) -> usize {
+        (6_000 / parts.max(1)).saturating_sub(60)
+    }
+}
+
+/// The action of a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum Action {
+    /// Calls a tool.
+    ToolCall {
+        /// Which.
+        tool: Arc<str>,
+        /// Its parameters, as JSON.
+        params: Content,
+    },
+    /// Shares something with the team.
+    PublishData {
+        /// Under what.
+        topic: Arc<str>,
+        /// What.
+        data: Content,
+    },
+    /// Writes to a teammate.
+    SendMessage {
+        /// To whom.
+        to: Arc<str>,
+        /// What for.
+        message_type: MessageType,
+        /// What, as JSON.
+        payload: Content,
+    },
+    /// Asks the supervisor for a helper.
+    RequestHelp {
+        /// What the helper is to do.
+        description: Content,
+        /// The tools that it needs.
+        skills: Vec<String>,
+    },
+    /// Ends with an answer.
+    Done {
+        /// The answer.
+        response: Content,
+    },
+    /// Waits.
+    Idle,
+}
+
+impl SwarmEvent {
+    /// Who it is about.
+    pub fn agent(&self) -> &str {
+        match self {
+            SwarmEvent::WorkflowStarted { .. } | SwarmEvent::Progress { .. } | SwarmEvent::WorkflowCompleted { .. } => {
+                SUPERVISOR
+            }
+            SwarmEvent::WorkspaceUpdated { .. } => WORKSPACE,
+            SwarmEvent::MessageSent(sent) => &sent.from,
+            SwarmEvent::AgentStarted { agent }
+            | SwarmEvent::AgentCompleted { agent, .. }
+            | SwarmEvent::MessageReceived { agent, .. }
+            | SwarmEvent::AgentSpawned { agent, .. }
+            | SwarmEvent::Refused { agent, .. }
+            | SwarmEvent::Idled { agent }
+            | SwarmEvent::HelpRequested { agent, .. } => agent,
+            SwarmEvent::TurnStarted { turn, .. }
+            | SwarmEvent::TurnEnded { turn, .. }
+            | SwarmEvent::ToolStarted { turn, .. }
+            | SwarmEvent::ToolEnded { turn, .. } => &turn.agent,
+        }
+    }
+}
+
+/// What kind of message one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageType {
+    /// Asks for something to be done.
+    Request,
+    /// Offers to help.
+    Offer,
+    /// Takes a task.
+    Accept,
+    /// Hands a task on.
+    Delegation,
+    /// Tells something.
+    Info,
+}
+
+impl MessageType {
+    /// All of them.
+    pub(crate) const ALL: [MessageType; 5] =
+        [MessageType::Request, MessageType::Offer, MessageType::Accept, MessageType::Delegation, MessageType::Info];
+
+    /// Its name, as models write it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            MessageType::Request => "request",
+            MessageType::Offer => "offer",
+            MessageType::Accept => "accept",
+            MessageType::Delegation => "delegation",
+            MessageType::Info => "info",
+        }
+    }
+}
