@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use swarmc_plan::{Body, Effect, Exhausted, Iteration, Need, Origin, Output, Pipeline, Plan, RoundFailure, Step, When};
-use swarmc_runtime::{Control, Ended, Home, Observer, Options, Record, StepId, Stream, start};
+use swarmc_runtime::{Control, Ended, Home, Observer, Options, Record, StepId, Stream, start_run};
 
 /// The allocator of swarmc itself.
 #[global_allocator]
@@ -331,7 +331,8 @@ fn run(plan: &Plan) {
     };
     let (pipe, finished) = reader();
     let home = Home::new(folder.join("home"));
-    let outcome = start(&home, plan, options, Control::new(), Box::new(Reader { pipe })).expect("the run goes through");
+    let outcome =
+        start_run(&home, plan, options, Control::new(), Box::new(Reader { pipe })).expect("the run goes through");
     assert_eq!(outcome.ended, Ended::Succeeded);
     finished.recv_timeout(Duration::from_secs(60)).expect("the reader ends with the run");
 }

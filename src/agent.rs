@@ -10,7 +10,7 @@ use swarmc_runtime::handoff::{
     Artifact, Broadcast, ENVELOPE_LIMIT, EnvelopeKind, Handoff, HelpRequest, MESSAGE_LIMIT, Message, MessageKind,
     Operation, Reading, Report, Verdict,
 };
-use swarmc_runtime::{AgentProgress, SOCKET, TOKEN, ask};
+use swarmc_runtime::{AgentProgress, SOCKET, TOKEN, send_operation};
 
 use crate::args;
 use crate::exit::Exit;
@@ -18,8 +18,8 @@ use crate::terminal;
 
 pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
     let operation = match &args.operation {
-        args::AgentOperation::SendHandoff(args) => Operation::SendHandoff(Box::new(handoff(args)?)),
-        args::AgentOperation::SpawnNode(args) => Operation::SpawnNode(Box::new(handoff(args)?)),
+        args::AgentOperation::SendHandoff(args) => Operation::SendHandoff(Box::new(build_handoff(args)?)),
+        args::AgentOperation::SpawnNode(args) => Operation::SpawnNode(Box::new(build_handoff(args)?)),
         args::AgentOperation::SendMessage(args::SendMessage { to, said, reply_to }) => {
             let (kind, content) = said_by(said)?;
             Operation::SendMessage(Message { to: to.clone(), kind, content, reply_to: reply_to.clone() })
@@ -28,24 +28,24 @@ pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
             let (kind, content) = said_by(said)?;
             Operation::Broadcast(Broadcast { kind, content })
         }
-        args::AgentOperation::ReportStatus(args) => Operation::ReportStatus(Box::new(report(args))),
+        args::AgentOperation::ReportStatus(args) => Operation::ReportStatus(Box::new(build_report(args))),
         args::AgentOperation::RequestHelp(args::RequestHelp { message }) => {
-            Operation::RequestHelp(HelpRequest { message: text(message, MESSAGE_LIMIT)? })
+            Operation::RequestHelp(HelpRequest { message: read_argument(message, MESSAGE_LIMIT)? })
         }
         args::AgentOperation::ReadContext(args::ReadContext { reference, offset }) => {
             Operation::ReadContext(Reading { reference: reference.clone(), offset: *offset })
         }
         args::AgentOperation::ReadInbox(args::ReadInbox {}) => Operation::ReadInbox {},
     };
-    let (socket, token) = (variable(SOCKET)?, variable(TOKEN)?);
-    let receipt =
-        ask(Path::new(&socket), &token.to_string_lossy(), &operation).map_err(|problem| miette!("{problem}"))?;
+    let (socket, token) = (require_variable(SOCKET)?, require_variable(TOKEN)?);
+    let receipt = send_operation(Path::new(&socket), &token.to_string_lossy(), &operation)
+        .map_err(|problem| miette!("{problem}"))?;
     terminal::print(format!("{receipt}\n"))?;
     Ok(Exit::Done)
 }
 
 /// What the run that started this process has told it.
-pub(crate) fn variable(name: &str) -> miette::Result<OsString> {
+pub(crate) fn require_variable(name: &str) -> miette::Result<OsString> {
     std::env::var_os(name).ok_or_else(|| {
         miette!(
             help = "it works in the processes of a task whose pipeline has `edges` from it or to it",
@@ -54,8 +54,8 @@ pub(crate) fn variable(name: &str) -> miette::Result<OsString> {
     })
 }
 
-fn handoff(args: &args::SendHandoff) -> miette::Result<Handoff> {
-    let message = text(&args.message, MESSAGE_LIMIT)?;
+fn build_handoff(args: &args::SendHandoff) -> miette::Result<Handoff> {
+    let message = read_argument(&args.message, MESSAGE_LIMIT)?;
     let structured = args.structured.as_deref().map(serde_json::from_str).transpose();
     let structured = structured.map_err(|error| miette!("`--structured` is no JSON: {error}"))?;
     let verdict =
@@ -65,7 +65,7 @@ fn handoff(args: &args::SendHandoff) -> miette::Result<Handoff> {
         to: args.to.clone(),
         message,
         structured,
-        artifacts: args.artifacts.iter().map(|text| artifact(text)).collect(),
+        artifacts: args.artifacts.iter().map(|text| parse_artifact(text)).collect(),
         status: status.or_else(|| args.failed.as_ref().map(|reason| verdict(false, reason))),
         response: args.response.map(|response| match response {
             args::AgentResponse::None => swarmc_plan::Response::None,
@@ -87,7 +87,7 @@ fn handoff(args: &args::SendHandoff) -> miette::Result<Handoff> {
 
 /// An argument, or for `-` what stands on standard input: so many characters, and one more, as the run says what is too
 /// long.
-fn text(argument: &str, most: usize) -> miette::Result<String> {
+fn read_argument(argument: &str, most: usize) -> miette::Result<String> {
     if argument != "-" {
         return Ok(argument.to_owned());
     }
@@ -99,7 +99,7 @@ fn text(argument: &str, most: usize) -> miette::Result<String> {
 
 /// What a message is for and says: JSON where it is an object.
 fn said_by(said: &args::Said) -> miette::Result<(MessageKind, Value)> {
-    let content = text(&said.content, ENVELOPE_LIMIT)?;
+    let content = read_argument(&said.content, ENVELOPE_LIMIT)?;
     let object = serde_json::from_str::<Value>(&content).ok().filter(Value::is_object);
     let kind = match said.kind {
         args::MessageType::DataReady => MessageKind::DataReady,
@@ -110,7 +110,7 @@ fn said_by(said: &args::Said) -> miette::Result<(MessageKind, Value)> {
     Ok((kind, object.unwrap_or(Value::String(content))))
 }
 
-fn report(args: &args::ReportStatus) -> Report {
+fn build_report(args: &args::ReportStatus) -> Report {
     let args::ReportStatus { step, done, total, message, metrics } = args;
     let progress = AgentProgress {
         current_step: step.clone(),
@@ -132,7 +132,7 @@ fn report(args: &args::ReportStatus) -> Report {
 }
 
 /// `REF`, or `TYPE=REF`.
-fn artifact(text: &str) -> Artifact {
+fn parse_artifact(text: &str) -> Artifact {
     let is_kind = |kind: &str| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase());
     match text.split_once('=').filter(|(kind, _)| is_kind(kind)) {
         Some((kind, reference)) => Artifact { kind: kind.to_owned(), reference: reference.to_owned() },

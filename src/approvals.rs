@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use swarmc_plan::{RequestTimeout, Unattended};
 use swarmc_runtime::{AnsweredBy, Content, Request, RequestKind, StepId, Verdict, Waiting};
 
-use crate::units::{duration, size};
+use crate::units::{format_duration, format_size};
 
 /// The lines of arguments that are shown, and the characters of all of them.
 const LINES: usize = 60;
@@ -48,12 +48,12 @@ impl From<&Waiting> for Pending {
 
 impl Pending {
     /// The agent and its request, in one line.
-    pub(crate) fn words(&self) -> String {
-        format!("{} wants {}", visible(&self.request.agent), visible(&self.request.wants.words()))
+    pub(crate) fn describe(&self) -> String {
+        format!("{} wants {}", escape_hidden(&self.request.agent), escape_hidden(&self.request.wants.describe()))
     }
 
     /// What the run does with it without an answer, and when; none where it waits for ever.
-    pub(crate) fn expiry(&self, now: u64) -> Option<String> {
+    pub(crate) fn describe_expiry(&self, now: u64) -> Option<String> {
         let RequestTimeout { then, after_ms } = self.on_timeout?;
         let wants = &self.request.wants;
         // A request that is not part of an attempt cannot fail one.
@@ -63,37 +63,38 @@ impl Pending {
             Unattended::Fail if fails => "failed",
             Unattended::Deny | Unattended::Fail => "denied",
         };
-        Some(format!("{what} {} by `policy on-timeout`", when(self.since.saturating_add(after_ms), now)))
+        Some(format!("{what} {} by `policy on-timeout`", format_due(self.since.saturating_add(after_ms), now)))
     }
 
     /// What it is exactly, in lines; `read` has the texts that lie beside the journal.
-    pub(crate) fn details(&self, read: impl Fn(&Content) -> Option<String>) -> Vec<String> {
+    pub(crate) fn detail_lines(&self, read: impl Fn(&Content) -> Option<String>) -> Vec<String> {
         let text = |content: &Content| match (read(content), content) {
             (Some(text), _) => Ok(text),
             (None, Content::Text(text)) => Ok(text.clone()),
-            (None, Content::Artifact { bytes, .. }) => Err(format!("({} of text)", size(*bytes))),
+            (None, Content::Artifact { bytes, .. }) => Err(format!("({} of text)", format_size(*bytes))),
         };
         match &self.request.wants {
             RequestKind::Tool { arguments: shown, .. } | RequestKind::GoOn { evidence: shown, .. } => match text(shown)
             {
-                Ok(shown) => bounded(&pretty(&shown)),
+                Ok(shown) => limit_lines(&pretty_json(&shown)),
                 Err(words) => vec![words],
             },
-            RequestKind::Help { message } => text(message).map_or_else(|words| vec![words], |text| bounded(&text)),
+            RequestKind::Help { message } => text(message).map_or_else(|words| vec![words], |text| limit_lines(&text)),
             RequestKind::Spawn { plays, task, tools } => {
                 let task = text(task).unwrap_or_else(|words| words);
                 let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
                 let mut lines = vec![
-                    format!("agent  {}", visible(plays)),
-                    format!("tools  {}", visible(&tools)),
+                    format!("agent  {}", escape_hidden(plays)),
+                    format!("tools  {}", escape_hidden(&tools)),
                     "task".to_owned(),
                 ];
-                lines.extend(bounded(&task).into_iter().map(|line| format!("  {line}")));
+                lines.extend(limit_lines(&task).into_iter().map(|line| format!("  {line}")));
                 lines
             }
             RequestKind::Node { plays, letter, .. } => {
-                let payload = text(&letter.content).map_or_else(|words| vec![words], |text| bounded(&pretty(&text)));
-                let mut lines = vec![format!("agent  {}", visible(plays)), "payload".to_owned()];
+                let payload =
+                    text(&letter.content).map_or_else(|words| vec![words], |text| limit_lines(&pretty_json(&text)));
+                let mut lines = vec![format!("agent  {}", escape_hidden(plays)), "payload".to_owned()];
                 lines.extend(payload.into_iter().map(|line| format!("  {line}")));
                 lines
             }
@@ -105,7 +106,7 @@ impl Pending {
         matches!(self.request.wants.content(), Content::Artifact { .. })
     }
 
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let mut value = json!({
             "id": self.request.id, "step": self.step.label(), "agent": &*self.request.agent, "since_ms": self.since,
             "on_timeout": self.on_timeout.map(|timeout| {
@@ -130,43 +131,43 @@ impl Pending {
 }
 
 /// When something comes that is due.
-pub(crate) fn when(due: u64, now: u64) -> String {
+pub(crate) fn format_due(due: u64, now: u64) -> String {
     match due.saturating_sub(now) {
         0 => "at once".to_owned(),
-        rest => format!("in {}", duration(Duration::from_millis(rest))),
+        rest => format!("in {}", format_duration(Duration::from_millis(rest))),
     }
 }
 
 /// What can be said to a request.
-pub(crate) fn options(wants: &RequestKind) -> String {
-    wants.choices().iter().map(|choice| choice.word()).collect::<Vec<_>>().join("|")
+pub(crate) fn format_choices(wants: &RequestKind) -> String {
+    wants.choices().iter().map(|choice| choice.as_str()).collect::<Vec<_>>().join("|")
 }
 
 /// A verdict in a few words.
-pub(crate) fn said(verdict: &Verdict) -> String {
+pub(crate) fn describe_verdict(verdict: &Verdict) -> String {
     let by = match verdict.by {
         AnsweredBy::Person => "a person",
-        AnsweredBy::Timeout => "the policy, as nobody answered in time",
-        AnsweredBy::Policy | AnsweredBy::Headless => "the policy, as nobody can be asked",
+        AnsweredBy::Timeout => "the policy, as no person answered in time",
+        AnsweredBy::Policy | AnsweredBy::Headless => "the policy, as no person can answer",
         AnsweredBy::Earlier => "an earlier `always`",
     };
-    let mut words = format!("{}, by {by}", verdict.choice.word());
+    let mut words = format!("{}, by {by}", verdict.choice.as_str());
     if verdict.arguments.is_some() {
         words.push_str(", with other arguments");
     }
     if let Some(because) = &verdict.because {
-        let _ = write!(words, ": {}", visible(because));
+        let _ = write!(words, ": {}", escape_hidden(because));
     }
     words
 }
 
 /// JSON laid out; anything else as it is.
-fn pretty(text: &str) -> String {
+fn pretty_json(text: &str) -> String {
     serde_json::from_str::<Value>(text).map_or_else(|_| text.to_owned(), |value| format!("{value:#}"))
 }
 
 /// The lines of a text, as many as a person can be expected to read; the last one says how much is left out.
-fn bounded(text: &str) -> Vec<String> {
+fn limit_lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut room = SIGNS;
     let mut shown = 0;
@@ -174,7 +175,7 @@ fn bounded(text: &str) -> Vec<String> {
         let kept: String = line.chars().take(room).collect();
         room -= kept.chars().count();
         shown += kept.len() + 1;
-        lines.push(visible(&kept));
+        lines.push(escape_hidden(&kept));
         if kept.len() < line.len() {
             shown -= 1;
             break;
@@ -182,13 +183,13 @@ fn bounded(text: &str) -> Vec<String> {
     }
     let left = text.len().saturating_sub(shown);
     if left > 0 {
-        lines.push(format!("… {} more of it are not shown", size(left as u64)));
+        lines.push(format!("… {} more of it are not shown", format_size(left as u64)));
     }
     lines
 }
 
 /// A text in one line in which everything is seen: control characters and those without a width as their codes.
-pub(crate) fn visible(text: &str) -> String {
+pub(crate) fn escape_hidden(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for sign in text.chars() {
         let hidden = sign.is_control()
@@ -216,22 +217,22 @@ mod tests {
     #[test]
     fn what_an_agent_wrote_is_shown_whole_or_said_to_be_cut() {
         let short = pending(r#"{"command": "echo 1\necho \u001b[2J \u202e"}"#);
-        assert_eq!(short.words(), "takao wants tool shell");
+        assert_eq!(short.describe(), "takao wants tool shell");
         let expected = ["{", "  \"command\": \"echo 1\\necho \\u001b[2J \\u{202e}\"", "}"];
-        assert_eq!(short.details(|_| None), expected);
-        let long = pending(&format!(r#"{{"command": "{}"}}"#, "x".repeat(1 << 20))).details(|_| None);
+        assert_eq!(short.detail_lines(|_| None), expected);
+        let long = pending(&format!(r#"{{"command": "{}"}}"#, "x".repeat(1 << 20))).detail_lines(|_| None);
         assert!(long.iter().map(|line| line.chars().count()).sum::<usize>() < SIGNS + 60, "{long:?}");
         assert!(long.last().is_some_and(|last| last.starts_with("… 1020 KB more")), "{:?}", long.last());
-        let many = pending(&format!("[{}1]", "1,".repeat(10_000))).details(|_| None);
+        let many = pending(&format!("[{}1]", "1,".repeat(10_000))).detail_lines(|_| None);
         assert!(many.len() == LINES + 1 && many[LINES].contains("not shown"), "{:?}", many.last());
     }
 
     #[test]
-    fn a_request_says_what_becomes_of_it_where_nobody_answers() {
+    fn a_request_says_what_becomes_of_it_without_an_answer() {
         let expiry = |then, wants, now| {
             let request = Request { id: 1, agent: "takao".into(), wants };
             let on_timeout = Some(RequestTimeout { then, after_ms: 600_000 });
-            Pending { on_timeout, since: 1_000, request, ..pending("") }.expiry(now)
+            Pending { on_timeout, since: 1_000, request, ..pending("") }.describe_expiry(now)
         };
         let tool = || pending("").request.wants;
         let help = || RequestKind::Help { message: Content::Text(String::new()) };
@@ -246,11 +247,11 @@ mod tests {
         ] {
             assert_eq!(expiry(then, wants, now).as_deref(), Some(expected));
         }
-        assert_eq!(pending("").expiry(0), None);
+        assert_eq!(pending("").describe_expiry(0), None);
     }
 
     #[test]
     fn what_is_not_seen_is_written_as_its_code() {
-        assert_eq!(visible("a\tb\x1b[2J\u{200b}\u{e0041}é\r"), "a\\u{9}b\\u{1b}[2J\\u{200b}\\u{e0041}é\\u{d}");
+        assert_eq!(escape_hidden("a\tb\x1b[2J\u{200b}\u{e0041}é\r"), "a\\u{9}b\\u{1b}[2J\\u{200b}\\u{e0041}é\\u{d}");
     }
 }

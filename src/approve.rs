@@ -9,54 +9,53 @@ use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Gate, GateDefault, Plan};
 use swarmc_runtime::{AnsweredBy, Choice, Control, Event, GateAnswer, RunFolder, StepId, answer_gate};
 
-use crate::approvals::{options, said, visible, when};
+use crate::approvals::{describe_verdict, escape_hidden, format_choices, format_due};
 use crate::args::Approve;
 use crate::display::Display;
 use crate::exit::Exit;
-use crate::home::{Past, home};
+use crate::home::{Past, find_home};
 use crate::load::did_you_mean;
 use crate::run_report::{RowState, RunReport};
 use crate::terminal::{self, Stream};
-use crate::units::{duration, now};
+use crate::units::{format_duration, now_ms};
 
 pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
-    let folder = home()?.find(&args.run).into_diagnostic()?;
+    let folder = find_home()?.find(&args.run).into_diagnostic()?;
     let past = Past::read(&folder)?;
-    let ledger = past.ledger();
+    let ledger = past.build_report();
     if ledger.finished.is_some() {
         return Err(miette!("run `{}` has ended: nothing waits for an answer", folder.id));
     }
-    let Some(word) = &args.gate else { return list(&ledger, &folder) };
+    let Some(word) = &args.gate else { return list_waiting(&ledger, &folder) };
     let request = word.parse().ok().and_then(|id: u32| ledger.approvals.get(&id));
-    if let Some(problem) = word.parse().ok().and_then(|id| answered(&past, &ledger, id)) {
+    if let Some(problem) = word.parse().ok().and_then(|id| find_answer(&past, &ledger, id)) {
         return Err(problem);
     }
     let Some(choice) = &args.choice else {
         let options = match request {
-            Some(pending) => options(&pending.request.wants),
-            None => {
-                gate(&past.plan, &asking(&ledger, word)?).map_or("CHOICE".to_owned(), |gate| gate.options.join("|"))
-            }
+            Some(pending) => format_choices(&pending.request.wants),
+            None => declared_gate(&past.plan, &find_gate(&ledger, word)?)
+                .map_or("CHOICE".to_owned(), |gate| gate.options.join("|")),
         };
-        return Err(miette!(help = format!("swarmc approve {} {word} {options}", folder.id), "say what the answer is"));
+        return Err(miette!(help = format!("swarmc approve {} {word} {options}", folder.id), "give the answer"));
     };
     let (gate, name) = match request {
         Some(pending) => {
             let choices = pending.request.wants.choices();
-            if !Choice::read(choice).is_some_and(|choice| choices.contains(&choice)) {
-                let help = did_you_mean(choice, choices.iter().map(|choice| choice.word()));
-                return Err(miette!(help = help, "{} cannot be answered with `{choice}`", pending.words()));
+            if !Choice::from_word(choice).is_some_and(|choice| choices.contains(&choice)) {
+                let help = did_you_mean(choice, choices.iter().map(|choice| choice.as_str()));
+                return Err(miette!(help = help, "{} cannot be answered with `{choice}`", pending.describe()));
             }
             (word.clone(), format!("approval {word}"))
         }
         None => {
-            let step = asking(&ledger, word)?;
-            fits(&past.plan, &step, choice, &args.ask)?;
+            let step = find_gate(&ledger, word)?;
+            check_choice(&past.plan, &step, choice, &args.ask)?;
             (step.to_string(), format!("gate {}", step.label()))
         }
     };
     if !folder.is_running() {
-        let help = format!("go on with `swarmc resume {}`; it still waits then, and can be answered", folder.id);
+        let help = format!("continue it with `swarmc resume {}`; the request still waits then", folder.id);
         return Err(miette!(help = help, "run `{}` is not running", folder.id));
     }
     let (because, arguments) = (args.because.clone(), args.arguments.clone());
@@ -67,9 +66,9 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
 }
 
 /// Says what waits, who wants it, since when, and what to type.
-fn list(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> {
+fn list_waiting(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> {
     let paint = Stream::Out.paint();
-    let ago = |since: u64| duration(Duration::from_millis(now().saturating_sub(since)));
+    let ago = |since: u64| format_duration(Duration::from_millis(now_ms().saturating_sub(since)));
     let mut out = String::new();
     for row in ledger.rows.iter().filter(|row| row.state == RowState::Asking) {
         let name = ledger.label(&row.step);
@@ -81,24 +80,24 @@ fn list(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> {
                 GateDefault::Option(option) => format!("`{option}`"),
                 GateDefault::Fail => "fails".to_owned(),
             };
-            format!(", {what} {} by `on-timeout`", when(since.saturating_add(timeout.after_ms), now()))
+            format!(", {what} {} by `on-timeout`", format_due(since.saturating_add(timeout.after_ms), now_ms()))
         });
         let (sign, expiry) = (paint.yellow("?"), expiry.unwrap_or_default());
         let _ = writeln!(out, "{sign} gate {name}, since {}{expiry}", ago(since));
-        let message = row.question.as_deref().and_then(|message| folder.text(message).ok()).unwrap_or_default();
-        message.lines().for_each(|line| _ = writeln!(out, "    {}", visible(line)));
+        let message = row.question.as_deref().and_then(|message| folder.read_text(message).ok()).unwrap_or_default();
+        message.lines().for_each(|line| _ = writeln!(out, "    {}", escape_hidden(line)));
         let options = gate.map_or("CHOICE".to_owned(), |gate| gate.options.join("|"));
         let asks: String = gate.iter().flat_map(|gate| &gate.ask).map(|ask| format!(" --ask {}=…", ask.name)).collect();
         let _ = writeln!(out, "  swarmc approve {} {name} {options}{asks}", folder.id);
     }
     for pending in ledger.approvals.values() {
         let (id, step) = (pending.request.id, ledger.label(&pending.step));
-        let expiry = pending.expiry(now()).map(|expiry| format!(", {expiry}")).unwrap_or_default();
+        let expiry = pending.describe_expiry(now_ms()).map(|expiry| format!(", {expiry}")).unwrap_or_default();
         let (sign, since) = (paint.yellow("?"), ago(pending.since));
-        let _ = writeln!(out, "{sign} {id} {step}: {}, since {since}{expiry}", pending.words());
-        let details = pending.details(|text| folder.text(text).ok());
+        let _ = writeln!(out, "{sign} {id} {step}: {}, since {since}{expiry}", pending.describe());
+        let details = pending.detail_lines(|text| folder.read_text(text).ok());
         details.iter().for_each(|line| _ = writeln!(out, "    {line}"));
-        let _ = writeln!(out, "  swarmc approve {} {id} {}", folder.id, options(&pending.request.wants));
+        let _ = writeln!(out, "  swarmc approve {} {id} {}", folder.id, format_choices(&pending.request.wants));
     }
     if out.is_empty() {
         terminal::eprint(format!("nothing of run {} waits for an answer\n", folder.id));
@@ -108,7 +107,7 @@ fn list(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> {
 }
 
 /// What was said to a request already; none where it waits, or never was there.
-fn answered(past: &Past, ledger: &RunReport, id: u32) -> Option<miette::Report> {
+fn find_answer(past: &Past, ledger: &RunReport, id: u32) -> Option<miette::Report> {
     let (step, verdict) = past.records.iter().rev().find_map(|record| match &record.event {
         Event::ApprovalAnswered { step, verdict, .. } if verdict.id == id => Some((step, verdict)),
         _ => None,
@@ -121,11 +120,11 @@ fn answered(past: &Past, ledger: &RunReport, id: u32) -> Option<miette::Report> 
         ),
         _ => format!("`swarmc inspect {} {label}` shows what was asked and answered", ledger.run),
     };
-    Some(miette!(help = help, "approval {id} is answered already: {}", said(verdict)))
+    Some(miette!(help = help, "approval {id} is already answered: {}", describe_verdict(verdict)))
 }
 
 /// The gate of this name that waits for an answer.
-fn asking(ledger: &RunReport, word: &str) -> miette::Result<StepId> {
+fn find_gate(ledger: &RunReport, word: &str) -> miette::Result<StepId> {
     let asking: Vec<&StepId> =
         ledger.rows.iter().filter(|row| row.state == RowState::Asking).map(|row| &row.step).collect();
     let fits = |step: &&&StepId| *step.name == *word || step.label() == word || step.to_string() == word;
@@ -133,7 +132,7 @@ fn asking(ledger: &RunReport, word: &str) -> miette::Result<StepId> {
         [step] => Ok((*step).clone()),
         [] if asking.is_empty() && !ledger.approvals.is_empty() => Err(miette!(
             help = format!("`swarmc approve {}` lists what waits", ledger.run),
-            "nothing called `{word}` waits for an answer"
+            "no `{word}` waits for an answer"
         )),
         [] if asking.is_empty() => Err(miette!("nothing of run `{}` waits for an answer", ledger.run)),
         [] => {
@@ -152,8 +151,8 @@ fn asking(ledger: &RunReport, word: &str) -> miette::Result<StepId> {
 }
 
 /// Refuses an answer that the gate does not have, with what it has.
-fn fits(plan: &Plan, step: &StepId, choice: &str, ask: &[(String, String)]) -> miette::Result<()> {
-    let Some(gate) = gate(plan, step) else { return Ok(()) };
+fn check_choice(plan: &Plan, step: &StepId, choice: &str, ask: &[(String, String)]) -> miette::Result<()> {
+    let Some(gate) = declared_gate(plan, step) else { return Ok(()) };
     if !gate.options.iter().any(|option| option == choice) {
         let help = did_you_mean(choice, gate.options.iter().map(String::as_str));
         return Err(miette!(help = help, "gate `{}` has no option `{choice}`", step.name));
@@ -168,34 +167,35 @@ fn fits(plan: &Plan, step: &StepId, choice: &str, ask: &[(String, String)]) -> m
 }
 
 /// What is asked, as the plan declares it, where only one step has the name.
-pub(crate) fn gate<'a>(plan: &'a Plan, step: &StepId) -> Option<Cow<'a, Gate>> {
+pub(crate) fn declared_gate<'a>(plan: &'a Plan, step: &StepId) -> Option<Cow<'a, Gate>> {
     let mut gates = plan
         .pipelines
         .iter()
         .flat_map(|pipeline| pipeline.all_steps())
-        .filter_map(|found| if *found.name == *step.name { found.question() } else { None });
+        .filter_map(|found| if *found.name == *step.name { found.effective_gate() } else { None });
     let gate = gates.next()?;
     gates.next().is_none().then_some(gate)
 }
 
 /// Answers gates and agents with the lines that a person types at this terminal: `CHOICE` or `CHOICE FIELD=VALUE` for
 /// the gate that has waited longest; `NUMBER CHOICE` for an agent, with a reason or with other arguments behind it.
-pub(crate) fn listen(control: Control, display: Display) {
-    if !display.asks() || !std::io::stdin().is_terminal() {
+pub(crate) fn listen_for_answers(control: Control, display: Display) {
+    if !display.can_ask() || !std::io::stdin().is_terminal() {
         return;
     }
     // The thread ends with the process: a read from a terminal cannot be cancelled.
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            let answer = match typed(&line, |id| display.has_request(id), || display.first_gate()) {
+            let answer = match parse_line(&line, |id| display.has_request(id), || display.first_gate()) {
                 Typed::Nothing => continue,
                 Typed::Which => {
-                    Err("nothing that waits has this number: type it before the answer, as in `1 allow`".to_owned())
+                    Err("no request with this number waits: type the number before the answer, as in `1 allow`"
+                        .to_owned())
                 }
                 Typed::Answer(answer) => control.answer(answer),
             };
             if let Err(problem) = answer {
-                display.tell(&problem);
+                display.show_problem(&problem);
             }
         }
     });
@@ -210,7 +210,7 @@ enum Typed {
     Answer(GateAnswer),
 }
 
-fn typed(line: &str, requested: impl Fn(u32) -> bool, gate: impl FnOnce() -> Option<StepId>) -> Typed {
+fn parse_line(line: &str, requested: impl Fn(u32) -> bool, gate: impl FnOnce() -> Option<StepId>) -> Typed {
     let line = line.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     // The rest of the line is one value: people write sentences.
@@ -230,7 +230,7 @@ fn typed(line: &str, requested: impl Fn(u32) -> bool, gate: impl FnOnce() -> Opt
     }
     let Some(gate) = gate() else {
         // Without a number, an answer could reach a request that came while the person was typing.
-        let answers = Choice::read(first).is_some() || first.parse::<u32>().is_ok();
+        let answers = Choice::from_word(first).is_some() || first.parse::<u32>().is_ok();
         return if answers { Typed::Which } else { Typed::Nothing };
     };
     let fields = rest.split_once('=').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
@@ -244,14 +244,17 @@ mod tests {
 
     #[test]
     fn a_typed_line_answers_what_it_names() {
-        let read =
-            |line: &str, gates: bool| match typed(line, |id| id == 3, || gates.then(|| StepId::new("human", 1, 1))) {
-                Typed::Nothing => "nothing".to_owned(),
-                Typed::Which => "which".to_owned(),
-                Typed::Answer(GateAnswer { gate, choice, fields, because, arguments }) => {
-                    format!("{gate} {choice} {fields:?} {because:?} {arguments:?}")
-                }
-            };
+        let read = |line: &str, gates: bool| match parse_line(
+            line,
+            |id| id == 3,
+            || gates.then(|| StepId::new("human", 1, 1)),
+        ) {
+            Typed::Nothing => "nothing".to_owned(),
+            Typed::Which => "which".to_owned(),
+            Typed::Answer(GateAnswer { gate, choice, fields, because, arguments }) => {
+                format!("{gate} {choice} {fields:?} {because:?} {arguments:?}")
+            }
+        };
         for (line, gates, expected) in [
             ("3 allow", false, "3 allow [] None None"),
             (" 3  deny  not that one ", true, "3 deny [] Some(\"not that one\") None"),

@@ -14,8 +14,8 @@ pub(crate) use resume::Resume;
 
 /// Compiles and runs multi-agent workflows written in KDL.
 ///
-/// Exit codes: 0 done; 1 the spec has errors; 2 wrong usage, or the environment failed; 3 the workflow failed; 4 stopped
-/// by a person, and can be resumed; 5 over budget or out of time.
+/// Exit codes: 0 done; 1 the spec has errors; 2 wrong usage, or the environment failed; 3 the workflow failed; 4
+/// stopped by a person, and can be resumed; 5 over budget or out of time.
 ///
 /// Runs live under `$SWARM_HOME` (default `~/.swarm`). Colours follow `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE`.
 #[derive(Debug, Parser)]
@@ -55,8 +55,8 @@ pub(crate) enum Command {
 
 /// Serves an editor: the language server, on standard input and output.
 ///
-/// Editors start it themselves; `docs/editors.md` says how each is told to. Exit code 1 when the editor leaves without
-/// saying so.
+/// Editors start it themselves; `docs/editors.md` says how to set up each editor. Exit code 1 when the editor
+/// disconnects without the `exit` notification.
 #[derive(Debug, Args)]
 pub(crate) struct Lsp {
     /// Speaks on standard input and output, as it always does; many editors say so.
@@ -68,33 +68,34 @@ pub(crate) struct Lsp {
 ///
 /// Exit code 1 when a spec has errors. On a terminal each problem is drawn in its lines; in a pipe it is plain text.
 ///
-/// What a team has agreed on stands in `swarmc.kdl`, in the root of the workspace (the nearest folder with `.git`, else the
-/// spec's own): `profile strict`, `deny CODE…`, `warn CODE…`, `allow CODE…`, `baseline "FILE"`. Flags win over it.
+/// `swarmc.kdl` in the root of the workspace (the nearest folder with `.git`, else the spec's own) holds the settings
+/// of a team: `profile strict`, `deny CODE…`, `warn CODE…`, `allow CODE…`, `baseline "FILE"`. Flags override it.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Specs, or folders of them: every `*.kdl` file beneath that declares a `workflow`, a `pipeline` or a `swarm`
-    /// (hidden folders, `target`, `node_modules` and what ignore files name left out). Without any, the current folder.
+    /// (hidden folders, `target`, `node_modules` and what ignore files name left out). Without arguments, the current
+    /// folder.
     #[arg(value_name = "SPEC|FOLDER")]
     pub(crate) specs: Vec<PathBuf>,
-    /// Makes the fixes that are certain, in the specs and their prompt files, and reports what is left.
+    /// Makes the certain fixes in the specs and their prompt files, and reports the remaining problems.
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Makes the likely fixes too: look at what they did. For `--fix` and `--diff`.
+    /// Also makes the likely fixes, which need a review. For `--fix` and `--diff`.
     #[arg(long)]
     pub(crate) r#unsafe: bool,
-    /// Shows as a diff what `--fix` would do, and changes nothing; exit code 1 when there is something to do.
+    /// Shows the changes that `--fix` would make as a diff, and changes nothing; exit code 1 when there are any.
     #[arg(long)]
     pub(crate) diff: bool,
-    /// How problems are shown.
+    /// The format of the report.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Says also what was looked at and proved, spec by spec and in all: names that lead somewhere, fields whose type is
-    /// known, outputs that are there where they are read, routes that take every case, steps that can run, prompts against
-    /// their windows, bounds of a run, flows of text, and what suppressions hide. As a table after the verdict, and as
-    /// `stats` in `--format json`; of a spec with errors, as far as it could be read.
+    /// Also reports what was checked and proved, for each spec and in total: names that resolve, fields of known type,
+    /// outputs that exist where they are read, branches that cover every case, steps that can run, prompts against
+    /// their windows, bounds of a run, flows of text, and suppressed problems. Prints a table after the verdict, and
+    /// `stats` in `--format json`; for a spec with errors, as far as it could be read.
     #[arg(long, conflicts_with_all = ["fix", "diff"])]
     pub(crate) stats: bool,
-    /// How much is shown; what `swarmc.kdl` says, or `default`, unless said.
+    /// How much is shown; by default the profile of `swarmc.kdl`, else `default`.
     #[arg(long, value_enum)]
     pub(crate) profile: Option<Profile>,
     /// Treats a problem as an error: a code, a name, or `warnings` for all of them. May be repeated.
@@ -106,24 +107,25 @@ pub(crate) struct Check {
     /// Leaves a problem out. May be repeated.
     #[arg(long, value_name = "CODE|NAME")]
     pub(crate) allow: Vec<String>,
-    /// Does not show, and does not fail because of, what this file knows: problems by file, code and message, however their
-    /// lines move. Instead of the one that `swarmc.kdl` names.
+    /// Ignores the known problems that this file lists by file, code and message; their lines may move. Overrides the
+    /// baseline of `swarmc.kdl`.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["fix", "diff"])]
     pub(crate) baseline: Option<PathBuf>,
-    /// Writes the problems that there are now into the baseline.
+    /// Writes the current problems into the baseline.
     #[arg(long, conflicts_with_all = ["fix", "diff"])]
     pub(crate) update_baseline: bool,
-    /// Checks again whenever a file changes that was read or looked for, or a spec comes or goes beneath a folder, until
-    /// Ctrl-C (exit code 130). What goes away is waited for. A terminal is cleared before each check; a pipe gets lines that begin with `---`: on standard
-    /// output with `--format text`, else on standard error. `--format json` writes a document, on one line, for each check.
+    /// Checks again when a file changes that the check read or looked for, or when a spec appears or disappears beneath
+    /// a folder, until Ctrl-C (exit code 130). Waits for deleted files to come back. Clears a terminal before each
+    /// check; a pipe gets lines that begin with `---`: on standard output with `--format text`, else on standard error.
+    /// `--format json` writes one document, on one line, for each check.
     #[arg(long, short, conflicts_with_all = ["fix", "diff", "update_baseline"])]
     pub(crate) watch: bool,
 }
 
-/// Puts the white space of specs in order.
+/// Formats specs.
 ///
-/// Comments, strings and the meaning stay as they are, to the byte. A file with syntax errors is left alone, with its
-/// problems told and exit code 1.
+/// Changes white space only: comments, strings and the meaning stay as they are. A file with syntax errors is not
+/// changed; its problems are reported, with exit code 1.
 #[derive(Debug, Args)]
 pub(crate) struct Fmt {
     /// Specs, or folders of them, as for `check`; `-` formats standard input onto standard output.
@@ -132,7 +134,7 @@ pub(crate) struct Fmt {
     /// Lists the files that would change, and changes nothing; exit code 1 when there are any.
     #[arg(long, conflicts_with = "diff")]
     pub(crate) check: bool,
-    /// Shows what would change as a diff, and changes nothing; exit code 1 when anything would.
+    /// Shows the changes as a diff, and changes nothing; exit code 1 when there are any.
     #[arg(long)]
     pub(crate) diff: bool,
 }
@@ -143,13 +145,13 @@ pub(crate) enum Profile {
     Default,
     /// Also what a careful team avoids.
     Strict,
-    /// Also what somebody who signs a workflow off should have seen.
+    /// Also what a person who approves a workflow should have seen.
     Audit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// With the lines, labels and help.
+    /// With source lines, labels and help.
     Text,
     /// One line each: `FILE:LINE:COLUMN: error[SW201]: message`.
     Short,
@@ -165,93 +167,94 @@ pub(crate) enum Format {
 
 /// Shows what a run would do, or writes it as a plan.
 ///
-/// Lists the steps in an order in which they can run, what each waits for and why, the sizes of prompts, and what a run
-/// uses at most: launches, agent turns, tokens, money and time, or why one of them has no end.
+/// Lists the steps in a possible order of execution, what each waits for and why, the sizes of prompts, and the limits
+/// of a run: launches, agent turns, tokens, money and time, or why one of them has no limit.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// The spec, or a plan that was written before.
+    /// The spec, or a plan from a file.
     pub(crate) spec: PathBuf,
-    /// Writes the whole plan as JSON to this file instead; `-` is standard output.
+    /// Writes the whole plan as JSON to this file; `-` is standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Says whether this file is the plan that the spec gives, byte for byte: exit code 0 and nothing printed when it is,
-    /// 1 and what differs when it is stale.
+    /// Checks that this file is the current plan of the spec, byte for byte: exit code 0 and no output when it is, 1
+    /// and the differences when it is stale.
     #[arg(long, value_name = "PLAN", conflicts_with_all = ["output", "pipeline"])]
     pub(crate) check: Option<PathBuf>,
-    /// Shows what is different from an older plan, or from the plan of another spec: what may do more first, then cost,
+    /// Shows the differences from an older plan, or from the plan of another spec: first new powers, then cost,
     /// behaviour, types and structure.
     #[arg(long, value_name = "OLD", conflicts_with_all = ["output", "pipeline", "check"])]
     pub(crate) diff: Option<PathBuf>,
-    /// With `--diff`: exit code 1 when anything is different.
+    /// With `--diff`: exit code 1 when there are differences.
     #[arg(long, requires = "diff")]
     pub(crate) exit_code: bool,
     /// Shows only this pipeline.
     #[arg(long, value_name = "NAME")]
     pub(crate) pipeline: Option<String>,
-    /// Puts another provider in the place of one of the spec, as `run` does. May be repeated.
-    #[arg(long = "provider", value_name = "NAME=OTHER", value_parser = assignment, conflicts_with_all = ["check", "diff"])]
+    /// Replaces a provider of the spec by another, as `run` does. May be repeated.
+    #[arg(long = "provider", value_name = "NAME=OTHER", value_parser = parse_assignment, conflicts_with_all = ["check", "diff"])]
     pub(crate) provider: Vec<(String, String)>,
 }
 
 /// Draws pipelines and swarms: as a picture, as text, or in a notation that other tools draw.
 ///
-/// Round boxes are turns of agents, square ones commands, slanted ones computed values, hexagons gates, and doubled ones
-/// calls; a second edge behind a box says that it runs for each item of a list. Arrows say what waits for what, and how
-/// where it is not for success; dashed ones who may write to whom; and those from a frame to itself when it runs again.
+/// Round boxes are turns of agents, square boxes commands, slanted boxes computed values, hexagons gates, and double
+/// boxes calls; a second edge behind a box means that the step runs for each item of a list. Arrows show what waits for
+/// what, with the condition if it is not success; dashed arrows show handoffs; an arrow from a frame to itself shows
+/// repetition.
 #[derive(Debug, Args)]
 pub(crate) struct Graph {
     /// The spec, or a plan.
     #[arg(value_name = "SPEC|PLAN")]
     pub(crate) spec: PathBuf,
-    /// What is written; by default what the ending of the output file says (`.svg`, `.dot`, `.gv`, `.mmd`, `.txt`), else
+    /// The format; by default the extension of the output file decides (`.svg`, `.dot`, `.gv`, `.mmd`, `.txt`), else
     /// Mermaid.
     #[arg(long, value_enum)]
     pub(crate) format: Option<GraphFormat>,
     /// Writes to this file instead of standard output; `-` is standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Only this pipeline or swarm.
+    /// Draws only this pipeline or swarm.
     #[arg(long, value_name = "NAME")]
     pub(crate) pipeline: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GraphFormat {
-    /// Mermaid, which GitHub and many editors draw where it stands in a Markdown file.
+    /// Mermaid, which GitHub and many editors draw inside Markdown files.
     Mermaid,
     /// DOT of Graphviz: `swarmc graph SPEC --format dot | dot -Tsvg`.
     Dot,
     /// A picture for browsers and documents, in light and dark: `swarmc graph SPEC -o graph.svg`.
     Svg,
-    /// A listing for terminals: a line for each step, after all that it waits for. The lines at the left lead from a step
-    /// to those that wait for it. `●` is a turn of an agent, `■` a command, `▪` a value, `◆` a gate, `▶` a call, `×` a
-    /// stop, `↻` a loop.
+    /// A listing for terminals: a line for each step, after all the steps that it waits for. The lines at the left lead
+    /// from a step to the steps that wait for it. `●` is a turn of an agent, `■` a command, `▪` a value, `◆` a gate,
+    /// `▶` a call, `×` a stop, `↻` a loop.
     Text,
 }
 
-/// Rehearses the tests of specs: nothing is started, nothing costs anything, and nobody waits.
+/// Runs the tests of specs with fake answers: it starts no program, costs nothing, and waits for no one.
 ///
-/// A `test` says what agents, commands and people answer, and what must hold then; docs/testing.md tells how. Exit code 3
-/// when a test fails, 1 when a spec has errors, 2 when there is no test.
+/// A `test` declares the answers of agents, commands and people, and what must hold after the run; see docs/testing.md.
+/// Exit code 3 when a test fails, 1 when a spec has errors, 2 when there is no test.
 #[derive(Debug, Args)]
 pub(crate) struct Test {
     /// Specs, or folders of them, as for `check`.
     #[arg(value_name = "SPEC|FOLDER")]
     pub(crate) specs: Vec<PathBuf>,
-    /// Only the tests with this in their names.
+    /// Runs only the tests whose names contain this text.
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-    /// How the outcome is shown.
+    /// The format of the report.
     #[arg(long, value_enum, default_value_t = TestFormat::Text)]
     pub(crate) format: TestFormat,
-    /// Writes the snapshots of the tests that hold otherwise, and removes those that they no longer look at.
+    /// Writes the snapshots of the tests that pass otherwise, and removes snapshots that they no longer use.
     #[arg(long)]
     pub(crate) update: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TestFormat {
-    /// A line for each test, and what did not hold.
+    /// A line for each test, and each expectation that failed.
     Text,
     /// One JSON document, versioned.
     Json,
@@ -271,33 +274,34 @@ pub(crate) struct Run {
     /// Runs this pipeline instead of the default one.
     #[arg(long, value_name = "NAME")]
     pub(crate) pipeline: Option<String>,
-    /// Sets a parameter. May be repeated; wins over `--params`.
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = assignment)]
+    /// Sets a parameter. May be repeated; overrides `--params`.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_assignment)]
     pub(crate) param: Vec<(String, String)>,
     /// Reads parameters from a JSON file: one object with a value for each name.
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
-    /// Puts another provider in the place of one of the spec, wherever agents and tiers use that: one that the spec declares, or
-    /// a preset of `std:providers`, as in `--provider recorded=opencode-acp`. May be repeated.
-    #[arg(long = "provider", value_name = "NAME=OTHER", value_parser = assignment)]
+    /// Replaces a provider of the spec by another, for all agents and tiers that use it: by a provider that the spec
+    /// declares, or a preset of `std:providers`, as in `--provider recorded=opencode-acp`. May be repeated.
+    #[arg(long = "provider", value_name = "NAME=OTHER", value_parser = parse_assignment)]
     pub(crate) provider: Vec<(String, String)>,
-    /// Runs one task outside its pipeline: outputs of other tasks are not there.
+    /// Runs one task outside its pipeline, without the outputs of other tasks.
     #[arg(long, value_name = "NAME")]
     pub(crate) task: Option<String>,
     /// The folder that tasks run in; by default the nearest one with `.git` above the spec or plan, else its own.
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Says that nobody can answer gates: each takes at once what its `headless` says, or else its `on-timeout`. Implied where
-    /// `CI` is set.
+    /// Runs unattended: each gate takes its `headless` option at once, or else its `on-timeout`. Implied when `CI` is
+    /// set.
     #[arg(long)]
     pub(crate) headless: bool,
-    /// Writes into this folder, when the run has ended, what every agent, command and gate was asked and answered, and in
-    /// swarms every tool, for `--replay`. Folders, run ids and secrets are left blank in it. A recording that is there is replaced.
+    /// Writes a recording for `--replay` into this folder when the run ends: the requests to every agent, command and
+    /// gate, and in swarms every tool, with their answers. It leaves folders, run ids and secrets blank, and replaces
+    /// an existing recording.
     #[arg(long, value_name = "DIR", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Starts nothing, asks no model, and takes every answer from this recording: its parameters and standard input as
-    /// well. Ends with exit code 3 at the first prompt, command or other thing asked that differs from the recording, and
-    /// shows the difference. Hooks do not run, and such a run is not resumed.
+    /// Starts no program, asks no model, and takes every answer, the parameters and standard input from this recording.
+    /// Ends with exit code 3 at the first prompt, command or other request that differs from the recording, and shows
+    /// the difference. Hooks do not run, and a replay cannot be resumed.
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
@@ -306,84 +310,84 @@ pub(crate) struct Run {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Show {
-    /// Prints what happens as JSON lines, versioned, on standard output.
+    /// Prints all events as JSON lines, versioned, on standard output.
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) json: bool,
-    /// Prints the events of steps and of the agents of swarms as JSON lines, versioned, on standard output; and how nodes
-    /// stand with their agents, and the tools that those use.
+    /// Prints the events of steps and of the agents of swarms as JSON lines, versioned, on standard output; also the
+    /// connection states of agents, and the tools that they use.
     #[arg(long, conflicts_with_all = ["quiet", "json"])]
     pub(crate) events: bool,
-    /// Prints the result only, and on standard error what failed.
+    /// Prints only the result, and failures on standard error.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
 impl Show {
-    /// Whether a program reads standard output, and nobody is to be told anything in words.
+    /// Whether a program reads standard output, so that no text for people may be on it.
     pub(crate) fn is_machine(self) -> bool {
         self.json || self.events
     }
 }
 
-/// Answers a gate of a running run, or an agent that needs somebody's agreement; lists what waits.
+/// Answers a gate of a running run or a request of an agent; lists what waits.
 ///
-/// The answer is on disk when the command ends. `swarmc ps` shows which runs wait for one.
+/// The answer is on disk when the command ends. `swarmc ps` shows the runs that wait for an answer.
 #[derive(Debug, Args)]
 pub(crate) struct Approve {
     /// The run: its id, the beginning of it, or `last`.
     pub(crate) run: String,
-    /// The gate; where several have the name, with what it is inside of: `build/human`, `each[3]/human`. Or the number of
-    /// what an agent asks for. Without it, what waits is listed.
+    /// The gate; if several have this name, with its parent: `build/human`, `each[3]/human`. Or the number of an
+    /// agent's request. Without it, lists what waits.
     #[arg(value_name = "GATE|NUMBER")]
     pub(crate) gate: Option<String>,
-    /// One of the gate's options; to an agent `allow`, `always` (the same tool for the same agent, for the rest of the
+    /// One of the gate's options; for an agent `allow`, `always` (the same tool for the same agent, for the rest of the
     /// run) or `deny`.
     #[arg(requires = "gate")]
     pub(crate) choice: Option<String>,
-    /// Gives a field that the gate asks for. May be repeated.
-    #[arg(long = "ask", value_name = "FIELD=VALUE", value_parser = assignment)]
+    /// Sets a field that the gate asks for. May be repeated.
+    #[arg(long = "ask", value_name = "FIELD=VALUE", value_parser = parse_assignment)]
     pub(crate) ask: Vec<(String, String)>,
-    /// Says why, which an agent that is denied something reads; to one that asked for help, what it asked for.
+    /// The reason, which an agent reads after a `deny`; for a request for help, the answer.
     #[arg(long, value_name = "TEXT", requires = "choice")]
     pub(crate) because: Option<String>,
-    /// Has an agent's tool called with these arguments in place of its own: a JSON object that fits what the tool takes.
-    /// For `allow`.
+    /// Replaces the arguments of the agent's tool call: a JSON object that fits the tool's parameters. For `allow`.
     #[arg(long, value_name = "JSON", requires = "choice")]
     pub(crate) arguments: Option<String>,
 }
 
 /// Writes to an agent of a running run.
 ///
-/// The message waits for the agent's next turn, which it causes where the agent is idle or has answered already; it is on
-/// disk when the command ends, which says what becomes of it.
+/// The message waits for the agent's next turn, and starts one if the agent is idle or has already answered. It is on
+/// disk when the command ends, which prints who reads it and when.
 #[derive(Debug, Args)]
 pub(crate) struct Send {
     /// The run: its id, the beginning of it, or `last`.
     pub(crate) run: String,
-    /// The task whose agent reads it; where several have the name, with what it is inside of: `polish/draft`. Of a swarm,
-    /// one of its agents: `team/takao`.
+    /// The task whose agent reads it; if several have this name, with its parent: `polish/draft`. In a swarm, one of
+    /// its agents: `team/takao`.
     #[arg(value_name = "TASK")]
     pub(crate) to: String,
-    /// The message; `-`, or nothing, reads it from standard input.
+    /// The message; with `-` or without it, read from standard input.
     #[arg(value_name = "TEXT")]
     pub(crate) text: Vec<String>,
-    /// Ends the turn that is under way, and goes on with the message in the same conversation: at once with an agent whose
-    /// conversation can be resumed, between two steps with a model, and else after the turn.
+    /// Ends the current turn, and continues with the message in the same conversation: at once for an agent whose
+    /// conversation can be resumed, between two steps for a model, otherwise after the turn.
     #[arg(long, short)]
     pub(crate) interrupt: bool,
 }
 
-/// Asks a running run to end; it can be resumed later. Of a run whose runner was killed, ends what outlived that.
+/// Asks a running run to end; it can be resumed later. If the runner of the run was killed, ends its remaining
+/// processes.
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
     /// The run; may be left out when only one is running.
     pub(crate) run: Option<String>,
 }
 
-/// Lists runs that are running or can be resumed, with how their agents stand: connected, idle, disconnected.
+/// Lists runs that are running or can be resumed, with the states of their agents: connected, idle, disconnected.
 #[derive(Debug, Args)]
 pub(crate) struct Ps {
-    /// Only this run, whatever became of it, with all of its agents: its id, the beginning of it, or `last`.
+    /// Shows only this run, in any state, with all of its agents: its id, the beginning of it, or `last`.
     #[arg(conflicts_with = "all")]
     pub(crate) run: Option<String>,
     /// Lists finished runs too.
@@ -394,36 +398,36 @@ pub(crate) struct Ps {
     pub(crate) json: bool,
 }
 
-/// Prints what the tasks of a run printed.
+/// Prints the logs of the tasks of a run.
 ///
-/// One task's log comes as it is, several with a prefix on each line.
+/// The log of one task is unchanged; the logs of several have a prefix on each line.
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     /// The run: its id, the beginning of it, or `last`; a task's name alone means the last run.
     pub(crate) run: Option<String>,
-    /// Only this task.
+    /// Prints only this task.
     pub(crate) task: Option<String>,
-    /// Goes on printing until the run ends.
+    /// Prints new lines until the run ends.
     #[arg(short, long)]
     pub(crate) follow: bool,
 }
 
 /// Shows a run, a step of it, or an agent of a step that is a swarm.
 ///
-/// Of a run: its steps, why they were skipped, attempts, usage and paths. Of a step: all of its attempts, with their
-/// prompts and logs, the tools that it used and the artifacts that it left; of a swarm its agents, how each ended, and what it used. Of an agent: its turns, each with what it
-/// did, what came of it and the prompt that it was asked with, and its mailbox.
+/// For a run: its steps, why they were skipped, attempts, usage and paths. For a step: all of its attempts, with
+/// prompts and logs, tools used and artifacts; for a swarm its agents, how each ended, and its usage. For an agent: its
+/// mailbox and its turns, each with prompt, action and result.
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
     /// The run: its id, the beginning of it, or `last` (the default).
     pub(crate) run: Option<String>,
-    /// The step, by its name, with what it is inside of where there are several; or an artifact by its reference,
-    /// `artifact://diff/ID` or `contextpack://pack/ID`, which is printed as it was stored.
+    /// The step, by its name, with its parent if several have this name; or an artifact by its reference,
+    /// `artifact://diff/ID` or `contextpack://pack/ID`, which is printed as stored.
     #[arg(value_name = "STEP|REFERENCE")]
     pub(crate) step: Option<String>,
     /// The agent of a swarm, or `swarm-supervisor`.
     pub(crate) agent: Option<String>,
-    /// Prints the envelopes that came to a step and left it, whole, as JSON for people.
+    /// Prints the complete envelopes that a step received and sent, as indented JSON.
     #[arg(long, requires = "step", conflicts_with_all = ["json", "agent"])]
     pub(crate) raw: bool,
     /// Prints one JSON document, versioned.
@@ -433,19 +437,19 @@ pub(crate) struct Inspect {
 
 /// Deletes old runs and captured outputs.
 ///
-/// A run that is running is never deleted; one that can be resumed only when it is named.
+/// Never deletes a running run. Deletes a run that can be resumed only when it is named.
 #[derive(Debug, Args)]
 pub(crate) struct Prune {
     /// Deletes these runs, whatever their age.
     #[arg(value_name = "RUN")]
     pub(crate) runs: Vec<String>,
-    /// Deletes captured outputs only, and keeps the records of runs.
+    /// Deletes only captured outputs, and keeps the records of runs.
     #[arg(long)]
     pub(crate) outputs: bool,
-    /// Deletes what has not changed for this long: `90s`, `30m`, `12h`, `7d`, `2w`.
-    #[arg(long, value_name = "AGE", default_value = "7d", value_parser = age)]
+    /// Deletes runs that have not changed for this long: `90s`, `30m`, `12h`, `7d`, `2w`.
+    #[arg(long, value_name = "AGE", default_value = "7d", value_parser = parse_age)]
     pub(crate) older_than: std::time::Duration,
-    /// Says what would be deleted, and deletes nothing.
+    /// Lists what would be deleted, and deletes nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -453,7 +457,7 @@ pub(crate) struct Prune {
 /// Explains a problem that `swarmc check` reports.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// A code such as `SW201`, or a name such as `output-not-upstream`; without it, all are listed.
+    /// A code such as `SW201`, or a name such as `output-not-upstream`; without it, lists all.
     #[arg(value_name = "CODE|NAME")]
     pub(crate) code: Option<String>,
 }
@@ -461,61 +465,61 @@ pub(crate) struct Explain {
 /// Prints a JSON Schema (draft 2020-12).
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// Of what.
+    /// The format that the schema describes.
     #[arg(value_enum)]
     pub(crate) of: SchemaOf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemaOf {
-    /// Of plans, as `swarmc plan -o` writes them.
+    /// Plans, as `swarmc plan -o` writes them.
     Plan,
-    /// Of what `swarmc check --format json` prints.
+    /// The output of `swarmc check --format json`.
     Check,
-    /// Of the envelopes that agents receive.
+    /// The envelopes that agents receive.
     Envelope,
-    /// Of what an agent says to hand something over.
+    /// The handoffs that agents send.
     Handoff,
 }
 
-/// Turns a compose file of tasks and pipelines, in YAML, into a spec.
+/// Converts a compose file of tasks and pipelines, in YAML, to a spec.
 ///
-/// Prompt files stay where they are. What could not be carried over is listed at its place in the YAML, and stands as a
-/// comment in the spec; the spec is then checked. Exit code 0 when everything was carried over and the spec has no
-/// errors, else 1.
+/// Prompt files stay where they are. The command lists everything that it could not convert with its place in the YAML,
+/// writes it as a comment into the spec, and then checks the spec. Exit code 0 when everything was converted and the
+/// spec has no errors, else 1.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
     /// The compose file.
     pub(crate) compose: PathBuf,
-    /// Where the spec goes, `-` being standard output; beside the compose file, unless said.
+    /// The file of the spec; `-` is standard output. By default it is beside the compose file.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Overwrites a spec that is there.
+    /// Overwrites an existing spec.
     #[arg(long)]
     pub(crate) force: bool,
-    /// The program that runs agents whose model does not tell which one: a preset of `std:providers`.
+    /// The program for agents whose model does not determine one: a preset of `std:providers`.
     #[arg(long, value_name = "NAME", default_value = "claude-code")]
     pub(crate) preset: String,
 }
 
-/// Writes a small workflow that runs offline, to begin with.
+/// Writes a small workflow that runs offline, as a starting point.
 ///
-/// Existing files are never overwritten.
+/// Never overwrites existing files.
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// The folder; it is made where it does not exist.
+    /// The folder; created if it does not exist.
     #[arg(default_value = ".")]
     pub(crate) dir: PathBuf,
 }
 
 /// Shows whether this machine has what workflows need.
 ///
-/// Looks for the programs of the provider presets, and checks that `$SWARM_HOME` can be written. Of a spec it says which
-/// programs and variables its steps need, and which of them are not there: exit code 2 where a run would be refused, or fail,
-/// for want of one.
+/// Looks for the programs of the provider presets, and checks that `$SWARM_HOME` can be written. For a spec, lists the
+/// programs and variables that its steps need, and which are missing: exit code 2 if a run would be refused or fail
+/// without one.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Looks at what this spec needs, in the place of the presets.
+    /// Checks the needs of this spec instead of the presets.
     #[arg(value_name = "SPEC")]
     pub(crate) spec: Option<PathBuf>,
     /// Prints one JSON document, versioned.
@@ -539,14 +543,14 @@ pub(crate) struct Man {
     pub(crate) output: Option<PathBuf>,
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
+fn parse_assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write NAME=VALUE".to_owned()),
     }
 }
 
-fn age(text: &str) -> Result<std::time::Duration, String> {
+fn parse_age(text: &str) -> Result<std::time::Duration, String> {
     let wrong = || "write a number and a unit: `90s`, `30m`, `12h`, `7d` or `2w`".to_owned();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
@@ -574,18 +578,18 @@ mod tests {
 
     #[test]
     fn ages_have_a_number_and_a_unit() {
-        assert_eq!(age("7d"), Ok(std::time::Duration::from_secs(604_800)));
-        assert_eq!(age("0s"), Ok(std::time::Duration::ZERO));
+        assert_eq!(parse_age("7d"), Ok(std::time::Duration::from_secs(604_800)));
+        assert_eq!(parse_age("0s"), Ok(std::time::Duration::ZERO));
         for wrong in ["", "7", "d", "-1d", "7 d", "1.5h", "99999999999999999999d", "18446744073709551615w"] {
-            assert!(age(wrong).is_err(), "{wrong}");
+            assert!(parse_age(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn values_may_hold_equals_signs() {
-        assert_eq!(assignment("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
-        assert_eq!(assignment("a="), Ok(("a".to_owned(), String::new())));
-        assert!(assignment("=b").is_err());
-        assert!(assignment("a").is_err());
+        assert_eq!(parse_assignment("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(parse_assignment("a="), Ok(("a".to_owned(), String::new())));
+        assert!(parse_assignment("=b").is_err());
+        assert!(parse_assignment("a").is_err());
     }
 }

@@ -9,16 +9,16 @@ use swarmc_compiler::{O200k, Turn};
 use swarmc_plan::{Body, Bound, Bounds, Pipeline, Plan};
 
 use crate::terminal::{self, Paint};
-use crate::units::{grouped, limit};
+use crate::units::{format_limit, format_number};
 
 /// The columns behind the name.
 const COLUMNS: [&str; 6] = ["launches", "turns", "tokens in", "tokens out", "cost", "time"];
 
 /// The table of a plan, or of what is called `chosen` in it.
-pub(crate) fn table(plan: &Plan, chosen: Option<&str>, paint: Paint) -> String {
+pub(crate) fn render_table(plan: &Plan, chosen: Option<&str>, paint: Paint) -> String {
     // A plan may come from elsewhere, or from a build that did not know bounds.
     let counted = match plan.bounds.is_empty() {
-        true => swarmc_compiler::bounds(plan, &O200k),
+        true => swarmc_compiler::compute_bounds(plan, &O200k),
         false => BTreeMap::new(),
     };
     let bounds = |name: &str| plan.bounds.get(name).or_else(|| counted.get(name));
@@ -29,7 +29,7 @@ pub(crate) fn table(plan: &Plan, chosen: Option<&str>, paint: Paint) -> String {
         .filter(|(name, _)| chosen.is_none_or(|chosen| chosen == *name))
         .filter_map(|(name, estimate)| Some((name, estimate, bounds(name)?)))
         .collect();
-    let cells: Vec<[String; 6]> = rows.iter().map(|(_, estimate, bounds)| cells(bounds, *estimate)).collect();
+    let cells: Vec<[String; 6]> = rows.iter().map(|(_, estimate, bounds)| format_cells(bounds, *estimate)).collect();
     let width = |column: usize| {
         cells.iter().map(|row| row[column].chars().count()).chain([COLUMNS[column].len()]).max().unwrap_or(0)
     };
@@ -48,36 +48,36 @@ pub(crate) fn table(plan: &Plan, chosen: Option<&str>, paint: Paint) -> String {
         out.push('\n');
     }
     for (name, _, bounds) in &rows {
-        reasons(&mut out, name, bounds, rows.len() > 1, paint);
+        write_reasons(&mut out, name, bounds, rows.len() > 1, paint);
     }
     if rows.iter().any(|(_, estimate, bounds)| *estimate && bounds.turns != Bound::Most(0)) {
-        let note = "~ an estimate: the tokenizers of these models are not public. Tokens in are what turns are given; \
-                    what agents read with tools of their own comes on top.";
+        let note = "~ an estimate: the tokenizers of these models are not public. Tokens in are the inputs of \
+                    turns, without what agents read with their own tools.";
         let _ = writeln!(out, "  {}", paint.dim(note));
     }
     out
 }
 
-fn cells(bounds: &Bounds, estimate: bool) -> [String; 6] {
+fn format_cells(bounds: &Bounds, estimate: bool) -> [String; 6] {
     let cell = |bound: &Bound, show: &dyn Fn(u64) -> String| match bound {
         Bound::Most(u64::MAX) => "beyond counting".to_owned(),
         Bound::Most(most) => show(*most),
         Bound::Unbounded { .. } => "unbounded".to_owned(),
     };
     let tilde = |most: u64| if estimate && most > 0 { "~" } else { "" };
-    let tokens = |most: u64| format!("{}{}", tilde(most), grouped(most));
+    let tokens = |most: u64| format!("{}{}", tilde(most), format_number(most));
     [
-        cell(&bounds.launches, &grouped),
-        cell(&bounds.turns, &grouped),
+        cell(&bounds.launches, &format_number),
+        cell(&bounds.turns, &format_number),
         cell(&bounds.input_tokens, &tokens),
-        cell(&bounds.output_tokens, &grouped),
-        cell(&bounds.cost, &|most| format!("{}{}", tilde(most), dollars(most))),
-        cell(&bounds.critical_path_ms, &time),
+        cell(&bounds.output_tokens, &format_number),
+        cell(&bounds.cost, &|most| format!("{}{}", tilde(most), format_dollars(most))),
+        cell(&bounds.critical_path_ms, &format_time),
     ]
 }
 
 /// Why columns have no end; a reason that several share stands once.
-fn reasons(out: &mut String, name: &str, bounds: &Bounds, several: bool, paint: Paint) {
+fn write_reasons(out: &mut String, name: &str, bounds: &Bounds, several: bool, paint: Paint) {
     let all = [
         &bounds.launches,
         &bounds.turns,
@@ -89,7 +89,7 @@ fn reasons(out: &mut String, name: &str, bounds: &Bounds, several: bool, paint: 
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
     for (bound, column) in all.into_iter().zip(COLUMNS) {
         let Bound::Unbounded { because, origin } = bound else { continue };
-        let reason = format!("{} ({origin})", terminal::printable(because));
+        let reason = format!("{} ({origin})", terminal::make_printable(because));
         match told.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, columns)) => columns.push(column),
             None => told.push((reason, vec![column])),
@@ -104,7 +104,7 @@ fn reasons(out: &mut String, name: &str, bounds: &Bounds, several: bool, paint: 
 
 /// Whether what a pipeline's turns are given was counted with the tokenizer of another family.
 fn is_estimate(plan: &Plan, pipeline: &Pipeline) -> bool {
-    let inexact = |pipeline: &Pipeline| turns(plan, pipeline).values().any(|turn| !turn.exact);
+    let inexact = |pipeline: &Pipeline| turn_bounds(plan, pipeline).values().any(|turn| !turn.exact);
     let starts = pipeline.all_steps().any(|step| matches!(step.body, Body::Call(_) | Body::Swarm(_)));
     match starts {
         true => !plan.swarms.is_empty() || plan.pipelines.iter().any(inexact),
@@ -113,36 +113,36 @@ fn is_estimate(plan: &Plan, pipeline: &Pipeline) -> bool {
 }
 
 /// What each turn of a pipeline is given, by step.
-pub(crate) fn turns<'p>(plan: &'p Plan, pipeline: &'p Pipeline) -> std::collections::HashMap<&'p str, Turn> {
-    swarmc_compiler::turns(plan, pipeline, &O200k)
+pub(crate) fn turn_bounds<'p>(plan: &'p Plan, pipeline: &'p Pipeline) -> std::collections::HashMap<&'p str, Turn> {
+    swarmc_compiler::count_turn_inputs(plan, pipeline, &O200k)
 }
 
 /// What a turn is given: `at most ~1,200 tokens`, or why that is not known.
-pub(crate) fn turn(turn: &Turn) -> String {
+pub(crate) fn describe_turn(turn: &Turn) -> String {
     match &turn.input {
-        Bound::Most(most) => format!("at most {}{} tokens", if turn.exact { "" } else { "~" }, grouped(*most)),
+        Bound::Most(most) => format!("at most {}{} tokens", if turn.exact { "" } else { "~" }, format_number(*most)),
         Bound::Unbounded { because, .. } => {
-            format!("any number of tokens, because {}", terminal::printable(because))
+            format!("any number of tokens, because {}", terminal::make_printable(because))
         }
     }
 }
 
 /// A time as it stands in a spec; a long one by the minute, rounded up.
-fn time(milliseconds: u64) -> String {
+fn format_time(milliseconds: u64) -> String {
     let minutes = milliseconds.div_ceil(60_000);
     match minutes {
-        0..10 => limit(milliseconds),
+        0..10 => format_limit(milliseconds),
         10..60 => format!("{minutes}m"),
         _ => format!("{}h {:02}m", minutes / 60, minutes % 60),
     }
 }
 
 /// `$1.25`; less than a cent in full.
-fn dollars(micro: u64) -> String {
+fn format_dollars(micro: u64) -> String {
     match micro {
         0 => "$0".to_owned(),
         1..10_000 => format!("$0.{micro:06}"),
-        _ => format!("${}.{:02}", grouped(micro.div_ceil(10_000) / 100), micro.div_ceil(10_000) % 100),
+        _ => format!("${}.{:02}", format_number(micro.div_ceil(10_000) / 100), micro.div_ceil(10_000) % 100),
     }
 }
 
@@ -170,19 +170,19 @@ mod tests {
         };
         let second = Bounds { cost: Bound::Most(12_345), output_tokens: Bound::Most(u64::MAX), ..first.clone() };
         plan.bounds = BTreeMap::from([("main".to_owned(), first), ("other".to_owned(), second)]);
-        insta::assert_snapshot!(table(&plan, None, PAINT).trim_start(), @r"
+        insta::assert_snapshot!(render_table(&plan, None, PAINT).trim_start(), @r"
         one run uses at most
                  launches  turns  tokens in       tokens out       cost    time
           main         12      9     41,200        unbounded  unbounded  2h 00m
           other        12      9     41,200  beyond counting      $0.02  2h 00m
           main: tokens out, cost unbounded because agent `coder` declares no `max-output` (flow.kdl:4:7)
         ");
-        assert!(!table(&plan, Some("other"), PAINT).contains("main"));
+        assert!(!render_table(&plan, Some("other"), PAINT).contains("main"));
     }
 
     #[test]
     fn money_and_time_are_rounded_up() {
-        assert_eq!([time(90_000), time(1_200_000), time(18_015_000)], ["90s", "20m", "5h 01m"]);
-        assert_eq!([dollars(0), dollars(12), dollars(1_250_001)], ["$0", "$0.000012", "$1.26"]);
+        assert_eq!([format_time(90_000), format_time(1_200_000), format_time(18_015_000)], ["90s", "20m", "5h 01m"]);
+        assert_eq!([format_dollars(0), format_dollars(12), format_dollars(1_250_001)], ["$0", "$0.000012", "$1.26"]);
     }
 }

@@ -10,7 +10,7 @@ use miette::miette;
 use similar::{ChangeTag, TextDiff};
 use tempfile::NamedTempFile;
 
-use crate::terminal::{Paint, printable};
+use crate::terminal::{Paint, make_printable};
 
 /// The lines shown around a change.
 const CONTEXT: usize = 3;
@@ -31,13 +31,13 @@ pub(crate) struct Change {
 }
 
 /// The changes as a unified diff.
-pub(crate) fn diff(changes: &[Change], paint: Paint) -> String {
-    let one = |change: &Change| unified((&change.shown, &change.before), (&change.shown, &change.after), paint);
+pub(crate) fn render_diff(changes: &[Change], paint: Paint) -> String {
+    let one = |change: &Change| render_unified((&change.shown, &change.before), (&change.shown, &change.after), paint);
     changes.iter().map(one).collect()
 }
 
 /// Two texts, each with what it is called, as a unified diff.
-pub(crate) fn unified((old, before): (&str, &str), (new, after): (&str, &str), paint: Paint) -> String {
+pub(crate) fn render_unified((old, before): (&str, &str), (new, after): (&str, &str), paint: Paint) -> String {
     let mut out = paint.bold(&format!("--- {old}\n+++ {new}"));
     out.push('\n');
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
@@ -45,7 +45,7 @@ pub(crate) fn unified((old, before): (&str, &str), (new, after): (&str, &str), p
         out.push_str(&paint.cyan(&hunk.header().to_string()));
         out.push('\n');
         for line in hunk.iter_changes() {
-            let text = printable(line.value().trim_end_matches(['\n', '\r'])).into_owned();
+            let text = make_printable(line.value().trim_end_matches(['\n', '\r'])).into_owned();
             out.push_str(&match line.tag() {
                 ChangeTag::Equal => format!(" {text}"),
                 ChangeTag::Delete => paint.red(&format!("-{text}")),
@@ -83,26 +83,26 @@ pub(crate) fn text_diff(before: &str, after: &str, old: &str, new: &str) -> Stri
 ///
 /// # Errors
 /// Says which file may not be written or is another one now; every file is as it was then.
-pub(crate) fn write(changes: &[Change]) -> miette::Result<()> {
+pub(crate) fn write_changes(changes: &[Change]) -> miette::Result<()> {
     let mut ready = Vec::new();
     for change in changes {
-        ready.push(prepare(change)?);
+        ready.push(prepare_change(change)?);
     }
     for (change, (file, path)) in changes.iter().zip(ready) {
-        file.persist(path).map_err(|error| failed(&change.shown, &error.error))?;
+        file.persist(path).map_err(|error| write_error(&change.shown, &error.error))?;
     }
     Ok(())
 }
 
 /// Puts the new text beside its file.
-fn prepare(change: &Change) -> miette::Result<(NamedTempFile, PathBuf)> {
-    let failed = |error| failed(&change.shown, &error);
+fn prepare_change(change: &Change) -> miette::Result<(NamedTempFile, PathBuf)> {
+    let failed = |error| write_error(&change.shown, &error);
     if change.before.is_empty() && !change.path.exists() {
         let folder = change.path.parent().unwrap_or(Path::new("/"));
         std::fs::create_dir_all(folder).map_err(failed)?;
         let mut file = NamedTempFile::new_in(folder).map_err(failed)?;
         std::io::Write::write_all(&mut file, change.after.as_bytes()).map_err(failed)?;
-        readable(&file).map_err(failed)?;
+        make_readable(&file).map_err(failed)?;
         return Ok((file, change.path.clone()));
     }
     // Behind a link lies the file itself.
@@ -130,7 +130,7 @@ fn prepare(change: &Change) -> miette::Result<(NamedTempFile, PathBuf)> {
 }
 
 /// A new file is for everybody to read, as others are; a temporary one is not.
-fn readable(file: &NamedTempFile) -> std::io::Result<()> {
+fn make_readable(file: &NamedTempFile) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -139,7 +139,7 @@ fn readable(file: &NamedTempFile) -> std::io::Result<()> {
     Ok(())
 }
 
-fn failed(shown: &str, error: &std::io::Error) -> miette::Report {
+fn write_error(shown: &str, error: &std::io::Error) -> miette::Report {
     miette!("cannot write `{shown}`: {error}")
 }
 
@@ -158,7 +158,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let changes = ["a", "b"].map(|name| change(folder.path(), name, "old\n", "new\n"));
         std::fs::write(folder.path().join("b"), "other\n").unwrap();
-        let error = write(&changes).unwrap_err().to_string();
+        let error = write_changes(&changes).unwrap_err().to_string();
         assert_eq!(error, "`b` has changed meanwhile: nothing was written");
         let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!([text("a"), text("b")], ["old\n", "other\n"]);
@@ -166,11 +166,11 @@ mod tests {
         let mut permissions = std::fs::metadata(folder.path().join("b")).unwrap().permissions();
         permissions.set_readonly(true);
         std::fs::set_permissions(folder.path().join("b"), permissions.clone()).unwrap();
-        assert!(write(&changes).unwrap_err().to_string().contains("read-only"));
+        assert!(write_changes(&changes).unwrap_err().to_string().contains("read-only"));
         assert_eq!(text("a"), "old\n");
         std::fs::remove_file(folder.path().join("b")).unwrap();
         std::fs::write(folder.path().join("b"), "old\n").unwrap();
-        write(&changes).unwrap();
+        write_changes(&changes).unwrap();
         assert_eq!([text("a"), text("b")], ["new\n", "new\n"]);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
@@ -183,7 +183,7 @@ mod tests {
         std::fs::set_permissions(&one.path, std::fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink("real", folder.path().join("link")).unwrap();
         one.path = folder.path().join("link");
-        write(&[one]).unwrap();
+        write_changes(&[one]).unwrap();
         assert!(folder.path().join("link").is_symlink());
         let real = folder.path().join("real");
         assert_eq!(std::fs::read_to_string(&real).unwrap(), "new");
@@ -195,7 +195,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let lines: String = (0..20).map(|line| format!("{line}\n")).collect();
         let one = change(folder.path(), "a.kdl", &lines, &lines.replace("\n9\n", "\nnine\u{1b}[31m\n"));
-        let shown = diff(&[one], Stream::Out.paint());
+        let shown = render_diff(&[one], Stream::Out.paint());
         assert_eq!(shown, "--- a.kdl\n+++ a.kdl\n@@ -7,7 +7,7 @@\n 6\n 7\n 8\n-9\n+nine\n 10\n 11\n 12\n");
     }
 }

@@ -25,84 +25,88 @@ use crate::watch;
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     match args.watch {
         true => watch::exec(args),
-        false => once(args, &FileDependencies::default()),
+        false => check_once(args, &FileDependencies::default()),
     }
 }
 
 /// Checks, and notes what for.
-pub(crate) fn once(args: &Check, asked: &FileDependencies) -> miette::Result<Exit> {
+pub(crate) fn check_once(args: &Check, asked: &FileDependencies) -> miette::Result<Exit> {
     let mut configs = Configs::new(args, asked);
     let mut known = Known::default();
-    let specs = asked.specs(&args.specs)?;
+    let specs = asked.find_specs(&args.specs)?;
     let mut seen = HashSet::new();
     let mut out = Output::new(args.format);
     let mut counts = Counts::default();
     let mut mending = Mending::default();
     let mut tally = args.stats.then(Tally::default);
     for spec in &specs {
-        let (workspace, name) = asked.workspace(spec)?;
-        let Some((settings, config)) = configs.of(&workspace)? else { return Ok(Exit::Usage) };
+        let (workspace, name) = asked.find_workspace(spec)?;
+        let Some((settings, config)) = configs.load_settings(&workspace)? else { return Ok(Exit::Usage) };
         let compilation = match &mut tally {
-            _ if args.fix || args.diff => mending.mend(&name, &workspace, &settings, args.r#unsafe),
+            _ if args.fix || args.diff => mending.apply_fixes(&name, &workspace, &settings, args.r#unsafe),
             Some(tally) => {
-                let (compilation, stats) = swarmc_compiler::survey(&name, &asked.files(&workspace), &settings);
-                tally.add(workspace.shown(&name), stats);
+                let (compilation, stats) =
+                    swarmc_compiler::compile_with_stats(&name, &asked.track_files(&workspace), &settings);
+                tally.add(workspace.display_path(&name), stats);
                 compilation
             }
-            None => swarmc_compiler::compile_with(&name, &asked.files(&workspace), &settings),
+            None => swarmc_compiler::compile_with(&name, &asked.track_files(&workspace), &settings),
         };
         let mut problems = Problems::new(&compilation, &workspace, &settings.levels);
         problems.dedup(&mut seen);
-        if !args.fix && !args.diff && !known.hide(args, asked, &config, &workspace, &compilation, &mut problems)? {
+        if !args.fix
+            && !args.diff
+            && !known.hide_known(args, asked, &config, &workspace, &compilation, &mut problems)?
+        {
             return Ok(Exit::Usage);
         }
-        counts += problems.counts();
+        counts += problems.count_problems();
         match args.diff {
             // What a fix would do is all that is shown on standard output then.
-            true => terminal::eprint(problems.short()),
-            false => out.add(&problems, &workspace.shown(&name))?,
+            true => terminal::eprint(problems.render_short()),
+            false => out.add(&problems, &workspace.display_path(&name))?,
         }
     }
-    let changes = mending.changes();
+    let changes = mending.collect_changes();
     if args.diff {
-        terminal::print(change::diff(&changes, Stream::Out.paint()))?;
+        terminal::print(change::render_diff(&changes, Stream::Out.paint()))?;
     } else {
-        change::write(&changes)?;
+        change::write_changes(&changes)?;
     }
     if args.fix || args.diff {
-        terminal::eprint(mending.told(changes.len(), args.diff));
+        terminal::eprint(mending.describe_fixes(changes.len(), args.diff));
     }
     let left = if args.fix || args.diff { " left" } else { "" };
     let specs = if specs.len() == 1 { "1 spec".to_owned() } else { format!("{} specs", specs.len()) };
-    let hidden = hidden(known.hidden, if args.update_baseline { 0 } else { known.gone() });
+    let hidden = describe_hidden(known.hidden, if args.update_baseline { 0 } else { known.count_gone() });
     let line = |stream: Stream| format!("{}{left} in {specs}{hidden}\n", count_line(counts, stream.paint()));
-    let table = |stream: Stream| tally.as_ref().map_or_else(String::new, |tally| tally.table(stream.paint()));
+    let table = |stream: Stream| tally.as_ref().map_or_else(String::new, |tally| tally.render_table(stream.paint()));
     match args.format {
         Format::Text if !args.diff => terminal::print(line(Stream::Out) + &table(Stream::Out))?,
         _ if args.diff => terminal::eprint(line(Stream::Err)),
         Format::Json => {
-            out.end(counts, known.hidden, tally.as_ref().map(Tally::json))?;
+            out.finish(counts, known.hidden, tally.as_ref().map(Tally::to_json))?;
             terminal::eprint(line(Stream::Err));
         }
         _ => {
-            out.end(counts, known.hidden, None)?;
+            out.finish(counts, known.hidden, None)?;
             terminal::eprint(line(Stream::Err) + &table(Stream::Err));
         }
     }
     if args.update_baseline {
-        return known.update();
+        return known.update_files();
     }
     Ok(if counts.errors > 0 || args.diff && !changes.is_empty() { Exit::Spec } else { Exit::Done })
 }
 
 /// What baselines have to do with it.
-fn hidden(hidden: usize, gone: usize) -> String {
+fn describe_hidden(hidden: usize, gone: usize) -> String {
     let plural =
         |count: usize, one: &str, more: &str| if count == 1 { one.to_owned() } else { format!("{count} {more}") };
     let hidden = (hidden > 0).then(|| format!("{} hidden", plural(hidden, "1 known problem", "known problems")));
     let gone = (gone > 0).then(|| {
         let entries = plural(gone, "1 entry of the baseline is", "entries of the baseline are");
-        format!("{entries} gone: `--update-baseline` takes them out")
+        format!("{entries} gone: `--update-baseline` removes them")
     });
     let parts: Vec<String> = hidden.into_iter().chain(gone).collect();
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
@@ -133,18 +137,18 @@ impl Output {
     /// Takes the problems of a spec.
     fn add(&mut self, problems: &Problems, spec: &str) -> miette::Result<()> {
         match self {
-            Output::Text => terminal::print(problems.text(Stream::Out))?,
-            Output::Short => terminal::print(problems.short())?,
-            Output::Json(documents) => documents.extend(problems.json()),
-            Output::Sarif(results) => results.extend(problems.sarif()),
-            Output::Github(commands) => commands.extend(problems.github()),
-            Output::Junit(suites) => suites.push(problems.junit(spec)),
+            Output::Text => terminal::print(problems.render_text(Stream::Out))?,
+            Output::Short => terminal::print(problems.render_short())?,
+            Output::Json(documents) => documents.extend(problems.render_json()),
+            Output::Sarif(results) => results.extend(problems.render_sarif()),
+            Output::Github(commands) => commands.extend(problems.render_github()),
+            Output::Junit(suites) => suites.push(problems.render_junit(spec)),
         }
         Ok(())
     }
 
     /// Prints what has to stand as one document.
-    fn end(self, counts: Counts, known: usize, stats: Option<Value>) -> miette::Result<()> {
+    fn finish(self, counts: Counts, known: usize, stats: Option<Value>) -> miette::Result<()> {
         match self {
             Output::Text | Output::Short => Ok(()),
             Output::Json(diagnostics) => {
@@ -180,24 +184,24 @@ struct Mending {
 }
 
 impl Mending {
-    fn mend(&mut self, name: &str, workspace: &Workspace, settings: &Settings, guesses: bool) -> Compilation {
+    fn apply_fixes(&mut self, name: &str, workspace: &Workspace, settings: &Settings, guesses: bool) -> Compilation {
         let mut overlay = Overlay::new(workspace);
         let texts = self.texts.entry(workspace.root.clone()).or_default();
         overlay.texts = std::mem::take(texts);
-        let mended = swarmc_compiler::mend(name, &mut overlay, settings, guesses);
+        let mended = swarmc_compiler::fix_spec(name, &mut overlay, settings, guesses);
         *texts = overlay.texts;
         self.fixes += mended.applied.len();
         mended.compilation
     }
 
-    fn changes(&self) -> Vec<Change> {
+    fn collect_changes(&self) -> Vec<Change> {
         let mut changes = Vec::new();
         for (root, texts) in &self.texts {
             let workspace = Workspace { root: root.clone() };
             for (name, after) in texts {
                 let before = workspace.read(name).map(|text| text.to_string()).unwrap_or_default();
                 if *before != **after {
-                    let (path, shown) = (root.join(name), workspace.shown(name));
+                    let (path, shown) = (root.join(name), workspace.display_path(name));
                     changes.push(Change { path, shown, before, after: after.to_string() });
                 }
             }
@@ -206,7 +210,7 @@ impl Mending {
     }
 
     /// What was done, or would be.
-    fn told(&self, files: usize, only_shown: bool) -> String {
+    fn describe_fixes(&self, files: usize, only_shown: bool) -> String {
         let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         match (files, only_shown) {
             (0, _) => "nothing to fix\n".to_owned(),
@@ -219,7 +223,7 @@ impl Mending {
 }
 
 /// The code with this id or name.
-pub(crate) fn code(name: &str) -> miette::Result<Code> {
+pub(crate) fn find_code(name: &str) -> miette::Result<Code> {
     Code::find(name).ok_or_else(|| {
         let names = Code::ALL.iter().flat_map(|code| [code.id(), code.name()]);
         let help = match did_you_mean(name, names) {

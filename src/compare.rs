@@ -1,7 +1,7 @@
 //! `swarmc plan --diff`: what a change of a workflow means, for the person who reviews it.
 //!
-//! In: the older plan and the newer one. Out: their differences in groups, what may do more than before first. Places that
-//! moved, and digests of files, are no difference here: whatever they stand for shows itself.
+//! In: the older plan and the newer one. Out: their differences in groups, what may do more than before first. Places
+//! that moved, and digests of files, are no difference here: whatever they stand for shows itself.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,11 +9,11 @@ use std::path::Path;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use swarmc_compiler::Settings;
-use swarmc_plan::{Body, Change, Difference, Field, Part, Plan, Step, differences};
+use swarmc_plan::{Body, Change, Difference, Field, Part, Plan, Step, compare_plans};
 
 use crate::exit::Exit;
 use crate::load::load_with;
-use crate::terminal::{self, Paint, Stream, printable};
+use crate::terminal::{self, Paint, Stream, make_printable};
 
 /// The characters of a value that are shown.
 const SHOWN: usize = 100;
@@ -34,7 +34,7 @@ enum Group {
 }
 
 impl Group {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Group::Privilege => "privilege",
             Group::Cost => "cost",
@@ -49,28 +49,31 @@ pub(crate) fn exec(spec: &Path, old: &Path, exit_code: bool) -> miette::Result<E
     let settings = Settings { count_tokens: true, ..Settings::default() };
     let Some(new) = load_with(spec, &settings)? else { return Ok(Exit::Spec) };
     let Some(old) = load_with(old, &settings)? else { return Ok(Exit::Spec) };
-    let lines = lines(&old.plan, &new.plan);
-    terminal::print(shown(&lines, Stream::Out.paint()))?;
+    let lines = format_differences(&old.plan, &new.plan);
+    terminal::print(render_lines(&lines, Stream::Out.paint()))?;
     Ok(if exit_code && !lines.is_empty() { Exit::Spec } else { Exit::Done })
 }
 
 /// The differences, one line or more each, with their groups; in the order of the groups.
-fn lines(old: &Plan, new: &Plan) -> Vec<(Group, String)> {
+fn format_differences(old: &Plan, new: &Plan) -> Vec<(Group, String)> {
     let mut lines = Vec::new();
-    for difference in differences(old, new) {
+    for difference in compare_plans(old, new) {
         let name = match &difference.pipeline {
-            Some(pipeline) => format!("{} `{}` of `{pipeline}`", difference.part.word(), difference.name),
-            None => format!("{} `{}`", difference.part.word(), difference.name),
+            Some(pipeline) => format!("{} `{}` of `{pipeline}`", difference.part.as_str(), difference.name),
+            None => format!("{} `{}`", difference.part.as_str(), difference.name),
         };
         match &difference.change {
             _ if difference.part == Part::Source => {}
             Change::Moved(_) => {}
             Change::Added | Change::Removed if difference.part == Part::Bounds => {}
-            Change::Added => lines.push(added(&difference, &name, new)),
-            Change::Removed => lines.push(removed(&difference, &name, old)),
+            Change::Added => lines.push(format_addition(&difference, &name, new)),
+            Change::Removed => lines.push(format_removal(&difference, &name, old)),
             Change::Changed(fields) => {
                 for field in fields.iter().filter(|field| !is_derived(field)) {
-                    lines.push((group(difference.part, &field.path), format!("{name}: {}", told(field))));
+                    lines.push((
+                        classify_field(difference.part, &field.path),
+                        format!("{name}: {}", describe_field(field)),
+                    ));
                 }
             }
         }
@@ -85,14 +88,14 @@ fn is_derived(field: &Field) -> bool {
 }
 
 /// What came: who may do something new is told first.
-fn added(difference: &Difference, name: &str, new: &Plan) -> (Group, String) {
+fn format_addition(difference: &Difference, name: &str, new: &Plan) -> (Group, String) {
     let line = format!("{name} is new");
     match difference.part {
         Part::Secret | Part::ToolServer | Part::Hook | Part::Provider => (Group::Privilege, line),
         Part::Agent => {
             let agent = new.agent(&difference.name);
             let may = agent.map(|agent| {
-                let can = agent.can.iter().map(|can| text(&serde_json::to_value(can).unwrap_or_default()));
+                let can = agent.can.iter().map(|can| format_value(&serde_json::to_value(can).unwrap_or_default()));
                 let tools = agent.tools.iter().flatten().map(|tool| format!("`{tool}`"));
                 can.chain(tools).collect::<Vec<_>>().join(", ")
             });
@@ -102,10 +105,10 @@ fn added(difference: &Difference, name: &str, new: &Plan) -> (Group, String) {
             }
         }
         Part::Param | Part::Type => (Group::Wire, line),
-        Part::Step => match step(new, difference).map(|step| &step.body) {
+        Part::Step => match find_step(new, difference).map(|step| &step.body) {
             Some(Body::Run(command)) => {
                 let command = serde_json::to_value(command).unwrap_or_default();
-                (Group::Privilege, format!("{line}, and runs {}", cut(&text(&command))))
+                (Group::Privilege, format!("{line}, and runs {}", truncate_text(&format_value(&command))))
             }
             _ => (Group::Structure, line),
         },
@@ -113,26 +116,26 @@ fn added(difference: &Difference, name: &str, new: &Plan) -> (Group, String) {
     }
 }
 
-fn removed(difference: &Difference, name: &str, old: &Plan) -> (Group, String) {
+fn format_removal(difference: &Difference, name: &str, old: &Plan) -> (Group, String) {
     let line = format!("{name} is gone");
     match difference.part {
         Part::Secret | Part::ToolServer | Part::Hook | Part::Provider | Part::Agent => (Group::Privilege, line),
         Part::Param | Part::Type => (Group::Wire, line),
-        Part::Step => match step(old, difference).map(|step| &step.body) {
-            Some(Body::Gate(_)) => (Group::Privilege, format!("{line}: no person is asked there any more")),
+        Part::Step => match find_step(old, difference).map(|step| &step.body) {
+            Some(Body::Gate(_)) => (Group::Privilege, format!("{line}: it no longer asks a person")),
             _ => (Group::Structure, line),
         },
         _ => (Group::Structure, line),
     }
 }
 
-fn step<'p>(plan: &'p Plan, difference: &Difference) -> Option<&'p Step> {
+fn find_step<'p>(plan: &'p Plan, difference: &Difference) -> Option<&'p Step> {
     let pipeline = plan.pipeline(difference.pipeline.as_deref()?)?;
     pipeline.all_steps().find(|step| step.name == difference.name)
 }
 
 /// What a field of a part is about.
-fn group(part: Part, path: &str) -> Group {
+fn classify_field(part: Part, path: &str) -> Group {
     let mut words = path.split(['.', '[']);
     let first = words.next().unwrap_or_default();
     let second = words.next().unwrap_or_default();
@@ -158,7 +161,7 @@ fn group(part: Part, path: &str) -> Group {
 }
 
 /// A field with what it was and is; a text of several lines as its changed lines.
-fn told(field: &Field) -> String {
+fn describe_field(field: &Field) -> String {
     if let (Some(Value::String(before)), Some(Value::String(after))) = (&field.before, &field.after)
         && (before.contains('\n') || after.contains('\n'))
     {
@@ -169,30 +172,32 @@ fn told(field: &Field) -> String {
                 ChangeTag::Delete => '-',
                 ChangeTag::Insert => '+',
             };
-            let _ = write!(out, "\n    {sign} {}", printable(line.value().trim_end()));
+            let _ = write!(out, "\n    {sign} {}", make_printable(line.value().trim_end()));
         }
         return out;
     }
-    let side = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), |value| cut(&text(value)));
+    let side = |value: &Option<Value>| {
+        value.as_ref().map_or("nothing".to_owned(), |value| truncate_text(&format_value(value)))
+    };
     format!("{} was {}, and is {}", field.path, side(&field.before), side(&field.after))
 }
 
 /// A value as a person writes it.
-fn text(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("`{}`", printable(text)),
-        value => format!("`{}`", printable(&value.to_string())),
+        Value::String(text) => format!("`{}`", make_printable(text)),
+        value => format!("`{}`", make_printable(&value.to_string())),
     }
 }
 
-fn cut(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}…`", &text[..at]),
         None => text.to_owned(),
     }
 }
 
-fn shown(lines: &[(Group, String)], paint: Paint) -> String {
+fn render_lines(lines: &[(Group, String)], paint: Paint) -> String {
     if lines.is_empty() {
         return "no differences\n".to_owned();
     }
@@ -201,9 +206,9 @@ fn shown(lines: &[(Group, String)], paint: Paint) -> String {
     for (group, line) in lines {
         if last.replace(*group) != Some(*group) {
             let head = match group {
-                Group::Privilege => paint.red(group.word()),
-                Group::Cost => paint.yellow(group.word()),
-                Group::Behaviour | Group::Wire | Group::Structure => paint.bold(group.word()),
+                Group::Privilege => paint.red(group.as_str()),
+                Group::Cost => paint.yellow(group.as_str()),
+                Group::Behaviour | Group::Wire | Group::Structure => paint.bold(group.as_str()),
             };
             let _ = writeln!(out, "{head}");
         }
@@ -247,7 +252,7 @@ pipeline p {
             .replace("five", "ten")
             .replace("    gate go { message \"Go?\"; options yes no; headless no }\n", "")
             .replace("when \"output.go.choice == 'yes'\"; run make publish", "depends-on plan; run make deploy");
-        let lines = lines(&plan(OLD), &plan(&new));
+        let lines = format_differences(&plan(OLD), &plan(&new));
         let groups: Vec<Group> = lines.iter().map(|(group, _)| *group).collect();
         assert!(groups.is_sorted(), "{lines:#?}");
         let of = |group: Group| {
@@ -259,7 +264,7 @@ pipeline p {
             "agent `a`: tools was `[\"Read\"]`, and is `[\"Read\",\"Bash\"]`",
             "agent `a`: can",
             "policy.on_timeout",
-            "step `go` of `p` is gone: no person is asked there any more",
+            "step `go` of `p` is gone: it no longer asks a person",
             "`publish`, and is `deploy`",
         ] {
             assert!(privilege.contains(part), "{part}:\n{privilege}");
@@ -276,6 +281,6 @@ pipeline p {
     #[test]
     fn what_only_moved_is_no_difference() {
         let moved = format!("// A comment.\n\n{OLD}");
-        assert_eq!(shown(&lines(&plan(OLD), &plan(&moved)), Paint::NONE), "no differences\n");
+        assert_eq!(render_lines(&format_differences(&plan(OLD), &plan(&moved)), Paint::NONE), "no differences\n");
     }
 }

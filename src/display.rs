@@ -19,12 +19,12 @@ use swarmc_plan::{Pipeline, StopStatus};
 use swarmc_runtime::swarm::SwarmEvent;
 use swarmc_runtime::{AnsweredBy, Content, Event, Failure, Observer, Record, Signal, Status, StepId};
 
-use crate::approvals::{Pending, options, said};
+use crate::approvals::{Pending, describe_verdict, format_choices};
 use crate::args::Show;
 use crate::live::Live;
 use crate::run_report::{Row, RowState, RunReport};
-use crate::terminal::{Paint, Stream, out_is_pipe, printable};
-use crate::units::duration;
+use crate::terminal::{Paint, Stream, make_printable, out_is_pipe};
+use crate::units::format_duration;
 
 /// A line without an end is passed on in pieces of this many bytes.
 const MAX_LINE: usize = 16 * 1024;
@@ -89,51 +89,51 @@ impl Display {
     }
 
     /// Draws the live lines ten times a second, until [`Display::finish`].
-    pub(crate) fn animate(&self) -> Option<JoinHandle<()>> {
+    pub(crate) fn start_animation(&self) -> Option<JoinHandle<()>> {
         if !self.live {
             return None;
         }
         let display = self.clone();
         Some(std::thread::spawn(move || {
             while !display.done.load(Ordering::Relaxed) {
-                display.screen().tick();
+                display.lock_screen().advance_frame();
                 std::thread::park_timeout(FRAME);
             }
         }))
     }
 
     /// Whether a person at this terminal can be asked.
-    pub(crate) fn asks(&self) -> bool {
+    pub(crate) fn can_ask(&self) -> bool {
         self.live
     }
 
     /// The gate that has waited longest.
     pub(crate) fn first_gate(&self) -> Option<StepId> {
-        let screen = self.screen();
+        let screen = self.lock_screen();
         screen.ledger.rows.iter().find(|row| row.state == RowState::Asking).map(|row| row.step.clone())
     }
 
     /// Whether an agent waits for an answer to the request of this number.
     pub(crate) fn has_request(&self, id: u32) -> bool {
-        self.screen().ledger.approvals.contains_key(&id)
+        self.lock_screen().ledger.approvals.contains_key(&id)
     }
 
     /// Sets that no person attends the run: the policy decides requests of agents at once.
-    pub(crate) fn headless(self, headless: bool) -> Display {
-        self.screen().headless = headless;
+    pub(crate) fn with_headless(self, headless: bool) -> Display {
+        self.lock_screen().headless = headless;
         self
     }
 
     /// Shows what is wrong with something that was typed.
-    pub(crate) fn tell(&self, problem: &str) {
-        self.screen().notice(problem);
+    pub(crate) fn show_problem(&self, problem: &str) {
+        self.lock_screen().write_notice(problem);
     }
 
     /// Says that a person asked for the end, once or more.
-    pub(crate) fn ask(&self, times: u8) {
+    pub(crate) fn request_stop(&self, times: u8) {
         self.asked.store(times, Ordering::Relaxed);
         if !self.live {
-            crate::terminal::eprint(format!("{}\n", asked(times)));
+            crate::terminal::eprint(format!("{}\n", describe_stop(times)));
         }
     }
 
@@ -145,41 +145,41 @@ impl Display {
             // The thread has nothing to say; if it panicked, the hook has said so.
             let _ = animation.join();
         }
-        let mut screen = self.screen();
+        let mut screen = self.lock_screen();
         screen.flush_all();
         screen.live_off();
         screen.live = None;
         std::mem::take(&mut screen.ledger)
     }
 
-    fn screen(&self) -> MutexGuard<'_, Screen> {
+    fn lock_screen(&self) -> MutexGuard<'_, Screen> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Observer for Display {
     fn recorded(&mut self, record: &Record) {
-        self.screen().recorded(record);
+        self.lock_screen().handle_record(record);
     }
 
     fn output(&mut self, step: &StepId, attempt: u32, stream: swarmc_runtime::Stream, bytes: &[u8]) {
-        self.screen().output(step, attempt, stream == swarmc_runtime::Stream::Stderr, bytes);
+        self.lock_screen().write_output(step, attempt, stream == swarmc_runtime::Stream::Stderr, bytes);
     }
 
     fn notice(&mut self, text: &str) {
-        self.screen().notice(text);
+        self.lock_screen().write_notice(text);
     }
 
     fn signal(&mut self, signal: &Signal) {
-        self.screen().json(&crate::events::signal(signal));
+        self.lock_screen().write_json(&crate::events::encode_signal(signal));
     }
 
     fn wants_signals(&self) -> bool {
-        self.screen().show.is_machine()
+        self.lock_screen().show.is_machine()
     }
 
     fn wants_output(&self) -> bool {
-        let show = self.screen().show;
+        let show = self.lock_screen().show;
         !show.quiet && !show.events
     }
 }
@@ -203,9 +203,9 @@ impl Screen {
         }
     }
 
-    fn recorded(&mut self, record: &Record) {
+    fn handle_record(&mut self, record: &Record) {
         if self.show.events {
-            self.json(&crate::events::of(record));
+            self.write_json(&crate::events::encode_record(record));
         }
         if self.show.json {
             let mut value = json!({ "version": 1, "type": "record" });
@@ -216,10 +216,10 @@ impl Screen {
                 // That of the line; the journal has one of its own.
                 object.insert("version".to_owned(), 1.into());
             }
-            self.json(&value);
+            self.write_json(&value);
         }
         if let Event::AttemptEnded { step, attempt, .. } = &record.event {
-            self.flush(step, *attempt);
+            self.flush_attempt(step, *attempt);
         }
         let answered = match &record.event {
             Event::ApprovalAnswered { verdict, .. } => self.ledger.approvals.get(&verdict.id).cloned(),
@@ -235,7 +235,7 @@ impl Screen {
                 None => format!("run {run}: pipeline {pipeline}"),
             }),
             (Event::RunResumed | Event::RunReopened { .. }, _) => {
-                let counts = self.ledger.counts();
+                let counts = self.ledger.count_rows();
                 let settled = counts.succeeded + counts.failed + counts.skipped;
                 let (run, total) = (&self.ledger.run, self.ledger.total);
                 let mut text = match record.event {
@@ -245,48 +245,48 @@ impl Screen {
                 // They opened before, and nothing will say so again.
                 for row in self.ledger.rows.iter().filter(|row| row.state == RowState::Asking) {
                     if let Some(message) = &row.question {
-                        text.push_str(&format!("\n{}", self.question(&row.step, message)));
+                        text.push_str(&format!("\n{}", self.format_question(&row.step, message)));
                     }
                 }
                 for pending in self.ledger.approvals.values().filter(|_| !self.headless) {
-                    text.push_str(&format!("\n{}", self.request(pending)));
+                    text.push_str(&format!("\n{}", self.format_request(pending)));
                 }
                 Some(text)
             }
             (Event::ApprovalAsked { step, request, .. }, _) => {
                 let decided = self.headless || self.ledger.is_always(step, request);
-                self.ledger.approvals.get(&request.id).filter(|_| !decided).map(|pending| self.request(pending))
+                self.ledger.approvals.get(&request.id).filter(|_| !decided).map(|pending| self.format_request(pending))
             }
             (Event::ApprovalAnswered { verdict, .. }, _) if verdict.by == AnsweredBy::Earlier => None,
             (Event::ApprovalAnswered { step, verdict, .. }, _) => answered.map(|pending| {
-                let sign = if verdict.allows() { " ".to_owned() } else { self.err.paint.yellow("-") };
-                format!("{sign} {}: {}: {}", self.ledger.label(step), pending.words(), said(verdict))
+                let sign = if verdict.is_allowed() { " ".to_owned() } else { self.err.paint.yellow("-") };
+                format!("{sign} {}: {}: {}", self.ledger.label(step), pending.describe(), describe_verdict(verdict))
             }),
             (Event::Swarm { step, fact: SwarmEvent::MessageSent(sent), .. }, _) if sent.person => {
                 let (sign, label) = (self.err.paint.yellow("›"), self.ledger.label(step));
-                Some(format!("{sign} a person writes to {label}/{}", printable(&sent.to)))
+                Some(format!("{sign} a person writes to {label}/{}", make_printable(&sent.to)))
             }
             (Event::Swarm { step, fact, .. }, _) => {
                 let team = self.ledger.teams.get(step);
                 let live = self.live.is_some();
-                team.and_then(|team| team.line(fact, &self.ledger.label(step), self.err.paint, live))
+                team.and_then(|team| team.format_event(fact, &self.ledger.label(step), self.err.paint, live))
             }
             (Event::Sent { from: None, to, letter, .. }, _) => {
                 let whom = match (&letter.answers, letter.interrupts) {
                     // The policy may have decided, without a person.
-                    (Some(_), _) => format!("{to} is told"),
+                    (Some(_), _) => format!("the run writes to {to}"),
                     (None, true) => format!("a person interrupts {to}"),
                     (None, false) => format!("a person writes to {to}"),
                 };
                 let text = match &letter.content {
-                    Content::Text(text) => printable(text.lines().next().unwrap_or_default()).into_owned(),
+                    Content::Text(text) => make_printable(text.lines().next().unwrap_or_default()).into_owned(),
                     Content::Artifact { bytes, .. } => format!("({bytes} bytes)"),
                 };
                 Some(format!("{} {whom}: {text}", self.err.paint.yellow("›")))
             }
             (Event::RoundJudged { .. }, _) | (_, None) => None,
             (Event::AttemptEnded { outcome, .. }, Some(row)) if outcome.failure == Some(Failure::Interrupted) => {
-                let took = duration(row.elapsed(row.ended_ms));
+                let took = format_duration(row.elapsed(row.ended_ms));
                 Some(format!("  {}: interrupted after {took}; it goes on", self.ledger.label(&row.step)))
             }
             (Event::AttemptStarted { summarizer: Some(agent), .. }, Some(row)) => {
@@ -294,34 +294,34 @@ impl Screen {
                 Some(format!("  {name}: agent `{agent}` sums up files for its context")).filter(|_| self.live.is_none())
             }
             (Event::AttemptEnded { outcome, .. }, Some(row)) if row.summarizer.is_some() => {
-                let (name, took) = (self.ledger.label(&row.step), duration(row.elapsed(row.ended_ms)));
+                let (name, took) = (self.ledger.label(&row.step), format_duration(row.elapsed(row.ended_ms)));
                 // Why it failed has been said.
                 outcome.failure.is_none().then(|| format!("  {name}: files summed up after {took}"))
             }
             // What is inside of it is shown by itself.
             (Event::Opened { .. }, _) => None,
-            (Event::GateOpened { step, message }, Some(_)) => Some(self.question(step, message)),
+            (Event::GateOpened { step, message }, Some(_)) => Some(self.format_question(step, message)),
             // `on-failure skip`: the record that the step was skipped follows, and says it.
             (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Ended(Status::Skipped) => None,
             // The record of what is asked follows.
-            (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Asking => Some(self.failed(row)),
+            (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Asking => Some(self.format_failure(row)),
             (Event::GateAnswered { choice, .. }, Some(row)) if row.state == RowState::Waiting => {
                 let choice = choice.as_deref().unwrap_or_default();
                 Some(format!("  {}: {choice}", self.ledger.label(&row.step)))
             }
-            (_, Some(row)) => self.words(row),
+            (_, Some(row)) => self.describe_row(row),
         };
         if let Some(words) = words {
-            self.lines(Stream::Err, (words + "\n").as_bytes());
+            self.write_lines(Stream::Err, (words + "\n").as_bytes());
         }
     }
 
     /// What a gate asks, and how to answer.
-    fn question(&self, step: &StepId, message: &Content) -> String {
+    fn format_question(&self, step: &StepId, message: &Content) -> String {
         let name = self.ledger.label(step);
         let mut text = format!("{} {name} waits for an answer", self.err.paint.yellow("?"));
         if let Content::Text(message) = message {
-            message.lines().for_each(|line| text.push_str(&format!("\n    {}", printable(line))));
+            message.lines().for_each(|line| text.push_str(&format!("\n    {}", make_printable(line))));
         }
         let gate = self.ledger.gates.get(&*step.name);
         let options = gate.map_or("CHOICE".to_owned(), |gate| gate.options.join("|"));
@@ -334,14 +334,14 @@ impl Screen {
     }
 
     /// What an agent wants, and how to answer.
-    fn request(&self, pending: &Pending) -> String {
+    fn format_request(&self, pending: &Pending) -> String {
         let (id, run) = (pending.request.id, &self.ledger.run);
         let sign = self.err.paint.yellow("?");
-        let mut text = format!("{sign} {}: {}", self.ledger.label(&pending.step), pending.words());
-        if let Some(expiry) = pending.expiry(crate::units::now()) {
+        let mut text = format!("{sign} {}: {}", self.ledger.label(&pending.step), pending.describe());
+        if let Some(expiry) = pending.describe_expiry(crate::units::now_ms()) {
             text.push_str(&format!(", {expiry}"));
         }
-        pending.details(|_| None).iter().for_each(|line| text.push_str(&format!("\n    {line}")));
+        pending.detail_lines(|_| None).iter().for_each(|line| text.push_str(&format!("\n    {line}")));
         if pending.is_elsewhere() {
             text.push_str(&format!("\n  see it first: swarmc approve {run}"));
         }
@@ -352,24 +352,24 @@ impl Screen {
             };
             text.push_str(&format!("\n  type {how}, and Enter, or elsewhere:"));
         }
-        text + &format!("\n  swarmc approve {run} {id} {}", options(&pending.request.wants))
+        text + &format!("\n  swarmc approve {run} {id} {}", format_choices(&pending.request.wants))
     }
 
     /// That an attempt failed, and why.
-    fn failed(&self, row: &Row) -> String {
+    fn format_failure(&self, row: &Row) -> String {
         let round = if self.ledger.rounds > 1 { format!(" in round {}", row.step.iteration) } else { String::new() };
-        let reason = printable(row.reason().lines().next().unwrap_or_default()).into_owned();
-        let took = duration(row.elapsed(row.ended_ms));
+        let reason = make_printable(row.reason().lines().next().unwrap_or_default()).into_owned();
+        let took = format_duration(row.elapsed(row.ended_ms));
         format!("{} {}: failed after {took}{round}: {reason}", self.err.paint.red("✗"), self.ledger.label(&row.step))
     }
 
     /// What there is to say of a row that changed. What runs is seen in the live lines.
-    fn words(&self, row: &Row) -> Option<String> {
+    fn describe_row(&self, row: &Row) -> Option<String> {
         let name = self.ledger.label(&row.step);
         let paint = self.err.paint;
         let round = if self.ledger.rounds > 1 { format!(" in round {}", row.step.iteration) } else { String::new() };
-        let took = duration(row.elapsed(row.ended_ms));
-        let reason = || printable(row.reason().lines().next().unwrap_or_default()).into_owned();
+        let took = format_duration(row.elapsed(row.ended_ms));
+        let reason = || make_printable(row.reason().lines().next().unwrap_or_default()).into_owned();
         Some(match row.state {
             RowState::Running if self.live.is_some() => return None,
             RowState::Running if row.attempt > 1 => format!("  {name}: attempt {} started{round}", row.attempt),
@@ -378,35 +378,35 @@ impl Screen {
             // What is asked stands beside it; and what has not begun is no change.
             RowState::Stalled | RowState::Blocked => return None,
             RowState::Idle => {
-                let post = row.post.as_ref().map(|post| post.sum()).unwrap_or_default();
+                let post = row.post.as_ref().map(|post| post.summarize()).unwrap_or_default();
                 format!("  {name}: waits for envelopes after {took}: {post}")
             }
             RowState::Waiting if row.failure.is_none() => format!("  {name}: mended in {took}; it runs once more"),
             RowState::Waiting => {
-                let attempt = format!("attempt {} of {} failed", row.tries(), row.attempts);
+                let attempt = format!("attempt {} of {} failed", row.turn_attempts(), row.attempts);
                 format!("{} {name}: {attempt}: {}", paint.yellow("!"), reason())
             }
             RowState::Cancelled => format!("{} {name}: cancelled after {took}", paint.yellow("-")),
             RowState::Ended(Status::Succeeded) if row.message.is_some() => {
-                let sign = match self.ledger.ends(&row.step) {
+                let sign = match self.ledger.stop_status(&row.step) {
                     Some(StopStatus::Failure) => paint.red("✗"),
                     _ => paint.green("✓"),
                 };
                 let message = match row.message.as_deref() {
                     Some(Content::Text(text)) if !text.trim().is_empty() => {
-                        format!(": {}", printable(text.trim().lines().next().unwrap_or_default()))
+                        format!(": {}", make_printable(text.trim().lines().next().unwrap_or_default()))
                     }
                     _ => String::new(),
                 };
                 format!("{sign} {name}: ends the pipeline{round}{message}")
             }
             RowState::Ended(Status::Succeeded) => format!("{} {name}: succeeded in {took}{round}", paint.green("✓")),
-            RowState::Ended(Status::Failed) => self.failed(row),
+            RowState::Ended(Status::Failed) => self.format_failure(row),
             RowState::Ended(Status::Skipped) => format!("{} {name}: skipped{round}: {}", paint.dim("-"), reason()),
         })
     }
 
-    fn output(&mut self, step: &StepId, attempt: u32, is_err: bool, bytes: &[u8]) {
+    fn write_output(&mut self, step: &StepId, attempt: u32, is_err: bool, bytes: &[u8]) {
         if self.show.quiet || self.show.events {
             return;
         }
@@ -416,22 +416,22 @@ impl Screen {
         let mut out = Vec::new();
         let mut rest = &buffer[..];
         while let Some(at) = memchr::memchr(b'\n', rest) {
-            self.line(&mut out, step, attempt, is_err, &rest[..at]);
+            self.format_line(&mut out, step, attempt, is_err, &rest[..at]);
             rest = &rest[at + 1..];
         }
         while rest.len() >= MAX_LINE {
-            let (piece, later) = rest.split_at(boundary(rest, MAX_LINE));
-            self.line(&mut out, step, attempt, is_err, piece);
+            let (piece, later) = rest.split_at(char_boundary(rest, MAX_LINE));
+            self.format_line(&mut out, step, attempt, is_err, piece);
             rest = later;
         }
         if !rest.is_empty() {
             self.pending.insert(key, rest.to_vec());
         }
-        self.lines(target(is_err, self.show.json), &out);
+        self.write_lines(choose_stream(is_err, self.show.json), &out);
     }
 
     /// One line of a task, made ready for where it goes.
-    fn line(&self, out: &mut Vec<u8>, step: &StepId, attempt: u32, is_err: bool, line: &[u8]) {
+    fn format_line(&self, out: &mut Vec<u8>, step: &StepId, attempt: u32, is_err: bool, line: &[u8]) {
         if self.show.json {
             let value = json!({
                 "version": 1, "type": "output", "step": &*step.name, "iteration": step.iteration,
@@ -446,12 +446,12 @@ impl Screen {
         let width = self.label_width;
         let label = format!("{:<width$} │", self.ledger.label(step));
         let index = self.order.get(&*step.name).copied().unwrap_or(0);
-        out.extend_from_slice(sink.paint.nth(index, &label).as_bytes());
+        out.extend_from_slice(sink.paint.nth_colour(index, &label).as_bytes());
         out.push(b' ');
         match sink.terminal {
             true => {
                 let text = String::from_utf8_lossy(line);
-                let text = printable(&text);
+                let text = make_printable(&text);
                 let shown = if is_err { sink.paint.dim(&text) } else { text.into_owned() };
                 out.extend_from_slice(shown.as_bytes());
             }
@@ -460,22 +460,22 @@ impl Screen {
         out.push(b'\n');
     }
 
-    fn notice(&mut self, text: &str) {
+    fn write_notice(&mut self, text: &str) {
         if self.show.is_machine() {
-            self.json(&json!({ "version": 1, "type": "notice", "text": text }));
+            self.write_json(&json!({ "version": 1, "type": "notice", "text": text }));
         } else {
-            let line = format!("{} {}\n", self.err.paint.yellow("note:"), printable(text));
-            self.lines(Stream::Err, line.as_bytes());
+            let line = format!("{} {}\n", self.err.paint.yellow("note:"), make_printable(text));
+            self.write_lines(Stream::Err, line.as_bytes());
         }
     }
 
     /// Passes on the lines that an attempt did not end.
-    fn flush(&mut self, step: &StepId, attempt: u32) {
+    fn flush_attempt(&mut self, step: &StepId, attempt: u32) {
         for is_err in [false, true] {
             let Some(rest) = self.pending.remove(&(step.clone(), attempt, is_err)) else { continue };
             let mut out = Vec::new();
-            self.line(&mut out, step, attempt, is_err, &rest);
-            self.lines(target(is_err, self.show.json), &out);
+            self.format_line(&mut out, step, attempt, is_err, &rest);
+            self.write_lines(choose_stream(is_err, self.show.json), &out);
         }
     }
 
@@ -484,16 +484,16 @@ impl Screen {
             self.pending.keys().map(|(step, attempt, _)| (step.clone(), *attempt)).collect();
         open.sort();
         for (step, attempt) in open {
-            self.flush(&step, attempt);
+            self.flush_attempt(&step, attempt);
         }
     }
 
-    fn json(&mut self, value: &serde_json::Value) {
+    fn write_json(&mut self, value: &serde_json::Value) {
         self.out.write(format!("{value}\n").as_bytes());
     }
 
     /// Writes whole lines above the live ones.
-    fn lines(&mut self, stream: Stream, bytes: &[u8]) {
+    fn write_lines(&mut self, stream: Stream, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
@@ -506,18 +506,18 @@ impl Screen {
             Stream::Err => self.err.write(bytes),
         }
         if above {
-            self.frame();
+            self.draw_frame();
         }
     }
 
-    fn tick(&mut self) {
+    fn advance_frame(&mut self) {
         if let Some(live) = &mut self.live {
             live.advance();
-            self.frame();
+            self.draw_frame();
         }
     }
 
-    fn frame(&mut self) {
+    fn draw_frame(&mut self) {
         // What a person types to answer a gate must stay where it is.
         let asks = || self.ledger.rows.iter().any(|row| row.state == RowState::Asking);
         if !self.ledger.approvals.is_empty() || asks() {
@@ -526,9 +526,9 @@ impl Screen {
         let Some(live) = &mut self.live else { return };
         let note = match self.asked.load(Ordering::Relaxed) {
             0 => None,
-            times => Some(asked(times)),
+            times => Some(describe_stop(times)),
         };
-        let bytes = live.draw(&self.ledger, self.err.paint, Stream::Err.size(), note, crate::units::now());
+        let bytes = live.draw(&self.ledger, self.err.paint, Stream::Err.size(), note, crate::units::now_ms());
         self.err.write(bytes.as_bytes());
     }
 
@@ -552,11 +552,11 @@ impl Sink {
     }
 }
 
-fn target(is_err: bool, json: bool) -> Stream {
+fn choose_stream(is_err: bool, json: bool) -> Stream {
     if is_err && !json { Stream::Err } else { Stream::Out }
 }
 
-fn asked(times: u8) -> &'static str {
+fn describe_stop(times: u8) -> &'static str {
     match times {
         1 => "stopping: running tasks are being ended; Ctrl-C again kills them",
         _ => "killing running tasks",
@@ -564,7 +564,7 @@ fn asked(times: u8) -> &'static str {
 }
 
 /// The last place up to `limit` that is not inside a character.
-fn boundary(bytes: &[u8], limit: usize) -> usize {
+fn char_boundary(bytes: &[u8], limit: usize) -> usize {
     let inside = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
     (limit.saturating_sub(3)..=limit).rev().find(|&at| !inside(at)).unwrap_or(limit)
 }

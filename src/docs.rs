@@ -14,13 +14,13 @@ use crate::args::CommandLine;
 
 #[test]
 fn the_manual_is_current() {
-    check("docs/cli.md", &manual());
+    check_page("docs/cli.md", &render_manual());
 }
 
 #[test]
 fn the_language_reference_is_current() {
-    let page = swarmc_compiler::language();
-    check(
+    let page = swarmc_compiler::language_reference();
+    check_page(
         "docs/language.md",
         &page.replacen("\n\n", "\n\n<!-- Generated from compiler/src/schema by `tests/run bless`. -->\n\n", 1),
     );
@@ -28,17 +28,17 @@ fn the_language_reference_is_current() {
 
 #[test]
 fn the_reference_of_texts_is_current() {
-    check("docs/texts.md", &texts());
+    check_page("docs/texts.md", &render_texts());
 }
 
 #[test]
 fn the_reference_of_plans_is_current() {
-    check("docs/plan.md", &schema::page(swarmc_plan::schema().as_value()));
+    check_page("docs/plan.md", &schema::render_page(swarmc_plan::plan_schema().as_value()));
 }
 
 #[test]
 fn the_library_reference_is_current() {
-    check("docs/std.md", &library());
+    check_page("docs/std.md", &render_library());
 }
 
 #[test]
@@ -51,28 +51,28 @@ fn the_pages_of_the_checks_are_current() {
             code.id(),
             code.name(),
             code.id().to_lowercase(),
-            code.severity().word(),
+            code.severity().as_str(),
             match code.profile() {
                 Profile::Default => String::new(),
-                profile => format!(", from the profile `{}`", profile.word()),
+                profile => format!(", from the profile `{}`", profile.as_str()),
             }
         );
     }
     for code in Code::ALL {
         let _ = write!(page, "\n#{}", code.page());
     }
-    check("docs/rules.md", &page);
+    check_page("docs/rules.md", &page);
 }
 
 #[test]
 fn the_picture_is_current() {
     let spec = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/review/review.kdl");
-    let loaded = crate::load::load(&spec).unwrap().unwrap();
-    check("docs/review.svg", &crate::graph::picture(&loaded.plan, None).expect("it is drawn"));
+    let loaded = crate::load::load_workflow(&spec).unwrap().unwrap();
+    check_page("docs/review.svg", &crate::graph::render_picture(&loaded.plan, None).expect("it is drawn"));
 }
 
 /// Compares a page with what it should be, or writes it.
-fn check(page: &str, expected: &str) {
+fn check_page(page: &str, expected: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
     if std::env::var_os("BLESS").is_some_and(|value| value == "1") {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -83,7 +83,7 @@ fn check(page: &str, expected: &str) {
 }
 
 /// What stands in prompts and in other texts, from the lists that the compiler itself uses.
-fn texts() -> String {
+fn render_texts() -> String {
     let mut out = String::from(
         "# Texts\n\n<!-- Generated from compiler/src/template by `tests/run bless`. -->\n\n\
          Prompts, `stdin`, `value`, `env` and other texts of a spec may hold directives (`<<output:plan>>`), expressions \
@@ -106,7 +106,7 @@ fn texts() -> String {
             let _ = writeln!(out, "- `{usage}`: {doc}{filters}");
         }
     };
-    list("", &mut interpolation::directives());
+    list("", &mut interpolation::directive_terms());
     let of_directives = interpolation::directive_filters("output");
     list("Filters of directives", &mut of_directives.into_iter());
     list("Filters of expressions", &mut interpolation::expression_filters());
@@ -117,28 +117,28 @@ fn texts() -> String {
     let _ = writeln!(
         out,
         "\n## Expressions and statements\n\nAn expression begins with one of {}. The statements are {}.",
-        words(&mut interpolation::roots()),
-        words(&mut interpolation::statements()),
+        words(&mut interpolation::root_words()),
+        words(&mut interpolation::statement_words()),
     );
     out
 }
 
 /// The parts of the library: what each is for, what it declares, and how.
-fn library() -> String {
+fn render_library() -> String {
     let mut out = String::from(
         "# The library\n\n<!-- Generated from compiler/src/std by `tests/run bless`. -->\n\n\
          Written in the language itself and part of `swarmc`. A spec imports what it needs, `import \"std:types\"` for the \
          plain names or `import \"std:types\" as=std` for `std.Verdict`; nothing of it is read otherwise.\n",
     );
-    for (part, text) in swarmc_compiler::library() {
+    for (part, text) in swarmc_compiler::library_parts() {
         // The comment at the top, then what it says of itself.
         let (about, declarations) = text.split_once("\n\n").expect("a part opens with what it is for");
         let about: Vec<&str> = about.lines().map(|line| line.trim_start_matches("//").trim()).collect();
         let _ = writeln!(out, "\n## {part}\n\n{}\n", about.join(" ").replace("  ", "\n\n"));
         for node in syntax::parse(text, FileId::new(0)).nodes {
-            let name = node.arguments().find_map(|entry| string(&entry.value)).unwrap_or_default();
+            let name = node.arguments().find_map(|entry| string_value(&entry.value)).unwrap_or_default();
             let child = node.children().iter().find(|child| &*child.name.text == "description");
-            let said = child.and_then(|child| string(&child.arguments().next()?.value)).map(str::to_owned);
+            let said = child.and_then(|child| string_value(&child.arguments().next()?.value)).map(str::to_owned);
             let comment =
                 |span: &Span| text[span.range()].trim_start_matches('/').trim().trim_end_matches('.').to_owned();
             let about = said.or_else(|| node.comments.last().map(comment)).unwrap_or_default();
@@ -150,18 +150,18 @@ fn library() -> String {
     out
 }
 
-fn string(value: &Value) -> Option<&str> {
+fn string_value(value: &Value) -> Option<&str> {
     match &value.kind {
         ValueKind::String(text) => Some(text.as_str()),
         _ => None,
     }
 }
 
-fn manual() -> String {
+fn render_manual() -> String {
     let mut command = CommandLine::command();
     command.build();
     let mut out = String::from("# The command line\n\n<!-- Generated from src/args.rs by `tests/run bless`. -->\n\n");
-    paragraphs(&mut out, &command);
+    write_paragraphs(&mut out, &command);
     let subcommands: Vec<&Command> =
         command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help").collect();
     for subcommand in &subcommands {
@@ -170,32 +170,32 @@ fn manual() -> String {
         let _ = writeln!(out, "- [`{name}`](#swarmc-{name}): {about}");
     }
     for subcommand in subcommands {
-        section(&mut out, "##", "swarmc", subcommand);
+        write_section(&mut out, "##", "swarmc", subcommand);
     }
     out
 }
 
 /// A subcommand with its arguments, and those in it a level below.
-fn section(out: &mut String, marks: &str, above: &str, command: &Command) {
+fn write_section(out: &mut String, marks: &str, above: &str, command: &Command) {
     let name = format!("{above} {}", command.get_name());
     let _ = writeln!(out, "\n{marks} {name}\n");
     let usage = command.clone().render_usage().to_string();
     let _ = writeln!(out, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
-    paragraphs(out, command);
+    write_paragraphs(out, command);
     for argument in command.get_arguments().filter(|argument| argument.get_id() != "help") {
-        describe(out, argument);
+        write_argument(out, argument);
     }
     for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
-        section(out, &format!("{marks}#"), &name, inner);
+        write_section(out, &format!("{marks}#"), &name, inner);
     }
 }
 
-fn paragraphs(out: &mut String, command: &Command) {
+fn write_paragraphs(out: &mut String, command: &Command) {
     let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
     let _ = writeln!(out, "{about}\n");
 }
 
-fn describe(out: &mut String, argument: &Arg) {
+fn write_argument(out: &mut String, argument: &Arg) {
     let names: Vec<String> = argument
         .get_short()
         .map(|short| format!("-{short}"))

@@ -13,10 +13,10 @@ use swarmc_plan::Connection;
 
 use crate::args::Doctor;
 use crate::exit::Exit;
-use crate::home::home;
+use crate::home::find_home;
 use crate::load::load_with;
 use crate::run::missing_secrets;
-use crate::terminal::{self, Stream, printable};
+use crate::terminal::{self, Stream, make_printable};
 
 /// How long a program may take to say its version: some need seconds for it, more where all are asked at once.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -41,24 +41,24 @@ struct Model {
 }
 
 pub(crate) fn exec(args: &Doctor) -> miette::Result<Exit> {
-    let home = home()?;
-    let writable = writable(home.root());
+    let home = find_home()?;
+    let writable = check_writable(home.root());
     if let Some(spec) = &args.spec {
         return of_spec(spec, args.json, home.root(), &writable);
     }
-    let (mut programs, models) = wanted();
+    let (mut programs, models) = list_requirements();
     // Some of these take a second to start: they are asked at once.
     std::thread::scope(|scope| {
         for program in &mut programs {
             scope.spawn(|| {
-                program.path = which(&program.name);
-                program.version = program.path.as_deref().and_then(version);
+                program.path = find_program(&program.name);
+                program.version = program.path.as_deref().and_then(query_version);
             });
         }
     });
     let text = match args.json {
-        true => format!("{}\n", document(home.root(), &writable, &programs, &models)),
-        false => report(home.root(), &writable, &programs, &models),
+        true => format!("{}\n", report_json(home.root(), &writable, &programs, &models)),
+        false => render_report(home.root(), &writable, &programs, &models),
     };
     terminal::print(text)?;
     let shell = programs.iter().any(|program| program.name == "sh" && program.path.is_some());
@@ -70,7 +70,7 @@ fn of_spec(spec: &Path, is_json: bool, home: &Path, writable: &Result<(), String
     let Some(loaded) = load_with(spec, &Settings::default())? else { return Ok(Exit::Spec) };
     let plan = loaded.plan.with_swarms();
     let environment = std::env::vars_os().collect();
-    let programs = swarmc_runtime::programs(&plan, &loaded.workspace, environment).into_diagnostic()?;
+    let programs = swarmc_runtime::find_programs(&plan, &loaded.workspace, environment).into_diagnostic()?;
     let mut variables: Vec<String> =
         plan.pipelines.iter().flat_map(|pipeline| missing_secrets(&plan, pipeline)).collect();
     variables.sort();
@@ -102,19 +102,19 @@ fn of_spec(spec: &Path, is_json: bool, home: &Path, writable: &Result<(), String
             }
             for program in &programs {
                 let _ = match (&program.path, program.is_needed) {
-                    (Some(path), _) => writeln!(out, "{good} {}: {}", printable(&program.name), path.display()),
-                    (None, true) => writeln!(out, "{bad} {}", printable(&program.missing())),
+                    (Some(path), _) => writeln!(out, "{good} {}: {}", make_printable(&program.name), path.display()),
+                    (None, true) => writeln!(out, "{bad} {}", make_printable(&program.describe_missing())),
                     (None, false) => {
                         writeln!(
                             out,
-                            "{none} {} (a step may bring it along, or the run do without)",
-                            printable(&program.missing())
+                            "{none} {} (a step may install it, or the run may not need it)",
+                            make_printable(&program.describe_missing())
                         )
                     }
                 };
             }
             for problem in &variables {
-                let _ = writeln!(out, "{bad} {}", printable(problem));
+                let _ = writeln!(out, "{bad} {}", make_printable(problem));
             }
             if programs.is_empty() && variables.is_empty() {
                 let _ = writeln!(out, "{good} it starts no program");
@@ -126,7 +126,7 @@ fn of_spec(spec: &Path, is_json: bool, home: &Path, writable: &Result<(), String
     Ok(if writable.is_ok() && !is_missing && variables.is_empty() { Exit::Done } else { Exit::Usage })
 }
 
-fn report(home: &Path, writable: &Result<(), String>, programs: &[Program], models: &[Model]) -> String {
+fn render_report(home: &Path, writable: &Result<(), String>, programs: &[Program], models: &[Model]) -> String {
     let paint = Stream::Out.paint();
     let (good, bad, none) = (paint.green("✓"), paint.red("✗"), paint.dim("-"));
     let mut out = format!("{good} swarmc {}\n", env!("CARGO_PKG_VERSION"));
@@ -156,14 +156,14 @@ fn report(home: &Path, writable: &Result<(), String>, programs: &[Program], mode
         let _ = match (key, url) {
             (Some((variable, true)), _) => writeln!(out, "{good} {preset:<13} {variable} is set"),
             (Some((variable, false)), _) => writeln!(out, "{none} {preset:<13} {variable} is not set"),
-            (None, Some(url)) => writeln!(out, "{none} {preset:<13} asks whatever listens at {url}"),
+            (None, Some(url)) => writeln!(out, "{none} {preset:<13} asks the server at {url}"),
             (None, None) => writeln!(out, "{good} {preset:<13} needs no key"),
         };
     }
     out
 }
 
-fn document(home: &Path, writable: &Result<(), String>, programs: &[Program], models: &[Model]) -> Value {
+fn report_json(home: &Path, writable: &Result<(), String>, programs: &[Program], models: &[Model]) -> Value {
     let programs: Vec<Value> = programs
         .iter()
         .map(|program| {
@@ -186,12 +186,12 @@ fn document(home: &Path, writable: &Result<(), String>, programs: &[Program], mo
 }
 
 /// The shell, and the program or the model of every preset.
-fn wanted() -> (Vec<Program>, Vec<Model>) {
+fn list_requirements() -> (Vec<Program>, Vec<Model>) {
     let program =
         |name: &str| Program { name: name.to_owned(), preset: None, install: None, path: None, version: None };
     let (mut programs, mut models) = (vec![program("sh")], Vec::new());
-    for preset in swarmc_compiler::presets() {
-        let sources = BTreeMap::from([("doctor.kdl".to_owned(), using(&preset))]);
+    for preset in swarmc_compiler::preset_names() {
+        let sources = BTreeMap::from([("doctor.kdl".to_owned(), preset_spec(&preset))]);
         let plan = swarmc_compiler::compile("doctor.kdl", &sources).plan;
         let Some(provider) = plan.and_then(|plan| plan.providers.into_iter().next()) else { continue };
         match provider.connection {
@@ -214,14 +214,14 @@ fn wanted() -> (Vec<Program>, Vec<Model>) {
 }
 
 /// A spec that uses a preset, with a model, which some need: its plan says what the preset starts.
-fn using(preset: &str) -> String {
+fn preset_spec(preset: &str) -> String {
     format!(
         "workflow doctor\nprovider p preset={preset}\nagent a provider=p model=any\npipeline x {{\n    task t {{ prompt \"t\" }}\n}}\n"
     )
 }
 
 /// Whether a run could be kept here: tried where the folder exists, else in the nearest one that does.
-fn writable(home: &Path) -> Result<(), String> {
+fn check_writable(home: &Path) -> Result<(), String> {
     let folder = home.ancestors().find(|folder| folder.exists()).unwrap_or(home);
     let probe = folder.join(format!(".swarmc-doctor-{}", std::process::id()));
     let made = std::fs::File::create_new(&probe).map_err(|error| error.to_string()).map(drop);
@@ -232,7 +232,7 @@ fn writable(home: &Path) -> Result<(), String> {
     made
 }
 
-fn which(name: &str) -> Option<PathBuf> {
+fn find_program(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let executable = |path: &PathBuf| {
         path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
@@ -241,7 +241,7 @@ fn which(name: &str) -> Option<PathBuf> {
 }
 
 /// The first line that the program prints for `--version`.
-fn version(path: &Path) -> Option<String> {
+fn query_version(path: &Path) -> Option<String> {
     let mut child = Command::new(path)
         .arg("--version")
         .stdin(Stdio::null())
@@ -264,5 +264,6 @@ fn version(path: &Path) -> Option<String> {
     rustix::io::ioctl_fionbio(&stdout, true).ok()?;
     let _ = std::io::Read::read_to_end(&mut stdout, &mut text);
     let text = String::from_utf8_lossy(&text);
-    Some(printable(text.lines().next()?.trim()).chars().take(60).collect()).filter(|line: &String| !line.is_empty())
+    Some(make_printable(text.lines().next()?.trim()).chars().take(60).collect())
+        .filter(|line: &String| !line.is_empty())
 }

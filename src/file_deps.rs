@@ -30,7 +30,7 @@ struct Notes {
     told: BTreeMap<(PathBuf, String), Told>,
 }
 
-/// What was told of a path, as far as it was asked for.
+/// What is known of a path, as far as it was requested.
 #[derive(Debug, Default)]
 struct Told {
     text: Option<Result<Arc<str>, FileError>>,
@@ -62,8 +62,8 @@ impl FileDependencies {
     ///
     /// # Errors
     /// Says where there is none.
-    pub(crate) fn specs(&self, named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
-        let found = find::specs(named);
+    pub(crate) fn find_specs(&self, named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
+        let found = find::find_specs(named);
         let mut notes = self.notes.borrow_mut();
         notes.named = if named.is_empty() { vec![PathBuf::from(".")] } else { named.to_vec() };
         notes.specs = found.as_ref().map(Vec::clone).unwrap_or_default();
@@ -74,33 +74,33 @@ impl FileDependencies {
     ///
     /// # Errors
     /// Says what cannot be found.
-    pub(crate) fn workspace(&self, spec: &Path) -> miette::Result<(Workspace, String)> {
-        let (workspace, name) = Workspace::of(spec)?;
+    pub(crate) fn find_workspace(&self, spec: &Path) -> miette::Result<(Workspace, String)> {
+        let (workspace, name) = Workspace::discover(spec)?;
         self.notes.borrow_mut().roots.insert(spec.to_owned(), workspace.root.clone());
         Ok((workspace, name))
     }
 
     /// Notes a folder that has to be there.
-    pub(crate) fn needs(&self, folder: &Path) {
+    pub(crate) fn note_folder(&self, folder: &Path) {
         let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else { return };
         let above = Workspace { root: above.to_owned() };
         // Why it is not is told by who needs it.
-        let _ = self.files(&above).find(&name.to_string_lossy());
+        let _ = self.track_files(&above).find(&name.to_string_lossy());
     }
 
     /// The files of a workspace, noting what they are asked for.
-    pub(crate) fn files<'a>(&'a self, workspace: &'a Workspace) -> Noting<'a> {
+    pub(crate) fn track_files<'a>(&'a self, workspace: &'a Workspace) -> Noting<'a> {
         Noting { workspace, asked: self }
     }
 
     /// How many files there are among what was asked for.
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn count_files(&self) -> usize {
         let there = |told: &&Told| matches!(told.text, Some(Ok(_))) || matches!(told.entry, Some(Ok(Entry::File)));
         self.notes.borrow().told.values().filter(there).count()
     }
 
     /// Where answers come from.
-    pub(crate) fn subjects(&self) -> Vec<Subject> {
+    pub(crate) fn list_subjects(&self) -> Vec<Subject> {
         let notes = self.notes.borrow();
         let mut subjects = Vec::new();
         for ((root, name), told) in &notes.told {
@@ -122,22 +122,22 @@ impl FileDependencies {
     }
 
     /// The paths whose answers would be others now, without those beneath another one that came or went.
-    pub(crate) fn changes(&self) -> BTreeMap<PathBuf, Became> {
+    pub(crate) fn find_changes(&self) -> BTreeMap<PathBuf, Became> {
         let notes = self.notes.borrow();
         let mut paths: Vec<(PathBuf, bool)> = Vec::new();
         for ((root, name), told) in &notes.told {
             let workspace = Workspace { root: root.clone() };
-            if told.differs(&workspace, name) {
+            if told.has_changed(&workspace, name) {
                 paths.push((root.join(name), told.was_there()));
             }
             paths.extend(told.names_that_differ(&workspace, name));
         }
-        let now = find::specs(&notes.named).unwrap_or_default();
+        let now = find::find_specs(&notes.named).unwrap_or_default();
         let (before, now) = (BTreeSet::from_iter(&notes.specs), BTreeSet::from_iter(&now));
-        paths.extend(now.difference(&before).map(|spec| (absolute(spec), false)));
-        paths.extend(before.difference(&now).map(|spec| (absolute(spec), true)));
+        paths.extend(now.difference(&before).map(|spec| (absolute_path(spec), false)));
+        paths.extend(before.difference(&now).map(|spec| (absolute_path(spec), true)));
         for (spec, root) in &notes.roots {
-            if Workspace::of(spec).is_ok_and(|(workspace, _)| workspace.root != *root) {
+            if Workspace::discover(spec).is_ok_and(|(workspace, _)| workspace.root != *root) {
                 paths.push((root.join(".git"), root.join(".git").exists()));
             }
         }
@@ -148,7 +148,7 @@ impl FileDependencies {
                 true => Became::New,
                 false => Became::Gone,
             };
-            changes.entry(missing(path)).or_insert(became);
+            changes.entry(topmost_missing(path)).or_insert(became);
         }
         let came: BTreeSet<PathBuf> =
             changes.iter().filter(|(_, became)| **became == Became::New).map(|(path, _)| path.clone()).collect();
@@ -158,10 +158,10 @@ impl FileDependencies {
 }
 
 impl Told {
-    fn differs(&self, workspace: &Workspace, name: &str) -> bool {
+    fn has_changed(&self, workspace: &Workspace, name: &str) -> bool {
         self.text.as_ref().is_some_and(|text| *text != workspace.read(name))
             || self.entry.as_ref().is_some_and(|entry| *entry != workspace.find(name))
-            || self.starts.as_ref().is_some_and(|starts| *starts != workspace.starts(name))
+            || self.starts.as_ref().is_some_and(|starts| *starts != workspace.is_executable(name))
     }
 
     /// The names that a folder gained or lost, and whether each was there before.
@@ -186,14 +186,14 @@ impl Told {
 }
 
 /// A path as a workspace would name it; one whose folder is gone as it was named.
-fn absolute(path: &Path) -> PathBuf {
+fn absolute_path(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (Some(folder), Some(name)) = (absolute.parent(), absolute.file_name()) else { return absolute };
     folder.canonicalize().map(|folder| folder.join(name)).unwrap_or(absolute.clone())
 }
 
 /// The topmost part of a path that is not there; the path itself where it is.
-fn missing(path: PathBuf) -> PathBuf {
+fn topmost_missing(path: PathBuf) -> PathBuf {
     let topmost = path.ancestors().take_while(|above| !above.exists()).last().map(Path::to_owned);
     topmost.unwrap_or(path)
 }
@@ -205,7 +205,7 @@ pub(crate) struct Noting<'a> {
 }
 
 impl Noting<'_> {
-    fn note(&self, path: &str, note: impl FnOnce(&mut Told)) {
+    fn note_path(&self, path: &str, note: impl FnOnce(&mut Told)) {
         let mut notes = self.asked.notes.borrow_mut();
         note(notes.told.entry((self.workspace.root.clone(), path.to_owned())).or_default());
     }
@@ -214,25 +214,25 @@ impl Noting<'_> {
 impl Files for Noting<'_> {
     fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
         let text = self.workspace.read(path);
-        self.note(path, |told| told.text = Some(text.clone()));
+        self.note_path(path, |told| told.text = Some(text.clone()));
         text
     }
 
     fn find(&self, path: &str) -> Result<Entry, FileError> {
         let entry = self.workspace.find(path);
-        self.note(path, |told| told.entry = Some(entry.clone()));
+        self.note_path(path, |told| told.entry = Some(entry.clone()));
         entry
     }
 
-    fn starts(&self, path: &str) -> Result<bool, FileError> {
-        let starts = self.workspace.starts(path);
-        self.note(path, |told| told.starts = Some(starts.clone()));
+    fn is_executable(&self, path: &str) -> Result<bool, FileError> {
+        let starts = self.workspace.is_executable(path);
+        self.note_path(path, |told| told.starts = Some(starts.clone()));
         starts
     }
 
     fn list(&self, path: &str) -> Vec<String> {
         let names = self.workspace.list(path);
-        self.note(path, |told| told.names = Some(names.clone()));
+        self.note_path(path, |told| told.names = Some(names.clone()));
         names
     }
 }

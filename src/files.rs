@@ -26,7 +26,7 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// The workspace of a file, and the file's path in it: the nearest folder above it that holds `.git`, else the
     /// folder it lies in. The file need not exist.
-    pub(crate) fn of(file: &Path) -> miette::Result<(Workspace, String)> {
+    pub(crate) fn discover(file: &Path) -> miette::Result<(Workspace, String)> {
         let unreadable = |error| miette::miette!("cannot find `{}`: {error}", file.display());
         let absolute = std::path::absolute(file).map_err(unreadable)?;
         let Some(parent) = absolute.parent() else {
@@ -45,11 +45,11 @@ impl Workspace {
     }
 
     /// A path of the workspace as a person in the current folder would type it.
-    pub(crate) fn shown(&self, path: &str) -> String {
+    pub(crate) fn display_path(&self, path: &str) -> String {
         match std::env::current_dir() {
             // The compiler's own library is no file.
             _ if path.starts_with("std:") => path.to_owned(),
-            Ok(current) => relative(&self.root.join(path), &current).display().to_string(),
+            Ok(current) => relative_path(&self.root.join(path), &current).display().to_string(),
             Err(_) => path.to_owned(),
         }
     }
@@ -73,23 +73,23 @@ impl Workspace {
 
 impl Files for Workspace {
     fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
-        let (real, metadata) = self.real(path)?;
-        match entry(&metadata)? {
-            Entry::File => text(read_bounded(&real, metadata.len())?),
+        let (real, metadata) = self.resolve_path(path)?;
+        match entry_kind(&metadata)? {
+            Entry::File => decode_text(read_bounded(&real, metadata.len())?),
             Entry::Folder => Err(FileError::Folder),
         }
     }
 
     fn find(&self, path: &str) -> Result<Entry, FileError> {
-        let (_, metadata) = self.real(path)?;
-        match entry(&metadata)? {
+        let (_, metadata) = self.resolve_path(path)?;
+        match entry_kind(&metadata)? {
             Entry::File if metadata.len() > MAX_BYTES => Err(FileError::TooLarge { bytes: metadata.len() }),
             entry => Ok(entry),
         }
     }
 
-    fn starts(&self, path: &str) -> Result<bool, FileError> {
-        let (_, metadata) = self.real(path)?;
+    fn is_executable(&self, path: &str) -> Result<bool, FileError> {
+        let (_, metadata) = self.resolve_path(path)?;
         match metadata.is_file() {
             true => Ok(metadata.permissions().mode() & 0o111 != 0),
             false => Err(FileError::Folder),
@@ -118,10 +118,10 @@ impl Files for Workspace {
 
 impl Workspace {
     /// Where a path leads to, with all links resolved, and what is there.
-    fn real(&self, path: &str) -> Result<(PathBuf, std::fs::Metadata), FileError> {
+    fn resolve_path(&self, path: &str) -> Result<(PathBuf, std::fs::Metadata), FileError> {
         let real = match self.root.join(path).canonicalize() {
             Ok(real) => real,
-            Err(error) => return Err(self.missing(path, &error)),
+            Err(error) => return Err(self.missing_error(path, &error)),
         };
         let Ok(inside) = real.strip_prefix(&self.root) else { return Err(FileError::Outside) };
         // Where the file system ignores case, the name must be right all the same: elsewhere it would not be found.
@@ -132,11 +132,11 @@ impl Workspace {
         {
             return Err(FileError::Case { actual: actual.to_owned() });
         }
-        let metadata = real.metadata().map_err(refused)?;
+        let metadata = real.metadata().map_err(io_error)?;
         Ok((real, metadata))
     }
 
-    fn missing(&self, path: &str, error: &std::io::Error) -> FileError {
+    fn missing_error(&self, path: &str, error: &std::io::Error) -> FileError {
         match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => match self.other_case(path) {
                 Some(actual) => FileError::Case { actual },
@@ -147,7 +147,7 @@ impl Workspace {
     }
 }
 
-fn entry(metadata: &std::fs::Metadata) -> Result<Entry, FileError> {
+fn entry_kind(metadata: &std::fs::Metadata) -> Result<Entry, FileError> {
     if metadata.is_dir() {
         return Ok(Entry::Folder);
     }
@@ -163,15 +163,15 @@ fn read_bounded(path: &Path, length: u64) -> Result<Vec<u8>, FileError> {
         return Err(FileError::TooLarge { bytes: length });
     }
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(refused)?;
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(refused)?;
+    let file = std::fs::File::open(path).map_err(io_error)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(io_error)?;
     match u64::try_from(bytes.len()) {
         Ok(length) if length <= MAX_BYTES => Ok(bytes),
         _ => Err(FileError::TooLarge { bytes: MAX_BYTES + 1 }),
     }
 }
 
-fn text(bytes: Vec<u8>) -> Result<Arc<str>, FileError> {
+fn decode_text(bytes: Vec<u8>) -> Result<Arc<str>, FileError> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text.into()),
         Err(error) => {
@@ -199,12 +199,12 @@ fn looks_like(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn refused(error: std::io::Error) -> FileError {
+fn io_error(error: std::io::Error) -> FileError {
     FileError::Refused { message: error.to_string() }
 }
 
 /// `path` relative to `base`, both absolute. Where they share too little, the absolute path is simpler.
-pub(crate) fn relative(path: &Path, base: &Path) -> PathBuf {
+pub(crate) fn relative_path(path: &Path, base: &Path) -> PathBuf {
     let shared = path.components().zip(base.components()).take_while(|(a, b)| a == b).count();
     let up = base.components().count() - shared;
     if up > 3 || shared <= 1 {
@@ -266,10 +266,10 @@ mod tests {
         std::fs::write(&program, "#!/bin/sh").unwrap();
         for (mode, may) in [(0o644, false), (0o755, true)] {
             std::fs::set_permissions(&program, std::fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(workspace.starts("agent.sh"), Ok(may));
+            assert_eq!(workspace.is_executable("agent.sh"), Ok(may));
         }
-        assert_eq!(workspace.starts("prompts"), Err(FileError::Folder));
-        assert_eq!(workspace.starts("none.sh"), Err(FileError::Missing));
+        assert_eq!(workspace.is_executable("prompts"), Err(FileError::Folder));
+        assert_eq!(workspace.is_executable("none.sh"), Err(FileError::Missing));
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
         let large = std::fs::File::create(workspace.root.join("large.kdl")).unwrap();
         large.set_len(MAX_BYTES + 1).unwrap();
         assert_eq!(workspace.read("large.kdl"), Err(FileError::TooLarge { bytes: MAX_BYTES + 1 }));
-        let check = |bytes: &[u8]| match text(bytes.to_vec()) {
+        let check = |bytes: &[u8]| match decode_text(bytes.to_vec()) {
             Err(FileError::NotText { offset, looks_like }) => (offset, looks_like),
             other => panic!("{other:?}"),
         };
@@ -301,18 +301,18 @@ mod tests {
         let (_folder, workspace) = workspace();
         let spec = workspace.root.join("flows/deep/flow.kdl");
         std::fs::create_dir_all(spec.parent().unwrap()).unwrap();
-        let (alone, path) = Workspace::of(&spec).unwrap();
+        let (alone, path) = Workspace::discover(&spec).unwrap();
         assert_eq!((alone.root, path.as_str()), (workspace.root.join("flows/deep"), "flow.kdl"));
         std::fs::create_dir(workspace.root.join(".git")).unwrap();
-        let (repository, path) = Workspace::of(&spec).unwrap();
+        let (repository, path) = Workspace::discover(&spec).unwrap();
         assert_eq!((&repository.root, path.as_str()), (&workspace.root, "flows/deep/flow.kdl"));
-        let (repository, path) = Workspace::of(&workspace.root.join("flows/../none/flow.kdl")).unwrap();
+        let (repository, path) = Workspace::discover(&workspace.root.join("flows/../none/flow.kdl")).unwrap();
         assert_eq!((&repository.root, path.as_str()), (&workspace.root, "none/flow.kdl"));
     }
 
     #[test]
     fn paths_are_shown_from_where_one_stands() {
-        let check = |path: &str, base: &str| relative(Path::new(path), Path::new(base)).display().to_string();
+        let check = |path: &str, base: &str| relative_path(Path::new(path), Path::new(base)).display().to_string();
         assert_eq!(check("/home/a/flow.kdl", "/home/a"), "flow.kdl");
         assert_eq!(check("/home/a/flow.kdl", "/home/a/b/c"), "../../flow.kdl");
         assert_eq!(check("/home/a", "/home/a"), ".");

@@ -11,7 +11,7 @@ use swarmc_compiler::CONFIG_NAME;
 ///
 /// # Errors
 /// Says where there is none.
-pub(crate) fn specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
+pub(crate) fn find_specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
     let here = [PathBuf::from(".")];
     let mut found = Vec::new();
     for path in if named.is_empty() { &here } else { named } {
@@ -19,7 +19,7 @@ pub(crate) fn specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
             found.push(path.clone());
             continue;
         }
-        let beneath = beneath(path);
+        let beneath = list_specs(path);
         if beneath.is_empty() {
             let folder = match path.as_os_str() == "." {
                 true => "the current folder".to_owned(),
@@ -36,8 +36,8 @@ pub(crate) fn specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
 }
 
 /// The specs beneath a folder, in order of their paths.
-pub(crate) fn beneath(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = walk(folder, std::fs::FileType::is_file)
+pub(crate) fn list_specs(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = walk_folder(folder, std::fs::FileType::is_file)
         .filter(|path| path.file_name().is_some_and(|name| name != CONFIG_NAME))
         .filter(|path| path.extension().is_some_and(|extension| extension == "kdl") && is_spec(path))
         .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
@@ -47,12 +47,12 @@ pub(crate) fn beneath(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The folders that are searched for specs: this one, and those beneath it.
-pub(crate) fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    walk(folder, std::fs::FileType::is_dir)
+pub(crate) fn list_folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    walk_folder(folder, std::fs::FileType::is_dir)
 }
 
 /// What lies beneath a folder, itself included.
-fn walk(folder: &Path, kind: fn(&std::fs::FileType) -> bool) -> impl Iterator<Item = PathBuf> {
+fn walk_folder(folder: &Path, kind: fn(&std::fs::FileType) -> bool) -> impl Iterator<Item = PathBuf> {
     // Hidden folders are left out as well. Ignore files count also where there is no repository.
     let walk = WalkBuilder::new(folder)
         .require_git(false)

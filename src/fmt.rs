@@ -22,11 +22,11 @@ pub(crate) fn exec(args: &Fmt) -> miette::Result<Exit> {
     }
     let mut changes = Vec::new();
     let mut broken = false;
-    for spec in &find::specs(&args.specs)? {
-        let (workspace, name) = Workspace::of(spec)?;
-        let shown = workspace.shown(&name);
+    for spec in &find::find_specs(&args.specs)? {
+        let (workspace, name) = Workspace::discover(spec)?;
+        let shown = workspace.display_path(&name);
         let text = std::fs::read_to_string(spec).map_err(|error| miette!("cannot read `{shown}`: {error}"))?;
-        match formatted(&name, &text, &workspace) {
+        match format_text(&name, &text, &workspace) {
             Some(after) if after != text => changes.push(Change { path: spec.clone(), shown, before: text, after }),
             Some(_) => {}
             None => broken = true,
@@ -34,12 +34,12 @@ pub(crate) fn exec(args: &Fmt) -> miette::Result<Exit> {
     }
     let files = |count: usize| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
     if args.diff {
-        terminal::print(change::diff(&changes, Stream::Out.paint()))?;
+        terminal::print(change::render_diff(&changes, Stream::Out.paint()))?;
     } else if args.check {
         let list: String = changes.iter().map(|change| format!("{}\n", change.shown)).collect();
         terminal::print(list)?;
     } else {
-        change::write(&changes)?;
+        change::write_changes(&changes)?;
     }
     let reports_only = args.check || args.diff;
     match (changes.len(), reports_only) {
@@ -56,11 +56,11 @@ fn standard_input(args: &Fmt) -> miette::Result<Exit> {
     let mut text = String::new();
     std::io::stdin().take(MAX_BYTES).read_to_string(&mut text).into_diagnostic()?;
     let workspace = Workspace { root: std::env::current_dir().into_diagnostic()? };
-    let Some(after) = formatted("standard input", &text, &workspace) else { return Ok(Exit::Spec) };
+    let Some(after) = format_text("standard input", &text, &workspace) else { return Ok(Exit::Spec) };
     let changes = after != text;
     if args.diff {
         let change = Change { path: "-".into(), shown: "standard input".to_owned(), before: text, after };
-        terminal::print(change::diff(&[change], Stream::Out.paint()))?;
+        terminal::print(change::render_diff(&[change], Stream::Out.paint()))?;
     } else if !args.check {
         terminal::print(after)?;
     }
@@ -68,8 +68,8 @@ fn standard_input(args: &Fmt) -> miette::Result<Exit> {
 }
 
 /// The formatted text; none of a broken one, and then its problems are told.
-fn formatted(name: &str, text: &str, workspace: &Workspace) -> Option<String> {
-    match swarmc_compiler::format(text) {
+fn format_text(name: &str, text: &str, workspace: &Workspace) -> Option<String> {
+    match swarmc_compiler::format_document(text) {
         Ok(after) => Some(after),
         Err(problems) => {
             let mut sources = Sources::new();
@@ -77,7 +77,7 @@ fn formatted(name: &str, text: &str, workspace: &Workspace) -> Option<String> {
             let diagnostics = problems.into_iter().map(Into::into).collect();
             let compilation = Compilation { sources, diagnostics, plan: None, tests: Vec::new() };
             let problems = Problems::new(&compilation, workspace, &Levels::default());
-            terminal::eprint(problems.text(Stream::Err));
+            terminal::eprint(problems.render_text(Stream::Err));
             None
         }
     }

@@ -17,7 +17,7 @@ use swarmc_plan::{Body, Iteration, Pipeline, Plan, Response, Step, Swarm, When};
 
 use crate::args::{Graph as Args, GraphFormat};
 use crate::exit::Exit;
-use crate::load::{did_you_mean, load};
+use crate::load::{did_you_mean, load_workflow};
 use crate::terminal::{self, Paint, Stream};
 
 /// The characters of a condition that are shown.
@@ -25,7 +25,7 @@ const SHOWN: usize = 40;
 
 impl Group {
     /// Its title in lines, when it runs again included.
-    fn heading(&self) -> Vec<String> {
+    fn heading_lines(&self) -> Vec<String> {
         let mut lines = vec![self.title.clone()];
         let mut repeat = self.repeat.iter();
         if let Some(most) = repeat.next() {
@@ -104,28 +104,28 @@ struct Arrow {
 }
 
 /// All pipelines and swarms of a plan as SVG, or the one of this name.
-pub(crate) fn picture(plan: &Plan, name: Option<&str>) -> miette::Result<String> {
-    let graph = draw(plan, name)?;
-    svg::svg(&graph).map_err(|layers::TooLarge| too_large(&graph))
+pub(crate) fn render_picture(plan: &Plan, name: Option<&str>) -> miette::Result<String> {
+    let graph = build_graph(plan, name)?;
+    svg::render_svg(&graph).map_err(|layers::TooLarge| too_large(&graph))
 }
 
 pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {
-    let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
-    let graph = &draw(&loaded.plan, args.pipeline.as_deref())?;
+    let Some(loaded) = load_workflow(&args.spec)? else { return Ok(Exit::Spec) };
+    let graph = &build_graph(&loaded.plan, args.pipeline.as_deref())?;
     let file = args.output.as_deref().filter(|file| *file != Path::new("-"));
-    let text = match args.format.unwrap_or_else(|| named(file)) {
-        GraphFormat::Mermaid => write::mermaid(graph),
-        GraphFormat::Dot => write::dot(graph),
+    let text = match args.format.unwrap_or_else(|| infer_format(file)) {
+        GraphFormat::Mermaid => write::render_mermaid(graph),
+        GraphFormat::Dot => write::render_dot(graph),
         GraphFormat::Text => {
             let is_shown = file.is_none() && Stream::Out.is_terminal();
             let width = if is_shown { Stream::Out.size().0 } else { WIDTH };
-            text::text(graph, width, if file.is_none() { Stream::Out.paint() } else { Paint::NONE })
+            text::render_text(graph, width, if file.is_none() { Stream::Out.paint() } else { Paint::NONE })
         }
-        GraphFormat::Svg => svg::svg(graph).map_err(|layers::TooLarge| too_large(graph))?,
+        GraphFormat::Svg => svg::render_svg(graph).map_err(|layers::TooLarge| too_large(graph))?,
     };
     match file {
         Some(file) => {
-            crate::plan::write(file, &text)?;
+            crate::plan::write_file(file, &text)?;
             terminal::eprint(format!("wrote `{}`\n", file.display()));
         }
         None => terminal::print(text)?,
@@ -134,7 +134,7 @@ pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {
 }
 
 /// What the ending of a file's name says.
-fn named(file: Option<&Path>) -> GraphFormat {
+fn infer_format(file: Option<&Path>) -> GraphFormat {
     match file.and_then(Path::extension).and_then(|ending| ending.to_str()) {
         Some("svg") => GraphFormat::Svg,
         Some("dot" | "gv") => GraphFormat::Dot,
@@ -144,12 +144,12 @@ fn named(file: Option<&Path>) -> GraphFormat {
 }
 
 /// All pipelines and swarms of a plan, or the one of this name.
-fn draw(plan: &Plan, name: Option<&str>) -> miette::Result<Graph> {
+fn build_graph(plan: &Plan, name: Option<&str>) -> miette::Result<Graph> {
     let mut drawer = Drawer { plan, graph: Graph::default() };
     match name {
         Some(name) => match (plan.pipeline(name), plan.swarm(name)) {
-            (Some(pipeline), _) => drawer.pipeline(pipeline),
-            (None, Some(swarm)) => drawer.swarm(swarm),
+            (Some(pipeline), _) => drawer.draw_pipeline(pipeline),
+            (None, Some(swarm)) => drawer.draw_swarm(swarm),
             (None, None) => {
                 let pipelines = plan.pipelines.iter().map(|pipeline| pipeline.name.as_str());
                 let names = pipelines.chain(plan.swarms.iter().map(|swarm| swarm.name.as_str()));
@@ -157,8 +157,8 @@ fn draw(plan: &Plan, name: Option<&str>) -> miette::Result<Graph> {
             }
         },
         None => {
-            plan.pipelines.iter().for_each(|pipeline| drawer.pipeline(pipeline));
-            plan.swarms.iter().for_each(|swarm| drawer.swarm(swarm));
+            plan.pipelines.iter().for_each(|pipeline| drawer.draw_pipeline(pipeline));
+            plan.swarms.iter().for_each(|swarm| drawer.draw_swarm(swarm));
         }
     }
     Ok(drawer.graph)
@@ -175,7 +175,7 @@ struct Drawer<'p> {
 }
 
 impl Drawer<'_> {
-    fn pipeline(&mut self, pipeline: &Pipeline) {
+    fn draw_pipeline(&mut self, pipeline: &Pipeline) {
         // Of a loop, what waits for it waits for its frame.
         let ids: BTreeMap<&str, String> =
             pipeline.all_steps().map(|step| (step.name.as_str(), id(&pipeline.name, &step.name))).collect();
@@ -187,19 +187,19 @@ impl Drawer<'_> {
             id: id("pipeline", &pipeline.name),
             name: pipeline.name.clone(),
             title,
-            repeat: repeat(&pipeline.iteration),
+            repeat: describe_iteration(&pipeline.iteration),
             ..Group::default()
         };
         for step in &pipeline.steps {
-            self.step(step, &ids, &mut group);
+            self.draw_step(step, &ids, &mut group);
         }
         for edge in &pipeline.edges {
-            self.message(&ids, &edge.from, &edge.to, edge);
+            self.draw_edge(&ids, &edge.from, &edge.to, edge);
         }
         self.graph.groups.push(group);
     }
 
-    fn step(&mut self, step: &Step, ids: &BTreeMap<&str, String>, group: &mut Group) {
+    fn draw_step(&mut self, step: &Step, ids: &BTreeMap<&str, String>, group: &mut Group) {
         let id = ids[step.name.as_str()].clone();
         for need in &step.needs {
             let how = match need.when {
@@ -219,11 +219,11 @@ impl Drawer<'_> {
                 id,
                 name: step.name.clone(),
                 title: format!("loop {}", step.name),
-                repeat: repeat(&body.iteration),
-                notes: step.when.iter().map(|when| format!("when {}", cut(&when.source))).collect(),
+                repeat: describe_iteration(&body.iteration),
+                notes: step.when.iter().map(|when| format!("when {}", truncate_text(&when.source))).collect(),
                 ..Group::default()
             };
-            body.steps.iter().for_each(|step| self.step(step, ids, &mut inner));
+            body.steps.iter().for_each(|step| self.draw_step(step, ids, &mut inner));
             group.groups.push(inner);
             return;
         }
@@ -239,12 +239,12 @@ impl Drawer<'_> {
         };
         let mut lines = vec![step.name.clone()];
         lines.extend((!what.is_empty()).then_some(what));
-        lines.extend(step.for_each.as_ref().map(|each| format!("for each of {}", cut(&each.list.source))));
-        lines.extend(step.when.as_ref().map(|when| format!("when {}", cut(&when.source))));
-        group.nodes.push(Node { id, lines, about: about(step), shape, is_many: step.for_each.is_some() });
+        lines.extend(step.for_each.as_ref().map(|each| format!("for each of {}", truncate_text(&each.list.source))));
+        lines.extend(step.when.as_ref().map(|when| format!("when {}", truncate_text(&when.source))));
+        group.nodes.push(Node { id, lines, about: describe_step(step), shape, is_many: step.for_each.is_some() });
     }
 
-    fn swarm(&mut self, swarm: &Swarm) {
+    fn draw_swarm(&mut self, swarm: &Swarm) {
         let mut ids = BTreeMap::new();
         let mut group = Group {
             id: id("swarm", &swarm.name),
@@ -275,12 +275,12 @@ impl Drawer<'_> {
         }
         let ids: BTreeMap<&str, String> = ids.iter().map(|(name, id)| (name.as_str(), id.clone())).collect();
         for edge in &swarm.edges {
-            self.message(&ids, &edge.from, &edge.to, edge);
+            self.draw_edge(&ids, &edge.from, &edge.to, edge);
         }
         self.graph.groups.push(group);
     }
 
-    fn message(&mut self, ids: &BTreeMap<&str, String>, from: &str, to: &str, edge: &swarmc_plan::Edge) {
+    fn draw_edge(&mut self, ids: &BTreeMap<&str, String>, from: &str, to: &str, edge: &swarmc_plan::Edge) {
         let (Some(from), Some(to)) = (ids.get(from), ids.get(to)) else { return };
         let carries = edge.carries.as_ref().and_then(|schema| schema.0["$ref"].as_str());
         let name = carries.and_then(|path| path.rsplit('/').next()).filter(|name| self.plan.types.contains_key(*name));
@@ -311,7 +311,7 @@ fn how_long(when: When) -> &'static str {
 }
 
 /// All that is to be said of a step.
-fn about(step: &Step) -> Vec<String> {
+fn describe_step(step: &Step) -> Vec<String> {
     let kind = match &step.body {
         Body::Prompt(body) => format!("a turn of agent {}", body.agent),
         Body::Run(_) => "a command".to_owned(),
@@ -330,12 +330,14 @@ fn about(step: &Step) -> Vec<String> {
 }
 
 /// How often something runs at most, and until what.
-fn repeat(iteration: &Iteration) -> Vec<String> {
+fn describe_iteration(iteration: &Iteration) -> Vec<String> {
     if iteration.max <= 1 {
         return Vec::new();
     }
     let most = format!("at most {} rounds", iteration.max);
-    std::iter::once(most).chain(iteration.until.iter().map(|until| format!("until {}", cut(&until.source)))).collect()
+    std::iter::once(most)
+        .chain(iteration.until.iter().map(|until| format!("until {}", truncate_text(&until.source))))
+        .collect()
 }
 
 /// A name that no notation takes for a word of its own.
@@ -349,7 +351,7 @@ fn id(group: &str, name: &str) -> String {
     format!("n_{}__{}", plain(group), plain(name))
 }
 
-fn cut(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}…", &text[..at]),

@@ -10,7 +10,7 @@ use swarmc_runtime::{Event, Graph, Home, Record, RunError, RunFolder, RunSummary
 use crate::run_report::RunReport;
 
 /// `$SWARM_HOME`, else `~/.swarm`.
-pub(crate) fn home() -> miette::Result<Home> {
+pub(crate) fn find_home() -> miette::Result<Home> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let root = set("SWARM_HOME").or_else(|| set("HOME").map(|home| home.join(".swarm")));
     let root =
@@ -19,7 +19,7 @@ pub(crate) fn home() -> miette::Result<Home> {
 }
 
 /// The run that is named, or the newest one of which `fits` holds.
-pub(crate) fn find(
+pub(crate) fn find_run(
     home: &Home,
     name: Option<&str>,
     what: &str,
@@ -28,13 +28,13 @@ pub(crate) fn find(
     if let Some(name) = name {
         return home.find(name).into_diagnostic();
     }
-    match home.runs().into_diagnostic()?.iter().rev().find(|run| fits(run)) {
+    match home.list_runs().into_diagnostic()?.iter().rev().find(|run| fits(run)) {
         Some(run) => home.find(&run.id).into_diagnostic(),
         None => Err(miette!("no run {what}")),
     }
 }
 
-pub(crate) fn word(state: RunningState) -> &'static str {
+pub(crate) fn describe_state(state: RunningState) -> &'static str {
     match state {
         RunningState::Running => "running",
         RunningState::Resumable => "resumable",
@@ -45,9 +45,9 @@ pub(crate) fn word(state: RunningState) -> &'static str {
 }
 
 /// What is left of a run whose journal cannot be read, and what to do with it.
-pub(crate) fn left(folder: &RunFolder) -> String {
+pub(crate) fn describe_remains(folder: &RunFolder) -> String {
     let logs = folder.path.join("logs");
-    let counted = [("output", &folder.outputs), ("log", &logs)].map(|(what, path)| match files(path).len() {
+    let counted = [("output", &folder.outputs), ("log", &logs)].map(|(what, path)| match list_files(path).len() {
         0 => None,
         1 => Some(format!("1 {what} in `{}`", path.display())),
         count => Some(format!("{count} {what}s in `{}`", path.display())),
@@ -55,16 +55,16 @@ pub(crate) fn left(folder: &RunFolder) -> String {
     let counted: Vec<String> = counted.into_iter().flatten().collect();
     let id = &folder.id;
     match counted.is_empty() {
-        true => format!("nothing that its tasks put out is left: `swarmc prune {id}` clears it away"),
+        true => format!("no outputs of its tasks are left: `swarmc prune {id}` deletes it"),
         false => format!(
-            "what its tasks put out is there: {}; `swarmc logs {id}` prints the logs, `swarmc prune {id}` clears all of it away",
+            "outputs of its tasks exist: {}; `swarmc logs {id}` prints the logs, `swarmc prune {id}` deletes everything",
             counted.join(", ")
         ),
     }
 }
 
 /// The files beneath a folder that hold something, in order.
-pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn list_files(folder: &Path) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -89,9 +89,9 @@ pub(crate) struct Past {
 
 impl Past {
     pub(crate) fn read(folder: &RunFolder) -> miette::Result<Past> {
-        let records = match folder.records() {
+        let records = match folder.read_records() {
             Err(error @ RunError::Journal(_)) => {
-                let help = left(folder);
+                let help = describe_remains(folder);
                 return Err(miette!(help = help, "cannot read run `{}`: {error}", folder.id));
             }
             records => records.into_diagnostic()?,
@@ -101,15 +101,15 @@ impl Past {
             Some(Event::RunStarted { pipeline, task, .. }) if plan.pipeline(pipeline).is_some() => {
                 Ok(Past { pipeline: pipeline.clone(), task: task.clone(), plan, records })
             }
-            _ => Err(miette!("the journal of run `{}` does not begin as one of its plan", folder.id)),
+            _ => Err(miette!("the journal of run `{}` does not match its plan", folder.id)),
         }
     }
 
     /// The same run, as it goes on with another plan.
-    pub(crate) fn with(self, plan: Plan) -> miette::Result<Past> {
+    pub(crate) fn with_plan(self, plan: Plan) -> miette::Result<Past> {
         match plan.pipeline(&self.pipeline) {
             Some(_) => Ok(Past { plan, ..self }),
-            None => Err(miette!("that spec has no pipeline `{}`, which is the one that runs", self.pipeline)),
+            None => Err(miette!("that spec has no pipeline `{}`, which this run executes", self.pipeline)),
         }
     }
 
@@ -118,11 +118,11 @@ impl Past {
     }
 
     /// The graph of its steps, as in the run itself; none where its plan cannot be scheduled.
-    pub(crate) fn graph(&self, folder: &RunFolder) -> Option<Arc<Graph>> {
+    pub(crate) fn build_graph(&self, folder: &RunFolder) -> Option<Arc<Graph>> {
         Graph::new(&self.plan, &self.pipeline, self.task.as_deref(), folder.concurrency()).ok().map(Arc::new)
     }
 
-    pub(crate) fn ledger(&self) -> RunReport {
+    pub(crate) fn build_report(&self) -> RunReport {
         let mut ledger = RunReport::new(&self.plan, self.pipeline(), self.task.as_deref());
         for record in &self.records {
             ledger.apply(record);

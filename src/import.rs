@@ -11,23 +11,23 @@ use crate::files::Workspace;
 use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line};
 use crate::terminal::{self, Stream};
-use crate::units::count;
+use crate::units::format_count;
 
 pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
-    let presets = swarmc_compiler::presets();
+    let presets = swarmc_compiler::preset_names();
     if !presets.contains(&args.preset) {
         let help = did_you_mean(&args.preset, presets.iter().map(String::as_str));
         return Err(miette!(help = help, "there is no preset `{}`", args.preset));
     }
-    let (workspace, from) = Workspace::of(&args.compose)?;
-    let text = workspace.read(&from).map_err(|error| unreadable(&args.compose, error))?;
-    let (output, to) = destination(args, &workspace)?;
+    let (workspace, from) = Workspace::discover(&args.compose)?;
+    let text = workspace.read(&from).map_err(|error| read_error(&args.compose, error))?;
+    let (output, to) = resolve_destination(args, &workspace)?;
     let route = Route { from: &from, to: &to, preset: &args.preset };
-    let import = swarmc_compiler::import(&text, route, &workspace);
+    let import = swarmc_compiler::import_compose(&text, route, &workspace);
     let read = Compilation { sources: import.sources, diagnostics: import.diagnostics, plan: None, tests: Vec::new() };
     let levels = Levels::default();
     let lost = Problems::new(&read, &workspace, &levels);
-    terminal::eprint(lost.text(Stream::Err));
+    terminal::eprint(lost.render_text(Stream::Err));
     let Some(spec) = import.spec else {
         terminal::eprint("nothing to write\n");
         return Ok(Exit::Spec);
@@ -36,18 +36,18 @@ pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
     overlay.texts.insert(to.clone(), spec.as_str().into());
     let compilation = swarmc_compiler::compile_with(&to, &overlay, &Settings::default());
     let left = Problems::new(&compilation, &workspace, &levels);
-    terminal::eprint(left.text(Stream::Err));
+    terminal::eprint(left.render_text(Stream::Err));
     match &output {
         None => terminal::print(&spec)?,
-        Some(output) => write(output, &spec)?,
+        Some(output) => write_spec(output, &spec)?,
     }
     let older = compilation.diagnostics.iter().any(|found| found.code == Code::LegacyDirective);
-    tell(output.as_deref(), import.counts, lost.counts(), left.counts(), older);
-    Ok(if lost.counts().errors + left.counts().errors > 0 { Exit::Spec } else { Exit::Done })
+    report_import(output.as_deref(), import.counts, lost.count_problems(), left.count_problems(), older);
+    Ok(if lost.count_problems().errors + left.count_problems().errors > 0 { Exit::Spec } else { Exit::Done })
 }
 
 /// The file that the spec goes to, none for standard output; and the name in the workspace that it has or would have.
-fn destination(args: &Import, workspace: &Workspace) -> miette::Result<(Option<PathBuf>, String)> {
+fn resolve_destination(args: &Import, workspace: &Workspace) -> miette::Result<(Option<PathBuf>, String)> {
     let to_stdout = args.output.as_deref() == Some(Path::new("-"));
     let output = match &args.output {
         Some(file) if !to_stdout => file.clone(),
@@ -57,7 +57,7 @@ fn destination(args: &Import, workspace: &Workspace) -> miette::Result<(Option<P
         let help = "`--force` overwrites it, `-o FILE` writes another one, `-o -` prints it";
         return Err(miette!(help = help, "`{}` is there already", output.display()));
     }
-    let (home, to) = Workspace::of(&output)?;
+    let (home, to) = Workspace::discover(&output)?;
     if home.root != workspace.root {
         let help = "a spec names its prompts within one workspace: the nearest folder with `.git`, else its own";
         let (compose, output) = (args.compose.display(), output.display());
@@ -67,13 +67,13 @@ fn destination(args: &Import, workspace: &Workspace) -> miette::Result<(Option<P
 }
 
 /// Says what was written, what was lost, and what is left to do.
-fn tell(output: Option<&Path>, (tasks, pipelines): (usize, usize), lost: Counts, left: Counts, older: bool) {
-    let (tasks, pipelines) = (count(tasks as u64, "task"), count(pipelines as u64, "pipeline"));
+fn report_import(output: Option<&Path>, (tasks, pipelines): (usize, usize), lost: Counts, left: Counts, older: bool) {
+    let (tasks, pipelines) = (format_count(tasks as u64, "task"), format_count(pipelines as u64, "pipeline"));
     let wrote = output.map_or("printed the spec".to_owned(), |output| format!("wrote {}", output.display()));
     let mut out = format!("{wrote}: {tasks}, {pipelines}\n");
     out += &match lost.errors {
         0 => "everything was carried over\n".to_owned(),
-        errors => format!("{} not carried over: see the comments in it\n", count(errors as u64, "thing")),
+        errors => format!("{} not carried over: see the comments in it\n", format_count(errors as u64, "thing")),
     };
     out += &format!("`swarmc check` finds {} in it\n", count_line(left, Stream::Err.paint()));
     if let Some(output) = output.filter(|_| older) {
@@ -83,21 +83,21 @@ fn tell(output: Option<&Path>, (tasks, pipelines): (usize, usize), lost: Counts,
 }
 
 /// Writes the spec as a whole, or leaves what was there.
-fn write(output: &Path, spec: &str) -> miette::Result<()> {
+fn write_spec(output: &Path, spec: &str) -> miette::Result<()> {
     let failed = |error: std::io::Error| miette!("cannot write `{}`: {error}", output.display());
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().permissions(mode()).tempfile_in(folder).map_err(failed)?;
+    let mut file = tempfile::Builder::new().permissions(file_mode()).tempfile_in(folder).map_err(failed)?;
     std::io::Write::write_all(&mut file, spec.as_bytes()).map_err(failed)?;
     file.persist(output).map_err(|error| failed(error.error))?;
     Ok(())
 }
 
 /// As any new file, less what the caller's mask takes away.
-fn mode() -> std::fs::Permissions {
+fn file_mode() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o666)
 }
 
-fn unreadable(path: &Path, error: FileError) -> miette::Report {
+fn read_error(path: &Path, error: FileError) -> miette::Report {
     let path = path.display();
     match error {
         FileError::Missing => miette!(help = "check its name", "there is no file `{path}`"),

@@ -21,7 +21,7 @@ pub(crate) fn exec(args: &Init) -> miette::Result<Exit> {
     }
     let taken: Vec<String> = FILES
         .iter()
-        .map(|(name, _)| path(name, &args.dir))
+        .map(|(name, _)| target_path(name, &args.dir))
         .filter(|path| path.symlink_metadata().is_ok())
         .map(|path| format!("`{}`", path.display()))
         .collect();
@@ -33,22 +33,22 @@ pub(crate) fn exec(args: &Init) -> miette::Result<Exit> {
         ));
     }
     for (name, text) in FILES {
-        let path = path(name, &args.dir);
-        write(&path, text).map_err(|error| miette!("cannot write `{}`: {error}", path.display()))?;
+        let path = target_path(name, &args.dir);
+        write_new(&path, text).map_err(|error| miette!("cannot write `{}`: {error}", path.display()))?;
         terminal::print(format!("wrote {}\n", path.display()))?;
     }
-    let spec = path(FILES[0].0, &args.dir);
+    let spec = target_path(FILES[0].0, &args.dir);
     terminal::print(format!("run it with: swarmc run {0}\nand test it: swarmc test {0}\n", spec.display()))?;
     Ok(Exit::Done)
 }
 
 /// As one would type it.
-fn path(name: &str, folder: &Path) -> PathBuf {
+fn target_path(name: &str, folder: &Path) -> PathBuf {
     if folder == Path::new(".") { PathBuf::from(name) } else { folder.join(name) }
 }
 
 /// Never overwrites, not even a file that has just appeared.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }

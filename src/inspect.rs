@@ -21,46 +21,46 @@ use swarmc_runtime::{
     agent_status,
 };
 
-use node::{Node, summarizer};
+use node::{Node, find_summarizer};
 
-use crate::approvals::{Pending, said};
+use crate::approvals::{Pending, describe_verdict};
 use crate::args::Inspect;
 use crate::exit::Exit;
-use crate::home::{Past, find, home};
+use crate::home::{Past, find_home, find_run};
 use crate::load::did_you_mean;
 use crate::run_report::{Row, RunReport};
 use crate::runs;
-use crate::summary::{table, until};
+use crate::summary::{latest_time, write_table};
 use crate::team::{Mate, Team, is_supervisor, sanitize_line};
 use crate::terminal::{self, Stream};
-use crate::units::{now, size};
+use crate::units::{format_size, now_ms};
 
 pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
-    let Some(name) = &args.step else { return runs::inspect(args) };
-    let folder = find(&home()?, args.run.as_deref(), "to look at: there are none", |_| true)?;
+    let Some(name) = &args.step else { return runs::inspect_run(args) };
+    let folder = find_run(&find_home()?, args.run.as_deref(), "to look at: there are none", |_| true)?;
     let past = Past::read(&folder)?;
-    let mut ledger = past.ledger();
+    let mut ledger = past.build_report();
     if artifact::is_reference(name) {
-        terminal::print(artifact::show((&folder, &past, &ledger), name, args.json)?)?;
+        terminal::print(artifact::render_artifact((&folder, &past, &ledger), name, args.json)?)?;
         return Ok(Exit::Done);
     }
     note_blocked(&mut ledger, (&past, &folder), name);
     let layout = folder.layout(past.pipeline());
-    let row = wanted(&ledger, &folder, name)?;
+    let row = find_row(&ledger, &folder, name)?;
     let view = View { folder: &folder, layout: &layout, past: &past, ledger: &ledger, row };
     if args.raw {
-        let raw = view.node().raw();
+        let raw = view.read_node().format_raw();
         if raw.is_empty() {
-            terminal::eprint(format!("no envelope has come to `{name}` or left it\n"));
+            terminal::eprint(format!("`{name}` has neither received nor sent an envelope\n"));
         }
         terminal::print(raw)?;
         return Ok(Exit::Done);
     }
     let out = match (&args.agent, args.json) {
         (None, true) => format!("{}\n", view.step_json()),
-        (None, false) => view.step(),
+        (None, false) => view.step_text(),
         (Some(agent), is_json) => {
-            let agent = view.agent(agent)?;
+            let agent = view.collect_agent(agent)?;
             if is_json { format!("{}\n", view.agent_json(&agent)) } else { view.agent_text(&agent) }
         }
     };
@@ -70,25 +70,26 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
 
 /// Takes note of the steps that the name means and that have not begun, where it means none that has.
 fn note_blocked(ledger: &mut RunReport, (past, folder): (&Past, &RunFolder), name: &str) {
-    if ledger.rows.iter().any(|row| means(ledger, &row.step, name)) {
+    if ledger.rows.iter().any(|row| matches_name(ledger, &row.step, name)) {
         return;
     }
-    let Some(graph) = past.graph(folder) else { return };
+    let Some(graph) = past.build_graph(folder) else { return };
     let state = State::replay(graph, &past.records);
-    let blocked: Vec<StepId> = state.blocked().map(|(step, _)| step).filter(|step| means(ledger, step, name)).collect();
-    blocked.iter().for_each(|step| ledger.block(step));
+    let blocked: Vec<StepId> =
+        state.blocked_steps().map(|(step, _)| step).filter(|step| matches_name(ledger, step, name)).collect();
+    blocked.iter().for_each(|step| ledger.mark_blocked(step));
 }
 
-fn means(ledger: &RunReport, step: &StepId, name: &str) -> bool {
+fn matches_name(ledger: &RunReport, step: &StepId, name: &str) -> bool {
     *step.name == *name || step.label() == name || ledger.label(step) == name
 }
 
 /// The last of the rows that the name means.
-fn wanted<'a>(ledger: &'a RunReport, folder: &RunFolder, name: &str) -> miette::Result<&'a Row> {
-    ledger.rows.iter().rev().find(|row| means(ledger, &row.step, name)).ok_or_else(|| {
+fn find_row<'a>(ledger: &'a RunReport, folder: &RunFolder, name: &str) -> miette::Result<&'a Row> {
+    ledger.rows.iter().rev().find(|row| matches_name(ledger, &row.step, name)).ok_or_else(|| {
         let labels: Vec<String> = ledger.rows.iter().map(|row| ledger.label(&row.step)).collect();
         let help = did_you_mean(name, labels.iter().map(String::as_str));
-        miette!(help = help, "nothing is known of a step `{name}` in run `{}`", folder.id)
+        miette!(help = help, "there is no step `{name}` in run `{}`", folder.id)
     })
 }
 
@@ -130,39 +131,40 @@ impl<'a> View<'a> {
         self.ledger.teams.get(&self.row.step)
     }
 
-    fn step(&self) -> String {
+    fn step_text(&self) -> String {
         let paint = Stream::Out.paint();
         let mut out = String::new();
-        table(&mut out, self.ledger, std::iter::once(self.row), until(self.folder, self.ledger), paint);
-        runs::taken(&mut out, self.row);
+        write_table(&mut out, self.ledger, std::iter::once(self.row), latest_time(self.folder, self.ledger), paint);
+        runs::write_usage(&mut out, self.row);
         for attempt in 1..=self.row.attempt.max(1) {
-            if let Some(agent) = summarizer(self.past, &self.row.step, attempt) {
+            if let Some(agent) = find_summarizer(self.past, &self.row.step, attempt) {
                 let _ = writeln!(out, "    attempt {attempt}: `{}` sums up files", sanitize_line(agent));
             }
-            for (kind, path) in self.paths(attempt) {
-                let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.shown(&path))));
+            for (kind, path) in self.attempt_paths(attempt) {
+                let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.display_path(&path))));
             }
-            if let Some(files) = self.files(attempt) {
-                desk(&mut out, &files);
+            if let Some(files) = self.agent_files(attempt) {
+                write_files(&mut out, &files);
             }
-            if let Some(report) = self.report(attempt) {
-                let _ = writeln!(out, "    report  {}", sanitize_line(&report.sum()));
+            if let Some(report) = self.last_report(attempt) {
+                let _ = writeln!(out, "    report  {}", sanitize_line(&report.summarize()));
             }
         }
-        for line in self.node().lines() {
+        for line in self.read_node().format_lines() {
             let _ = writeln!(out, "    {line}");
         }
-        for (pending, verdict) in self.asked() {
-            let said = verdict.map_or_else(|| self.waits(pending.request.id), said);
-            let _ = writeln!(out, "    asked   {} {}: {said}", pending.request.id, pending.words());
+        for (pending, verdict) in self.list_requests() {
+            let said = verdict.map_or_else(|| self.describe_wait(pending.request.id), describe_verdict);
+            let _ = writeln!(out, "    asked   {} {}: {said}", pending.request.id, pending.describe());
         }
         let Some(team) = self.team() else { return out };
         let width = team.mates.iter().map(|mate| mate.name.len()).max().unwrap_or(0).min(24);
         for mate in &team.mates {
-            let how = mate.how.map_or("at work", |how| how.word()).replace('_', " ");
+            let how = mate.how.map_or("at work", |how| how.as_str()).replace('_', " ");
             let by = mate.by.as_deref().map(|by| format!(", called by {by}")).unwrap_or_default();
             let _ = writeln!(out, "\n{:<width$}  {how} after {}{by}", paint.bold(&mate.name), mate.came_to());
-            let text = |content: &Option<Content>| content.as_ref().map(|content| sanitize_line(&self.text(content)));
+            let text =
+                |content: &Option<Content>| content.as_ref().map(|content| sanitize_line(&self.load_text(content)));
             let parts = [
                 ("task", text(&mate.task)),
                 ("result", text(&mate.response)),
@@ -177,12 +179,12 @@ impl<'a> View<'a> {
         out
     }
 
-    fn node(&self) -> Node {
+    fn read_node(&self) -> Node {
         Node::read((self.folder, self.layout, self.past), &self.row.step, self.row.attempt.max(1))
     }
 
     /// The requests for approval of the step's agents, with their answers.
-    fn asked(&self) -> Vec<(Pending, Option<&'a Verdict>)> {
+    fn list_requests(&self) -> Vec<(Pending, Option<&'a Verdict>)> {
         let mut asked: Vec<(Pending, Option<&Verdict>)> = Vec::new();
         for record in &self.past.records {
             match &record.event {
@@ -204,21 +206,21 @@ impl<'a> View<'a> {
     }
 
     /// Tells that a request waits for an answer, and what the run does without one.
-    fn waits(&self, id: u32) -> String {
-        let expiry = self.ledger.approvals.get(&id).and_then(|pending| pending.expiry(now()));
+    fn describe_wait(&self, id: u32) -> String {
+        let expiry = self.ledger.approvals.get(&id).and_then(|pending| pending.describe_expiry(now_ms()));
         expiry.map_or("waits for an answer".to_owned(), |expiry| format!("waits for an answer, {expiry}"))
     }
 
     fn asked_json(&self) -> Value {
-        let text = |content: &Content| parsed(self.text(content));
-        let asked = self.asked().into_iter().map(|(pending, verdict)| {
-            let mut value = pending.json();
+        let text = |content: &Content| parse_json(self.load_text(content));
+        let asked = self.list_requests().into_iter().map(|(pending, verdict)| {
+            let mut value = pending.to_json();
             match &pending.request.wants {
                 RequestKind::Tool { arguments, .. } => value["arguments"] = text(arguments),
-                RequestKind::Spawn { task, .. } => value["task"] = json!(self.text(task)),
+                RequestKind::Spawn { task, .. } => value["task"] = json!(self.load_text(task)),
                 RequestKind::Node { letter, .. } => value["payload"] = text(&letter.content),
-                RequestKind::Help { message } => value["message"] = json!(self.text(message)),
-                RequestKind::GoOn { evidence, .. } => value["evidence"] = json!(self.text(evidence)),
+                RequestKind::Help { message } => value["message"] = json!(self.load_text(message)),
+                RequestKind::GoOn { evidence, .. } => value["evidence"] = json!(self.load_text(evidence)),
             }
             value["answer"] = verdict.map_or(Value::Null, |verdict| {
                 let arguments = verdict.arguments.as_ref().map(text);
@@ -231,23 +233,23 @@ impl<'a> View<'a> {
 
     fn step_json(&self) -> Value {
         let attempts = (1..=self.row.attempt.max(1)).map(|attempt| {
-            let paths = self.paths(attempt).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path)));
+            let paths = self.attempt_paths(attempt).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path)));
             let paths: serde_json::Map<_, _> = paths.collect();
             json!({
-                "attempt": attempt, "summarizer": summarizer(self.past, &self.row.step, attempt), "paths": paths,
-                "files": self.files(attempt), "report": self.report(attempt),
+                "attempt": attempt, "summarizer": find_summarizer(self.past, &self.row.step, attempt), "paths": paths,
+                "files": self.agent_files(attempt), "report": self.last_report(attempt),
             })
         });
-        let mut value = self.row.json();
+        let mut value = self.row.to_json();
         value["version"] = json!(1);
         value["run"] = json!(self.folder.id);
         value["tries"] = attempts.collect();
         value["approvals"] = self.asked_json();
-        for (name, field) in self.node().fields(self.folder) {
+        for (name, field) in self.read_node().json_fields(self.folder) {
             value[name] = field;
         }
         value["swarm"] = self.team().map_or(Value::Null, |team| {
-            let mut value = team.json();
+            let mut value = team.to_json();
             value["agents"] = team.mates.iter().map(|mate| self.mate_json(mate)).collect();
             value
         });
@@ -255,29 +257,29 @@ impl<'a> View<'a> {
     }
 
     fn mate_json(&self, mate: &Mate) -> Value {
-        let text = |content: &Option<Content>| content.as_ref().map(|content| self.text(content));
-        let mut value = mate.json();
+        let text = |content: &Option<Content>| content.as_ref().map(|content| self.load_text(content));
+        let mut value = mate.to_json();
         value["task"] = json!(text(&mate.task));
         value["response"] = json!(text(&mate.response));
         value
     }
 
     /// The files of an attempt, those that there are.
-    fn paths(&self, attempt: u32) -> Vec<(&'static str, PathBuf)> {
+    fn attempt_paths(&self, attempt: u32) -> Vec<(&'static str, PathBuf)> {
         let (layout, step) = (self.layout, &self.row.step);
-        let last = (attempt == self.row.attempt.max(1)).then(|| ("output", layout.output(step)));
+        let last = (attempt == self.row.attempt.max(1)).then(|| ("output", layout.output_path(step)));
         let paths = [
-            ("prompt", layout.prompt(step, attempt)),
-            ("system", layout.system(step, attempt)),
-            ("stdout", layout.log(step, attempt, TaskStream::Stdout)),
-            ("stderr", layout.log(step, attempt, TaskStream::Stderr)),
-            ("folder", layout.agent(step, attempt)),
+            ("prompt", layout.prompt_path(step, attempt)),
+            ("system", layout.system_path(step, attempt)),
+            ("stdout", layout.log_path(step, attempt, TaskStream::Stdout)),
+            ("stderr", layout.log_path(step, attempt, TaskStream::Stderr)),
+            ("folder", layout.agent_folder(step, attempt)),
         ];
         last.into_iter().chain(paths).filter(|(_, path)| path.exists()).collect()
     }
 
     /// What an agent that works by files left in an attempt; while it is at work, what it says of itself.
-    fn files(&self, attempt: u32) -> Option<AgentFiles> {
+    fn agent_files(&self, attempt: u32) -> Option<AgentFiles> {
         let ended = self.past.records.iter().rev().find_map(|record| match &record.event {
             Event::AttemptEnded { step, attempt: ended, outcome } if *step == self.row.step && *ended == attempt => {
                 outcome.files.as_deref()
@@ -285,19 +287,19 @@ impl<'a> View<'a> {
             _ => None,
         });
         if let Some(left) = ended {
-            return serde_json::from_str(&self.folder.text(left).ok()?).ok();
+            return serde_json::from_str(&self.folder.read_text(left).ok()?).ok();
         }
-        let folder = self.layout.agent(&self.row.step, attempt);
+        let folder = self.layout.agent_folder(&self.row.step, attempt);
         let status = agent_status(&folder)?;
         let name = folder.strip_prefix(&self.folder.path).unwrap_or(&folder).to_string_lossy().into_owned();
         Some(AgentFiles { folder: name, status: Some(status), ..AgentFiles::default() })
     }
 
     /// What the agent of an attempt reported last.
-    fn report(&self, attempt: u32) -> Option<Report> {
+    fn last_report(&self, attempt: u32) -> Option<Report> {
         let text = self.past.records.iter().rev().find_map(|record| match &record.event {
             Event::StatusReported { step, attempt: number, report } if *step == self.row.step && *number == attempt => {
-                Some(self.text(report))
+                Some(self.load_text(report))
             }
             _ => None,
         });
@@ -305,26 +307,26 @@ impl<'a> View<'a> {
     }
 
     /// A path as one finds it from the run's folder, with its size.
-    fn shown(&self, path: &Path) -> String {
+    fn display_path(&self, path: &Path) -> String {
         let shown = path.strip_prefix(&self.folder.path).unwrap_or(path).display();
         match path.metadata() {
             Ok(metadata) if metadata.is_dir() => format!("{shown}/"),
-            metadata => format!("{shown} ({})", size(metadata.map_or(0, |metadata| metadata.len()))),
+            metadata => format!("{shown} ({})", format_size(metadata.map_or(0, |metadata| metadata.len()))),
         }
     }
 
-    fn text(&self, content: &Content) -> String {
-        self.folder.text(content).unwrap_or_else(|error| format!("({error})"))
+    fn load_text(&self, content: &Content) -> String {
+        self.folder.read_text(content).unwrap_or_else(|error| format!("({error})"))
     }
 
     /// What an agent did, from the events of the last attempt.
-    fn agent<'n>(&self, name: &'n str) -> miette::Result<Told<'n>>
+    fn collect_agent<'n>(&self, name: &'n str) -> miette::Result<Told<'n>>
     where
         'a: 'n,
     {
         let label = self.ledger.label(&self.row.step);
         let Some(team) = self.team() else { return Err(miette!("`{label}` is no swarm, or its swarm never began")) };
-        let mate = team.mate(name);
+        let mate = team.find_mate(name);
         if mate.is_none() && !is_supervisor(name) {
             let help = did_you_mean(name, team.mates.iter().map(|mate| &*mate.name));
             return Err(miette!(help = help, "swarm `{label}` has no agent `{name}`"));
@@ -334,11 +336,11 @@ impl<'a> View<'a> {
             match &record.event {
                 Event::Swarm { step, fact, .. } if *step == self.row.step => told.apply(fact, record.at),
                 Event::ApprovalAsked { step, request, .. } if *step == self.row.step && *request.agent == *name => {
-                    let (id, waits) = (request.id, self.waits(request.id));
-                    told.wanted(id, format!("{id} {}: {waits}", request.wants.words()));
+                    let (id, waits) = (request.id, self.describe_wait(request.id));
+                    told.add_request(id, format!("{id} {}: {waits}", request.wants.describe()));
                 }
                 Event::ApprovalAnswered { step, verdict, .. } if *step == self.row.step => {
-                    told.agreed(verdict.id, &said(verdict));
+                    told.set_verdict(verdict.id, &describe_verdict(verdict));
                 }
                 _ => {}
             }
@@ -350,10 +352,10 @@ impl<'a> View<'a> {
         let paint = Stream::Out.paint();
         let mut out = paint.bold(agent.name);
         if let Some(mate) = agent.mate {
-            let how = mate.how.map_or("at work", |how| how.word()).replace('_', " ");
+            let how = mate.how.map_or("at work", |how| how.as_str()).replace('_', " ");
             let _ = write!(out, " (agent {}): {how} after {}", mate.plays, mate.came_to());
             if let Some(task) = &mate.task {
-                let _ = write!(out, "\n    task    {}", sanitize_line(&self.text(task)));
+                let _ = write!(out, "\n    task    {}", sanitize_line(&self.load_text(task)));
             }
             if let Some(error) = &mate.error {
                 let _ = write!(out, "\n    error   {}", sanitize_line(error));
@@ -362,19 +364,19 @@ impl<'a> View<'a> {
         out.push('\n');
         for turn in &agent.turns {
             let what = match turn.end {
-                Some(SwarmEvent::TurnEnded { answer, .. }) => self.answer(answer),
+                Some(SwarmEvent::TurnEnded { answer, .. }) => self.format_answer(answer),
                 _ => "not answered".to_owned(),
             };
-            let _ = writeln!(out, "{}: {}", place(turn.turn), sanitize_line(&what));
+            let _ = writeln!(out, "{}: {}", describe_turn(turn.turn), sanitize_line(&what));
             for (kind, result) in &turn.results {
                 let text = match result {
-                    Ok(content) => self.text(content),
+                    Ok(content) => self.load_text(content),
                     Err(words) => words.clone().into_owned(),
                 };
                 let _ = writeln!(out, "    {kind:<7} {}", sanitize_line(&text));
             }
-            for (kind, path) in self.prompts(turn.turn) {
-                let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.shown(&path))));
+            for (kind, path) in self.prompt_paths(turn.turn) {
+                let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.display_path(&path))));
             }
         }
         if !agent.mailbox.is_empty() {
@@ -382,7 +384,7 @@ impl<'a> View<'a> {
         }
         for letter in agent.mailbox.values() {
             let sent = letter.sent;
-            let (kind, payload) = (json!(sent.kind), sanitize_line(&self.text(&sent.payload)));
+            let (kind, payload) = (json!(sent.kind), sanitize_line(&self.load_text(&sent.payload)));
             let read = if letter.received { "" } else { ", not read" };
             let kind = kind.as_str().unwrap_or_default();
             let _ = writeln!(out, "    {} from {} ({kind}{read}): {payload}", sent.seq, sent.from);
@@ -394,9 +396,9 @@ impl<'a> View<'a> {
         let turns = agent.turns.iter().map(|turn| self.turn_json(turn));
         let letters = agent.mailbox.values().map(|letter| {
             let sent = letter.sent;
-            let payload = self.text(&sent.payload);
+            let payload = self.load_text(&sent.payload);
             json!({
-                "seq": sent.seq, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": parsed(payload),
+                "seq": sent.seq, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": parse_json(payload),
                 "at": letter.at, "received": letter.received,
             })
         });
@@ -416,8 +418,8 @@ impl<'a> View<'a> {
         });
         if let Some(SwarmEvent::TurnEnded { answer, usage, cost, model, .. }) = turn.end {
             match answer {
-                Answer::Acts(act) => value["action"] = self.action(act),
-                answer => value["answer"] = json!(self.answer(answer)),
+                Answer::Acts(act) => value["action"] = self.action_json(act),
+                answer => value["answer"] = json!(self.format_answer(answer)),
             }
             (value["usage"], value["cost_micro_usd"], value["model"]) = (json!(usage), json!(cost), json!(model));
         }
@@ -425,64 +427,64 @@ impl<'a> View<'a> {
             .results
             .iter()
             .map(|(kind, result)| match result {
-                Ok(content) => json!({ "kind": kind, "text": self.text(content) }),
+                Ok(content) => json!({ "kind": kind, "text": self.load_text(content) }),
                 Err(words) => json!({ "kind": kind, "text": words }),
             })
             .collect();
         value["paths"] =
-            self.prompts(turn.turn).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path))).collect();
+            self.prompt_paths(turn.turn).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path))).collect();
         value
     }
 
-    fn prompts(&self, turn: &TurnId) -> Vec<(&'static str, PathBuf)> {
+    fn prompt_paths(&self, turn: &TurnId) -> Vec<(&'static str, PathBuf)> {
         let attempt = self.row.attempt.max(1);
-        let path = |extension| self.layout.turn(&self.row.step, attempt, turn, extension);
+        let path = |extension| self.layout.turn_path(&self.row.step, attempt, turn, extension);
         let paths = [("prompt", path("txt")), ("system", path("system.txt"))];
         paths.into_iter().filter(|(_, path)| path.exists()).collect()
     }
 
-    fn answer(&self, answer: &Answer) -> String {
+    fn format_answer(&self, answer: &Answer) -> String {
         match answer {
-            Answer::Acts(act) => self.action(act).to_string(),
+            Answer::Acts(act) => self.action_json(act).to_string(),
             Answer::Split(parts) => {
-                let parts: Vec<String> = parts.iter().map(|part| self.text(&part.task)).collect();
+                let parts: Vec<String> = parts.iter().map(|part| self.load_text(&part.task)).collect();
                 format!("split into {}", parts.join("; "))
             }
-            Answer::Merged(result) => format!("merged: {}", self.text(result)),
+            Answer::Merged(result) => format!("merged: {}", self.load_text(result)),
             Answer::Invalid(wrong) => format!("not valid: {wrong}"),
             Answer::Failed { message, .. } => format!("failed: {message}"),
         }
     }
 
     /// An action as models write it.
-    fn action(&self, act: &Action) -> Value {
+    fn action_json(&self, act: &Action) -> Value {
         match act {
             Action::ToolCall { tool, params } => {
-                json!({ "action": "tool_call", "tool": &**tool, "tool_params": parsed(self.text(params)) })
+                json!({ "action": "tool_call", "tool": &**tool, "tool_params": parse_json(self.load_text(params)) })
             }
             Action::PublishData { topic, data } => {
-                json!({ "action": "publish_data", "topic": &**topic, "data": self.text(data) })
+                json!({ "action": "publish_data", "topic": &**topic, "data": self.load_text(data) })
             }
             Action::SendMessage { to, message_type, payload } => json!({
-                "action": "send_message", "to": &**to, "message_type": message_type, "payload": parsed(self.text(payload)),
+                "action": "send_message", "to": &**to, "message_type": message_type, "payload": parse_json(self.load_text(payload)),
             }),
             Action::RequestHelp { description, skills } => {
-                json!({ "action": "request_help", "help_description": self.text(description), "help_skills": skills })
+                json!({ "action": "request_help", "help_description": self.load_text(description), "help_skills": skills })
             }
-            Action::Done { response } => json!({ "action": "done", "response": self.text(response) }),
+            Action::Done { response } => json!({ "action": "done", "response": self.load_text(response) }),
             Action::Idle => json!({ "action": "idle" }),
         }
     }
 }
 
 /// What an agent left in its folder, in lines.
-fn desk(out: &mut String, files: &AgentFiles) {
+fn write_files(out: &mut String, files: &AgentFiles) {
     if let Some(status) = &files.status {
-        let _ = writeln!(out, "    status  {}", sanitize_line(&status.sum()));
+        let _ = writeln!(out, "    status  {}", sanitize_line(&status.summarize()));
     }
     for (kind, kept) in [("inbox", &files.inbox), ("outbox", &files.outbox)] {
         for file in kept {
-            let _ = writeln!(out, "    {kind:<7} {} ({})", sanitize_line(&file.path), size(file.bytes));
+            let _ = writeln!(out, "    {kind:<7} {} ({})", sanitize_line(&file.path), format_size(file.bytes));
         }
     }
     for copied in &files.copied {
@@ -529,14 +531,14 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn wanted(&mut self, id: u32, words: String) {
+    fn add_request(&mut self, id: u32, words: String) {
         if let Some(turn) = self.turns.last_mut() {
             turn.request = Some((id, turn.results.len()));
             turn.results.push(("asked", Err(Cow::Owned(words))));
         }
     }
 
-    fn agreed(&mut self, id: u32, words: &str) {
+    fn set_verdict(&mut self, id: u32, words: &str) {
         let asked = self.turns.iter_mut().rev().find_map(|turn| match turn.request {
             Some((request, at)) if request == id => turn.results.get_mut(at),
             _ => None,
@@ -555,7 +557,7 @@ impl<'a> Told<'a> {
 }
 
 /// When a turn was, in words.
-fn place(turn: &TurnId) -> String {
+fn describe_turn(turn: &TurnId) -> String {
     let again = if turn.attempt > 1 { format!(", turn {}", turn.attempt) } else { String::new() };
     match turn.purpose {
         Purpose::Act => format!("iteration {}{again}", turn.iteration),
@@ -565,6 +567,6 @@ fn place(turn: &TurnId) -> String {
 }
 
 /// JSON as what it is, anything else as a text.
-fn parsed(text: String) -> Value {
+fn parse_json(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }

@@ -12,9 +12,9 @@ use swarmc_lsp::{LastRun, LastStep, RunState};
 use swarmc_plan::{Body, Pipeline};
 use swarmc_runtime::{Content, Event, RunFolder, RunStatus, StepId};
 
-use crate::home::{Past, home};
+use crate::home::{Past, find_home};
 use crate::run_report::RowState;
-use crate::units::now;
+use crate::units::now_ms;
 
 /// How many runs are looked at, the newest first.
 const RUNS: usize = 100;
@@ -53,12 +53,12 @@ struct Told {
 }
 
 impl swarmc_lsp::Runs for LastRuns {
-    fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
-        let folders = home().ok()?.folders().ok()?;
+    fn last_run(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
+        let folders = find_home().ok()?.list_folders().ok()?;
         let fits = |told: &Told| told.workflow == workflow && told.pipeline == pipeline && told.workspace == self.root;
-        let known = folders.iter().take(RUNS).filter_map(|folder| Some((folder, self.known.read(folder)?)));
+        let known = folders.iter().take(RUNS).filter_map(|folder| Some((folder, self.known.read_cached(folder)?)));
         let (folder, told) = known.into_iter().find(|(_, told)| fits(told))?;
-        let age = Duration::from_millis(now().saturating_sub(told.changed_ms));
+        let age = Duration::from_millis(now_ms().saturating_sub(told.changed_ms));
         // A process that is killed leaves its journal as it is.
         let state = match told.run.state {
             RunState::Running | RunState::Resumable if folder.is_running() => RunState::Running,
@@ -70,13 +70,13 @@ impl swarmc_lsp::Runs for LastRuns {
 }
 
 impl Known {
-    fn read(&self, folder: &RunFolder) -> Option<Arc<Told>> {
+    fn read_cached(&self, folder: &RunFolder) -> Option<Arc<Told>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = std::fs::metadata(folder.journal_path()).and_then(|data| data.modified()).ok();
         if let Some(seen) = known.get(&folder.id).filter(|seen| seen.changed == changed) {
             return seen.run.clone();
         }
-        let run = read(folder).map(Arc::new);
+        let run = read_run(folder).map(Arc::new);
         if known.len() >= 4 * RUNS {
             known.clear();
         }
@@ -85,16 +85,16 @@ impl Known {
     }
 }
 
-fn read(folder: &RunFolder) -> Option<Told> {
+fn read_run(folder: &RunFolder) -> Option<Told> {
     let past = Past::read(folder).ok()?;
     let pipeline = past.pipeline();
     let mut steps: BTreeMap<String, LastStep> = BTreeMap::new();
-    for row in past.ledger().rows {
+    for row in past.build_report().rows {
         if let RowState::Ended(status) = row.state
             && is_own(&row.step, pipeline)
         {
             let took = row.ended_ms.checked_sub(row.started_ms).filter(|_| row.started_ms > 0);
-            let step = LastStep { status: status.word(), output: None, took: took.map(Duration::from_millis) };
+            let step = LastStep { status: status.as_str(), output: None, took: took.map(Duration::from_millis) };
             steps.insert(row.step.name.to_string(), step);
         }
     }
@@ -105,7 +105,7 @@ fn read(folder: &RunFolder) -> Option<Told> {
             Event::RunStarted { params: given, .. } => params.clone_from(given),
             Event::AttemptEnded { step, outcome, .. } if is_own(step, pipeline) => {
                 if let Some(known) = steps.get_mut(&*step.name) {
-                    known.output = outcome.output.as_ref().and_then(|content| text(folder, content));
+                    known.output = outcome.output.as_ref().and_then(|content| read_text(folder, content));
                 }
             }
             Event::RunFinished { status: ended } => status = Some(*ended),
@@ -120,7 +120,7 @@ fn read(folder: &RunFolder) -> Option<Told> {
         None => RunState::Resumable,
     };
     Some(Told {
-        workspace: folder.workspace().ok()?,
+        workspace: folder.read_workspace().ok()?,
         workflow: past.plan.workflow.clone(),
         pipeline: pipeline.name.clone(),
         changed_ms: past.records.last()?.at,
@@ -139,14 +139,14 @@ fn is_own(step: &StepId, pipeline: &Pipeline) -> bool {
 }
 
 /// The beginning of a text.
-fn text(folder: &RunFolder, content: &Content) -> Option<String> {
+fn read_text(folder: &RunFolder, content: &Content) -> Option<String> {
     match content {
         Content::Text(text) => Some(text.clone()),
-        Content::Artifact { digest, .. } => beginning(&folder.artifact(digest)),
+        Content::Artifact { digest, .. } => read_beginning(&folder.artifact_path(digest)),
     }
 }
 
-fn beginning(path: &Path) -> Option<String> {
+fn read_beginning(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     std::fs::File::open(path).ok()?.take(BYTES).read_to_end(&mut bytes).ok()?;
     // A character that was cut is left out.
@@ -192,7 +192,7 @@ mod tests {
         let path = folder.path().join("output");
         let check = |text: &str, expected: usize| {
             std::fs::write(&path, text).expect("it can be written");
-            assert_eq!(beginning(&path).as_deref(), Some(&text[..expected]));
+            assert_eq!(read_beginning(&path).as_deref(), Some(&text[..expected]));
         };
         check("", 0);
         check("short", 5);
@@ -200,6 +200,6 @@ mod tests {
         check(&"é".repeat(5000), 4096);
         check(&format!("x{}", "é".repeat(5000)), 4095);
         check(&"\u{1F600}".repeat(2000), 4096);
-        assert_eq!(beginning(&folder.path().join("none")), None);
+        assert_eq!(read_beginning(&folder.path().join("none")), None);
     }
 }

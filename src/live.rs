@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::run_report::{Row, RowState, RunReport};
 use crate::terminal::Paint;
-use crate::units::duration;
+use crate::units::format_duration;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -61,7 +61,7 @@ impl Live {
         let of = (columns, note.map(str::to_owned));
         let frame = match self.frame.take() {
             Some(frame) if frame.of == of => frame,
-            _ => frame(ledger, paint, (columns, rows), of, now),
+            _ => build_frame(ledger, paint, (columns, rows), of, now),
         };
         out.push_str(&frame.text);
         self.drawn.clone_from(&frame.widths);
@@ -70,7 +70,7 @@ impl Live {
     }
 }
 
-fn frame(
+fn build_frame(
     ledger: &RunReport,
     paint: Paint,
     (columns, rows): (usize, usize),
@@ -81,21 +81,22 @@ fn frame(
     let mut frame = Frame { of, text: String::new(), widths: Vec::new() };
     let spinner = SPINNER[usize::try_from(now / 100 % 10).unwrap_or(0)];
     let most = (rows / 3).clamp(1, 10);
-    let open: Vec<&Row> = ledger.open().collect();
+    let open: Vec<&Row> = ledger.open_rows().collect();
     // One row too many is shown rather than counted.
     let shown = if open.len() == most + 1 { most + 1 } else { most };
     let width = open.iter().take(shown).map(|row| ledger.label(&row.step).len()).max().unwrap_or(0);
     let more = |frame: &mut Frame, left: usize| {
-        frame.line(columns, &format!("and {left} more"), |text| format!("  {}", paint.dim(text)));
+        frame.push_line(columns, &format!("and {left} more"), |text| format!("  {}", paint.dim(text)));
     };
     // What the rows leave, the agents of swarms share.
     let mut room = most.saturating_sub(open.len());
     for row in open.iter().take(shown) {
-        frame.line(columns, &task(ledger, row, width, now), |text| format!("{} {text}", paint.cyan(spinner)));
+        frame
+            .push_line(columns, &format_row(ledger, row, width, now), |text| format!("{} {text}", paint.cyan(spinner)));
         let Some(team) = ledger.teams.get(&row.step) else { continue };
-        let agents: Vec<String> = team.lines().collect();
+        let agents: Vec<String> = team.active_lines().collect();
         let fit = if agents.len() <= room + 1 { agents.len() } else { room };
-        agents.iter().take(fit).for_each(|line| frame.line(columns, line, |text| format!("  {text}")));
+        agents.iter().take(fit).for_each(|line| frame.push_line(columns, line, |text| format!("  {text}")));
         if agents.len() > fit {
             more(&mut frame, agents.len() - fit);
         }
@@ -104,16 +105,16 @@ fn frame(
     if open.len() > shown {
         more(&mut frame, open.len() - shown);
     }
-    frame.line(columns, &totals(ledger, now), |text| format!("  {}", paint.bold(text)));
+    frame.push_line(columns, &format_totals(ledger, now), |text| format!("  {}", paint.bold(text)));
     if let Some(note) = note {
-        frame.line(columns, &note, |text| format!("  {}", paint.yellow(text)));
+        frame.push_line(columns, &note, |text| format!("  {}", paint.yellow(text)));
     }
     frame
 }
 
 impl Frame {
     /// A line of two columns and `text`, cut to the terminal.
-    fn line(&mut self, columns: usize, text: &str, dress: impl Fn(&str) -> String) {
+    fn push_line(&mut self, columns: usize, text: &str, dress: impl Fn(&str) -> String) {
         let room = columns.saturating_sub(3);
         let cut: String = match text.char_indices().nth(room) {
             Some(_) => text.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
@@ -124,12 +125,12 @@ impl Frame {
     }
 }
 
-fn task(ledger: &RunReport, row: &Row, width: usize, now: u64) -> String {
-    let mut text = format!("{:<width$}  {:>6}", ledger.label(&row.step), duration(row.elapsed(now)));
+fn format_row(ledger: &RunReport, row: &Row, width: usize, now: u64) -> String {
+    let mut text = format!("{:<width$}  {:>6}", ledger.label(&row.step), format_duration(row.elapsed(now)));
     if row.state == RowState::Asking {
         text.push_str("  waits for an answer");
     } else if row.state == RowState::Stalled {
-        text.push_str("  goes in circles, waits for somebody's word");
+        text.push_str("  repeats itself, waits for a person's decision");
     } else if row.state == RowState::Idle {
         text.push_str("  waits for envelopes");
     } else if row.state == RowState::Waiting {
@@ -137,25 +138,25 @@ fn task(ledger: &RunReport, row: &Row, width: usize, now: u64) -> String {
     } else if let Some(agent) = &row.summarizer {
         let _ = write!(text, "  agent `{agent}` sums up files");
     } else {
-        if let Some(turn) = row.turn() {
+        if let Some(turn) = row.current_turn() {
             let _ = write!(text, "  turn {turn}");
         }
-        if row.tries() > 1 {
-            let _ = write!(text, "  attempt {} of {}", row.tries(), row.attempts);
+        if row.turn_attempts() > 1 {
+            let _ = write!(text, "  attempt {} of {}", row.turn_attempts(), row.attempts);
         }
     }
     if let Some(team) = ledger.teams.get(&row.step) {
-        let phase = team.phase.map_or("", crate::team::word);
-        let _ = write!(text, "  {phase}, {}", team.sum());
+        let phase = team.phase.map_or("", crate::team::describe_phase);
+        let _ = write!(text, "  {phase}, {}", team.summarize());
     }
     text
 }
 
-fn totals(ledger: &RunReport, now: u64) -> String {
-    let counts = ledger.counts();
+fn format_totals(ledger: &RunReport, now: u64) -> String {
+    let counts = ledger.count_rows();
     let mut text = String::new();
     if ledger.rounds > 1 {
-        let _ = write!(text, "round {} of at most {}: ", ledger.round(), ledger.rounds);
+        let _ = write!(text, "round {} of at most {}: ", ledger.current_round(), ledger.rounds);
     }
     let _ = write!(text, "{} done", counts.succeeded);
     let others = [
@@ -170,8 +171,8 @@ fn totals(ledger: &RunReport, now: u64) -> String {
         }
     }
     let elapsed = std::time::Duration::from_millis(now.saturating_sub(ledger.started_ms));
-    let _ = write!(text, " of {}, {}", ledger.total, duration(elapsed));
-    let used = ledger.used();
+    let _ = write!(text, " of {}, {}", ledger.total, format_duration(elapsed));
+    let used = ledger.describe_usage();
     if !used.is_empty() {
         let _ = write!(text, ", {used}");
     }
@@ -210,7 +211,7 @@ mod tests {
                 record(Event::Swarm { step: step.clone(), attempt: 1, fact });
             }
         }
-        let frame = frame(&ledger, crate::terminal::Stream::Err.paint(), (80, 24), (80, None), 1);
+        let frame = build_frame(&ledger, crate::terminal::Stream::Err.paint(), (80, 24), (80, None), 1);
         let lines: Vec<&str> = frame.text.lines().collect();
         assert_eq!(lines.len(), 1 + 7 + 1 + 1, "{lines:#?}");
         assert!(lines[0].contains("200 agents") && lines[1].contains("agent0"), "{lines:#?}");
@@ -221,7 +222,7 @@ mod tests {
     fn no_line_is_wider_than_the_terminal() {
         for columns in [0, 1, 4, 20, 200] {
             let mut frame = Frame { of: (columns, None), text: String::new(), widths: Vec::new() };
-            frame.line(columns, &"é".repeat(100), |text| format!("  {text}"));
+            frame.push_line(columns, &"é".repeat(100), |text| format!("  {text}"));
             assert!(frame.widths[0] < columns.max(4), "{columns}: {}", frame.text);
             assert_eq!(frame.text.trim_end().chars().count().max(2), frame.widths[0]);
         }

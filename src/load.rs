@@ -17,17 +17,17 @@ pub(crate) struct Loaded {
 }
 
 /// Loads a spec or a plan. None when the spec has errors, which have then been shown, as warnings are.
-pub(crate) fn load(path: &Path) -> miette::Result<Option<Loaded>> {
+pub(crate) fn load_workflow(path: &Path) -> miette::Result<Option<Loaded>> {
     load_with(path, &Settings::default())
 }
 
 /// Loads a spec or a plan; a spec is compiled with these settings.
 pub(crate) fn load_with(path: &Path, settings: &Settings) -> miette::Result<Option<Loaded>> {
-    let (workspace, name) = Workspace::of(path)?;
+    let (workspace, name) = Workspace::discover(path)?;
     if let Some(text) = plan_text(path)? {
         if !settings.providers.is_empty() {
             let help = "name the spec, or write another plan with `swarmc plan --provider`";
-            return Err(miette!(help = help, "`{}` is a plan, whose providers are chosen", path.display()));
+            return Err(miette!(help = help, "`{}` is a plan, whose providers are fixed", path.display()));
         }
         let plan = swarmc_runtime::load_plan(&text).map_err(|error| miette!("{error}"));
         let plan = plan.wrap_err_with(|| format!("cannot use the plan `{}`", path.display()))?;
@@ -35,16 +35,16 @@ pub(crate) fn load_with(path: &Path, settings: &Settings) -> miette::Result<Opti
     }
     let compilation = swarmc_compiler::compile_with(&name, &workspace, settings);
     let problems = Problems::new(&compilation, &workspace, &settings.levels);
-    let counts = problems.counts();
+    let counts = problems.count_problems();
     if counts != Counts::default() {
-        terminal::eprint(problems.text(Stream::Err));
+        terminal::eprint(problems.render_text(Stream::Err));
         terminal::eprint(format!("{}\n", count_line(counts, Stream::Err.paint())));
     }
     Ok(compilation.plan.map(|plan| Loaded { plan, workspace: workspace.root }))
 }
 
 /// The pipeline to run: the one named, else the default one.
-pub(crate) fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> miette::Result<&'a Pipeline> {
+pub(crate) fn select_pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> miette::Result<&'a Pipeline> {
     let name = name.unwrap_or(&plan.default);
     plan.pipeline(name).ok_or_else(|| {
         let names = plan.pipelines.iter().map(|pipeline| pipeline.name.as_str());
@@ -55,7 +55,7 @@ pub(crate) fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> miette::Result
 /// Did you mean one of these, or else what there is.
 pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
-    match (swarmc_compiler::closest(wrong, names.iter().copied()), names.as_slice()) {
+    match (swarmc_compiler::find_closest(wrong, names.iter().copied()), names.as_slice()) {
         (Some(name), _) => format!("did you mean `{name}`?"),
         (None, []) => "there are none".to_owned(),
         (None, [only]) => format!("the only one is `{only}`"),

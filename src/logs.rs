@@ -14,9 +14,9 @@ use swarmc_runtime::{Home, RunError, RunFolder, StepId, Stream as TaskStream};
 
 use crate::args::Logs;
 use crate::exit::Exit;
-use crate::home::{Past, files, home};
+use crate::home::{Past, find_home, list_files};
 use crate::load::did_you_mean;
-use crate::terminal::{self, Stream, printable};
+use crate::terminal::{self, Stream, make_printable};
 
 /// How much of a log is read at once, in bytes.
 const CHUNK: u64 = 256 * 1024;
@@ -28,19 +28,19 @@ const MAX_LINE: usize = 16 * 1024;
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
-    let home = home()?;
-    let (folder, task) = wanted(&home, args)?;
+    let home = find_home()?;
+    let (folder, task) = resolve_target(&home, args)?;
     let past = match Past::read(&folder) {
-        Err(error) if matches!(folder.records(), Err(RunError::Journal(_))) => {
+        Err(error) if matches!(folder.read_records(), Err(RunError::Journal(_))) => {
             print_files(&folder, task.as_deref())?;
             return Err(error);
         }
         past => past?,
     };
     if let Some(task) = &task
-        && !known(&past, task)
+        && !has_task(&past, task)
     {
-        let labels: BTreeSet<String> = past.ledger().rows.iter().map(|row| row.step.label()).collect();
+        let labels: BTreeSet<String> = past.build_report().rows.iter().map(|row| row.step.label()).collect();
         let steps = past.pipeline().steps.iter().map(|step| step.name.as_str());
         let names = steps
             .clone()
@@ -52,7 +52,7 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
         // The question comes first: what is written between it and the look is seen in the next round.
         let running = args.follow && folder.is_running();
         let past = Past::read(&folder)?;
-        if !reader.look(&folder, &past, !running)? || !running {
+        if !reader.print_new(&folder, &past, !running)? || !running {
             return Ok(Exit::Done);
         }
         std::thread::sleep(LOOK);
@@ -63,14 +63,14 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
 fn print_files(folder: &RunFolder, task: Option<&str>) -> miette::Result<()> {
     let logs = folder.path.join("logs");
     let mut reader = Reader { task: None, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() };
-    for path in files(&logs) {
+    for path in list_files(&logs) {
         let name = path.strip_prefix(&logs).unwrap_or(&path).to_string_lossy().into_owned();
         // `TASK.ATTEMPT.out`, in a folder for what the task is inside of.
         let of_task = name.rsplit('/').next().and_then(|file| file.split('.').next());
         let is_text = name.ends_with(".out") || name.ends_with(".err");
         if is_text
             && task.is_none_or(|task| of_task == Some(task))
-            && !reader.pass(path, Some(&format!("{name} │ ")), true)?
+            && !reader.copy_log(path, Some(&format!("{name} │ ")), true)?
         {
             break;
         }
@@ -79,18 +79,18 @@ fn print_files(folder: &RunFolder, task: Option<&str>) -> miette::Result<()> {
 }
 
 /// Whether a task of the run is called so: by its name, or with what it is inside of.
-fn known(past: &Past, word: &str) -> bool {
+fn has_task(past: &Past, word: &str) -> bool {
     past.pipeline().all_steps().any(|step| step.name == *word)
-        || past.ledger().rows.iter().any(|row| means(word, &row.step))
+        || past.build_report().rows.iter().any(|row| matches_step(word, &row.step))
 }
 
 /// Whether the word is for this step: its name, or its name with what it is inside of.
-fn means(word: &str, step: &StepId) -> bool {
+fn matches_step(word: &str, step: &StepId) -> bool {
     *step.name == *word || step.label() == word
 }
 
 /// The run and the task that are meant: a single word may be either.
-fn wanted(home: &Home, args: &Logs) -> miette::Result<(RunFolder, Option<String>)> {
+fn resolve_target(home: &Home, args: &Logs) -> miette::Result<(RunFolder, Option<String>)> {
     let Some(word) = &args.run else {
         return Ok((home.find("last").into_diagnostic()?, None));
     };
@@ -98,7 +98,7 @@ fn wanted(home: &Home, args: &Logs) -> miette::Result<(RunFolder, Option<String>
         Ok(folder) => Ok((folder, args.task.clone())),
         Err(error) if args.task.is_none() => {
             let last = home.find("last").into_diagnostic()?;
-            if known(&Past::read(&last)?, word) {
+            if has_task(&Past::read(&last)?, word) {
                 return Ok((last, Some(word.clone())));
             }
             let help = format!("the last run, `{}`, has no task of that name either", last.id);
@@ -118,14 +118,14 @@ struct Reader {
 
 impl Reader {
     /// Prints what is new; at the end also lines without an end. False when the reader of the output is gone.
-    fn look(&mut self, folder: &RunFolder, past: &Past, last: bool) -> miette::Result<bool> {
+    fn print_new(&mut self, folder: &RunFolder, past: &Past, last: bool) -> miette::Result<bool> {
         let layout = folder.layout(past.pipeline());
-        let ledger = past.ledger();
+        let ledger = past.build_report();
         let width = past.pipeline().steps.iter().map(|step| step.name.len()).max().unwrap_or(0).min(24);
         let colours: BTreeMap<&str, usize> =
             past.pipeline().steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
         for row in &ledger.rows {
-            if self.task.as_ref().is_some_and(|task| !means(task, &row.step)) {
+            if self.task.as_ref().is_some_and(|task| !matches_step(task, &row.step)) {
                 continue;
             }
             let prefix = match self.task {
@@ -133,13 +133,13 @@ impl Reader {
                 None => {
                     let label = format!("{:<width$} │", ledger.label(&row.step));
                     let index = colours.get(&*row.step.name).copied().unwrap_or(0);
-                    Some(self.paint.nth(index, &label) + " ")
+                    Some(self.paint.nth_colour(index, &label) + " ")
                 }
             };
             for attempt in 1..=row.attempt {
                 for stream in [TaskStream::Stdout, TaskStream::Stderr] {
-                    let path = layout.log(&row.step, attempt, stream);
-                    if !self.pass(path, prefix.as_deref(), last)? {
+                    let path = layout.log_path(&row.step, attempt, stream);
+                    if !self.copy_log(path, prefix.as_deref(), last)? {
                         return Ok(false);
                     }
                 }
@@ -149,7 +149,7 @@ impl Reader {
     }
 
     /// Passes on what a log holds beyond what was read of it.
-    fn pass(&mut self, path: PathBuf, prefix: Option<&str>, last: bool) -> miette::Result<bool> {
+    fn copy_log(&mut self, path: PathBuf, prefix: Option<&str>, last: bool) -> miette::Result<bool> {
         let Ok(mut file) = File::open(&path) else { return Ok(true) };
         let (mut at, mut begun) = self.logs.remove(&path).unwrap_or_default();
         file.seek(SeekFrom::Start(at)).into_diagnostic()?;
@@ -168,7 +168,7 @@ impl Reader {
                 whole = bytes.len();
             }
             begun = bytes.split_off(whole);
-            self.emit(&bytes, prefix);
+            self.emit_lines(&bytes, prefix);
             if !self.flush()? {
                 return Ok(false);
             }
@@ -180,7 +180,7 @@ impl Reader {
         Ok(true)
     }
 
-    fn emit(&mut self, bytes: &[u8], prefix: Option<&str>) {
+    fn emit_lines(&mut self, bytes: &[u8], prefix: Option<&str>) {
         let terminal = Stream::Out.is_terminal();
         if prefix.is_none() && !terminal {
             self.out.extend_from_slice(bytes);
@@ -190,7 +190,7 @@ impl Reader {
             let text = line.strip_suffix(b"\n").unwrap_or(line);
             self.out.extend_from_slice(prefix.unwrap_or_default().as_bytes());
             match terminal {
-                true => self.out.extend_from_slice(printable(&String::from_utf8_lossy(text)).as_bytes()),
+                true => self.out.extend_from_slice(make_printable(&String::from_utf8_lossy(text)).as_bytes()),
                 false => self.out.extend_from_slice(text),
             }
             self.out.push(b'\n');

@@ -34,25 +34,25 @@ struct Disk {
 }
 
 impl swarmc_lsp::Disk for Disk {
-    fn workspace(&self, file: &Path) -> Option<(PathBuf, String)> {
-        let (workspace, path) = Workspace::of(file).ok()?;
+    fn find_workspace(&self, file: &Path) -> Option<(PathBuf, String)> {
+        let (workspace, path) = Workspace::discover(file).ok()?;
         Some((workspace.root, path))
     }
 
-    fn files(&self, root: &Path) -> Arc<dyn Files + Send + Sync> {
+    fn workspace_files(&self, root: &Path) -> Arc<dyn Files + Send + Sync> {
         Arc::new(Workspace { root: root.to_owned() })
     }
 
-    fn specs(&self, folder: &Path) -> Vec<PathBuf> {
-        find::beneath(folder)
+    fn list_specs(&self, folder: &Path) -> Vec<PathBuf> {
+        find::list_specs(folder)
     }
 
-    fn runs(&self, root: &Path) -> Arc<dyn swarmc_lsp::Runs> {
+    fn workspace_runs(&self, root: &Path) -> Arc<dyn swarmc_lsp::Runs> {
         Arc::new(LastRuns { root: root.to_owned(), known: Arc::clone(&self.runs) })
     }
 
-    fn page(&self, code: Code) -> Option<PathBuf> {
-        pages::page(code)
+    fn rule_page(&self, code: Code) -> Option<PathBuf> {
+        pages::page_file(code)
     }
 
     fn views(&self) -> &dyn swarmc_lsp::Views {
@@ -61,25 +61,25 @@ impl swarmc_lsp::Disk for Disk {
 }
 
 impl swarmc_lsp::Views for Disk {
-    fn plan(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String> {
-        Ok(plan::overview(plan(compilation)?, name, Paint::NONE))
+    fn render_plan(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String> {
+        Ok(plan::render_overview(require_plan(compilation)?, name, Paint::NONE))
     }
 
-    fn graph(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String> {
-        graph::picture(plan(compilation)?, name).map_err(|error| error.to_string())
+    fn render_graph(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String> {
+        graph::render_picture(require_plan(compilation)?, name).map_err(|error| error.to_string())
     }
 
-    fn prompt(
+    fn render_prompt(
         &self,
         compilation: &Compilation,
         pipeline: Option<&str>,
         task: &str,
         last: &dyn Fn(&str) -> Option<Arc<LastRun>>,
     ) -> Result<String, String> {
-        prompt_preview::prompt(plan(compilation)?, pipeline, task, last)
+        prompt_preview::preview_prompt(require_plan(compilation)?, pipeline, task, last)
     }
 }
 
-fn plan(compilation: &Compilation) -> Result<&Plan, String> {
-    compilation.plan.as_ref().ok_or_else(|| "the spec has errors; there is no plan before they are mended".to_owned())
+fn require_plan(compilation: &Compilation) -> Result<&Plan, String> {
+    compilation.plan.as_ref().ok_or_else(|| "the spec has errors: fix them to get a plan".to_owned())
 }

@@ -75,31 +75,31 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::exec(&args),
         Command::Graph(args) => graph::exec(&args),
         Command::Test(args) => test::exec(&args),
-        Command::Run(args) => run::run(&args),
-        Command::Resume(args) => run::resume(&args),
-        Command::Stop(args) => runs::stop(&args),
+        Command::Run(args) => run::run_pipeline(&args),
+        Command::Resume(args) => run::resume_run(&args),
+        Command::Stop(args) => runs::stop_runs(&args),
         Command::Approve(args) => approve::exec(&args),
         Command::Send(args) => send::exec(&args),
-        Command::Ps(args) => runs::ps(&args),
+        Command::Ps(args) => runs::list_runs(&args),
         Command::Logs(args) => logs::exec(&args),
         Command::Inspect(args) => inspect::exec(&args),
         Command::Agent(args) => agent::exec(&args),
         Command::Mcp(args) => mcp::exec(&args),
-        Command::Prune(args) => runs::prune(&args),
+        Command::Prune(args) => runs::prune_runs(&args),
         Command::Explain(args) => explain::exec(&args),
-        Command::Schema(args) => shell::schema(&args),
+        Command::Schema(args) => shell::print_schema(&args),
         Command::Import(args) => import::exec(&args),
         Command::Init(args) => init::exec(&args),
         Command::Lsp(args) => lsp::exec(&args),
         Command::Doctor(args) => doctor::exec(&args),
-        Command::Completions(args) => shell::completions(&args),
-        Command::Man(args) => shell::man(&args),
+        Command::Completions(args) => shell::print_completions(&args),
+        Command::Man(args) => shell::print_manual(&args),
     };
-    outcome.unwrap_or_else(|error| fail(&error)).into()
+    outcome.unwrap_or_else(|error| report_error(&error)).into()
 }
 
 /// Says what went wrong with the environment or the arguments.
-fn fail(error: &miette::Report) -> Exit {
+fn report_error(error: &miette::Report) -> Exit {
     let paint = terminal::Stream::Err.paint();
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -110,7 +110,7 @@ fn fail(error: &miette::Report) -> Exit {
             message = format!("{message}: {cause}");
         }
     }
-    let mut text = format!("{} {}", paint.red("error:"), summary::lines(&message));
+    let mut text = format!("{} {}", paint.red("error:"), summary::printable_lines(&message));
     if let Some(help) = error.help() {
         text.push_str(&format!("  {} {help}\n", paint.cyan("help:")));
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use swarmc_runtime::{AgentStatus, Blocked, Link, RunSummary, Standing};
 
-use crate::approvals::visible;
-use crate::terminal::{Paint, printable};
-use crate::units::{duration, grouped};
+use crate::approvals::escape_hidden;
+use crate::terminal::{Paint, make_printable};
+use crate::units::{format_duration, format_number};
 
 /// The lines of a run among others, and those of steps that have not begun.
 pub(crate) const FEW: usize = 20;
@@ -18,18 +18,18 @@ const FIRST: usize = 3;
 
 /// The lines of a run's nodes: `all` of them, or those that are not over, and not too many; and of the steps that have not
 /// begun, the first.
-pub(crate) fn lines(run: &RunSummary, all: bool, now: u64, paint: Paint) -> String {
+pub(crate) fn render_nodes(run: &RunSummary, all: bool, now: u64, paint: Paint) -> String {
     let mut out = String::new();
     let shown = |node: &&Standing| all || node.state != Link::Disconnected;
     let nodes: Vec<&Standing> = run.nodes.iter().filter(shown).collect();
-    let of = |node: &Standing| status(run, &node.step.label());
+    let of = |node: &Standing| find_status(run, &node.step.label());
     let several = run.nodes.iter().any(|node| node.step.instance > 1);
     let most = if all || nodes.len() <= FEW { nodes.len() } else { FEW - 1 };
     for node in nodes.iter().take(most) {
         let label = node.step.label();
         let name = if several { format!("{label}.{}", node.step.instance) } else { label };
-        let said = of(node).map(|status| format!("{}; ", printable(&status.sum()))).unwrap_or_default();
-        let words = words(node, now);
+        let said = of(node).map(|status| format!("{}; ", make_printable(&status.summarize()))).unwrap_or_default();
+        let words = describe_node(node, now);
         let words = match node.state {
             Link::Connected => paint.cyan(&words),
             Link::Idle => words,
@@ -44,15 +44,15 @@ pub(crate) fn lines(run: &RunSummary, all: bool, now: u64, paint: Paint) -> Stri
     // Steps that work by files and are no nodes.
     for (step, status) in &run.agents {
         if !run.nodes.iter().any(|node| node.step.label() == *step) {
-            let _ = writeln!(out, "    {step}: {}", printable(&status.sum()));
+            let _ = writeln!(out, "    {step}: {}", make_printable(&status.summarize()));
         }
     }
-    out.push_str(&blocked(run, if all { FEW } else { FIRST }, paint));
+    out.push_str(&render_blocked(run, if all { FEW } else { FIRST }, paint));
     out
 }
 
 /// The lines of the steps that have not begun, so many at most; nodes have theirs already.
-pub(crate) fn blocked(run: &RunSummary, most: usize, paint: Paint) -> String {
+pub(crate) fn render_blocked(run: &RunSummary, most: usize, paint: Paint) -> String {
     let mut out = String::new();
     let several = run.blocked.iter().any(|blocked| blocked.step.instance > 1);
     let known = |blocked: &&Blocked| !run.nodes.iter().any(|node| node.step == blocked.step);
@@ -60,20 +60,20 @@ pub(crate) fn blocked(run: &RunSummary, most: usize, paint: Paint) -> String {
     for blocked in waiting.iter().take(most) {
         let label = blocked.step.label();
         let name = if several { format!("{label}.{}", blocked.step.instance) } else { label };
-        let _ = writeln!(out, "    {}", paint.dim(&format!("{name}: {}", waits(blocked))));
+        let _ = writeln!(out, "    {}", paint.dim(&format!("{name}: {}", describe_wait(blocked))));
     }
     let unseen = run.blocked_count - run.blocked.len() as u64;
     let rest = unseen + waiting.len().saturating_sub(most) as u64;
     if rest > 0 {
         let waits = if rest == 1 { "waits" } else { "wait" };
-        let more = format!("and {} more {waits}: swarmc inspect {} STEP", grouped(rest), run.id);
+        let more = format!("and {} more {waits}: swarmc inspect {} STEP", format_number(rest), run.id);
         let _ = writeln!(out, "    {}", paint.dim(&more));
     }
     out
 }
 
 /// What a step that has not begun waits for, in a line.
-fn waits(blocked: &Blocked) -> String {
+fn describe_wait(blocked: &Blocked) -> String {
     let first = blocked.pending.iter().take(FIRST).map(|other| format!("{}: {}", other.step, other.why));
     let mut pending: Vec<String> = first.collect();
     if blocked.pending.len() > FIRST {
@@ -97,15 +97,15 @@ pub(crate) fn blocked_json(run: &RunSummary) -> Value {
 }
 
 /// How a node stands, in a line.
-pub(crate) fn words(node: &Standing, now: u64) -> String {
-    let mut words = node.state.word().to_owned();
+pub(crate) fn describe_node(node: &Standing, now: u64) -> String {
+    let mut words = node.state.as_str().to_owned();
     if let Some(stream) = node.stream {
-        let _ = write!(words, ", {}", stream.word());
+        let _ = write!(words, ", {}", stream.as_str());
     }
-    let ago = duration(Duration::from_millis(now.saturating_sub(node.active_ms)));
+    let ago = format_duration(Duration::from_millis(now.saturating_sub(node.active_ms)));
     let _ = write!(words, ", active {ago} ago");
     if let Some(session) = &node.session {
-        let _ = write!(words, ", session {}", visible(session));
+        let _ = write!(words, ", session {}", escape_hidden(session));
     }
     if let Some(waits) = node.waits {
         let _ = write!(words, ", waits for {waits}");
@@ -118,11 +118,11 @@ pub(crate) fn words(node: &Standing, now: u64) -> String {
 }
 
 /// The nodes of a run as JSON.
-pub(crate) fn json(run: &RunSummary) -> Value {
+pub(crate) fn nodes_json(run: &RunSummary) -> Value {
     run.nodes.iter().map(|node| json!(node)).collect()
 }
 
-fn status<'a>(run: &'a RunSummary, label: &str) -> Option<&'a AgentStatus> {
+fn find_status<'a>(run: &'a RunSummary, label: &str) -> Option<&'a AgentStatus> {
     run.agents.iter().find(|(step, _)| step == label).map(|(_, status)| status)
 }
 
@@ -144,21 +144,21 @@ mod tests {
             waits: None,
             pending: Vec::new(),
         };
-        assert_eq!(words(&node, 3_000), "connected, writing, active 2.0s ago, session ses_1\\u{1b}[2J");
+        assert_eq!(describe_node(&node, 3_000), "connected, writing, active 2.0s ago, session ses_1\\u{1b}[2J");
         (node.state, node.stream, node.session) = (Link::Idle, None, None);
         node.waits = Some("envelopes");
         node.pending = vec![Pending { step: "reviewer".into(), why: "its turn goes on".into() }];
         let expected = "idle, active 2.0s ago, waits for envelopes (reviewer: its turn goes on)";
-        assert_eq!(words(&node, 3_000), expected);
+        assert_eq!(describe_node(&node, 3_000), expected);
     }
 
     #[test]
     fn of_those_that_are_waited_for_the_first_are_named_and_the_others_counted() {
         let mut blocked = Blocked { step: StepId::new("c", 1, 1), waits: "other steps".into(), pending: Vec::new() };
-        assert_eq!(waits(&blocked), "waits for other steps");
+        assert_eq!(describe_wait(&blocked), "waits for other steps");
         blocked.pending = ["a", "b", "d"].map(|step| Pending { step: step.into(), why: "it runs".into() }).into();
-        assert_eq!(waits(&blocked), "waits for other steps (a: it runs; b: it runs; d: it runs)");
+        assert_eq!(describe_wait(&blocked), "waits for other steps (a: it runs; b: it runs; d: it runs)");
         blocked.pending.push(Pending { step: "e".into(), why: "it runs".into() });
-        assert_eq!(waits(&blocked), "waits for other steps (a: it runs; b: it runs; d: it runs; and 1 more)");
+        assert_eq!(describe_wait(&blocked), "waits for other steps (a: it runs; b: it runs; d: it runs; and 1 more)");
     }
 }

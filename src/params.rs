@@ -13,8 +13,11 @@ use crate::load::did_you_mean;
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 /// What was given on the command line and in a file; the command line wins.
-pub(crate) fn given(flags: &[(String, String)], file: Option<&Path>) -> miette::Result<BTreeMap<String, String>> {
-    let mut given = file.map(read).transpose()?.unwrap_or_default();
+pub(crate) fn collect_params(
+    flags: &[(String, String)],
+    file: Option<&Path>,
+) -> miette::Result<BTreeMap<String, String>> {
+    let mut given = file.map(read_params).transpose()?.unwrap_or_default();
     let mut seen = BTreeMap::new();
     for (name, value) in flags {
         if let Some(earlier) = seen.insert(name, value) {
@@ -27,7 +30,7 @@ pub(crate) fn given(flags: &[(String, String)], file: Option<&Path>) -> miette::
 
 /// The value of every parameter in its textual form, defaults included; optional ones without a value are left out.
 /// Relative paths count from `current`, those of defaults from the workspace; `types` are those of the plan.
-pub(crate) fn resolve<'a>(
+pub(crate) fn resolve_params<'a>(
     declared: impl Iterator<Item = &'a Param>,
     given: &BTreeMap<String, String>,
     types: &BTreeMap<String, Schema>,
@@ -44,12 +47,12 @@ pub(crate) fn resolve<'a>(
     for (name, param) in &declared {
         let default = param.default.as_ref().map(|text| (text, workspace));
         match given.get(*name).map(|text| (text, current)).or(default) {
-            Some((text, folder)) => match value(param, types, text, folder) {
+            Some((text, folder)) => match parse_value(param, types, text, folder) {
                 Ok(value) => _ = values.insert((*name).to_owned(), value),
                 Err(problem) => problems.push(problem),
             },
             None if param.optional => {}
-            None => problems.push(missing(param)),
+            None => problems.push(describe_missing(param)),
         }
     }
     match problems.len() {
@@ -58,12 +61,12 @@ pub(crate) fn resolve<'a>(
     }
 }
 
-fn missing(param: &Param) -> String {
+fn describe_missing(param: &Param) -> String {
     let about = param.description.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
-    format!("parameter `{}`{about} is missing: add `--param {}={}`", param.name, param.name, example(&param.kind))
+    format!("parameter `{}`{about} is missing: add `--param {}={}`", param.name, param.name, example_value(&param.kind))
 }
 
-fn example(kind: &ParamType) -> &'static str {
+fn example_value(kind: &ParamType) -> &'static str {
     match kind {
         ParamType::String => "TEXT",
         ParamType::Int => "NUMBER",
@@ -75,7 +78,7 @@ fn example(kind: &ParamType) -> &'static str {
     }
 }
 
-fn value(param: &Param, types: &BTreeMap<String, Schema>, text: &str, current: &Path) -> Result<String, String> {
+fn parse_value(param: &Param, types: &BTreeMap<String, Schema>, text: &str, current: &Path) -> Result<String, String> {
     let name = &param.name;
     let wrong = |wanted: &str| Err(format!("parameter `{name}` takes {wanted}, and `{text}` is not one"));
     match &param.kind {
@@ -92,14 +95,14 @@ fn value(param: &Param, types: &BTreeMap<String, Schema>, text: &str, current: &
             word @ ("true" | "false") => Ok(word.to_owned()),
             _ => Err(format!("parameter `{name}` is `true` or `false`, not `{text}`")),
         },
-        ParamType::File => path(name, text, current, "file", Path::is_file),
-        ParamType::Dir => path(name, text, current, "folder", Path::is_dir),
-        ParamType::Json(schema) => swarmc_runtime::typed(schema, types, text)
+        ParamType::File => parse_path(name, text, current, "file", Path::is_file),
+        ParamType::Dir => parse_path(name, text, current, "folder", Path::is_dir),
+        ParamType::Json(schema) => swarmc_runtime::parse_typed(schema, types, text)
             .map_err(|wrong| format!("parameter `{name}` is not of its type: {}", wrong.join("; "))),
     }
 }
 
-fn path(name: &str, text: &str, current: &Path, what: &str, fits: fn(&Path) -> bool) -> Result<String, String> {
+fn parse_path(name: &str, text: &str, current: &Path, what: &str, fits: fn(&Path) -> bool) -> Result<String, String> {
     let path = current.join(text);
     if text.is_empty() || !fits(&path) {
         let found = if path.exists() { format!("`{text}` is something else") } else { format!("there is no `{text}`") };
@@ -112,7 +115,7 @@ fn path(name: &str, text: &str, current: &Path, what: &str, fits: fn(&Path) -> b
 }
 
 /// One object; its values in their textual form.
-fn read(file: &Path) -> miette::Result<BTreeMap<String, String>> {
+fn read_params(file: &Path) -> miette::Result<BTreeMap<String, String>> {
     let shown = file.display();
     let metadata = std::fs::metadata(file).map_err(|error| miette!("cannot read `{shown}`: {error}"))?;
     if metadata.len() > MAX_FILE {
@@ -157,7 +160,7 @@ mod tests {
         std::fs::write(work.join("b.txt"), "").unwrap();
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let root = folder.path().display().to_string();
-        match resolve(params.iter(), &given, &BTreeMap::new(), (folder.path(), &work)) {
+        match resolve_params(params.iter(), &given, &BTreeMap::new(), (folder.path(), &work)) {
             Ok(values) => Ok(values.iter().map(|(name, value)| format!("{name}={value} ")).collect::<String>()),
             Err(error) => Err(error.to_string()),
         }
@@ -220,18 +223,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("params.json");
         std::fs::write(&file, r#"{ "a": "text", "b": 3, "c": true, "d": null, "e": [1] }"#).unwrap();
-        let given = given(&[("a".to_owned(), "flag".to_owned())], Some(&file)).unwrap();
+        let given = collect_params(&[("a".to_owned(), "flag".to_owned())], Some(&file)).unwrap();
         let shown: Vec<String> = given.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(shown, ["a=flag", "b=3", "c=true", "e=[1]"]);
         for wrong in ["[]", "{"] {
             std::fs::write(&file, wrong).unwrap();
-            assert!(super::given(&[], Some(&file)).is_err());
+            assert!(super::collect_params(&[], Some(&file)).is_err());
         }
     }
 
     #[test]
     fn a_flag_may_not_stand_twice() {
         let twice = [("a".to_owned(), "1".to_owned()), ("a".to_owned(), "2".to_owned())];
-        assert!(given(&twice, None).is_err());
+        assert!(collect_params(&twice, None).is_err());
     }
 }

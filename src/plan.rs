@@ -11,11 +11,11 @@ use swarmc_plan::{Body, Command, EnvValue, Need, Param, Pipeline, Plan, Segment,
 use crate::bounds;
 use crate::compare;
 use crate::exit::Exit;
-use crate::load::{load_with, pipeline};
+use crate::load::{load_with, select_pipeline};
 use crate::stale;
 use crate::swarm;
 use crate::terminal::{self, Paint, Stream};
-use crate::units::{count, limit, size};
+use crate::units::{format_count, format_limit, format_size};
 
 pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
     if let Some(plan) = &args.check {
@@ -29,16 +29,16 @@ pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
     // A swarm may be named as well as a pipeline.
     let swarm = args.pipeline.as_deref().and_then(|name| loaded.plan.swarm(name));
     let named = args.pipeline.as_deref().filter(|_| swarm.is_none());
-    let chosen = named.map(|name| pipeline(&loaded.plan, Some(name))).transpose()?;
+    let chosen = named.map(|name| select_pipeline(&loaded.plan, Some(name))).transpose()?;
     match &args.output {
-        Some(file) if file == Path::new("-") => terminal::print(swarmc_plan::write(&loaded.plan))?,
+        Some(file) if file == Path::new("-") => terminal::print(swarmc_plan::write_plan(&loaded.plan))?,
         Some(file) => {
-            write(file, &swarmc_plan::write(&loaded.plan))?;
+            write_file(file, &swarmc_plan::write_plan(&loaded.plan))?;
             terminal::eprint(format!("wrote `{}`\n", file.display()));
         }
         None => {
             let name = chosen.map(|pipeline| pipeline.name.as_str()).or(swarm.map(|swarm| swarm.name.as_str()));
-            let out = overview(&loaded.plan, name, Stream::Out.paint());
+            let out = render_overview(&loaded.plan, name, Stream::Out.paint());
             terminal::print(out)?;
         }
     }
@@ -46,21 +46,21 @@ pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
 }
 
 /// What a run would do, in words: all pipelines and swarms, or the one of this name.
-pub(crate) fn overview(plan: &Plan, name: Option<&str>, paint: Paint) -> String {
+pub(crate) fn render_overview(plan: &Plan, name: Option<&str>, paint: Paint) -> String {
     let mut out = String::new();
-    head(&mut out, plan, paint);
+    write_head(&mut out, plan, paint);
     for pipeline in plan.pipelines.iter().filter(|pipeline| name.is_none_or(|name| name == pipeline.name)) {
-        summary(&mut out, plan, pipeline, paint);
+        write_pipeline(&mut out, plan, pipeline, paint);
     }
     for swarm in plan.swarms.iter().filter(|swarm| name.is_none_or(|name| name == swarm.name)) {
-        swarm::summary(&mut out, plan, swarm, paint);
+        swarm::write_swarm(&mut out, plan, swarm, paint);
     }
-    out.push_str(&bounds::table(plan, name, paint));
+    out.push_str(&bounds::render_table(plan, name, paint));
     out
 }
 
 /// Writes a file as a whole, or leaves the old one: a reader never sees half a plan.
-pub(crate) fn write(file: &Path, text: &str) -> miette::Result<()> {
+pub(crate) fn write_file(file: &Path, text: &str) -> miette::Result<()> {
     let failed = |error: std::io::Error| miette!("cannot write `{}`: {error}", file.display());
     if !file.is_file() && file.exists() {
         // A pipe or a device, such as `/dev/stdout`, has no other file to be replaced by.
@@ -75,19 +75,19 @@ pub(crate) fn write(file: &Path, text: &str) -> miette::Result<()> {
     })
 }
 
-fn head(out: &mut String, plan: &Plan, paint: Paint) {
+fn write_head(out: &mut String, plan: &Plan, paint: Paint) {
     let _ = write!(out, "workflow {}", paint.bold(&plan.workflow));
     match &plan.description {
         Some(description) => _ = writeln!(out, ": {description}"),
         None => out.push('\n'),
     }
-    params(out, &plan.params);
+    write_params(out, &plan.params);
     for secret in &plan.secrets {
         let _ = writeln!(out, "  secret {} from the variable {}", secret.name, secret.env);
     }
 }
 
-fn params(out: &mut String, params: &[Param]) {
+fn write_params(out: &mut String, params: &[Param]) {
     for param in params {
         let kind = format!("{:?}", param.kind).to_lowercase();
         let given = match (&param.default, param.optional) {
@@ -99,12 +99,12 @@ fn params(out: &mut String, params: &[Param]) {
     }
 }
 
-fn summary(out: &mut String, plan: &Plan, pipeline: &Pipeline, paint: Paint) {
+fn write_pipeline(out: &mut String, plan: &Plan, pipeline: &Pipeline, paint: Paint) {
     let default = if pipeline.name == plan.default { " (default)" } else { "" };
-    let _ = writeln!(out, "\npipeline {}{default}: {}", paint.bold(&pipeline.name), shape(pipeline));
-    params(out, &pipeline.params);
-    let listing = Listing { plan, turns: bounds::turns(plan, pipeline), paint };
-    listing.steps(out, &pipeline.steps, 2);
+    let _ = writeln!(out, "\npipeline {}{default}: {}", paint.bold(&pipeline.name), describe_shape(pipeline));
+    write_params(out, &pipeline.params);
+    let listing = Listing { plan, turns: bounds::turn_bounds(plan, pipeline), paint };
+    listing.write_steps(out, &pipeline.steps, 2);
     if !pipeline.result.is_empty() {
         let _ = writeln!(out, "  result: {}", pipeline.result.join(", else "));
     }
@@ -118,26 +118,26 @@ struct Listing<'p> {
 }
 
 impl Listing<'_> {
-    fn steps(&self, out: &mut String, steps: &[Step], indent: usize) {
-        let order = order(steps);
+    fn write_steps(&self, out: &mut String, steps: &[Step], indent: usize) {
+        let order = order_steps(steps);
         let width = steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
         let digits = order.len().to_string().len();
         for (index, step) in order.iter().enumerate() {
             let name = self.paint.bold(&format!("{:<width$}", step.name));
-            let _ = writeln!(out, "{:indent$}{:>digits$}  {name}  {}", "", index + 1, body(self.plan, step));
+            let _ = writeln!(out, "{:indent$}{:>digits$}  {name}  {}", "", index + 1, describe_body(self.plan, step));
             let further = indent + digits + 4;
-            let turn = self.turns.get(step.name.as_str()).map(bounds::turn);
-            for line in details(step).into_iter().chain(turn) {
+            let turn = self.turns.get(step.name.as_str()).map(bounds::describe_turn);
+            for line in step_details(step).into_iter().chain(turn) {
                 let _ = writeln!(out, "{:further$}{}", "", self.paint.dim(&line));
             }
-            self.steps(out, step.body.steps(), further);
+            self.write_steps(out, step.body.loop_steps(), further);
         }
     }
 }
 
 /// Rounds, instances and how much runs at once.
-fn shape(pipeline: &Pipeline) -> String {
-    let mut parts = vec![count(pipeline.all_steps().count() as u64, "step")];
+fn describe_shape(pipeline: &Pipeline) -> String {
+    let mut parts = vec![format_count(pipeline.all_steps().count() as u64, "step")];
     if pipeline.iteration.max > 1 {
         let mut rounds = format!("at most {} rounds", pipeline.iteration.max);
         for (index, until) in pipeline.iteration.until.iter().enumerate() {
@@ -158,7 +158,7 @@ fn shape(pipeline: &Pipeline) -> String {
 }
 
 /// The steps in an order in which they can run: each after its needs, else as declared.
-fn order(steps: &[Step]) -> Vec<&Step> {
+fn order_steps(steps: &[Step]) -> Vec<&Step> {
     let index: BTreeMap<&str, usize> =
         steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
     let mut dependants = vec![Vec::new(); steps.len()];
@@ -183,25 +183,29 @@ fn order(steps: &[Step]) -> Vec<&Step> {
     order
 }
 
-fn body(plan: &Plan, step: &Step) -> String {
+fn describe_body(plan: &Plan, step: &Step) -> String {
     let mut parts = vec![match &step.body {
         Body::Prompt(body) => {
             let provider = plan.agent(&body.agent).map_or("", |agent| agent.provider.as_str());
-            format!("agent {} ({provider}), prompt of {}", body.agent, text(&body.prompt))
+            format!("agent {} ({provider}), prompt of {}", body.agent, describe_template(&body.prompt))
         }
-        Body::Run(command) => format!("run {}", line(command)),
-        Body::Value(template) => format!("value of {}", text(template)),
+        Body::Run(command) => format!("run {}", format_command(command)),
+        Body::Value(template) => format!("value of {}", describe_template(template)),
         Body::Fields(_) => "value with fields".to_owned(),
         Body::Stop { status, .. } => format!("stop with {}", format!("{status:?}").to_lowercase()),
         Body::Call(call) => format!("call {}", call.pipeline),
         Body::Swarm(call) => format!("swarm {}", call.swarm),
         Body::Gate(gate) => format!("a person chooses {}", gate.options.join(", ")),
         Body::Loop(body) => {
-            format!("{} of {}", count(body.iteration.max.into(), "round"), count(body.steps.len() as u64, "step"))
+            format!(
+                "{} of {}",
+                format_count(body.iteration.max.into(), "round"),
+                format_count(body.steps.len() as u64, "step")
+            )
         }
     }];
     if let Some(stdin) = &step.stdin {
-        parts.push(format!("stdin of {}", text(stdin)));
+        parts.push(format!("stdin of {}", describe_template(stdin)));
     }
     if step.retry.times > 0 {
         parts.push(match step.retry.times {
@@ -210,20 +214,20 @@ fn body(plan: &Plan, step: &Step) -> String {
         });
     }
     if let Some(timeout) = step.timeout_ms {
-        parts.push(format!("ended after {}", limit(timeout)));
+        parts.push(format!("ended after {}", format_limit(timeout)));
     }
     parts.join("; ")
 }
 
 /// A command on one line, cut where it gets long.
-pub(crate) fn line(command: &Command) -> String {
+pub(crate) fn format_command(command: &Command) -> String {
     let whole = match command {
         Command::Argv(argv) | Command::Script { argv, .. } => {
-            argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+            argv.iter().map(|word| quote_word(word)).collect::<Vec<_>>().join(" ")
         }
         Command::Shell(line) => line.trim().replace('\n', " ⏎ "),
     };
-    let whole = terminal::printable(&whole).into_owned();
+    let whole = terminal::make_printable(&whole).into_owned();
     match whole.char_indices().nth(72) {
         Some((at, _)) => format!("{}…", &whole[..at]),
         None => whole,
@@ -231,7 +235,7 @@ pub(crate) fn line(command: &Command) -> String {
 }
 
 /// A word as one would type it in a shell.
-pub(crate) fn quoted(word: &str) -> String {
+pub(crate) fn quote_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
@@ -240,7 +244,7 @@ pub(crate) fn quoted(word: &str) -> String {
 }
 
 /// The size of a text: its fixed part, and how many values come into it.
-pub(crate) fn text(template: &Template) -> String {
+pub(crate) fn describe_template(template: &Template) -> String {
     let fixed = |segment: &Segment| match segment {
         Segment::Text(text) => text.len() as u64,
         Segment::Directive(_) | Segment::Logic(_) => 0,
@@ -248,29 +252,29 @@ pub(crate) fn text(template: &Template) -> String {
     let holes = template.segments.iter().filter(|segment| !matches!(segment, Segment::Text(_))).count() as u64;
     let bytes: u64 = template.segments.iter().map(fixed).sum();
     match (bytes, holes) {
-        (0, 1..) => count(holes, "value"),
-        (_, 0) => size(bytes),
-        _ => format!("{} and {}", size(bytes), count(holes, "value")),
+        (0, 1..) => format_count(holes, "value"),
+        (_, 0) => format_size(bytes),
+        _ => format!("{} and {}", format_size(bytes), format_count(holes, "value")),
     }
 }
 
 /// What a step waits for and why, its condition, its checks.
-fn details(step: &Step) -> Vec<String> {
+fn step_details(step: &Step) -> Vec<String> {
     let alike = |a: &Need, b: &Need| {
         let place = |need: &Need| (need.when, need.declared, need.origin.line);
         place(a) == place(b) && a.origin.file == b.origin.file
     };
-    let mut lines: Vec<String> = step.needs.chunk_by(alike).map(need).collect();
+    let mut lines: Vec<String> = step.needs.chunk_by(alike).map(describe_needs).collect();
     match step.join {
         swarmc_plan::Join::All => {}
         swarmc_plan::Join::Any => lines.push("any of these is enough".to_owned()),
         swarmc_plan::Join::NoneFailed => lines.push("none of these may fail".to_owned()),
     }
     if let Some(when) = &step.when {
-        lines.push(format!("only when `{}`", terminal::printable(when.source.trim())));
+        lines.push(format!("only when `{}`", terminal::make_printable(when.source.trim())));
     }
     for check in &step.checks {
-        lines.push(format!("then check {}", line(check)));
+        lines.push(format!("then check {}", format_command(check)));
     }
     if step.on_failure == swarmc_plan::OnFailure::Skip {
         lines.push("counts as skipped when it fails".to_owned());
@@ -279,7 +283,7 @@ fn details(step: &Step) -> Vec<String> {
 }
 
 /// Needs of one kind that stand on one line.
-fn need(needs: &[Need]) -> String {
+fn describe_needs(needs: &[Need]) -> String {
     let need = &needs[0];
     let ended = match need.when {
         When::Success => "succeeded",
@@ -299,7 +303,7 @@ fn need(needs: &[Need]) -> String {
 }
 
 /// Every text of a pipeline that is rendered when it runs, those of its agents and providers included.
-pub(crate) fn templates<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a Template> {
+pub(crate) fn list_templates<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a Template> {
     let mut found: Vec<&Template> = Vec::new();
     for step in pipeline.all_steps() {
         found.extend(step.stdin.as_ref());
@@ -316,7 +320,7 @@ pub(crate) fn templates<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a T
             Body::Run(_) | Body::Loop(_) => {}
         }
     }
-    found.extend(environments(plan, pipeline).into_iter().filter_map(|value| match value {
+    found.extend(list_environment(plan, pipeline).into_iter().filter_map(|value| match value {
         EnvValue::Set { value, .. } => Some(value),
         EnvValue::Pass(_) | EnvValue::Secret(_) => None,
     }));
@@ -324,7 +328,7 @@ pub(crate) fn templates<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a T
 }
 
 /// Every environment variable that processes of a pipeline are given.
-pub(crate) fn environments<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a EnvValue> {
+pub(crate) fn list_environment<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a EnvValue> {
     let mut found: Vec<&EnvValue> = pipeline.env.iter().collect();
     for step in pipeline.all_steps() {
         found.extend(&step.env);

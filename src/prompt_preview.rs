@@ -11,8 +11,9 @@ use swarmc_plan::{Body, Directive, DirectiveKind, Filter, Pipeline, Plan, Segmen
 
 use crate::load::did_you_mean;
 
-/// The effective prompt of a step of a pipeline; of the default one, or else the first that has it, where none is named.
-pub(crate) fn prompt(
+/// The effective prompt of a step of a pipeline; of the default one, or else the first that has it, where none is
+/// named.
+pub(crate) fn preview_prompt(
     plan: &Plan,
     pipeline: Option<&str>,
     name: &str,
@@ -32,17 +33,17 @@ pub(crate) fn prompt(
     };
     let last = last(&pipeline.name);
     let known = Known { plan, pipeline, step, last: last.as_deref() };
-    let mut out = format!("# {name}, as agent {} is given it\n", body.agent);
+    let mut out = format!("# {name}, as agent {} receives it\n", body.agent);
     if let Some(last) = &last {
         let _ = writeln!(out, "\nValues are those of run {}.", last.id);
     }
     if let Some(system) = plan.agent(&body.agent).and_then(|agent| agent.system.as_ref()) {
-        known.section(&mut out, "System", system);
+        known.write_section(&mut out, "System", system);
     }
     for pack in &body.context {
         let _ = writeln!(out, "\n## Context\n\n<<context:{pack}>>");
     }
-    known.section(&mut out, "Prompt", &body.prompt);
+    known.write_section(&mut out, "Prompt", &body.prompt);
     Ok(out)
 }
 
@@ -55,14 +56,14 @@ struct Known<'p> {
 }
 
 impl Known<'_> {
-    fn section(&self, out: &mut String, title: &str, template: &Template) {
+    fn write_section(&self, out: &mut String, title: &str, template: &Template) {
         let _ = writeln!(out, "\n## {title}\n");
         for segment in &template.segments {
             match segment {
                 Segment::Text(text) => out.push_str(text),
-                Segment::Directive(directive) => match self.value(directive) {
+                Segment::Directive(directive) => match self.directive_value(directive) {
                     Some(value) => out.push_str(&value),
-                    None => out.push_str(&written(directive)),
+                    None => out.push_str(&format_directive(directive)),
                 },
                 Segment::Logic(logic) => out.push_str(&logic.source),
             }
@@ -73,7 +74,7 @@ impl Known<'_> {
     }
 
     /// The whole value that a directive reads; what passes through filters or fields is for a run.
-    fn value(&self, directive: &Directive) -> Option<String> {
+    fn directive_value(&self, directive: &Directive) -> Option<String> {
         let plain = directive.fields.is_empty() && directive.filters.iter().all(|filter| matches!(filter, Filter::Raw));
         let name = directive.name.as_deref();
         let output = |step: &str| self.last?.steps.get(step)?.output.clone();
@@ -81,7 +82,7 @@ impl Known<'_> {
             _ if !plain => return None,
             DirectiveKind::Output => output(name?)?,
             DirectiveKind::Status => self.last?.steps.get(name?)?.status.to_owned(),
-            DirectiveKind::Param => self.param(name?)?,
+            DirectiveKind::Param => self.param_value(name?)?,
             DirectiveKind::Task => self.step.name.clone(),
             _ => return None,
         };
@@ -94,7 +95,7 @@ impl Known<'_> {
     }
 
     /// A parameter as it was, or as it is by default.
-    fn param(&self, name: &str) -> Option<String> {
+    fn param_value(&self, name: &str) -> Option<String> {
         let was = self.last.and_then(|last| last.params.get(name).cloned());
         let mut declared = self.pipeline.params.iter().chain(&self.plan.params);
         was.or_else(|| declared.find(|param| param.name == name)?.default.clone())
@@ -102,7 +103,7 @@ impl Known<'_> {
 }
 
 /// A directive in the notation of the language.
-fn written(directive: &Directive) -> String {
+fn format_directive(directive: &Directive) -> String {
     let kind = serde_json::to_value(directive.kind).unwrap_or_default();
     let mut text = format!("<<{}", kind.as_str().unwrap_or_default());
     let named = directive.name.iter().chain(&directive.fields).map(String::as_str).collect::<Vec<_>>().join(".");

@@ -1,5 +1,5 @@
-//! Diagnostics for people and machines: drawn on a terminal, plain text in a pipe, one line each, JSON, and the forms of
-//! code scanning (SARIF), GitHub Actions and JUnit.
+//! Diagnostics for people and machines: drawn on a terminal, plain text in a pipe, one line each, JSON, and the forms
+//! of code scanning (SARIF), GitHub Actions and JUnit.
 //!
 //! In: a compilation and where its files lie. Out: text, with paths as the user would type them. Nothing that a spec
 //! holds reaches a terminal as a control character, and no line is ever longer than a screen needs.
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use swarmc_compiler::{Code, Compilation, Diagnostic, FileId, Label, Levels, Report, Severity, Sources, Span};
 
 use crate::files::Workspace;
-use crate::terminal::{Paint, Stream, printable, same_length};
+use crate::terminal::{Paint, Stream, make_printable, same_length};
 
-pub(crate) use junit::report as junit_report;
-pub(crate) use sarif::log as sarif_log;
+pub(crate) use junit::build_report as junit_report;
+pub(crate) use sarif::build_log as sarif_log;
 
 /// Lines longer than this many bytes are not drawn but quoted in part.
 const LONG_LINE: usize = 400;
@@ -37,13 +37,13 @@ impl Problems {
         let list: Vec<_> = compilation
             .diagnostics
             .iter()
-            .filter_map(|diagnostic| Some((levels.of(diagnostic)?, clean(diagnostic))))
+            .filter_map(|diagnostic| Some((levels.severity_of(diagnostic)?, sanitize_diagnostic(diagnostic))))
             .collect();
-        let sources = if list.is_empty() { Sources::new() } else { shown(&compilation.sources, workspace) };
+        let sources = if list.is_empty() { Sources::new() } else { display_sources(&compilation.sources, workspace) };
         Problems { sources, list }
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn count_problems(&self) -> Counts {
         let count = |severity| self.list.iter().filter(|(found, _)| *found == severity).count();
         Counts { errors: count(Severity::Error), warnings: count(Severity::Warning), hints: count(Severity::Hint) }
     }
@@ -51,25 +51,25 @@ impl Problems {
     /// Leaves out what `seen` holds already, as two specs may share a prompt.
     pub(crate) fn dedup(&mut self, seen: &mut std::collections::HashSet<String>) {
         let sources = &self.sources;
-        self.list.retain(|(_, diagnostic)| seen.insert(short(sources, Severity::Error, diagnostic)));
+        self.list.retain(|(_, diagnostic)| seen.insert(format_short(sources, Severity::Error, diagnostic)));
     }
 
     /// Leaves out the problems for which `hides` holds, by file, code and message; says how many.
-    pub(crate) fn hide(&mut self, mut hides: impl FnMut(Option<FileId>, Code, &str) -> bool) -> usize {
+    pub(crate) fn hide_matching(&mut self, mut hides: impl FnMut(Option<FileId>, Code, &str) -> bool) -> usize {
         let before = self.list.len();
         self.list.retain(|(_, found)| !hides(found.span().map(|span| span.file), found.code, &found.message));
         before - self.list.len()
     }
 
     /// With lines and labels: drawn where `stream` is a terminal, plain elsewhere.
-    pub(crate) fn text(&self, stream: Stream) -> String {
+    pub(crate) fn render_text(&self, stream: Stream) -> String {
         let paint = stream.paint();
         let drawn = stream.is_live() || paint.colour;
         let mut out = String::new();
         for (severity, diagnostic) in &self.list {
             match drawn && self.is_drawable(diagnostic) {
-                true => out.push_str(&self.draw(*severity, diagnostic, stream)),
-                false => out.push_str(&plain(&self.sources, *severity, diagnostic, paint)),
+                true => out.push_str(&self.render_graphical(*severity, diagnostic, stream)),
+                false => out.push_str(&render_plain(&self.sources, *severity, diagnostic, paint)),
             }
             out.push('\n');
         }
@@ -77,12 +77,15 @@ impl Problems {
     }
 
     /// One line each.
-    pub(crate) fn short(&self) -> String {
-        self.list.iter().map(|(severity, diagnostic)| short(&self.sources, *severity, diagnostic) + "\n").collect()
+    pub(crate) fn render_short(&self) -> String {
+        self.list
+            .iter()
+            .map(|(severity, diagnostic)| format_short(&self.sources, *severity, diagnostic) + "\n")
+            .collect()
     }
 
-    pub(crate) fn json(&self) -> Vec<Value> {
-        self.list.iter().map(|(severity, diagnostic)| json(&self.sources, *severity, diagnostic)).collect()
+    pub(crate) fn render_json(&self) -> Vec<Value> {
+        self.list.iter().map(|(severity, diagnostic)| diagnostic_json(&self.sources, *severity, diagnostic)).collect()
     }
 
     /// Whether every place is on a line that fits a screen: drawing shows whole lines.
@@ -95,7 +98,7 @@ impl Problems {
         })
     }
 
-    fn draw(&self, severity: Severity, diagnostic: &Diagnostic, stream: Stream) -> String {
+    fn render_graphical(&self, severity: Severity, diagnostic: &Diagnostic, stream: Stream) -> String {
         let theme = match stream.paint().colour {
             true => GraphicalTheme::unicode(),
             false => GraphicalTheme::unicode_nocolor(),
@@ -108,16 +111,16 @@ impl Problems {
         let mut out = String::new();
         match handler.render_report(&mut out, &Report::new(diagnostic, &self.sources).with_severity(severity)) {
             Ok(()) => out,
-            Err(_) => plain(&self.sources, severity, diagnostic, stream.paint()),
+            Err(_) => render_plain(&self.sources, severity, diagnostic, stream.paint()),
         }
     }
 }
 
 /// The sources as they may be shown: under names as the user would type them, without control characters.
-pub(crate) fn shown(sources: &Sources, workspace: &Workspace) -> Sources {
+pub(crate) fn display_sources(sources: &Sources, workspace: &Workspace) -> Sources {
     let mut shown = Sources::new();
     for file in sources.files() {
-        shown.add(workspace.shown(sources.name(file)), &*same_length(sources.text(file)));
+        shown.add(workspace.display_path(sources.name(file)), &*same_length(sources.text(file)));
     }
     shown
 }
@@ -136,13 +139,13 @@ pub(crate) struct Place<'a> {
 }
 
 /// `FILE:LINE:COLUMN: failed: message`, the place with a mark, what was found, and the help.
-pub(crate) fn finding(sources: &Sources, found: Place<'_>, paint: Paint) -> String {
-    let place = place(sources, found.span);
-    let line = |line: &str| cut(&printable(line));
+pub(crate) fn render_finding(sources: &Sources, found: Place<'_>, paint: Paint) -> String {
+    let place = format_place(sources, found.span);
+    let line = |line: &str| truncate_words(&make_printable(line));
     let mut out = paint.red(&format!("{place}: failed: {}", line(&found.message.replace('\n', " "))));
     out.push('\n');
     let label = Label { span: found.span, text: line(found.label) };
-    snippet(&mut out, sources, &label, "^", false);
+    render_snippet(&mut out, sources, &label, "^", false);
     for note in found.notes.lines() {
         let note = line(note);
         let note = match note.as_bytes().first() {
@@ -190,31 +193,31 @@ pub(crate) fn count_line(counts: Counts, paint: Paint) -> String {
 }
 
 /// `FILE:LINE:COLUMN: error[SW201]: message`.
-fn short(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> String {
-    let head = format!("{}[{}]: {}", severity.word(), diagnostic.code.id(), diagnostic.message.replace('\n', " "));
+fn format_short(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> String {
+    let head = format!("{}[{}]: {}", severity.as_str(), diagnostic.code.id(), diagnostic.message.replace('\n', " "));
     match diagnostic.span() {
-        Some(span) => format!("{}: {head}", place(sources, span)),
+        Some(span) => format!("{}: {head}", format_place(sources, span)),
         None => head,
     }
 }
 
-fn place(sources: &Sources, span: Span) -> String {
+fn format_place(sources: &Sources, span: Span) -> String {
     let position = sources.position(span.file, span.start);
     format!("{}:{}:{}", sources.name(span.file), position.line, position.column)
 }
 
 /// The short line, the places with their text in ASCII marks, the help and the fix.
-fn plain(sources: &Sources, severity: Severity, diagnostic: &Diagnostic, paint: Paint) -> String {
-    let head = short(sources, severity, diagnostic);
+fn render_plain(sources: &Sources, severity: Severity, diagnostic: &Diagnostic, paint: Paint) -> String {
+    let head = format_short(sources, severity, diagnostic);
     let mut out = match severity {
         Severity::Error => paint.red(&head),
         Severity::Warning => paint.yellow(&head),
         Severity::Hint => paint.cyan(&head),
     };
     out.push('\n');
-    for (index, label) in diagnostic.places().iter().enumerate() {
+    for (index, label) in diagnostic.all_labels().iter().enumerate() {
         let elsewhere = label.span.file != diagnostic.labels[0].span.file;
-        snippet(&mut out, sources, label, if index == 0 { "^" } else { "-" }, elsewhere);
+        render_snippet(&mut out, sources, label, if index == 0 { "^" } else { "-" }, elsewhere);
     }
     if let Some(help) = &diagnostic.help {
         let _ = writeln!(out, "  help: {}", help.replace('\n', "\n        "));
@@ -223,7 +226,7 @@ fn plain(sources: &Sources, severity: Severity, diagnostic: &Diagnostic, paint: 
 }
 
 /// The line of a label, cut around it, and below it marks with the label's text.
-fn snippet(out: &mut String, sources: &Sources, label: &Label, mark: &str, elsewhere: bool) {
+fn render_snippet(out: &mut String, sources: &Sources, label: &Label, mark: &str, elsewhere: bool) {
     let file = sources.file(label.span.file);
     let position = file.position(label.span.start as usize);
     let end = file.position(label.span.end as usize);
@@ -249,7 +252,7 @@ fn snippet(out: &mut String, sources: &Sources, label: &Label, mark: &str, elsew
     let _ = writeln!(out, "  {indent} | {}{gap}{marks} {text}", " ".repeat(before.len()));
 }
 
-fn json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value {
+fn diagnostic_json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value {
     let label = |label: &Label| json!({ "at": json_span(sources, label.span), "text": label.text });
     let labels: Vec<Value> = diagnostic.labels.iter().map(label).collect();
     let flow: Vec<Value> = diagnostic.trace.iter().map(label).collect();
@@ -260,7 +263,7 @@ fn json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value
     json!({
         "code": diagnostic.code.id(),
         "name": diagnostic.code.name(),
-        "severity": severity.word(),
+        "severity": severity.as_str(),
         "message": diagnostic.message,
         "labels": labels,
         "flow": flow,
@@ -278,9 +281,10 @@ pub(crate) fn json_span(sources: &Sources, span: Span) -> Value {
     json!({ "file": sources.name(span.file), "start": end(span.start), "end": end(span.end) })
 }
 
-/// The diagnostic without control characters in its words, and without words longer than anybody reads.
-fn clean(diagnostic: &Diagnostic) -> Diagnostic {
-    let clean = |text: &str| text.split('\n').map(|line| cut(&printable(line))).collect::<Vec<_>>().join("\n");
+/// The diagnostic without control characters, and with overlong words cut.
+fn sanitize_diagnostic(diagnostic: &Diagnostic) -> Diagnostic {
+    let clean =
+        |text: &str| text.split('\n').map(|line| truncate_words(&make_printable(line))).collect::<Vec<_>>().join("\n");
     let mut diagnostic = diagnostic.clone();
     diagnostic.message = clean(&diagnostic.message);
     diagnostic.help = diagnostic.help.as_deref().map(clean);
@@ -291,7 +295,7 @@ fn clean(diagnostic: &Diagnostic) -> Diagnostic {
 }
 
 /// Shortens words of more than 200 characters.
-fn cut(line: &str) -> String {
+fn truncate_words(line: &str) -> String {
     let short = |word: &str| match word.char_indices().nth(200) {
         None => word.to_owned(),
         Some(_) => {
@@ -338,7 +342,7 @@ mod tests {
     fn plain_text_shows_the_place_and_the_help() {
         let sources = sources("pipeline release {\n    task draft\n\ttask review { depends-on drafd }\n}\n");
         let diagnostic = diagnostic(&sources, &[("drafd", "no step has this name"), ("draft", "this one is similar")]);
-        insta::assert_snapshot!(plain(&sources, Severity::Error, &diagnostic, Paint::NONE), @r"
+        insta::assert_snapshot!(render_plain(&sources, Severity::Error, &diagnostic, Paint::NONE), @r"
         flow.kdl:3:27: error[SW101]: unknown step `drafd`
           3 | 	task review { depends-on drafd }
             | 	                         ^^^^^ no step has this name
@@ -353,7 +357,7 @@ mod tests {
         let text = format!("{} drafd {}", "x".repeat(100_000), "é".repeat(100_000));
         let sources = sources(&text);
         let diagnostic = diagnostic(&sources, &[("drafd", "here")]);
-        let shown = plain(&sources, Severity::Error, &diagnostic, Paint::NONE);
+        let shown = render_plain(&sources, Severity::Error, &diagnostic, Paint::NONE);
         assert!(shown.lines().all(|line| line.chars().count() < 200), "{shown}");
         assert!(shown.contains("xx drafd éé"));
     }
@@ -365,7 +369,7 @@ mod tests {
         for (start, end) in [(11, 11), (0, 11), (5, 8)] {
             let label = Label { span: Span::new(file, start, end), text: "here".to_owned() };
             let mut out = String::new();
-            snippet(&mut out, &sources, &label, "^", false);
+            render_snippet(&mut out, &sources, &label, "^", false);
             assert!(out.contains("^ here"), "{out}");
         }
     }
@@ -373,7 +377,7 @@ mod tests {
     #[test]
     fn json_has_offsets_lines_and_columns() {
         let sources = sources("größe drafd");
-        let value = json(&sources, Severity::Warning, &diagnostic(&sources, &[("drafd", "here")]));
+        let value = diagnostic_json(&sources, Severity::Warning, &diagnostic(&sources, &[("drafd", "here")]));
         assert_eq!(value["severity"], "warning");
         assert_eq!(value["labels"][0]["at"]["start"], json!({ "offset": 8, "line": 1, "column": 7 }));
         assert_eq!(value["labels"][0]["at"]["end"], json!({ "offset": 13, "line": 1, "column": 12 }));
@@ -381,9 +385,9 @@ mod tests {
 
     #[test]
     fn endless_words_are_cut() {
-        assert_eq!(cut("there is no `name`"), "there is no `name`");
+        assert_eq!(truncate_words("there is no `name`"), "there is no `name`");
         let long = format!("there is no `{}` in it", "é".repeat(5000));
-        assert_eq!(cut(&long), format!("there is no `{}...{}` in it", "é".repeat(99), "é".repeat(9)));
+        assert_eq!(truncate_words(&long), format!("there is no `{}...{}` in it", "é".repeat(99), "é".repeat(9)));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use swarmc_runtime::{Difference, Divergence, Recording};
 use crate::args::{Run, Show};
 use crate::change;
 use crate::exit::Exit;
-use crate::load::{did_you_mean, pipeline};
-use crate::terminal::{self, Stream, printable};
+use crate::load::{did_you_mean, select_pipeline};
+use crate::terminal::{self, Stream, make_printable};
 
 /// A recording and what it was made with.
 pub(crate) struct Replay {
@@ -27,7 +27,7 @@ pub(crate) struct Replay {
 ///
 /// # Errors
 /// It is damaged, or of another workflow, pipeline or task than what is asked for.
-pub(crate) fn open(
+pub(crate) fn open_replay(
     args: &Run,
     plan: &Plan,
     workspace: &Path,
@@ -39,8 +39,8 @@ pub(crate) fn open(
     if recording.workflow() != plan.workflow {
         return Err(miette!(
             help = "name the recording of this workflow, or record it again with `--record`",
-            "`{shown}` is a recording of workflow `{}`, and this one is `{}`",
-            printable(recording.workflow()),
+            "`{shown}` is a recording of workflow `{}`, but this workflow is `{}`",
+            make_printable(recording.workflow()),
             plan.workflow
         ));
     }
@@ -48,8 +48,10 @@ pub(crate) fn open(
     let other = args.task.as_deref().filter(|task| Some(*task) != recording.task());
     if named.is_some() || other.is_some() {
         let what = match recording.task() {
-            Some(task) => format!("task `{}` of pipeline `{}`", printable(task), printable(recording.pipeline())),
-            None => format!("pipeline `{}`", printable(recording.pipeline())),
+            Some(task) => {
+                format!("task `{}` of pipeline `{}`", make_printable(task), make_printable(recording.pipeline()))
+            }
+            None => format!("pipeline `{}`", make_printable(recording.pipeline())),
         };
         let help = "leave `--pipeline` and `--task` out: a replay runs what was recorded";
         return Err(miette!(help = help, "`{shown}` is a recording of {what}"));
@@ -63,31 +65,31 @@ pub(crate) fn open(
 pub(crate) fn recorded_pipeline<'a>(plan: &'a Plan, recording: &Recording) -> miette::Result<&'a Pipeline> {
     let name = recording.pipeline();
     let names = plan.pipelines.iter().map(|pipeline| pipeline.name.as_str());
-    pipeline(plan, Some(name)).map_err(|_| {
+    select_pipeline(plan, Some(name)).map_err(|_| {
         let help = format!("{}; record again with `--record`", did_you_mean(name, names));
-        miette!(help = help, "the recording is of pipeline `{}`, which is not there any more", printable(name))
+        miette!(help = help, "the recording is of pipeline `{}`, which no longer exists", make_printable(name))
     })
 }
 
 /// Tells where a replay and its recording part.
-pub(crate) fn part(divergence: &Divergence, show: Show) -> miette::Result<Exit> {
+pub(crate) fn report_divergence(divergence: &Divergence, show: Show) -> miette::Result<Exit> {
     if show.json {
-        terminal::print(format!("{}\n", document(divergence)))?;
+        terminal::print(format!("{}\n", divergence_json(divergence)))?;
         return Ok(Exit::Failed);
     }
     let paint = Stream::Err.paint();
-    let (what, help) = told(divergence);
-    let mut text = format!("\n{} {}\n", paint.red("error:"), printable(&what));
+    let (what, help) = describe_divergence(divergence);
+    let mut text = format!("\n{} {}\n", paint.red("error:"), make_printable(&what));
     text.push_str(&format!("  {} {help}\n", paint.cyan("help:")));
     terminal::eprint(text);
     if let Difference::Text { recorded, now, .. } = &divergence.difference {
         let (before, after) = (recorded.as_deref().unwrap_or_default(), now.as_deref().unwrap_or_default());
-        terminal::print(change::unified(("recorded", before), ("now", after), Stream::Out.paint()))?;
+        terminal::print(change::render_unified(("recorded", before), ("now", after), Stream::Out.paint()))?;
     }
     Ok(Exit::Failed)
 }
 
-fn told(divergence: &Divergence) -> (String, &'static str) {
+fn describe_divergence(divergence: &Divergence) -> (String, &'static str) {
     let help = match &divergence.difference {
         Difference::Text { .. } | Difference::Unsent { .. } => {
             "undo the change, or record again with `swarmc run … --record DIR`"
@@ -101,7 +103,7 @@ fn told(divergence: &Divergence) -> (String, &'static str) {
     (divergence.to_string(), help)
 }
 
-fn document(divergence: &Divergence) -> serde_json::Value {
+fn divergence_json(divergence: &Divergence) -> serde_json::Value {
     let (because, what, recorded, now) = match &divergence.difference {
         Difference::Text { what, recorded, now } => ("differs", Some(what), recorded.as_ref(), now.as_ref()),
         Difference::Missing => ("missing", None, None, None),

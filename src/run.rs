@@ -15,46 +15,46 @@ use swarmc_runtime::{Control, Home, Options, RetryRun, RunError, RunOutcome, Run
 use crate::args::{Resume, Run, Show};
 use crate::display::Display;
 use crate::exit::Exit;
-use crate::home::{Past, find, home};
-use crate::load::{did_you_mean, load_with, pipeline};
-use crate::plan::{environments, templates};
+use crate::home::{Past, find_home, find_run};
+use crate::load::{did_you_mean, load_with, select_pipeline};
+use crate::plan::{list_environment, list_templates};
 use crate::run_report::RunReport;
 use crate::{approve, params, replay, signals, summary, terminal};
 
 /// The most that is read from standard input, in bytes.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
 
-pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
+pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
     let settings = Settings { providers: args.provider.clone(), ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
-    let environment = environment();
-    let workspace = workspace(args, &loaded.workspace)?;
+    let environment = current_environment();
+    let workspace = resolve_workspace(args, &loaded.workspace)?;
     let plan = match workspace == loaded.workspace {
         true => loaded.plan.with_swarms(),
         false => loaded.plan.with_swarms().with_scripts_in(&loaded.workspace.to_string_lossy()),
     };
     let plan = &plan;
-    let replay = replay::open(args, plan, &workspace, &environment)?;
+    let replay = replay::open_replay(args, plan, &workspace, &environment)?;
     let pipeline = match &replay {
         Some(replay) => replay::recorded_pipeline(plan, &replay.recording)?,
-        None => pipeline(plan, args.pipeline.as_deref())?,
+        None => select_pipeline(plan, args.pipeline.as_deref())?,
     };
     let task = replay.as_ref().map_or(args.task.clone(), |replay| replay.recording.task().map(str::to_owned));
     if let Some(task) = &task {
         known_task(plan, pipeline, task)?;
     }
     let recorded = replay.as_ref().map(|replay| replay.params.clone()).unwrap_or_default();
-    let params = params(args, plan, pipeline, &workspace, recorded)?;
-    let scope = scope(pipeline, task.as_deref());
+    let params = build_params(args, plan, pipeline, &workspace, recorded)?;
+    let scope = scope_pipeline(pipeline, task.as_deref());
     let stdin = match &replay {
         Some(replay) => replay.stdin.clone(),
         None => {
-            secrets(plan, &scope)?;
-            stdin(plan, &scope)?
+            check_secrets(plan, &scope)?;
+            read_stdin(plan, &scope)?
         }
     };
     let options = Options {
-        headless: headless(args.headless),
+        headless: detect_headless(args.headless),
         pipeline: Some(pipeline.name.clone()),
         task: task.clone(),
         params,
@@ -64,24 +64,24 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
         record: args.record.as_ref().map(std::path::absolute).transpose().into_diagnostic()?,
         replay: replay.map(|replay| replay.recording),
     };
-    let home = home()?;
+    let home = find_home()?;
     let ledger = RunReport::new(plan, pipeline, task.as_deref());
-    let display = Display::new(pipeline, ledger, args.show).headless(options.headless || options.replay.is_some());
-    watched(&home, pipeline, display, args.show, |control, display| {
-        swarmc_runtime::start(&home, plan, options, control, display.observer())
+    let display = Display::new(pipeline, ledger, args.show).with_headless(options.headless || options.replay.is_some());
+    run_with_display(&home, pipeline, display, args.show, |control, display| {
+        swarmc_runtime::start_run(&home, plan, options, control, display.observer())
     })
 }
 
-pub(crate) fn resume(args: &Resume) -> miette::Result<Exit> {
+pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
     let retries = args.retry_failed || !args.retry.is_empty() || args.with.is_some();
-    let home = home()?;
+    let home = find_home()?;
     let name = args.run.as_deref();
     let folder = match retries {
-        false => find(&home, name, "can be resumed", |run| {
+        false => find_run(&home, name, "can be resumed", |run| {
             // One that was killed before it had begun has nothing to go on with.
             run.state == RunningState::Resumable && !run.pipeline.is_empty()
         })?,
-        true => find(&home, name, "has failed, or can be resumed", |run| {
+        true => find_run(&home, name, "has failed, or can be resumed", |run| {
             matches!(run.state, RunningState::Resumable | RunningState::Failed) && !run.pipeline.is_empty()
         })?,
     };
@@ -94,44 +94,51 @@ pub(crate) fn resume(args: &Resume) -> miette::Result<Exit> {
     };
     let mut past = Past::read(&folder)?;
     if let Some(plan) = &mended {
-        past = past.with(plan.clone())?;
+        past = past.with_plan(plan.clone())?;
     }
-    secrets(&past.plan, &scope(past.pipeline(), past.task.as_deref()))?;
-    let is_headless = headless(args.headless);
-    let display = Display::new(past.pipeline(), past.ledger(), args.show).headless(is_headless);
+    check_secrets(&past.plan, &scope_pipeline(past.pipeline(), past.task.as_deref()))?;
+    let is_headless = detect_headless(args.headless);
+    let display = Display::new(past.pipeline(), past.build_report(), args.show).with_headless(is_headless);
     let retry = RetryRun { failed: args.retry_failed || args.with.is_some(), steps: args.retry.clone(), plan: mended };
-    watched(&home, past.pipeline(), display, args.show, |control, display| match retries {
+    run_with_display(&home, past.pipeline(), display, args.show, |control, display| match retries {
         true => {
-            let around = (environment(), is_headless);
-            swarmc_runtime::retry(&home, &folder.id, &retry, around, control, display.observer())
+            let around = (current_environment(), is_headless);
+            swarmc_runtime::retry_run(&home, &folder.id, &retry, around, control, display.observer())
         }
-        false => swarmc_runtime::resume(&home, &folder.id, environment(), is_headless, control, display.observer()),
+        false => swarmc_runtime::resume_run(
+            &home,
+            &folder.id,
+            current_environment(),
+            is_headless,
+            control,
+            display.observer(),
+        ),
     })
 }
 
 /// Runs with a display and signals, and tells how it ended.
-fn watched(
+fn run_with_display(
     home: &Home,
     pipeline: &Pipeline,
     display: Display,
     show: Show,
     go: impl FnOnce(Control, &Display) -> Result<RunOutcome, RunError>,
 ) -> miette::Result<Exit> {
-    adopt_orphans().into_diagnostic().wrap_err("cannot keep hold of the processes of a run")?;
+    adopt_orphans().into_diagnostic().wrap_err("cannot track the processes of a run")?;
     let control = Control::new();
-    signals::watch(control.clone(), display.clone())?;
-    approve::listen(control.clone(), display.clone());
-    let animation = display.animate();
+    signals::watch_signals(control.clone(), display.clone())?;
+    approve::listen_for_answers(control.clone(), display.clone());
+    let animation = display.start_animation();
     let outcome = go(control, &display);
     let ledger = display.finish(animation);
     match outcome {
-        Err(RunError::Diverged(divergence)) => replay::part(&divergence, show),
-        outcome => summary::show(home, pipeline, &ledger, outcome.into_diagnostic()?, show),
+        Err(RunError::Diverged(divergence)) => replay::report_divergence(&divergence, show),
+        outcome => summary::show_summary(home, pipeline, &ledger, outcome.into_diagnostic()?, show),
     }
 }
 
 /// The parameters that were given, those of the recording, and the defaults.
-fn params(
+fn build_params(
     args: &Run,
     plan: &Plan,
     pipeline: &Pipeline,
@@ -139,12 +146,12 @@ fn params(
     mut recorded: BTreeMap<String, String>,
 ) -> miette::Result<BTreeMap<String, String>> {
     let current = std::env::current_dir().into_diagnostic()?;
-    let given = params::given(&args.param, args.params.as_deref())?;
+    let given = params::collect_params(&args.param, args.params.as_deref())?;
     let declared = || plan.params.iter().chain(&pipeline.params);
     // What was recorded passed all checks then, and the files that it may name need not be there now.
     recorded.retain(|name, _| !given.contains_key(name) && declared().any(|param| param.name == *name));
     let others = declared().filter(|param| !recorded.contains_key(&param.name));
-    let mut params = params::resolve(others, &given, &plan.types, (&current, workspace))?;
+    let mut params = params::resolve_params(others, &given, &plan.types, (&current, workspace))?;
     params.append(&mut recorded);
     Ok(params)
 }
@@ -162,7 +169,7 @@ fn known_task(plan: &Plan, pipeline: &Pipeline, task: &str) -> miette::Result<()
 }
 
 /// The pipeline as far as it runs: with one task alone, nothing else needs to be there.
-fn scope(pipeline: &Pipeline, task: Option<&str>) -> Pipeline {
+fn scope_pipeline(pipeline: &Pipeline, task: Option<&str>) -> Pipeline {
     let mut scope = pipeline.clone();
     if let Some(task) = task {
         scope.steps = pipeline.all_steps().filter(|step| step.name == task).cloned().collect();
@@ -172,7 +179,7 @@ fn scope(pipeline: &Pipeline, task: Option<&str>) -> Pipeline {
 }
 
 /// Refuses a run whose processes would miss a secret.
-fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
+fn check_secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
     let missing = missing_secrets(plan, pipeline);
     match missing.first() {
         None => Ok(()),
@@ -182,27 +189,27 @@ fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
 
 /// The secrets that a pipeline reads and that are not there, in words.
 pub(crate) fn missing_secrets(plan: &Plan, pipeline: &Pipeline) -> Vec<String> {
-    let wanted: BTreeSet<&str> = reached(plan, pipeline)
+    let wanted: BTreeSet<&str> = reachable_pipelines(plan, pipeline)
         .into_iter()
-        .flat_map(|pipeline| environments(plan, pipeline))
+        .flat_map(|pipeline| list_environment(plan, pipeline))
         .filter_map(|value| match value {
             EnvValue::Secret(variable) => Some(variable.as_str()),
             EnvValue::Pass(_) | EnvValue::Set { .. } => None,
         })
-        .chain(reached(plan, pipeline).into_iter().flat_map(|pipeline| keys(plan, pipeline)))
+        .chain(reachable_pipelines(plan, pipeline).into_iter().flat_map(|pipeline| key_variables(plan, pipeline)))
         .collect();
     wanted
         .into_iter()
         .filter(|variable| std::env::var_os(variable).is_none())
         .map(|variable| match plan.secrets.iter().find(|secret| secret.env == variable) {
-            Some(secret) => format!("the variable {variable} is not set, which holds secret `{}`", secret.name),
-            None => format!("the variable {variable} is not set, which holds a secret"),
+            Some(secret) => format!("the variable {variable}, which holds secret `{}`, is not set", secret.name),
+            None => format!("the variable {variable}, which holds a secret, is not set"),
         })
         .collect()
 }
 
 /// The variables that hold the keys of the models that a pipeline asks, and the secrets of the servers of their tools.
-fn keys<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> impl Iterator<Item = &'a str> {
+fn key_variables<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> impl Iterator<Item = &'a str> {
     let of_agent = |agent: &'a Agent| {
         let Connection::Llm { auth, .. } = &plan.provider(&agent.provider)?.connection else { return None };
         let of_server = |server: &'a ToolServer| {
@@ -212,13 +219,13 @@ fn keys<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> impl Iterator<Item = &'a 
             });
             given.chain(server.auth.as_deref())
         };
-        Some(auth.as_deref().into_iter().chain(tools::servers(plan, agent).flat_map(of_server)))
+        Some(auth.as_deref().into_iter().chain(tools::agent_servers(plan, agent).flat_map(of_server)))
     };
-    pipeline.all_steps().flat_map(|step| players(plan, step)).filter_map(of_agent).flatten()
+    pipeline.all_steps().flat_map(|step| list_players(plan, step)).filter_map(of_agent).flatten()
 }
 
 /// The agents that take the turns of a step.
-fn players<'a>(plan: &'a Plan, step: &'a Step) -> Vec<&'a Agent> {
+fn list_players<'a>(plan: &'a Plan, step: &'a Step) -> Vec<&'a Agent> {
     let names: Vec<&str> = match &step.body {
         Body::Prompt(body) => vec![&body.agent],
         Body::Swarm(call) => plan.swarm(&call.swarm).map_or_else(Vec::new, |swarm| {
@@ -232,25 +239,25 @@ fn players<'a>(plan: &'a Plan, step: &'a Step) -> Vec<&'a Agent> {
 }
 
 /// What is piped in, when the workflow reads it.
-fn stdin(plan: &Plan, pipeline: &Pipeline) -> miette::Result<Option<Vec<u8>>> {
+fn read_stdin(plan: &Plan, pipeline: &Pipeline) -> miette::Result<Option<Vec<u8>>> {
     if !reads_stdin(plan, pipeline) {
         return Ok(None);
     }
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
-        terminal::eprint("note: the workflow reads standard input, and nothing is piped in\n");
+        terminal::eprint("note: the workflow reads standard input, but nothing is piped in\n");
         return Ok(None);
     }
     let mut bytes = Vec::new();
     stdin.lock().take(MAX_STDIN + 1).read_to_end(&mut bytes).map_err(|error| miette!("cannot read stdin: {error}"))?;
     match bytes.len() as u64 > MAX_STDIN {
-        true => Err(miette!(help = "write it to a file, and read that", "standard input is larger than 16 MiB")),
+        true => Err(miette!(help = "write it to a file, and read the file", "standard input is larger than 16 MiB")),
         false => Ok(Some(bytes)),
     }
 }
 
 /// The pipeline, and those that it calls, directly or through others.
-fn reached<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a Pipeline> {
+fn reachable_pipelines<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a Pipeline> {
     let mut reached = vec![pipeline];
     let mut known = BTreeSet::from([pipeline.name.as_str()]);
     let mut next = 0;
@@ -266,7 +273,7 @@ fn reached<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a Pipeline> {
 }
 
 fn reads_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
-    reached(plan, pipeline).into_iter().any(|pipeline| says_stdin(plan, pipeline))
+    reachable_pipelines(plan, pipeline).into_iter().any(|pipeline| says_stdin(plan, pipeline))
 }
 
 fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
@@ -283,14 +290,14 @@ fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
     });
     let conditions = conditions.chain(&pipeline.iteration.until);
     conditions.into_iter().any(reads)
-        || templates(plan, pipeline).iter().flat_map(|template| &template.segments).any(|segment| match segment {
+        || list_templates(plan, pipeline).iter().flat_map(|template| &template.segments).any(|segment| match segment {
             Segment::Text(_) => false,
             Segment::Directive(directive) => directive.kind == DirectiveKind::Stdin,
             Segment::Logic(logic) => reads(logic),
         })
 }
 
-fn workspace(args: &Run, found: &Path) -> miette::Result<PathBuf> {
+fn resolve_workspace(args: &Run, found: &Path) -> miette::Result<PathBuf> {
     match &args.workspace {
         None => Ok(found.to_owned()),
         Some(folder) => match folder.canonicalize() {
@@ -302,10 +309,10 @@ fn workspace(args: &Run, found: &Path) -> miette::Result<PathBuf> {
 }
 
 /// Whether no person can answer gates and agents.
-fn headless(asked: bool) -> bool {
+fn detect_headless(asked: bool) -> bool {
     asked || std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }
 
-fn environment() -> BTreeMap<OsString, OsString> {
+fn current_environment() -> BTreeMap<OsString, OsString> {
     std::env::vars_os().collect()
 }

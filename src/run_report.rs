@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use swarmc_plan::{Body, Gate, GateDefault, GateTimeout, OnFailure, Pipeline, Plan, RequestTimeout, StopStatus};
 use swarmc_runtime::{Content, Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
 
-use self::words::{skipped, sum, words};
+use self::words::{add_usage, describe_failure, describe_skip};
 use crate::approvals::Pending;
 use crate::team::Team;
 
@@ -109,7 +109,7 @@ pub(crate) struct Post {
 
 impl Post {
     /// In a few words.
-    pub(crate) fn sum(&self) -> String {
+    pub(crate) fn summarize(&self) -> String {
         let turns = if self.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", self.turns) };
         format!("{turns}, {} sent, {} read", self.sent, self.read)
     }
@@ -133,7 +133,7 @@ pub(crate) enum RowState {
 }
 
 impl RowState {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             RowState::Running => "running",
             RowState::Waiting => "retrying",
@@ -141,7 +141,7 @@ impl RowState {
             RowState::Stalled => "stalled",
             RowState::Asking | RowState::Blocked => "waiting",
             RowState::Cancelled => "cancelled",
-            RowState::Ended(status) => status.word(),
+            RowState::Ended(status) => status.as_str(),
         }
     }
 }
@@ -176,7 +176,7 @@ impl RunReport {
         let steps = || others.clone().chain([pipeline]).flat_map(Pipeline::all_steps);
         let failed = |RequestTimeout { after_ms, .. }| GateTimeout { then: GateDefault::Fail, after_ms };
         let gate = |step: &swarmc_plan::Step| {
-            let mut gate = step.question()?.into_owned();
+            let mut gate = step.effective_gate()?.into_owned();
             if step.on_failure == OnFailure::Escalate {
                 gate.on_timeout = plan.policy.on_timeout.map(failed);
             }
@@ -230,7 +230,7 @@ impl RunReport {
     /// Takes a record into account; the row that it changed.
     pub(crate) fn apply(&mut self, record: &Record) -> Option<&Row> {
         self.changed_ms = record.at;
-        self.agree(record);
+        self.apply_approval(record);
         let index = match &record.event {
             Event::RunStarted { run, .. } => {
                 self.run.clone_from(run);
@@ -258,7 +258,7 @@ impl RunReport {
                 return None;
             }
             Event::AttemptStarted { step, attempt, .. } | Event::Opened { step, attempt, .. } => {
-                let index = self.row(step, record.at);
+                let index = self.ensure_row(step, record.at);
                 let row = &mut self.rows[index];
                 if row.state == RowState::Blocked {
                     // It runs again: the time before counts no more.
@@ -271,12 +271,12 @@ impl RunReport {
                 index
             }
             Event::AttemptEnded { step, attempt, outcome } => {
-                let row = self.row(step, record.at);
-                self.ended(row, *attempt, outcome, record.at);
+                let row = self.ensure_row(step, record.at);
+                self.apply_end(row, *attempt, outcome, record.at);
                 row
             }
             Event::NodeClosed { step, owes } => {
-                let index = self.row(step, record.at);
+                let index = self.ensure_row(step, record.at);
                 let lenient = self.rules.get(&*step.name).is_some_and(|rule| rule.1);
                 let row = &mut self.rows[index];
                 row.failure = (!owes.is_empty()).then(|| owes.join("; "));
@@ -288,7 +288,7 @@ impl RunReport {
                 index
             }
             Event::Sent { from: Some(step), .. } => {
-                let row = self.row(step, record.at);
+                let row = self.ensure_row(step, record.at);
                 self.rows[row].post.get_or_insert_default().sent += 1;
                 return None;
             }
@@ -298,19 +298,19 @@ impl RunReport {
             }
             Event::InputsTaken { step, inputs } => {
                 inputs.iter().for_each(|id| _ = self.unread.remove(id));
-                let row = self.row(step, record.at);
+                let row = self.ensure_row(step, record.at);
                 self.rows[row].post.get_or_insert_default().read += inputs.len() as u32;
                 return None;
             }
             Event::GateOpened { step, message } => {
-                let row = self.row(step, record.at);
+                let row = self.ensure_row(step, record.at);
                 self.rows[row].state = RowState::Asking;
                 self.rows[row].question = Some(Box::new(message.clone()));
                 row
             }
             Event::GateAnswered { step, choice, .. } => {
-                let row = self.row(step, record.at);
-                self.answered(row, choice.as_deref(), record.at);
+                let row = self.ensure_row(step, record.at);
+                self.apply_answer(row, choice.as_deref(), record.at);
                 row
             }
             Event::Swarm { step, fact, .. } => {
@@ -319,7 +319,7 @@ impl RunReport {
                 return None;
             }
             Event::StepSkipped { step, reason } => {
-                let index = self.row(step, record.at);
+                let index = self.ensure_row(step, record.at);
                 let row = &mut self.rows[index];
                 row.state = RowState::Ended(Status::Skipped);
                 row.skip = Some(Box::new(reason.clone()));
@@ -327,7 +327,7 @@ impl RunReport {
                 index
             }
             Event::ConditionJudged { step, error: Some(error), .. } => {
-                let index = self.row(step, record.at);
+                let index = self.ensure_row(step, record.at);
                 let row = &mut self.rows[index];
                 row.state = RowState::Ended(Status::Failed);
                 row.failure = Some(format!("its `when` cannot be evaluated: {error}"));
@@ -344,12 +344,12 @@ impl RunReport {
     }
 
     /// Takes note of a step that has not begun.
-    pub(crate) fn block(&mut self, step: &StepId) {
-        let row = self.row(step, self.changed_ms);
+    pub(crate) fn mark_blocked(&mut self, step: &StepId) {
+        let row = self.ensure_row(step, self.changed_ms);
         self.rows[row].state = RowState::Blocked;
     }
 
-    fn row(&mut self, step: &StepId, at: u64) -> usize {
+    fn ensure_row(&mut self, step: &StepId, at: u64) -> usize {
         if let Some(index) = self.index.get(step) {
             return *index;
         }
@@ -383,7 +383,7 @@ impl RunReport {
         self.rows.len() - 1
     }
 
-    fn answered(&mut self, index: usize, choice: Option<&str>, at: u64) {
+    fn apply_answer(&mut self, index: usize, choice: Option<&str>, at: u64) {
         if self.escalated.contains_key(&*self.rows[index].step.name) {
             self.rows[index].state = match choice {
                 Some("retry") => RowState::Waiting,
@@ -404,17 +404,17 @@ impl RunReport {
         });
     }
 
-    fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
+    fn apply_end(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
         let row = &mut self.rows[index];
         if row.summarizer.is_some() && outcome.failure != Some(Failure::Cancelled) {
             row.earlier += 1;
             row.ended_ms = at;
-            row.usage = sum(row.usage.as_deref().copied(), outcome.usage).map(Box::new);
+            row.usage = add_usage(row.usage.as_deref().copied(), outcome.usage).map(Box::new);
             return;
         }
         let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
         self.rows[index].attempt = attempt;
-        let tries = self.rows[index].tries();
+        let tries = self.rows[index].turn_attempts();
         let mended = self.mended.get(&*self.rows[index].step.name) == Some(&tries);
         let lasts = matches!(outcome.failure, Some(Failure::Files { lasting: true, .. }));
         let escalates = self.escalated.get(&*self.rows[index].step.name);
@@ -422,7 +422,7 @@ impl RunReport {
         // What would fail again is mended at once, or not repeated.
         let mends = self.mended.get(&*self.rows[index].step.name).is_some_and(|&mended| tries < mended);
         let is_node = self.nodes.contains(&*self.rows[index].step.name);
-        let ends = self.ends(&self.rows[index].step).is_some();
+        let ends = self.stop_status(&self.rows[index].step).is_some();
         let step = &self.rows[index].step;
         let is_written_to = self.unread.values().any(|(to, instance)| *to == step.name && *instance == step.instance);
         let helped = self.approvals.values().any(|pending| pending.step == *step && pending.request.wants.is_help());
@@ -434,9 +434,9 @@ impl RunReport {
         row.session = outcome.session.as_deref().map(Into::into);
         row.fallback = outcome.fallback.as_deref().map(Into::into);
         row.repairs = row.repairs.saturating_add(outcome.repairs);
-        row.usage = sum(row.usage.as_deref().copied(), outcome.usage).map(Box::new);
+        row.usage = add_usage(row.usage.as_deref().copied(), outcome.usage).map(Box::new);
         row.message = outcome.output.as_ref().filter(|_| ends && outcome.failure.is_none()).cloned().map(Box::new);
-        row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
+        row.failure = outcome.failure.as_ref().map(|failure| describe_failure(failure, outcome.exit));
         row.state = match &outcome.failure {
             None if mended => RowState::Waiting,
             // It has another turn at least, which reads what a person wrote or will write.
@@ -464,7 +464,7 @@ impl RunReport {
     }
 
     /// The steps that are at work or between two attempts, the longest first.
-    pub(crate) fn open(&self) -> impl Iterator<Item = &Row> {
+    pub(crate) fn open_rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| {
             matches!(
                 row.state,
@@ -473,7 +473,7 @@ impl RunReport {
         })
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn count_rows(&self) -> Counts {
         let mut counts = Counts::default();
         for row in &self.rows {
             if row.step.within.is_some() || !self.is_current(row) {
@@ -494,7 +494,7 @@ impl RunReport {
     }
 
     /// How a step ends the whole pipeline, where it is a `stop` of it: not that of a called one.
-    pub(crate) fn ends(&self, step: &StepId) -> Option<StopStatus> {
+    pub(crate) fn stop_status(&self, step: &StepId) -> Option<StopStatus> {
         let is_loop = |part: &str| self.loops.contains(part.split(['.', '~', '[']).next().unwrap_or_default());
         let inside = step.within.iter().flat_map(|path| path.split('/')).all(is_loop);
         self.stops.get(&*step.name).copied().filter(|_| inside)
@@ -507,7 +507,7 @@ impl RunReport {
     }
 
     /// The furthest round of any instance, from 1.
-    pub(crate) fn round(&self) -> u32 {
+    pub(crate) fn current_round(&self) -> u32 {
         let instances = self.current.iter().filter(|((_, within), _)| within.is_none());
         instances.map(|(_, &round)| round).max().unwrap_or(1)
     }
@@ -537,19 +537,19 @@ impl Row {
     pub(crate) fn reason(&self) -> String {
         match (self.skip.as_deref(), &self.failure) {
             (Some(SkipReason::OnFailure), Some(failure)) => failure.clone(),
-            (Some(reason), _) => skipped(reason),
+            (Some(reason), _) => describe_skip(reason),
             (None, Some(failure)) => failure.clone(),
             (None, None) => String::new(),
         }
     }
 
     /// The attempts of the turn that goes on, this one included.
-    pub(crate) fn tries(&self) -> u32 {
+    pub(crate) fn turn_attempts(&self) -> u32 {
         self.attempt - self.earlier.min(self.attempt)
     }
 
     /// Which turn goes on, from 2.
-    pub(crate) fn turn(&self) -> Option<u32> {
+    pub(crate) fn current_turn(&self) -> Option<u32> {
         self.post.as_ref().map(|post| post.turns + 1).filter(|&turn| turn > 1)
     }
 
@@ -557,13 +557,13 @@ impl Row {
         std::time::Duration::from_millis(until.saturating_sub(self.started_ms))
     }
 
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "step": &*self.step.name,
             "iteration": self.step.iteration,
             "instance": self.step.instance,
             "within": self.step.within,
-            "status": self.state.word(),
+            "status": self.state.as_str(),
             "reason": Some(self.reason()).filter(|reason| !reason.is_empty()),
             "skip": self.skip,
             "attempts": self.attempt,

@@ -12,25 +12,25 @@ use swarmc_runtime::{
 use crate::approvals::Pending;
 use crate::args::{Inspect, Prune, Ps, Stop};
 use crate::exit::Exit;
-use crate::home::{Past, find, home, word};
+use crate::home::{Past, describe_state, find_home, find_run};
 use crate::nodes;
 use crate::run_report::Row;
-use crate::summary::{table, until};
-use crate::terminal::{self, Paint, Stream, printable};
-use crate::units::{count, duration, grouped, moment, now, size};
+use crate::summary::{latest_time, write_table};
+use crate::terminal::{self, Paint, Stream, make_printable};
+use crate::units::{format_count, format_duration, format_moment, format_number, format_size, now_ms};
 
-pub(crate) fn ps(args: &Ps) -> miette::Result<Exit> {
-    let mut runs = home()?.runs().into_diagnostic()?;
+pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
+    let mut runs = find_home()?.list_runs().into_diagnostic()?;
     let all = runs.len();
     if let Some(name) = &args.run {
-        let found = home()?.find(name).into_diagnostic()?;
+        let found = find_home()?.find(name).into_diagnostic()?;
         runs.retain(|run| run.id == found.id);
     } else if !args.all {
         runs.retain(|run| matches!(run.state, RunningState::Running | RunningState::Resumable | RunningState::Damaged));
     }
     runs.reverse();
     if args.json {
-        let runs: Vec<_> = runs.iter().map(document).collect();
+        let runs: Vec<_> = runs.iter().map(run_json).collect();
         terminal::print(format!("{}\n", json!({ "version": 1, "runs": runs })))?;
         return Ok(Exit::Done);
     }
@@ -41,9 +41,9 @@ pub(crate) fn ps(args: &Ps) -> miette::Result<Exit> {
         let _ = writeln!(out, "{}", paint.dim(&head));
     }
     for run in &runs {
-        let _ = writeln!(out, "{}", line(run, paint));
+        let _ = writeln!(out, "{}", format_run(run, paint));
         if args.run.is_some() || run.state == RunningState::Running {
-            out.push_str(&nodes::lines(run, args.run.is_some(), now(), paint));
+            out.push_str(&nodes::render_nodes(run, args.run.is_some(), now_ms(), paint));
         }
     }
     terminal::print(out)?;
@@ -56,8 +56,8 @@ pub(crate) fn ps(args: &Ps) -> miette::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn line(run: &RunSummary, paint: Paint) -> String {
-    let state = format!("{:<9}", word(run.state));
+fn format_run(run: &RunSummary, paint: Paint) -> String {
+    let state = format!("{:<9}", describe_state(run.state));
     let state = match run.state {
         RunningState::Running => paint.cyan(&state),
         RunningState::Resumable => paint.yellow(&state),
@@ -65,18 +65,18 @@ fn line(run: &RunSummary, paint: Paint) -> String {
         RunningState::Failed | RunningState::Damaged => paint.red(&state),
     };
     let steps = format!("{}/{}", run.done, run.total);
-    let age = format!("{} ago", duration(Duration::from_millis(now().saturating_sub(run.started_ms))));
+    let age = format!("{} ago", format_duration(Duration::from_millis(now_ms().saturating_sub(run.started_ms))));
     let waits = match run.gates.as_slice() {
         [] => String::new(),
         [gate] => format!(", waits for gate {gate}"),
         gates => format!(", waits for {} gates", gates.len()),
     };
-    let expiry = |waiting| Pending::from(waiting).expiry(now());
+    let expiry = |waiting| Pending::from(waiting).describe_expiry(now_ms());
     let asks = match run.approvals.as_slice() {
         [] => String::new(),
         [waiting] => {
             let expiry = expiry(waiting).map(|expiry| format!(", {expiry}")).unwrap_or_default();
-            format!(", {} (approval {}{expiry})", Pending::from(waiting).words(), waiting.request.id)
+            format!(", {} (approval {}{expiry})", Pending::from(waiting).describe(), waiting.request.id)
         }
         // Their times are over in the order in which they came.
         [first, ..] => {
@@ -94,26 +94,26 @@ fn line(run: &RunSummary, paint: Paint) -> String {
         several => format!(", {several} processes of it still run: `swarmc stop {}` ends them", run.id),
     };
     let what = match (&run.problem, run.workflow == run.pipeline) {
-        (Some(problem), _) => printable(problem).into_owned(),
+        (Some(problem), _) => make_printable(problem).into_owned(),
         (None, true) => run.workflow.clone(),
         (None, false) => format!("{} ({})", run.workflow, run.pipeline),
     };
     format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}{waits}{asks}{runner}{survivors}", run.id)
 }
 
-fn document(run: &RunSummary) -> serde_json::Value {
+fn run_json(run: &RunSummary) -> serde_json::Value {
     json!({
-        "run": run.id, "workflow": run.workflow, "pipeline": run.pipeline, "state": word(run.state),
+        "run": run.id, "workflow": run.workflow, "pipeline": run.pipeline, "state": describe_state(run.state),
         "started_ms": run.started_ms, "changed_ms": run.changed_ms, "done": run.done, "total": run.total,
         "agents": run.agents.iter().map(|(step, status)| json!({ "step": step, "status": status })).collect::<Vec<_>>(),
-        "nodes": nodes::json(run), "waiting": nodes::blocked_json(run), "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| Pending::from(waiting).json()).collect::<Vec<_>>(),
+        "nodes": nodes::nodes_json(run), "waiting": nodes::blocked_json(run), "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| Pending::from(waiting).to_json()).collect::<Vec<_>>(),
         "runner": run.runner.map(|runner| json!({ "pid": runner.pid, "stopped": runner.stopped })), "survivors": run.survivors,
         "problem": run.problem,
     })
 }
 
-pub(crate) fn stop(args: &Stop) -> miette::Result<Exit> {
-    let home = home()?;
+pub(crate) fn stop_runs(args: &Stop) -> miette::Result<Exit> {
+    let home = find_home()?;
     let folder = match &args.run {
         Some(name) => home.find(name).into_diagnostic()?,
         None => only_running(&home)?,
@@ -130,7 +130,7 @@ pub(crate) fn stop(args: &Stop) -> miette::Result<Exit> {
 }
 
 fn only_running(home: &Home) -> miette::Result<RunFolder> {
-    let runs = home.runs().into_diagnostic()?;
+    let runs = home.list_runs().into_diagnostic()?;
     let running: Vec<&str> =
         runs.iter().filter(|run| run.state == RunningState::Running).map(|run| run.id.as_str()).collect();
     match running[..] {
@@ -140,12 +140,12 @@ fn only_running(home: &Home) -> miette::Result<RunFolder> {
     }
 }
 
-pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
-    let home = home()?;
-    let folder = find(&home, args.run.as_deref(), "to look at: there are none", |_| true)?;
+pub(crate) fn inspect_run(args: &Inspect) -> miette::Result<Exit> {
+    let home = find_home()?;
+    let folder = find_run(&home, args.run.as_deref(), "to look at: there are none", |_| true)?;
     let past = Past::read(&folder)?;
-    let ledger = past.ledger();
-    let runs = home.runs().into_diagnostic()?;
+    let ledger = past.build_report();
+    let runs = home.list_runs().into_diagnostic()?;
     let Some(run) = runs.iter().find(|run| run.id == folder.id) else {
         return Err(miette!("run `{}` is gone", folder.id));
     };
@@ -154,11 +154,11 @@ pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
     let paths = |row: &Row| -> Vec<(&'static str, std::path::PathBuf)> {
         let attempt = row.attempt.max(1);
         [
-            ("output", layout.output(&row.step)),
-            ("prompt", layout.prompt(&row.step, attempt)),
-            ("stdout", layout.log(&row.step, attempt, TaskStream::Stdout)),
-            ("stderr", layout.log(&row.step, attempt, TaskStream::Stderr)),
-            ("folder", layout.agent(&row.step, attempt)),
+            ("output", layout.output_path(&row.step)),
+            ("prompt", layout.prompt_path(&row.step, attempt)),
+            ("stdout", layout.log_path(&row.step, attempt, TaskStream::Stdout)),
+            ("stderr", layout.log_path(&row.step, attempt, TaskStream::Stderr)),
+            ("folder", layout.agent_folder(&row.step, attempt)),
         ]
         .into_iter()
         .filter(|(_, path)| path.exists())
@@ -169,12 +169,12 @@ pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
             .rows
             .iter()
             .map(|row| {
-                let mut value = row.json();
+                let mut value = row.to_json();
                 value["paths"] = paths(row).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path))).collect();
                 value
             })
             .collect();
-        let mut value = document(run);
+        let mut value = run_json(run);
         value["version"] = json!(1);
         value["folder"] = json!(folder.path);
         value["outputs"] = json!(folder.outputs);
@@ -184,20 +184,20 @@ pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
     }
     let paint = Stream::Out.paint();
     let mut out = String::new();
-    let _ = writeln!(out, "run      {} ({})", paint.bold(&run.id), word(run.state));
+    let _ = writeln!(out, "run      {} ({})", paint.bold(&run.id), describe_state(run.state));
     let _ = writeln!(out, "workflow {}, pipeline {}", run.workflow, run.pipeline);
-    let took = duration(Duration::from_millis(run.changed_ms.saturating_sub(run.started_ms)));
-    let _ = writeln!(out, "started  {}, changed last after {took}", moment(run.started_ms));
+    let took = format_duration(Duration::from_millis(run.changed_ms.saturating_sub(run.started_ms)));
+    let _ = writeln!(out, "started  {}, changed last after {took}", format_moment(run.started_ms));
     let _ = writeln!(out, "folder   {}", folder.path.display());
     let _ = writeln!(out, "outputs  {}\n", folder.outputs.display());
     for row in &ledger.rows {
-        table(&mut out, &ledger, std::iter::once(row), until(&folder, &ledger), paint);
-        details(&mut out, row, &paths(row), &folder, paint);
+        write_table(&mut out, &ledger, std::iter::once(row), latest_time(&folder, &ledger), paint);
+        write_details(&mut out, row, &paths(row), &folder, paint);
     }
-    out.push_str(&nodes::blocked(run, nodes::FEW, paint));
+    out.push_str(&nodes::render_blocked(run, nodes::FEW, paint));
     let left = run.total.saturating_sub(run.done);
     if left > 0 {
-        let _ = writeln!(out, "{} of {} not done", grouped(left), count(run.total, "step"));
+        let _ = writeln!(out, "{} of {} not done", format_number(left), format_count(run.total, "step"));
     }
     if run.state == RunningState::Resumable {
         let _ = writeln!(out, "resume with: swarmc resume {}", run.id);
@@ -206,52 +206,53 @@ pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn details(out: &mut String, row: &Row, paths: &[(&str, std::path::PathBuf)], folder: &RunFolder, paint: Paint) {
-    taken(out, row);
+fn write_details(out: &mut String, row: &Row, paths: &[(&str, std::path::PathBuf)], folder: &RunFolder, paint: Paint) {
+    write_usage(out, row);
     for (kind, path) in paths {
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let shown = path.strip_prefix(&folder.path).unwrap_or(path);
-        let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {} ({})", shown.display(), size(bytes))));
+        let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {} ({})", shown.display(), format_size(bytes))));
     }
 }
 
 /// What the turns of a step took, and who took them.
-pub(crate) fn taken(out: &mut String, row: &Row) {
+pub(crate) fn write_usage(out: &mut String, row: &Row) {
     if let Some(usage) = &row.usage {
         let cost = usage.cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
         let at_least = if usage.at_least { "at least " } else { "" };
-        let tokens = format!("{at_least}{} tokens in, {} out{cost}", grouped(usage.input), grouped(usage.output));
+        let tokens =
+            format!("{at_least}{} tokens in, {} out{cost}", format_number(usage.input), format_number(usage.output));
         let _ = writeln!(out, "    usage   {tokens}");
     }
     if let Some(session) = &row.session {
-        let _ = writeln!(out, "    session {}", printable(session));
+        let _ = writeln!(out, "    session {}", make_printable(session));
     }
     if let Some(agent) = &row.fallback {
-        let _ = writeln!(out, "    agent   {}, in place of its own", printable(agent));
+        let _ = writeln!(out, "    agent   {}, in place of its own", make_printable(agent));
     }
     if row.repairs > 0 {
-        let _ = writeln!(out, "    mended  in {}", count(u64::from(row.repairs), "further turn"));
+        let _ = writeln!(out, "    mended  in {}", format_count(u64::from(row.repairs), "further turn"));
     }
 }
 
-pub(crate) fn prune(args: &Prune) -> miette::Result<Exit> {
+pub(crate) fn prune_runs(args: &Prune) -> miette::Result<Exit> {
     let options = swarmc_runtime::Prune {
         runs: args.runs.clone(),
         older_than: args.older_than,
         outputs: args.outputs,
         dry_run: args.dry_run,
     };
-    let pruned = home()?.prune(&options, SystemTime::now()).into_diagnostic()?;
+    let pruned = find_home()?.prune(&options, SystemTime::now()).into_diagnostic()?;
     let mut out = String::new();
     let verb = if args.dry_run { "would delete" } else { "deleted" };
     for run in &pruned.runs {
-        let _ = writeln!(out, "{verb} {} ({})", run.id, size(run.bytes));
+        let _ = writeln!(out, "{verb} {} ({})", run.id, format_size(run.bytes));
     }
     let bytes = pruned.runs.iter().map(|run| run.bytes).sum();
     let what = if args.outputs { "outputs of " } else { "" };
-    let _ = writeln!(out, "{verb} {what}{}, {}", count(pruned.runs.len() as u64, "run"), size(bytes));
+    let _ = writeln!(out, "{verb} {what}{}, {}", format_count(pruned.runs.len() as u64, "run"), format_size(bytes));
     if !pruned.kept.is_empty() {
-        let kept = count(pruned.kept.len() as u64, "older run");
+        let kept = format_count(pruned.kept.len() as u64, "older run");
         let _ = writeln!(out, "kept {kept} that can still be resumed, or keep worktrees; name them to delete them");
     }
     terminal::print(out)?;

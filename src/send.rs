@@ -8,16 +8,16 @@ use swarmc_runtime::{UserMessage, send_message};
 
 use crate::args::Send;
 use crate::exit::Exit;
-use crate::home::{Past, home};
+use crate::home::{Past, find_home};
 use crate::terminal;
 
 pub(crate) fn exec(args: &Send) -> miette::Result<Exit> {
-    let folder = home()?.find(&args.run).into_diagnostic()?;
-    if Past::read(&folder)?.ledger().finished.is_some() {
-        return Err(miette!("run `{}` has ended: nobody reads messages any more", folder.id));
+    let folder = find_home()?.find(&args.run).into_diagnostic()?;
+    if Past::read(&folder)?.build_report().finished.is_some() {
+        return Err(miette!("run `{}` has ended: it accepts no messages", folder.id));
     }
     if !folder.is_running() {
-        let help = format!("go on with `swarmc resume {}`, and write then", folder.id);
+        let help = format!("continue it with `swarmc resume {}`, and send the message again", folder.id);
         return Err(miette!(help = help, "run `{}` is not running", folder.id));
     }
     let text = match args.text.join(" ") {

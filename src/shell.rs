@@ -9,29 +9,29 @@ use crate::args::{CommandLine, Completions, Man, Schema, SchemaOf};
 use crate::exit::Exit;
 use crate::terminal;
 
-pub(crate) fn schema(args: &Schema) -> miette::Result<Exit> {
+pub(crate) fn print_schema(args: &Schema) -> miette::Result<Exit> {
     let text = match args.of {
-        SchemaOf::Plan => pretty(&swarmc_plan::schema()),
-        SchemaOf::Envelope => pretty(&swarmc_runtime::handoff::envelope_schema()),
-        SchemaOf::Handoff => pretty(&swarmc_runtime::handoff::handoff_schema()),
+        SchemaOf::Plan => pretty_json(&swarmc_plan::plan_schema()),
+        SchemaOf::Envelope => pretty_json(&swarmc_runtime::handoff::envelope_schema()),
+        SchemaOf::Handoff => pretty_json(&swarmc_runtime::handoff::handoff_schema()),
         SchemaOf::Check => include_str!("render/check.schema.json").to_owned(),
     };
     terminal::print(text)?;
     Ok(Exit::Done)
 }
 
-fn pretty(schema: &impl serde::Serialize) -> String {
+fn pretty_json(schema: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(schema).expect("a schema has string keys only") + "\n"
 }
 
-pub(crate) fn completions(args: &Completions) -> miette::Result<Exit> {
+pub(crate) fn print_completions(args: &Completions) -> miette::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut CommandLine::command(), "swarmc", &mut script);
     terminal::print(script)?;
     Ok(Exit::Done)
 }
 
-pub(crate) fn man(args: &Man) -> miette::Result<Exit> {
+pub(crate) fn print_manual(args: &Man) -> miette::Result<Exit> {
     let mut command = CommandLine::command();
     command.build();
     match &args.output {
@@ -44,18 +44,18 @@ pub(crate) fn man(args: &Man) -> miette::Result<Exit> {
                 write_page(folder, sub.clone())?;
             }
         }
-        None => terminal::print(roff(command)?)?,
+        None => terminal::print(render_roff(command)?)?,
     }
     Ok(Exit::Done)
 }
 
 fn write_page(folder: &Path, command: clap::Command) -> miette::Result<()> {
     let file = folder.join(format!("{}.1", command.get_display_name().unwrap_or(command.get_name())));
-    let page = roff(command)?;
+    let page = render_roff(command)?;
     std::fs::write(&file, page).into_diagnostic().wrap_err_with(|| format!("cannot write `{}`", file.display()))
 }
 
-fn roff(command: clap::Command) -> miette::Result<Vec<u8>> {
+fn render_roff(command: clap::Command) -> miette::Result<Vec<u8>> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).into_diagnostic()?;
     Ok(page)

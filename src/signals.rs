@@ -13,8 +13,8 @@ use crate::exit::Exit;
 const ENDS: [i32; 8] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU];
 
 /// Ends the run behind `control` when a signal asks for it.
-pub(crate) fn watch(control: Control, display: Display) -> miette::Result<()> {
-    let ignored = ignored();
+pub(crate) fn watch_signals(control: Control, display: Display) -> miette::Result<()> {
+    let ignored = ignored_signals();
     let wanted: Vec<i32> = ENDS.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect();
     let mut signals = Signals::new(wanted).into_diagnostic().wrap_err("cannot watch for signals")?;
     std::thread::spawn(move || {
@@ -25,11 +25,11 @@ pub(crate) fn watch(control: Control, display: Display) -> miette::Result<()> {
             match times {
                 1 => {
                     control.stop();
-                    display.ask(1);
+                    display.request_stop(1);
                 }
                 2 => {
                     control.kill();
-                    display.ask(2);
+                    display.request_stop(2);
                 }
                 // A third signal ends this process at once; the journal is always complete.
                 _ => std::process::exit(Exit::Stopped as i32),
@@ -40,7 +40,7 @@ pub(crate) fn watch(control: Control, display: Display) -> miette::Result<()> {
 }
 
 /// The signals that this process was started with as ignored, as `nohup` does: they stay so. Signal N is bit N - 1.
-fn ignored() -> u64 {
+fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)

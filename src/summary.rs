@@ -9,8 +9,8 @@ use swarmc_runtime::{Content, End, Ended, Home, RunFolder, RunOutcome, Status, S
 use crate::args::Show;
 use crate::exit::Exit;
 use crate::run_report::{Row, RowState, RunReport};
-use crate::terminal::{self, Paint, Stream, printable};
-use crate::units::{count, duration, now};
+use crate::terminal::{self, Paint, Stream, make_printable};
+use crate::units::{format_count, format_duration, now_ms};
 
 /// A table with more rows shows only those that did not succeed.
 const MAX_ROWS: usize = 40;
@@ -18,7 +18,7 @@ const MAX_ROWS: usize = 40;
 /// The lines of stderr shown of a failure.
 const MAX_STDERR: usize = 10;
 
-pub(crate) fn show(
+pub(crate) fn show_summary(
     home: &Home,
     pipeline: &Pipeline,
     ledger: &RunReport,
@@ -32,7 +32,7 @@ pub(crate) fn show(
         Ended::OverBudget => Exit::OverBudget,
     };
     if show.is_machine() {
-        terminal::print(format!("{}\n", document(&outcome, &skipped_results(ledger, pipeline, &outcome), exit)))?;
+        terminal::print(format!("{}\n", result_json(&outcome, &skipped_results(ledger, pipeline, &outcome), exit)))?;
         return Ok(exit);
     }
     let paint = Stream::Err.paint();
@@ -40,20 +40,20 @@ pub(crate) fn show(
     if !show.quiet {
         text.push('\n');
         let rows = ledger.rows.iter().filter(|row| ledger.is_current(row));
-        table(&mut text, ledger, rows, ledger.changed_ms, paint);
-        let used = ledger.used();
+        write_table(&mut text, ledger, rows, ledger.changed_ms, paint);
+        let used = ledger.describe_usage();
         if !used.is_empty() {
             let _ = writeln!(text, "\n{used} in all");
         }
     }
     if outcome.ended != Ended::Stopped {
         let folder = home.find(&outcome.run).ok();
-        failures(&mut text, folder.as_ref(), pipeline, ledger, paint);
-        ends(&mut text, &outcome, pipeline, (ledger, folder.as_ref()), show.quiet);
+        write_failures(&mut text, folder.as_ref(), pipeline, ledger, paint);
+        write_ends(&mut text, &outcome, pipeline, (ledger, folder.as_ref()), show.quiet);
         if !show.quiet {
             for row in skipped_results(ledger, pipeline, &outcome) {
                 let name = ledger.label(&row.step);
-                let reason = lines(&row.reason());
+                let reason = printable_lines(&row.reason());
                 let _ = writeln!(text, "\n{}: {name} was skipped: {}", paint.yellow("no result"), reason.trim_end());
             }
         }
@@ -63,7 +63,7 @@ pub(crate) fn show(
     }
     terminal::eprint(text);
     for value in &outcome.values {
-        let mut value = if Stream::Out.is_terminal() { lines(value) } else { value.clone() };
+        let mut value = if Stream::Out.is_terminal() { printable_lines(value) } else { value.clone() };
         if !value.ends_with('\n') {
             value.push('\n');
         }
@@ -73,12 +73,12 @@ pub(crate) fn show(
 }
 
 /// Until when the steps of a run that go on have taken: now, where something runs them.
-pub(crate) fn until(folder: &RunFolder, ledger: &RunReport) -> u64 {
-    if folder.is_running() { now().max(ledger.changed_ms) } else { ledger.changed_ms }
+pub(crate) fn latest_time(folder: &RunFolder, ledger: &RunReport) -> u64 {
+    if folder.is_running() { now_ms().max(ledger.changed_ms) } else { ledger.changed_ms }
 }
 
 /// The steps with what became of them.
-pub(crate) fn table<'a>(
+pub(crate) fn write_table<'a>(
     out: &mut String,
     ledger: &RunReport,
     rows: impl Iterator<Item = &'a Row>,
@@ -89,7 +89,7 @@ pub(crate) fn table<'a>(
     if rows.len() > MAX_ROWS {
         let all = rows.len();
         rows.retain(|row| row.state != RowState::Ended(Status::Succeeded));
-        let _ = writeln!(out, "{} that succeeded are not listed", count((all - rows.len()) as u64, "step"));
+        let _ = writeln!(out, "{} that succeeded are not listed", format_count((all - rows.len()) as u64, "step"));
         rows.truncate(MAX_ROWS);
     }
     let name = |row: &Row| match ledger.rounds > 1 || row.step.iteration > 1 {
@@ -98,7 +98,7 @@ pub(crate) fn table<'a>(
     };
     let width = rows.iter().map(|row| name(row).chars().count()).max().unwrap_or(0);
     for row in rows {
-        let status = format!("{:<9}", row.state.word());
+        let status = format!("{:<9}", row.state.as_str());
         let status = match row.state {
             RowState::Ended(Status::Succeeded) => paint.green(&status),
             RowState::Ended(Status::Failed) => paint.red(&status),
@@ -111,15 +111,16 @@ pub(crate) fn table<'a>(
             | RowState::Blocked
             | RowState::Cancelled => paint.yellow(&status),
         };
-        let took = if row.attempt == 0 { String::new() } else { duration(row.took(now)) };
+        let took = if row.attempt == 0 { String::new() } else { format_duration(row.time_taken(now)) };
         let turns = row.post.as_ref().map_or(0, |post| post.turns);
-        let attempts = if row.attempt > turns.max(1) { count(row.attempt.into(), "attempt") } else { String::new() };
-        let post = row.post.as_ref().map(|post| post.sum()).unwrap_or_default();
+        let attempts =
+            if row.attempt > turns.max(1) { format_count(row.attempt.into(), "attempt") } else { String::new() };
+        let post = row.post.as_ref().map(|post| post.summarize()).unwrap_or_default();
         let reason = row.reason();
-        let reason = printable(reason.lines().next().unwrap_or_default());
-        let team = ledger.teams.get(&row.step).map(crate::team::Team::sum).unwrap_or_default();
+        let reason = make_printable(reason.lines().next().unwrap_or_default());
+        let team = ledger.teams.get(&row.step).map(crate::team::Team::summarize).unwrap_or_default();
         // The agents of a swarm say it already.
-        let used = if team.is_empty() { row.used() } else { String::new() };
+        let used = if team.is_empty() { row.describe_usage() } else { String::new() };
         let notes: Vec<&str> =
             [attempts.as_str(), &post, &team, &used, &reason].into_iter().filter(|note| !note.is_empty()).collect();
         let line = format!("{:<width$}  {status}  {took:>7}  {}", name(row), notes.join(", "));
@@ -128,12 +129,12 @@ pub(crate) fn table<'a>(
 }
 
 /// What failed: why, the end of stderr, and where the whole of it is.
-fn failures(out: &mut String, folder: Option<&RunFolder>, pipeline: &Pipeline, ledger: &RunReport, paint: Paint) {
+fn write_failures(out: &mut String, folder: Option<&RunFolder>, pipeline: &Pipeline, ledger: &RunReport, paint: Paint) {
     let failed = |row: &&Row| ledger.is_current(row) && row.state == RowState::Ended(Status::Failed);
     for row in ledger.rows.iter().filter(failed).take(MAX_ROWS) {
-        let reason = lines(&row.reason());
+        let reason = printable_lines(&row.reason());
         let _ = writeln!(out, "\n{}: {}", paint.red(&format!("{} failed", ledger.label(&row.step))), reason.trim_end());
-        let text = lines(&row.stderr);
+        let text = printable_lines(&row.stderr);
         let all: Vec<&str> = text.lines().collect();
         for line in &all[all.len().saturating_sub(MAX_STDERR)..] {
             let _ = writeln!(out, "  {} {line}", paint.dim("│"));
@@ -141,7 +142,7 @@ fn failures(out: &mut String, folder: Option<&RunFolder>, pipeline: &Pipeline, l
         let Some(folder) = folder.filter(|_| row.attempt > 0) else { continue };
         let layout = folder.layout(pipeline);
         for stream in [TaskStream::Stderr, TaskStream::Stdout] {
-            let log = layout.log(&row.step, row.attempt, stream);
+            let log = layout.log_path(&row.step, row.attempt, stream);
             if log.exists() {
                 let _ = writeln!(out, "  log: {}", log.display());
             }
@@ -150,7 +151,7 @@ fn failures(out: &mut String, folder: Option<&RunFolder>, pipeline: &Pipeline, l
 }
 
 /// Why an instance ended without a step that failed: what a `stop` said, or that no `until` held.
-fn ends(
+fn write_ends(
     out: &mut String,
     outcome: &RunOutcome,
     pipeline: &Pipeline,
@@ -160,13 +161,17 @@ fn ends(
     for (number, end) in (1_u32..).zip(&outcome.ends) {
         let stop = ledger.stop_of(number);
         let why = match (end, stop) {
-            (End::Exhausted, _) => format!("no `until` held in {}", count(pipeline.iteration.max.into(), "round")),
-            (End::Stopped, Some(stop)) => format!("`{}` ended it as failed{}", stop.step.name, said(stop, folder)),
+            (End::Exhausted, _) => {
+                format!("no `until` held in {}", format_count(pipeline.iteration.max.into(), "round"))
+            }
+            (End::Stopped, Some(stop)) => {
+                format!("`{}` ended it as failed{}", stop.step.name, stop_message(stop, folder))
+            }
             // The last line says so.
             (End::Stopped, None) if outcome.ended == Ended::OverBudget => continue,
             (End::Stopped, None) => "a `stop` with status=failure ended it".to_owned(),
             (End::Succeeded, Some(stop)) if !quiet && !is_value(stop, outcome) => {
-                format!("`{}` ended it{}", stop.step.name, said(stop, folder))
+                format!("`{}` ended it{}", stop.step.name, stop_message(stop, folder))
             }
             (End::Succeeded | End::Unhandled | End::Cut, _) => continue,
         };
@@ -202,13 +207,13 @@ fn is_value(stop: &Row, outcome: &RunOutcome) -> bool {
 }
 
 /// What a `stop` says, behind what it did: in the same line where it is one.
-fn said(stop: &Row, folder: Option<&RunFolder>) -> String {
+fn stop_message(stop: &Row, folder: Option<&RunFolder>) -> String {
     let text = match (stop.message.as_deref(), folder) {
         (Some(Content::Text(text)), _) => text.clone(),
-        (Some(stored), Some(folder)) => folder.text(stored).unwrap_or_default(),
+        (Some(stored), Some(folder)) => folder.read_text(stored).unwrap_or_default(),
         _ => String::new(),
     };
-    let text = lines(text.trim());
+    let text = printable_lines(text.trim());
     match text.lines().count() {
         0 => String::new(),
         1 => format!(": {}", text.trim_end()),
@@ -220,19 +225,21 @@ fn last_line(out: &mut String, ledger: &RunReport, outcome: &RunOutcome, paint: 
     let took = std::time::Duration::from_millis(ledger.changed_ms.saturating_sub(ledger.started_ms));
     let run = &outcome.run;
     let _ = match outcome.ended {
-        Ended::Succeeded => writeln!(out, "\n{} in {}", paint.green(&format!("run {run} succeeded")), duration(took)),
+        Ended::Succeeded => {
+            writeln!(out, "\n{} in {}", paint.green(&format!("run {run} succeeded")), format_duration(took))
+        }
         Ended::Failed => {
             let what = paint.red(&format!("run {run} failed"));
-            let _ = writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", duration(took));
+            let _ = writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", format_duration(took));
             match outcome.failed.is_empty() {
-                false => writeln!(out, "run again what failed with: swarmc resume {run} --retry-failed"),
-                true => writeln!(out, "go on with a mended spec with: swarmc resume {run} --with SPEC"),
+                false => writeln!(out, "run the failed steps again with: swarmc resume {run} --retry-failed"),
+                true => writeln!(out, "continue with a fixed spec with: swarmc resume {run} --with SPEC"),
             }
         }
         Ended::OverBudget => {
             let what = paint.red(&format!("run {run} is over budget"));
-            let _ = writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", duration(took));
-            writeln!(out, "go on with a spec that has more with: swarmc resume {run} --with SPEC")
+            let _ = writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", format_duration(took));
+            writeln!(out, "continue with a spec that has a larger budget with: swarmc resume {run} --with SPEC")
         }
         Ended::Stopped => {
             let what = paint.yellow(&format!("run {run} stopped"));
@@ -241,7 +248,7 @@ fn last_line(out: &mut String, ledger: &RunReport, outcome: &RunOutcome, paint: 
     };
 }
 
-fn document(outcome: &RunOutcome, skipped: &[&Row], exit: Exit) -> serde_json::Value {
+fn result_json(outcome: &RunOutcome, skipped: &[&Row], exit: Exit) -> serde_json::Value {
     let status = match outcome.ended {
         Ended::Succeeded => "succeeded",
         Ended::Failed => "failed",
@@ -265,8 +272,8 @@ fn document(outcome: &RunOutcome, skipped: &[&Row], exit: Exit) -> serde_json::V
 }
 
 /// A text of several lines for a terminal.
-pub(crate) fn lines(text: &str) -> String {
-    text.lines().map(|line| printable(line).into_owned() + "\n").collect()
+pub(crate) fn printable_lines(text: &str) -> String {
+    text.lines().map(|line| make_printable(line).into_owned() + "\n").collect()
 }
 
 #[cfg(test)]
@@ -283,7 +290,7 @@ mod tests {
         let event = Event::AttemptStarted { step, attempt: 1, reserved: None, summarizer: None };
         ledger.apply(&Record { seq: 1, at: 1_000, event });
         let mut text = String::new();
-        table(&mut text, &ledger, ledger.rows.iter(), 8_500, Stream::Err.paint());
+        write_table(&mut text, &ledger, ledger.rows.iter(), 8_500, Stream::Err.paint());
         assert!(text.contains("7.5s"), "{text}");
     }
 }

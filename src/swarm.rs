@@ -6,78 +6,78 @@ use std::fmt::Write;
 
 use swarmc_plan::{Approval, Member, Plan, PlanItem, Priority, Swarm, Worktree};
 
-use crate::plan::text;
+use crate::plan::describe_template;
 use crate::terminal::Paint;
-use crate::units::{count, limit};
+use crate::units::{format_count, format_limit};
 
 /// Adds the lines of a swarm.
-pub(crate) fn summary(out: &mut String, plan: &Plan, swarm: &Swarm, paint: Paint) {
+pub(crate) fn write_swarm(out: &mut String, plan: &Plan, swarm: &Swarm, paint: Paint) {
     let default = if swarm.name == plan.default { " (default)" } else { "" };
     let members: u64 = swarm.members.iter().map(|member| u64::from(member.count)).sum();
-    let _ = writeln!(out, "\nswarm {}{default}: {}", paint.bold(&swarm.name), count(members, "member"));
+    let _ = writeln!(out, "\nswarm {}{default}: {}", paint.bold(&swarm.name), format_count(members, "member"));
     if let Some(goal) = &swarm.goal {
-        let _ = writeln!(out, "  goal of {}", text(goal));
+        let _ = writeln!(out, "  goal of {}", describe_template(goal));
     }
     if let Some(lead) = &swarm.lead {
         let role = if lead.coordinator { "coordinates" } else { "leads" };
-        let _ = writeln!(out, "  {} {role}, agent {}", paint.bold(&lead.name), player(plan, &lead.agent));
+        let _ = writeln!(out, "  {} {role}, agent {}", paint.bold(&lead.name), describe_player(plan, &lead.agent));
     }
     for member in &swarm.members {
-        let _ = writeln!(out, "  {}", self::member(plan, member, swarm, paint));
+        let _ = writeln!(out, "  {}", self::describe_member(plan, member, swarm, paint));
     }
-    for line in parts(plan, swarm) {
+    for line in list_rules(plan, swarm) {
         let _ = writeln!(out, "  {}", paint.dim(&line));
     }
 }
 
-fn player(plan: &Plan, agent: &str) -> String {
+fn describe_player(plan: &Plan, agent: &str) -> String {
     let provider = plan.agent(agent).map_or("", |agent| agent.provider.as_str());
     format!("{agent} ({provider})")
 }
 
-fn member(plan: &Plan, member: &Member, swarm: &Swarm, paint: Paint) -> String {
+fn describe_member(plan: &Plan, member: &Member, swarm: &Swarm, paint: Paint) -> String {
     let name = match (&member.name, &member.names) {
         (Some(name), _) => paint.bold(name),
-        (None, Some(list)) => format!("{} named from `{list}`", count(member.count.into(), "member")),
-        (None, None) => count(member.count.into(), "member"),
+        (None, Some(list)) => format!("{} named from `{list}`", format_count(member.count.into(), "member")),
+        (None, None) => format_count(member.count.into(), "member"),
     };
     let task = match (&member.task, swarm.decompose) {
-        (Some(task), _) => format!("task of {}", text(task)),
+        (Some(task), _) => format!("task of {}", describe_template(task)),
         (None, Some(_)) => "a part of the goal".to_owned(),
         (None, None) => "waits for a message".to_owned(),
     };
-    format!("{name}: agent {}, {task}", player(plan, &member.agent))
+    format!("{name}: agent {}, {task}", describe_player(plan, &member.agent))
 }
 
 /// What holds for all of them.
-fn parts(plan: &Plan, swarm: &Swarm) -> Vec<String> {
+fn list_rules(plan: &Plan, swarm: &Swarm) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(parts) = swarm.decompose {
-        lines.push(format!("the goal is split into {} at most", count(parts.into(), "part")));
+        lines.push(format!("the goal is split into {} at most", format_count(parts.into(), "part")));
     }
     let limits = &swarm.limits;
     lines.push(format!(
         "at most {}, each with {}, {} and {}",
-        count(limits.agents.into(), "agent"),
-        count(limits.iterations.into(), "turn"),
-        limit(limits.timeout_ms),
-        count(limits.messages.into(), "message"),
+        format_count(limits.agents.into(), "agent"),
+        format_count(limits.iterations.into(), "turn"),
+        format_limit(limits.timeout_ms),
+        format_count(limits.messages.into(), "message"),
     ));
     lines.push(match (swarm.spawn.per_agent, swarm.spawn.approval) {
-        (0, _) => "nobody may ask for help".to_owned(),
+        (0, _) => "no agent may ask for help".to_owned(),
         (each, approval) => {
             let who = match approval {
                 Approval::Auto => "granted at once",
                 Approval::Human => "approved by a person",
                 Approval::Coordinator => "approved by the coordinator",
             };
-            format!("each may ask for {}, {who}", count(each.into(), "helper"))
+            format!("each may ask for {}, {who}", format_count(each.into(), "helper"))
         }
     });
-    lines.extend(swarm.items.iter().map(item));
+    lines.extend(swarm.items.iter().map(describe_item));
     let channels = swarm.channels.iter();
     lines.extend(channels.map(|channel| format!("channel {}: {}", channel.name, channel.members.join(", "))));
-    lines.extend(swarm.worktrees.iter().map(|tree| worktree(plan, tree)));
+    lines.extend(swarm.worktrees.iter().map(|tree| describe_worktree(plan, tree)));
     for edge in &swarm.edges {
         let arrow = if edge.both { "<->" } else { "->" };
         lines.push(format!("{} {arrow} {}", edge.from, edge.to));
@@ -89,7 +89,7 @@ fn parts(plan: &Plan, swarm: &Swarm) -> Vec<String> {
     lines
 }
 
-fn item(item: &PlanItem) -> String {
+fn describe_item(item: &PlanItem) -> String {
     let mut line = format!("item {}", item.name);
     if let Some(owner) = &item.owner {
         let _ = write!(line, " of {owner}");
@@ -105,13 +105,13 @@ fn item(item: &PlanItem) -> String {
     line
 }
 
-fn worktree(plan: &Plan, tree: &Worktree) -> String {
+fn describe_worktree(plan: &Plan, tree: &Worktree) -> String {
     let mut line = format!("worktree {} of {}", tree.name, tree.members.join(", "));
     if let Some(manager) = &tree.manager {
         let _ = write!(line, ", integrated by {manager}");
     }
     if let Some(agent) = &tree.agent {
-        let _ = write!(line, ", agent {}", player(plan, agent));
+        let _ = write!(line, ", agent {}", describe_player(plan, agent));
     }
     line
 }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use swarmc_runtime::swarm::{Answer, End, Phase, Purpose, SUPERVISOR, SwarmEvent};
 use swarmc_runtime::{Content, Usage};
 
-use crate::terminal::{Paint, printable};
-use crate::units::{count, grouped};
+use crate::terminal::{Paint, make_printable};
+use crate::units::{format_count, format_number};
 
 /// The characters of what an agent says that are shown of it.
 const TOLD: usize = 100;
@@ -67,7 +67,7 @@ impl Team {
         Team { iterations, ..Team::default() }
     }
 
-    pub(crate) fn mate(&self, name: &str) -> Option<&Mate> {
+    pub(crate) fn find_mate(&self, name: &str) -> Option<&Mate> {
         self.index.get(name).map(|&index| &self.mates[index])
     }
 
@@ -96,16 +96,16 @@ impl Team {
             }
             SwarmEvent::WorkspaceUpdated { author, .. } => {
                 self.entries += 1;
-                self.at(author, "published");
+                self.update_mate(author, "published");
             }
             SwarmEvent::MessageSent(sent) if !sent.person => {
-                if let Some(mate) = self.at(&sent.from, "wrote") {
+                if let Some(mate) = self.update_mate(&sent.from, "wrote") {
                     mate.sent += 1;
                 }
             }
             SwarmEvent::TurnEnded { usage, cost, answer, turn, .. } => {
                 self.spent.add(*usage, *cost);
-                if let Some(mate) = self.at(&turn.agent, "acts") {
+                if let Some(mate) = self.update_mate(&turn.agent, "acts") {
                     mate.spent.add(*usage, *cost);
                     match answer {
                         Answer::Failed { .. } => mate.doing = "failed to be asked, again soon".to_owned(),
@@ -140,87 +140,88 @@ impl Team {
     }
 
     /// What an agent is at now.
-    pub(crate) fn does(&mut self, name: &str, doing: &str) {
-        self.at(name, doing);
+    pub(crate) fn set_doing(&mut self, name: &str, doing: &str) {
+        self.update_mate(name, doing);
     }
 
-    fn at(&mut self, name: &str, doing: &str) -> Option<&mut Mate> {
+    fn update_mate(&mut self, name: &str, doing: &str) -> Option<&mut Mate> {
         let mate = self.index.get(name).map(|&index| &mut self.mates[index])?;
         doing.clone_into(&mut mate.doing);
         Some(mate)
     }
 
     /// The totals of the swarm, in a few words.
-    pub(crate) fn sum(&self) -> String {
+    pub(crate) fn summarize(&self) -> String {
         let sent: u32 = self.mates.iter().map(|mate| mate.sent).sum();
-        let mut text = format!("{}, {}", count(self.mates.len() as u64, "agent"), count(self.spent.turns, "turn"));
+        let mut text =
+            format!("{}, {}", format_count(self.mates.len() as u64, "agent"), format_count(self.spent.turns, "turn"));
         if sent > 0 {
-            let _ = write!(text, ", {}", count(sent.into(), "message"));
+            let _ = write!(text, ", {}", format_count(sent.into(), "message"));
         }
-        text + &self.spent.words()
+        text + &self.spent.describe()
     }
 
     /// The lines of those that are at work, for a terminal.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn active_lines(&self) -> impl Iterator<Item = String> {
         let open = self.mates.iter().filter(|mate| mate.started && mate.how.is_none());
         let width = open.clone().map(|mate| mate.name.len()).max().unwrap_or(0).min(24);
-        open.map(move |mate| format!("  {:<width$}  {}  {}", mate.name, self.counts(mate), mate.doing))
+        open.map(move |mate| format!("  {:<width$}  {}  {}", mate.name, self.describe_counts(mate), mate.doing))
     }
 
-    fn counts(&self, mate: &Mate) -> String {
+    fn describe_counts(&self, mate: &Mate) -> String {
         let mut text = format!("{:>2} of {}", mate.iterations, self.iterations);
         if mate.sent > 0 {
             let _ = write!(text, ", {} sent", mate.sent);
         }
-        text + &mate.spent.words()
+        text + &mate.spent.describe()
     }
 
     /// An event as one line; `live` where the live lines show the working agents anyway.
-    pub(crate) fn line(&self, fact: &SwarmEvent, label: &str, paint: Paint, live: bool) -> Option<String> {
+    pub(crate) fn format_event(&self, fact: &SwarmEvent, label: &str, paint: Paint, live: bool) -> Option<String> {
         let text = |content: &Option<Content>| match content {
             Some(Content::Text(text)) => format!(": {}", sanitize_line(text)),
             Some(Content::Artifact { .. }) | None => String::new(),
         };
         Some(match fact {
             SwarmEvent::Progress { .. } if live => return None,
-            SwarmEvent::Progress { phase } => format!("  {label}: {}", word(*phase)),
+            SwarmEvent::Progress { phase } => format!("  {label}: {}", describe_phase(*phase)),
             SwarmEvent::AgentSpawned { agent, by: Some(by), task, .. } => {
                 format!("  {label}: {agent} was spawned to help {by}{}", text(task))
             }
             SwarmEvent::AgentStarted { .. } if live => return None,
             SwarmEvent::AgentStarted { agent } => {
-                let mate = self.mate(agent)?;
+                let mate = self.find_mate(agent)?;
                 format!("  {label}: {agent} started{}", text(&mate.task))
             }
             SwarmEvent::AgentCompleted { agent, how, error, .. } => {
-                let mate = self.mate(agent)?;
+                let mate = self.find_mate(agent)?;
                 let error = error.as_deref().map(|error| format!(": {}", sanitize_line(error))).unwrap_or_default();
-                let sign = match (how, how.succeeded()) {
+                let sign = match (how, how.has_result()) {
                     (_, true) => paint.green("✓"),
                     (End::Unneeded, _) => paint.dim("-"),
                     _ => paint.red("✗"),
                 };
-                let how = how.word().replace('_', " ");
+                let how = how.as_str().replace('_', " ");
                 format!("{sign} {label}: {agent} {how} after {}{error}", mate.came_to())
             }
             _ => return None,
         })
     }
 
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "phase": self.phase,
-            "agents": self.mates.iter().map(Mate::json).collect::<Vec<_>>(),
+            "agents": self.mates.iter().map(Mate::to_json).collect::<Vec<_>>(),
             "turns": self.spent.turns,
             "entries": self.entries,
-            "usage": self.spent.json(),
+            "usage": self.spent.to_json(),
         })
     }
 }
 
 impl Team {
     /// What its turns have used so far, where any said so.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    pub(crate) fn total_usage(&self) -> Option<Usage> {
         let Spent { input, output, cost, .. } = self.spent;
         let known = (cost > 0).then_some(cost as f64 / 1e6);
         (input > 0 || output > 0 || cost > 0).then(|| Usage { input, output, cost: known, ..Usage::default() })
@@ -230,18 +231,18 @@ impl Team {
 impl Mate {
     /// How far it came.
     pub(crate) fn came_to(&self) -> String {
-        let mut text = count(self.iterations.into(), "iteration");
+        let mut text = format_count(self.iterations.into(), "iteration");
         if self.sent > 0 {
-            let _ = write!(text, ", {} sent", count(self.sent.into(), "message"));
+            let _ = write!(text, ", {} sent", format_count(self.sent.into(), "message"));
         }
-        text + &self.spent.words()
+        text + &self.spent.describe()
     }
 
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "agent": &*self.name, "plays": &*self.plays, "by": self.by.as_deref(), "how": self.how,
             "iterations": self.iterations, "sent": self.sent, "received": self.received, "turns": self.spent.turns,
-            "usage": self.spent.json(), "error": self.error,
+            "usage": self.spent.to_json(), "error": self.error,
         })
     }
 }
@@ -260,14 +261,16 @@ impl Spent {
     }
 
     /// Tokens and cost as the end of a sentence; empty without counted tokens.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match (self.input, self.output) {
             (0, 0) => String::new(),
-            (input, output) => format!(", {} tokens{}", grouped(input.saturating_add(output)), self.price()),
+            (input, output) => {
+                format!(", {} tokens{}", format_number(input.saturating_add(output)), self.describe_price())
+            }
         }
     }
 
-    fn price(&self) -> String {
+    fn describe_price(&self) -> String {
         let known = self.cost > 0 || !self.unpriced;
         if !known {
             return String::new();
@@ -276,14 +279,14 @@ impl Spent {
         format!(", ${}.{:04}{more}", self.cost / 1_000_000, self.cost % 1_000_000 / 100)
     }
 
-    fn json(&self) -> Value {
+    fn to_json(&self) -> Value {
         let cost = (!self.unpriced && self.turns > 0).then_some(self.cost as f64 / 1e6);
         json!({ "input": self.input, "output": self.output, "cost": cost })
     }
 }
 
 /// A phase, in a word.
-pub(crate) fn word(phase: Phase) -> &'static str {
+pub(crate) fn describe_phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Planning => "planning",
         Phase::Spawning => "spawning",
@@ -298,7 +301,7 @@ pub(crate) fn sanitize_line(text: &str) -> String {
     let mut length = 0;
     // Each word is shown by itself: no return carries the reader back over what came before.
     for word in text.split_whitespace() {
-        let word = printable(word);
+        let word = make_printable(word);
         let apart = usize::from(length > 0);
         let room = TOLD.saturating_sub(length + apart);
         if word.chars().count() > room {
@@ -311,7 +314,7 @@ pub(crate) fn sanitize_line(text: &str) -> String {
     line
 }
 
-/// Who merges and splits, as people are told of it.
+/// The agents that merge and split, in words for people.
 pub(crate) fn is_supervisor(name: &str) -> bool {
     name == SUPERVISOR
 }

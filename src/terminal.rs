@@ -30,7 +30,7 @@ impl Stream {
     }
 
     pub(crate) fn paint(self) -> Paint {
-        Paint { colour: colour(self.is_terminal() && !is_dumb(), |name| std::env::var(name).ok()) }
+        Paint { colour: wants_colour(self.is_terminal() && !is_dumb(), |name| std::env::var(name).ok()) }
     }
 
     /// Columns and rows; 80 by 24 where the size is unknown.
@@ -107,7 +107,7 @@ impl Paint {
     /// No colours, for what goes into files.
     pub(crate) const NONE: Paint = Paint { colour: false };
 
-    fn with(self, code: &str, text: &str) -> String {
+    fn wrap_code(self, code: &str, text: &str) -> String {
         match self.colour && !text.is_empty() {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
             false => text.to_owned(),
@@ -115,39 +115,39 @@ impl Paint {
     }
 
     pub(crate) fn bold(self, text: &str) -> String {
-        self.with("1", text)
+        self.wrap_code("1", text)
     }
 
     pub(crate) fn dim(self, text: &str) -> String {
-        self.with("2", text)
+        self.wrap_code("2", text)
     }
 
     pub(crate) fn red(self, text: &str) -> String {
-        self.with("1;31", text)
+        self.wrap_code("1;31", text)
     }
 
     pub(crate) fn green(self, text: &str) -> String {
-        self.with("32", text)
+        self.wrap_code("32", text)
     }
 
     pub(crate) fn yellow(self, text: &str) -> String {
-        self.with("33", text)
+        self.wrap_code("33", text)
     }
 
     pub(crate) fn cyan(self, text: &str) -> String {
-        self.with("36", text)
+        self.wrap_code("36", text)
     }
 
     /// One of six colours that tell neighbours apart, the same for the same index.
-    pub(crate) fn nth(self, index: usize, text: &str) -> String {
-        self.with(["36", "33", "35", "32", "34", "96"][index % 6], text)
+    pub(crate) fn nth_colour(self, index: usize, text: &str) -> String {
+        self.wrap_code(["36", "33", "35", "32", "34", "96"][index % 6], text)
     }
 }
 
 /// The text without anything that a terminal would obey: escape sequences are cut out, other control characters and
 /// marks that reorder text become `\u{FFFD}`. Tabs stay. A carriage return becomes a sign, since a terminal would hide what
 /// stands before it; one at the end of the line goes.
-pub(crate) fn printable(line: &str) -> Cow<'_, str> {
+pub(crate) fn make_printable(line: &str) -> Cow<'_, str> {
     if !line.chars().any(is_control) {
         return Cow::Borrowed(line);
     }
@@ -227,7 +227,7 @@ fn is_dumb() -> bool {
 }
 
 /// <https://no-color.org> and <https://bixense.com/clicolors>.
-fn colour(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
+fn wants_colour(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     if set("NO_COLOR").is_some() {
         return false;
@@ -244,21 +244,21 @@ mod tests {
 
     #[test]
     fn escape_sequences_are_cut_out() {
-        assert_eq!(printable("plain\ttext é"), "plain\ttext é");
-        assert_eq!(printable("\x1b[31mred\x1b[0m"), "red");
-        assert_eq!(printable("\x1b]0;title\x07text\x1b]8;;u\x1b\\x"), "textx");
-        assert_eq!(printable("a\x1b[2J\x1b[Hb\x08\x07"), "ab\u{FFFD}\u{FFFD}");
-        assert_eq!(printable("\u{9b}31m\u{202e}x"), "\u{FFFD}31m\u{FFFD}x");
-        assert_eq!(printable("unfinished \x1b[12"), "unfinished ");
-        assert_eq!(printable("unfinished \x1b]0;never"), "unfinished ");
-        assert_eq!(printable("\x1b\x1b[31mx"), "x");
+        assert_eq!(make_printable("plain\ttext é"), "plain\ttext é");
+        assert_eq!(make_printable("\x1b[31mred\x1b[0m"), "red");
+        assert_eq!(make_printable("\x1b]0;title\x07text\x1b]8;;u\x1b\\x"), "textx");
+        assert_eq!(make_printable("a\x1b[2J\x1b[Hb\x08\x07"), "ab\u{FFFD}\u{FFFD}");
+        assert_eq!(make_printable("\u{9b}31m\u{202e}x"), "\u{FFFD}31m\u{FFFD}x");
+        assert_eq!(make_printable("unfinished \x1b[12"), "unfinished ");
+        assert_eq!(make_printable("unfinished \x1b]0;never"), "unfinished ");
+        assert_eq!(make_printable("\x1b\x1b[31mx"), "x");
     }
 
     #[test]
     fn a_carriage_return_hides_nothing() {
-        assert_eq!(printable("10%\r50%\r100%"), "10%␍50%␍100%");
-        assert_eq!(printable("rm -rf /\r\x1b[2Kls"), "rm -rf /␍ls");
-        assert_eq!(printable("text\r"), "text");
+        assert_eq!(make_printable("10%\r50%\r100%"), "10%␍50%␍100%");
+        assert_eq!(make_printable("rm -rf /\r\x1b[2Kls"), "rm -rf /␍ls");
+        assert_eq!(make_printable("text\r"), "text");
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn colours_follow_the_environment() {
         let check = |terminal, variables: &[(&str, &str)]| {
-            colour(terminal, |name| variables.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned()))
+            wants_colour(terminal, |name| variables.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned()))
         };
         assert!(check(true, &[]));
         assert!(!check(false, &[]));

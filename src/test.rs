@@ -19,7 +19,7 @@ use crate::change;
 use crate::exit::Exit;
 use crate::files::Workspace;
 use crate::load::{did_you_mean, plan_text};
-use crate::render::{Problems, count_line, shown};
+use crate::render::{Problems, count_line, display_sources};
 use crate::terminal::{self, Stream};
 use crate::{find, params};
 use fakes::Fakes;
@@ -57,7 +57,7 @@ struct Scene<'a> {
 }
 
 pub(crate) fn exec(args: &args::Test) -> miette::Result<Exit> {
-    let specs = find::specs(&args.specs)?;
+    let specs = find::find_specs(&args.specs)?;
     let mut reporter = Reporter::new(args.format);
     let mut counts = Counts::default();
     let mut names = Vec::new();
@@ -69,13 +69,13 @@ pub(crate) fn exec(args: &args::Test) -> miette::Result<Exit> {
                 spec.display()
             ));
         }
-        let (workspace, name) = Workspace::of(spec)?;
+        let (workspace, name) = Workspace::discover(spec)?;
         let compilation = swarmc_compiler::compile(&name, &workspace);
         counts.specs += 1;
         let Some(plan) = &compilation.plan else {
             let problems = Problems::new(&compilation, &workspace, &Levels::default());
-            terminal::eprint(problems.text(Stream::Err));
-            terminal::eprint(format!("{}\n", count_line(problems.counts(), Stream::Err.paint())));
+            terminal::eprint(problems.render_text(Stream::Err));
+            terminal::eprint(format!("{}\n", count_line(problems.count_problems(), Stream::Err.paint())));
             counts.broken += 1;
             continue;
         };
@@ -85,19 +85,19 @@ pub(crate) fn exec(args: &args::Test) -> miette::Result<Exit> {
         let scene = Scene { plan, workspace: &workspace };
         let mut snapshots = Snapshots::new(&workspace, &name, args.update)?;
         let verdicts: Vec<Verdict> =
-            compilation.tests.iter().filter(chosen).map(|test| scene.play(test, &mut snapshots)).collect();
-        counts.count(&verdicts);
+            compilation.tests.iter().filter(chosen).map(|test| scene.play_test(test, &mut snapshots)).collect();
+        counts.count_verdicts(&verdicts);
         let (written, removed) = (snapshots.changes.len(), snapshots.stale.len());
-        change::write(&snapshots.changes)?;
+        change::write_changes(&snapshots.changes)?;
         snapshots.remove_stale()?;
         counts.written += written;
         counts.removed += removed;
-        reporter.add(&workspace.shown(&name), &shown(&compilation.sources, &workspace), &verdicts)?;
+        reporter.add(&workspace.display_path(&name), &display_sources(&compilation.sources, &workspace), &verdicts)?;
     }
     if counts.passed + counts.failed == 0 && counts.broken == 0 {
-        return Err(nothing(args.filter.as_deref(), &names, counts.specs));
+        return Err(no_test_error(args.filter.as_deref(), &names, counts.specs));
     }
-    reporter.end(&counts)?;
+    reporter.finish(&counts)?;
     Ok(match (counts.broken, counts.failed) {
         (0, 0) => Exit::Done,
         (0, _) => Exit::Failed,
@@ -106,7 +106,7 @@ pub(crate) fn exec(args: &args::Test) -> miette::Result<Exit> {
 }
 
 /// There is no test, or none of that name.
-fn nothing(filter: Option<&str>, names: &[String], specs: usize) -> miette::Report {
+fn no_test_error(filter: Option<&str>, names: &[String], specs: usize) -> miette::Report {
     let specs = if specs == 1 { "the spec".to_owned() } else { format!("the {specs} specs") };
     match filter.filter(|_| !names.is_empty()) {
         Some(filter) => {
@@ -122,9 +122,9 @@ fn nothing(filter: Option<&str>, names: &[String], specs: usize) -> miette::Repo
 
 impl Scene<'_> {
     /// Rehearses a test and looks at what came of it.
-    fn play(&self, test: &Test, snapshots: &mut Snapshots) -> Verdict {
+    fn play_test(&self, test: &Test, snapshots: &mut Snapshots) -> Verdict {
         let mut verdict = Verdict { name: test.name.clone(), findings: Vec::new(), launches: 0, turns: 0 };
-        let options = match self.options(test) {
+        let options = match self.build_options(test) {
             Ok(options) => options,
             Err(message) => {
                 verdict.findings.push(at_name(test, message));
@@ -132,7 +132,7 @@ impl Scene<'_> {
             }
         };
         let mut cast = Fakes::new(self.plan, test);
-        let rehearsal = match rehearse(self.plan, &options, &mut |turn| cast.answer(turn)) {
+        let rehearsal = match rehearse(self.plan, &options, &mut |turn| cast.answer_turn(turn)) {
             Ok(rehearsal) => rehearsal,
             Err(error) => {
                 verdict.findings.push(at_name(test, error.to_string()));
@@ -140,23 +140,23 @@ impl Scene<'_> {
             }
         };
         (verdict.launches, verdict.turns) = (rehearsal.launches, rehearsal.turns);
-        verdict.findings = cast.missing();
+        verdict.findings = cast.missing_fakes();
         // A run with a missing answer proves nothing.
         if verdict.findings.is_empty() {
             let story = TestOutcome::new(self.plan, test, &rehearsal, &cast);
-            verdict.findings = assertions::judge(&story, snapshots);
-            verdict.findings.extend(cast.unused());
+            verdict.findings = assertions::check_expectations(&story, snapshots);
+            verdict.findings.extend(cast.unused_fakes());
         }
-        snapshots.settle(&verdict.name, verdict.findings.is_empty());
+        snapshots.finish_test(&verdict.name, verdict.findings.is_empty());
         verdict
     }
 
-    fn options(&self, test: &Test) -> Result<Options, String> {
+    fn build_options(&self, test: &Test) -> Result<Options, String> {
         let pipeline = self.plan.pipeline(&test.pipeline);
         let pipeline = pipeline.ok_or_else(|| format!("the plan has no pipeline `{}`", test.pipeline))?;
         let root = &self.workspace.root;
         let declared = self.plan.params.iter().chain(&pipeline.params);
-        let params = params::resolve(declared, &test.params, &self.plan.types, (root, root));
+        let params = params::resolve_params(declared, &test.params, &self.plan.types, (root, root));
         let params: BTreeMap<String, String> = params.map_err(|error| error.to_string())?;
         let workspace: PathBuf = root.clone();
         let stdin = test.stdin.as_ref().map(|text| text.clone().into_bytes());

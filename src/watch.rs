@@ -18,7 +18,7 @@ use crate::check;
 use crate::config;
 use crate::exit::Exit;
 use crate::file_deps::{Became, FileDependencies};
-use crate::files::relative;
+use crate::files::relative_path;
 use crate::terminal::{self, Stream};
 use crate::units;
 use spots::Spots;
@@ -33,7 +33,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 const NAMED: usize = 3;
 
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
-    refuse(args)?;
+    check_format(args)?;
     std::thread::spawn(|| {
         if terminal::out_is_gone() {
             std::process::exit(Exit::Done as i32);
@@ -43,29 +43,29 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     let screen = Screen::new(args.format, here.clone());
     let mut changes = BTreeMap::new();
     loop {
-        screen.begin(&changes)?;
+        screen.show_changes(&changes)?;
         let asked = FileDependencies::default();
-        asked.needs(&here);
+        asked.note_folder(&here);
         // Another folder may have taken its place.
         let outcome = match std::env::set_current_dir(&here) {
-            Ok(()) => check::once(args, &asked),
+            Ok(()) => check::check_once(args, &asked),
             Err(_) => Err(miette!("the current folder is gone: `{}`", here.display())),
         };
         if let Err(error) = outcome {
             // The files may be why; they can be mended.
-            crate::fail(&error);
+            crate::report_error(&error);
         }
-        changes = wait(&asked, &screen)?;
+        changes = wait_for_changes(&asked, &screen)?;
     }
 }
 
 /// Says at once what no change of a file would mend.
-fn refuse(args: &Check) -> miette::Result<()> {
+fn check_format(args: &Check) -> miette::Result<()> {
     let name = match args.format {
         Format::Sarif => "sarif",
         Format::Github => "github",
         Format::Junit => "junit",
-        Format::Text | Format::Short | Format::Json => return config::flags(args, &mut Default::default()),
+        Format::Text | Format::Short | Format::Json => return config::apply_flags(args, &mut Default::default()),
     };
     Err(miette!(
         help = "watch with `--format json`: one document, on one line, for each check",
@@ -74,22 +74,22 @@ fn refuse(args: &Check) -> miette::Result<()> {
 }
 
 /// Waits until the check would come out otherwise.
-fn wait(asked: &FileDependencies, screen: &Screen) -> miette::Result<BTreeMap<PathBuf, Became>> {
+fn wait_for_changes(asked: &FileDependencies, screen: &Screen) -> miette::Result<BTreeMap<PathBuf, Became>> {
     let mut is_told = false;
     loop {
         // Made anew each time: what watched a folder that was moved or deleted says nothing any more.
         let (sender, events) = channel();
-        let mut watcher = notify::recommended_watcher(sender).map_err(|error| refused(None, &error))?;
-        let spots = watch(&mut watcher, asked)?;
-        if asked.changes().is_empty() {
+        let mut watcher = notify::recommended_watcher(sender).map_err(|error| watch_error(None, &error))?;
+        let spots = watch_folders(&mut watcher, asked)?;
+        if asked.find_changes().is_empty() {
             if !is_told {
-                screen.end(asked.count())?;
+                screen.show_waiting(asked.count_files())?;
                 is_told = true;
             }
-            begin(&events, &spots)?;
+            wait_for_event(&events, &spots)?;
         }
-        settle(&events, &spots);
-        let changes = asked.changes();
+        wait_until_quiet(&events, &spots);
+        let changes = asked.find_changes();
         if !changes.is_empty() {
             return Ok(changes);
         }
@@ -97,16 +97,16 @@ fn wait(asked: &FileDependencies, screen: &Screen) -> miette::Result<BTreeMap<Pa
 }
 
 /// Watches the folders of all that was asked for; those too that come while it begins.
-fn watch(watcher: &mut impl Watcher, asked: &FileDependencies) -> miette::Result<Spots> {
+fn watch_folders(watcher: &mut impl Watcher, asked: &FileDependencies) -> miette::Result<Spots> {
     let mut watched = std::collections::BTreeSet::new();
     loop {
-        let spots = Spots::of(asked);
+        let spots = Spots::from_dependencies(asked);
         let mut is_complete = true;
         for folder in &spots.folders {
             if watched.insert(folder.clone()) {
                 is_complete = false;
                 match watcher.watch(folder, RecursiveMode::NonRecursive) {
-                    Err(error) if !is_away(&error) => return Err(refused(Some(folder), &error)),
+                    Err(error) if !is_away(&error) => return Err(watch_error(Some(folder), &error)),
                     _ => {}
                 }
             }
@@ -118,17 +118,17 @@ fn watch(watcher: &mut impl Watcher, asked: &FileDependencies) -> miette::Result
 }
 
 /// Waits for something that matters.
-fn begin(events: &Receiver<notify::Result<Event>>, spots: &Spots) -> miette::Result<()> {
+fn wait_for_event(events: &Receiver<notify::Result<Event>>, spots: &Spots) -> miette::Result<()> {
     loop {
         let event = events.recv().into_diagnostic().wrap_err("cannot watch for changes")?;
-        if matters(&event, spots) {
+        if is_relevant(&event, spots) {
             return Ok(());
         }
     }
 }
 
 /// Waits until nothing happens that matters.
-fn settle(events: &Receiver<notify::Result<Event>>, spots: &Spots) {
+fn wait_until_quiet(events: &Receiver<notify::Result<Event>>, spots: &Spots) {
     let latest = Instant::now() + LONGEST;
     let mut until = Instant::now() + QUIET;
     while let Ok(event) = events.recv_timeout(until.min(latest).saturating_duration_since(Instant::now())) {
@@ -136,15 +136,15 @@ fn settle(events: &Receiver<notify::Result<Event>>, spots: &Spots) {
         if now >= latest {
             break;
         }
-        if matters(&event, spots) {
+        if is_relevant(&event, spots) {
             until = now + QUIET;
         }
     }
 }
 
 /// What could not be told may be anything.
-fn matters(event: &notify::Result<Event>, spots: &Spots) -> bool {
-    event.as_ref().map_or(true, |event| spots.concern(event))
+fn is_relevant(event: &notify::Result<Event>, spots: &Spots) -> bool {
+    event.as_ref().map_or(true, |event| spots.is_affected_by(event))
 }
 
 /// Whether a folder went away meanwhile, or is not for us to read: those above and below it are watched all the same.
@@ -159,7 +159,7 @@ fn is_away(error: &notify::Error) -> bool {
     }
 }
 
-fn refused(folder: Option<&Path>, error: &notify::Error) -> miette::Report {
+fn watch_error(folder: Option<&Path>, error: &notify::Error) -> miette::Report {
     let what = folder.map_or("for changes".to_owned(), |folder| format!("`{}`", folder.display()));
     match &error.kind {
         ErrorKind::MaxFilesWatch => {
@@ -186,18 +186,18 @@ impl Screen {
     }
 
     /// Says what has changed since the last check; nothing before the first.
-    fn begin(&self, changes: &BTreeMap<PathBuf, Became>) -> miette::Result<()> {
+    fn show_changes(&self, changes: &BTreeMap<PathBuf, Became>) -> miette::Result<()> {
         if self.is_cleared {
             terminal::print("\x1b[H\x1b[2J")?;
         }
         match changes.is_empty() {
             true => Ok(()),
-            false => self.tell(&told(changes, &self.here)),
+            false => self.print_line(&describe_changes(changes, &self.here)),
         }
     }
 
     /// Says that it waits now.
-    fn end(&self, files: usize) -> miette::Result<()> {
+    fn show_waiting(&self, files: usize) -> miette::Result<()> {
         let what = match files {
             0 => "waiting for a spec".to_owned(),
             1 => "watching 1 file".to_owned(),
@@ -205,18 +205,18 @@ impl Screen {
         };
         match self.is_cleared {
             true => {
-                let moment = units::moment(units::now());
+                let moment = units::format_moment(units::now_ms());
                 let time = moment.rsplit(' ').next().unwrap_or_default();
-                self.tell(&format!("{time}: {what} (Ctrl-C ends)"))
+                self.print_line(&format!("{time}: {what} (Ctrl-C ends)"))
             }
-            false => self.tell(&what),
+            false => self.print_line(&what),
         }
     }
 
-    fn tell(&self, text: &str) -> miette::Result<()> {
+    fn print_line(&self, text: &str) -> miette::Result<()> {
         let paint = self.stream.paint();
         let line = if self.is_cleared { text.to_owned() } else { format!("--- {text}") };
-        let line = format!("{}\n", paint.dim(&terminal::printable(&line)));
+        let line = format!("{}\n", paint.dim(&terminal::make_printable(&line)));
         match self.stream {
             Stream::Out => terminal::print(line),
             Stream::Err => {
@@ -228,14 +228,14 @@ impl Screen {
 }
 
 /// What has changed, in a line.
-fn told(changes: &BTreeMap<PathBuf, Became>, here: &Path) -> String {
+fn describe_changes(changes: &BTreeMap<PathBuf, Became>, here: &Path) -> String {
     let mut parts: Vec<String> = changes
         .iter()
         .take(if changes.len() == NAMED + 1 { NAMED + 1 } else { NAMED })
         .map(|(path, became)| {
             let path = match path == here {
                 true => "the current folder".to_owned(),
-                false => relative(path, here).display().to_string(),
+                false => relative_path(path, here).display().to_string(),
             };
             let word = match became {
                 Became::Changed => "changed",

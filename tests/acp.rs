@@ -1,5 +1,5 @@
-//! Agents that speak the Agent Client Protocol (issue 7, ACP): what a turn is, sessions, leave, ends, and agents that are
-//! out of order. The agent is a script that does as it is told; real ones are in `real`.
+//! Agents that speak the Agent Client Protocol (issue 7, ACP): what a turn is, sessions, leave, ends, and agents that
+//! are out of order. The agent is a script that does as it is told; real ones are in `real`.
 
 mod client;
 mod ends;
@@ -99,7 +99,7 @@ fn the_mode_and_the_model_are_those_of_the_plan() {
     run("auto", "model=large", "").1.expect(
         3,
         &[],
-        &["does not let `large` be chosen: leave `model` out, and say it by `args`"],
+        &["does not support choosing `large`: leave `model` out, and set it in `args`"],
     );
     // Those that hold already are not set, and one that there is not is not passed over.
     let (place, ended) = run("plain", "model=small { mode implementation }", "");
@@ -132,7 +132,7 @@ fn a_session_is_loaded_and_what_was_said_in_it_is_not_said_again() {
 #[test]
 fn an_agent_that_loads_no_sessions_cannot_go_on_with_one() {
     let place = talk("forgetful");
-    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["first failed: the agent cannot go on with a session"]);
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["first failed: the agent cannot continue a session"]);
     assert_eq!(methods(&place), ["initialize"]);
 }
 
@@ -173,9 +173,14 @@ fn the_tools_of_the_run_are_handed_over_by_http_or_by_a_pipe() {
 fn tool_servers_of_the_plan_are_handed_over_where_the_run_has_no_more_to_say_about_them() {
     for (policy, tools, handed, why) in [
         ("", "notes web", &["notes", "web"][..], ""),
-        ("", "\"*\"", &["notes", "web"][..], "tool server `safe` is not handed over: it needs a secret"),
-        ("", "notes.read", &[][..], "tool server `notes` is not handed over: it may use some of its tools only"),
-        ("policy { tool notes human }", "notes", &[][..], "the policy wants somebody to be asked about its tools"),
+        ("", "\"*\"", &["notes", "web"][..], "tool server `safe` is not passed to the agent: it needs a secret"),
+        (
+            "",
+            "notes.read",
+            &[][..],
+            "tool server `notes` is not passed to the agent: the agent may use only some of its tools",
+        ),
+        ("policy { tool notes human }", "notes", &[][..], "the policy requires approval for its tools"),
     ] {
         let servers = "secret key env=SAFE_KEY\ntool-server notes { exec \"bin/notes\" serve; env LEVEL=\"7\" }\n\
                        tool-server web url=\"http://127.0.0.1:1/mcp\"\n\
@@ -214,17 +219,21 @@ fn leave_is_given_by_the_kind_of_an_option() {
         place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &[chosen], &[]);
     }
     let place = place(&format!("policy {{ unattended fail }}\n{}", spec("asks", "", "")));
-    place.swarmc(&["run", "flow.kdl", "--headless"]).expect(3, &[], &["`a` wants tool edit, which needs somebody's"]);
+    place.swarmc(&["run", "flow.kdl", "--headless"]).expect(3, &[], &["`a` wants tool edit, which needs approval"]);
 }
 
 #[test]
 fn leave_that_nobody_gives_in_time_is_the_policy_s() {
     let place = |then| place(&format!("policy {{ on-timeout {then} after=\"300ms\" }}\n{}", spec("asks", "", "")));
     for (then, chosen) in [("deny", "chosen: id-reject_once"), ("approve", "chosen: id-allow_once")] {
-        place(then).swarmc(&["run", "flow.kdl"]).expect(0, &[chosen], &["by the policy, as nobody answered in time"]);
+        place(then).swarmc(&["run", "flow.kdl"]).expect(
+            0,
+            &[chosen],
+            &["by the policy, as no person answered in time"],
+        );
     }
     let failed = place("fail").swarmc(&["run", "flow.kdl"]);
-    failed.expect(3, &[], &["`a` wants tool edit, which needs somebody's agreement, and nobody answered in time"]);
+    failed.expect(3, &[], &["`a` wants tool edit, which needs approval, but no person answered in time"]);
 }
 
 #[test]

@@ -81,11 +81,11 @@ fn agents_of_a_swarm_are_answered_from_another_terminal() {
     let ps: Value = serde_json::from_str(&place.swarmc(&["ps", "--json"]).expect(0, &[], &[]).out).expect("it is JSON");
     let asked = &ps["runs"][0]["approvals"][0];
     assert_eq!((&asked["id"], &asked["agent"], &asked["tool"]), (&1.into(), &"takao".into(), &"shell".into()));
-    place.swarmc(&["approve", "last", "1"]).expect(2, &[], &["say what the answer is", "1 allow|always|deny"]);
+    place.swarmc(&["approve", "last", "1"]).expect(2, &[], &["give the answer", "1 allow|always|deny"]);
     place.swarmc(&["approve", "last", "1", "alow"]).expect(2, &[], &["did you mean `allow`?"]);
-    place.swarmc(&["approve", "last", "2", "allow"]).expect(2, &[], &["nothing called `2` waits"]);
+    place.swarmc(&["approve", "last", "2", "allow"]).expect(2, &[], &["no `2` waits"]);
     let unfit = ["approve", "last", "1", "allow", "--arguments", r#"{"command": 7}"#];
-    place.swarmc(&unfit).expect(2, &[], &["`shell` cannot have them"]);
+    place.swarmc(&unfit).expect(2, &[], &["`shell` cannot take them"]);
     assert!(!place.work().join("ran.txt").exists());
     let other = ["approve", "last", "1", "allow", "--arguments", r#"{"command": "echo other >> ran.txt"}"#];
     place.swarmc(&other).expect(0, &[], &["approval 1 of run"]);
@@ -114,7 +114,7 @@ fn where_nobody_can_be_asked_the_policy_answers() {
     for (policy, code, ran, parts) in [
         ("", 0, false, ["takao wants tool shell: deny, by the policy", "takao wants a helper: deny"]),
         ("unattended approve", 0, true, ["takao wants tool shell: allow, by the policy", "was spawned to help takao"]),
-        ("unattended fail", 3, false, ["`takao` wants tool shell, which needs somebody's agreement", "go: failed"]),
+        ("unattended fail", 3, false, ["`takao` wants tool shell, which needs approval", "go: failed"]),
     ] {
         let place = Place::new(&spec(policy));
         place.swarmc(&["run", "flow.kdl", "--headless"]).expect(code, &[], &parts);
@@ -139,7 +139,7 @@ fn a_killed_run_asks_the_same_and_what_was_answered_is_not_asked_again() {
     await_request(&place, 1);
     kill((first.0, ()));
     let ended = place.swarmc(&["approve", "last", "1", "allow"]);
-    assert!(ended.code == Some(2) && ended.err.contains("it still waits then"), "{ended:?}");
+    assert!(ended.code == Some(2) && ended.err.contains("still waits then"), "{ended:?}");
     let second = place.until(&["resume"], "1 allow|always|deny");
     place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
     await_request(&place, 2);
@@ -166,10 +166,15 @@ fn what_nobody_answers_in_time_the_policy_answers_and_says_so_in_a_replay() {
             "deny",
             0,
             false,
-            ["takao wants tool shell: deny, by the policy, as nobody answered in time", "a helper: deny"],
+            ["takao wants tool shell: deny, by the policy, as no person answered in time", "a helper: deny"],
         ),
-        ("approve", 0, true, ["takao wants tool shell: allow, by the policy, as nobody", "was spawned to help takao"]),
-        ("fail", 3, false, ["needs somebody's agreement, and nobody answered in time", "go: failed"]),
+        (
+            "approve",
+            0,
+            true,
+            ["takao wants tool shell: allow, by the policy, as no person", "was spawned to help takao"],
+        ),
+        ("fail", 3, false, ["needs approval, but no person answered in time", "go: failed"]),
     ] {
         let place = Place::new(&spec(&format!("on-timeout {then} after=\"300ms\"")));
         place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(code, &[], &parts);
@@ -183,7 +188,7 @@ fn what_nobody_answers_in_time_the_policy_answers_and_says_so_in_a_replay() {
         place.swarmc(&["inspect", "last", "go"]).expect(0, &[&seen], &[]);
         for more in [&[][..], &["--headless"]] {
             let replayed = place.swarmc(&[&["run", "flow.kdl", "--replay", "r"][..], more].concat());
-            replayed.expect(code, &[], &["all is as it was recorded"]);
+            replayed.expect(code, &[], &["everything is as recorded"]);
             assert!(told(&place, "approval_answered").iter().all(|verdict| verdict["by"] == "timeout"), "{then}");
         }
     }
@@ -206,7 +211,7 @@ fn whoever_looks_is_told_what_becomes_of_a_request_and_when() {
     place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
     await_request(&place, 2);
     let again = place.swarmc(&["approve", "last", "1", "deny"]);
-    again.expect(2, &[], &["approval 1 is answered already: allow, by a person", "inspect"]);
+    again.expect(2, &[], &["approval 1 is already answered: allow, by a person", "inspect"]);
     place.swarmc(&["approve", "last", "2", "deny"]).expect(0, &[], &[]);
     assert!(child.wait().expect("it ends").success(), "{}", rest());
 }
@@ -215,8 +220,8 @@ fn whoever_looks_is_told_what_becomes_of_a_request_and_when() {
 #[test]
 fn a_killed_run_answers_what_nobody_answered_meanwhile() {
     for (then, code, part) in [
-        ("deny", 0, "takao wants tool shell: deny, by the policy, as nobody answered in time"),
-        ("fail", 3, "which needs somebody's agreement, and nobody answered in time"),
+        ("deny", 0, "takao wants tool shell: deny, by the policy, as no person answered in time"),
+        ("fail", 3, "which needs approval, but no person answered in time"),
     ] {
         let place = Place::new(&spec(&format!("on-timeout {then} after=\"2s\"")));
         let (mut child, _) = place.until(&["run", "flow.kdl"], "takao wants tool shell, ");
@@ -242,13 +247,13 @@ fn whoever_answers_too_late_hears_what_was_said() {
     child.kill().expect("it runs");
     child.wait().expect("it ends");
     let late = place.swarmc(&["approve", "last", "1", "allow"]);
-    let said = "approval 1 is answered already: deny, by the policy, as nobody answered in time";
+    let said = "approval 1 is already answered: deny, by the policy, as no person answered in time";
     late.expect(2, &[], &[said, "swarmc send", "on-timeout"]);
     // The other one is no longer anybody's either.
     let asked = told(&place, "approval_asked")[1]["at"].as_u64().expect("a time");
     await_time(asked + 1_000);
     place.swarmc(&["approve", "last"]).expect(0, &["denied at once by `policy on-timeout`"], &[]);
-    place.swarmc(&["resume"]).expect(0, &[], &["takao wants a helper: deny, by the policy, as nobody"]);
+    place.swarmc(&["resume"]).expect(0, &[], &["takao wants a helper: deny, by the policy, as no person"]);
 }
 
 /// A swarm that has yet to go on fails for it when it does, and not before.
@@ -275,6 +280,6 @@ fn a_swarm_that_waits_for_its_turn_fails_then_for_what_nobody_answered() {
     place.write("release", "");
     let ended = resumed.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert!(ended.status.code() == Some(3) && said.contains("and nobody answered in time"), "{said}");
+    assert!(ended.status.code() == Some(3) && said.contains("but no person answered in time"), "{said}");
     assert_eq!(told(&place, "approval_asked").len(), 1, "it does not go on as if it had been refused");
 }

@@ -46,7 +46,7 @@ fn what_is_known_is_hidden_wherever_it_moves() {
     // What was mended is gone; what was not looked at is not.
     place.write("flow.kdl", &FLOW.replace("depends-on c; ", ""));
     let one = ["check", "flow.kdl", "--baseline", "ci/known.kdl"];
-    place.swarmc(&one).expect(0, &["(1 entry of the baseline is gone: `--update-baseline` takes them out)"], &[]);
+    place.swarmc(&one).expect(0, &["(1 entry of the baseline is gone: `--update-baseline` removes them)"], &[]);
     place.swarmc(&[&one[..], &["--update-baseline"]].concat()).expect(0, &[], &["wrote ci/known.kdl: 1 entry"]);
     let known = read(&place, "ci/known.kdl");
     assert!(known.contains("sub/other.kdl") && !known.contains("flow.kdl"), "{known}");

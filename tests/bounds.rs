@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use swarmc_compiler::{Bound, Bytes, bounds, turns};
+use swarmc_compiler::{Bound, Bytes, compute_bounds, count_turn_inputs};
 
 use crate::specs::{Project, only, texts};
 
@@ -39,7 +39,7 @@ fn check(spec: &str, expected: &[(&str, u64)]) {
         .into_iter()
         .filter(|(name, _)| name.ends_with(".txt") && !name.ends_with(".system.txt"))
         .collect();
-    let turns = turns(&plan, plan.pipeline("p").expect("it is there"), &Bytes);
+    let turns = count_turn_inputs(&plan, plan.pipeline("p").expect("it is there"), &Bytes);
     for (task, beyond) in expected {
         let Bound::Most(most) = turns[task].input else { panic!("{task}: {:?}", turns[task].input) };
         let prompt = &prompts[&format!("{task}.1.txt")];
@@ -48,7 +48,7 @@ fn check(spec: &str, expected: &[(&str, u64)]) {
         assert!((least..=least + beyond).contains(&most), "{task}: {most}, and {least}: {prompt}");
     }
     let sum: u64 = prompts.values().map(|prompt| prompt.len() as u64).sum();
-    let Bound::Most(most) = bounds(&plan, &Bytes)["p"].input_tokens else { panic!("{:?}", plan.bounds["p"]) };
+    let Bound::Most(most) = compute_bounds(&plan, &Bytes)["p"].input_tokens else { panic!("{:?}", plan.bounds["p"]) };
     assert!(sum <= most, "{sum} bytes in all, and at most {most}: {prompts:#?}");
 }
 
@@ -92,13 +92,13 @@ fn what_comes_to_an_inbox_is_counted_whether_or_not_its_prompt_shows_it() {
         let plan = swarmc_compiler::compile("spec.kdl", &files).plan.expect("the spec is right");
         project.done(&["run", "spec.kdl"]);
         let shown = project.prompt("--- Inbox: 2 envelopes, written by other agents ---");
-        let turns = turns(&plan, plan.pipeline("p").expect("it is there"), &Bytes);
+        let turns = count_turn_inputs(&plan, plan.pipeline("p").expect("it is there"), &Bytes);
         let Bound::Most(most) = turns["two"].input else { panic!("{:?}", turns["two"].input) };
         let envelopes: u64 = shown.lines().filter(|line| line.starts_with('{')).map(|line| line.len() as u64 + 1).sum();
         let words = shown.len() as u64 - envelopes;
         // As many as a turn may read have more digits.
         assert!((2 * 64 * 1024..=2 * ENVELOPE).contains(&(most - words)), "{most}, {words}: {shown}");
-        let Bound::Most(all) = bounds(&plan, &Bytes)["p"].input_tokens else { panic!("it has a bound") };
+        let Bound::Most(all) = compute_bounds(&plan, &Bytes)["p"].input_tokens else { panic!("it has a bound") };
         assert!((most..most + 2_000).contains(&all), "each envelope is read by one turn: {all}, {most}");
     }
 }

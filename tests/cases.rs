@@ -126,7 +126,7 @@ impl Fixture {
     fn check(&self, texts: &BTreeMap<String, String>) -> Compilation {
         let first = self.files[0].lines.first().map_or("", String::as_str);
         let profile = first.strip_prefix("// profile: ").map_or(Profile::Default, |word| {
-            let known = Profile::ALL.iter().find(|profile| profile.word() == word.trim());
+            let known = Profile::ALL.iter().find(|profile| profile.as_str() == word.trim());
             *known.unwrap_or_else(|| panic!("there is no profile `{word}`"))
         });
         compile_with(SPEC, texts, &Settings::new(profile))
@@ -224,11 +224,11 @@ fn help(line: &str) -> Option<String> {
 fn annotations(diagnostic: &Diagnostic, sources: &Sources, owner: usize) -> Vec<Annotation> {
     let code = diagnostic.code.id();
     let one_line = |text: &str| text.replace('\n', " ⏎ ");
-    let places = diagnostic.places();
+    let places = diagnostic.all_labels();
     let notes = places.iter().enumerate().map(|(index, label)| {
         let (text, help) = match index {
             0 => {
-                let severity = diagnostic.severity().word();
+                let severity = diagnostic.severity().as_str();
                 (format!("{severity}[{code}]: {}", diagnostic.message), diagnostic.help.as_deref().map(one_line))
             }
             _ => (format!("note[{code}]: {}", label.text), None),

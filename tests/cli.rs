@@ -316,7 +316,7 @@ fn a_run_without_a_record_stands_in_nobody_s_way() {
     let plan = place.swarmc(&["plan", "flow.kdl", "-o", "-"]).expect(0, &[], &[]);
     fs::write(folder.join("plan.json"), plan.out).expect("a file can be written");
     place.swarmc(&["ps"]).expect(0, &["damaged", "is empty"], &[]);
-    place.swarmc(&["resume", "last"]).expect(2, &[], &["is empty", "nothing that its tasks put out is left"]);
+    place.swarmc(&["resume", "last"]).expect(2, &[], &["is empty", "no outputs of its tasks are left"]);
     place.swarmc(&["resume"]).expect(2, &[], &["no run can be resumed"]);
     place.swarmc(&["prune", "last"]).expect(0, &["deleted 1 run"], &[]);
 }

@@ -177,9 +177,9 @@ fn the_grammar_has_the_words_of_the_language() {
         let list = pattern.split(['(', ')']).filter(|part| part.contains('|') && !part.contains('\\')).nth(skip);
         list.unwrap_or_else(|| panic!("no list of words in {pattern}")).split('|').map(str::to_owned).collect()
     };
-    let directives: BTreeSet<String> = interpolation::directives().map(|term| term.word.to_owned()).collect();
+    let directives: BTreeSet<String> = interpolation::directive_terms().map(|term| term.word.to_owned()).collect();
     assert_eq!(words(&grammar["repository"]["directive"]["begin"], 0), directives);
-    let filters: BTreeSet<String> = interpolation::directives()
+    let filters: BTreeSet<String> = interpolation::directive_terms()
         .flat_map(|term| interpolation::directive_filters(term.word))
         .map(|term| term.word.to_owned())
         .collect();

@@ -155,7 +155,7 @@ test slips {
     );
     let ended = place.swarmc(&["test"]).expect(
         3,
-        &["never answered", "`after` did not come about at all", "`build` did not come about in item 4"],
+        &["never answered", "`after` was not reached at all", "`build` was not reached in item 4"],
         &[],
     );
     assert!(ended.out.contains("`build` succeeded"), "{ended:#?}");

@@ -123,7 +123,7 @@ fn state_transitions() {
     assert!(said.contains("✓ right"), "{said}");
     assert!(said.contains("`status.json` went from `completed` to `running`"), "{said}");
     assert!(said.contains("`status.json` went from `running` to `pending`"), "{said}");
-    assert!(said.contains("the turn is over, and `status.json` says `pending`"), "{said}");
+    assert!(said.contains("the turn is over, but `status.json` says `pending`"), "{said}");
     assert!(
         said.contains("its `state` is \"done\", and none of `pending`, `running`, `completed` and `failed`"),
         "{said}"
@@ -275,7 +275,7 @@ fn required_outputs() {
         said.contains("there is no `outbox/sum`, which is required; there is no file in `outbox/notes/`"),
         "{said}"
     );
-    assert!(said.contains("there is no `outbox/summary.md`, which every agent leaves"), "{said}");
+    assert!(said.contains("there is no `outbox/summary.md`, which is required"), "{said}");
     assert!(said.contains("`outbox/sum.json` is not of its type: at /total: "), "{said}");
     // The output of a task is the summary; of a typed one, its main deliverable.
     assert_eq!(project.output("all"), "Done.");
@@ -442,11 +442,9 @@ echo '{"to": "agent-b", "type": "shout"}' >messages/agent-a_to_agent-b_004.json
     let answer = fs::read_to_string(folder(&project, "agent-a", 2).join("outbox/answer")).expect("it is there");
     let answer = parsed(&answer);
     assert_eq!((&answer["type"], &answer["content"]["message"]), (&json!("answer"), &json!("They are.")));
-    for refused in [
-        "no edge leads from `agent-a` to `nobody`",
-        "it is not of `agent-b`, in whose folder",
-        "unknown variant `shout`",
-    ] {
+    for refused in
+        ["no edge leads from `agent-a` to `nobody`", "but this folder belongs to `agent-a`", "unknown variant `shout`"]
+    {
         assert!(said.contains(refused), "{refused}: {said}");
     }
 }

@@ -3,12 +3,12 @@
 
 mod shapes;
 
-use swarmc_compiler::{Code, Compilation, Profile, Settings, Severity, Stats, survey};
+use swarmc_compiler::{Code, Compilation, Profile, Settings, Severity, Stats, compile_with_stats};
 
 use shapes::{Workspace, shapes};
 
 fn check(files: &Workspace) -> (Compilation, Stats) {
-    survey("flow.kdl", files, &Settings::new(Profile::Audit))
+    compile_with_stats("flow.kdl", files, &Settings::new(Profile::Audit))
 }
 
 /// What a check may look at of conditions: so many nodes, and some for each step.

@@ -96,7 +96,8 @@ fn problems_are_pulled_by_clients_that_do() {
     client.leave();
 }
 
-/// Neovim 0.11 pulls, and knows no refresh: a prompt that it opens before its spec is found would stay without problems.
+/// Neovim 0.11 pulls, and knows no refresh: a prompt that it opens before its spec is found would stay without
+/// problems.
 #[test]
 fn problems_are_told_to_clients_that_cannot_be_told_to_pull_again() {
     let mut client = flow(json!({ "textDocument": { "diagnostic": {} } }));
@@ -145,7 +146,7 @@ fn commands_show_plans_pictures_prompts_and_pages() {
     assert!(plan.as_str().expect("what the test needs is there").contains("pipeline build"), "{plan}");
     let graph = ask(&mut client, "swarmc.graph", json!({ "uri": prompt })).expect("what the test needs is there");
     assert!(graph.as_str().expect("what the test needs is there").starts_with("<svg"), "{graph}");
-    let known = "# make, as agent coder is given it\n\n## Prompt\n\nDo <<output:plan>> as {{ task.name }}\n";
+    let known = "# make, as agent coder receives it\n\n## Prompt\n\nDo <<output:plan>> as {{ task.name }}\n";
     for about in [
         json!({ "uri": spec, "name": "make" }),
         json!({ "uri": prompt, "position": { "line": 0, "character": 1 } }),
@@ -193,7 +194,7 @@ fn wrong_requests_get_an_error_and_the_server_goes_on() {
     assert_eq!(client.ask("textDocument/hover", elsewhere), Ok(Value::Null));
     // JSON that is no message, and a notification that nobody knows.
     client.raw(b"Content-Length: 2\r\n\r\n[]");
-    assert!(client.log().contains("no message"));
+    assert!(client.log().contains("invalid message"));
     client.tell("$/unknown", json!({}));
     client.tell("textDocument/didOpen", json!({ "textDocument": 1 }));
     assert!(client.log().contains("`textDocument/didOpen` cannot be read"));
@@ -587,9 +588,9 @@ fn what_is_not_the_protocol_ends_it_with_a_word() {
         }
     };
     check(b"Content-Length: 5\r\n\r\n{\"a\":", "not JSON");
-    check(b"Content-Length: 99999999999999\r\n\r\n{}", "no length of a message");
-    check(b"Content-Length: 18446744073709551615\r\n\r\n{}", "no length of a message");
-    check(b"hello\r\n\r\n", "no header");
+    check(b"Content-Length: 99999999999999\r\n\r\n{}", "is not a valid length of a message");
+    check(b"Content-Length: 18446744073709551615\r\n\r\n{}", "is not a valid length of a message");
+    check(b"hello\r\n\r\n", "is not a header");
     check(b"Content-Type: x\r\n\r\n{}", "without `Content-Length`");
     check(&[b'x'; 100_000], "a header without an end");
 }

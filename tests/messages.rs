@@ -10,8 +10,8 @@ use swarmc_endpoint::{Answer, Endpoint, Script};
 
 use crate::cli::{Place, signal};
 
-/// An agent whose program keeps a conversation: its first turn says what session it is, and waits for ever; a further one
-/// tells what it was sent.
+/// An agent whose program keeps a conversation: its first turn says what session it is, and waits for ever; a further
+/// one tells what it was sent.
 pub(crate) const TALKER: &str = r##"
 provider talker {
     exec "sh" "-c" #"""
@@ -55,7 +55,7 @@ fn users_can_queue_a_message_for_the_next_turn() {
     let place = Place::new(&format!("{PLAIN}\npipeline main {{ task write {{ prompt \"Begin.\" }}\nresult write }}"));
     let (mut child, rest) = place.until(&["run", "flow.kdl"], "waits");
     let sent = place.swarmc(&["send", "last", "write", "Make", "it short"]);
-    sent.expect(0, &[], &["`write` is at work: its next turn reads it"]);
+    sent.expect(0, &[], &["`write` is working: its next turn reads it"]);
     place.write("go", "");
     assert!(child.wait().expect("it ends").success());
     let said = rest();
@@ -255,10 +255,10 @@ fn messages_that_nobody_would_read_are_refused_with_what_to_do() {
     let place = Place::new(&spec);
     let (mut child, rest) = place.until(&["run", "flow.kdl"], "waits");
     for (to, text, problem) in [
-        ("nobody", "x", "nothing is called `nobody`: you can write to `draft`, `early`"),
+        ("nobody", "x", "there is no `nobody`: you can write to `draft`, `early`"),
         ("first", "x", "`first` reads no messages: it has no agent"),
-        ("each", "x", "`each` is no single agent: it has others inside"),
-        ("polish", "x", "`polish` is no single agent"),
+        ("each", "x", "`each` is not a single agent: it contains other steps"),
+        ("polish", "x", "`polish` is not a single agent"),
         ("early", "  ", "the message is empty"),
     ] {
         place.swarmc(&["send", "last", to, text]).expect(2, &[], &[problem]);
@@ -267,11 +267,11 @@ fn messages_that_nobody_would_read_are_refused_with_what_to_do() {
     place.write("long.txt", &"x".repeat(70_000));
     long.stdin(fs::File::open(place.work().join("long.txt")).expect("it can be read"));
     let ended = crate::cli::Ended::from(long.output().expect("swarmc starts"));
-    ended.expect(2, &[], &["65536 are the most"]);
+    ended.expect(2, &[], &["at most 65536 are allowed"]);
     place.swarmc(&["send", "last", "polish/draft", "Hello"]).expect(0, &[], &[]);
     place.write("go", "");
     assert!(child.wait().expect("it ends").success(), "{}", rest());
-    place.swarmc(&["send", "last", "early", "x"]).expect(2, &[], &["has ended: nobody reads messages any more"]);
+    place.swarmc(&["send", "last", "early", "x"]).expect(2, &[], &["has ended: it accepts no messages"]);
 }
 
 /// The session that its own agent has begun is not that of the agent which takes its turn.

@@ -77,7 +77,7 @@ fn a_model_of_every_protocol_takes_a_task() {
 fn a_missing_key_is_told_before_anything_starts() {
     let endpoint = Endpoint::start(Script::new().otherwise(Answer::text("ok")));
     let place = flow("openai", &endpoint, "", "", "task t { prompt \"x\" }");
-    let said = "the variable SECRET_TOKEN is not set, which holds secret `key`";
+    let said = "the variable SECRET_TOKEN, which holds secret `key`, is not set";
     place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &[said]);
     assert_eq!(endpoint.requests().len(), 0);
 }
@@ -204,7 +204,7 @@ fn a_recorded_run_replays_without_the_model_or_its_key() {
     run(&place, &["run", "flow.kdl", "--record", "recorded"]).expect(0, &["{\"severity\":\"high\"}"], &[]);
     drop(endpoint);
     let replayed = place.swarmc(&["run", "flow.kdl", "--replay", "recorded"]);
-    replayed.expect(0, &["{\"severity\":\"high\"}"], &["all is as it was recorded"]);
+    replayed.expect(0, &["{\"severity\":\"high\"}"], &["everything is as recorded"]);
     let recorded = fs::read_dir(place.work().join("recorded")).expect("there is a recording").flatten();
     for file in recorded.filter(|file| file.path().is_file()) {
         let text = fs::read_to_string(file.path()).unwrap_or_default();

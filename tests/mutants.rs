@@ -32,7 +32,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
-use swarmc_compiler::{Compilation, Diagnostic, Overlay, Profile, Settings, Severity, compile, compile_with, mend};
+use swarmc_compiler::{Compilation, Diagnostic, Overlay, Profile, Settings, Severity, compile, compile_with, fix_spec};
 
 use crate::specs::{meaning, texts};
 use operators::{Mutant, mutants};
@@ -138,7 +138,7 @@ fn worsened(spec: &Spec, diagnostics: &[Diagnostic]) -> Option<String> {
         return None;
     }
     let mut overlay = Overlay::new(&spec.files);
-    let mended = mend(&spec.path, &mut overlay, &Settings::default(), true);
+    let mended = fix_spec(&spec.path, &mut overlay, &Settings::default(), true);
     let errors = |list: &[Diagnostic]| list.iter().filter(|one| one.severity() == Severity::Error).count();
     let (before, after) = (errors(diagnostics), errors(&mended.compilation.diagnostics));
     (after > before).then(|| format!("{before} errors became {after} by {:?}", mended.applied))

@@ -357,7 +357,7 @@ fn what_is_not_in_a_document_is_said() {
     project.done(&["run", "spec.kdl"]);
     let pack = packed(&project.prompt("Work"));
     assert_eq!(pack["docRefs"][0]["excerpt"], "second\nthird\n");
-    assert_eq!(pack["meta"]["omitted"][0], "`docs docs/PLAN.md`: lines 3-9 are asked for, and it has 4");
+    assert_eq!(pack["meta"]["omitted"][0], "`docs docs/PLAN.md`: lines 3-9 are requested, but it has 4");
 }
 
 #[test]

@@ -265,7 +265,10 @@ fn a_plan_from_disk_is_refused_with_the_place() {
             "`/swarms/0/members/1/name`: member `x`",
         ),
         (|swarm| swarm["members"][1]["count"] = json!(5), "`/swarms/0/members/1/count`: a count of 5"),
-        (|swarm| swarm["limits"]["agents"] = json!(1), "`/swarms/0/members`: swarm `s` has 2 members, and 1 agents"),
+        (
+            |swarm| swarm["limits"]["agents"] = json!(1),
+            "`/swarms/0/members`: swarm `s` has 2 members, but allows 1 agents",
+        ),
         (|swarm| swarm["members"][0]["agent"] = json!("b"), "`/swarms/0/members/0/agent`: swarm `s` uses agent `b`"),
     ] {
         place.write("plan.json", &swarm(edit));

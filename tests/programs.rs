@@ -1,5 +1,5 @@
-//! Programs through the binary: what is said of them as they lie on disk, before a run and by `doctor`; what their turns
-//! cost, and what they refuse.
+//! Programs through the binary: what is said of them as they lie on disk, before a run and by `doctor`; what their
+//! turns cost, and what they refuse.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ fn a_program_that_cannot_be_started_is_told_with_what_to_type() {
     let project = Project::new();
     let (code, said) = check(&project, "agents/w.sh");
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("error[SW107]") && said.contains("programs count from the workspace"), "{said}");
+    assert!(said.contains("error[SW107]") && said.contains("program paths are relative to the workspace"), "{said}");
     let program = project.root().join("flows/agents/w.sh");
     fs::write(&program, "#!/bin/sh\ncat\n").expect("a program can be written");
     let (_, said) = check(&project, "agents/w.sh");
@@ -99,7 +99,7 @@ pipeline p {
     let said = place.swarmc(&["doctor", "flow.kdl"]);
     said.expect(
         2,
-        &["`no-such-agent`: not found", "get agent", "`no-such-tool`: not found", "a step may bring it along"],
+        &["`no-such-agent`: not found", "get agent", "`no-such-tool`: not found", "a step may install it"],
         &[],
     );
     let json: Value = serde_json::from_str(&place.swarmc(&["doctor", "flow.kdl", "--json"]).out).expect("it is JSON");

@@ -54,7 +54,7 @@ fn told(compilation: &Compilation) -> String {
     for diagnostic in &compilation.diagnostics {
         let _ = writeln!(told, "{diagnostic:?}");
     }
-    told + &compilation.plan.as_ref().map(swarmc_plan::write).unwrap_or_default()
+    told + &compilation.plan.as_ref().map(swarmc_plan::write_plan).unwrap_or_default()
 }
 
 /// As many numbers below `end` as asked for, evenly spread, the first and the last included.

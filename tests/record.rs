@@ -1,5 +1,5 @@
-//! `run --record` and `run --replay`: a replayed run is the recorded one, with nothing started, and where the two part the
-//! difference is shown and nothing else.
+//! `run --record` and `run --replay`: a replayed run is the recorded one, with nothing started, and where the two part
+//! the difference is shown and nothing else.
 
 mod acp;
 mod deeds;
@@ -119,7 +119,7 @@ fn every_example_replays_as_it_was_recorded() {
         let recorded = project.swarmc(&["run", &spec, "--headless", "--record", "recorded"]);
         let replayed = project.swarmc(&["run", &spec, "--replay", "recorded"]);
         let said = String::from_utf8_lossy(&replayed.stderr);
-        assert!(said.contains(", and all is as it was recorded"), "{spec}: {said}");
+        assert!(said.contains(", and everything is as recorded"), "{spec}: {said}");
         assert_eq!(recorded.status.code(), replayed.status.code(), "{spec}");
         are_alike(&project.home());
         let last = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).lines().last().map(str::to_owned);
@@ -243,7 +243,7 @@ fn whatever_asks_is_answered_from_the_recording_and_nothing_is_started() {
     fs::remove_dir_all(place.work().join(".git")).expect("a repository is there");
     fs::create_dir(place.work().join(".git")).expect("a folder can be made");
     let replayed = place.swarmc(&["run", "flow.kdl", "--replay", "one"]);
-    let replayed = replayed.expect(0, &[], &["note: replayed ", " answers, and all is as it was recorded"]);
+    let replayed = replayed.expect(0, &[], &["note: replayed ", " answers, and everything is as recorded"]);
     are_alike(&place.home());
     // The results of both instances come last, without a prefix.
     let id = |run: &Path| run.file_name().expect("a name").to_string_lossy().into_owned();
@@ -276,13 +276,13 @@ fn races_end_as_they_did() {
     );
     place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(3, &[], &["`bad` ended it as failed: enough"]);
     for _ in 0..5 {
-        let err = place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(3, &[], &["all is as it was recorded"]);
+        let err = place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(3, &[], &["everything is as recorded"]);
         assert!(err.err.contains("`bad` ended it as failed: enough"), "{err:#?}");
         are_alike(&place.home());
     }
     // Without the failure nothing ends the endless one.
     edit_file(&place, "flow.kdl", "stop bad status=failure { depends-on slow; message \"enough\" }", "");
-    let told = ["error: `endless` was ended from outside in the recording, and goes on now\n"];
+    let told = ["error: `endless` was ended from outside in the recording, but continues now\n"];
     place.swarmc(&["run", "flow.kdl", "--replay", "r", "-q"]).expect(3, &[], &told);
 }
 
@@ -319,7 +319,8 @@ fn what_the_recording_lacks_and_what_is_never_asked_for_is_told() {
     let missing = ["error: `three` is not in the recording\n", "help: record again with"];
     place.swarmc(&["run", "flow.kdl", "--replay", "r", "-q"]).expect(3, &[], &missing);
     edit_file(&place, "flow.kdl", "task three { run \"echo 3\" };", "");
-    let unasked = ["note: the recording holds what was never asked for: `two`\n", "note: replayed 1 answer\n"];
+    let unasked =
+        ["note: the recording contains answers that the run never requested: `two`\n", "note: replayed 1 answer\n"];
     place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &["1\n"], &unasked);
     edit_file(&place, "flow.kdl", "echo 1", "echo 1; echo");
     let command = ["--- recorded\n+++ now\n@@ -1 +1 @@\n-echo 1\n", "+echo 1; echo\n"];
@@ -346,7 +347,11 @@ fn a_run_that_is_stopped_and_resumed_has_one_recording() {
     assert!(!place.work().join("r").exists());
     place.write("flag", "");
     place.swarmc(&["resume"]).expect(0, &[], &["note: recorded 2 answers in `"]);
-    place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &["first\n"], &["replayed 2 answers, and all is"]);
+    place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(
+        0,
+        &["first\n"],
+        &["replayed 2 answers, and everything is"],
+    );
     assert_eq!(fs::read_to_string(place.work().join("log")).expect("the log is there"), "first\n");
 }
 
@@ -387,9 +392,9 @@ fn damaged_and_hostile_recordings_are_told_with_their_line() {
     assert!(made.success());
     let deep = format!("\"answer\":{}", "[".repeat(100_000));
     for (from, to, expected) in [
-        ("\"version\":2", "\"version\":3", "has version 3, and this swarmc reads up to 2: update swarmc"),
-        ("\"workflow\":\"w\"", "\"workflow\":\"v\"", "is a recording of workflow `v`, and this one is `w`"),
-        ("\"pipeline\":\"p\"", "\"pipeline\":\"q\"", "the recording is of pipeline `q`, which is not there any more"),
+        ("\"version\":2", "\"version\":3", "has version 3, but this swarmc reads up to 2: update swarmc"),
+        ("\"workflow\":\"w\"", "\"workflow\":\"v\"", "is a recording of workflow `v`, but this workflow is `w`"),
+        ("\"pipeline\":\"p\"", "\"pipeline\":\"q\"", "the recording is of pipeline `q`, which no longer exists"),
         ("\"kind\":\"command\"", "\"kind\":\"wish\"", "recording.jsonl:2: unknown variant `wish`"),
         (file, "../flow.kdl", "recording.jsonl:2: `../flow.kdl` leads out of the recording"),
         (file, "/etc/passwd", "recording.jsonl:2: `/etc/passwd` leads out of the recording"),
@@ -406,7 +411,7 @@ fn damaged_and_hostile_recordings_are_told_with_their_line() {
     }
     // What an older swarmc recorded is replayed.
     fs::write(&path, whole.replacen("\"version\":2", "\"version\":1", 1)).expect("it can be written");
-    place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &[], &["all is as it was recorded"]);
+    place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &[], &["everything is as recorded"]);
     let lines: Vec<&str> = whole.lines().collect();
     for (text, expected) in [
         (String::new(), "recording.jsonl:1: it has no end"),
@@ -422,7 +427,7 @@ fn damaged_and_hostile_recordings_are_told_with_their_line() {
     fs::write(&path, b"{\"kind\":\xff").expect("it can be written");
     replay("recording.jsonl:1: it is not UTF-8");
     fs::remove_file(&path).expect("it is there");
-    replay("`r` is no recording");
+    replay("`r` is not a recording");
     place.swarmc(&["run", "flow.kdl", "--replay", "none"]).expect(2, &[], &["there is no folder `none`"]);
 }
 

@@ -47,7 +47,7 @@ fn tools_say_what_their_fakes_say_and_are_never_called() {
         step team succeeded
         prompt ada turn=2 contains="tool_call:file_read → <data>NVIDIA leads.</data>"
         prompt bob turn=2 contains="the tool `shell` is not yours to use"
-        prompt bob turn=3 contains="was not called: this is a rehearsal"
+        prompt bob turn=3 contains="was not called: this is a test"
         prompt swarm-supervisor contains="Win"
         result equals="All of it."
         turns 6"#,

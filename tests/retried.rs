@@ -1,4 +1,5 @@
-//! Runs that failed and go on: what finished stays, what failed runs again, and a mended spec takes the place of the old.
+//! Runs that failed and go on: what finished stays, what failed runs again, and a mended spec takes the place of the
+//! old.
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,8 +39,8 @@ pipeline p {
 fn what_failed_runs_again_with_what_waited_for_it_and_nothing_else_does() {
     let place = Place::new(CHAIN);
     let failed = place.swarmc(&["run", "flow.kdl"]);
-    failed.expect(3, &[], &["run again what failed with: swarmc resume", "--retry-failed"]);
-    place.swarmc(&["resume", "last"]).expect(2, &[], &["--retry-failed` runs again what failed"]);
+    failed.expect(3, &[], &["run the failed steps again with: swarmc resume", "--retry-failed"]);
+    place.swarmc(&["resume", "last"]).expect(2, &[], &["--retry-failed` runs the failed steps again"]);
     // It fails once more: the attempts go on from there.
     let again = place.swarmc(&["resume", "last", "--retry-failed"]);
     again.expect(3, &[], &["runs again: `build`", "`ship`, `tidy`", "2 of 5 steps stay as they ended"]);
@@ -69,7 +70,7 @@ fn one_step_runs_again_on_demand_with_what_depends_on_it() {
     let mut effects = effects(&place);
     effects.sort();
     assert_eq!(effects, ["build", "build", "docs", "docs", "plan", "tidy", "tidy"]);
-    place.swarmc(&["resume", "last", "--retry", "bild"]).expect(2, &[], &["has not come to a step `bild`"]);
+    place.swarmc(&["resume", "last", "--retry", "bild"]).expect(2, &[], &["has not reached a step `bild`"]);
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn a_mended_spec_takes_over_where_what_finished_is_the_same_and_outlasts_a_kill(
     refused.expect(
         2,
         &[],
-        &["steps that have finished are not the same", "`plan` at changed.kdl:3:10: body.run", "--retry STEP"],
+        &["because it changes finished steps", "`plan` at changed.kdl:3:10: body.run", "--retry STEP"],
     );
     let gone = CHAIN.replace("task docs { depends-on plan; run \"echo docs >>effects\" }", "");
     place.write("gone.kdl", &gone);
@@ -160,9 +161,9 @@ pipeline p {{
         "cat >/dev/null\necho '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"ok\"}}'\n\
          echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":100000,\"output_tokens\":50000}}'\n",
     );
-    place.swarmc(&["run", "flow.kdl"]).expect(5, &[], &["has more with: swarmc resume", "--with SPEC"]);
+    place.swarmc(&["run", "flow.kdl"]).expect(5, &[], &["has a larger budget with: swarmc resume", "--with SPEC"]);
     let again = place.swarmc(&["resume", "last", "--retry-failed"]);
-    again.expect(5, &[], &["runs again, since it had been ended or was skipped: `three`", "$0.8000 are used"]);
+    again.expect(5, &[], &["runs again, because it was ended or skipped: `three`", "$0.8000 are used"]);
     place.write("flow.kdl", &spec("$2"));
     place.swarmc(&["resume", "last", "--with", "flow.kdl"]).expect(0, &["ok"], &["450,000 tokens, $1.2000 in all"]);
 }
@@ -174,6 +175,6 @@ fn a_recording_holds_the_run_up_to_its_first_end() {
     let tape = fs::read(place.work().join("tape/recording.jsonl")).expect("it is recorded");
     place.write("fixed", "");
     let again = place.swarmc(&["resume", "last", "--retry-failed"]);
-    again.expect(0, &[], &["is not recorded: the recording `", "holds the run up to its first end"]);
+    again.expect(0, &[], &["is not recorded: the recording `", "ends at the first end of the run"]);
     assert_eq!(fs::read(place.work().join("tape/recording.jsonl")).expect("it is there"), tape);
 }

@@ -54,7 +54,7 @@ fn a_full_disk_stops_the_run_with_the_reason_and_it_goes_on_once_there_is_room()
         limited.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_swarmc"), "run", "flow.kdl", "-q"]);
         limited.current_dir(place.work()).env("SWARM_HOME", place.home()).stdin(Stdio::null());
         let stopped = Ended::from(limited.output().expect("sh starts"));
-        let stopped = stopped.expect(2, &[], &["File too large", "once that is mended, type `swarmc resume "]);
+        let stopped = stopped.expect(2, &[], &["File too large", "once that is fixed, type `swarmc resume "]);
         assert!(!stopped.err.contains("panic"), "{stopped:#?}");
         let before = file(&place, "effects").lines().count();
         assert!(before > 0 && before < rounds, "it stopped in the middle: {before} of {rounds}");
@@ -122,7 +122,7 @@ fn what_leaves_its_group_is_not_waited_for_and_ends_with_the_run() {
          task next { run cat; stdin \"<<output:t>>!\" }\n}\n",
     );
     let started = Instant::now();
-    place.swarmc(&["run", "flow.kdl"]).expect(0, &["next │ out!\n"], &["1 process that outlived the run: ended"]);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["next │ out!\n"], &["1 process left by the run: ended"]);
     assert!(started.elapsed() < GRACE, "{:?}", started.elapsed());
     assert!(!lives(&place, "pid"));
 }
@@ -137,7 +137,7 @@ fn what_outlived_a_killed_runner_is_ended_before_its_task_starts_again() {
     );
     assert_eq!(place.swarmc(&["run", "flow.kdl"]).code, None, "it was killed");
     assert!(lives(&place, "pid"), "it outlived the runner");
-    let resumed = place.swarmc(&["resume"]).expect(0, &[], &["that outlived the last runner: ended"]);
+    let resumed = place.swarmc(&["resume"]).expect(0, &[], &["left by the last runner: ended"]);
     assert!(!resumed.out.contains("S\n"), "the survivor was still there: {resumed:#?}");
     assert!(!lives(&place, "pid"));
 }

@@ -174,9 +174,9 @@ fn the_status_file_passes_through_unchanged() {
     ] {
         let status: AgentStatus = passes(&STATUS.replace("pending|running|completed|failed", word));
         assert_eq!(status.state, state);
-        assert_eq!(status.sum(), format!("{word} 3/5 analyzing_data (files_processed 12, outputs_generated 4)"));
+        assert_eq!(status.summarize(), format!("{word} 3/5 analyzing_data (files_processed 12, outputs_generated 4)"));
     }
-    assert!(AgentStatus::read(STATUS).is_err_and(|problem| problem.contains("none of `pending`")));
+    assert!(AgentStatus::parse_status(STATUS).is_err_and(|problem| problem.contains("none of `pending`")));
     // What the protocol does not know is kept as well.
     passes::<AgentStatus>(r#"{"state": "running", "mood": [1], "progress": {"percent": 20}, "metrics": null}"#);
 }
@@ -184,5 +184,5 @@ fn the_status_file_passes_through_unchanged() {
 #[test]
 fn the_error_of_a_failed_agent_passes_through_unchanged() {
     let status: AgentStatus = passes(FAILED);
-    assert_eq!(AgentStatus::read(FAILED), Ok(status));
+    assert_eq!(AgentStatus::parse_status(FAILED), Ok(status));
 }

@@ -67,13 +67,13 @@ fn a_spawn_request_is_a_payload_which_becomes_a_node() {
 #[test]
 fn nobody_is_there_who_was_not_asked_for() {
     let place = spec("", "no help needed");
-    place.swarmc(&["run", "flow.kdl"]).expect(0, &["nobody called"], &["helper: skipped: nobody asked for it"]);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["nobody called"], &["helper: skipped: no task spawned it"]);
     // Nor can anything be handed over to who is not there.
     let place = spec("", r#"{"swarm": "send_handoff", "to": "helper", "message": "Hello"}"#);
     place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["no edge leads from `lead` to `helper`"]);
     // What is spawned is of the edge's type, as everything that is handed over.
     let place = spec("", r#"{"swarm": "spawn_node", "to": "helper", "message": "Look"}"#);
-    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["this edge carries a type", "skipped: nobody asked for it"]);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["this edge carries a type", "skipped: no task spawned it"]);
     let place = spec("", r#"{"swarm": "spawn_node", "to": "last", "message": "Look"}"#);
     let refused = "no edge lets `lead` spawn `last`: you can spawn `helper`";
     place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[refused]);
@@ -180,8 +180,8 @@ fn a_denied_spawn_is_not_asked_for_again_when_its_turn_begins_again() {
 fn where_nobody_can_be_asked_the_policy_decides() {
     let place = spec("policy { spawn human; unattended deny }", SPAWN);
     let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
-    let said = "`helper` is not started: it needs somebody's agreement, and nobody can be asked";
-    ended.expect(0, &["nobody called"], &["helper: skipped: nobody asked for it", said]);
+    let said = "`helper` is not started: it needs approval, but no person can answer";
+    ended.expect(0, &["nobody called"], &["helper: skipped: no task spawned it", said]);
     let place = spec("policy { spawn human; unattended approve }", SPAWN);
     place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &[], &["lead wants task helper"]);
     assert_eq!(inspected(&place, "helper")["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");
@@ -195,7 +195,7 @@ fn nobody_writes_to_a_task_that_nobody_has_had_started() {
     place.swarmc(&["send", "last", "helper", "Look twice"]).expect(
         2,
         &[],
-        &["`helper` is not there: nobody has had it started"],
+        &["`helper` has not started: no task has spawned it"],
     );
     // Nor is it named among those whom one can write to.
     place.swarmc(&["send", "last", "helpr", "Look twice"]).expect(2, &[], &["you can write to `lead`"]);
@@ -210,21 +210,22 @@ fn nobody_writes_to_a_task_that_nobody_has_had_started() {
 fn a_spawn_request_that_nobody_answers_in_time_is_the_policy_s() {
     let place = spec("policy { spawn human; on-timeout deny after=\"300ms\" }", SPAWN);
     let ended = place.swarmc(&["run", "flow.kdl"]);
-    let said = ["lead wants task helper: deny, by the policy, as nobody answered in time", "helper: skipped"];
+    let said = ["lead wants task helper: deny, by the policy, as no person answered in time", "helper: skipped"];
     ended.expect(0, &["nobody called"], &said);
-    let told = "`helper` was not started: nobody agreed in time";
+    let told = "`helper` was not started: no person approved it in time";
     // No person has said so.
     let first = &inspected(&place, "lead")["incoming"][0]["envelope"];
     assert_eq!((&first["payload"]["message"], &first["fromNodeId"]), (&told.into(), &"swarmc".into()));
     let prompt = second_prompt(&place);
     assert!(prompt.contains(&format!("--- Message from swarmc, which runs this ---\n{told}\n")), "{prompt}");
     let place = spec("policy { spawn human; on-timeout approve after=\"300ms\" }", SPAWN);
-    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["lead wants task helper: allow, by the policy, as nobody"]);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["lead wants task helper: allow, by the policy, as no person"]);
     assert_eq!(inspected(&place, "helper")["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");
     assert_eq!(inspected(&place, "lead")["approvals"][0]["answer"]["by"], "timeout");
 }
 
-/// Only what is refused in time wakes whoever asked to ask again: what the policy grants goes on for as long as it is asked.
+/// Only what is refused in time wakes whoever asked to ask again: what the policy grants goes on for as long as it is
+/// asked.
 #[test]
 fn spawns_that_the_policy_grants_in_time_are_granted_every_time() {
     let numbers = 1..=5;
@@ -258,8 +259,8 @@ pipeline main {{
 #[test]
 fn what_the_policy_denies_wakes_nobody_who_asks_in_every_turn() {
     for (unattended, why) in [
-        ("deny", "`helper` is not started: it needs somebody's agreement, and nobody can be asked"),
-        ("fail", "`lead` wants task helper, which needs somebody's agreement, and nobody can be asked"),
+        ("deny", "`helper` is not started: it needs approval, but no person can answer"),
+        ("fail", "`lead` wants task helper, which needs approval, but no person can answer"),
     ] {
         let place = spec(&format!("policy {{ spawn human; unattended {unattended} }}"), SPAWN);
         let file = place.work().join("flow.kdl");

@@ -165,8 +165,8 @@ fn specs_have_plans_that_satisfy_the_schema() {
         let json: serde_json::Value = serde_json::from_str(&text).expect("a plan is JSON");
         let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{spec}: {errors:#?}");
-        let plan = swarmc_plan::read(&text).unwrap_or_else(|error| panic!("{spec}: {error}"));
-        assert_eq!(swarmc_plan::write(&plan), text, "{spec}: a plan is written as it was read");
+        let plan = swarmc_plan::read_plan(&text).unwrap_or_else(|error| panic!("{spec}: {error}"));
+        assert_eq!(swarmc_plan::write_plan(&plan), text, "{spec}: a plan is written as it was read");
         assert_eq!(project.done(&["plan", &spec, "-o", "-"]), text, "{spec}: the same spec, the same bytes");
         let summary = project.done(&["plan", &spec]);
         for step in &plan.pipelines[0].steps {

@@ -79,15 +79,15 @@ fn records(project: &Project, event: &str) -> Vec<Value> {
 fn somebody_is_asked_with_the_evidence_and_a_no_fails_the_step() {
     let project = project("", "");
     let running = begin(&project, &["run", "spec.kdl"]);
-    let listed = until(&project, "? 1 ping: any wants to go on after 3 turns that came to the same, since ");
+    let listed = until(&project, "? 1 ping: any wants to go on after 3 turns with the same result, since ");
     assert!(listed.contains("    What do you think?"), "{listed}");
     let ps = project.done(&["ps", "last"]);
-    assert!(ps.contains("any wants to go on after 3 turns that came to the same (approval 1)"), "{ps}");
-    assert!(ps.contains("waits for somebody's word whether it goes on: it goes in circles"), "{ps}");
+    assert!(ps.contains("any wants to go on after 3 turns with the same result (approval 1)"), "{ps}");
+    assert!(ps.contains("waits for a person's decision: it repeats itself"), "{ps}");
     let inspected = project.done(&["inspect", "last", "ping"]);
     assert!(inspected.contains("ping  stalled"), "{inspected}");
     assert!(
-        inspected.contains("asked   1 any wants to go on after 3 turns that came to the same: waits"),
+        inspected.contains("asked   1 any wants to go on after 3 turns with the same result: waits"),
         "{inspected}"
     );
     let refused = project.swarmc(&["approve", "last", "1", "allow", "--arguments", "{}"]);
@@ -95,7 +95,7 @@ fn somebody_is_asked_with_the_evidence_and_a_no_fails_the_step() {
     project.done(&["approve", "last", "1", "deny", "--because", "they are stuck"]);
     let (code, told) = end(running);
     assert_eq!(code, Some(3), "{told}");
-    let why = "it went in circles (3 turns that came to the same), and a person said no: they are stuck";
+    let why = "it repeated itself (3 turns with the same result), and a person said no: they are stuck";
     assert!(told.contains(why), "{told}");
     assert!(project.done(&["inspect", "last", "ping"]).contains(why));
 }
@@ -110,7 +110,7 @@ fn a_killed_run_still_asks_and_goes_on_when_it_may() {
     let running = begin(&project, &["resume", "last"]);
     answer(&project, &["approve", "last", "1", "always"]);
     // The other one goes in circles too, and is asked about by itself.
-    until(&project, "? 2 pong: any wants to go on after 3 turns that came to the same");
+    until(&project, "? 2 pong: any wants to go on after 3 turns with the same result");
     project.done(&["approve", "last", "2", "allow"]);
     until(&project, "? 3 pong: ");
     project.done(&["approve", "last", "3", "always"]);
@@ -124,12 +124,12 @@ fn a_killed_run_still_asks_and_goes_on_when_it_may() {
 #[test]
 fn what_nobody_says_in_time_the_policy_says() {
     for (then, code, said) in [
-        ("deny", 3, "it went in circles (3 turns that came to the same), and nobody agreed in time"),
-        ("fail", 3, "it went in circles (3 turns that came to the same), and nobody agreed in time"),
+        ("deny", 3, "it repeated itself (3 turns with the same result), and no person approved it in time"),
+        ("fail", 3, "it repeated itself (3 turns with the same result), and no person approved it in time"),
         (
             "approve",
             0,
-            "to go on after 3 turns that came to the same: allow, by the policy, as nobody answered in time",
+            "to go on after 3 turns with the same result: allow, by the policy, as no person answered in time",
         ),
     ] {
         let project = project(&format!("policy {{ on-timeout {then} after=\"100ms\" }}"), "");
@@ -142,10 +142,10 @@ fn what_nobody_says_in_time_the_policy_says() {
 #[test]
 fn where_nobody_can_be_asked_the_policy_says_whether_it_goes_on() {
     for (policy, stall, code, asked, said) in [
-        ("", "", 3, 1, "and it needs somebody's agreement, and nobody can be asked"),
+        ("", "", 3, 1, "and it needs approval, but no person can answer"),
         ("policy { unattended approve }", "", 0, 4, ""),
         ("", "stall 0", 0, 0, ""),
-        ("", "stall 5", 3, 1, "it went in circles (5 turns that came to the same)"),
+        ("", "stall 5", 3, 1, "it repeated itself (5 turns with the same result)"),
     ] {
         let project = project(policy, stall);
         let ended = project.swarmc(&["run", "spec.kdl", "--headless"]);
@@ -206,7 +206,7 @@ pipeline main {{
         fs::write(project.root().join("spec.kdl"), spec).expect("a spec can be written");
         let (ended, said) = end(begin(&project, &["run", "spec.kdl"]));
         assert_eq!(ended, Some(0), "{then}: {said}");
-        let told = "nobody has answered your last 3 requests in time";
+        let told = "no person answered your last 3 requests in time";
         assert!(said.contains(told), "{then}: {said}");
         let answered: Vec<Value> = records(&project, "approval_answered").iter().map(|it| it["by"].clone()).collect();
         assert_eq!(answered, ["timeout"; 3], "{then}");

@@ -57,7 +57,7 @@ fn a_swarm_is_in_the_plan_with_every_number() {
     let edges: Vec<(&str, &str, bool)> =
         swarm.edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str(), edge.both)).collect();
     assert_eq!(edges, [("takao", "mitaka", true), ("lead", "takao", false)]);
-    assert_eq!(swarmc_plan::read(&swarmc_plan::write(&plan)).expect("it can be read back"), plan);
+    assert_eq!(swarmc_plan::read_plan(&swarmc_plan::write_plan(&plan)).expect("it can be read back"), plan);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn what_a_run_refuses_of_a_plan_the_check_refuses_of_its_spec() {
     };
     let place = Place::new(&spec("coordinator"));
     let said = "this version cannot run swarm `build`: it has a `coordinator`";
-    let help = "write `supervisor`, who splits the goal and merges the results";
+    let help = "write `supervisor`, which splits the goal and merges the results";
     place.swarmc(&["check", "flow.kdl"]).expect(1, &[&format!("flow.kdl:3:7: error[SW706]: {said}"), help], &[]);
     place.swarmc(&["run", "flow.kdl"]).expect(1, &[], &[said]);
     place.write("flow.kdl", &spec("supervisor"));
@@ -182,7 +182,7 @@ fn one_provider_is_put_in_the_place_of_another() {
     );
     place.swarmc(&["plan", "flow.kdl", "--provider", "recorded=other", "-o", "plan.json"]).expect(0, &[], &[]);
     place.swarmc(&["run", "plan.json"]).expect(0, &["from the other"], &[]);
-    let said = "`plan.json` is a plan, whose providers are chosen";
+    let said = "`plan.json` is a plan, whose providers are fixed";
     place.swarmc(&["run", "plan.json", "--provider", "recorded=other"]).expect(2, &[], &[said]);
 }
 
@@ -201,7 +201,7 @@ fn stands_in(more: &str, provider: &str) -> Result<String, String> {
     // An import that only others would need is not of use here.
     assert!(more.contains("import") || !ended.err.contains("warning"), "{ended:#?}");
     let text = std::fs::read_to_string(place.work().join("plan.json")).expect("there is a plan");
-    let plan = swarmc_plan::read(&text).expect("a plan can be read");
+    let plan = swarmc_plan::read_plan(&text).expect("a plan can be read");
     let provider = plan.provider(&plan.agents[0].provider).expect("it is in the plan");
     match &provider.connection {
         Connection::Exec { argv, .. } | Connection::Acp { argv, .. } => Ok(argv.join(" ")),

@@ -121,9 +121,9 @@ fn every_expectation_can_fail_and_says_what_was_found() {
     );
     fails(FAKES, "status failure", &["failed: the run succeeded"]);
     fails(FAKES, "step held succeeded", &["`held` was skipped", "in round 1", "its `when` is false"]);
-    fails(FAKES, "step judge iteration=3 succeeded", &["`judge` did not come about in round 3", "round 1; round 2"]);
+    fails(FAKES, "step judge iteration=3 succeeded", &["`judge` was not reached in round 3", "round 1; round 2"]);
     fails(FAKES, "order judge plan", &["`plan` did not begin after `judge` had ended", "in this order: plan"]);
-    fails(FAKES, "order rounds judge", &["`judge` began while `rounds` went on: nothing makes it wait"]);
+    fails(FAKES, "order rounds judge", &["`judge` began while `rounds` was running: nothing makes it wait"]);
     fails(FAKES, "order build judge build judge build", &["`build` did not begin after `judge` had ended"]);
     fails(
         FAKES,
@@ -137,19 +137,19 @@ fn every_expectation_can_fail_and_says_what_was_found() {
     fails(
         FAKES,
         "output build equals=bulit",
-        &["the value of `build` is another one", "expected: bulit", "found: built"],
+        &["the value of `build` is different", "expected: bulit", "found: built"],
     );
     fails(FAKES, "output held contains=x", &["`held` has no value: it was skipped", "its `when` is false"]);
     fails(FAKES, "result contains=Held", &["the value of the pipeline does not contain `Held`", "| Published"]);
     fails(FAKES, "rounds 3 of=rounds", &["`rounds` had 2 rounds, not 3"]);
     fails(FAKES, "rounds 2", &["the pipeline had 1 round, not 2"]);
-    fails(FAKES, "launches 4", &["there are 9 launches, and 4 expected"]);
-    fails(FAKES, "turns max=2", &["there are 3 turns, and at most 2 expected"]);
-    fails(FAKES, "tokens max=3", &["tokens, and at most 3 expected"]);
+    fails(FAKES, "launches 4", &["there are 9 launches, but 4 expected"]);
+    fails(FAKES, "turns max=2", &["there are 3 turns, but at most 2 expected"]);
+    fails(FAKES, "tokens max=3", &["tokens, but at most 3 expected"]);
     fails(
         FAKES,
         "cost max=\"$1\"",
-        &["the cost is unknown: provider `free` says no price", "help: say what its tokens cost"],
+        &["the cost is unknown: provider `free` declares no price", "help: declare what its tokens cost"],
     );
 }
 
@@ -198,19 +198,15 @@ fn a_fake_that_never_answers_fails_the_test() {
     fails(
         &twice,
         expect,
-        &[
-            "this fake of `plan` never answered",
-            "another one before it answers first",
-            "put the one that says more first",
-        ],
+        &["this fake of `plan` never answered", "an earlier fake answers first", "put the more specific one first"],
     );
     let typo = format!("    fake build iteration=7 \"x\"\n{FAKES}");
-    fails(&typo, expect, &["this fake of `build` never answered", "nothing asked for it", "asked in round 1; round 2"]);
+    fails(&typo, expect, &["this fake of `build` never answered", "no request fits it", "asked in round 1; round 2"]);
     let more = FAKES.replace("\"built\"", "\"one\" \"two\" \"three\"");
     fails(&more, expect, &["this answer of `build` was never given", "the fake answered 2 times"]);
     holds(&more.replace(" \"three\"", ""), "prompt judge iteration=2 contains=two");
     let unasked = format!("    fake plan attempt=2 fix=#true \"x\"\n{FAKES}");
-    one(&unasked, expect).swarmc(&["test"]).expect(1, &[], &["nobody mends a failure of step `plan`"]);
+    one(&unasked, expect).swarmc(&["test"]).expect(1, &[], &["step `plan` has no agent that mends its failure"]);
 }
 
 #[test]
@@ -313,7 +309,7 @@ fn snapshots_are_written_when_asked_for_and_compared_otherwise() {
     assert_eq!(text, "Plan Win\n");
 
     place.write("flow.kdl", &spec("Plan the <<param:goal>>", ""));
-    place.swarmc(&["test"]).expect(3, &["is not what its snapshot says", "-Plan Win", "+Plan the Win"], &[]);
+    place.swarmc(&["test"]).expect(3, &["differs from its snapshot", "-Plan Win", "+Plan the Win"], &[]);
     // What does not hold otherwise is not written down as what should be.
     place.write("flow.kdl", &spec("Plan the <<param:goal>>", "; status failure"));
     place.write("snapshots/flow.shot.gone.txt", "old\n");
@@ -333,7 +329,7 @@ fn machines_read_json_and_junit() {
     assert_eq!((&json["version"], &json["passed"], &json["failed"]), (&1.into(), &1.into(), &1.into()));
     let bad = &json["tests"][1];
     assert_eq!((&bad["test"], &bad["status"], &bad["turns"]), (&"bad".into(), &"failed".into(), &3.into()));
-    assert_eq!(bad["failures"][0]["message"], "the value of the pipeline is another one");
+    assert_eq!(bad["failures"][0]["message"], "the value of the pipeline is different");
     assert_eq!(bad["failures"][0]["at"]["file"], "flow.kdl");
 
     let junit = place.swarmc(&["test", "--format", "junit"]).expect(3, &[], &[]);
@@ -346,7 +342,7 @@ fn machines_read_json_and_junit() {
         ("flow.kdl", vec![("flow.kdl::good", false), ("flow.kdl::bad", true)])
     );
     let failure = report.suites[0].cases[1].status.failure_as_ref();
-    assert!(failure.text.contains("expected: Lost") && failure.message.contains("another one"), "{failure:?}");
+    assert!(failure.text.contains("expected: Lost") && failure.message.contains("is different"), "{failure:?}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn specs_are_formatted_and_broken_ones_left_alone() {
 fn the_examples_are_formatted_and_formatting_keeps_what_they_mean() {
     let files: BTreeMap<String, String> = texts(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("specs"));
     for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".kdl")) {
-        assert_eq!(swarmc_compiler::format(text).as_ref(), Ok(text), "{path}: run `swarmc fmt specs`");
+        assert_eq!(swarmc_compiler::format_document(text).as_ref(), Ok(text), "{path}: run `swarmc fmt specs`");
         // As it would be with all of its white space out of order.
         let loose: String = text.lines().flat_map(|line| [line.trim_start(), "\n"]).collect();
         let written = |text: &str| {
@@ -96,9 +96,9 @@ fn the_examples_are_formatted_and_formatting_keeps_what_they_mean() {
             files.insert(path.clone(), text.to_owned());
             compile(path, &files).plan.map(|plan| meaning(&plan))
         };
-        let formatted = swarmc_compiler::format(&loose).expect("it is KDL");
+        let formatted = swarmc_compiler::format_document(&loose).expect("it is KDL");
         assert_eq!(written(&loose), written(&formatted), "{path}");
-        assert_eq!(swarmc_compiler::format(&formatted), Ok(formatted), "{path}");
+        assert_eq!(swarmc_compiler::format_document(&formatted), Ok(formatted), "{path}");
     }
 }
 

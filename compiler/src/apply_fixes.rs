@@ -38,8 +38,8 @@ impl Files for Overlay<'_> {
         self.files.find(path)
     }
 
-    fn starts(&self, path: &str) -> Result<bool, FileError> {
-        self.files.starts(path)
+    fn is_executable(&self, path: &str) -> Result<bool, FileError> {
+        self.files.is_executable(path)
     }
 
     fn list(&self, path: &str) -> Vec<String> {
@@ -57,21 +57,22 @@ pub struct Mended {
 }
 
 /// Applies the fixes of a spec to the texts of `overlay`: the certain ones, and with `guesses` also the likely ones.
-pub fn mend(path: &str, overlay: &mut Overlay<'_>, settings: &Settings, guesses: bool) -> Mended {
+pub fn fix_spec(path: &str, overlay: &mut Overlay<'_>, settings: &Settings, guesses: bool) -> Mended {
     let mut compilation = compile_with(path, overlay, settings);
     let (mut applied, mut refused) = (Vec::new(), BTreeSet::new());
     for _ in 0..ROUNDS {
         let wanted = |diagnostic: &&Diagnostic| {
-            settings.levels.of(diagnostic).is_some() && !refused.contains(&key(diagnostic, &compilation))
+            settings.levels.severity_of(diagnostic).is_some()
+                && !refused.contains(&diagnostic_key(diagnostic, &compilation))
         };
         let fixable = compilation.diagnostics.iter().filter(wanted);
         let mut chosen: Vec<(_, Fix)> = Vec::new();
         for diagnostic in fixable {
             if let Some(fix) = diagnostic.fix.as_ref().filter(|fix| fix.certain || guesses)
-                && !chosen.iter().any(|(_, other)| touch(fix, other))
+                && !chosen.iter().any(|(_, other)| is_overlapping(fix, other))
                 && fix.edits.iter().all(|edit| !compilation.sources.name(edit.span.file).starts_with("std:"))
             {
-                chosen.push((key(diagnostic, &compilation), fix.clone()));
+                chosen.push((diagnostic_key(diagnostic, &compilation), fix.clone()));
             }
         }
         // Half of them, and half of these, when they do harm together.
@@ -80,9 +81,9 @@ pub fn mend(path: &str, overlay: &mut Overlay<'_>, settings: &Settings, guesses:
                 return Mended { compilation, applied };
             }
             let before = overlay.texts.clone();
-            apply(&compilation, chosen.iter().map(|(_, fix)| fix), overlay);
+            apply_edits(&compilation, chosen.iter().map(|(_, fix)| fix), overlay);
             let after = compile_with(path, overlay, settings);
-            if helps(&compilation, &after, chosen.iter().map(|(key, _)| key.0)) {
+            if is_improvement(&compilation, &after, chosen.iter().map(|(key, _)| key.0)) {
                 applied.extend(chosen.iter().map(|(_, fix)| fix.title.clone()));
                 compilation = after;
                 break;
@@ -99,7 +100,7 @@ pub fn mend(path: &str, overlay: &mut Overlay<'_>, settings: &Settings, guesses:
 }
 
 /// A diagnostic wherever the edits of others move it: its code, its message, its file and what is written in its place.
-fn key(diagnostic: &Diagnostic, compilation: &Compilation) -> (Code, String, String, String) {
+fn diagnostic_key(diagnostic: &Diagnostic, compilation: &Compilation) -> (Code, String, String, String) {
     let (file, text) = match diagnostic.span() {
         Some(span) => (compilation.sources.name(span.file), compilation.sources.slice(span)),
         None => ("", ""),
@@ -109,7 +110,7 @@ fn key(diagnostic: &Diagnostic, compilation: &Compilation) -> (Code, String, Str
 
 /// Whether fixes of diagnostics with these codes made something better, and nothing worse. What cannot be read hides
 /// other errors, and a name that leads nowhere hides what its value is read for: those may come to light.
-fn helps(before: &Compilation, after: &Compilation, codes: impl Iterator<Item = Code>) -> bool {
+fn is_improvement(before: &Compilation, after: &Compilation, codes: impl Iterator<Item = Code>) -> bool {
     let layer = |code: Code| match code {
         Code::BadDirective | Code::TemplateError => 0,
         code => code.id().as_bytes()[2] - b'0',
@@ -121,10 +122,10 @@ fn helps(before: &Compilation, after: &Compilation, codes: impl Iterator<Item = 
         _ => false,
     };
     let mut known: BTreeMap<_, usize> = BTreeMap::new();
-    for error in errors(before) {
-        *known.entry(key(error, before)).or_default() += 1;
+    for error in list_errors(before) {
+        *known.entry(diagnostic_key(error, before)).or_default() += 1;
     }
-    let mut new = errors(after).filter(|error| match known.get_mut(&key(error, after)) {
+    let mut new = list_errors(after).filter(|error| match known.get_mut(&diagnostic_key(error, after)) {
         Some(count) if *count > 0 => {
             *count -= 1;
             false
@@ -136,13 +137,13 @@ fn helps(before: &Compilation, after: &Compilation, codes: impl Iterator<Item = 
 
 /// The errors that count against a fix. Bounds are looked at only when everything else is right, so that they may come
 /// to light when it is.
-fn errors(compilation: &Compilation) -> impl Iterator<Item = &Diagnostic> {
+fn list_errors(compilation: &Compilation) -> impl Iterator<Item = &Diagnostic> {
     let is_error = |diagnostic: &&Diagnostic| diagnostic.severity() == Severity::Error;
     compilation.diagnostics.iter().filter(is_error).filter(|diagnostic| !diagnostic.code.id().starts_with("SW4"))
 }
 
 /// Whether two fixes change the same place.
-fn touch(one: &Fix, other: &Fix) -> bool {
+fn is_overlapping(one: &Fix, other: &Fix) -> bool {
     one.edits.iter().any(|a| {
         other
             .edits
@@ -152,7 +153,7 @@ fn touch(one: &Fix, other: &Fix) -> bool {
 }
 
 /// Makes the edits of fixes that do not touch.
-fn apply<'d>(compilation: &Compilation, fixes: impl Iterator<Item = &'d Fix>, overlay: &mut Overlay<'_>) {
+fn apply_edits<'d>(compilation: &Compilation, fixes: impl Iterator<Item = &'d Fix>, overlay: &mut Overlay<'_>) {
     let mut edits: Vec<_> = fixes.flat_map(|fix| &fix.edits).collect();
     // From the last to the first, so that places in front stay where they are.
     edits.sort_by_key(|edit| std::cmp::Reverse((edit.span.file, edit.span.start)));
@@ -177,7 +178,7 @@ mod tests {
     fn mended(spec: &str, guesses: bool) -> (String, Mended) {
         let files = BTreeMap::from([("a.kdl".to_owned(), spec.to_owned())]);
         let mut overlay = Overlay::new(&files);
-        let mended = mend("a.kdl", &mut overlay, &Settings::default(), guesses);
+        let mended = fix_spec("a.kdl", &mut overlay, &Settings::default(), guesses);
         (overlay.read("a.kdl").expect("it is there").to_string(), mended)
     }
 

@@ -10,7 +10,7 @@ use kdl::{KdlDocument, KdlEntry, KdlNode};
 use crate::code::Code;
 use crate::config;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::import::typed;
+use crate::import::escape_entry;
 use crate::lower;
 use crate::schema::KNOWN;
 use crate::source::Sources;
@@ -39,11 +39,11 @@ impl Baseline {
         let mut diagnostics = Diagnostics::default();
         let mut baseline = Baseline::default();
         let mut seen = BTreeMap::new();
-        for file in lower::document(sources, &KNOWN, &mut diagnostics) {
+        for file in lower::lower_document(sources, &KNOWN, &mut diagnostics) {
             let Some(path) = file.argument(0) else { continue };
             for known in file.children("known") {
                 let (Some(code), Some(message)) = (known.argument(0), known.argument(1)) else { continue };
-                let found = match config::code(code.text.as_str(), code.span) {
+                let found = match config::find_code(code.text.as_str(), code.span) {
                     Ok(found) => found,
                     Err(diagnostic) => {
                         diagnostics.push(*diagnostic);
@@ -105,7 +105,7 @@ impl Baseline {
     }
 
     /// Its text: by file, in order, the same for the same problems.
-    pub fn write(&self) -> String {
+    pub fn render_text(&self) -> String {
         let mut document = KdlDocument::new();
         let mut open: Option<KdlNode> = None;
         for (entry, &count) in &self.entries {
@@ -115,12 +115,12 @@ impl Baseline {
             }
             let file = open.get_or_insert_with(|| {
                 let mut node = KdlNode::new("file");
-                node.push(typed(KdlEntry::new(entry.file.as_str()), &entry.file));
+                node.push(escape_entry(KdlEntry::new(entry.file.as_str()), &entry.file));
                 node
             });
             let mut known = KdlNode::new("known");
             known.push(entry.code.id());
-            known.push(typed(KdlEntry::new(entry.message.as_str()), &entry.message));
+            known.push(escape_entry(KdlEntry::new(entry.message.as_str()), &entry.message));
             if count > 1 {
                 known.push(KdlEntry::new_prop("count", i128::from(count)));
             }
@@ -128,7 +128,7 @@ impl Baseline {
         }
         document.nodes_mut().extend(open);
         let text = format!("{HEAD}\n{document}");
-        crate::format(&text).unwrap_or(text)
+        crate::format_document(&text).unwrap_or(text)
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
         {
             baseline.add(file, Code::UnusedDefinition, message);
         }
-        let text = baseline.write();
+        let text = baseline.render_text();
         let expected = "file a.kdl {\n    known SW103 \"the \\\"second\\\"\\nline\"\n    known SW103 x count=2\n    known SW103 \"\\u{202e}\"\n}\nfile b.md {\n    \
                         known SW103 x\n}\n";
         assert_eq!(text.split_once("\n\n").map(|(_, rest)| rest), Some(expected));

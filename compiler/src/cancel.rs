@@ -74,7 +74,7 @@ mod tests {
     fn what_is_cancelled_reads_nothing_more_and_says_nothing() {
         assert_eq!(cancelled(5), (5, false, false));
         assert_eq!(cancelled(1), (1, false, false));
-        assert_eq!(cancelled(usize::MAX), (21, true, true), "nobody cancels it");
+        assert_eq!(cancelled(usize::MAX), (21, true, true), "no one cancels it");
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub enum Severity {
 
 impl Severity {
     /// `error`, `warning` or `hint`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -191,7 +191,7 @@ codes! {
 
 impl Code {
     /// Whether a run can go on where the check is wrong; what cannot be understood or found cannot be allowed.
-    pub fn suppressible(self) -> bool {
+    pub fn is_suppressible(self) -> bool {
         matches!(
             self,
             Code::UnquotedShell

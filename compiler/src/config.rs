@@ -28,19 +28,19 @@ pub struct Config {
 }
 
 /// Reads the text of a `swarmc.kdl`, the first and only file of `sources`.
-pub fn config(sources: &Sources) -> (Config, Vec<Diagnostic>) {
+pub fn parse_config(sources: &Sources) -> (Config, Vec<Diagnostic>) {
     let mut diagnostics = Diagnostics::default();
     let mut config = Config::default();
-    for element in lower::document(sources, &CONFIG, &mut diagnostics) {
+    for element in lower::lower_document(sources, &CONFIG, &mut diagnostics) {
         let severity = match element.schema.name {
             "profile" => {
                 let word = element.argument(0).map(|word| word.text.as_str());
-                config.profile = Profile::ALL.iter().copied().find(|profile| Some(profile.word()) == word);
+                config.profile = Profile::ALL.iter().copied().find(|profile| Some(profile.as_str()) == word);
                 continue;
             }
             "baseline" => {
                 if let Some(path) = element.argument(0) {
-                    config.baseline = inside(path.text.as_str(), path.span, &mut diagnostics);
+                    config.baseline = check_path(path.text.as_str(), path.span, &mut diagnostics);
                     config.baseline_span = Some(path.span);
                 }
                 continue;
@@ -50,7 +50,7 @@ pub fn config(sources: &Sources) -> (Config, Vec<Diagnostic>) {
             _ => None,
         };
         for (_, name) in &element.arguments {
-            match (name.text.as_str(), code(name.text.as_str(), name.span)) {
+            match (name.text.as_str(), find_code(name.text.as_str(), name.span)) {
                 ("warnings", _) => config.levels.set(None, severity),
                 (_, Ok(code)) => config.levels.set(Some(code), severity),
                 (_, Err(diagnostic)) => diagnostics.push(*diagnostic),
@@ -61,12 +61,12 @@ pub fn config(sources: &Sources) -> (Config, Vec<Diagnostic>) {
 }
 
 /// The code of that id or name, or a report.
-pub(crate) fn code(name: &str, span: Span) -> Result<Code, Box<Diagnostic>> {
+pub(crate) fn find_code(name: &str, span: Span) -> Result<Code, Box<Diagnostic>> {
     Code::find(name).ok_or_else(|| {
         let names: Vec<&str> = Code::ALL.iter().flat_map(|code| [code.id(), code.name()]).collect();
         let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no problem called `{name}`"))
             .label(span, "neither a code nor a name");
-        Box::new(match suggest::nearest(name, names) {
+        Box::new(match suggest::find_nearest(name, names) {
             Some(close) => diagnostic.help(format!("did you mean `{close}`?")).write_near(span, close),
             None => diagnostic.help("`swarmc explain` lists all codes"),
         })
@@ -74,10 +74,10 @@ pub(crate) fn code(name: &str, span: Span) -> Result<Code, Box<Diagnostic>> {
 }
 
 /// A path that stays in the workspace, or a report.
-fn inside(path: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<String> {
-    let found = crate::load::join("", path).filter(|path| !path.is_empty());
+fn check_path(path: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<String> {
+    let found = crate::load::join_path("", path).filter(|path| !path.is_empty());
     if found.is_none() {
-        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{path}` is no file of this workspace"))
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{path}` is not a file of this workspace"))
             .label(span, "leads out of it")
             .help("a path here is relative to the folder of this file");
         diagnostics.push(diagnostic);
@@ -92,7 +92,7 @@ mod tests {
     fn read(text: &str) -> (Config, Vec<String>) {
         let mut sources = Sources::new();
         sources.add(CONFIG_NAME, text);
-        let (config, found) = config(&sources);
+        let (config, found) = parse_config(&sources);
         let found = found.into_iter().map(|found| {
             let help = found.help.unwrap_or_default();
             format!("{} {}: {} ({help})", found.labels[0].span.start, found.code.id(), found.message)
@@ -108,7 +108,7 @@ mod tests {
         );
         assert_eq!(found, [""; 0]);
         assert_eq!((config.profile, config.baseline.as_deref()), (Some(Profile::Strict), Some("ci/known.kdl")));
-        let level = |code: Code| config.levels.of(&Diagnostic::new(code, ""));
+        let level = |code: Code| config.levels.severity_of(&Diagnostic::new(code, ""));
         assert_eq!(level(Code::UnusedDefinition), Some(Severity::Error));
         assert_eq!(level(Code::NeverRuns), Some(Severity::Error));
         assert_eq!(level(Code::OutputMayBeSkipped), Some(Severity::Warning));
@@ -127,7 +127,7 @@ mod tests {
                 "22 SW005: `profile` cannot be `strickt` (did you mean `strict`?)",
                 "35 SW101: there is no problem called `SW1O3` (did you mean `SW103`?)",
                 "42 SW005: `allow` needs a text (write `allow CODE…`)",
-                "57 SW005: `../x` is no file of this workspace (a path here is relative to the folder of this file)",
+                "57 SW005: `../x` is not a file of this workspace (a path here is relative to the folder of this file)",
                 "64 SW003: there is no `pipeline` at the top level (did you mean `baseline`?)",
                 "75 SW006: `profile` is given twice (remove one of them)",
                 "89 SW005: `warn` needs a text (write `warn CODE…`)",

@@ -87,7 +87,7 @@ impl Diagnostic {
     }
 
     /// The labels, and after them the trace, numbered.
-    pub fn places(&self) -> Vec<Label> {
+    pub fn all_labels(&self) -> Vec<Label> {
         let numbered =
             |(index, label): (usize, &Label)| Label { text: format!("{}. {}", index + 1, label.text), ..*label };
         self.labels.iter().cloned().chain(self.trace.iter().enumerate().map(numbered)).collect()
@@ -163,17 +163,17 @@ impl Diagnostics {
     }
 
     /// Whether problems with this code are kept: a check may save itself the work otherwise.
-    pub(crate) fn shows(&self, code: Code) -> bool {
-        self.settings.shows(code)
+    pub(crate) fn is_enabled(&self, code: Code) -> bool {
+        self.settings.is_enabled(code)
     }
 
     /// Says which step the next problems are about.
-    pub(crate) fn about(&mut self, home: Option<Span>) {
+    pub(crate) fn set_home(&mut self, home: Option<Span>) {
         self.home = home;
     }
 
     pub(crate) fn push(&mut self, mut diagnostic: Diagnostic) {
-        if !self.shows(diagnostic.code) {
+        if !self.is_enabled(diagnostic.code) {
             return;
         }
         diagnostic.home = self.home;
@@ -217,12 +217,12 @@ impl Diagnostics {
     }
 
     /// Whether something was reported in this place: what follows from it need not be.
-    pub(crate) fn covers(&self, span: Span) -> bool {
+    pub(crate) fn has_report_at(&self, span: Span) -> bool {
         self.starts.range((span.file, span.start)..(span.file, span.end)).next().is_some()
     }
 
     /// Whether a node between these places is not known there.
-    pub(crate) fn misnames(&self, from: Span, to: Option<Span>) -> bool {
+    pub(crate) fn has_unknown_node(&self, from: Span, to: Option<Span>) -> bool {
         let end = to.filter(|to| to.file == from.file).map_or(u32::MAX, |to| to.start);
         let between = |span: Span| span.file == from.file && (from.end..end).contains(&span.start);
         let unknown = |known: &Diagnostic| matches!(known.code, Code::UnknownNode | Code::MisplacedNode);
@@ -276,7 +276,7 @@ impl<'a> Report<'a> {
     pub fn new(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Report<'a> {
         let home = diagnostic.span().map(|span| span.file);
         let (here, elsewhere): (Vec<Label>, Vec<Label>) =
-            diagnostic.places().into_iter().partition(|label| Some(label.span.file) == home);
+            diagnostic.all_labels().into_iter().partition(|label| Some(label.span.file) == home);
         Report {
             diagnostic,
             severity: diagnostic.severity(),
@@ -305,7 +305,7 @@ impl std::error::Error for Report<'_> {}
 
 impl miette::Diagnostic for Report<'_> {
     fn code<'b>(&'b self) -> Option<Box<dyn fmt::Display + 'b>> {
-        Some(Box::new(format!("{}[{}]", self.severity.word(), self.diagnostic.code.id())))
+        Some(Box::new(format!("{}[{}]", self.severity.as_str(), self.diagnostic.code.id())))
     }
 
     fn severity(&self) -> Option<miette::Severity> {
@@ -327,8 +327,8 @@ impl miette::Diagnostic for Report<'_> {
     fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
         self.diagnostic.span()?;
         Some(Box::new(self.here.iter().enumerate().map(|(index, label)| match index {
-            0 => miette::LabeledSpan::new_primary_with_span(Some(label.text.clone()), range(label.span)),
-            _ => miette::LabeledSpan::new_with_span(Some(label.text.clone()), range(label.span)),
+            0 => miette::LabeledSpan::new_primary_with_span(Some(label.text.clone()), to_miette_span(label.span)),
+            _ => miette::LabeledSpan::new_with_span(Some(label.text.clone()), to_miette_span(label.span)),
         })))
     }
 
@@ -358,11 +358,14 @@ impl miette::Diagnostic for Elsewhere<'_> {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
-        Some(Box::new(std::iter::once(miette::LabeledSpan::new_primary_with_span(None, range(self.label.span)))))
+        Some(Box::new(std::iter::once(miette::LabeledSpan::new_primary_with_span(
+            None,
+            to_miette_span(self.label.span),
+        ))))
     }
 }
 
-fn range(span: Span) -> miette::SourceSpan {
+fn to_miette_span(span: Span) -> miette::SourceSpan {
     (span.start as usize, (span.end - span.start) as usize).into()
 }
 

@@ -25,7 +25,7 @@ pub trait Files {
     ///
     /// # Errors
     /// Says why there is no file.
-    fn starts(&self, path: &str) -> Result<bool, FileError> {
+    fn is_executable(&self, path: &str) -> Result<bool, FileError> {
         match self.find(path)? {
             Entry::File => Ok(true),
             Entry::Folder => Err(FileError::Folder),

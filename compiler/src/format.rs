@@ -15,10 +15,10 @@ const INDENT: &str = "    ";
 ///
 /// # Errors
 /// What is wrong with the syntax: a broken text is left alone.
-pub fn format(text: &str) -> Result<String, Vec<Problem>> {
+pub fn format_document(text: &str) -> Result<String, Vec<Problem>> {
     let tree = syntax::parse(text, FileId::new(0));
     match tree.problems.is_empty() {
-        true => Ok(Writer::new(text, &tree.tokens).write()),
+        true => Ok(Writer::new(text, &tree.tokens).write_document()),
         false => Err(tree.problems),
     }
 }
@@ -73,7 +73,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    fn write(mut self) -> String {
+    fn write_document(mut self) -> String {
         let words = std::mem::take(&mut self.words);
         let mut before: Option<Word<'_>> = None;
         // The last word that is no comment.
@@ -83,7 +83,7 @@ impl<'t> Writer<'t> {
                 self.depth -= 1;
             }
             match before {
-                Some(before) if before.kind != TokenKind::Bom => self.between(before, word, told),
+                Some(before) if before.kind != TokenKind::Bom => self.write_gap(before, word, told),
                 _ => {}
             }
             self.out.push_str(word.text);
@@ -105,12 +105,12 @@ impl<'t> Writer<'t> {
     }
 
     /// The white space between two words; `told` is the last word that is no comment.
-    fn between(&mut self, before: Word<'_>, word: Word<'_>, told: Option<TokenKind>) {
+    fn write_gap(&mut self, before: Word<'_>, word: Word<'_>, told: Option<TokenKind>) {
         let opened = before.kind == TokenKind::OpenBrace && before.tall;
         let closes = word.kind == TokenKind::CloseBrace && word.tall;
         let own_line = (opened && word.kind != TokenKind::LineComment || closes) && word.breaks == 0;
         if !own_line && word.breaks == 0 {
-            self.out.push_str(space(before, word));
+            self.out.push_str(word_separator(before, word));
             return;
         }
         let lines = if opened || closes { 1 } else { word.breaks.min(2) };
@@ -121,7 +121,7 @@ impl<'t> Writer<'t> {
 }
 
 /// What separates two words of a line.
-fn space<'t>(before: Word<'t>, word: Word<'t>) -> &'t str {
+fn word_separator<'t>(before: Word<'t>, word: Word<'t>) -> &'t str {
     use TokenKind::{
         BlockComment, CloseBrace, CloseParen, Equals, LineComment, OpenBrace, OpenParen, Semicolon, Slashdash,
     };
@@ -166,8 +166,8 @@ mod tests {
     use super::*;
 
     fn formatted(text: &str) -> String {
-        let once = format(text).expect("it is KDL");
-        assert_eq!(format(&once).as_ref(), Ok(&once), "formatting is stable");
+        let once = format_document(text).expect("it is KDL");
+        assert_eq!(format_document(&once).as_ref(), Ok(&once), "formatting is stable");
         once
     }
 
@@ -213,8 +213,8 @@ mod tests {
 
     #[test]
     fn a_broken_text_is_left_alone() {
-        assert!(format("a {").is_err());
-        assert!(format("a \"b").is_err());
+        assert!(format_document("a {").is_err());
+        assert!(format_document("a \"b").is_err());
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
                 for entry in &node.entries {
                     let kind = match &entry.value.kind {
                         syntax::ValueKind::String(text) => format!("{:?}", text.as_str()),
-                        syntax::ValueKind::Number(number) => number.written().to_owned(),
+                        syntax::ValueKind::Number(number) => number.as_str().to_owned(),
                         other => format!("{other:?}"),
                     };
                     let note = entry.annotation.as_ref().map(|name| &name.text);
@@ -295,10 +295,10 @@ mod tests {
 
         #[test]
         fn no_word_is_lost(text in document()) {
-            if let Ok(formatted) = format(&text) {
+            if let Ok(formatted) = format_document(&text) {
                 prop_assert_eq!(words(&formatted), words(&text));
                 prop_assert_eq!(meaning(&formatted), meaning(&text));
-                prop_assert_eq!(format(&formatted), Ok(formatted));
+                prop_assert_eq!(format_document(&formatted), Ok(formatted));
             }
         }
     }

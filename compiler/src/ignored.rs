@@ -33,13 +33,13 @@ impl<'f> Ignored<'f> {
     }
 
     /// Whether the path, or a folder that it lies in, is left out.
-    pub(crate) fn has(&mut self, path: &str, folder: bool) -> bool {
+    pub(crate) fn is_ignored(&mut self, path: &str, folder: bool) -> bool {
         let ends = path.match_indices('/').map(|(at, _)| (at, true)).chain([(path.len(), folder)]);
-        ends.filter(|(at, _)| *at > 0).any(|(at, folder)| self.itself(&path[..at], folder))
+        ends.filter(|(at, _)| *at > 0).any(|(at, folder)| self.is_ignored_itself(&path[..at], folder))
     }
 
     /// Whether a pattern leaves this very path out.
-    fn itself(&mut self, path: &str, folder: bool) -> bool {
+    fn is_ignored_itself(&mut self, path: &str, folder: bool) -> bool {
         let above = path.rmatch_indices('/').map(|(at, _)| &path[..at]).chain([""]);
         for home in above {
             let inside = if home.is_empty() { path } else { &path[home.len() + 1..] };
@@ -48,24 +48,24 @@ impl<'f> Ignored<'f> {
                 (folder || !rule.folders_only)
                     && fast_glob::glob_match(&rule.glob, if rule.anchored { inside } else { name })
             };
-            if let Some(rule) = self.of(home).iter().rev().find(says) {
+            if let Some(rule) = self.folder_rules(home).iter().rev().find(says) {
                 return !rule.negated;
             }
         }
         false
     }
 
-    fn of(&mut self, folder: &str) -> &[Rule] {
+    fn folder_rules(&mut self, folder: &str) -> &[Rule] {
         if !self.rules.contains_key(folder) {
             let path = if folder.is_empty() { ".gitignore".to_owned() } else { format!("{folder}/.gitignore") };
             let text = self.files.read(&path).unwrap_or_default();
-            self.rules.insert(folder.to_owned(), text.lines().take(LINES).filter_map(rule).collect());
+            self.rules.insert(folder.to_owned(), text.lines().take(LINES).filter_map(parse_rule).collect());
         }
         &self.rules[folder]
     }
 }
 
-fn rule(line: &str) -> Option<Rule> {
+fn parse_rule(line: &str) -> Option<Rule> {
     let line = line.trim_end_matches([' ', '\t', '\r']);
     let (negated, line) = line.strip_prefix('!').map_or((false, line), |line| (true, line));
     let (folders_only, pattern) = line.strip_suffix('/').map_or((false, line), |line| (true, line));
@@ -104,7 +104,7 @@ mod tests {
             "#x",
             "a{b}",
         ] {
-            assert!(ignored.has(path, false), "{path}");
+            assert!(ignored.is_ignored(path, false), "{path}");
         }
         for path in [
             "sub/target/a",
@@ -118,8 +118,8 @@ mod tests {
             "ab",
             "# made",
         ] {
-            assert!(!ignored.has(path, false), "{path}");
+            assert!(!ignored.is_ignored(path, false), "{path}");
         }
-        assert!(ignored.has("build", true) && ignored.has("target", true));
+        assert!(ignored.is_ignored("build", true) && ignored.is_ignored("target", true));
     }
 }

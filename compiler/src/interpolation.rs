@@ -47,7 +47,7 @@ pub struct Term {
 }
 
 /// The interpolations of a text, by place.
-pub fn holes(text: &str) -> Vec<Interpolation> {
+pub fn find_interpolations(text: &str) -> Vec<Interpolation> {
     let template = template::scan(text);
     let hole = |part: &Part| match part {
         Part::Text(_) | Part::Escape => None,
@@ -59,7 +59,7 @@ pub fn holes(text: &str) -> Vec<Interpolation> {
             let inside = &text[directive.range.clone()];
             let skipped = inside.len() - inside.trim_start_matches(['<', '{', ' ', '-']).len();
             let start = directive.range.start + skipped;
-            let word = start..start + directive.kind.word().len().min(inside.len() - skipped);
+            let word = start..start + directive.kind.as_str().len().min(inside.len() - skipped);
             Some(Interpolation {
                 range: directive.range.clone(),
                 kind: HoleKind::Directive {
@@ -75,8 +75,8 @@ pub fn holes(text: &str) -> Vec<Interpolation> {
 }
 
 /// The words of directives: `output`, `param`.
-pub fn directives() -> impl Iterator<Item = Term> {
-    template::terms()
+pub fn directive_terms() -> impl Iterator<Item = Term> {
+    template::list_terms()
 }
 
 /// The filters that a directive of this word may have.
@@ -85,8 +85,8 @@ pub fn directive_filters(word: &str) -> Vec<Term> {
 }
 
 /// The words with which a path of an expression begins: `output`, `item`.
-pub fn roots() -> impl Iterator<Item = &'static str> {
-    template::roots()
+pub fn root_words() -> impl Iterator<Item = &'static str> {
+    template::list_roots()
 }
 
 /// The filters of expressions.
@@ -100,7 +100,7 @@ pub fn expression_tests() -> impl Iterator<Item = Term> {
 }
 
 /// The statements of `{% … %}`.
-pub fn statements() -> impl Iterator<Item = &'static str> {
+pub fn statement_words() -> impl Iterator<Item = &'static str> {
     template::OPENING.into_iter().chain(template::PLAIN)
 }
 
@@ -112,7 +112,7 @@ mod tests {
     fn the_parts_of_directives_have_their_places() {
         let text = "a <<output:x.y | tail:3>> {{ z }} {# c #} <<iteration>> {{output:old}}";
         let shown = |range: &Range<usize>| text[range.clone()].to_owned();
-        let parts: Vec<String> = holes(text)
+        let parts: Vec<String> = find_interpolations(text)
             .iter()
             .map(|hole| match &hole.kind {
                 HoleKind::Directive { word, name, fields, filters } => {
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn every_word_says_what_it_gives() {
-        assert!(directives().all(|term| term.doc.ends_with('.') && term.usage.starts_with("<<")));
+        assert!(directive_terms().all(|term| term.doc.ends_with('.') && term.usage.starts_with("<<")));
         assert!(directive_filters("output").iter().all(|term| term.usage.starts_with(term.word)));
         assert!(directive_filters("context").is_empty());
     }

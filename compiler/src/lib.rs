@@ -46,25 +46,25 @@ mod tokens;
 mod trust;
 mod types;
 
-pub use apply_fixes::{Mended, Overlay, mend};
+pub use apply_fixes::{Mended, Overlay, fix_spec};
 pub use baseline::Baseline;
-pub use bounds::{Turn, Used, bounds, exceeded, turns};
+pub use bounds::{Turn, Used, compute_bounds, count_turn_inputs, describe_excess};
 pub use cancel::Cancel;
 pub use code::{Code, Severity};
-pub use config::{CONFIG_NAME, Config, config};
+pub use config::{CONFIG_NAME, Config, parse_config};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
-pub use format::format;
-pub use import::{Import, Route, import};
+pub use format::format_document;
+pub use import::{Import, Route, import_compose};
 pub use index::Index;
-pub use library::{library, presets};
-pub use load::{join, path_from};
-pub use pattern::matches as pattern_matches;
+pub use library::{library_parts, preset_names};
+pub use load::{join_path, path_from};
+pub use pattern::is_match as pattern_matches;
 pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
-pub use stale::stale;
+pub use stale::check_stale;
 pub use stats::Stats;
-pub use suggest::closest;
+pub use suggest::find_closest;
 pub use swarmc_plan::{Bound, Bounds, When};
 pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
 pub use text_cache::Cache;
@@ -100,17 +100,17 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
 }
 
 /// Compiles the spec at `path` as [`compile_with`] does, and counts what that looked at and proved.
-pub fn survey(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Stats) {
+pub fn compile_with_stats(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Stats) {
     let settings = Settings { count_tokens: true, ..settings.clone() };
     let mut names = stats::Names::default();
     let (cache, cancel) = (Cache::default(), Cancel::default());
     let (compilation, mut stats) = compile_full(path, files, &settings, &cache, &cancel, &mut |model, loader, _, _| {
-        names = stats::names(model, loader)
+        names = stats::count_names(model, loader)
     });
     stats.names = names;
     stats.files = compilation.sources.files().count();
     if let Some(plan) = &compilation.plan {
-        stats.planned(plan);
+        stats.add_plan(plan);
     }
     (compilation, stats)
 }
@@ -132,7 +132,7 @@ pub fn analyze(
         compile_full(path, files, settings, cache, cancel, &mut |model, loader, trust, diagnostics| {
             tell(&loader.sources, diagnostics);
             if !cancel.is_cancelled() {
-                index = index::build(model, loader, trust);
+                index = index::build_index(model, loader, trust);
             }
         });
     (!cancel.is_cancelled()).then_some((compilation, index))
@@ -153,52 +153,52 @@ fn compile_full(
 ) -> (Compilation, Stats) {
     let mut diagnostics = Diagnostics::new(settings.clone());
     let mut loader = Loader::new(files, cache, cancel);
-    let file = match loader.read(path) {
+    let file = match loader.read_file(path) {
         Ok(file) => file,
         Err(error) => {
-            diagnostics.push(loader.unreadable(path, path, &error, None));
-            return (unfinished(loader, diagnostics), Stats::default());
+            diagnostics.push(loader.report_unreadable(path, path, &error, None));
+            return (partial_compilation(loader, diagnostics), Stats::default());
         }
     };
-    let tree = loader.tree(file);
+    let tree = loader.syntax_tree(file);
     tree.problems.iter().cloned().for_each(|problem| diagnostics.push(problem.into()));
-    let spec = lower::lower(&tree.nodes, loader.sources.text(file), &mut diagnostics);
-    let (modules, mut specs) = modules::load(spec, file, &mut loader, &mut diagnostics);
-    resolve::replace::declare(&mut specs, &modules, &settings.providers, &mut loader);
+    let spec = lower::lower_spec(&tree.nodes, loader.sources.text(file), &mut diagnostics);
+    let (modules, mut specs) = modules::load_modules(spec, file, &mut loader, &mut diagnostics);
+    resolve::replace::declare_presets(&mut specs, &modules, &settings.providers, &mut loader);
     let tables = Tables::new(modules, &specs, &mut diagnostics);
-    let mut spec = modules::merge(&tables.modules, specs, &loader, &mut diagnostics);
+    let mut spec = modules::merge_specs(&tables.modules, specs, &loader, &mut diagnostics);
     let allows = std::mem::take(&mut spec.allows);
-    let templates = resolve::templates::apply(&mut spec, &tables, &mut diagnostics);
-    let providers = resolve::replace::apply(&mut spec, &tables, &settings.providers, &mut diagnostics);
-    let presets = library::providers(&spec, &mut loader);
+    let templates = resolve::templates::apply_templates(&mut spec, &tables, &mut diagnostics);
+    let providers = resolve::replace::replace_providers(&mut spec, &tables, &settings.providers, &mut diagnostics);
+    let presets = library::load_presets(&spec, &mut loader);
     let filled = resolve::Filled { templates, providers };
-    let model = resolve::resolve(&spec, &presets, tables, filled, &mut loader, &mut diagnostics);
+    let model = resolve::resolve_spec(&spec, &presets, tables, filled, &mut loader, &mut diagnostics);
     if loader.is_cancelled() {
-        return (unfinished(loader, diagnostics), Stats::default());
+        return (partial_compilation(loader, diagnostics), Stats::default());
     }
-    let (mut stats, trust) = check::check(&model, &loader, &mut diagnostics);
+    let (mut stats, trust) = check::run_checks(&model, &loader, &mut diagnostics);
     if loader.is_cancelled() {
-        return (unfinished(loader, diagnostics), stats);
+        return (partial_compilation(loader, diagnostics), stats);
     }
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);
     check::patterns::check(&model, &loader, &mut diagnostics);
     let mut suppressions = Suppressions::new(allows, &loader, &mut diagnostics);
     suppressions.apply(&mut diagnostics);
-    let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };
+    let mut plan = if diagnostics.has_errors() { None } else { emit::emit_plan(&model, &loader, file_stem(path)) };
     if let Some(plan) = &plan {
         check::unsupported::check(plan, &loader.sources, &mut diagnostics);
-        bounds::check(plan, &model, &loader.sources, &mut diagnostics);
+        bounds::check_bounds(plan, &model, &loader.sources, &mut diagnostics);
         suppressions.apply(&mut diagnostics);
     }
     stats.suppressions = suppressions.count();
     // With other providers, what a suppression is for may not be there.
     if settings.providers.is_empty() {
-        suppressions.finish(plan.is_some(), &loader.sources, &mut diagnostics);
+        suppressions.report_unused(plan.is_some(), &loader.sources, &mut diagnostics);
     }
     plan = plan.filter(|_| !diagnostics.has_errors());
     if loader.is_cancelled() {
-        return (unfinished(loader, diagnostics), stats);
+        return (partial_compilation(loader, diagnostics), stats);
     }
     let diagnostics = diagnostics.into_sorted();
     observe(&model, &loader, &trust, &diagnostics);
@@ -206,25 +206,25 @@ fn compile_full(
         return (Compilation { sources: loader.sources, diagnostics, plan: None, tests: Vec::new() }, stats);
     }
     if let Some(plan) = &mut plan {
-        plan.bounds = bounds(plan, if settings.count_tokens { &O200k } else { &Bytes });
+        plan.bounds = compute_bounds(plan, if settings.count_tokens { &O200k } else { &Bytes });
     }
-    let tests = if plan.is_some() { emit::tests(&model, &loader) } else { Vec::new() };
+    let tests = if plan.is_some() { emit::emit_tests(&model, &loader) } else { Vec::new() };
     (Compilation { sources: loader.sources, diagnostics, plan, tests }, stats)
 }
 
 /// What there is of a spec of which the rest is not known.
-fn unfinished(loader: Loader<'_>, diagnostics: Diagnostics) -> Compilation {
+fn partial_compilation(loader: Loader<'_>, diagnostics: Diagnostics) -> Compilation {
     let (sources, diagnostics) = (loader.sources, diagnostics.into_sorted());
     Compilation { sources, diagnostics, plan: None, tests: Vec::new() }
 }
 
 /// The reference of the language, in Markdown, from the table that the compiler itself uses.
-pub fn language() -> String {
-    schema::page()
+pub fn language_reference() -> String {
+    schema::render_page()
 }
 
 /// What a spec without a `workflow` is called: its file, without folder and ending.
-fn stem(path: &str) -> &str {
+fn file_stem(path: &str) -> &str {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     name.strip_suffix(".kdl").unwrap_or(name)
 }

@@ -6,7 +6,7 @@
 use crate::ast::{Provider, Spec};
 use crate::diagnostic::Diagnostics;
 use crate::load::Loader;
-use crate::lower::lower;
+use crate::lower::lower_spec;
 use crate::source::FileId;
 use crate::syntax;
 
@@ -24,17 +24,17 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 /// The name and text of a part.
-pub(crate) fn part(name: &str) -> Option<(&'static str, &'static str)> {
+pub(crate) fn find_part(name: &str) -> Option<(&'static str, &'static str)> {
     PARTS.iter().copied().find(|(part, _)| *part == name)
 }
 
 /// The names of its parts.
-pub(crate) fn parts() -> Vec<&'static str> {
+pub(crate) fn part_names() -> Vec<&'static str> {
     PARTS.iter().map(|(name, _)| *name).collect()
 }
 
 /// The presets that a spec starts from; nothing where it names none.
-pub(crate) fn providers(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
+pub(crate) fn load_presets(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
     if spec.providers.iter().all(|provider| provider.preset.is_none()) {
         return Spec::default();
     }
@@ -42,25 +42,25 @@ pub(crate) fn providers(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
 }
 
 /// The preset of this name, as the library declares it.
-pub(crate) fn preset(name: &str, loader: &mut Loader<'_>) -> Option<Provider> {
+pub(crate) fn find_preset(name: &str, loader: &mut Loader<'_>) -> Option<Provider> {
     all_providers(loader).providers.into_iter().find(|preset| preset.name.value == name)
 }
 
 fn all_providers(loader: &mut Loader<'_>) -> Spec {
     let file = loader.library(PROVIDERS).expect("the library has its providers");
     let text = loader.sources.text(file);
-    lower(&syntax::parse(text, file).nodes, text, &mut Diagnostics::default())
+    lower_spec(&syntax::parse(text, file).nodes, text, &mut Diagnostics::default())
 }
 
 /// The names of the provider presets, in the order of the library.
-pub fn presets() -> Vec<String> {
-    let text = part(PROVIDERS).map_or("", |(_, text)| text);
-    let spec = lower(&syntax::parse(text, FileId::new(0)).nodes, text, &mut Diagnostics::default());
+pub fn preset_names() -> Vec<String> {
+    let text = find_part(PROVIDERS).map_or("", |(_, text)| text);
+    let spec = lower_spec(&syntax::parse(text, FileId::new(0)).nodes, text, &mut Diagnostics::default());
     spec.providers.into_iter().map(|provider| provider.name.value).collect()
 }
 
 /// The parts of the library: name and text, in the language itself.
-pub fn library() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn library_parts() -> impl Iterator<Item = (&'static str, &'static str)> {
     PARTS.iter().copied()
 }
 
@@ -74,12 +74,12 @@ mod tests {
             let mut diagnostics = Diagnostics::default();
             let tree = syntax::parse(text, FileId::new(0));
             assert_eq!(tree.problems, [], "{name}");
-            lower(&tree.nodes, text, &mut diagnostics);
+            lower_spec(&tree.nodes, text, &mut diagnostics);
             assert_eq!(diagnostics.into_sorted(), [], "{name}");
         }
         let programs = ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"];
         let over_acp = ["opencode-acp", "claude-acp", "codex-acp", "gemini-acp"];
         let models = ["openai-api", "anthropic-api", "gemini-api", "llama-server"];
-        assert_eq!(presets(), [&programs[..], &over_acp, &models].concat());
+        assert_eq!(preset_names(), [&programs[..], &over_acp, &models].concat());
     }
 }

@@ -67,7 +67,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The tree of a file that has been read.
-    pub(crate) fn tree(&self, file: FileId) -> Arc<Tree> {
+    pub(crate) fn syntax_tree(&self, file: FileId) -> Arc<Tree> {
         if let Some(tree) = self.trees.borrow().get(&file) {
             return Arc::clone(tree);
         }
@@ -79,34 +79,34 @@ impl<'a> Loader<'a> {
     }
 
     /// The text of the file at a workspace-relative path.
-    pub(crate) fn read(&mut self, path: &str) -> Result<FileId, FileError> {
+    pub(crate) fn read_file(&mut self, path: &str) -> Result<FileId, FileError> {
         if let Some(&file) = self.read.get(path) {
             return Ok(file);
         }
         let text = self.files.read(path)?;
-        let file = self.add(path, text);
+        let file = self.add_source(path, text);
         self.read.insert(path.to_owned(), file);
         Ok(file)
     }
 
     /// The file at a workspace-relative path, when it has been read.
-    pub(crate) fn known(&self, path: &str) -> Option<FileId> {
+    pub(crate) fn loaded_file(&self, path: &str) -> Option<FileId> {
         self.read.get(path).copied()
     }
 
     /// A part of the embedded library, read when it is first asked for.
     pub(crate) fn library(&mut self, name: &str) -> Option<FileId> {
-        let (name, text) = library::part(name)?;
+        let (name, text) = library::find_part(name)?;
         if let Some(&file) = self.library.get(name) {
             return Some(file);
         }
-        let file = self.add(name, text.into());
+        let file = self.add_source(name, text.into());
         self.library.insert(name, file);
         Some(file)
     }
 
-    fn add(&mut self, name: &str, text: Arc<str>) -> FileId {
-        self.facts.push(self.cache.facts(Arc::clone(&text)));
+    fn add_source(&mut self, name: &str, text: Arc<str>) -> FileId {
+        self.facts.push(self.cache.cached_text(Arc::clone(&text)));
         self.sources.add(name, text)
     }
 
@@ -116,14 +116,14 @@ impl<'a> Loader<'a> {
     }
 
     /// The file that an `import` names, or a report.
-    pub(crate) fn imported(&mut self, path: &Text, diagnostics: &mut Diagnostics) -> Option<FileId> {
+    pub(crate) fn resolve_import(&mut self, path: &Text, diagnostics: &mut Diagnostics) -> Option<FileId> {
         let (written, span) = (path.as_str(), path.span(0..path.as_str().len()));
         if !written.starts_with(library::PREFIX) {
-            return self.named(written, span, diagnostics);
+            return self.resolve_file(written, span, diagnostics);
         }
         let file = self.library(written);
         if file.is_none() {
-            let (close, help) = suggest::did_you_mean(written, &library::parts(), "the library has ");
+            let (close, help) = suggest::did_you_mean(written, &library::part_names(), "the library has ");
             let diagnostic = Diagnostic::new(Code::MissingFile, format!("there is no `{written}`"))
                 .label(span, "not a part of the library")
                 .help_maybe(help);
@@ -136,16 +136,16 @@ impl<'a> Loader<'a> {
     }
 
     /// The file that a spec or a prompt names, or a report.
-    pub(crate) fn named(&mut self, written: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<FileId> {
+    pub(crate) fn resolve_file(&mut self, written: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<FileId> {
         // The caller discards the result.
         if self.is_cancelled() {
             return None;
         }
-        let path = self.path(written, span, diagnostics)?;
-        match self.read(&path) {
+        let path = self.resolve_path(written, span, diagnostics)?;
+        match self.read_file(&path) {
             Ok(file) => Some(file),
             Err(error) => {
-                diagnostics.push(self.unreadable(written, &path, &error, Some(span)));
+                diagnostics.push(self.report_unreadable(written, &path, &error, Some(span)));
                 None
             }
         }
@@ -153,7 +153,7 @@ impl<'a> Loader<'a> {
 
     /// Reports a path that leads to nothing of the wanted kind. Gives the path when a step makes it, by `made`, which is
     /// none where no step can have made it yet.
-    pub(crate) fn find(
+    pub(crate) fn find_entry(
         &self,
         written: &str,
         wanted: Entry,
@@ -161,26 +161,26 @@ impl<'a> Loader<'a> {
         made: Option<&dyn Fn(&str) -> bool>,
         diagnostics: &mut Diagnostics,
     ) -> Option<String> {
-        let path = self.path(written, span, diagnostics)?;
+        let path = self.resolve_path(written, span, diagnostics)?;
         let diagnostic = match (self.files.find(&path), wanted) {
-            (Ok(Entry::Folder), Entry::File) => self.unreadable(written, &path, &FileError::Folder, Some(span)),
+            (Ok(Entry::Folder), Entry::File) => self.report_unreadable(written, &path, &FileError::Folder, Some(span)),
             (Ok(Entry::File), Entry::Folder) => Diagnostic::new(Code::MissingFile, format!("`{path}` is a file"))
                 .label(span, "not a folder")
                 .help("name the folder that it lies in"),
             (Ok(_), _) => return None,
             (Err(FileError::Missing), _) if made.is_some_and(|made| made(&path)) => return Some(path),
             (Err(FileError::Missing), Entry::File) if made.is_some() => {
-                let missing = self.unreadable(written, &path, &FileError::Missing, Some(span));
+                let missing = self.report_unreadable(written, &path, &FileError::Missing, Some(span));
                 let help = missing.help.clone().unwrap_or_default();
                 let stop = if help.ends_with('?') { "" } else { ";" };
-                missing.help(format!("{help}{stop} if a task makes it, say so there: `writes \"{path}\"`"))
+                missing.help(format!("{help}{stop} if a task makes it, add to that task `writes \"{path}\"`"))
             }
             (Err(FileError::Missing), Entry::Folder) => {
                 Diagnostic::new(Code::MissingFile, format!("there is no folder `{path}`"))
                     .label(span, "not there")
                     .help("it must be there before the first task starts, relative to the spec")
             }
-            (Err(error), _) => self.unreadable(written, &path, &error, Some(span)),
+            (Err(error), _) => self.report_unreadable(written, &path, &error, Some(span)),
         };
         diagnostics.push(diagnostic);
         None
@@ -192,20 +192,20 @@ impl<'a> Loader<'a> {
     }
 
     /// The text of a file whose contents are not part of the plan; none where there is none, which others report.
-    pub(crate) fn peek(&self, written: &str, span: Span) -> Option<Arc<str>> {
-        self.files.read(&self.beside(written, span)?).ok()
+    pub(crate) fn peek_text(&self, written: &str, span: Span) -> Option<Arc<str>> {
+        self.files.read(&self.workspace_path(written, span)?).ok()
     }
 
     /// A path as the workspace sees it, written in the file of `span`; none when it leads out of it.
-    pub(crate) fn beside(&self, written: &str, span: Span) -> Option<String> {
+    pub(crate) fn workspace_path(&self, written: &str, span: Span) -> Option<String> {
         path_from(self.sources.name(span.file), written)
     }
 
     /// A path as the workspace sees it, or a report when it leads out of it.
-    pub(crate) fn path(&self, written: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<String> {
+    pub(crate) fn resolve_path(&self, written: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<String> {
         let home = self.sources.name(span.file);
         let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let path = join(folder, written);
+        let path = join_path(folder, written);
         if path.is_none() {
             diagnostics.push(
                 Diagnostic::new(Code::MissingFile, format!("`{written}` lies outside the workspace"))
@@ -217,7 +217,13 @@ impl<'a> Loader<'a> {
     }
 
     /// A file that cannot be read; without a span for the spec itself.
-    pub(crate) fn unreadable(&self, written: &str, path: &str, error: &FileError, span: Option<Span>) -> Diagnostic {
+    pub(crate) fn report_unreadable(
+        &self,
+        written: &str,
+        path: &str,
+        error: &FileError,
+        span: Option<Span>,
+    ) -> Diagnostic {
         let place = |diagnostic: Diagnostic, label: &str| match span {
             Some(span) => diagnostic.label(span, label),
             None => diagnostic,
@@ -229,7 +235,7 @@ impl<'a> Loader<'a> {
                 let names = self.files.list(folder);
                 let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.ends_with('/')).collect();
                 let missing = diagnostic(format!("there is no file `{path}`"), "not there");
-                match suggest::nearest(name, names.iter().copied()) {
+                match suggest::find_nearest(name, names.iter().copied()) {
                     Some(close) => {
                         let written_folder =
                             written.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
@@ -247,7 +253,7 @@ impl<'a> Loader<'a> {
                 }
             }
             FileError::Case { actual } => diagnostic(format!("there is no file `{path}`"), "differs in case")
-                .help(format!("the file is called `{actual}`; other systems tell the two apart")),
+                .help(format!("the file is called `{actual}`; some systems distinguish upper and lower case")),
             FileError::Outside => {
                 diagnostic(format!("`{path}` lies outside the workspace"), "leads out of the workspace")
                     .help("a link that leaves the workspace is not followed: copy the file into it")
@@ -270,7 +276,7 @@ impl<'a> Loader<'a> {
     }
 
     /// A text with everything that it includes in place.
-    pub(crate) fn expand(&mut self, passage: MappedText, diagnostics: &mut Diagnostics) -> MappedText {
+    pub(crate) fn expand_includes(&mut self, passage: MappedText, diagnostics: &mut Diagnostics) -> MappedText {
         if !passage.mentions_include() {
             return passage;
         }
@@ -282,7 +288,7 @@ impl<'a> Loader<'a> {
             includes: 0,
             full: false,
         };
-        expansion.expand(&passage)
+        expansion.expand_passage(&passage)
     }
 
     /// Says that what is read from here on is read for tests.
@@ -291,7 +297,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The files that were read, by path, without those that only tests read.
-    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, FileId)> {
+    pub(crate) fn list_files(&self) -> impl Iterator<Item = (&str, FileId)> {
         let read = self.read.iter().map(|(path, &file)| (path.as_str(), file));
         read.filter(|(_, file)| file.index() < self.tests)
     }
@@ -310,7 +316,7 @@ struct Expansion<'l, 'a, 'd> {
 
 impl Expansion<'_, '_, '_> {
     /// Recursion is bounded by [`INCLUDE_DEPTH`].
-    fn expand(&mut self, passage: &MappedText) -> MappedText {
+    fn expand_passage(&mut self, passage: &MappedText) -> MappedText {
         if !passage.mentions_include() {
             self.bytes += passage.text().len();
             return passage.clone();
@@ -326,15 +332,16 @@ impl Expansion<'_, '_, '_> {
             copied = directive.range.end;
             let span = passage.span(name.range.clone());
             for problem in template.problems.iter().filter(|problem| directive.range.contains(&problem.range.start)) {
-                self.diagnostics.push(passage.problem(problem));
+                self.diagnostics.push(passage.report_problem(problem));
             }
-            if let Some(file) = self.include(&name.value, span) {
-                let text = MappedText::file(file, self.loader.facts(file), passage.home(name.range.start)).trimmed();
+            if let Some(file) = self.resolve_include(&name.value, span) {
+                let text = MappedText::from_file(file, self.loader.facts(file), passage.home(name.range.start))
+                    .trim_line_breaks();
                 self.chain.push(file);
-                let text = self.expand(&text);
+                let text = self.expand_passage(&text);
                 self.chain.pop();
                 whole.append(&text, 0..text.text().len());
-                whole.included(file, passage.span(directive.range.clone()));
+                whole.add_include(file, passage.span(directive.range.clone()));
             }
         }
         self.bytes += passage.text().len() - copied;
@@ -343,10 +350,10 @@ impl Expansion<'_, '_, '_> {
     }
 
     /// The file of an include, when it may be put in place.
-    fn include(&mut self, written: &str, span: Span) -> Option<FileId> {
+    fn resolve_include(&mut self, written: &str, span: Span) -> Option<FileId> {
         let last = written.rsplit_once('/').map_or(written, |(_, last)| last);
         let written = if last.contains('.') { written.to_owned() } else { format!("{written}.md") };
-        let file = self.loader.named(&written, span, self.diagnostics)?;
+        let file = self.loader.resolve_file(&written, span, self.diagnostics)?;
         self.includes += 1;
         let limit = |message: String, label: &str, help: &str| {
             Diagnostic::new(Code::InputLimits, message).label(span, label).help(help)
@@ -383,16 +390,16 @@ pub(crate) fn mentions_include(text: &str) -> bool {
 
 /// A path as the workspace sees it, written in the file `home`; none when it leads out of the workspace.
 pub fn path_from(home: &str, written: &str) -> Option<String> {
-    join(home.rsplit_once('/').map_or("", |(folder, _)| folder), written)
+    join_path(home.rsplit_once('/').map_or("", |(folder, _)| folder), written)
 }
 
 /// A path of the workspace, written in the file that it counts from; none when it leads out of it.
-pub(crate) fn beside(sources: &Sources, path: &Text) -> Option<String> {
+pub(crate) fn workspace_path(sources: &Sources, path: &Text) -> Option<String> {
     path_from(sources.name(path.span(0..0).file), path.as_str())
 }
 
 /// A path of the workspace, written from a folder of it; none when it leads out of it.
-pub fn join(folder: &str, written: &str) -> Option<String> {
+pub fn join_path(folder: &str, written: &str) -> Option<String> {
     if written.starts_with(['/', '\\', '~']) {
         return None;
     }
@@ -415,10 +422,10 @@ mod tests {
 
     #[test]
     fn paths_stay_in_the_workspace() {
-        assert_eq!(join("specs/a", "../b/./c.md").as_deref(), Some("specs/b/c.md"));
-        assert_eq!(join("", "c.md").as_deref(), Some("c.md"));
+        assert_eq!(join_path("specs/a", "../b/./c.md").as_deref(), Some("specs/b/c.md"));
+        assert_eq!(join_path("", "c.md").as_deref(), Some("c.md"));
         for outside in ["../c.md", "/etc/passwd", "a/../../c.md", "~/c"] {
-            assert_eq!(join("", outside), None, "{outside}");
+            assert_eq!(join_path("", outside), None, "{outside}");
         }
     }
 }

@@ -55,7 +55,7 @@ impl MappedText {
     }
 
     /// The whole text of a file that the spec `home` names, or that such a file includes.
-    pub(crate) fn file(file: FileId, facts: &Arc<CachedText>, home: FileId) -> MappedText {
+    pub(crate) fn from_file(file: FileId, facts: &Arc<CachedText>, home: FileId) -> MappedText {
         MappedText {
             text: Held::File(Arc::clone(facts)),
             pieces: vec![Piece { at: 0, origin: Origin::File(file, 0, home) }],
@@ -64,7 +64,7 @@ impl MappedText {
     }
 
     /// The value of a string.
-    pub(crate) fn string(text: &Text) -> MappedText {
+    pub(crate) fn from_string(text: &Text) -> MappedText {
         let origin = Origin::Text(Box::new(text.clone()), 0);
         MappedText {
             text: Held::Own(text.as_str().to_owned()),
@@ -105,7 +105,7 @@ impl MappedText {
     }
 
     /// The text, to be changed.
-    fn own(&mut self) -> &mut String {
+    fn make_owned(&mut self) -> &mut String {
         if let Held::File(facts) = &self.text {
             self.text = Held::Own(facts.text().to_owned());
         }
@@ -116,7 +116,7 @@ impl MappedText {
     }
 
     /// A problem of the text, at its place.
-    pub(crate) fn problem(&self, problem: &Problem) -> Diagnostic {
+    pub(crate) fn report_problem(&self, problem: &Problem) -> Diagnostic {
         let place = |range: &Range<usize>| self.span(range.clone());
         let diagnostic = Diagnostic::new(problem.code, problem.message.clone())
             .label(place(&problem.range), problem.label.clone())
@@ -130,7 +130,7 @@ impl MappedText {
 
     /// The place of a range of the text. One that runs over several places is given by its first.
     pub(crate) fn span(&self, range: Range<usize>) -> Span {
-        let index = self.piece(range.start);
+        let index = self.piece_at(range.start);
         let piece = &self.pieces[index];
         let end = self.pieces.get(index + 1).map_or(self.text().len(), |next| next.at).max(range.start);
         let range = range.start..range.end.min(end);
@@ -148,7 +148,7 @@ impl MappedText {
 
     /// The spec in which a byte stands, or which names the file that it stands in: names mean what they mean there.
     pub(crate) fn home(&self, at: usize) -> FileId {
-        match &self.pieces[self.piece(at)].origin {
+        match &self.pieces[self.piece_at(at)].origin {
             Origin::File(_, _, home) => *home,
             Origin::Text(text, _) => text.span(0..0).file,
             Origin::Made(span) => span.file,
@@ -156,7 +156,7 @@ impl MappedText {
     }
 
     /// The index of the piece that holds a byte.
-    fn piece(&self, at: usize) -> usize {
+    fn piece_at(&self, at: usize) -> usize {
         self.pieces.partition_point(|piece| piece.at <= at).saturating_sub(1)
     }
 
@@ -168,7 +168,7 @@ impl MappedText {
         if range == (0..other.text().len()) {
             self.includes.extend_from_slice(&other.includes);
         }
-        let (first, end) = (other.piece(range.start), self.text().len());
+        let (first, end) = (other.piece_at(range.start), self.text().len());
         for piece in other.pieces[first..].iter().take_while(|piece| piece.at < range.end) {
             let skipped = range.start.saturating_sub(piece.at);
             let origin = match &piece.origin {
@@ -179,11 +179,11 @@ impl MappedText {
             let at = end + piece.at.max(range.start) - range.start;
             self.pieces.push(Piece { at, origin });
         }
-        self.own().push_str(&other.text()[range]);
+        self.make_owned().push_str(&other.text()[range]);
     }
 
     /// Notes that a file was put in place of an include that stood at `span`.
-    pub(crate) fn included(&mut self, file: FileId, span: Span) {
+    pub(crate) fn add_include(&mut self, file: FileId, span: Span) {
         self.includes.push((file, span));
     }
 
@@ -202,17 +202,17 @@ impl MappedText {
     }
 
     /// Appends text of our own on behalf of `span`.
-    pub(crate) fn made(&mut self, text: &str, span: Span) {
+    pub(crate) fn append_made(&mut self, text: &str, span: Span) {
         self.pieces.push(Piece { at: self.text().len(), origin: Origin::Made(span) });
-        self.own().push_str(text);
+        self.make_owned().push_str(text);
     }
 
     /// This text without the line breaks at its end.
-    pub(crate) fn trimmed(&self) -> MappedText {
+    pub(crate) fn trim_line_breaks(&self) -> MappedText {
         let mut trimmed = self.clone();
         let end = self.text().trim_end_matches(['\n', '\r']).len();
         if end < self.text().len() {
-            trimmed.own().truncate(end);
+            trimmed.make_owned().truncate(end);
         }
         trimmed
     }
@@ -226,8 +226,8 @@ mod tests {
     fn every_byte_leads_back_to_its_place() {
         let (one, two) = (FileId::new(0), FileId::new(1));
         let facts = |text: &str| Arc::new(CachedText::new(text.into()));
-        let outer = MappedText::file(one, &facts("before<<include:x>>after"), one);
-        let inner = MappedText::file(two, &facts("INSIDE"), one);
+        let outer = MappedText::from_file(one, &facts("before<<include:x>>after"), one);
+        let inner = MappedText::from_file(two, &facts("INSIDE"), one);
         let mut passage = MappedText::empty(Span::new(one, 0, 0));
         passage.append(&outer, 0..6);
         passage.append(&inner, 0..6);

@@ -159,7 +159,7 @@ pub(crate) struct Pipeline<'a> {
 
 impl Pipeline<'_> {
     /// Whether there is ever a round before this one that `reader` and `target` are both part of.
-    pub(crate) fn repeats(&self, reader: usize, target: usize) -> bool {
+    pub(crate) fn has_previous_round(&self, reader: usize, target: usize) -> bool {
         let holders = |step| std::iter::successors(Some(step), |&step: &usize| self.steps[step].within).skip(1);
         self.ast.iterations > 1 || holders(reader).any(|holder| holders(target).any(|other| other == holder))
     }
@@ -259,7 +259,7 @@ pub(crate) struct Pack<'a> {
 
 impl Pack<'_> {
     /// The agents that sum files up for it.
-    pub(crate) fn summing(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn summary_agents(&self) -> impl Iterator<Item = usize> {
         self.rules.iter().filter_map(|rule| match rule {
             PackRule::Summed(agent) => *agent,
             PackRule::Texts(_) | PackRule::Merge(_) | PackRule::Plain => None,
@@ -287,7 +287,7 @@ impl Model<'_> {
         let mut open: Vec<usize> = packs.into_iter().collect();
         while let Some(pack) = open.pop() {
             if seen.insert(pack) {
-                open.extend(self.packs[pack].rules.iter().filter_map(PackRule::merged));
+                open.extend(self.packs[pack].rules.iter().filter_map(PackRule::merged_pack));
             }
         }
         seen
@@ -296,7 +296,7 @@ impl Model<'_> {
 
 impl PackRule {
     /// The pack that it takes in.
-    pub(crate) fn merged(&self) -> Option<usize> {
+    pub(crate) fn merged_pack(&self) -> Option<usize> {
         match self {
             PackRule::Merge(pack) => *pack,
             PackRule::Texts(_) | PackRule::Summed(_) | PackRule::Plain => None,
@@ -349,7 +349,7 @@ pub(crate) struct Files {
 
 impl Files {
     /// Its texts.
-    pub(crate) fn proses(&self) -> impl Iterator<Item = &TemplateText> {
+    pub(crate) fn template_texts(&self) -> impl Iterator<Item = &TemplateText> {
         self.requirements.iter().chain(&self.criteria).chain(&self.constraints)
     }
 }
@@ -394,7 +394,7 @@ pub(crate) enum Body {
 
 impl Body {
     /// Its texts.
-    pub(crate) fn proses(&self) -> Vec<&TemplateText> {
+    pub(crate) fn template_texts(&self) -> Vec<&TemplateText> {
         match self {
             Body::Prompt(prose) | Body::Value(prose) => vec![prose],
             Body::Stop(prose) | Body::Gate(prose) | Body::Swarm { goal: prose, .. } => prose.iter().collect(),
@@ -405,7 +405,7 @@ impl Body {
 }
 
 /// The steps of one list that are `one` and `other`, or hold them; none where one is or holds the other.
-pub(crate) fn siblings(steps: &[Step<'_>], one: usize, other: usize) -> Option<(usize, usize)> {
+pub(crate) fn find_siblings(steps: &[Step<'_>], one: usize, other: usize) -> Option<(usize, usize)> {
     if steps[one].within == steps[other].within {
         return (one != other).then_some((one, other));
     }
@@ -439,7 +439,7 @@ impl Step<'_> {
     }
 
     /// Whether a need must hold for the step to start: under `join any` and `none-failed` a lone one must.
-    pub(crate) fn binds(&self, need: &Need) -> bool {
+    pub(crate) fn is_binding(&self, need: &Need) -> bool {
         !need.declared
             || self.ast.join.value == plan::Join::All
             || self.needs.iter().filter(|need| need.declared).count() == 1

@@ -51,7 +51,7 @@ pub(crate) struct Import {
 
 impl Modules {
     /// The module that a file is; texts that are no module belong to the first.
-    pub(crate) fn of(&self, file: FileId) -> usize {
+    pub(crate) fn module_of(&self, file: FileId) -> usize {
         if self.list.len() == 1 {
             return 0;
         }
@@ -59,18 +59,18 @@ impl Modules {
     }
 
     /// Whether two files are, or belong to, one module.
-    pub(crate) fn same(&self, one: FileId, other: FileId) -> bool {
-        one == other || self.of(one) == self.of(other)
+    pub(crate) fn is_same_module(&self, one: FileId, other: FileId) -> bool {
+        one == other || self.module_of(one) == self.module_of(other)
     }
 
     /// Whether something stands in the spec itself rather than in a file that it imports.
     pub(crate) fn is_own(&self, span: Span) -> bool {
-        self.of(span.file) == 0
+        self.module_of(span.file) == 0
     }
 }
 
 /// Reads what a spec imports, and what that imports; gives the specs of all modules, in the order of [`Modules`].
-pub(crate) fn load(
+pub(crate) fn load_modules(
     spec: Spec,
     file: FileId,
     loader: &mut Loader<'_>,
@@ -91,12 +91,12 @@ pub(crate) fn load(
             imports += 1;
             if imports > IMPORTS {
                 if !full {
-                    diagnostics.push(limit(format!("the spec has more than {IMPORTS} imports"), path));
+                    diagnostics.push(report_limit(format!("the spec has more than {IMPORTS} imports"), path));
                 }
                 full = true;
                 continue;
             }
-            let Some(file) = loader.imported(&import.path, diagnostics) else { continue };
+            let Some(file) = loader.resolve_import(&import.path, diagnostics) else { continue };
             if let Some(first) = known.insert(file, path) {
                 let message = format!("`{}` is imported twice", import.path.as_str());
                 let twice =
@@ -107,20 +107,20 @@ pub(crate) fn load(
             let module = match modules.by_file.get(&file) {
                 Some(&module) => module,
                 None if depths[index] == DEPTH => {
-                    diagnostics.push(limit(format!("imports nest deeper than {DEPTH}"), path));
+                    diagnostics.push(report_limit(format!("imports nest deeper than {DEPTH}"), path));
                     continue;
                 }
                 None if modules.list.len() == FILES => {
                     if !full {
-                        diagnostics.push(limit(format!("the spec has more than {FILES} files"), path));
+                        diagnostics.push(report_limit(format!("the spec has more than {FILES} files"), path));
                     }
                     full = true;
                     continue;
                 }
                 None => {
-                    let tree = loader.tree(file);
+                    let tree = loader.syntax_tree(file);
                     diagnostics.extend(tree.problems.iter().cloned().map(Diagnostic::from));
-                    specs.push(lower::lower(&tree.nodes, loader.sources.text(file), diagnostics));
+                    specs.push(lower::lower_spec(&tree.nodes, loader.sources.text(file), diagnostics));
                     depths.push(depths[index] + 1);
                     let module = modules.list.len();
                     let name = loader.sources.name(file).to_owned();
@@ -133,19 +133,19 @@ pub(crate) fn load(
             modules.list[index].imports.push(Import { module, alias: import.alias, path, span: import.span });
         }
     }
-    modules.list.iter().for_each(|module| aliases(module, diagnostics));
-    cycles(&modules, diagnostics);
+    modules.list.iter().for_each(|module| check_aliases(module, diagnostics));
+    check_cycles(&modules, diagnostics);
     (modules, specs)
 }
 
-fn limit(message: String, path: Span) -> Diagnostic {
+fn report_limit(message: String, path: Span) -> Diagnostic {
     Diagnostic::new(Code::InputLimits, message)
         .label(path, "one too many")
         .help("put what belongs together into one file")
 }
 
 /// Two imports with one qualifier.
-fn aliases(module: &Module, diagnostics: &mut Diagnostics) {
+fn check_aliases(module: &Module, diagnostics: &mut Diagnostics) {
     let mut known: BTreeMap<String, Span> = BTreeMap::new();
     for alias in module.imports.iter().filter_map(|import| import.alias.as_ref()) {
         if let Some(first) = known.insert(alias.value.replace('-', "_"), alias.span) {
@@ -160,7 +160,7 @@ fn aliases(module: &Module, diagnostics: &mut Diagnostics) {
 }
 
 /// Reports each circle of imports, at the import that closes it.
-fn cycles(modules: &Modules, diagnostics: &mut Diagnostics) {
+fn check_cycles(modules: &Modules, diagnostics: &mut Diagnostics) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         New,
@@ -186,14 +186,14 @@ fn cycles(modules: &Modules, diagnostics: &mut Diagnostics) {
             }
             State::Open => {
                 let start = path.iter().position(|(open, _)| *open == import.module).unwrap_or(0);
-                diagnostics.push(cycle(modules, &path[start..]));
+                diagnostics.push(report_cycle(modules, &path[start..]));
             }
         }
     }
 }
 
 /// A circle: each of `path` with the number of the import after the one that leads on.
-fn cycle(modules: &Modules, path: &[(usize, usize)]) -> Diagnostic {
+fn report_cycle(modules: &Modules, path: &[(usize, usize)]) -> Diagnostic {
     let name = |module: usize| modules.list[module].name.as_str();
     let leads = |(module, next): &(usize, usize)| &modules.list[*module].imports[next - 1];
     let (last, rest) = path.split_last().expect("a circle has a module in it");
@@ -216,7 +216,7 @@ fn cycle(modules: &Modules, path: &[(usize, usize)]) -> Diagnostic {
 
 /// What stands before the names of each module in the plan, so that no two items of a kind have one name there;
 /// `declared` gives the names of a module, each with its kind.
-pub(crate) fn prefixes<'n>(modules: &Modules, declared: impl Fn(usize) -> Vec<(usize, &'n str)>) -> Vec<String> {
+pub(crate) fn assign_prefixes<'n>(modules: &Modules, declared: impl Fn(usize) -> Vec<(usize, &'n str)>) -> Vec<String> {
     let mut prefixes = vec![String::new(); modules.list.len()];
     if modules.list.len() == 1 {
         return prefixes;
@@ -235,7 +235,7 @@ pub(crate) fn prefixes<'n>(modules: &Modules, declared: impl Fn(usize) -> Vec<(u
             let outer = prefixes[index].clone();
             let stem = match &import.alias {
                 Some(alias) => alias.value.clone(),
-                None => stem(&modules.list[import.module].name),
+                None => path_qualifier(&modules.list[import.module].name),
             };
             let plain = import.alias.is_none().then(|| outer.clone());
             let numbered = (1..=FILES).map(|number| match number {
@@ -253,12 +253,17 @@ pub(crate) fn prefixes<'n>(modules: &Modules, declared: impl Fn(usize) -> Vec<(u
 
 /// The items of all modules in one spec, under the names that they have in the plan. What concerns a workflow as a whole
 /// is that of the first.
-pub(crate) fn merge(modules: &Modules, specs: Vec<Spec>, loader: &Loader<'_>, diagnostics: &mut Diagnostics) -> Spec {
+pub(crate) fn merge_specs(
+    modules: &Modules,
+    specs: Vec<Spec>,
+    loader: &Loader<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Spec {
     let mut specs = specs.into_iter();
     let mut whole = specs.next().unwrap_or_default();
     for (module, spec) in modules.list.iter().skip(1).zip(specs) {
         let mut spec = spec;
-        let longest = prefixed(&mut spec, &module.prefix);
+        let longest = prefix_names(&mut spec, &module.prefix);
         if longest > swarmc_plan::LONGEST_NAME {
             diagnostics.extend(too_long(modules, module, longest));
         }
@@ -287,7 +292,7 @@ pub(crate) fn merge(modules: &Modules, specs: Vec<Spec>, loader: &Loader<'_>, di
 
 /// Puts the prefix before every name that the plan holds; gives the bytes of the longest. A shared task is called what it
 /// is called in its pipeline.
-fn prefixed(spec: &mut Spec, prefix: &str) -> usize {
+fn prefix_names(spec: &mut Spec, prefix: &str) -> usize {
     let names = (spec.params.iter_mut().map(|param| &mut param.name))
         .chain(spec.secrets.iter_mut().map(|secret| &mut secret.name))
         .chain(spec.types.iter_mut().map(|declared| &mut declared.name))
@@ -321,7 +326,7 @@ fn too_long(modules: &Modules, module: &Module, bytes: usize) -> Option<Diagnost
 }
 
 /// A file as a qualifier: `shared/Review roles.kdl` is `review-roles`.
-pub(crate) fn stem(path: &str) -> String {
+pub(crate) fn path_qualifier(path: &str) -> String {
     let last = path.rsplit(['/', ':']).next().unwrap_or(path);
     let last = last.strip_suffix(".kdl").unwrap_or(last).to_lowercase();
     let sign = |sign: char| if sign.is_ascii_alphanumeric() || sign == '_' { sign } else { '-' };

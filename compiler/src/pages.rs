@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Code, Compilation, Overlay, Settings, compile_with, mend};
+use crate::{Code, Compilation, Overlay, Settings, compile_with, fix_spec};
 
 /// A fenced block of Markdown.
 struct Fence<'a> {
@@ -24,11 +24,11 @@ fn pages_open_with_their_code_and_name() {
 #[test]
 fn pages_hold_one_failing_and_one_mended_example() {
     for code in Code::ALL {
-        let fences = fences(code.page());
+        let fences = list_fences(code.page());
         let count = |info: &str| fences.iter().filter(|fence| fence.info == info).count();
         assert_eq!((count("kdl error"), count("kdl ok")), (1, 1), "blocks of {}", code.id());
         for fence in &fences {
-            let known = matches!(fence.info, "kdl error" | "kdl ok") || path(fence.info).is_some();
+            let known = matches!(fence.info, "kdl error" | "kdl ok") || block_path(fence.info).is_some();
             assert!(known, "{}: nothing reads a block `{}`", code.id(), fence.info);
         }
     }
@@ -38,32 +38,32 @@ fn pages_hold_one_failing_and_one_mended_example() {
 fn pages_say_how_to_suppress_what_can_be_suppressed() {
     for code in Code::ALL {
         let says = code.page().contains(&format!("allow {} reason", code.id()));
-        assert_eq!(says, code.suppressible(), "the page of {}", code.id());
+        assert_eq!(says, code.is_suppressible(), "the page of {}", code.id());
     }
 }
 
 #[test]
 fn failing_examples_raise_their_code_and_nothing_else() {
-    check("kdl error", |code| vec![code.id()]);
+    check_pages("kdl error", |code| vec![code.id()]);
 }
 
 #[test]
 fn mended_examples_raise_nothing() {
-    check("kdl ok", |_| Vec::new());
+    check_pages("kdl ok", |_| Vec::new());
 }
 
 /// Compiles the block `info` of every page and compares the codes it raises.
-fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
+fn check_pages(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
     let mut wrong = Vec::new();
     for &code in Code::ALL {
-        let settings = settings(code);
-        let compilation = compile_with("spec.kdl", &files(code, info), &settings);
+        let settings = code_settings(code);
+        let compilation = compile_with("spec.kdl", &page_files(code, info), &settings);
         let mut found = compilation.diagnostics.clone();
         if code == Code::StalePlan {
-            found.extend(stale(&compilation, &plan_of_mended(&settings)));
+            found.extend(stale_diagnostic(&compilation, &plan_of_mended(&settings)));
         }
         if code == Code::NotImported && info == "kdl error" {
-            found.extend(imported());
+            found.extend(import_diagnostics());
         }
         if found.iter().map(|diagnostic| diagnostic.code.id()).collect::<Vec<_>>() != expected(code) {
             let found: Vec<String> =
@@ -105,9 +105,9 @@ fn fixes_mend_the_failing_examples() {
     let mut wrong = Vec::new();
     for (codes, guesses) in [(CERTAIN, false), (LIKELY, true)] {
         for &code in codes {
-            let files = files(code, "kdl error");
+            let files = page_files(code, "kdl error");
             let mut overlay = Overlay::new(&files);
-            let mended = mend("spec.kdl", &mut overlay, &settings(code), guesses);
+            let mended = fix_spec("spec.kdl", &mut overlay, &code_settings(code), guesses);
             for left in &mended.compilation.diagnostics {
                 wrong.push(format!("{}: {} {}\n{:?}", code.id(), left.code.id(), left.message, overlay.texts));
             }
@@ -117,47 +117,47 @@ fn fixes_mend_the_failing_examples() {
 }
 
 /// A page's example with the files beside it.
-fn files(code: Code, info: &str) -> BTreeMap<String, String> {
-    let fences = fences(code.page());
+fn page_files(code: Code, info: &str) -> BTreeMap<String, String> {
+    let fences = list_fences(code.page());
     let mut files: BTreeMap<String, String> =
-        fences.iter().filter_map(|fence| Some((path(fence.info)?.to_owned(), fence.text.clone()))).collect();
+        fences.iter().filter_map(|fence| Some((block_path(fence.info)?.to_owned(), fence.text.clone()))).collect();
     let spec = fences.iter().find(|fence| fence.info == info).map(|fence| fence.text.clone()).unwrap_or_default();
     files.insert("spec.kdl".to_owned(), spec);
     files
 }
 
 /// With the rule on, and no other one of its profile: they would have more to say.
-fn settings(code: Code) -> Settings {
+fn code_settings(code: Code) -> Settings {
     let mut settings = Settings::default();
     settings.levels.set(Some(code), Some(code.severity()));
     settings
 }
 
 /// What is said of a plan that was written when the spec was the mended example.
-fn stale(compilation: &Compilation, written: &str) -> Option<crate::Diagnostic> {
-    crate::stale(compilation, written, "plan.json", "swarmc plan spec.kdl -o plan.json").expect("it is a plan")
+fn stale_diagnostic(compilation: &Compilation, written: &str) -> Option<crate::Diagnostic> {
+    crate::check_stale(compilation, written, "plan.json", "swarmc plan spec.kdl -o plan.json").expect("it is a plan")
 }
 
 fn plan_of_mended(settings: &Settings) -> String {
-    let files = files(Code::StalePlan, "kdl ok");
+    let files = page_files(Code::StalePlan, "kdl ok");
     let settings = Settings { count_tokens: true, ..settings.clone() };
     let plan = compile_with("spec.kdl", &files, &settings).plan;
-    swarmc_plan::write(&plan.expect("the mended example is right"))
+    swarmc_plan::write_plan(&plan.expect("the mended example is right"))
 }
 
 /// What is lost of the compose file of its page.
-fn imported() -> Vec<crate::Diagnostic> {
-    let files = files(Code::NotImported, "kdl error");
+fn import_diagnostics() -> Vec<crate::Diagnostic> {
+    let files = page_files(Code::NotImported, "kdl error");
     let route = crate::Route { from: "compose.yaml", to: "spec.kdl", preset: "claude-code" };
-    crate::import(&files["compose.yaml"], route, &files).diagnostics
+    crate::import_compose(&files["compose.yaml"], route, &files).diagnostics
 }
 
 /// The path of a block that is a file of its own.
-fn path(info: &str) -> Option<&str> {
+fn block_path(info: &str) -> Option<&str> {
     info.split_once(' ').map(|(_, path)| path).filter(|path| path.contains('.'))
 }
 
-fn fences(page: &str) -> Vec<Fence<'_>> {
+fn list_fences(page: &str) -> Vec<Fence<'_>> {
     let mut fences = Vec::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {

@@ -12,8 +12,8 @@ const LONGEST: usize = 500;
 const MOST: u64 = 1000;
 
 /// What is wrong with a pattern, in words; none where it is one.
-pub(crate) fn fault(pattern: &str) -> Option<&'static str> {
-    if is_large(pattern) || compiled(pattern).is_some() {
+pub(crate) fn find_fault(pattern: &str) -> Option<&'static str> {
+    if is_large(pattern) || compile_pattern(pattern).is_some() {
         return None;
     }
     let looks = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|sign| pattern.contains(sign));
@@ -26,8 +26,8 @@ pub(crate) fn fault(pattern: &str) -> Option<&'static str> {
 }
 
 /// Whether a text matches somewhere; true where the pattern is none.
-pub fn matches(pattern: &str, text: &str) -> bool {
-    is_large(pattern) || compiled(pattern).is_none_or(|validator| validator.is_valid(&json!(text)))
+pub fn is_match(pattern: &str, text: &str) -> bool {
+    is_large(pattern) || compile_pattern(pattern).is_none_or(|validator| validator.is_valid(&json!(text)))
 }
 
 /// Whether a pattern is long, or repeats its parts very often: `((a{1000}){1000})`.
@@ -39,7 +39,7 @@ pub(crate) fn is_large(pattern: &str) -> bool {
     pattern.len() > LONGEST || counts.fold(1_u64, |product, count| product.saturating_mul(count.max(1))) > MOST
 }
 
-fn compiled(pattern: &str) -> Option<Validator> {
+fn compile_pattern(pattern: &str) -> Option<Validator> {
     jsonschema::draft202012::options()
         .offline()
         .with_pattern_options(PatternOptions::regex())
@@ -54,10 +54,10 @@ mod tests {
     #[test]
     fn faults_are_those_of_the_run() {
         let fine = ["", "^[a-z]+$", "\\d{3}", "a|b", "(?i)abc", "^\\p{L}+$", "(?:ab)+", "\\[\\]"];
-        fine.into_iter().for_each(|pattern| assert_eq!(fault(pattern), None, "{pattern}"));
-        let check = |pattern: &str, said: &str| assert!(fault(pattern).is_some_and(|fault| fault.contains(said)));
+        fine.into_iter().for_each(|pattern| assert_eq!(find_fault(pattern), None, "{pattern}"));
+        let check = |pattern: &str, said: &str| assert!(find_fault(pattern).is_some_and(|fault| fault.contains(said)));
         let large = ["((a{1000}){1000})".to_owned(), "(".repeat(10_000)];
-        large.into_iter().for_each(|pattern| assert_eq!(fault(&pattern), None));
+        large.into_iter().for_each(|pattern| assert_eq!(find_fault(&pattern), None));
         check("([a-z", "no regular expression");
         check("*", "no regular expression");
         check("(?=a)b", "looks ahead");
@@ -66,8 +66,8 @@ mod tests {
 
     #[test]
     fn a_text_matches_somewhere() {
-        assert!(matches("b", "abc"));
-        assert!(!matches("^b", "abc"));
-        assert!(matches("([a-z", "anything"));
+        assert!(is_match("b", "abc"));
+        assert!(!is_match("^b", "abc"));
+        assert!(is_match("([a-z", "anything"));
     }
 }

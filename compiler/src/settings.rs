@@ -23,7 +23,7 @@ impl Profile {
     pub const ALL: &[Profile] = &[Profile::Default, Profile::Strict, Profile::Audit];
 
     /// `default`, `strict` or `audit`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Profile::Default => "default",
             Profile::Strict => "strict",
@@ -54,8 +54,8 @@ impl Settings {
     }
 
     /// Whether findings with this code are of interest: a check may save itself the work otherwise.
-    pub fn shows(&self, code: Code) -> bool {
-        code.profile() <= self.profile || self.levels.names(code)
+    pub fn is_enabled(&self, code: Code) -> bool {
+        code.profile() <= self.profile || self.levels.has_code(code)
     }
 }
 
@@ -73,7 +73,7 @@ impl Levels {
     }
 
     /// How bad a diagnostic counts; none leaves it out.
-    pub fn of(&self, diagnostic: &Diagnostic) -> Option<Severity> {
+    pub fn severity_of(&self, diagnostic: &Diagnostic) -> Option<Severity> {
         let own = diagnostic.severity();
         let fits = |change: &&(Option<Code>, Option<Severity>)| match change.0 {
             Some(changed) => changed == diagnostic.code,
@@ -87,7 +87,7 @@ impl Levels {
         }
     }
 
-    fn names(&self, code: Code) -> bool {
+    fn has_code(&self, code: Code) -> bool {
         self.changes.iter().any(|change| change.0 == Some(code))
     }
 }
@@ -102,7 +102,7 @@ mod tests {
         levels.set(None, Some(Severity::Error));
         levels.set(Some(Code::UnusedDefinition), None);
         levels.set(Some(Code::Cycle), Some(Severity::Warning));
-        let level = |code: Code| levels.of(&Diagnostic::new(code, ""));
+        let level = |code: Code| levels.severity_of(&Diagnostic::new(code, ""));
         assert_eq!(level(Code::NeverRuns), Some(Severity::Error));
         assert_eq!(level(Code::UnusedDefinition), None);
         assert_eq!(level(Code::Cycle), Some(Severity::Warning));
@@ -113,7 +113,7 @@ mod tests {
     fn profiles_show_what_those_before_them_show() {
         for &code in Code::ALL {
             for profile in Profile::ALL {
-                assert_eq!(Settings::new(*profile).shows(code), code.profile() <= *profile, "{}", code.id());
+                assert_eq!(Settings::new(*profile).is_enabled(code), code.profile() <= *profile, "{}", code.id());
             }
         }
         assert!(Profile::Default < Profile::Strict && Profile::Strict < Profile::Audit);

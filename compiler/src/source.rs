@@ -62,7 +62,7 @@ impl Span {
     }
 
     /// Whether the byte at `offset` lies in this span, or the span ends there.
-    pub const fn touches(self, offset: u32) -> bool {
+    pub const fn touches_offset(self, offset: u32) -> bool {
         self.start <= offset && offset <= self.end
     }
 }
@@ -149,9 +149,9 @@ impl SourceFile {
         Self { name: name.into(), text, lines: Arc::default() }
     }
 
-    fn lines(&self) -> &[u32] {
+    fn line_starts(&self) -> &[u32] {
         self.lines.get_or_init(|| {
-            let starts = memchr::memchr_iter(b'\n', self.text.as_bytes()).map(|newline| offset(newline + 1));
+            let starts = memchr::memchr_iter(b'\n', self.text.as_bytes()).map(|newline| span_offset(newline + 1));
             std::iter::once(0).chain(starts).collect()
         })
     }
@@ -167,7 +167,7 @@ impl SourceFile {
     }
 
     /// The whole text, cheap to keep.
-    pub fn shared(&self) -> Arc<str> {
+    pub fn shared_text(&self) -> Arc<str> {
         Arc::clone(&self.text)
     }
 
@@ -175,13 +175,13 @@ impl SourceFile {
     pub fn position(&self, offset: usize) -> Position {
         let offset = self.text.floor_char_boundary(offset);
         let line = self.line_at(offset);
-        let before = &self.text[self.lines()[line] as usize..offset];
+        let before = &self.text[self.line_starts()[line] as usize..offset];
         Position { line: line + 1, column: before.chars().count() + 1 }
     }
 
     /// The offset of a line and a column, both from 1; of one that is not there, the end of the line or of the text.
     pub fn offset(&self, line: usize, column: usize) -> usize {
-        let Some(&start) = self.lines().get(line.saturating_sub(1)) else { return self.text.len() };
+        let Some(&start) = self.line_starts().get(line.saturating_sub(1)) else { return self.text.len() };
         let rest = self.line(line);
         let inside = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
         start as usize + inside
@@ -189,18 +189,18 @@ impl SourceFile {
 
     /// The text of a line, from 1, without its line break; empty when there is no such line.
     pub fn line(&self, number: usize) -> &str {
-        let Some(line) = number.checked_sub(1).filter(|&line| line < self.lines().len()) else { return "" };
-        self.text[self.lines()[line] as usize..self.line_end(line)].trim_end_matches(['\n', '\r'])
+        let Some(line) = number.checked_sub(1).filter(|&line| line < self.line_starts().len()) else { return "" };
+        self.text[self.line_starts()[line] as usize..self.line_end(line)].trim_end_matches(['\n', '\r'])
     }
 
     /// The index of the line that holds a byte, from 0.
     fn line_at(&self, offset: usize) -> usize {
-        self.lines().partition_point(|&start| start as usize <= offset) - 1
+        self.line_starts().partition_point(|&start| start as usize <= offset) - 1
     }
 
     /// The offset after a line and its line break.
     fn line_end(&self, line: usize) -> usize {
-        self.lines().get(line + 1).map_or(self.text.len(), |&start| start as usize)
+        self.line_starts().get(line + 1).map_or(self.text.len(), |&start| start as usize)
     }
 }
 
@@ -222,22 +222,22 @@ impl SourceCode for SourceFile {
         let (from, column) = if context_lines_before == 0 {
             (start, self.position(start).column - 1)
         } else {
-            (self.lines()[first] as usize, 0)
+            (self.line_starts()[first] as usize, 0)
         };
-        let until = self.line_end((last + context_lines_after).min(self.lines().len() - 1)).max(end);
+        let until = self.line_end((last + context_lines_after).min(self.line_starts().len() - 1)).max(end);
         Ok(Box::new(MietteSpanContents::new_named(
             self.name.to_string(),
             &self.text.as_bytes()[from..until],
             (from, until - from).into(),
             first,
             column,
-            self.lines().len(),
+            self.line_starts().len(),
         )))
     }
 }
 
 /// An offset as spans store it; files past 4 GiB are refused long before their spans matter.
-fn offset(at: usize) -> u32 {
+fn span_offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use swarmc_plan::{self as plan, Change, Difference, Field, Origin, Part, Plan, ReadError, differences};
+use swarmc_plan::{self as plan, Change, Difference, Field, Origin, Part, Plan, ReadError, compare_plans};
 
-use crate::bounds::bounds;
+use crate::bounds::compute_bounds;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Sources, Span};
@@ -22,7 +22,7 @@ const SHOWN: usize = 5;
 ///
 /// # Errors
 /// The text is not a plan, or one of a newer swarmc.
-pub fn stale(
+pub fn check_stale(
     compilation: &Compilation,
     text: &str,
     file: &str,
@@ -30,10 +30,12 @@ pub fn stale(
 ) -> Result<Option<Diagnostic>, ReadError> {
     let Some(compiled) = &compilation.plan else { return Ok(None) };
     let sources = &compilation.sources;
-    let committed = match plan::read(text) {
+    let committed = match plan::read_plan(text) {
         Ok(committed) => committed,
-        Err(error) => match older(text) {
-            Some(version) => return Ok(Some(report(file, &outdated(version), sources, Vec::new(), command, ""))),
+        Err(error) => match read_old_version(text) {
+            Some(version) => {
+                return Ok(Some(report_stale(file, &describe_outdated(version), sources, Vec::new(), command, "")));
+            }
             None => return Err(error),
         },
     };
@@ -41,29 +43,29 @@ pub fn stale(
     // is it worth knowing whether the bounds are.
     let mut fresh = Plan { bounds: committed.bounds.clone(), ..compiled.clone() };
     if committed == fresh {
-        fresh.bounds = bounds(&fresh, &O200k);
-        let written = plan::write(&fresh);
+        fresh.bounds = compute_bounds(&fresh, &O200k);
+        let written = plan::write_plan(&fresh);
         // A checkout may have given the lines other ends.
         if written == text || (text.contains('\r') && written == text.replace("\r\n", "\n")) {
             return Ok(None);
         }
     }
-    Ok(Some(explain(&committed, &fresh, sources, file, command)))
+    Ok(Some(explain_changes(&committed, &fresh, sources, file, command)))
 }
 
 /// The version of a plan of an older format.
-fn older(text: &str) -> Option<u64> {
+fn read_old_version(text: &str) -> Option<u64> {
     let value: Value = serde_json::from_str(text).ok()?;
     value.get("pipelines")?;
     value.get("version")?.as_u64().filter(|&version| version < plan::VERSION.into())
 }
 
-fn outdated(version: u64) -> String {
+fn describe_outdated(version: u64) -> String {
     format!("it has version {version} of the format, and this swarmc writes version {}", plan::VERSION)
 }
 
-fn explain(committed: &Plan, fresh: &Plan, sources: &Sources, file: &str, command: &str) -> Diagnostic {
-    let all = differences(committed, fresh);
+fn explain_changes(committed: &Plan, fresh: &Plan, sources: &Sources, file: &str, command: &str) -> Diagnostic {
+    let all = compare_plans(committed, fresh);
     let files: Vec<&str> = changed_files(&all);
     let told = |found: &&Difference| !matches!(found.part, Part::Source | Part::Bounds);
     let changed: Vec<&Difference> =
@@ -71,18 +73,23 @@ fn explain(committed: &Plan, fresh: &Plan, sources: &Sources, file: &str, comman
     let moved: Vec<&Difference> =
         all.iter().filter(told).filter(|found| matches!(found.change, Change::Moved(_))).collect();
     let why = match (files.is_empty(), changed.is_empty()) {
-        _ if committed.version < fresh.version => outdated(committed.version.into()),
-        (false, false) => format!("{}, and with {} {}", verb(&files), it(&files), parts(&changed)),
+        _ if committed.version < fresh.version => describe_outdated(committed.version.into()),
+        (false, false) => format!(
+            "{}, and with {} {}",
+            describe_changed(&files),
+            choose_pronoun(&files),
+            summarize_differences(&changed)
+        ),
         (true, false) => format!(
-            "no file changed, but {} differ{}: swarmc or its library changed, or somebody edited the plan",
-            parts(&changed),
+            "no file changed, but {} differ{}: swarmc or its library changed, or the plan was edited",
+            summarize_differences(&changed),
             if changed.len() == 1 { "s" } else { "" }
         ),
-        (false, true) if !moved.is_empty() => format!("{}, and only positions moved", verb(&files)),
-        (false, true) => format!("{}, but nothing of what runs", verb(&files)),
+        (false, true) if !moved.is_empty() => format!("{}, and only positions moved", describe_changed(&files)),
+        (false, true) => format!("{}, but nothing that runs", describe_changed(&files)),
         (true, true) if !moved.is_empty() => "only positions moved".to_owned(),
-        (true, true) if all.is_empty() => "it is laid out otherwise than swarmc writes it".to_owned(),
-        (true, true) => "this swarmc counts what a run uses at most otherwise".to_owned(),
+        (true, true) if all.is_empty() => "its layout is not the one that swarmc writes".to_owned(),
+        (true, true) => "this swarmc computes other limits of what a run uses".to_owned(),
     };
     let (shown, harmless) = match changed.is_empty() {
         true => (&moved, "what runs is the same; "),
@@ -91,15 +98,17 @@ fn explain(committed: &Plan, fresh: &Plan, sources: &Sources, file: &str, comman
     let mut labels: Vec<(Span, String)> = Vec::new();
     labels.extend(changed.iter().find_map(|found| in_prompt(found, &files, sources)));
     for found in shown.iter().take(SHOWN) {
-        labels.extend(found.origin.as_ref().and_then(|origin| Some((span(origin, sources)?, label(found)))));
+        labels.extend(
+            found.origin.as_ref().and_then(|origin| Some((origin_span(origin, sources)?, describe_difference(found)))),
+        );
     }
     if labels.is_empty() {
-        labels.extend(files.iter().find_map(|path| Some((start(sources.find(path)?), "not what it was".to_owned()))));
+        labels.extend(files.iter().find_map(|path| Some((file_start(sources.find(path)?), "changed".to_owned()))));
     }
-    report(file, &why, sources, labels, command, harmless)
+    report_stale(file, &why, sources, labels, command, harmless)
 }
 
-fn report(
+fn report_stale(
     file: &str,
     why: &str,
     sources: &Sources,
@@ -108,10 +117,10 @@ fn report(
     harmless: &str,
 ) -> Diagnostic {
     if labels.is_empty() {
-        labels.extend(sources.files().next().map(|spec| (start(spec), "the plan of this is another one".to_owned())));
+        labels.extend(sources.files().next().map(|spec| (file_start(spec), "this spec gives another plan".to_owned())));
     }
     let diagnostic = Diagnostic::new(Code::StalePlan, format!("the plan `{file}` is stale: {why}"))
-        .help(format!("{harmless}write it anew: `{command}`"));
+        .help(format!("{harmless}write it again: `{command}`"));
     labels.into_iter().fold(diagnostic, |diagnostic, (span, text)| diagnostic.label(span, text))
 }
 
@@ -127,31 +136,31 @@ fn changed_files(all: &[Difference]) -> Vec<&str> {
 }
 
 /// "`a.md` and `b.md` changed".
-fn verb(files: &[&str]) -> String {
+fn describe_changed(files: &[&str]) -> String {
     let quoted = files.iter().map(|file| format!("`{file}`")).collect();
-    format!("{} changed", some(quoted))
+    format!("{} changed", join_some(quoted))
 }
 
-fn it(files: &[&str]) -> &'static str {
+fn choose_pronoun(files: &[&str]) -> &'static str {
     if files.len() == 1 { "it" } else { "them" }
 }
 
 /// "agent `coder`, step `draft` and 3 more".
-fn parts(found: &[&Difference]) -> String {
-    some(found.iter().map(|found| name(found)).collect())
+fn summarize_differences(found: &[&Difference]) -> String {
+    join_some(found.iter().map(|found| name_difference(found)).collect())
 }
 
-fn name(found: &Difference) -> String {
+fn name_difference(found: &Difference) -> String {
     let gone = match found.change {
         Change::Added => " (new)",
         Change::Removed => " (gone)",
         Change::Changed(_) | Change::Moved(_) => "",
     };
-    format!("{} `{}`{gone}", found.part.word(), found.name)
+    format!("{} `{}`{gone}", found.part.as_str(), found.name)
 }
 
 /// The first few of these, and how many more there are.
-fn some(mut items: Vec<String>) -> String {
+fn join_some(mut items: Vec<String>) -> String {
     let more = items.len().saturating_sub(SHOWN);
     items.truncate(SHOWN);
     if more > 0 {
@@ -164,16 +173,16 @@ fn some(mut items: Vec<String>) -> String {
 }
 
 /// What a place has to do with it: "step `draft`: its prompt and its timeout differ".
-fn label(found: &Difference) -> String {
-    let name = format!("{} `{}`", found.part.word(), found.name);
+fn describe_difference(found: &Difference) -> String {
+    let name = format!("{} `{}`", found.part.as_str(), found.name);
     match &found.change {
         Change::Added => format!("{name} is not in the plan"),
-        Change::Removed => format!("{name} is in the plan, and here no longer"),
+        Change::Removed => format!("{name} is in the plan, but no longer here"),
         Change::Moved(before) => format!("{name}, or something in it, was at {before}"),
         Change::Changed(fields) => {
-            let words: BTreeSet<String> = fields.iter().map(|field| word(&field.path)).collect();
+            let words: BTreeSet<String> = fields.iter().map(|field| describe_field(&field.path)).collect();
             match fields.as_slice() {
-                [field] if scalar(&field.before) && scalar(&field.after) => {
+                [field] if is_scalar(&field.before) && is_scalar(&field.after) => {
                     let time = field.path.ends_with("_ms");
                     let said = |value: &Option<Value>| match value {
                         Some(Value::Number(number)) if time => format!("{number} ms"),
@@ -181,16 +190,21 @@ fn label(found: &Difference) -> String {
                         Some(value) => format!("`{value}`"),
                         None => "not there".to_owned(),
                     };
-                    format!("{name}: {} was {}, and is {}", word(&field.path), said(&field.before), said(&field.after))
+                    format!(
+                        "{name}: {} was {}, and is {}",
+                        describe_field(&field.path),
+                        said(&field.before),
+                        said(&field.after)
+                    )
                 }
-                _ => format!("{name} differs in {}", some(words.into_iter().collect())),
+                _ => format!("{name} differs in {}", join_some(words.into_iter().collect())),
             }
         }
     }
 }
 
 /// Whether a value is short enough to be quoted.
-fn scalar(value: &Option<Value>) -> bool {
+fn is_scalar(value: &Option<Value>) -> bool {
     const LONGEST: usize = 40;
     match value {
         None | Some(Value::Bool(_) | Value::Number(_)) => true,
@@ -200,7 +214,7 @@ fn scalar(value: &Option<Value>) -> bool {
 }
 
 /// What a person calls a field, by the way to it.
-fn word(path: &str) -> String {
+fn describe_field(path: &str) -> String {
     const WORDS: &[(&str, &str)] = &[
         ("body.prompt.prompt", "prompt"),
         ("body.prompt.context", "context"),
@@ -234,8 +248,8 @@ fn in_prompt(found: &Difference, files: &[&str], sources: &Sources) -> Option<(S
     let mut before = BTreeSet::new();
     let mut after = Vec::new();
     for Field { before: old, after: new, .. } in fields {
-        texts(old.as_ref(), &mut |line| _ = before.insert(line.to_owned()));
-        texts(new.as_ref(), &mut |line| after.push(line.to_owned()));
+        visit_lines(old.as_ref(), &mut |line| _ = before.insert(line.to_owned()));
+        visit_lines(new.as_ref(), &mut |line| after.push(line.to_owned()));
     }
     let elsewhere = files.iter().filter(|file| **file != home);
     let known: Vec<FileId> = elsewhere.filter_map(|file| sources.find(file)).collect();
@@ -249,11 +263,11 @@ fn in_prompt(found: &Difference, files: &[&str], sources: &Sources) -> Option<(S
     }
     // Something was only taken out.
     let file = known.first()?;
-    (!before.is_empty()).then(|| (start(*file), "something is missing here that the plan has".to_owned()))
+    (!before.is_empty()).then(|| (file_start(*file), "the plan has something that is missing here".to_owned()))
 }
 
 /// The lines of the texts in a value.
-fn texts(value: Option<&Value>, see: &mut impl FnMut(&str)) {
+fn visit_lines(value: Option<&Value>, see: &mut impl FnMut(&str)) {
     let mut open: Vec<&Value> = value.into_iter().collect();
     while let Some(value) = open.pop() {
         match value {
@@ -268,7 +282,7 @@ fn texts(value: Option<&Value>, see: &mut impl FnMut(&str)) {
 }
 
 /// The word at a place that a plan names; none where that is not in these sources.
-fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
+fn origin_span(origin: &Origin, sources: &Sources) -> Option<Span> {
     let file = sources.find(&origin.file)?;
     let at = sources.file(file).offset(origin.line as usize, origin.column as usize);
     let rest = &sources.text(file)[at..];
@@ -276,7 +290,7 @@ fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
     Some(Span::new(file, u32::try_from(at).ok()?, u32::try_from(at + length).ok()?))
 }
 
-fn start(file: FileId) -> Span {
+fn file_start(file: FileId) -> Span {
     Span::new(file, 0, 0)
 }
 
@@ -306,17 +320,17 @@ pipeline main {
         let compilation = compile("flow.kdl", &files(spec, prompt));
         assert_eq!(compilation.diagnostics, []);
         let mut plan = compilation.plan.expect("the spec is right");
-        plan.bounds = bounds(&plan, &O200k);
-        plan::write(&plan)
+        plan.bounds = compute_bounds(&plan, &O200k);
+        plan::write_plan(&plan)
     }
 
     /// What is said of the plan of [`SPEC`] and [`PROMPT`], edited, when these are the files: the message, then each place.
     fn say(edit: impl Fn(String) -> String, spec: &str, prompt: &str) -> String {
         let compilation = compile("flow.kdl", &files(spec, prompt));
         let committed = edit(written(SPEC, PROMPT));
-        let found = stale(&compilation, &committed, "plan.json", "swarmc plan flow.kdl -o plan.json");
+        let found = check_stale(&compilation, &committed, "plan.json", "swarmc plan flow.kdl -o plan.json");
         let Some(found) = found.expect("it is a plan") else { return String::new() };
-        assert!(found.help.is_some_and(|help| help.ends_with("write it anew: `swarmc plan flow.kdl -o plan.json`")));
+        assert!(found.help.is_some_and(|help| help.ends_with("write it again: `swarmc plan flow.kdl -o plan.json`")));
         let sources = &compilation.sources;
         let place = |label: &crate::diagnostic::Label| {
             format!("\n  {} `{}`: {}", sources.name(label.span.file), sources.slice(label.span), label.text)
@@ -348,7 +362,7 @@ pipeline main {
             SPEC,
             "Write about\n<<param:goal>>\n",
             "`prompts/draft.md` changed, and with it step `draft`\
-             \n  prompts/draft.md ``: something is missing here that the plan has\
+             \n  prompts/draft.md ``: the plan has something that is missing here\
              \n  flow.kdl `draft`: step `draft` differs in prompt",
         );
     }
@@ -373,7 +387,7 @@ pipeline main {
             "`flow.kdl` changed, and with it pipeline `main`, step `refine` (new) and step `polish` (gone)\
              \n  flow.kdl `main`: pipeline `main`: result was `polish`, and is `refine`\
              \n  flow.kdl `refine`: step `refine` is not in the plan\
-             \n  flow.kdl `refine`: step `polish` is in the plan, and here no longer",
+             \n  flow.kdl `refine`: step `polish` is in the plan, but no longer here",
         );
     }
 
@@ -392,7 +406,7 @@ pipeline main {
         check(
             &format!("{SPEC}// The end.\n"),
             PROMPT,
-            "`flow.kdl` changed, but nothing of what runs\n  flow.kdl ``: not what it was",
+            "`flow.kdl` changed, but nothing that runs\n  flow.kdl ``: changed",
         );
     }
 
@@ -400,22 +414,22 @@ pipeline main {
     fn what_no_file_explains_is_the_compilers_or_a_persons() {
         assert_eq!(
             say(|plan| plan.replace("\"cat\"", "\"rm\""), SPEC, PROMPT),
-            "no file changed, but provider `local` differs: swarmc or its library changed, or somebody edited the plan\
+            "no file changed, but provider `local` differs: swarmc or its library changed, or the plan was edited\
              \n  flow.kdl `local`: provider `local`: command was `rm`, and is `cat`"
         );
         assert_eq!(
             say(|plan| format!("{plan}\n"), SPEC, PROMPT),
-            "it is laid out otherwise than swarmc writes it\n  flow.kdl ``: the plan of this is another one"
+            "its layout is not the one that swarmc writes\n  flow.kdl ``: this spec gives another plan"
         );
         assert_eq!(
             say(|plan| plan.replace("\"most\": 2", "\"most\": 1"), SPEC, PROMPT),
-            "this swarmc counts what a run uses at most otherwise\n  flow.kdl ``: the plan of this is another one"
+            "this swarmc computes other limits of what a run uses\n  flow.kdl ``: this spec gives another plan"
         );
         let version = format!("\"version\": {}", plan::VERSION);
         assert_eq!(
             say(|plan| plan.replace(&version, "\"version\": 1"), SPEC, PROMPT),
             "it has version 1 of the format, and this swarmc writes version 2\
-             \n  flow.kdl ``: the plan of this is another one"
+             \n  flow.kdl ``: this spec gives another plan"
         );
     }
 
@@ -423,9 +437,9 @@ pipeline main {
     fn what_is_no_plan_is_refused() {
         let compilation = compile("flow.kdl", &files(SPEC, PROMPT));
         for text in ["", "{", "[]", "null", "{}", "{\"version\": 99}", "\u{0}"] {
-            assert!(stale(&compilation, text, "plan.json", "swarmc").is_err(), "{text}");
+            assert!(check_stale(&compilation, text, "plan.json", "swarmc").is_err(), "{text}");
         }
-        let old = stale(&compilation, "{\"version\": 1, \"pipelines\": 3}", "plan.json", "swarmc");
+        let old = check_stale(&compilation, "{\"version\": 1, \"pipelines\": 3}", "plan.json", "swarmc");
         assert!(old.is_ok_and(|found| found.is_some_and(|found| found.message.contains("has version 1"))));
     }
 }

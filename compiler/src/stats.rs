@@ -173,10 +173,10 @@ impl Pipeline {
 
 impl Stats {
     /// Adds what a plan says.
-    pub(crate) fn planned(&mut self, plan: &Plan) {
+    pub(crate) fn add_plan(&mut self, plan: &Plan) {
         for known in &mut self.pipelines {
             let Some(pipeline) = plan.pipelines.iter().find(|pipeline| pipeline.name == known.name) else { continue };
-            known.prompts = Some(prompts(plan, pipeline));
+            known.prompts = Some(count_prompts(plan, pipeline));
             if let Some(bounds) = plan.bounds.get(&known.name) {
                 (known.launches, known.turns) = (Some(bounds.launches.clone()), Some(bounds.turns.clone()));
             }
@@ -190,8 +190,8 @@ impl Stats {
     }
 }
 
-fn prompts(plan: &Plan, pipeline: &swarmc_plan::Pipeline) -> Prompts {
-    let turns = crate::bounds::turns(plan, pipeline, &O200k);
+fn count_prompts(plan: &Plan, pipeline: &swarmc_plan::Pipeline) -> Prompts {
+    let turns = crate::bounds::count_turn_inputs(plan, pipeline, &O200k);
     let mut prompts = Prompts { all: turns.len(), ..Prompts::default() };
     // In their order, so that of two that are equally large the first is named.
     for step in pipeline.all_steps() {
@@ -207,8 +207,8 @@ fn prompts(plan: &Plan, pipeline: &swarmc_plan::Pipeline) -> Prompts {
 }
 
 /// Counts the names and values that a spec and its texts read.
-pub(crate) fn names(model: &Model<'_>, loader: &Loader<'_>) -> Names {
-    let index = index::build(model, loader, &[]);
+pub(crate) fn count_names(model: &Model<'_>, loader: &Loader<'_>) -> Names {
+    let index = index::build_index(model, loader, &[]);
     let references: BTreeSet<Span> =
         index.occurrences.iter().filter(|found| found.role == Role::Reference).map(|found| found.span).collect();
     let known: BTreeSet<Span> = index
@@ -218,7 +218,7 @@ pub(crate) fn names(model: &Model<'_>, loader: &Loader<'_>) -> Names {
         .map(|found| found.span)
         .collect();
     let (mut directives, mut expressions, mut fields) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for read in reads(model) {
+    for read in list_reads(model) {
         if read.directive { &mut directives } else { &mut expressions }.insert(read.whole);
         fields.extend(read.fields.iter().map(|field| field.span));
     }
@@ -232,7 +232,7 @@ pub(crate) fn names(model: &Model<'_>, loader: &Loader<'_>) -> Names {
 }
 
 /// Everything that texts and conditions read.
-fn reads<'m>(model: &'m Model<'_>) -> impl Iterator<Item = &'m model::Read> {
+fn list_reads<'m>(model: &'m Model<'_>) -> impl Iterator<Item = &'m model::Read> {
     let of_steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps).flat_map(|step| {
         let inner = match &step.body {
             Body::Loop { until_reads, .. } => until_reads.as_slice(),

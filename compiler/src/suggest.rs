@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The candidate closest to `name`, if any is close enough to be a slip of the finger.
-pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn find_closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     let allowed = match length {
         0 => return None,
@@ -11,14 +11,14 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         5..=7 => 2,
         _ => 3,
     };
-    let (plain, signs) = (plain(name), signs(name));
+    let (plain, signs) = (normalize_name(name), character_mask(name));
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let slip = candidates
         .iter()
         // The distance is at least the difference in length; a megabyte is never compared with anything.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
-        .filter(|candidate| least_distance(signs, self::signs(candidate)) <= allowed)
-        .map(|candidate| (distance(strsim::osa_distance, &plain, &self::plain(candidate)), *candidate))
+        .filter(|candidate| least_distance(signs, self::character_mask(candidate)) <= allowed)
+        .map(|candidate| (measure_distance(strsim::osa_distance, &plain, &self::normalize_name(candidate)), *candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
         .min();
     match slip {
@@ -42,9 +42,9 @@ impl fmt::Display for Near<'_> {
 }
 
 /// The candidate closest to `name`, as [`closest`] has it, and whether nothing else can have been meant.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<Near<'a>> {
+pub(crate) fn find_nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<Near<'a>> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    let close = closest(name, candidates.iter().copied())?;
+    let close = find_closest(name, candidates.iter().copied())?;
     Some(Near { name: close, certain: is_slip(name, close, &candidates) })
 }
 
@@ -54,8 +54,8 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
 /// not `test2`.
 pub(crate) fn is_slip(name: &str, close: &str, candidates: &[&str]) -> bool {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-    let (written, meant) = (plain(name), plain(close));
-    let between = |other: &str| distance(strsim::damerau_levenshtein, &written, other);
+    let (written, meant) = (normalize_name(name), normalize_name(close));
+    let between = |other: &str| measure_distance(strsim::damerau_levenshtein, &written, other);
     let apart = between(&meant);
     let shorter = written.chars().count().min(meant.chars().count());
     let small = match apart {
@@ -64,9 +64,9 @@ pub(crate) fn is_slip(name: &str, close: &str, candidates: &[&str]) -> bool {
         2 => shorter >= 8 && written.chars().next() == meant.chars().next(),
         _ => false,
     };
-    let signs = signs(name);
-    let is_far = |other: &str| least_distance(signs, self::signs(other)) > apart + 1;
-    let rival = |other: &&str| **other != *close && !is_far(other) && between(&plain(other)) <= apart + 1;
+    let signs = character_mask(name);
+    let is_far = |other: &str| least_distance(signs, self::character_mask(other)) > apart + 1;
+    let rival = |other: &&str| **other != *close && !is_far(other) && between(&normalize_name(other)) <= apart + 1;
     small && digits(name) == digits(close) && !candidates.iter().any(rival)
 }
 
@@ -99,8 +99,8 @@ const HABITS: [(&str, &[&str]); 12] = [
 ];
 
 /// The candidate that another tool calls `name`.
-pub(crate) fn habit(name: &str, candidates: &[&'static str]) -> Option<&'static str> {
-    let plain = plain(name);
+pub(crate) fn find_habit(name: &str, candidates: &[&'static str]) -> Option<&'static str> {
+    let plain = normalize_name(name);
     let meant = |(here, elsewhere): &(&str, &[&str])| candidates.contains(here) && elsewhere.contains(&plain.as_str());
     HABITS.into_iter().find(meant).map(|(here, _)| here)
 }
@@ -111,16 +111,16 @@ pub(crate) fn did_you_mean<'a>(
     candidates: &[&'a str],
     otherwise: &str,
 ) -> (Option<Near<'a>>, Option<String>) {
-    match nearest(name, candidates.iter().copied()) {
+    match find_nearest(name, candidates.iter().copied()) {
         Some(close) => (Some(close), Some(format!("did you mean `{close}`?"))),
         None if candidates.is_empty() => (None, None),
         None if candidates.len() == 1 => (None, Some(format!("the only one is `{}`", candidates[0]))),
-        None => (None, Some(format!("{otherwise}{}", list(candidates.iter().copied(), "and")))),
+        None => (None, Some(format!("{otherwise}{}", format_list(candidates.iter().copied(), "and")))),
     }
 }
 
 /// "`a`, `b` and `c`"; long lists are cut, and say so.
-pub(crate) fn list<'a>(items: impl Iterator<Item = &'a str>, and: &str) -> String {
+pub(crate) fn format_list<'a>(items: impl Iterator<Item = &'a str>, and: &str) -> String {
     const SHOWN: usize = 32;
     let all: Vec<&str> = items.collect();
     let mut items: Vec<String> = all.iter().take(SHOWN).map(|item| format!("`{item}`")).collect();
@@ -135,12 +135,12 @@ pub(crate) fn list<'a>(items: impl Iterator<Item = &'a str>, and: &str) -> Strin
 }
 
 /// Case and the two separators are the commonest slips.
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.to_lowercase().replace('_', "-")
 }
 
 /// The signs of a name, of [`plain`], as a set: letters, digits and `-` have a bit each, all others share the rest.
-fn signs(name: &str) -> u64 {
+fn character_mask(name: &str) -> u64 {
     let bit = |sign: char| match sign {
         'a'..='z' => u32::from(sign) - u32::from('a'),
         '0'..='9' => u32::from(sign) - u32::from('0') + 26,
@@ -161,7 +161,7 @@ fn least_distance(one: u64, other: u64) -> usize {
 
 /// The distance of two names by `measure`, which takes the product of their lengths: what both begin and end with counts for
 /// nothing, and is most of names like `step-17` and `step-18`.
-fn distance(measure: fn(&str, &str) -> usize, one: &str, other: &str) -> usize {
+fn measure_distance(measure: fn(&str, &str) -> usize, one: &str, other: &str) -> usize {
     let alike = |(one, other): &(char, char)| one == other;
     let begin: usize = one.chars().zip(other.chars()).take_while(alike).map(|(sign, _)| sign.len_utf8()).sum();
     let (one, other) = (&one[begin..], &other[begin..]);
@@ -177,20 +177,20 @@ mod tests {
     #[test]
     fn slips_are_close_and_other_words_are_not() {
         let names = ["planner", "coder", "unit-tests", "qa"];
-        assert_eq!(closest("planer", names), Some("planner"));
-        assert_eq!(closest("unit_tests", names), Some("unit-tests"));
-        assert_eq!(closest("Coder", names), Some("coder"));
-        assert_eq!(closest("deploy", names), None);
-        assert_eq!(closest("zz", names), None);
-        assert_eq!(closest("loop", ["stop"]), None);
-        assert_eq!(closest("integer", ["int", "string"]), Some("int"));
-        assert_eq!(closest("desc", ["description", "depends-on"]), Some("description"));
+        assert_eq!(find_closest("planer", names), Some("planner"));
+        assert_eq!(find_closest("unit_tests", names), Some("unit-tests"));
+        assert_eq!(find_closest("Coder", names), Some("coder"));
+        assert_eq!(find_closest("deploy", names), None);
+        assert_eq!(find_closest("zz", names), None);
+        assert_eq!(find_closest("loop", ["stop"]), None);
+        assert_eq!(find_closest("integer", ["int", "string"]), Some("int"));
+        assert_eq!(find_closest("desc", ["description", "depends-on"]), Some("description"));
     }
 
     #[test]
     fn only_a_slip_is_certain() {
         let names = ["planner", "coder", "unit-tests", "test2", "log", "implement", "reviewer", "reviewed"];
-        let certain = |name: &str| nearest(name, names).map(|near| (near.name, near.certain));
+        let certain = |name: &str| find_nearest(name, names).map(|near| (near.name, near.certain));
         for (name, close) in [
             ("planer", "planner"),
             ("plannre", "planner"),
@@ -209,17 +209,17 @@ mod tests {
 
     #[test]
     fn words_of_other_tools_are_known() {
-        assert_eq!(habit("needs", &["reads", "depends-on"]), Some("depends-on"));
-        assert_eq!(habit("needs", &["reads"]), None);
-        assert_eq!(habit("Wait_For", &["depends-on"]), Some("depends-on"));
-        assert_eq!(habit("prompt", &["prompt"]), None);
+        assert_eq!(find_habit("needs", &["reads", "depends-on"]), Some("depends-on"));
+        assert_eq!(find_habit("needs", &["reads"]), None);
+        assert_eq!(find_habit("Wait_For", &["depends-on"]), Some("depends-on"));
+        assert_eq!(find_habit("prompt", &["prompt"]), None);
     }
 
     #[test]
     fn lists_read_as_sentences() {
-        assert_eq!(list([].into_iter(), "and"), "");
-        assert_eq!(list(["a"].into_iter(), "and"), "`a`");
-        assert_eq!(list(["a", "b", "c"].into_iter(), "or"), "`a`, `b` or `c`");
+        assert_eq!(format_list([].into_iter(), "and"), "");
+        assert_eq!(format_list(["a"].into_iter(), "and"), "`a`");
+        assert_eq!(format_list(["a", "b", "c"].into_iter(), "or"), "`a`, `b` or `c`");
     }
 
     #[test]
@@ -230,9 +230,13 @@ mod tests {
         ];
         for (one, other) in names.iter().flat_map(|one| names.iter().map(move |other| (one, other))) {
             for measure in [strsim::osa_distance, strsim::damerau_levenshtein] {
-                let measured = measure(&plain(one), &plain(other));
-                assert_eq!(distance(measure, &plain(one), &plain(other)), measured, "{one} {other}");
-                assert!(least_distance(signs(one), signs(other)) <= measured, "{one} {other}");
+                let measured = measure(&normalize_name(one), &normalize_name(other));
+                assert_eq!(
+                    measure_distance(measure, &normalize_name(one), &normalize_name(other)),
+                    measured,
+                    "{one} {other}"
+                );
+                assert!(least_distance(character_mask(one), character_mask(other)) <= measured, "{one} {other}");
             }
         }
     }

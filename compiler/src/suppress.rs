@@ -25,18 +25,18 @@ impl Suppressions {
     pub(crate) fn new(mut allows: Vec<Allow>, loader: &Loader<'_>, diagnostics: &mut Diagnostics) -> Suppressions {
         let sources = &loader.sources;
         let files = sources.files().filter(|&file| loader.facts(file).mentions_allow());
-        allows.extend(files.flat_map(|file| comments(sources, file)));
+        allows.extend(files.flat_map(|file| collect_suppressions(sources, file)));
         let mut active = Vec::new();
         for allow in allows {
             match Code::find(&allow.code.value) {
-                Some(code) if code.suppressible() => active.push((code, allow, false)),
+                Some(code) if code.is_suppressible() => active.push((code, allow, false)),
                 Some(code) => diagnostics.push(
                     Diagnostic::new(Code::UnusedSuppression, format!("{} cannot be suppressed", code.id()))
                         .label(allow.code.span, "suppresses nothing")
                         .help("without it there is no plan: mend what it reports")
-                        .fix("remove the suppression", removal(sources, allow.span), ""),
+                        .fix("remove the suppression", removal_span(sources, allow.span), ""),
                 ),
-                None => diagnostics.push(unknown(&allow)),
+                None => diagnostics.push(unknown_code(&allow)),
             }
         }
         Suppressions { active, hidden: BTreeSet::new() }
@@ -75,11 +75,11 @@ impl Suppressions {
     }
 
     /// Reports those that suppressed nothing or give no reason. Without a plan, nothing was found in one.
-    pub(crate) fn finish(self, planned: bool, sources: &Sources, diagnostics: &mut Diagnostics) {
+    pub(crate) fn report_unused(self, planned: bool, sources: &Sources, diagnostics: &mut Diagnostics) {
         for (code, allow, used) in self.active {
-            let looked = diagnostics.shows(code) && (planned || !code.of_plan());
+            let looked = diagnostics.is_enabled(code) && (planned || !code.of_plan());
             // A library gets its own reports, such as those of unused declarations, when it is compiled itself.
-            if !used && (!looked || imported(sources, allow.span.file)) {
+            if !used && (!looked || is_imported(sources, allow.span.file)) {
                 // Another profile, or a plan, may find something here.
             } else if !used {
                 diagnostics.push(
@@ -89,7 +89,7 @@ impl Suppressions {
                     )
                     .label(allow.span, "nothing to suppress")
                     .help("remove it")
-                    .fix("remove the suppression", removal(sources, allow.span), ""),
+                    .fix("remove the suppression", removal_span(sources, allow.span), ""),
                 );
             } else if allow.reason.as_ref().is_none_or(|reason| reason.trim().is_empty()) {
                 let id = code.id();
@@ -103,10 +103,10 @@ impl Suppressions {
     }
 }
 
-fn unknown(allow: &Allow) -> Diagnostic {
+fn unknown_code(allow: &Allow) -> Diagnostic {
     let ids: Vec<&str> = Code::ALL.iter().map(|code| code.id()).collect();
     let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
-    let close = suggest::closest(&allow.code.value, ids.into_iter().chain(names));
+    let close = suggest::find_closest(&allow.code.value, ids.into_iter().chain(names));
     let help = close.map_or("`swarmc explain` lists the checks".into(), |close| format!("did you mean `{close}`?"));
     Diagnostic::new(Code::UnusedSuppression, format!("there is no check `{}`", allow.code.value))
         .label(allow.code.span, "suppresses nothing")
@@ -114,12 +114,12 @@ fn unknown(allow: &Allow) -> Diagnostic {
 }
 
 /// Whether a file is a spec that another imports: the first file is the one that is compiled.
-fn imported(sources: &Sources, file: FileId) -> bool {
+fn is_imported(sources: &Sources, file: FileId) -> bool {
     file.index() > 0 && sources.name(file).ends_with(".kdl")
 }
 
 /// What goes with a suppression: the `;` after it, and the line where nothing else stands on it.
-pub(crate) fn removal(sources: &Sources, span: Span) -> Span {
+pub(crate) fn removal_span(sources: &Sources, span: Span) -> Span {
     let text = sources.text(span.file);
     let (mut start, mut end) = (span.start as usize, span.end as usize);
     let blanks = |text: &str| text.len() - text.trim_start_matches([' ', '\t']).len();
@@ -139,7 +139,7 @@ pub(crate) fn removal(sources: &Sources, span: Span) -> Span {
 }
 
 /// The suppressions in a file's comments: each holds for its own line and the next one.
-fn comments(sources: &Sources, file: FileId) -> Vec<Allow> {
+fn collect_suppressions(sources: &Sources, file: FileId) -> Vec<Allow> {
     let text = sources.text(file);
     let spec = sources.name(file).ends_with(".kdl");
     let mut found = Vec::new();

@@ -20,17 +20,17 @@ pub struct Cache {
 
 impl Cache {
     /// The cached results of a text.
-    pub(crate) fn facts(&self, text: Arc<str>) -> Arc<CachedText> {
-        let mut texts = self.texts();
+    pub(crate) fn cached_text(&self, text: Arc<str>) -> Arc<CachedText> {
+        let mut texts = self.lock_texts();
         Arc::clone(texts.entry(text.as_ptr().addr()).or_insert_with(|| Arc::new(CachedText::new(text))))
     }
 
     /// Removes the texts that have no other owner.
     pub(crate) fn prune(&self) {
-        self.texts().retain(|_, facts| Arc::strong_count(&facts.text) > 1);
+        self.lock_texts().retain(|_, facts| Arc::strong_count(&facts.text) > 1);
     }
 
-    fn texts(&self) -> MutexGuard<'_, HashMap<usize, Arc<CachedText>>> {
+    fn lock_texts(&self) -> MutexGuard<'_, HashMap<usize, Arc<CachedText>>> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,12 +85,12 @@ impl CachedText {
 
     /// What looks like keys in it.
     pub(crate) fn keys(&self) -> &[Key] {
-        self.keys.get_or_init(|| secrets::keys(&self.text))
+        self.keys.get_or_init(|| secrets::find_keys(&self.text))
     }
 
     /// Its digest.
     pub(crate) fn digest(&self) -> &str {
-        self.digest.get_or_init(|| crate::emit::digest(self.text.as_bytes()))
+        self.digest.get_or_init(|| crate::emit::compute_digest(self.text.as_bytes()))
     }
 }
 
@@ -99,17 +99,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_known_by_itself_while_somebody_holds_it() {
+    fn a_text_is_known_by_itself_while_it_is_held() {
         let cache = Cache::default();
         let (one, same): (Arc<str>, Arc<str>) = ("<<output:a>>".into(), "<<output:a>>".into());
-        let first = cache.facts(Arc::clone(&one));
-        assert!(Arc::ptr_eq(&first, &cache.facts(Arc::clone(&one))));
-        assert!(!Arc::ptr_eq(&first, &cache.facts(Arc::clone(&same))));
+        let first = cache.cached_text(Arc::clone(&one));
+        assert!(Arc::ptr_eq(&first, &cache.cached_text(Arc::clone(&one))));
+        assert!(!Arc::ptr_eq(&first, &cache.cached_text(Arc::clone(&same))));
         drop(same);
         cache.prune();
-        assert_eq!(cache.texts().len(), 1);
+        assert_eq!(cache.lock_texts().len(), 1);
         drop(one);
         cache.prune();
-        assert_eq!((cache.texts().len(), first.template().parts.len()), (0, 1));
+        assert_eq!((cache.lock_texts().len(), first.template().parts.len()), (0, 1));
     }
 }

@@ -11,19 +11,19 @@ use crate::views::{NoViews, Views};
 /// The files of a machine, as `swarmc check` sees them.
 pub trait Disk: Send + Sync {
     /// The workspace of a file: its folder, and the file's path in it, with `/`. None where it has neither.
-    fn workspace(&self, file: &Path) -> Option<(PathBuf, String)>;
+    fn find_workspace(&self, file: &Path) -> Option<(PathBuf, String)>;
 
     /// The files of a workspace.
-    fn files(&self, root: &Path) -> Arc<dyn Files + Send + Sync>;
+    fn workspace_files(&self, root: &Path) -> Arc<dyn Files + Send + Sync>;
 
     /// The specs beneath a folder, by path; without those that ignore files leave out.
-    fn specs(&self, folder: &Path) -> Vec<PathBuf>;
+    fn list_specs(&self, folder: &Path) -> Vec<PathBuf>;
 
     /// The runs of a workspace.
-    fn runs(&self, root: &Path) -> Arc<dyn Runs>;
+    fn workspace_runs(&self, root: &Path) -> Arc<dyn Runs>;
 
     /// A file with the page of a rule, for editors to open; none where that is not said.
-    fn page(&self, _: Code) -> Option<PathBuf> {
+    fn rule_page(&self, _: Code) -> Option<PathBuf> {
         None
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The runs of a workspace, as far as they lie on this machine.
 pub trait Runs: Send + Sync {
     /// The newest run of a pipeline of a workflow in this workspace.
-    fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>>;
+    fn last_run(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>>;
 }
 
 /// A run, as it stands.
@@ -51,7 +51,7 @@ pub struct LastStep {
 
 impl RunState {
     /// In a word: `ok`, `failed`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             RunState::Running => "running",
             RunState::Resumable => "stopped",
@@ -78,10 +78,10 @@ impl Remembered<'_> {
 }
 
 impl Runs for Remembered<'_> {
-    fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
+    fn last_run(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (workflow.to_owned(), pipeline.to_owned());
-        known.entry(key).or_insert_with(|| self.runs.last(workflow, pipeline)).clone()
+        known.entry(key).or_insert_with(|| self.runs.last_run(workflow, pipeline)).clone()
     }
 }
 
@@ -90,7 +90,7 @@ impl Runs for Remembered<'_> {
 pub struct NoRuns;
 
 impl Runs for NoRuns {
-    fn last(&self, _: &str, _: &str) -> Option<Arc<LastRun>> {
+    fn last_run(&self, _: &str, _: &str) -> Option<Arc<LastRun>> {
         None
     }
 }

@@ -12,19 +12,19 @@ pub trait Views: Send + Sync {
     ///
     /// # Errors
     /// There is no plan.
-    fn plan(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String>;
+    fn render_plan(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String>;
 
     /// The same as SVG.
     ///
     /// # Errors
     /// There is no plan, nothing of that name, or too much to draw.
-    fn graph(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String>;
+    fn render_graph(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String>;
 
     /// What the agent of a task is given; `last` finds the last run of a pipeline.
     ///
     /// # Errors
     /// There is no plan, or no such task with a prompt.
-    fn prompt(
+    fn render_prompt(
         &self,
         compilation: &Compilation,
         pipeline: Option<&str>,
@@ -38,18 +38,18 @@ pub trait Views: Send + Sync {
 pub struct NoViews;
 
 /// Why.
-const NOTHING: &str = "nothing of a plan is shown here";
+const NOTHING: &str = "no part of a plan is shown here";
 
 impl Views for NoViews {
-    fn plan(&self, _: &Compilation, _: Option<&str>) -> Result<String, String> {
+    fn render_plan(&self, _: &Compilation, _: Option<&str>) -> Result<String, String> {
         Err(NOTHING.to_owned())
     }
 
-    fn graph(&self, _: &Compilation, _: Option<&str>) -> Result<String, String> {
+    fn render_graph(&self, _: &Compilation, _: Option<&str>) -> Result<String, String> {
         Err(NOTHING.to_owned())
     }
 
-    fn prompt(
+    fn render_prompt(
         &self,
         _: &Compilation,
         _: Option<&str>,

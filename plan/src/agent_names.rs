@@ -1,6 +1,6 @@
-//! The names of agents that nobody named: Japanese railway stations.
+//! The names of agents without a declared name: Japanese railway stations.
 
-/// Whether an agent that nobody named may be called so: a station, or one with a number (`takao-2`).
+/// Whether this can be the name of an agent without a declared one: a station, or one with a number (`takao-2`).
 pub fn is_station(name: &str) -> bool {
     let numbered = name.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok_and(|number| number > 1));
     STATIONS.contains(&name) || numbered.is_some_and(|(station, _)| STATIONS.contains(&station))

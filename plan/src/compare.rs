@@ -1,8 +1,8 @@
-//! What is different between two plans, part by part.
+//! The differences between two plans, part by part.
 //!
-//! Two plans go in, a list comes out: which parts came, went or changed, and in what. A place in a source file is no part
-//! of what a plan says, so one that moved is told apart from one that changed. What is equal costs a comparison and no
-//! more; the order is that of the newer plan, what is gone last in its kind.
+//! In: two plans. Out: the parts that were added, removed or changed, with the changed fields. A place in a source file
+//! is not content, so a part that only moved is not a part that changed. Equal parts cost one comparison; the order is
+//! that of the newer plan, with removed parts last in their kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::{Body, Loop, Origin, Pipeline, Plan, Step};
 /// A kind of part of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// What there is once: the name, the default, the budget, the policy, the order of declarations.
+    /// The single parts: the name, the default, the budget, the policy, the order of declarations.
     Workflow,
     /// A typed input of the workflow.
     Param,
@@ -45,8 +45,8 @@ pub enum Part {
 }
 
 impl Part {
-    /// What it is called in messages.
-    pub fn word(self) -> &'static str {
+    /// Its name in messages.
+    pub fn as_str(self) -> &'static str {
         match self {
             Part::Workflow => "workflow",
             Part::Param => "param",
@@ -75,29 +75,29 @@ pub struct Difference {
     pub name: String,
     /// The pipeline that a step belongs to.
     pub pipeline: Option<String>,
-    /// What became of it.
+    /// How it differs.
     pub change: Change,
-    /// Where it is declared: as the newer plan says, or the older one of what is gone. Not every part says.
+    /// Where it is declared: in the newer plan, or in the older one if it was removed. Not every part has a place.
     pub origin: Option<Origin>,
 }
 
-/// What became of a part.
+/// How a part differs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// Only the newer plan has it.
     Added,
     /// Only the older plan has it.
     Removed,
-    /// It says something else, in these fields; at least one.
+    /// These fields changed; at least one.
     Changed(Vec<Field>),
-    /// It says the same, and it or something in it stands in another place; the older place.
+    /// Its content is the same, but it or something in it moved; the older place.
     Moved(Origin),
 }
 
-/// A value inside a part that differs.
+/// A value inside a part that changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// The way to it, as in `body.prompt.agent` or `needs[1].when`.
+    /// Its path, as in `body.prompt.agent` or `needs[1].when`.
     pub path: String,
     /// The older value; none where there was none.
     pub before: Option<Value>,
@@ -106,21 +106,21 @@ pub struct Field {
 }
 
 /// Everything in which `new` differs from `old`. Empty when the two are equal.
-pub fn differences(old: &Plan, new: &Plan) -> Vec<Difference> {
+pub fn compare_plans(old: &Plan, new: &Plan) -> Vec<Difference> {
     let mut found = Finder { list: Vec::new() };
-    found.workflow(old, new);
-    found.named(Part::Param, (&old.params, &new.params), |it| &it.name, |it| Some(&it.origin));
-    found.named(Part::Secret, (&old.secrets, &new.secrets), |it| &it.name, |_| None);
-    found.map(Part::Type, &old.types, &new.types);
-    found.named(Part::Provider, (&old.providers, &new.providers), |it| &it.name, |it| Some(&it.origin));
-    found.named(Part::Agent, (&old.agents, &new.agents), |it| &it.name, |it| Some(&it.origin));
-    found.named(Part::ToolServer, (&old.tool_servers, &new.tool_servers), |it| &it.name, |it| Some(&it.origin));
-    found.pipelines(&old.pipelines, &new.pipelines);
-    found.named(Part::Swarm, (&old.swarms, &new.swarms), |it| &it.name, |it| Some(&it.origin));
-    found.named(Part::Pack, (&old.packs, &new.packs), |it| &it.name, |it| Some(&it.origin));
-    found.hooks(old, new);
-    found.map(Part::Bounds, &old.bounds, &new.bounds);
-    found.named(Part::Source, (&old.sources, &new.sources), |it| &it.path, |_| None);
+    found.compare_workflow(old, new);
+    found.compare_named(Part::Param, (&old.params, &new.params), |it| &it.name, |it| Some(&it.origin));
+    found.compare_named(Part::Secret, (&old.secrets, &new.secrets), |it| &it.name, |_| None);
+    found.compare_maps(Part::Type, &old.types, &new.types);
+    found.compare_named(Part::Provider, (&old.providers, &new.providers), |it| &it.name, |it| Some(&it.origin));
+    found.compare_named(Part::Agent, (&old.agents, &new.agents), |it| &it.name, |it| Some(&it.origin));
+    found.compare_named(Part::ToolServer, (&old.tool_servers, &new.tool_servers), |it| &it.name, |it| Some(&it.origin));
+    found.compare_pipelines(&old.pipelines, &new.pipelines);
+    found.compare_named(Part::Swarm, (&old.swarms, &new.swarms), |it| &it.name, |it| Some(&it.origin));
+    found.compare_named(Part::Pack, (&old.packs, &new.packs), |it| &it.name, |it| Some(&it.origin));
+    found.compare_hooks(old, new);
+    found.compare_maps(Part::Bounds, &old.bounds, &new.bounds);
+    found.compare_named(Part::Source, (&old.sources, &new.sources), |it| &it.path, |_| None);
     found.list
 }
 
@@ -149,7 +149,7 @@ impl Finder {
             (_, None) => Change::Removed,
             (Some((old, _)), Some((new, _))) => {
                 let mut walk = Walk { path: String::new(), fields: Vec::new(), moved: None };
-                walk.compare(old, new);
+                walk.compare_values(old, new);
                 match (walk.fields.is_empty(), walk.moved) {
                     (false, _) => Change::Changed(walk.fields),
                     (true, Some(before)) => Change::Moved(before),
@@ -161,8 +161,8 @@ impl Finder {
         self.list.push(Difference { part, name, pipeline, change, origin: origin.cloned() });
     }
 
-    /// What there is once, and the order of what there are several of.
-    fn workflow(&mut self, old: &Plan, new: &Plan) {
+    /// Compares the single parts, and the order of the others.
+    fn compare_workflow(&mut self, old: &Plan, new: &Plan) {
         let head = |plan: &Plan| {
             let Plan { version, workflow, description, mode, docs_root, default, budget, policy, .. } = plan;
             serde_json::json!({
@@ -172,17 +172,21 @@ impl Finder {
         };
         let (mut before, mut after) = (head(old), head(new));
         let lists = [
-            ("params", names(&old.params, |it| &it.name), names(&new.params, |it| &it.name)),
-            ("agents", names(&old.agents, |it| &it.name), names(&new.agents, |it| &it.name)),
-            ("pipelines", names(&old.pipelines, |it| &it.name), names(&new.pipelines, |it| &it.name)),
-            ("swarms", names(&old.swarms, |it| &it.name), names(&new.swarms, |it| &it.name)),
-            ("providers", names(&old.providers, |it| &it.name), names(&new.providers, |it| &it.name)),
-            ("tool_servers", names(&old.tool_servers, |it| &it.name), names(&new.tool_servers, |it| &it.name)),
-            ("secrets", names(&old.secrets, |it| &it.name), names(&new.secrets, |it| &it.name)),
-            ("packs", names(&old.packs, |it| &it.name), names(&new.packs, |it| &it.name)),
+            ("params", collect_names(&old.params, |it| &it.name), collect_names(&new.params, |it| &it.name)),
+            ("agents", collect_names(&old.agents, |it| &it.name), collect_names(&new.agents, |it| &it.name)),
+            ("pipelines", collect_names(&old.pipelines, |it| &it.name), collect_names(&new.pipelines, |it| &it.name)),
+            ("swarms", collect_names(&old.swarms, |it| &it.name), collect_names(&new.swarms, |it| &it.name)),
+            ("providers", collect_names(&old.providers, |it| &it.name), collect_names(&new.providers, |it| &it.name)),
+            (
+                "tool_servers",
+                collect_names(&old.tool_servers, |it| &it.name),
+                collect_names(&new.tool_servers, |it| &it.name),
+            ),
+            ("secrets", collect_names(&old.secrets, |it| &it.name), collect_names(&new.secrets, |it| &it.name)),
+            ("packs", collect_names(&old.packs, |it| &it.name), collect_names(&new.packs, |it| &it.name)),
         ];
         for (key, old, new) in lists {
-            let (old, new) = shared(&old, &new);
+            let (old, new) = shared_names(&old, &new);
             if old != new {
                 (before[key], after[key]) = (old.into(), new.into());
             }
@@ -197,7 +201,7 @@ impl Finder {
         self.push(pair);
     }
 
-    fn named<'p, T: Serialize + PartialEq>(
+    fn compare_named<'p, T: Serialize + PartialEq>(
         &mut self,
         part: Part,
         (old, new): (&'p [T], &'p [T]),
@@ -208,8 +212,14 @@ impl Finder {
         for it in new {
             let before = known.get(name(it).as_str()).copied();
             if before != Some(it) {
-                let old = before.map(|before| (value(before), origin(before)));
-                self.push(Pair { part, name: name(it), pipeline: None, old, new: Some((value(it), origin(it))) });
+                let old = before.map(|before| (encode_value(before), origin(before)));
+                self.push(Pair {
+                    part,
+                    name: name(it),
+                    pipeline: None,
+                    old,
+                    new: Some((encode_value(it), origin(it))),
+                });
             }
         }
         let kept: BTreeSet<&str> = new.iter().map(|it| name(it).as_str()).collect();
@@ -219,16 +229,21 @@ impl Finder {
         }
     }
 
-    fn map<T: Serialize + PartialEq>(&mut self, part: Part, old: &BTreeMap<String, T>, new: &BTreeMap<String, T>) {
+    fn compare_maps<T: Serialize + PartialEq>(
+        &mut self,
+        part: Part,
+        old: &BTreeMap<String, T>,
+        new: &BTreeMap<String, T>,
+    ) {
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         for name in names.into_iter().filter(|name| old.get(*name) != new.get(*name)) {
-            let side = |map: &BTreeMap<String, T>| map.get(name).map(|it| (value(it), None));
+            let side = |map: &BTreeMap<String, T>| map.get(name).map(|it| (encode_value(it), None));
             self.push(Pair { part, name, pipeline: None, old: side(old), new: side(new) });
         }
     }
 
-    /// Hooks have no names: the first of an event is held against the first, and so on.
-    fn hooks(&mut self, old: &Plan, new: &Plan) {
+    /// Hooks have no names: the first of an event is compared with the first, and so on.
+    fn compare_hooks(&mut self, old: &Plan, new: &Plan) {
         if old.hooks == new.hooks {
             return;
         }
@@ -236,10 +251,10 @@ impl Finder {
         for event in events {
             let of = |plan: &'_ Plan| -> Vec<_> {
                 let hooks = plan.hooks.iter().filter(|hook| hook.event == event);
-                hooks.map(|hook| (value(hook), hook.origin.clone())).collect()
+                hooks.map(|hook| (encode_value(hook), hook.origin.clone())).collect()
             };
             let (before, after) = (of(old), of(new));
-            let name = value(&event);
+            let name = encode_value(&event);
             for index in 0..before.len().max(after.len()) {
                 let side = |list: &'_ [(Value, Origin)]| list.get(index).cloned();
                 let (before, after) = (side(&before), side(&after));
@@ -255,7 +270,7 @@ impl Finder {
         }
     }
 
-    fn pipelines(&mut self, old: &[Pipeline], new: &[Pipeline]) {
+    fn compare_pipelines(&mut self, old: &[Pipeline], new: &[Pipeline]) {
         let known: BTreeMap<&str, &Pipeline> = old.iter().map(|it| (it.name.as_str(), it)).collect();
         for pipeline in new {
             let Some(before) = known.get(pipeline.name.as_str()).copied() else {
@@ -264,7 +279,7 @@ impl Finder {
                 continue;
             };
             if before != pipeline {
-                self.pipeline(before, pipeline);
+                self.compare_pipeline(before, pipeline);
             }
         }
         let kept: BTreeSet<&str> = new.iter().map(|it| it.name.as_str()).collect();
@@ -274,27 +289,27 @@ impl Finder {
         }
     }
 
-    fn pipeline(&mut self, old: &Pipeline, new: &Pipeline) {
+    fn compare_pipeline(&mut self, old: &Pipeline, new: &Pipeline) {
         let before: BTreeMap<&str, &Step> = old.all_steps().map(|step| (step.name.as_str(), step)).collect();
         let after: BTreeMap<&str, &Step> = new.all_steps().map(|step| (step.name.as_str(), step)).collect();
-        // What came or went is told by itself, and is no change of the list that holds it.
+        // Added and removed parts are reported by themselves, not as changes of their list.
         let stays = |name: &str| before.contains_key(name) && after.contains_key(name);
         let list = |steps: &[Step]| -> Value {
             steps.iter().map(|step| step.name.as_str()).filter(|name| stays(name)).collect::<Vec<_>>().into()
         };
         let head = |pipeline: &Pipeline| {
-            let mut value = value(&without_steps(pipeline));
+            let mut value = encode_value(&without_steps(pipeline));
             value["steps"] = list(&pipeline.steps);
             value
         };
         let whole = |step: &Step| match &step.body {
             Body::Loop(body) => {
                 let body = Body::Loop(Loop { iteration: body.iteration.clone(), steps: Vec::new() });
-                let mut value = value(&Step { body, ..step.clone() });
-                value["body"]["loop"]["steps"] = list(step.body.steps());
+                let mut value = encode_value(&Step { body, ..step.clone() });
+                value["body"]["loop"]["steps"] = list(step.body.loop_steps());
                 value
             }
-            _ => value(step),
+            _ => encode_value(step),
         };
         self.push(Pair {
             part: Part::Pipeline,
@@ -319,11 +334,11 @@ impl Finder {
     }
 }
 
-fn value<T: Serialize>(part: &T) -> Value {
+fn encode_value<T: Serialize>(part: &T) -> Value {
     serde_json::to_value(part).expect("a plan has string keys only")
 }
 
-/// Everything of a pipeline but what stands in it; a thousand steps are not copied to be left out.
+/// A pipeline without its steps, which are not copied.
 fn without_steps(pipeline: &Pipeline) -> Pipeline {
     Pipeline {
         name: pipeline.name.clone(),
@@ -344,12 +359,12 @@ fn without_steps(pipeline: &Pipeline) -> Pipeline {
     }
 }
 
-fn names<T>(list: &[T], name: fn(&T) -> &String) -> Vec<&str> {
+fn collect_names<T>(list: &[T], name: fn(&T) -> &String) -> Vec<&str> {
     list.iter().map(|it| name(it).as_str()).collect()
 }
 
 /// The names that both lists have, in the order of each.
-fn shared<'n>(old: &[&'n str], new: &[&'n str]) -> (Vec<&'n str>, Vec<&'n str>) {
+fn shared_names<'n>(old: &[&'n str], new: &[&'n str]) -> (Vec<&'n str>, Vec<&'n str>) {
     let (before, after): (BTreeSet<&str>, BTreeSet<&str>) =
         (old.iter().copied().collect(), new.iter().copied().collect());
     let both = |list: &[&'n str]| -> Vec<&'n str> {
@@ -368,7 +383,7 @@ struct Walk {
 
 impl Walk {
     /// Recursion is bounded: what a plan holds nests no deeper than JSON may.
-    fn compare(&mut self, old: &Value, new: &Value) {
+    fn compare_values(&mut self, old: &Value, new: &Value) {
         match (old, new) {
             _ if old == new => {}
             (Value::Object(before), Value::Object(after)) => {
@@ -382,14 +397,14 @@ impl Walk {
                     }
                     self.path += key;
                     match (before.get(key), after.get(key)) {
-                        (Some(before), Some(after)) => match (origin(key, before), origin(key, after)) {
+                        (Some(before), Some(after)) => match (parse_origin(key, before), parse_origin(key, after)) {
                             (Some(before), Some(after)) if before != after => {
                                 self.moved.get_or_insert(before);
                             }
                             (Some(_), Some(_)) => {}
-                            _ => self.compare(before, after),
+                            _ => self.compare_values(before, after),
                         },
-                        (before, after) => self.field(before, after),
+                        (before, after) => self.record_field(before, after),
                     }
                     self.path.truncate(length);
                 }
@@ -398,21 +413,21 @@ impl Walk {
                 for (index, (before, after)) in before.iter().zip(after).enumerate() {
                     let length = self.path.len();
                     self.path += &format!("[{index}]");
-                    self.compare(before, after);
+                    self.compare_values(before, after);
                     self.path.truncate(length);
                 }
             }
-            _ => self.field(Some(old), Some(new)),
+            _ => self.record_field(Some(old), Some(new)),
         }
     }
 
-    fn field(&mut self, before: Option<&Value>, after: Option<&Value>) {
+    fn record_field(&mut self, before: Option<&Value>, after: Option<&Value>) {
         self.fields.push(Field { path: self.path.clone(), before: before.cloned(), after: after.cloned() });
     }
 }
 
-/// The place in a source file that a value of this key is. A field of a type may be called `origin` too, and is none.
-fn origin(key: &str, value: &Value) -> Option<Origin> {
+/// The place in a source file, if the value of this key is one. A field of a type may also be called `origin`.
+fn parse_origin(key: &str, value: &Value) -> Option<Origin> {
     let number = |key: &str| u32::try_from(value.get(key)?.as_u64()?).ok();
     let fits = key == "origin" && value.as_object().is_some_and(|object| object.len() == 3);
     fits.then_some(())?;
@@ -450,9 +465,9 @@ mod tests {
                 Change::Moved(before) => format!("moved from {before}"),
                 other => format!("{other:?}").to_lowercase(),
             };
-            format!("{} {whole}{}: {change}", found.part.word(), found.name)
+            format!("{} {whole}{}: {change}", found.part.as_str(), found.name)
         };
-        let found: Vec<String> = differences(&old, &new).into_iter().map(line).collect();
+        let found: Vec<String> = compare_plans(&old, &new).into_iter().map(line).collect();
         assert_eq!(found, expected);
     }
 
@@ -539,7 +554,7 @@ mod tests {
         // A field of a type may have this name.
         let named = serde_json::json!({ "origin": { "file": "string" } });
         let (mut walk, other) = (Walk { path: String::new(), fields: Vec::new(), moved: None }, &Value::Null);
-        walk.compare(&named, &serde_json::json!({ "origin": other }));
+        walk.compare_values(&named, &serde_json::json!({ "origin": other }));
         assert_eq!((walk.fields.len(), walk.moved), (1, None));
     }
 
@@ -555,7 +570,7 @@ mod tests {
         let kind = crate::ParamType::String;
         let (optional, default, description) = (false, Some("x".to_owned()), None);
         new.params = vec![Param { name: "goal".to_owned(), kind, optional, default, description, origin: at(9) }];
-        let found = differences(&old, &new);
+        let found = compare_plans(&old, &new);
         let names: Vec<(Part, &str)> = found.iter().map(|found| (found.part, found.name.as_str())).collect();
         assert_eq!(names, [(Part::Param, "goal"), (Part::Hook, "complete"), (Part::Source, "a.md")]);
         assert_eq!(found[0].origin, Some(at(9)));

@@ -6,13 +6,13 @@ use schemars::Schema;
 use serde::Deserialize;
 
 use crate::Plan;
-use crate::validate::{Judge, validate};
+use crate::validate::{Judge, validate_plan};
 
 /// The version of the format that this build writes, and the newest it reads.
 pub const VERSION: u32 = 2;
 
 /// The plan as JSON: two-space indentation, one final newline, the same bytes for the same plan.
-pub fn write(plan: &Plan) -> String {
+pub fn write_plan(plan: &Plan) -> String {
     let mut text = serde_json::to_string_pretty(plan).expect("a plan has string keys only");
     text.push('\n');
     text
@@ -22,7 +22,7 @@ pub fn write(plan: &Plan) -> String {
 ///
 /// # Errors
 /// Says what is wrong and where: not JSON, a newer version, a field that does not fit, a name that nothing declares.
-pub fn read(text: &str) -> Result<Plan, ReadError> {
+pub fn read_plan(text: &str) -> Result<Plan, ReadError> {
     read_with(text, &|_, _| Ok(()))
 }
 
@@ -40,12 +40,12 @@ pub fn read_with(text: &str, judge: Judge<'_>) -> Result<Plan, ReadError> {
         return Err(ReadError::Newer { found: head.version });
     }
     let plan: Plan = serde_json::from_str(text).map_err(ReadError::Malformed)?;
-    validate(&plan, judge)?;
+    validate_plan(&plan, judge)?;
     Ok(plan)
 }
 
 /// The JSON Schema (draft 2020-12) that every written plan satisfies.
-pub fn schema() -> Schema {
+pub fn plan_schema() -> Schema {
     schemars::schema_for!(Plan)
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for ReadError {
         match self {
             ReadError::Malformed(error) => write!(f, "the plan is malformed: {error}"),
             ReadError::Newer { found } => {
-                write!(f, "the plan has version {found}, and this swarmc reads up to {VERSION}: update swarmc")
+                write!(f, "the plan has version {found}, but this swarmc reads up to {VERSION}: update swarmc")
             }
             ReadError::Inconsistent { place, problem } if place.is_empty() => {
                 write!(f, "the plan is inconsistent: {problem}")
@@ -123,19 +123,19 @@ mod tests {
     fn refused(place: &str, value: Value) -> String {
         let mut plan = plan();
         *plan.pointer_mut(place).expect("the plan has this place") = value;
-        read(&plan.to_string()).expect_err("the plan is wrong").to_string()
+        read_plan(&plan.to_string()).expect_err("the plan is wrong").to_string()
     }
 
     #[test]
     fn what_is_written_is_read_and_written_alike() {
-        let first = write(&read(&plan().to_string()).unwrap());
-        assert_eq!(write(&read(&first).unwrap()), first);
+        let first = write_plan(&read_plan(&plan().to_string()).unwrap());
+        assert_eq!(write_plan(&read_plan(&first).unwrap()), first);
     }
 
     #[test]
     fn a_newer_plan_is_refused_whatever_else_is_in_it() {
-        let error = read(r#"{ "version": 3, "shape": "unknown" }"#).unwrap_err().to_string();
-        assert_eq!(error, "the plan has version 3, and this swarmc reads up to 2: update swarmc");
+        let error = read_plan(r#"{ "version": 3, "shape": "unknown" }"#).unwrap_err().to_string();
+        assert_eq!(error, "the plan has version 3, but this swarmc reads up to 2: update swarmc");
     }
 
     #[test]
@@ -148,10 +148,10 @@ mod tests {
             json!({ "loop": { "iteration": iteration, "steps": [inner] } })
         };
         assert!(refused("/pipelines/0/steps/1/body", body("draft")).contains("names step `draft`"));
-        assert!(refused("/pipelines/0/steps/1/body", body("inner")).contains("waits for itself in the end"));
+        assert!(refused("/pipelines/0/steps/1/body", body("inner")).contains("waits for itself"));
         let mut twice = body("inner");
         twice["loop"]["steps"][0]["name"] = json!("draft");
-        assert!(refused("/pipelines/0/steps/1/body", twice).contains("step `draft` stands twice"));
+        assert!(refused("/pipelines/0/steps/1/body", twice).contains("step `draft` is declared twice"));
     }
 
     #[test]
@@ -160,16 +160,16 @@ mod tests {
             let origin = json!({ "file": "flow.kdl", "line": 1, "column": 1 });
             json!([{ "step": step, "when": "success", "origin": origin }])
         };
-        assert!(refused("/default", json!("other")).contains("the default pipeline `other` is not in it"));
+        assert!(refused("/default", json!("other")).contains("does not declare the default pipeline `other`"));
         assert!(refused("/pipelines/0/result/0", json!("gone")).contains("names step `gone`"));
         assert!(refused("/pipelines/0/steps/1/needs", need("gone")).contains("names step `gone`"));
-        assert!(refused("/pipelines/0/steps/0/name", json!("review")).contains("step `review` stands twice"));
-        assert!(refused("/pipelines/0/steps/0/needs", need("review")).contains("waits for itself in the end"));
+        assert!(refused("/pipelines/0/steps/0/name", json!("review")).contains("step `review` is declared twice"));
+        assert!(refused("/pipelines/0/steps/0/needs", need("review")).contains("waits for itself"));
         assert!(refused("/pipelines/0/parallelism", json!(0)).contains("a count of 0"));
         assert!(refused("/pipelines/0/steps/0/concurrency", json!(0)).contains("a count of 0"));
         let call = |name: &str| json!({ "call": { "pipeline": name } });
         assert!(refused("/pipelines/0/steps/0/body", call("gone")).contains("calls pipeline `gone`"));
-        assert!(refused("/pipelines/0/steps/0/body", call("main")).contains("calls itself in the end"));
+        assert!(refused("/pipelines/0/steps/0/body", call("main")).contains("calls itself"));
         let gate = |options: Value| {
             json!({ "gate": {
                 "message": { "segments": [], "digest": "" }, "options": options,
@@ -179,7 +179,7 @@ mod tests {
         assert!(refused("/pipelines/0/steps/0/body", gate(json!([]))).contains("gate `draft` has no options"));
         assert!(refused("/pipelines/0/steps/0/body", gate(json!(["no"]))).contains("has no option `yes`"));
         assert!(refused("/workflow", json!(1)).contains("the plan is malformed"));
-        assert!(read("{").unwrap_err().to_string().contains("the plan is malformed"));
+        assert!(read_plan("{").unwrap_err().to_string().contains("the plan is malformed"));
     }
 
     /// A plan with something of everything.
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_no_spec_comes_to_is_refused_where_it_stands() {
-        read(&rich().to_string()).expect("the plan is right");
+        read_plan(&rich().to_string()).expect("the plan is right");
         let many: Value = (0..18).fold(json!({ "value": { "segments": [], "digest": "" } }), |body, depth| {
             let mut step = plan()["pipelines"][0]["steps"][0].take();
             step["name"] = json!(format!("s{depth}"));
@@ -247,29 +247,29 @@ mod tests {
         });
         let edits = [
             ("/version", json!(0), "versions count from 1"),
-            ("/providers/0/name", json!("Tool"), "`Tool` is no name"),
+            ("/providers/0/name", json!("Tool"), "`Tool` is not a name"),
             ("/providers/0/connection/exec/argv", json!([]), "names no program"),
             ("/providers/0/connection/exec/argv/1", json!("a\0b"), "a NUL"),
-            ("/agents/1/name", json!("one"), "agent `one` stands twice"),
+            ("/agents/1/name", json!("one"), "agent `one` is declared twice"),
             ("/agents/0/provider", json!("gone"), "uses provider `gone`"),
             ("/agents/0/fallback", json!("one"), "falls back on itself"),
             ("/agents/0/temperature", json!(3.5), "from 0 to 2"),
             ("/secrets/0/env", json!("A=B"), "environment variable"),
             ("/hooks/0/run/shell", json!("  "), "an empty command"),
             ("/$defs/A/anyOf/0/$ref", json!("#/$defs/C"), "no type of the plan"),
-            ("/$defs/A/anyOf/0/$ref", json!("#/$defs/A"), "type `A` is itself"),
-            ("/params/0/default", json!("three"), "no whole number"),
-            ("/budget/tokens", json!(0), "1 is the least"),
+            ("/$defs/A/anyOf/0/$ref", json!("#/$defs/A"), "type `A` refers only to itself"),
+            ("/params/0/default", json!("three"), "not a whole number"),
+            ("/budget/tokens", json!(0), "at least 1 is needed"),
             ("/budget/warn", json!(101), "from 1 to 100"),
-            ("/budget/tokens", json!(u64::MAX), "is the most"),
-            ("/packs/1/rules/0", json!({ "merge": "all" }), "takes itself in"),
-            ("/packs/0/rules/0/merge", json!("gone"), "takes in pack `gone`"),
+            ("/budget/tokens", json!(u64::MAX), "is allowed"),
+            ("/packs/1/rules/0", json!({ "merge": "all" }), "merges itself"),
+            ("/packs/0/rules/0/merge", json!("gone"), "merges pack `gone`"),
             ("/packs/0/rules/1/docs/lines", json!([3, 1]), "count from 1"),
             ("/packs/1/rules/0/artifacts/kind", json!("gossip"), "no artifacts `gossip`"),
             ("/pipelines/0/parallelism", json!(10_001), "from 1 to 10000"),
             ("/pipelines/0/iteration/max", json!(0), "a count of 0"),
             ("/pipelines/0/steps", json!([]), "there is no step"),
-            ("/pipelines/0/steps/0/name", json!("../x"), "`../x` is no name"),
+            ("/pipelines/0/steps/0/name", json!("../x"), "`../x` is not a name"),
             ("/pipelines/0/steps/0/body", many, "in more than 16 loops"),
             ("/pipelines/0/steps/0/body/prompt/agent", json!("gone"), "uses agent `gone`"),
             ("/pipelines/0/steps/0/body/prompt/prompt/segments/0/directive/name", json!("gone"), "no parameter `gone`"),
@@ -284,24 +284,24 @@ mod tests {
             ("/pipelines/0/steps/0/env/0/set/name", json!(""), "environment variable"),
             ("/pipelines/0/steps/0/checks/0/argv", json!([""]), "names no program"),
             ("/pipelines/0/steps/0/retry/times", json!(1001), "from 0 to 1000"),
-            ("/swarms/0/members/0/name", json!("lead"), "member `lead` stands twice"),
+            ("/swarms/0/members/0/name", json!("lead"), "member `lead` is declared twice"),
             ("/swarms/0/members/1/count", json!(0), "a count of 0"),
-            ("/swarms/0/members/1/count", json!(5), "6 members, and 5 agents"),
+            ("/swarms/0/members/1/count", json!(5), "6 members, but allows 5 agents"),
             ("/swarms/0/members/1/names", json!("rivers"), "no list of names `rivers`"),
             ("/swarms/0/members", json!([]), "has no member"),
             ("/swarms/0/limits/agents", json!(5000), "from 1 to 1000"),
-            ("/swarms/0/lead", json!(null), "nobody leads"),
+            ("/swarms/0/lead", json!(null), "no leader to split the goal"),
             ("/swarms/0/convergence/errors", json!(0), "a count of 0"),
             ("/swarms/0/edges/0/from", json!("gone"), "names member `gone`"),
             ("/swarms/0/edges/0/from", json!("a"), "leads from `a` to itself"),
-            ("/swarms/0/items/0/name", json!("j"), "item `j` stands twice"),
+            ("/swarms/0/items/0/name", json!("j"), "item `j` is declared twice"),
             ("/swarms/0/items/1/depends_on/0", json!("j"), "waits for itself"),
-            ("/swarms/0/name", json!("main"), "stands twice"),
+            ("/swarms/0/name", json!("main"), "is declared twice"),
         ];
         for (place, value, problem) in edits {
             let mut plan = rich();
             *plan.pointer_mut(place).expect("the plan has this place") = value;
-            let said = read(&plan.to_string()).expect_err(place).to_string();
+            let said = read_plan(&plan.to_string()).expect_err(place).to_string();
             assert!(said.contains(problem) && said.contains("at `/"), "{place}: {said}");
         }
     }

@@ -1,7 +1,7 @@
 //! The execution plan: the contract between the compiler, which writes it, and the runtime, which reads it.
 //!
 //! A [`Plan`] is self-contained and plain: prompts are embedded, names are resolved, implied dependencies are
-//! spelled out, every default is filled in. What may be named in a message at run time carries an [`Origin`].
+//! spelled out, every default is filled in. Parts that messages at run time may name carry an [`Origin`].
 //! The JSON form is versioned, byte-stable for the same input, and meant to be read in a review.
 
 mod agent_names;
@@ -20,8 +20,8 @@ mod unsupported;
 mod validate;
 
 pub use agent_names::{STATIONS, is_station};
-pub use compare::{Change, Difference, Field, Part, differences};
-pub use json::{ReadError, VERSION, read, read_with, schema, write};
+pub use compare::{Change, Difference, Field, Part, compare_plans};
+pub use json::{ReadError, VERSION, plan_schema, read_plan, read_with, write_plan};
 pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, RequestTimeout, Unattended};
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
 pub use provider::{
@@ -59,10 +59,10 @@ pub struct Plan {
     /// What the workflow is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether agents plan or implement, unless they say.
+    /// The default mode of agents: planning or implementation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// The folder of the documents that agents are pointed to, relative to the workspace.
+    /// The folder of documents for agents, relative to the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docs_root: Option<String>,
     /// The pipeline or swarm that `swarmc run` starts when none is named.
@@ -96,16 +96,16 @@ pub struct Plan {
     /// What a run may use at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// What needs somebody's agreement.
+    /// What needs approval.
     #[serde(default, skip_serializing_if = "is_default")]
     pub policy: Policy,
-    /// What runs when something happens, in declaration order.
+    /// Commands that run after events, in declaration order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
     /// What a run uses at most, by pipeline or swarm.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bounds: BTreeMap<String, Bounds>,
-    /// The files that went into the plan, with the digests of their contents.
+    /// The files that the plan was made from, with the digests of their contents.
     pub sources: Vec<SourceFile>,
 }
 
@@ -115,18 +115,17 @@ impl Plan {
         self.pipelines.iter().find(|pipeline| pipeline.name == name)
     }
 
-    /// The same plan, in which each swarm that no pipeline is named like is a pipeline of one step too, so that it runs
+    /// The same plan, with a pipeline of one step for each swarm whose name no pipeline has, so that the swarm can run
     /// by itself.
     #[must_use]
     pub fn with_swarms(mut self) -> Plan {
-        let alone = self.swarms.iter().filter(|swarm| self.pipeline(&swarm.name).is_none()).map(swarm::alone);
+        let alone = self.swarms.iter().filter(|swarm| self.pipeline(&swarm.name).is_none()).map(swarm::wrap_swarm);
         let alone: Vec<Pipeline> = alone.collect();
         self.pipelines.extend(alone);
         self
     }
 
-    /// The same plan for tasks that run in another folder than its workspace, which is `workspace`: its scripts stay
-    /// where they are.
+    /// The same plan for tasks that run outside its workspace, the folder `workspace`; scripts are still found there.
     #[must_use]
     pub fn with_scripts_in(mut self, workspace: &str) -> Plan {
         let place = |command: &mut Command| {
@@ -174,7 +173,7 @@ impl Plan {
 
     /// The agents that sum up files for the context packs of a prompt (`summary=agent`), and the turns that each takes
     /// for that before an attempt at most; none where `step` asks no agent.
-    pub fn summings<'p>(&'p self, step: &'p Step) -> BTreeMap<&'p str, u64> {
+    pub fn summary_turns<'p>(&'p self, step: &'p Step) -> BTreeMap<&'p str, u64> {
         let mut turns = BTreeMap::new();
         let Body::Prompt(body) = &step.body else { return turns };
         let system = self.agent(&body.agent).and_then(|agent| agent.system.as_ref());

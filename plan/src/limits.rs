@@ -1,4 +1,4 @@
-//! What a run may use, what people must agree to, and what the compiler knows of either before anything starts.
+//! What a run may use, what people must approve, and what the compiler knows of both before the run.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Command, Origin};
 
-/// What may be used at most. A launch is refused when what it may use, added to what is used and reserved, would exceed
-/// one of these; none is no limit.
+/// Limits of use; none is no limit. The runner refuses a launch that, added to what is used and reserved, could exceed
+/// a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -24,57 +24,57 @@ pub struct Budget {
     /// Turns of agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
-    /// The percentage at which people are told.
+    /// The percentage at which the runner warns.
     pub warn: u8,
     /// Where it is declared.
     pub origin: Origin,
 }
 
-/// What needs somebody's agreement.
+/// What needs approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// Starting an agent that the spec does not name.
     #[serde(default)]
     pub spawn: Approval,
-    /// Using a tool, by name; others need nothing.
+    /// Using a tool, by name; other tools need no approval.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, Approval>,
     /// Changing the plan items of a swarm.
     #[serde(default)]
     pub plan_update: Approval,
-    /// What happens to a request when nobody can be asked.
+    /// The answer to a request to a person in an unattended run.
     #[serde(default)]
     pub unattended: Unattended,
-    /// What happens to a request that nobody answers in time; none waits for ever.
+    /// The answer to a request that no person answers in time; without it, a request waits for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<RequestTimeout>,
 }
 
-/// What happens to a request that nobody answers in time.
+/// The answer to a request that no person answers in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestTimeout {
-    /// What then holds.
+    /// The answer.
     pub then: Unattended,
-    /// After how many milliseconds, from the moment on at which it was asked.
+    /// After how many milliseconds, counted from the request.
     pub after_ms: u64,
 }
 
-/// Whose agreement is needed.
+/// Who must approve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
-    /// Nobody's.
+    /// No one: it is granted without a question.
     #[default]
     Auto,
-    /// A person's.
+    /// A person.
     Human,
-    /// The swarm's coordinator's.
+    /// The coordinator of the swarm.
     Coordinator,
 }
 
-/// What happens to a request that nobody answers.
+/// The answer to a request without a person's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unattended {
@@ -87,19 +87,19 @@ pub enum Unattended {
     Fail,
 }
 
-/// A command that runs when something happens, with `SWARM_*` variables. Its failure is told and changes nothing.
+/// A command that runs after an event, with `SWARM_*` variables. Its failure is reported and changes nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hook {
-    /// What must happen.
+    /// The event.
     pub event: HookEvent,
-    /// What then runs.
+    /// The command.
     pub run: Command,
     /// Where it is declared.
     pub origin: Origin,
 }
 
-/// What a hook waits for.
+/// The event that a hook waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookEvent {
@@ -141,9 +141,9 @@ pub enum Bound {
     Most(u64),
     /// There is no limit, or none is known.
     Unbounded {
-        /// Because of what: "`triage` runs once for each item of `output.find`".
+        /// The reason: "`triage` runs once for each item of `output.find`".
         because: String,
-        /// Where that stands.
+        /// The place of the reason.
         origin: Origin,
     },
 }

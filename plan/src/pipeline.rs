@@ -1,4 +1,4 @@
-//! Pipelines: what holds steps, and how it repeats.
+//! Pipelines: their steps, and how they repeat.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::provider::Environment;
 use crate::{Budget, Edge, Expression, Origin, Param, Step};
 
-/// A graph of steps that is walked once a round.
+/// A graph of steps that runs once in each round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pipeline {
@@ -18,17 +18,18 @@ pub struct Pipeline {
     /// Its own inputs, in declaration order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<Param>,
-    /// How often it goes round.
+    /// How it repeats.
     pub iteration: Iteration,
     /// How many independent instances run, named `NAME.1` to `NAME.N` where there is more than one.
     pub parallelism: u32,
-    /// How many steps may run at once, over all instances; none is as many commands as there are processors, and 16 agents beside them.
+    /// How many steps may run at once, over all instances; by default as many commands as there are processors, and 16
+    /// agents beside them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
     /// Whether an unhandled failure keeps further steps from starting.
     #[serde(default, skip_serializing_if = "crate::is_false")]
     pub fail_fast: bool,
-    /// Where its processes run, relative to the workspace; none is the workspace itself.
+    /// Where its processes run, relative to the workspace; by default the workspace itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<String>,
     /// Variables of its processes.
@@ -39,7 +40,7 @@ pub struct Pipeline {
     /// The steps whose output is the pipeline's value: the first of them that succeeded. Empty: it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub result: Vec<String>,
-    /// Who may send what to whom while it runs.
+    /// Which step may send to which one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<Edge>,
     /// What a run of it may use at most.
@@ -53,14 +54,14 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// The turns of a step at most: its first one, and one for each envelope that may wake it.
-    pub fn turns(&self, step: &Step) -> u64 {
+    /// The turns of a step at most: its first one, and one for each envelope that can wake it.
+    pub fn max_turns(&self, step: &Step) -> u64 {
         let wakes = step.reads_inbox();
-        let ways = self.edges.iter().filter(|edge| wakes && edge.wakes(&step.name));
-        1 + ways.filter(|edge| edge.leads_to(&step.name)).map(|edge| u64::from(edge.most())).sum::<u64>()
+        let ways = self.edges.iter().filter(|edge| wakes && edge.wakes_step(&step.name));
+        1 + ways.filter(|edge| edge.leads_to(&step.name)).map(|edge| u64::from(edge.max_envelopes())).sum::<u64>()
     }
 
-    /// Whether a step is only there when another one asks for it.
+    /// Whether a step starts only when another one asks for it.
     pub fn is_spawned(&self, step: &str) -> bool {
         self.edges.iter().any(|edge| edge.kind == crate::EdgeKind::Spawn && edge.to == step)
     }
@@ -72,7 +73,7 @@ impl Pipeline {
             loop {
                 match open.last_mut()?.next() {
                     Some(step) => {
-                        open.push(step.body.steps().iter());
+                        open.push(step.body.loop_steps().iter());
                         return Some(step);
                     }
                     None => drop(open.pop()),
@@ -88,7 +89,7 @@ impl Pipeline {
 pub struct Iteration {
     /// The rounds at most, 1 or more.
     pub max: u32,
-    /// Any of these that holds after a round ends the repetition. One that reads a missing value does not hold.
+    /// The repetition ends when one of these holds after a round. A condition that reads a missing value does not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub until: Vec<Expression>,
     /// The steps whose status, exit code or error an `until` reads: their failures are handled.
@@ -96,7 +97,7 @@ pub struct Iteration {
     pub handles: Vec<String>,
     /// What an unhandled failure in a round does.
     pub on_failure: RoundFailure,
-    /// What it means that no `until` ever held.
+    /// The result if no `until` ever holds.
     pub exhausted: Exhausted,
 }
 
@@ -111,7 +112,7 @@ pub enum RoundFailure {
     Continue,
 }
 
-/// What it means when no `until` held after the last round.
+/// The result if no `until` holds after the last round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exhausted {

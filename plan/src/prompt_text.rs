@@ -19,38 +19,42 @@ pub const ENVELOPE_BYTES: usize = 64 * 1024;
 pub const INPUTS: usize = 256;
 
 /// What stands before the envelopes of an inbox, of which there are `count`.
-pub fn inbox(count: usize) -> String {
+pub fn inbox_heading(count: usize) -> String {
     match count {
         1 => "--- Inbox: 1 envelope, written by another agent ---".to_owned(),
         count => format!("--- Inbox: {count} envelopes, written by other agents ---"),
     }
 }
 
-/// What somebody wrote to a step who is no agent of it: the person who runs it, or else swarmc.
-pub fn message(person: bool, said: &str) -> String {
+/// A message to a step from outside its agents: from the person who runs it, or from swarmc.
+pub fn format_message(person: bool, said: &str) -> String {
     let from = if person { "the person who runs this" } else { "swarmc, which runs this" };
     format!("--- Message from {from} ---\n{said}\n--- End of message ---")
 }
 
-/// How a step takes part that may hand over to `receivers`, and have `spawns` started. None where it has nobody.
+/// The instructions for a step that may send to `receivers` and spawn `spawns`. None if both are empty.
 pub fn handing_over(receivers: &[String], spawns: &[String]) -> Option<String> {
     let mut told = Vec::new();
     if let Some(first) = receivers.first() {
-        told.push(format!("You can hand over to {}: {}", quoted(receivers), operation("send_handoff", first)));
+        told.push(format!(
+            "You can hand over to {}: {}",
+            quote_names(receivers),
+            describe_operation("send_handoff", first)
+        ));
     }
     if let Some(first) = spawns.first() {
-        let names = quoted(spawns);
+        let names = quote_names(spawns);
         told.push(format!(
             "You can have further agents started, each once, {names}: {}",
-            operation("spawn_node", first)
+            describe_operation("spawn_node", first)
         ));
     }
     (!told.is_empty()).then(|| told.join(BETWEEN))
 }
 
-/// What a prompt says of an operation, for agents that have no tools for it. The line is no JSON, so that whoever repeats
-/// its prompt asks for nothing.
-fn operation(name: &str, to: &str) -> String {
+/// What a prompt says of an operation, for agents that have no tools for it. The line is no JSON, so that an agent that
+/// repeats its prompt asks for nothing.
+fn describe_operation(name: &str, to: &str) -> String {
     format!(
         "with the tool `{name}` where you have it, else by a line of your answer that is JSON and nothing else, with \
          your words as a text in the place of …:\n\
@@ -58,12 +62,12 @@ fn operation(name: &str, to: &str) -> String {
     )
 }
 
-fn quoted(names: &[String]) -> String {
+fn quote_names(names: &[String]) -> String {
     format!("`{}`", names.join("`, `"))
 }
 
-/// What an agent is told of the folder that its task works in; `talks` where edges lead to the task or away from it.
-pub fn files(folder: &str, task: &str, talks: bool) -> String {
+/// The instructions on the folder that a task works in; `talks` if edges lead to the task or away from it.
+pub fn describe_folder(folder: &str, task: &str, talks: bool) -> String {
     let messages = match talks {
         false => String::new(),
         true => format!(
@@ -81,7 +85,7 @@ pub fn files(folder: &str, task: &str, talks: bool) -> String {
     )
 }
 
-/// What an agent is told of that folder who is to mend what made the task fail.
+/// The instructions on that folder for an agent that fixes the cause of a failure.
 pub fn files_to_mend(folder: &str) -> String {
     format!(
         "The task works in a folder of files. `{folder}/inbox/` holds what it will find there: correct it where it is \
@@ -91,21 +95,21 @@ pub fn files_to_mend(folder: &str) -> String {
 }
 
 /// What an agent is asked who is to mend what made a task fail; `asked` is what [`command`] or [`prompt`] says.
-pub fn mend(task: &str, error: &str, asked: &str) -> String {
+pub fn repair_request(task: &str, error: &str, asked: &str) -> String {
     format!("Task `{task}` failed:\n\n{error}\n\n{asked}\n\nMend what made it fail. It runs once more after your turn.")
 }
 
 /// The command of a task that failed.
-pub fn command(line: &str) -> String {
+pub fn describe_command(line: &str) -> String {
     format!("Its command was:\n\n{line}")
 }
 
 /// The prompt of a task that failed.
-pub fn prompt(text: &str) -> String {
+pub fn describe_prompt(text: &str) -> String {
     format!("Its prompt was:\n\n{text}")
 }
 
-/// What an agent is told of the type of its answer, where its provider has no other way to say it.
-pub fn answer(schema: &str) -> String {
+/// The instructions on the type of an answer, for providers without another way to send it.
+pub fn answer_instructions(schema: &str) -> String {
     format!("Answer with one JSON value that satisfies this JSON Schema, and nothing else:\n{schema}")
 }

@@ -49,7 +49,7 @@ pub struct Provider {
     /// How to install the program, for the message when it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<String>,
-    /// What to do to log in to the program, for the message when it lets nobody in.
+    /// How to log in to the program, for the message when it refuses the login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<String>,
     /// The tokens that its model takes at most, prompt and answer together; none is unknown.
@@ -58,7 +58,7 @@ pub struct Provider {
     /// What its tokens cost; none is unknown, which is not free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// What all its agents together may ask it in a minute; none is no limit.
+    /// The limits of one minute, which all its agents share; none is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// How many turns of all its agents may run at once; none is no limit of its own.
@@ -87,7 +87,7 @@ pub struct Price {
     pub cache_write: Option<u64>,
 }
 
-/// What a provider may be asked in a minute.
+/// The limits of a provider for one minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
@@ -99,7 +99,7 @@ pub struct Rate {
     pub tokens: Option<u64>,
 }
 
-/// Something that a provider can do and others cannot.
+/// A feature that not all providers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ability {
@@ -131,14 +131,14 @@ pub enum Connection {
         /// The flag before the agent's system text; without it, that text stands before the prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         system_flag: Option<String>,
-        /// The argument vector that continues a session, in place of `argv`: [`SESSION`] in it is the session's id. None:
-        /// it cannot.
+        /// The argument vector that continues a session, in place of `argv`: [`SESSION`] in it is the session's id.
+        /// None: it cannot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resume: Option<Vec<String>>,
         /// How it takes a JSON Schema for its answer. None: it cannot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<SchemaFlag>,
-        /// How it is told of the MCP server of its run, where its task takes part in handoffs.
+        /// How the program receives the address of its run's MCP server, if its task takes part in handoffs.
         #[serde(default, skip_serializing_if = "McpConfig::is_nothing")]
         mcp: McpConfig,
     },
@@ -157,10 +157,11 @@ pub enum Connection {
         /// The model of agents that name none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The environment variable that holds its key, sent in the header that the kind asks for; none sends none.
+        /// The environment variable that holds its key, sent in the header that the kind asks for; without it, none is
+        /// sent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         auth: Option<String>,
-        /// How its model calls tools; none is not at all.
+        /// How its model calls tools; none: it cannot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tools: Option<ToolProtocol>,
     },
@@ -194,15 +195,15 @@ pub enum SchemaFlag {
 /// What the address of a run's MCP server replaces in the words and variables of [`McpConfig`].
 pub const MCP_URL: &str = "{url}";
 
-/// What the token of a task replaces in the variables of [`McpConfig`], and nowhere else: others can read the words of a
-/// command, and files outlive it.
+/// What the token of a task replaces in the variables of [`McpConfig`], and nowhere else: others can read the words of
+/// a command, and files outlive it.
 pub const MCP_TOKEN: &str = "{token}";
 
-/// How a command-line agent is told of the MCP server of its run; nothing is not at all.
+/// How a command-line agent receives the address of its run's MCP server; if empty, it does not receive it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpConfig {
-    /// Words behind the others.
+    /// Further arguments, after the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Variables of its process.
@@ -211,20 +212,20 @@ pub struct McpConfig {
 }
 
 impl McpConfig {
-    /// Whether it says nothing.
+    /// Whether it has no arguments and no variables.
     pub fn is_nothing(&self) -> bool {
         *self == McpConfig::default()
     }
 }
 
-/// A variable that tells a command-line agent of an MCP server.
+/// A variable that gives a command-line agent the address of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpVariable {
     /// Its name.
     pub name: String,
-    /// Its value, or what the file holds that it names. One that is a JSON object is merged into what the variable holds
-    /// otherwise, where that is one too.
+    /// Its value, or the content of the file that it names. A JSON object is merged into the JSON object that the
+    /// variable already holds.
     pub text: String,
     /// Whether it names a file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -249,9 +250,9 @@ pub enum LlmKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolProtocol {
-    /// As the endpoint's own protocol has it.
+    /// By the endpoint's own protocol.
     Native,
-    /// In an answer that a JSON Schema holds to one step: a call, or the end.
+    /// As one step in an answer that follows a JSON Schema: a call, or the end.
     Schema,
 }
 
@@ -350,10 +351,10 @@ pub struct Agent {
     /// The tokens of one answer at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// The tools that it may use; none is whatever its provider gives, an empty list is none at all.
+    /// The tools that it may use; none means all tools of its provider, an empty list means no tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// What it is declared to be able to do.
+    /// The powers that it is declared to have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub can: Vec<Capability>,
     /// Whether its provider asks before it acts.
@@ -362,7 +363,7 @@ pub struct Agent {
     /// What it may use at most, over all its turns in a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// What it finds and leaves in the workspace of the file protocol.
+    /// Its inputs and outputs in the workspace of the file protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<crate::FileProtocol>,
     /// Where it is declared.
@@ -380,8 +381,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// What agents are told of it.
-    pub fn words(self) -> &'static str {
+    /// The text of it that agents receive.
+    pub fn describe(self) -> &'static str {
         match self {
             Mode::Planning => "Mode: planning. Think, and say what should be done; change nothing.",
             Mode::Implementation => "Mode: implementation. Do what is to be done.",
@@ -389,7 +390,7 @@ impl Mode {
     }
 }
 
-/// Something that an agent can do to the world, or that the world can do to it.
+/// A power of an agent, or a risk that it brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capability {
@@ -397,11 +398,11 @@ pub enum Capability {
     WriteFiles,
     /// It starts programs.
     RunCommands,
-    /// It sends data to places that others read.
+    /// It sends data out.
     Network,
-    /// It reads what must not leave.
+    /// It reads private data.
     PrivateData,
-    /// It reads what strangers wrote.
+    /// It reads text of strangers.
     UntrustedInput,
     /// It starts further agents.
     Spawn,
@@ -426,8 +427,8 @@ pub struct ToolServer {
     pub name: String,
     /// How it is reached.
     pub transport: Transport,
-    /// The environment variable that holds the token that an address is sent, in the header `Authorization`; none sends
-    /// none.
+    /// The environment variable with the token that is sent to an address in the header `Authorization`; without it,
+    /// none is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<String>,
     /// Variables of its process.

@@ -1,7 +1,7 @@
-//! Whom the steps of a pipeline can reach along its edges.
+//! The steps that each step of a pipeline can reach along its edges.
 //!
-//! In: a pipeline. Out: to whom a step may hand over, whom it may have started, and how much may come to it. The run and
-//! what is said before it ask the same.
+//! In: a pipeline. Out: the steps that a step may send to or spawn, and how many envelopes it may receive. The compiler
+//! and the run both use it.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::{Body, Edge, EdgeKind, Join, Pipeline, Response, Step, When};
 #[derive(Clone, Debug)]
 pub struct Reach<'p> {
     pipeline: &'p Pipeline,
-    /// Where each step stands: the steps around it, the outermost first, and itself.
+    /// The path of each step: the steps around it, the outermost first, and itself.
     ways: HashMap<&'p str, Vec<&'p Step>>,
     /// The edges of each step, in their order.
     edges: HashMap<&'p str, Vec<&'p Edge>>,
@@ -22,15 +22,15 @@ pub struct Reach<'p> {
 }
 
 impl<'p> Reach<'p> {
-    /// Of a pipeline. It costs nothing where that has no edges.
-    pub fn of(pipeline: &'p Pipeline) -> Reach<'p> {
+    /// Builds it for a pipeline. It costs nothing if the pipeline has no edges.
+    pub fn from_pipeline(pipeline: &'p Pipeline) -> Reach<'p> {
         let (mut ways, mut edges, mut numbers) = (HashMap::new(), HashMap::<_, Vec<_>>::new(), HashMap::new());
         let mut steps = Vec::new();
         if !pipeline.edges.is_empty() {
             let mut open: Vec<Vec<&'p Step>> = pipeline.steps.iter().map(|step| vec![step]).collect();
             while let Some(way) = open.pop() {
                 let last = way[way.len() - 1];
-                open.extend(last.body.steps().iter().map(|step| [way.as_slice(), &[step]].concat()));
+                open.extend(last.body.loop_steps().iter().map(|step| [way.as_slice(), &[step]].concat()));
                 ways.insert(last.name.as_str(), way);
                 numbers.insert(last.name.as_str(), steps.len());
                 steps.push(last);
@@ -43,7 +43,7 @@ impl<'p> Reach<'p> {
             }
         }
         let needs = steps.iter().map(|step| {
-            // Whatever runs waited for all its needs. What was skipped may have been so before its own needs had ended.
+            // A step that runs has waited for all its needs. A skipped one may have settled before its own needs ended.
             let needs = step.needs.iter().filter_map(|need| {
                 let ran = need.when == When::Success && (step.join == Join::All || !need.declared);
                 Some((*numbers.get(need.step.as_str())?, ran))
@@ -54,9 +54,9 @@ impl<'p> Reach<'p> {
         Reach { pipeline, ways, edges, numbers, needs }
     }
 
-    /// Whom a step may hand over to, in the order of their names. Who has ended by then is not among them.
+    /// The steps that a step may send to, sorted by name, without those that have ended by then.
     pub fn receivers(&self, step: &str) -> Vec<String> {
-        self.named(step, |edge| {
+        self.collect_names(step, |edge| {
             let back = edge.to == step && (edge.both || edge.response != Response::None && self.is_one(&edge.from));
             match edge.kind {
                 EdgeKind::Handoff | EdgeKind::Signal if edge.from == step => Some(&edge.to),
@@ -67,25 +67,25 @@ impl<'p> Reach<'p> {
         })
     }
 
-    /// Whom a step may have started, in the order of their names.
-    pub fn spawns(&self, step: &str) -> Vec<String> {
-        self.named(step, |edge| (edge.kind == EdgeKind::Spawn && edge.from == step).then_some(&edge.to))
+    /// The steps that a step may spawn, sorted by name.
+    pub fn spawn_targets(&self, step: &str) -> Vec<String> {
+        self.collect_names(step, |edge| (edge.kind == EdgeKind::Spawn && edge.from == step).then_some(&edge.to))
     }
 
     /// Whether an edge leads to a step or away from it.
-    pub fn talks(&self, step: &str) -> bool {
+    pub fn has_edges(&self, step: &str) -> bool {
         self.edges.contains_key(step)
     }
 
-    /// The envelopes that may come to a step at most, refusals of whom it wanted to be started included. What people
-    /// write comes on top.
-    pub fn letters(&self, step: &str) -> u64 {
+    /// The envelopes that a step may receive at most, refusals of its spawn requests included. Messages of people come
+    /// on top.
+    pub fn max_envelopes(&self, step: &str) -> u64 {
         let leads = |edge: &&Edge| edge.leads_to(step) || edge.kind == EdgeKind::Spawn && edge.from == step;
-        self.of_step(step).filter(leads).map(|edge| u64::from(edge.most())).sum()
+        self.of_step(step).filter(leads).map(|edge| u64::from(edge.max_envelopes())).sum()
     }
 
-    /// Whether a step begins only when another one has ended for good, so that it can hand nothing to it: it waits for
-    /// it, and no round comes after in which both run again.
+    /// Whether a step begins only after another one has ended for good, so that it cannot send to it: it waits for it,
+    /// and no later round runs both again.
     pub fn is_late(&self, step: &str, receiver: &str) -> bool {
         let (Some(from), Some(to)) = (self.ways.get(step), self.ways.get(receiver)) else { return false };
         let shared = from.iter().zip(to).take_while(|(one, other)| one.name == other.name).count();
@@ -114,7 +114,7 @@ impl<'p> Reach<'p> {
         self.edges.get(step).into_iter().flatten().copied()
     }
 
-    fn named(&self, step: &str, other: impl Fn(&'p Edge) -> Option<&'p String>) -> Vec<String> {
+    fn collect_names(&self, step: &str, other: impl Fn(&'p Edge) -> Option<&'p String>) -> Vec<String> {
         let found = self.of_step(step).filter_map(other);
         let mut names: Vec<String> =
             found.filter(|name| self.ways.contains_key(name.as_str()) && !self.is_late(step, name)).cloned().collect();

@@ -1,4 +1,4 @@
-//! Steps: what they wait for, what they do, what becomes of it.
+//! Steps: what they wait for, what they do, and how their output is kept.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ pub struct Step {
     /// What must have settled, and how, before it starts. At most one entry for each step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
-    /// How the declared needs combine; implied needs must hold besides.
+    /// How the declared needs combine; implied needs must hold too.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub join: Join,
-    /// What must be true besides, once the needs hold; otherwise the step is skipped.
+    /// A condition that must hold too, after the needs; otherwise the step is skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<Expression>,
     /// What the step's failure means.
@@ -32,17 +32,17 @@ pub struct Step {
     pub on_failure: OnFailure,
     /// What it does.
     pub body: Body,
-    /// Does it once for each item of a list, instead of once.
+    /// Runs the body once for each item of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<ForEach>,
     /// The conversation that this turn continues: tasks of one agent with one session name, inside one pipeline
-    /// instance, call or item. None is a fresh one every turn.
+    /// instance, call or item. Without it, every turn starts a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// The ports: a name of this step for another step's output.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
-    /// What becomes of what it prints.
+    /// How its output is read and kept.
     pub output: Output,
     /// Further attempts.
     pub retry: Retry,
@@ -52,14 +52,15 @@ pub struct Step {
     /// The time without a byte of output at most, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
-    /// How long a command-line agent that has reported its result may take to exit, in milliseconds; then it is ended,
-    /// and counts as done.
+    /// How long a command-line agent that has reported its result may take to exit, in milliseconds; then the runner
+    /// ends it, and it counts as done.
     pub grace_ms: u64,
-    /// So many turns in a row that put out, send and change the same, or attempts that fail the same check, hold it up
-    /// until somebody says whether it goes on; 0 is never.
+    /// After how many turns in a row with the same output, messages and changes, or attempts that fail the same check,
+    /// the runner asks a person whether it goes on; 0 is never.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub stall: u32,
-    /// Whether the end of what its command writes to both streams is kept, since something reads it: at most 64 KiB.
+    /// Whether the runner keeps the end of what its command writes to both streams, at most 64 KiB, because a text
+    /// reads it.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub keeps_log: bool,
     /// Commands that must exit with 0 after the body, in order; otherwise the attempt failed.
@@ -74,10 +75,10 @@ pub struct Step {
     /// The files it writes, as globs relative to the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// The working tree that its processes run in, by name; none is the pipeline's.
+    /// The working tree that its processes run in, by name; by default the pipeline's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
-    /// What its agent finds and leaves in the workspace of the file protocol.
+    /// The inputs and outputs of its agent in the workspace of the file protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FileProtocol>,
     /// What it may use at most, over all its attempts; of a for-each, each item.
@@ -116,10 +117,10 @@ pub enum Body {
     Call(Call),
     /// A swarm; its output is the swarm's result.
     Swarm(SwarmCall),
-    /// A question to a person; its output is a record of `choice` and the fields that were asked.
+    /// A question to a person; its output is a record of `choice` and the fields that the person filled in.
     Gate(Gate),
-    /// Steps that are walked again and again. It is no scope: names are unique in the whole pipeline, and from outside
-    /// the last round's values are read. It has no output.
+    /// Steps that repeat. It is not a scope: names are unique in the whole pipeline, and steps outside read the values
+    /// of the last round. It has no output.
     Loop(Loop),
 }
 
@@ -132,7 +133,7 @@ impl Default for Body {
 
 impl Body {
     /// The steps inside, of a loop.
-    pub fn steps(&self) -> &[Step] {
+    pub fn loop_steps(&self) -> &[Step] {
         match self {
             Body::Loop(body) => &body.steps,
             _ => &[],
@@ -146,7 +147,7 @@ impl Body {
 pub struct Call {
     /// The pipeline, by name.
     pub pipeline: String,
-    /// Its parameters. One that is left out has its default there.
+    /// Its parameters. A parameter that is left out has its default.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Template>,
 }
@@ -157,7 +158,7 @@ pub struct Call {
 pub struct SwarmCall {
     /// The swarm, by name.
     pub swarm: String,
-    /// Its goal; none is the one that it declares.
+    /// Its goal; by default the one that it declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Template>,
 }
@@ -170,40 +171,40 @@ pub struct Gate {
     pub message: Template,
     /// The choices, in order, at least one.
     pub options: Vec<String>,
-    /// What is asked besides, in order.
+    /// The fields that the person fills in, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<Ask>,
-    /// What happens without an answer in time; none waits for ever.
+    /// What is chosen when no person decides in time; without it, the gate waits for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<GateTimeout>,
-    /// What happens at once where nobody can answer (`--headless`).
+    /// What is chosen at once in an unattended run (`--headless`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headless: Option<GateDefault>,
 }
 
-/// What a person may decide about a step that failed and says `on-failure escalate`.
+/// What a person may decide about a failed step with `on-failure escalate`.
 const ESCALATED: [&str; 3] = ["retry", "skip", "fail"];
 
 impl Step {
-    /// Whether its prompt, or what its process reads on standard input, says `<<inbox>>`: where envelopes may come to it,
-    /// its first turn waits for one.
+    /// Whether its prompt or its standard input contains `<<inbox>>`: if it can receive envelopes, its first turn waits
+    /// for one.
     pub fn says_inbox(&self) -> bool {
         let prompt = match &self.body {
             Body::Prompt(body) => Some(&body.prompt),
             _ => None,
         };
-        prompt.into_iter().chain(&self.stdin).any(|text| text.reads(DirectiveKind::Inbox))
+        prompt.into_iter().chain(&self.stdin).any(|text| text.reads_kind(DirectiveKind::Inbox))
     }
 
-    /// Whether its turns read what is sent to it, so that an envelope gives it one: a command that does not would only do
-    /// again what it did.
+    /// Whether its turns read its inbox, so that an envelope gives it a turn: a command that does not read it would
+    /// only repeat its work.
     pub fn reads_inbox(&self) -> bool {
         matches!(self.body, Body::Prompt(_)) || self.files.is_some() || self.says_inbox()
     }
 
-    /// What a person may be asked about the step: what its gate asks, or what is to become of its failure. Nobody to ask
-    /// lets a failure be one.
-    pub fn question(&self) -> Option<Cow<'_, Gate>> {
+    /// The question to a person about the step: that of its gate, or what to do about its failure. In an unattended run
+    /// the step fails.
+    pub fn effective_gate(&self) -> Option<Cow<'_, Gate>> {
         match (&self.body, &self.on_failure) {
             (Body::Gate(gate), _) => Some(Cow::Borrowed(gate)),
             (_, OnFailure::Escalate) => Some(Cow::Owned(Gate {
@@ -234,7 +235,7 @@ pub struct Ask {
     pub description: Option<String>,
 }
 
-/// What a gate does without an answer.
+/// What a gate does without an answer in time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GateTimeout {
@@ -244,7 +245,7 @@ pub struct GateTimeout {
     pub after_ms: u64,
 }
 
-/// A choice that nobody made.
+/// A choice without a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GateDefault {
@@ -254,7 +255,7 @@ pub enum GateDefault {
     Fail,
 }
 
-/// Steps that are walked again and again.
+/// Steps that repeat.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Loop {
@@ -270,21 +271,21 @@ pub struct Loop {
 pub struct ForEach {
     /// The list.
     pub list: Expression,
-    /// How many items at once; none is as many as the pipeline allows.
+    /// How many items run at once; by default as many as the pipeline allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<u32>,
-    /// What it needs of its items.
+    /// Which items must succeed.
     pub join: EachJoin,
 }
 
-/// When a for-each has succeeded. Every item runs whatever it says.
+/// When a for-each has succeeded. All items run in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EachJoin {
-    /// When every item has.
+    /// When every item has succeeded.
     #[default]
     All,
-    /// When at least one has, or there is none.
+    /// When at least one item has succeeded, or there is no item.
     Any,
     /// When every item has ended.
     Settled,
@@ -334,7 +335,7 @@ pub enum StopStatus {
     Failure,
 }
 
-/// One step that another waits for.
+/// A step that another step waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Need {
@@ -342,17 +343,17 @@ pub struct Need {
     pub step: String,
     /// How it must have ended.
     pub when: When,
-    /// Whether it was written (`depends-on`) rather than implied by a reference.
+    /// Whether it was written (`depends-on`), not implied by a reference.
     #[serde(default, skip_serializing_if = "crate::is_false")]
     pub declared: bool,
-    /// What the step's running does for a failure of the other one.
+    /// Whether the step handles a failure of the other one.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub effect: Effect,
-    /// What made it: the `depends-on`, or the reference.
+    /// The place of the `depends-on`, or of the reference.
     pub origin: Origin,
 }
 
-/// Whether a dependant that ran makes up for a failure.
+/// Whether a dependent step that ran handles a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -400,13 +401,13 @@ pub enum OnFailure {
     Fail,
     /// The step counts as skipped.
     Skip,
-    /// The agent of this name gets one turn to mend what failed; then the step runs once more.
+    /// The agent of this name gets one turn to fix the cause; then the step runs once more.
     Fix(String),
     /// A person decides: to run it once more, to skip it, or to let it fail.
     Escalate,
 }
 
-/// What becomes of a step's output.
+/// How a step's output is read and kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Output {
@@ -415,11 +416,11 @@ pub struct Output {
     /// The value when the step failed or was skipped: text, or JSON where there is a `schema`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// The value is JSON that satisfies this, and is read as such; none is text. Of a for-each it is about one item,
-    /// and the value is a list of them.
+    /// The JSON Schema of the value; without it, the value is text. In a for-each it describes one item, and the value
+    /// is a list of items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
-    /// How often an agent is told what is wrong with its answer, and asked again, within one attempt.
+    /// How often an agent is asked again within one attempt, with the faults of its answer.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub repair: u32,
 }

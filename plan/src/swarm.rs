@@ -1,4 +1,4 @@
-//! Swarms, edges, context packs, and the file protocol: what agents with several turns are given.
+//! Swarms, edges, context packs, and the file protocol.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,34 +14,34 @@ pub struct Swarm {
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it works towards, unless the step that starts it says.
+    /// Its goal; the step that starts it may set another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Template>,
-    /// Who watches over it.
+    /// Its leader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead: Option<Lead>,
     /// The members, in declaration order.
     pub members: Vec<Member>,
-    /// The parts at most into which the lead splits the goal; none: members have tasks of their own.
+    /// The parts at most into which the leader splits the goal; without it, members have tasks of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decompose: Option<u32>,
     /// What it may do at most.
     pub limits: SwarmLimits,
-    /// How long each kind of turn may take, and how often it is repeated.
+    /// How long each kind of turn may take, and how often it is tried again.
     pub timeouts: SwarmTimeouts,
-    /// What an agent is shown of its own past.
+    /// What an agent's prompt shows of its earlier turns.
     pub history: History,
-    /// What an agent is shown of the shared workspace.
+    /// What an agent's prompt shows of the shared workspace.
     pub workspace: WorkspaceView,
     /// How long messages and workspace entries live, in milliseconds.
     pub ttl_ms: u64,
     /// When an agent counts as done or as stuck.
     pub convergence: Convergence,
-    /// How transient errors are repeated.
+    /// The waits after transient errors.
     pub retry: TransientRetry,
     /// How agents ask for help.
     pub spawn: Spawn,
-    /// Named groups that are written to as one.
+    /// Named groups that receive messages together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<Group>,
     /// Plan items, in declaration order.
@@ -50,10 +50,10 @@ pub struct Swarm {
     /// Working trees that members share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worktrees: Vec<Worktree>,
-    /// Who may write to whom; empty: everybody to everybody.
+    /// Which member may write to which one; if empty, every member to every other one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<Edge>,
-    /// Who merges the results; none: the lead's answer is the result.
+    /// The agent that merges the results; without it, the leader's answer is the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synthesize: Option<Synthesize>,
     /// What a run of it may use at most.
@@ -64,7 +64,7 @@ pub struct Swarm {
 }
 
 /// A swarm as the only step of a pipeline.
-pub(crate) fn alone(swarm: &Swarm) -> Pipeline {
+pub(crate) fn wrap_swarm(swarm: &Swarm) -> Pipeline {
     let step = Step {
         name: swarm.name.clone(),
         description: swarm.description.clone(),
@@ -87,24 +87,24 @@ pub(crate) fn alone(swarm: &Swarm) -> Pipeline {
     }
 }
 
-/// Who merges the results of a swarm.
+/// The agent that merges the results of a swarm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Synthesize {
     /// The agent.
     pub agent: String,
-    /// The tier that stands in for the agent's own provider and model.
+    /// The tier that replaces the agent's own provider and model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// The provider of that tier; none: the agent's.
+    /// The provider of that tier; by default the agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The model of that tier; none: the agent's, or with a tier the provider's own.
+    /// The model of that tier; by default the agent's, or with a tier the provider's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// Who watches over a swarm.
+/// The leader of a swarm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lead {
@@ -112,7 +112,7 @@ pub struct Lead {
     pub name: String,
     /// The agent.
     pub agent: String,
-    /// Whether it alone may spawn and stop agents.
+    /// Whether only it may spawn and stop agents.
     #[serde(default, skip_serializing_if = "crate::is_false")]
     pub coordinator: bool,
 }
@@ -121,17 +121,17 @@ pub struct Lead {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// Its name; none: it is named when the swarm starts, from the list `names`.
+    /// Its name; without it, the swarm names it at the start, from the list `names`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The list that names come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<String>,
-    /// How many such members, 1 unless they are named from a list.
+    /// How many such members; 1 unless their names come from a list.
     pub count: u32,
     /// The agent.
     pub agent: String,
-    /// Its own task; none: what the lead gives it, or its first message.
+    /// Its own task; without it, the task from the leader, or its first message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Template>,
     /// Where it is declared.
@@ -174,7 +174,7 @@ pub struct SwarmTimeouts {
     pub synthesize: TurnLimit,
 }
 
-/// What an agent is shown of its own past.
+/// What an agent's prompt shows of its earlier turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct History {
@@ -190,7 +190,7 @@ pub struct History {
     pub keep: u32,
 }
 
-/// What an agent is shown of the shared workspace.
+/// What an agent's prompt shows of the shared workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceView {
@@ -234,7 +234,7 @@ impl ProgressRule {
     }
 }
 
-/// How transient errors are repeated.
+/// The waits after transient errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransientRetry {
@@ -248,7 +248,7 @@ pub struct TransientRetry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spawn {
-    /// Whose agreement a new agent needs.
+    /// Who must approve a new agent.
     pub approval: Approval,
     /// How many one agent may ask for.
     pub per_agent: u32,
@@ -270,10 +270,10 @@ pub struct Group {
 pub struct Worktree {
     /// Its name.
     pub name: String,
-    /// Who merges what the others do in it.
+    /// The member that integrates the work of the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<String>,
-    /// The agent that plays a manager who is no member: the swarm starts it besides.
+    /// The agent of a manager that is not a member: the swarm also starts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Its members, by name.
@@ -288,7 +288,7 @@ pub struct PlanItem {
     pub name: String,
     /// What is to be done.
     pub text: String,
-    /// Who does it.
+    /// The member that does it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// How urgent it is.
@@ -305,7 +305,7 @@ pub struct PlanItem {
 pub enum Priority {
     /// After everything else.
     Low,
-    /// In its turn.
+    /// In order.
     #[default]
     Normal,
     /// Before everything else.
@@ -323,7 +323,7 @@ pub struct Edge {
     /// Whether the receiver may send back.
     #[serde(default, skip_serializing_if = "crate::is_false")]
     pub both: bool,
-    /// What travels.
+    /// What it carries.
     #[serde(default)]
     pub kind: EdgeKind,
     /// What `payload.structured` must satisfy.
@@ -332,7 +332,7 @@ pub struct Edge {
     /// Whether the receiver must answer.
     #[serde(default)]
     pub response: Response,
-    /// The envelopes each way at most, in one activation of the pipeline or swarm; none is [`Edge::MOST`].
+    /// The envelopes each way at most, in one activation of the pipeline or swarm; by default [`Edge::MOST`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
     /// Where it is declared.
@@ -340,32 +340,32 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// The envelopes that take an edge each way at most where it does not say: what a swarm's agent may send (seed 001).
+    /// The default of `max`: as many envelopes as an agent of a swarm may send messages (seed 001).
     pub const MOST: u32 = 20;
 
     /// The envelopes each way at most.
-    pub fn most(&self) -> u32 {
+    pub fn max_envelopes(&self) -> u32 {
         self.max.unwrap_or(Edge::MOST)
     }
 
-    /// Whether what comes by it gives a step a further turn: what begins its first one does not.
-    pub fn wakes(&self, step: &str) -> bool {
+    /// Whether an envelope along it gives a step a further turn; one that starts the first turn does not.
+    pub fn wakes_step(&self, step: &str) -> bool {
         self.kind == EdgeKind::Handoff || self.kind == EdgeKind::Spawn && self.from == step
     }
 
-    /// Whether an envelope may come to a step by it: what is handed over, or an answer to that.
+    /// Whether a step can receive envelopes along it: handoffs, or answers.
     pub fn leads_to(&self, step: &str) -> bool {
         self.receivers().any(|receiver| receiver == step)
     }
 
-    /// The steps that an envelope may come to by it.
+    /// The steps that can receive envelopes along it.
     pub fn receivers(&self) -> impl Iterator<Item = &str> {
         let answered = self.both || self.response != Response::None;
         [Some(&self.to), Some(&self.from).filter(|_| answered)].into_iter().flatten().map(String::as_str)
     }
 }
 
-/// What travels along an edge.
+/// What an edge carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EdgeKind {
@@ -374,20 +374,20 @@ pub enum EdgeKind {
     Handoff,
     /// News.
     Signal,
-    /// The first payload of its receiver, which is only there when it is asked for.
+    /// The first payload of its receiver, which starts only when the sender asks for it.
     Spawn,
 }
 
-/// Whether an envelope must be answered.
+/// Whether the receiver of an envelope answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Response {
-    /// It is not.
+    /// No answer is expected.
     #[default]
     None,
-    /// It may be.
+    /// The receiver may answer.
     Optional,
-    /// It must be.
+    /// The receiver must answer.
     Required,
 }
 
@@ -416,28 +416,28 @@ pub struct ContextPack {
     pub origin: Origin,
 }
 
-/// The files of a rule of a context pack at most, where it does not say.
+/// The default of `max` for the files of a rule of a context pack.
 pub const PACK_FILES: u32 = 100;
 
-/// The files that an agent sums up in one turn at most (`summary=agent` of a context pack).
+/// The files at most that an agent sums up in one turn (`summary=agent` of a context pack).
 pub const SUMMED_FILES: usize = 20;
 
-/// What it is given of each of them at most, in bytes, with the path and what is around the text: the beginning of it.
+/// The bytes at most that it receives of each file, from the beginning; the path and the frame count.
 pub const SUMMED_BYTES: usize = 4096;
 
 /// A part of a context pack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PackRule {
-    /// What is worked towards.
+    /// The goal of the work.
     Goal(Template),
-    /// When it is reached, a text each.
+    /// Conditions that must hold at the end, one text each.
     DefinitionOfDone(Vec<Template>),
     /// An excerpt of a document.
     Docs {
         /// Relative to the workspace.
         path: String,
-        /// From this line to that one, both from 1, both included; none is all of it.
+        /// From this line to that one, both from 1, both included; by default all lines.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lines: Option<(u64, u64)>,
     },
@@ -447,21 +447,21 @@ pub enum PackRule {
         globs: Vec<String>,
         /// Whether each comes with a summary.
         summary: bool,
-        /// The agent that sums them up; none is a rule.
+        /// The agent that sums them up; without it, a rule does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
         /// The files at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max: Option<u32>,
     },
-    /// Something that is known of the repository.
+    /// A fact about the repository.
     Fact {
-        /// What.
+        /// Its name.
         name: String,
         /// Its value.
         value: String,
     },
-    /// What these steps or members handed over; those that there are not where the pack is read are left out.
+    /// What these steps or members have sent; those that do not exist where the pack is read are left out.
     Inputs(Vec<String>),
     /// Artifacts of a step or member.
     Artifacts {
@@ -470,9 +470,9 @@ pub enum PackRule {
         /// The step or member.
         from: String,
     },
-    /// Something to hold to.
+    /// A constraint on the work.
     Constraint {
-        /// What.
+        /// Its name.
         name: String,
         /// Its value.
         value: serde_json::Value,
@@ -494,30 +494,30 @@ pub enum Overflow {
     Error,
 }
 
-/// What an agent finds and leaves in its workspace of files.
+/// The inputs and outputs of an agent in its workspace of files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileProtocol {
     /// The text of `SKILL.md`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
-    /// What lies in `inbox/`, in declaration order.
+    /// The files in `inbox/`, in declaration order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<FileInput>,
-    /// The bytes of an input that are copied at most; of a larger one the path is given. None is
+    /// The size of the largest input that is copied, in bytes; for a larger one the agent receives the path. By default
     /// [`FileProtocol::COPIED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_max: Option<u64>,
-    /// What is expected in `outbox/`, in declaration order.
+    /// The files that are expected in `outbox/`, in declaration order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<FileOutput>,
-    /// What `inbox/instructions.md` says is required, a text each.
+    /// The requirements in `inbox/instructions.md`, one text each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<Template>,
-    /// What it says counts as success.
+    /// The success criteria in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<Template>,
-    /// What it says holds for the work.
+    /// The constraints in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Template>,
     /// The steps that must have succeeded first, whether or not their files are copied. They are needs of the step too.
@@ -526,16 +526,16 @@ pub struct FileProtocol {
 }
 
 impl FileProtocol {
-    /// The bytes of an input that are copied at most where it does not say: 1 MB.
+    /// The default of `copy_max`: 1 MB.
     pub const COPIED: u64 = 1024 * 1024;
 
-    /// The bytes of an input that are copied at most.
-    pub fn copied(&self) -> u64 {
+    /// The size of the largest input that is copied, in bytes.
+    pub fn copy_limit(&self) -> u64 {
         self.copy_max.unwrap_or(FileProtocol::COPIED)
     }
 }
 
-/// A file, or with a final `/` a folder, that lies in `inbox/`.
+/// A file, or with a final `/` a folder, in `inbox/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileInput {
@@ -544,16 +544,16 @@ pub struct FileInput {
     /// What it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The step in whose outbox it lies; none: the workspace.
+    /// The step whose outbox holds it; by default it is in the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The folder of the inbox for it; none: the inbox itself.
+    /// The folder of the inbox for it; by default the inbox itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_to: Option<String>,
-    /// Whether its path alone is given, and nothing is copied.
+    /// Whether the agent receives only its path, without a copy.
     #[serde(default, skip_serializing_if = "crate::is_false")]
     pub reference: bool,
-    /// Whether it may be absent: it is left out then, and the agent is told so.
+    /// Whether it may be absent: then it is left out, and the instructions say so.
     #[serde(default, skip_serializing_if = "crate::is_false")]
     pub optional: bool,
 }

@@ -1,4 +1,4 @@
-//! Prompts and other texts with holes in them, as the runtime renders them.
+//! Prompts and other texts with directives and expressions, as the runtime renders them.
 //!
 //! Invariant: a rendered value is data. It is put in place of its segment and never scanned again.
 
@@ -24,14 +24,14 @@ pub struct Template {
 
 impl Template {
     /// Whether a directive of it reads such a value.
-    pub fn reads(&self, kind: DirectiveKind) -> bool {
-        self.segments.iter().any(|segment| segment.reads(kind))
+    pub fn reads_kind(&self, kind: DirectiveKind) -> bool {
+        self.segments.iter().any(|segment| segment.reads_kind(kind))
     }
 
     /// The same text without the directives that read such a value, and without a digest; none where it has none.
-    pub fn without(&self, kind: DirectiveKind) -> Option<Template> {
-        let segments = || self.segments.iter().filter(|segment| !segment.reads(kind)).cloned().collect();
-        self.reads(kind).then(|| Template { segments: segments(), digest: String::new() })
+    pub fn without_kind(&self, kind: DirectiveKind) -> Option<Template> {
+        let segments = || self.segments.iter().filter(|segment| !segment.reads_kind(kind)).cloned().collect();
+        self.reads_kind(kind).then(|| Template { segments: segments(), digest: String::new() })
     }
 }
 
@@ -39,7 +39,7 @@ impl Template {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Segment {
-    /// Text as it stands.
+    /// Literal text.
     Text(String),
     /// A value.
     Directive(Directive),
@@ -48,7 +48,7 @@ pub enum Segment {
 }
 
 impl Segment {
-    fn reads(&self, kind: DirectiveKind) -> bool {
+    fn reads_kind(&self, kind: DirectiveKind) -> bool {
         matches!(self, Segment::Directive(found) if found.kind == kind)
     }
 }
@@ -59,10 +59,10 @@ impl Segment {
 pub struct Expression {
     /// The source text.
     pub source: String,
-    /// What it reads; without it, as in plans that older versions wrote, it may read everything.
+    /// What it reads; without it, as in plans of older versions, it may read everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<Reads>,
-    /// Where it stands.
+    /// Its place.
     pub origin: Origin,
 }
 
@@ -76,19 +76,19 @@ pub type Reads = BTreeMap<DirectiveKind, BTreeSet<String>>;
 pub struct Directive {
     /// What is read.
     pub kind: DirectiveKind,
-    /// Of which step, port, parameter or path; none for `iteration` and `stdin`.
+    /// The step, port, parameter or path; none for `iteration` and `stdin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Fields of the value, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
-    /// What the value passes through, in order.
+    /// The filters of the value, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<Filter>,
     /// Whether the text is put between `--- Output from task "x" ---` lines.
     #[serde(default, skip_serializing_if = "crate::is_false")]
     pub wrap: bool,
-    /// Where it stands.
+    /// Its place.
     pub origin: Origin,
 }
 
@@ -109,8 +109,8 @@ pub enum DirectiveKind {
     Exit,
     /// Why a step failed: the tail of its stderr, or the runner's words.
     Error,
-    /// What a command's last attempt wrote to both of its streams: in this round, or, where it has not run in it, in the
-    /// round before.
+    /// What a command's last attempt wrote to both of its streams: in this round, or, where it has not run in it, in
+    /// the round before.
     Log,
     /// The output of the step behind a port of this step.
     Input,
@@ -142,7 +142,7 @@ pub enum DirectiveKind {
     Plan,
 }
 
-/// What a value passes through before it is put in place.
+/// A filter that is applied to a value before it is inserted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
@@ -158,6 +158,6 @@ pub enum Filter {
     Json,
     /// Without the surrounding lines.
     Raw,
-    /// This text, where there is no value.
+    /// This text, if there is no value.
     Default(String),
 }

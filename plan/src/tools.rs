@@ -1,6 +1,6 @@
 //! The tools that come with the runner, and how a list of tools names those of servers.
 //!
-//! One table for the compiler, which checks what agents list, and the runtime, which lends the tools out. Names in a
+//! One table for the compiler, which checks the lists of agents, and the runtime, which runs the tools. Names in a
 //! list are data of the spec: nothing here is read as a pattern beyond a final `*`.
 
 use crate::{Agent, Capability, Plan, ToolServer};
@@ -8,9 +8,9 @@ use crate::{Agent, Capability, Plan, ToolServer};
 /// A tool that needs no server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuiltIn {
-    /// What agents and specs call it.
+    /// Its name in specs and for agents.
     pub name: &'static str,
-    /// What an agent must be able to do besides, in its `can`.
+    /// The power that an agent must also have in its `can`.
     pub needs: Option<Capability>,
     /// What it does, for models and for people.
     pub does: &'static str,
@@ -53,7 +53,7 @@ const PARTS: usize = 8;
 ///
 /// `github`, `github.search`, `github:search`, `github/search` and `mcp__github__search` are understood; names of
 /// imported servers have points of their own.
-pub fn split(tool: &str, is_server: impl Fn(&str) -> bool) -> Option<(&str, Option<&str>)> {
+pub fn split_tool_name(tool: &str, is_server: impl Fn(&str) -> bool) -> Option<(&str, Option<&str>)> {
     if is_server(tool) {
         return Some((tool, None));
     }
@@ -72,16 +72,16 @@ pub fn split(tool: &str, is_server: impl Fn(&str) -> bool) -> Option<(&str, Opti
 }
 
 /// The servers whose tools an agent may use, as far as its list says.
-pub fn servers<'p>(plan: &'p Plan, agent: &Agent) -> impl Iterator<Item = &'p ToolServer> {
+pub fn agent_servers<'p>(plan: &'p Plan, agent: &Agent) -> impl Iterator<Item = &'p ToolServer> {
     let is_server = |name: &str| plan.tool_servers.iter().any(|server| server.name == name);
     let listed = agent.tools.iter().flatten();
-    let name = |name: &String| split(name, is_server).map_or(name.as_str(), |(server, _)| server).to_owned();
+    let name = |name: &String| split_tool_name(name, is_server).map_or(name.as_str(), |(server, _)| server).to_owned();
     let names: Vec<String> = listed.map(name).collect();
     plan.tool_servers.iter().filter(move |server| names.iter().any(|name| name == "*" || *name == server.name))
 }
 
 /// Whether a name of a list, which may end in `*`, means `tool`.
-pub fn covers(listed: &str, tool: &str) -> bool {
+pub fn covers_tool(listed: &str, tool: &str) -> bool {
     match listed.strip_suffix('*') {
         Some(beginning) => tool.starts_with(beginning),
         None => listed == tool,
@@ -110,13 +110,13 @@ mod tests {
             ("Bash(git:*)", None),
             ("", None),
         ] {
-            assert_eq!(split(name, is_server), found, "{name}");
+            assert_eq!(split_tool_name(name, is_server), found, "{name}");
         }
     }
 
     #[test]
     fn only_a_final_star_means_more() {
-        assert!(covers("*", "search") && covers("sea*", "search") && covers("search", "search"));
-        assert!(!covers("s*h", "search") && !covers("sea", "search") && !covers("search", "Search"));
+        assert!(covers_tool("*", "search") && covers_tool("sea*", "search") && covers_tool("search", "search"));
+        assert!(!covers_tool("s*h", "search") && !covers_tool("sea", "search") && !covers_tool("search", "Search"));
     }
 }

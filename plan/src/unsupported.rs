@@ -1,8 +1,8 @@
-//! What a plan may hold and this version cannot run: found before anything starts, and said in the same words by
-//! whoever writes a plan and by whoever is to run one.
+//! The parts of a plan that this version cannot run. The compiler and the runner both report them, before anything
+//! starts.
 //!
-//! In: a plan. Out: every such problem with the place that it belongs to. A problem of a swarm belongs to the swarm, so
-//! that it is told once however many steps start it.
+//! In: a plan. Out: every such problem with its place. A problem of a swarm belongs to the swarm: it is reported once,
+//! for all the steps that start the swarm.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::{
 /// Something that this version cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unsupported {
-    /// Where it is said.
+    /// The place in the spec.
     pub origin: Origin,
     /// What cannot be run, and why: without a full stop, names in backticks.
     pub message: String,
@@ -45,38 +45,33 @@ impl std::fmt::Display for Unsupported {
 
 impl Plan {
     /// Everything that this version cannot run of the pipelines and swarms of this plan, each once, in their order.
-    pub fn unsupported(&self) -> Vec<Unsupported> {
+    pub fn find_unsupported(&self) -> Vec<Unsupported> {
         let of_pipelines = self.pipelines.iter().flat_map(|pipeline| self.unsupported_in(pipeline, |_| true));
         let mut seen = HashSet::new();
         let of_swarms = self.swarms.iter().flat_map(|swarm| of_swarm(self, swarm));
         of_pipelines.chain(of_swarms).filter(|problem| seen.insert(problem.clone())).collect()
     }
 
-    /// What this version cannot run of one pipeline, when those of its steps run that `runs` says.
+    /// What this version cannot run of one pipeline, if it runs only the steps that `runs` selects.
     pub fn unsupported_in(&self, pipeline: &Pipeline, runs: impl Fn(&Step) -> bool) -> Vec<Unsupported> {
         let steps = pipeline.all_steps().filter(|step| runs(step));
-        edges(pipeline).into_iter().chain(steps.flat_map(|step| of_step(self, pipeline, step))).collect()
+        unsupported_edges(pipeline).into_iter().chain(steps.flat_map(|step| of_step(self, pipeline, step))).collect()
     }
 }
 
 /// Edges to steps that run once for each item.
-fn edges(pipeline: &Pipeline) -> Vec<Unsupported> {
+fn unsupported_edges(pipeline: &Pipeline) -> Vec<Unsupported> {
     let repeated = |name: &str| pipeline.all_steps().any(|step| step.name == name && step.for_each.is_some());
     let mut found = Vec::new();
     for edge in &pipeline.edges {
         let what = format!("pipeline `{}`", pipeline.name);
         let receives = [Some(&edge.to), Some(&edge.from).filter(|_| edge.both)];
         for name in receives.into_iter().flatten().filter(|name| repeated(name)) {
-            let problem = format!(
-                "an edge leads to `{name}`, which runs once for each item, so that nobody in particular receives"
-            );
+            let problem = format!("`{name}` uses `for-each`, so it cannot receive messages");
             found.push(Unsupported::new(&edge.origin, &what, problem, "take the edge out, or the `for-each`"));
         }
         if edge.response != Response::None && repeated(&edge.from) {
-            let problem = format!(
-                "`{}` expects answers of `{}`, and runs once for each item, so that nobody in particular receives them",
-                edge.from, edge.to
-            );
+            let problem = format!("`{}` uses `for-each`, so it cannot receive answers from `{}`", edge.from, edge.to);
             found.push(Unsupported::new(&edge.origin, &what, problem, "take `response=` out, or the `for-each`"));
         }
     }
@@ -97,26 +92,23 @@ fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Vec<Unsupported> {
     if let (OnFailure::Fix(fixer), body) = (&step.on_failure, &step.body) {
         match body {
             Body::Prompt(_) | Body::Run(_) if step.for_each.is_some() => cannot(
-                "it says `on-failure fix` for each of its items".to_owned(),
-                "write `retry N`, or `call` a pipeline of one task that says `on-failure fix`".to_owned(),
+                "`on-failure fix` cannot be used with `for-each`".to_owned(),
+                "write `retry N`, or `call` a pipeline of one task that has `on-failure fix`".to_owned(),
             ),
-            Body::Prompt(_) | Body::Run(_) if !reaches(plan, fixer) => {
+            Body::Prompt(_) | Body::Run(_) if !is_reachable(plan, fixer) => {
                 cannot(format!("agent `{fixer}` cannot be reached"), "name an agent that has a provider".to_owned());
             }
             Body::Prompt(_) | Body::Run(_) => {}
             _ => cannot(
                 "`on-failure fix` is for prompts and commands".to_owned(),
-                "write `on-failure skip`, or let the task that fails in it say `on-failure fix`".to_owned(),
+                "write `on-failure skip`, or write `on-failure fix` in the inner task that fails".to_owned(),
             ),
         }
     }
-    files(plan, pipeline, step, &mut cannot);
+    check_files(plan, pipeline, step, &mut cannot);
     if let Body::Swarm(call) = &step.body {
         if !step.checks.is_empty() {
-            cannot(
-                "it is a swarm, and says `check`".to_owned(),
-                "put the check into a step behind it: `run …`".to_owned(),
-            );
+            cannot("a swarm cannot have a `check`".to_owned(), "put the check into a later step: `run …`".to_owned());
         }
         found.extend(plan.swarm(&call.swarm).into_iter().flat_map(|swarm| of_swarm(plan, swarm)));
         return found;
@@ -125,41 +117,40 @@ fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Vec<Unsupported> {
     let agent = plan.agent(&body.agent);
     let system = agent.and_then(|agent| agent.system.as_ref());
     for word in std::iter::once(&body.prompt).chain(system).filter_map(of_swarms_alone) {
-        cannot(
-            format!("it reads `{word}`"),
-            format!("take `<<{word}>>` out: it is there for the members of a swarm alone"),
-        );
+        cannot(format!("it reads `{word}`"), format!("take `<<{word}>>` out: only members of a swarm can read it"));
     }
     if let Some(agent) = agent {
-        model(plan, agent, step.session.is_some()).into_iter().for_each(|(problem, help)| cannot(problem, help));
+        model_problems(plan, agent, step.session.is_some())
+            .into_iter()
+            .for_each(|(problem, help)| cannot(problem, help));
     }
     found
 }
 
-/// Whether there is a way to an agent.
-fn reaches(plan: &Plan, agent: &str) -> bool {
+/// Whether the agent has a provider.
+fn is_reachable(plan: &Plan, agent: &str) -> bool {
     plan.agent(agent).is_some_and(|agent| plan.provider(&agent.provider).is_some())
 }
 
-/// What a step says of files that nobody can do.
-fn files(plan: &Plan, pipeline: &Pipeline, step: &Step, cannot: &mut dyn FnMut(String, String)) {
+/// What a step declares about files that no runner can do.
+fn check_files(plan: &Plan, pipeline: &Pipeline, step: &Step, cannot: &mut dyn FnMut(String, String)) {
     let Some(files) = plan.files_of(step) else { return };
     if !matches!(step.body, Body::Prompt(_) | Body::Run(_)) {
         let help = "take `files` out, or move it to a task with a `prompt` or a `run`";
-        return cannot("it says `files`, which are for prompts and commands".to_owned(), help.to_owned());
+        return cannot("`files` is for prompts and commands only".to_owned(), help.to_owned());
     }
     for name in files.inputs.iter().filter_map(|input| input.from.as_ref()) {
         match pipeline.all_steps().find(|step| step.name == *name) {
             None => cannot(
-                format!("its files come from `{name}`, and there is no such step"),
+                format!("its files come from `{name}`, but there is no such step"),
                 "name a task of the same pipeline".to_owned(),
             ),
             Some(maker) if maker.for_each.is_some() => cannot(
-                format!("its files come from `{name}`, which runs once for each item, so that nobody's are meant"),
-                "let a task behind it gather what they make, and name that one".to_owned(),
+                format!("`{name}` uses `for-each`, so an input cannot take files from `{name}`"),
+                "let a later task collect the files, and name that task".to_owned(),
             ),
             Some(maker) if plan.files_of(maker).is_none() => cannot(
-                format!("its files come from `{name}`, which does not say `files`"),
+                format!("its files come from `{name}`, which has no `files`"),
                 format!("write `files` in `{name}`"),
             ),
             Some(_) => {}
@@ -168,7 +159,7 @@ fn files(plan: &Plan, pipeline: &Pipeline, step: &Step, cannot: &mut dyn FnMut(S
 }
 
 /// What the provider of an agent lacks, where that is a model: the problem, and what to write.
-fn model(plan: &Plan, agent: &Agent, goes_on: bool) -> Vec<(String, String)> {
+fn model_problems(plan: &Plan, agent: &Agent, goes_on: bool) -> Vec<(String, String)> {
     let Some(provider) = plan.provider(&agent.provider) else { return Vec::new() };
     let Connection::Llm { model, tools, .. } = &provider.connection else { return Vec::new() };
     let (name, other) = (&agent.name, &provider.name);
@@ -181,13 +172,13 @@ fn model(plan: &Plan, agent: &Agent, goes_on: bool) -> Vec<(String, String)> {
     }
     if goes_on {
         found.push((
-            format!("it goes on with a session, and its provider `{other}` is an `llm`"),
-            "take `session` out, or an agent of another provider".to_owned(),
+            format!("it continues a session, which its provider `{other}`, an `llm`, cannot do"),
+            "remove `session`, or use an agent of another provider".to_owned(),
         ));
     }
     if tools.is_none() && agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
         found.push((
-            format!("its agent `{name}` uses tools, and its provider `{other}` says neither `provides tools` nor `tools=schema`"),
+            format!("its agent `{name}` uses tools, but its provider `{other}` has neither `provides tools` nor `tools=schema`"),
             format!("write `provides tools` in provider `{other}`, or `tools=schema` behind the kind of its `llm`"),
         ));
     }
@@ -195,14 +186,14 @@ fn model(plan: &Plan, agent: &Agent, goes_on: bool) -> Vec<(String, String)> {
 }
 
 fn of_swarm(plan: &Plan, swarm: &Swarm) -> Vec<Unsupported> {
-    let mut found: Vec<Unsupported> = parts(swarm)
+    let mut found: Vec<Unsupported> = unknown_parts(swarm)
         .map(|(part, help)| Unsupported::of_swarm(swarm, &swarm.origin, format!("it has {part}"), help))
         .collect();
     for edge in &swarm.edges {
         let arrow = if edge.both { "<->" } else { "->" };
         for (word, help) in beyond_pairs(edge) {
             let problem = format!(
-                "its edge `{} {arrow} {}` says `{word}=`, and in a swarm edges say who may write to whom, and nothing else",
+                "its edge `{} {arrow} {}` has `{word}=`, which edges of swarms do not support",
                 edge.from, edge.to
             );
             found.push(Unsupported::of_swarm(swarm, &edge.origin, problem, help));
@@ -214,12 +205,14 @@ fn of_swarm(plan: &Plan, swarm: &Swarm) -> Vec<Unsupported> {
     let mut told = HashSet::new();
     for (name, origin) in members.chain(lead).chain(merger) {
         let Some(agent) = plan.agent(name).filter(|_| told.insert(name)) else { continue };
-        found.extend(player(plan, agent).into_iter().map(|(it, help)| Unsupported::of_swarm(swarm, origin, it, help)));
+        found.extend(
+            player_problems(plan, agent).into_iter().map(|(it, help)| Unsupported::of_swarm(swarm, origin, it, help)),
+        );
     }
     let tasks = swarm.members.iter().filter_map(|member| Some((member.task.as_ref()?, &member.origin)));
     for (task, origin) in tasks.chain(swarm.goal.iter().map(|goal| (goal, &swarm.origin))) {
         if let Some(word) = of_swarms_alone(task) {
-            let help = format!("take `<<{word}>>` out: every member is told of its team and of what was found anyway");
+            let help = format!("take `<<{word}>>` out: every member receives its team and the findings anyway");
             found.push(Unsupported::of_swarm(swarm, origin, format!("it reads `{word}`"), help));
         }
     }
@@ -228,18 +221,18 @@ fn of_swarm(plan: &Plan, swarm: &Swarm) -> Vec<Unsupported> {
 
 /// What an edge says besides who may write to whom, with what to write instead.
 fn beyond_pairs(edge: &Edge) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let tasks = "take it out, or make the members tasks of a pipeline, between which edges may say so";
+    let tasks = "remove it, or make the members tasks of a pipeline, whose edges support it";
     let parts = [
         (edge.carries.is_some(), "carries", tasks),
         (edge.response != Response::None, "response", tasks),
-        (edge.kind != EdgeKind::Handoff, "kind", "take it out: what is written to a member waits for its next turn"),
-        (edge.max.is_some(), "max", "write `limits { messages N }`: so many may each member send"),
+        (edge.kind != EdgeKind::Handoff, "kind", "remove it: a message to a member waits for its next turn"),
+        (edge.max.is_some(), "max", "write `limits { messages N }`: the messages that each member may send"),
     ];
     parts.into_iter().filter(|(there, ..)| *there).map(|(_, word, help)| (word, help))
 }
 
-/// What an agent that plays in a swarm cannot be: the problem, and what to write.
-fn player(plan: &Plan, agent: &Agent) -> Vec<(String, String)> {
+/// Why an agent cannot be in a swarm: the problem, and what to write.
+fn player_problems(plan: &Plan, agent: &Agent) -> Vec<(String, String)> {
     let Some(provider) = plan.provider(&agent.provider) else { return Vec::new() };
     let name = &agent.name;
     let mut found = Vec::new();
@@ -256,49 +249,47 @@ fn player(plan: &Plan, agent: &Agent) -> Vec<(String, String)> {
     }
     if agent.files.is_some() {
         found.push((
-            format!(
-                "its agent `{name}` works by `files`, and members of swarms have no folder: nobody would ask for them"
-            ),
-            format!("take `files` out of agent `{name}`, or move it to the tasks of pipelines that it takes"),
+            format!("its agent `{name}` has `files`, but members of swarms have no folder"),
+            format!("take `files` out of agent `{name}`, or move it to its tasks in pipelines"),
         ));
     }
     if let Some(word) = agent.system.as_ref().and_then(of_swarms_alone) {
         found.push((
             format!("the system text of its agent `{name}` reads `{word}`"),
-            format!("take `<<{word}>>` out: every member is told of its team and of what was found anyway"),
+            format!("take `<<{word}>>` out: every member receives its team and the findings anyway"),
         ));
     }
     found
 }
 
-/// What the rules of a swarm say that this version does not know, with what to write instead.
-fn parts(swarm: &Swarm) -> impl Iterator<Item = (&'static str, &'static str)> {
+/// The rules of a swarm that this version does not support, with what to write instead.
+fn unknown_parts(swarm: &Swarm) -> impl Iterator<Item = (&'static str, &'static str)> {
     let asks = swarm.spawn.approval == Approval::Coordinator && swarm.spawn.per_agent > 0;
     let parts = [
         (
             swarm.lead.as_ref().is_some_and(|lead| lead.coordinator),
             "a `coordinator`",
-            "write `supervisor`, who splits the goal and merges the results",
+            "write `supervisor`, which splits the goal and merges the results",
         ),
-        (!swarm.channels.is_empty(), "a `channel`", "take it out: members write to each other by name"),
+        (!swarm.channels.is_empty(), "a `channel`", "remove it: members write to each other by name"),
         (!swarm.items.is_empty(), "an `item`", "give each member its part as its task: `member NAME \"TASK\"`"),
-        (!swarm.worktrees.is_empty(), "a `worktree`", "take it out, or write tasks of a pipeline, which may have one"),
+        (!swarm.worktrees.is_empty(), "a `worktree`", "remove it, or write tasks of a pipeline, which may have one"),
         (asks, "`spawn` that a coordinator approves", "write `spawn approval=human`, or `approval=auto`"),
     ];
     parts.into_iter().filter(|(there, ..)| *there).map(|(_, part, help)| (part, help))
 }
 
 impl Swarm {
-    /// The first part of its rules that this version does not know, in words.
+    /// The first part of its rules that this version does not support, in words.
     pub fn unknown_part(&self) -> Option<&'static str> {
-        parts(self).next().map(|(part, _)| part)
+        unknown_parts(self).next().map(|(part, _)| part)
     }
 }
 
-/// What a text reads that nobody gives yet.
+/// A value that a text reads, but that only members of swarms have.
 fn of_swarms_alone(text: &Template) -> Option<&'static str> {
     let words = [(DirectiveKind::Shared, "shared"), (DirectiveKind::Team, "team"), (DirectiveKind::Plan, "plan")];
-    words.into_iter().find(|(kind, _)| text.reads(*kind)).map(|(_, word)| word)
+    words.into_iter().find(|(kind, _)| text.reads_kind(*kind)).map(|(_, word)| word)
 }
 
 #[cfg(test)]
@@ -336,16 +327,13 @@ mod tests {
     fn steps_that_do_not_run_are_no_problem() {
         let with_files = Step { files: Some(FileProtocol::default()), ..step("a") };
         let plan = Plan { pipelines: vec![pipeline(vec![with_files, step("b")])], ..Plan::default() };
-        let all = plan.unsupported();
-        assert_eq!(
-            messages(&all),
-            ["this version cannot run `a`: it says `files`, which are for prompts and commands"]
-        );
+        let all = plan.find_unsupported();
+        assert_eq!(messages(&all), ["this version cannot run `a`: `files` is for prompts and commands only"]);
         assert_eq!(plan.unsupported_in(&plan.pipelines[0], |step| step.name == "b"), []);
     }
 
     #[test]
-    fn nobody_in_particular_receives_among_items() {
+    fn items_of_a_for_each_receive_nothing() {
         let list = Expression { source: "[1]".to_owned(), reads: None, origin: Origin::default() };
         let each = Step { for_each: Some(ForEach { list, parallel: None, join: EachJoin::All }), ..step("each") };
         let mut plan = pipeline(vec![each, step("one")]);
@@ -355,9 +343,15 @@ mod tests {
             Edge { both: true, ..edge("each", "one") },
             Edge { response: Response::Optional, ..edge("each", "one") },
         ];
-        let found = edges(&plan);
-        assert_eq!(messages(&found).iter().filter(|it| it.contains("an edge leads to `each`")).count(), 2);
-        assert_eq!(messages(&found).iter().filter(|it| it.contains("`each` expects answers of `one`")).count(), 1);
+        let found = unsupported_edges(&plan);
+        assert_eq!(
+            messages(&found)
+                .iter()
+                .filter(|it| it.contains("`each` uses `for-each`, so it cannot receive messages"))
+                .count(),
+            2
+        );
+        assert_eq!(messages(&found).iter().filter(|it| it.contains("cannot receive answers from `one`")).count(), 1);
         assert_eq!(found.len(), 3);
     }
 }

@@ -11,7 +11,7 @@ use divan::counter::ItemsCount;
 use swarmc_plan::{
     Body, Command as Line, Effect, Exhausted, Iteration, Need, Origin, Output, Pipeline, Plan, RoundFailure, Step, When,
 };
-use swarmc_runtime::{Command, Content, Event, Graph, Outcome, Record, State, decide};
+use swarmc_runtime::{Command, Content, Event, Graph, Outcome, Record, State, decide_commands};
 
 /// A need: of which step, and how it must have ended.
 type Link = (usize, When);
@@ -81,7 +81,7 @@ fn run(state: &mut State, mut keep: impl FnMut(Record)) -> u64 {
         let record = Record { seq, at: 0, event };
         state.apply(&record);
         keep(record);
-        for command in decide(state, 0) {
+        for command in decide_commands(state, 0) {
             match command {
                 Command::Start { step, attempt } => {
                     let output = Some(Content::Text("done".to_owned()));
@@ -100,7 +100,7 @@ fn run(state: &mut State, mut keep: impl FnMut(Record)) -> u64 {
             }
         }
     }
-    assert!(state.finished().is_some(), "the run ends");
+    assert!(state.final_status().is_some(), "the run ends");
     seq
 }
 

@@ -18,7 +18,7 @@ use swarmc_plan::{
 use swarmc_runtime::handoff::EnvelopeKind;
 use swarmc_runtime::{
     Answer, Command, Content, Event, Graph, InboxMessage, Options, Outcome, Record, RunStatus, State, StepId, Turn,
-    decide, rehearse,
+    decide_commands, rehearse,
 };
 
 const AGENTS: [usize; 4] = [2, 10, 100, 1_000];
@@ -42,7 +42,7 @@ fn core(bencher: Bencher, agents: usize) {
         let mut relay =
             Relay { state: State::new(Arc::clone(&graph)), seq: 0, agents, left: HANDOFFS, inbox: HashMap::new() };
         relay.run();
-        assert_eq!((relay.state.finished(), relay.left), (Some(RunStatus::Succeeded), 0));
+        assert_eq!((relay.state.final_status(), relay.left), (Some(RunStatus::Succeeded), 0));
     });
 }
 
@@ -58,8 +58,8 @@ struct Relay {
 impl Relay {
     fn run(&mut self) {
         self.record(Event::run_started("run", "main"));
-        while self.state.finished().is_none() {
-            for command in decide(&mut self.state, 0) {
+        while self.state.final_status().is_none() {
+            for command in decide_commands(&mut self.state, 0) {
                 match command {
                     Command::Start { step, attempt } => self.turn(step, attempt),
                     Command::Close { step, owes } => self.record(Event::NodeClosed { step, owes }),

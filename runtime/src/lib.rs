@@ -14,18 +14,20 @@ mod eval;
 mod io;
 mod types;
 
-pub use core::decide::{Command, decide};
+pub use core::decide::{Command, decide_commands};
 pub use core::graph::{Graph, GraphError, MAX_STEPS};
 pub use core::reopen::Retry as RetryRun;
 pub use core::reopened_records::effective;
 pub use core::state::{Blocked, Counts, End, Open, Pending, Progress, Reading, Standing, State, Waiting};
 pub use core::swarm;
 pub use driver::rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
-pub use driver::run::{Ended, Options, Outcome as RunOutcome, Program, programs, resume, retry, start};
-pub use driver::{Prune, Pruned, PrunedRun, RunSummary, RunningState, standings};
+pub use driver::run::{
+    Ended, Options, Outcome as RunOutcome, Program, find_programs, resume_run, retry_run, start_run,
+};
+pub use driver::{Prune, Pruned, PrunedRun, RunSummary, RunningState, list_standings};
 pub use eval::load::load_plan;
 pub use eval::pack;
-pub use io::agent_api::{MCP, SOCKET, TOKEN, ask, serve_stdio};
+pub use io::agent_api::{MCP, SOCKET, TOKEN, send_operation, serve_stdio};
 pub use io::children::adopt_orphans;
 pub use io::control::Control;
 pub use io::files::{AgentFiles, Kept, agent_status};
@@ -36,7 +38,7 @@ pub use io::socket::{activities, answer_gate, request_stop, send_message};
 pub use io::stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report, ToolResult, ToolUse};
 pub use types::activity::{Activity, Flow};
 pub use types::agent_status::{AgentState, AgentStatus, Progress as AgentProgress, Trouble};
-pub use types::answer::typed;
+pub use types::answer::parse_typed;
 pub use types::approval::{Choice, Request, RequestKind, Same, Verdict};
 pub use types::artifact;
 pub use types::divergence::{Difference, Divergence};

@@ -6,28 +6,28 @@ use clap::Args;
 
 use super::Show;
 
-/// Goes on with a run that was stopped or killed; or that has failed, with what failed.
+/// Resumes a run that was stopped, killed or has failed.
 ///
-/// What finished does not run again. A run that failed goes on where its cause is gone (`--retry-failed`), or with a mended
-/// spec (`--with`): in a loop in the round that failed, in a for-each with the items that did.
+/// Finished steps do not run again. Resume a failed run after its cause is gone (`--retry-failed`), or with a fixed
+/// spec (`--with`): a loop continues in the round that failed, a for-each with the items that failed.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The run: its id, the beginning of it, or `last`; without it, the latest that can be resumed, or with one of the
-    /// options below the latest that has not succeeded.
+    /// The run: its id, the beginning of it, or `last`; without it, the latest run that can be resumed, or with one of
+    /// the options below the latest that has not succeeded.
     pub(crate) run: Option<String>,
-    /// Runs again what failed and was not handled, with all that depends on it or was ended by it. What finished stays.
+    /// Runs the steps again that failed without being handled, and all steps that depend on them or were ended by them.
     #[arg(long)]
     pub(crate) retry_failed: bool,
-    /// Runs this step again, with all that depends on it: by its name, or as `swarmc inspect` lists it (`polish/draft`,
-    /// `triage[3]`). May be repeated.
+    /// Runs this step again, and all steps that depend on it: by its name, or as `swarmc inspect` lists it
+    /// (`polish/draft`, `triage[3]`). May be repeated.
     #[arg(long, value_name = "STEP")]
     pub(crate) retry: Vec<String>,
-    /// Goes on with this spec in place of the run's own, and runs again what failed (`--retry-failed`). Steps that have
-    /// finished and do not run again must be the same in it; those that are not are listed.
+    /// Replaces the run's spec by this one, and runs failed steps again (`--retry-failed`). Finished steps that do not
+    /// run again must be the same in it; the command lists the steps that differ.
     #[arg(long, value_name = "SPEC")]
     pub(crate) with: Option<PathBuf>,
-    /// Says that nobody can answer gates: each takes at once what its `headless` says, or else its `on-timeout`. Implied where
-    /// `CI` is set.
+    /// Runs unattended: each gate takes its `headless` option at once, or else its `on-timeout`. Implied when `CI` is
+    /// set.
     #[arg(long)]
     pub(crate) headless: bool,
     #[command(flatten)]

@@ -51,7 +51,7 @@ fn plan() -> swarmc_plan::Plan {
         step("draft"),
         step("review")
     );
-    swarmc_plan::read(&text).unwrap()
+    swarmc_plan::read_plan(&text).unwrap()
 }
 
 fn screen(terminal: bool, json: bool) -> (Screen, Memory, Memory) {
@@ -81,11 +81,11 @@ fn record(event: Event) -> Record {
 fn lines_of_tasks_at_once_are_never_torn() {
     let (mut screen, out, _) = screen(false, false);
     let (draft, review) = (id("draft"), id("review"));
-    screen.output(&draft, 1, false, b"one, begun");
-    screen.output(&review, 1, false, b"other\nand");
-    screen.output(&draft, 1, false, b" and ended\n\nraw \x1b[31m\xff\n");
-    screen.recorded(&record(Event::AttemptEnded { step: review, attempt: 1, outcome: Outcome::default() }));
-    screen.output(&draft, 1, false, b"last");
+    screen.write_output(&draft, 1, false, b"one, begun");
+    screen.write_output(&review, 1, false, b"other\nand");
+    screen.write_output(&draft, 1, false, b" and ended\n\nraw \x1b[31m\xff\n");
+    screen.handle_record(&record(Event::AttemptEnded { step: review, attempt: 1, outcome: Outcome::default() }));
+    screen.write_output(&draft, 1, false, b"last");
     screen.flush_all();
     let expected = "review │ other\ndraft  │ one, begun and ended\ndraft  │ \ndraft  │ raw \x1b[31m\u{FFFD}\n\
                     review │ and\ndraft  │ last\n";
@@ -96,7 +96,7 @@ fn lines_of_tasks_at_once_are_never_torn() {
 fn a_line_without_an_end_is_passed_on_in_pieces() {
     let (mut screen, out, _) = screen(false, false);
     for _ in 0..100 {
-        screen.output(&id("draft"), 1, false, "é".repeat(5001).as_bytes());
+        screen.write_output(&id("draft"), 1, false, "é".repeat(5001).as_bytes());
     }
     screen.flush_all();
     let text = out.take();
@@ -106,9 +106,9 @@ fn a_line_without_an_end_is_passed_on_in_pieces() {
 }
 
 #[test]
-fn a_terminal_obeys_nobody_but_us() {
+fn a_terminal_obeys_only_us() {
     let (mut screen, out, _) = screen(true, false);
-    screen.output(&id("draft"), 1, false, b"\x1b[2J\x1b]0;title\x07 10%\r 20%\x08\n");
+    screen.write_output(&id("draft"), 1, false, b"\x1b[2J\x1b]0;title\x07 10%\r 20%\x08\n");
     assert_eq!(out.take(), "draft  │  10%␍ 20%\u{FFFD}\n");
 }
 
@@ -116,10 +116,10 @@ fn a_terminal_obeys_nobody_but_us() {
 fn a_reader_that_went_away_is_given_up() {
     let (mut screen, _, err) = screen(false, false);
     screen.out.writer = Box::new(Closed);
-    screen.output(&id("draft"), 1, false, b"line\n");
-    screen.output(&id("draft"), 1, false, b"line\n");
+    screen.write_output(&id("draft"), 1, false, b"line\n");
+    screen.write_output(&id("draft"), 1, false, b"line\n");
     assert!(screen.out.broken);
-    screen.notice("still here");
+    screen.write_notice("still here");
     assert_eq!(err.take(), "note: still here\n");
 }
 
@@ -129,12 +129,22 @@ fn a_pipe_gets_one_plain_line_for_each_change() {
     let failed = Outcome { failure: Some(Failure::Exit), exit: Some(3), ..Outcome::default() };
     let ended =
         |attempt, outcome: &Outcome| Event::AttemptEnded { step: id("draft"), attempt, outcome: outcome.clone() };
-    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1, reserved: None, summarizer: None }));
-    screen.recorded(&record(ended(1, &failed)));
-    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 2, reserved: None, summarizer: None }));
-    screen.recorded(&record(ended(2, &failed)));
+    screen.handle_record(&record(Event::AttemptStarted {
+        step: id("draft"),
+        attempt: 1,
+        reserved: None,
+        summarizer: None,
+    }));
+    screen.handle_record(&record(ended(1, &failed)));
+    screen.handle_record(&record(Event::AttemptStarted {
+        step: id("draft"),
+        attempt: 2,
+        reserved: None,
+        summarizer: None,
+    }));
+    screen.handle_record(&record(ended(2, &failed)));
     let need = swarmc_runtime::SkipReason::Need { step: "draft".to_owned(), status: Status::Failed };
-    screen.recorded(&record(Event::StepSkipped { step: id("review"), reason: need }));
+    screen.handle_record(&record(Event::StepSkipped { step: id("review"), reason: need }));
     insta::assert_snapshot!(err.take(), @r"
       draft: started
     ! draft: attempt 1 of 2 failed: exit 3
@@ -147,9 +157,14 @@ fn a_pipe_gets_one_plain_line_for_each_change() {
 #[test]
 fn json_lines_are_versioned() {
     let (mut screen, out, err) = screen(false, true);
-    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1, reserved: None, summarizer: None }));
-    screen.output(&id("draft"), 1, true, b"a \"line\"\n");
-    screen.notice("careful");
+    screen.handle_record(&record(Event::AttemptStarted {
+        step: id("draft"),
+        attempt: 1,
+        reserved: None,
+        summarizer: None,
+    }));
+    screen.write_output(&id("draft"), 1, true, b"a \"line\"\n");
+    screen.write_notice("careful");
     let text = out.take();
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().all(|line| line["version"] == 1));
@@ -163,13 +178,18 @@ fn json_lines_are_versioned() {
 fn live_lines_are_taken_away_before_others_come() {
     let (mut screen, out, err) = screen(true, false);
     let started = Event::run_started("r", "p");
-    screen.recorded(&record(started));
-    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1, reserved: None, summarizer: None }));
+    screen.handle_record(&record(started));
+    screen.handle_record(&record(Event::AttemptStarted {
+        step: id("draft"),
+        attempt: 1,
+        reserved: None,
+        summarizer: None,
+    }));
     err.take();
-    screen.tick();
+    screen.advance_frame();
     let frame = err.take();
     assert!(frame.contains("draft") && frame.contains("0 done, 1 running of 2"), "{frame:?}");
-    screen.output(&id("draft"), 1, false, b"line\n");
+    screen.write_output(&id("draft"), 1, false, b"line\n");
     assert_eq!(out.take(), "draft  │ line\n");
     let around = err.take();
     assert!(around.starts_with("\x1b[2A\r\x1b[J"), "{around:?}");

@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 
 const HEAD: &str = "# The plan\n\n<!-- Generated from plan/src by `tests/run bless`. -->\n\n\
 `swarmc plan SPEC -o plan.json` writes it, `swarmc run plan.json` runs it, `swarmc schema plan` prints its JSON Schema \
-(draft 2020-12). It is self-contained: prompts, types and computed bounds are in it, and whatever may be reported when it \
-runs knows its place in the spec. The same spec gives the same bytes.\n\n\
-`version` rises when a plan of before means something else or cannot be read any more; a newer one is refused. Fields \
-that are left out have their default: nothing, empty or `false` where no other is said.\n\n\
-A plan from a file is held to what the compiler guarantees: names are unique and lead somewhere, nothing waits for itself, \
+(draft 2020-12). It is self-contained: prompts, types and computed bounds are in it, and every part that a run may report \
+has its place in the spec. The same spec gives the same bytes.\n\n\
+`version` increases on breaking changes; swarmc refuses a newer version. Fields \
+that are left out have their default: nothing, empty or `false`, if no other is given.\n\n\
+swarmc checks a plan from a file for everything that the compiler guarantees: names are unique and resolve, nothing waits for itself, \
 counts and times are in their ranges, commands name a program, paths stay in their folder, expressions, templates and \
-JSON Schemas can be read. What is wrong is refused with its place as a JSON pointer, before anything starts.\n";
+JSON Schemas can be read. swarmc refuses a plan with errors before anything starts, and reports the place as a JSON pointer.\n";
 
 /// The page.
-pub(super) fn page(schema: &Value) -> String {
+pub(super) fn render_page(schema: &Value) -> String {
     let mut out = HEAD.to_owned();
     let defs = &schema["$defs"];
     let mut named = vec!["Plan".to_owned()];
@@ -25,10 +25,10 @@ pub(super) fn page(schema: &Value) -> String {
     while let Some(name) = named.get(next).cloned() {
         next += 1;
         let of = if name == "Plan" { schema } else { &defs[name.as_str()] };
-        let _ = writeln!(out, "\n## {name}\n\n{}\n", sentence(of));
-        describe(&mut out, of, 0);
+        let _ = writeln!(out, "\n## {name}\n\n{}\n", description_line(of));
+        write_fields(&mut out, of, 0);
         // What is named first stands first.
-        references(of, &mut |found| {
+        visit_references(of, &mut |found| {
             if seen.insert(found.to_owned()) {
                 named.push(found.to_owned());
             }
@@ -41,12 +41,12 @@ pub(super) fn page(schema: &Value) -> String {
     out.replace("[`", "`").replace("`]", "`")
 }
 
-fn sentence(schema: &Value) -> String {
+fn description_line(schema: &Value) -> String {
     schema["description"].as_str().unwrap_or_default().replace('\n', " ")
 }
 
 /// The fields of an object, or the forms of which it is one.
-fn describe(out: &mut String, schema: &Value, depth: usize) {
+fn write_fields(out: &mut String, schema: &Value, depth: usize) {
     let indent = "  ".repeat(depth);
     let required: BTreeSet<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -56,13 +56,14 @@ fn describe(out: &mut String, schema: &Value, depth: usize) {
             Value::Null => String::new(),
             default => format!(", default `{default}`"),
         };
-        let _ = writeln!(out, "{indent}- `{name}`: {}{needed}{default}. {}", kind(field), sentence(field));
-        describe(out, field, depth + 1);
+        let _ =
+            writeln!(out, "{indent}- `{name}`: {}{needed}{default}. {}", describe_kind(field), description_line(field));
+        write_fields(out, field, depth + 1);
     }
     for form in schema["oneOf"].as_array().into_iter().flatten() {
         match &form["const"] {
             Value::Null => form_of(out, form, depth),
-            word => _ = writeln!(out, "{indent}- `{word}`: {}", sentence(form)),
+            word => _ = writeln!(out, "{indent}- `{word}`: {}", description_line(form)),
         }
     }
     if schema["enum"].is_array() {
@@ -78,28 +79,28 @@ fn form_of(out: &mut String, form: &Value, depth: usize) {
     match form["properties"].as_object() {
         Some(fields) if fields.len() == 1 => {
             for (name, field) in fields {
-                let said = [sentence(form), sentence(field)].join(" ");
-                let _ = writeln!(out, "{indent}- `{{\"{name}\": …}}`, {}. {}", kind(field), said.trim());
-                describe(out, field, depth + 1);
+                let said = [description_line(form), description_line(field)].join(" ");
+                let _ = writeln!(out, "{indent}- `{{\"{name}\": …}}`, {}. {}", describe_kind(field), said.trim());
+                write_fields(out, field, depth + 1);
             }
         }
         Some(_) => {
-            let _ = writeln!(out, "{indent}- an object. {}", sentence(form));
-            describe(out, form, depth + 1);
+            let _ = writeln!(out, "{indent}- an object. {}", description_line(form));
+            write_fields(out, form, depth + 1);
         }
         None => {
-            let _ = writeln!(out, "{indent}- {}. {}", kind(form), sentence(form));
+            let _ = writeln!(out, "{indent}- {}. {}", describe_kind(form), description_line(form));
         }
     }
 }
 
 /// What a value may be, in words.
-fn kind(schema: &Value) -> String {
-    if let Some(name) = reference(schema) {
+fn describe_kind(schema: &Value) -> String {
+    if let Some(name) = reference_name(schema) {
         return format!("[{name}](#{})", name.to_lowercase());
     }
     if let Some(kinds) = schema["anyOf"].as_array() {
-        return kinds.iter().map(kind).collect::<Vec<_>>().join(" or ");
+        return kinds.iter().map(describe_kind).collect::<Vec<_>>().join(" or ");
     }
     if schema["oneOf"].is_array() {
         return "one of these".to_owned();
@@ -108,23 +109,24 @@ fn kind(schema: &Value) -> String {
         return format!("`{}`", schema["const"]);
     }
     match &schema["type"] {
-        Value::String(name) => plain(name, schema),
+        Value::String(name) => describe_type(name, schema),
         Value::Array(names) => {
-            let names: Vec<String> = names.iter().filter_map(Value::as_str).map(|name| plain(name, schema)).collect();
+            let names: Vec<String> =
+                names.iter().filter_map(Value::as_str).map(|name| describe_type(name, schema)).collect();
             names.join(" or ")
         }
         _ => "any value".to_owned(),
     }
 }
 
-fn plain(name: &str, schema: &Value) -> String {
+fn describe_type(name: &str, schema: &Value) -> String {
     match name {
         "array" => match schema["prefixItems"].as_array() {
-            Some(items) => format!("a list of {}", items.iter().map(kind).collect::<Vec<_>>().join(" and ")),
-            None => format!("a list, each {}", kind(&schema["items"])),
+            Some(items) => format!("a list of {}", items.iter().map(describe_kind).collect::<Vec<_>>().join(" and ")),
+            None => format!("a list, each {}", describe_kind(&schema["items"])),
         },
         "object" if schema["additionalProperties"].is_object() => {
-            format!("a map, each {}", kind(&schema["additionalProperties"]))
+            format!("a map, each {}", describe_kind(&schema["additionalProperties"]))
         }
         "object" => "an object".to_owned(),
         "integer" => "a whole number".to_owned(),
@@ -133,23 +135,23 @@ fn plain(name: &str, schema: &Value) -> String {
     }
 }
 
-fn reference(schema: &Value) -> Option<&str> {
+fn reference_name(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/$defs/")
 }
 
 /// Every definition that a schema names, in order.
-fn references(schema: &Value, found: &mut impl FnMut(&str)) {
-    if let Some(name) = reference(schema) {
+fn visit_references(schema: &Value, found: &mut impl FnMut(&str)) {
+    if let Some(name) = reference_name(schema) {
         found(name);
     }
     let inner: Vec<&Value> = match schema {
-        Value::Object(fields) => inside(fields),
+        Value::Object(fields) => inner_schemas(fields),
         Value::Array(items) => items.iter().collect(),
         _ => Vec::new(),
     };
-    inner.into_iter().for_each(|inner| references(inner, found));
+    inner.into_iter().for_each(|inner| visit_references(inner, found));
 }
 
-fn inside(fields: &Map<String, Value>) -> Vec<&Value> {
+fn inner_schemas(fields: &Map<String, Value>) -> Vec<&Value> {
     fields.iter().filter(|(key, _)| *key != "$defs").map(|(_, value)| value).collect()
 }

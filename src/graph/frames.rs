@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::layers::{Layout, Link, Point, Rect, Size, TooLarge, Wire, layout};
+use super::layers::{Layout, Link, Point, Rect, Size, TooLarge, Wire, layout_boxes};
 use super::{Arrow, Graph, Group, Node, Shape};
 
 /// The width of a character of the name of a box, in any fixed-width font; wide ones take two.
@@ -45,9 +45,10 @@ pub(super) struct Drawn<'g> {
     pub(super) arrow: Option<&'g Arrow>,
 }
 
-pub(super) fn picture(graph: &Graph) -> Result<Picture<'_>, TooLarge> {
-    let mut arrows = lifted(graph);
-    let mut picture = inside(&[], &graph.groups, &mut Vec::new(), &mut arrows)?.moved(Point { x: MARGIN, y: MARGIN });
+pub(super) fn layout_picture(graph: &Graph) -> Result<Picture<'_>, TooLarge> {
+    let mut arrows = lift_arrows(graph);
+    let mut picture =
+        layout_group(&[], &graph.groups, &mut Vec::new(), &mut arrows)?.shift_by(Point { x: MARGIN, y: MARGIN });
     picture.size = Size { width: picture.size.width + 2.0 * MARGIN, height: picture.size.height + 2.0 * MARGIN };
     Ok(picture)
 }
@@ -61,10 +62,10 @@ struct Lifted<'g> {
 }
 
 /// The arrows of each frame, by the frame's path: the index of its child at each level, boxes first, then frames.
-fn lifted(graph: &Graph) -> BTreeMap<Vec<usize>, Vec<Lifted<'_>>> {
+fn lift_arrows(graph: &Graph) -> BTreeMap<Vec<usize>, Vec<Lifted<'_>>> {
     let (mut paths, mut lifted) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
     for (index, group) in graph.groups.iter().enumerate() {
-        walk(group, &mut vec![index], &mut |id, name, path| _ = paths.insert(id, (name, path.to_vec())));
+        visit_groups(group, &mut vec![index], &mut |id, name, path| _ = paths.insert(id, (name, path.to_vec())));
         walk_repeats(group, &mut vec![index], &mut lifted);
     }
     for arrow in &graph.arrows {
@@ -82,7 +83,7 @@ fn lifted(graph: &Graph) -> BTreeMap<Vec<usize>, Vec<Lifted<'_>>> {
 }
 
 /// Tells of each box and frame its id, name and path.
-fn walk<'g>(group: &'g Group, path: &mut Vec<usize>, tell: &mut impl FnMut(&'g str, &'g str, &[usize])) {
+fn visit_groups<'g>(group: &'g Group, path: &mut Vec<usize>, tell: &mut impl FnMut(&'g str, &'g str, &[usize])) {
     tell(&group.id, &group.name, path);
     for (index, node) in group.nodes.iter().enumerate() {
         path.push(index);
@@ -91,7 +92,7 @@ fn walk<'g>(group: &'g Group, path: &mut Vec<usize>, tell: &mut impl FnMut(&'g s
     }
     for (index, inner) in group.groups.iter().enumerate() {
         path.push(group.nodes.len() + index);
-        walk(inner, path, tell);
+        visit_groups(inner, path, tell);
         path.pop();
     }
 }
@@ -110,21 +111,21 @@ fn walk_repeats<'g>(group: &'g Group, path: &mut Vec<usize>, lifted: &mut BTreeM
 }
 
 /// Draws what is in a frame, from 0.
-fn inside<'g>(
+fn layout_group<'g>(
     nodes: &'g [Node],
     groups: &'g [Group],
     path: &mut Vec<usize>,
     arrows: &mut BTreeMap<Vec<usize>, Vec<Lifted<'g>>>,
 ) -> Result<Picture<'g>, TooLarge> {
-    let mut sizes: Vec<Size> = nodes.iter().map(size).collect();
+    let mut sizes: Vec<Size> = nodes.iter().map(node_size).collect();
     let mut inner = Vec::with_capacity(groups.len());
     for (index, group) in groups.iter().enumerate() {
         path.push(nodes.len() + index);
-        let drawn = inside(&group.nodes, &group.groups, path, arrows)?;
+        let drawn = layout_group(&group.nodes, &group.groups, path, arrows)?;
         path.pop();
         sizes.push(Size {
             width: drawn.size.width.max(title_width(group)) + 2.0 * INSIDE,
-            height: drawn.size.height + 2.0 * INSIDE + head(group),
+            height: drawn.size.height + 2.0 * INSIDE + heading_height(group),
         });
         inner.push(drawn);
     }
@@ -139,7 +140,7 @@ fn inside<'g>(
             Link { from: *from, to: *to, label: label_size(label), kind }
         })
         .collect();
-    let Layout { size, boxes, wires } = layout(&sizes, &links, WIDTH)?;
+    let Layout { size, boxes, wires } = layout_boxes(&sizes, &links, WIDTH)?;
     let rect = |index: usize| Rect { at: boxes[index], size: sizes[index] };
     let mut picture = Picture { size, ..Picture::default() };
     picture.boxes.extend(nodes.iter().enumerate().map(|(index, node)| (rect(index), node)));
@@ -153,7 +154,7 @@ fn inside<'g>(
         picture.frames.push((rect, group));
         // In the middle, where the title is wider.
         let aside = (rect.size.width - drawn.size.width) / 2.0;
-        let drawn = drawn.moved(rect.at + Point { x: aside, y: INSIDE + head(group) });
+        let drawn = drawn.shift_by(rect.at + Point { x: aside, y: INSIDE + heading_height(group) });
         picture.frames.extend(drawn.frames);
         picture.boxes.extend(drawn.boxes);
         picture.wires.extend(drawn.wires);
@@ -163,7 +164,7 @@ fn inside<'g>(
 
 impl Drawn<'_> {
     /// What it is, in words.
-    pub(super) fn about(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self.arrow {
             Some(arrow) => arrow.about.clone(),
             None => self.label.join("\n"),
@@ -172,29 +173,30 @@ impl Drawn<'_> {
 }
 
 impl Picture<'_> {
-    fn moved(mut self, by: Point) -> Self {
+    fn shift_by(mut self, by: Point) -> Self {
         let rects = self.frames.iter_mut().map(|frame| &mut frame.0);
         rects.chain(self.boxes.iter_mut().map(|node| &mut node.0)).for_each(|rect| rect.at = rect.at + by);
-        self.wires.iter_mut().for_each(|drawn| drawn.wire = std::mem::take(&mut drawn.wire).moved(by));
+        self.wires.iter_mut().for_each(|drawn| drawn.wire = std::mem::take(&mut drawn.wire).shift_by(by));
         self
     }
 }
 
 /// How high the title of a frame is.
-fn head(group: &Group) -> f64 {
+fn heading_height(group: &Group) -> f64 {
     NAME_LINE + group.notes.len() as f64 * LINE
 }
 
 fn title_width(group: &Group) -> f64 {
-    group.notes.iter().map(|line| cells(line) * SMALL).fold(cells(&group.title) * NAME, f64::max)
+    group.notes.iter().map(|line| count_cells(line) * SMALL).fold(count_cells(&group.title) * NAME, f64::max)
 }
 
-fn cells(text: &str) -> f64 {
+fn count_cells(text: &str) -> f64 {
     text.width() as f64
 }
 
-fn size(node: &Node) -> Size {
-    let widths = node.lines.iter().enumerate().map(|(index, line)| cells(line) * if index == 0 { NAME } else { SMALL });
+fn node_size(node: &Node) -> Size {
+    let widths =
+        node.lines.iter().enumerate().map(|(index, line)| count_cells(line) * if index == 0 { NAME } else { SMALL });
     // The slanted and pointed sides of some shapes.
     let sides = match node.shape {
         Shape::Gate | Shape::Value | Shape::Stop => 2.0 * SLANT,
@@ -208,6 +210,6 @@ fn size(node: &Node) -> Size {
 }
 
 fn label_size(lines: &[String]) -> Size {
-    let width = lines.iter().map(|line| cells(line) * SMALL).fold(0.0, f64::max);
+    let width = lines.iter().map(|line| count_cells(line) * SMALL).fold(0.0, f64::max);
     Size { width, height: lines.len() as f64 * LINE }
 }

@@ -1,13 +1,13 @@
 //! Layered layout of a flat graph: boxes in rows, so that links run downwards, and the lines of the links between them.
 //!
-//! In: sizes of boxes and links between them. Out: where each box stands, and for each link its line and its label. No two
-//! boxes or labels overlap, and a line bends only between rows, so it never runs through a box. Links of one kind that end
-//! (or begin) at one box and are long share their line, which keeps a step that waits for a hundred others readable, and
-//! the work in bounds.
+//! In: sizes of boxes and links between them. Out: where each box stands, and for each link its line and its label. No
+//! two boxes or labels overlap, and a line bends only between rows, so it never runs through a box. Links of one kind
+//! that end (or begin) at one box and are long share their line, which keeps a step that waits for a hundred others
+//! readable, and the work in bounds.
 //!
-//! Ours, as the crates for this were measured and are no match for what anybody may write. A chain of 100 boxes whose
-//! first one also leads to all others takes `dagre` 3 s and `dugong` 9 s, 300 boxes with five links each 17 s and 28 s:
-//! lines that share nothing are quadratic, and more so in their crossings. `rust-sugiyama` panics on a link from a box to
+//! We wrote our own, because the existing crates are too slow for large specs. A chain of 100 boxes whose first one
+//! also leads to all others takes `dagre` 3 s and `dugong` 9 s, 300 boxes with five links each 17 s and 28 s: lines
+//! that share nothing are quadratic, and more so in their crossings. `rust-sugiyama` panics on a link from a box to
 //! itself, and does not say where long links run.
 
 mod cross;
@@ -76,9 +76,10 @@ pub(super) struct Wire {
 #[derive(Debug, PartialEq)]
 pub(super) struct TooLarge;
 
-/// Lays out boxes, in the order given where nothing else decides, in rows about as wide as this or as the whole is high.
-pub(super) fn layout(boxes: &[Size], links: &[Link], width: f64) -> Result<Layout, TooLarge> {
-    let loops = loops(links);
+/// Lays out boxes, in the order given where nothing else decides, in rows about as wide as this or as the whole is
+/// high.
+pub(super) fn layout_boxes(boxes: &[Size], links: &[Link], width: f64) -> Result<Layout, TooLarge> {
+    let loops = collect_loops(links);
     let sizes: Vec<Size> = boxes
         .iter()
         .enumerate()
@@ -87,25 +88,25 @@ pub(super) fn layout(boxes: &[Size], links: &[Link], width: f64) -> Result<Layou
             None => *size,
         })
         .collect();
-    let parts = pack::components(boxes.len(), links);
+    let parts = pack::find_components(boxes.len(), links);
     let area: f64 = sizes.iter().map(|size| (size.width + BESIDE) * (size.height + 60.0)).sum();
     let width = sizes.iter().map(|size| size.width).fold(width.max((area * 1.5).sqrt()), f64::max);
     let mut done = Vec::with_capacity(parts.len());
     for part in &parts {
-        done.push(component(part, &sizes, boxes, links, width)?);
+        done.push(layout_component(part, &sizes, boxes, links, width)?);
     }
     let mut layout = Layout {
         size: Size::default(),
         boxes: vec![Point::default(); boxes.len()],
         wires: vec![Wire::default(); links.len()],
     };
-    let corners = pack::shelves(&done.iter().map(|part| part.size).collect::<Vec<_>>(), width, &mut layout.size);
+    let corners = pack::pack_shelves(&done.iter().map(|part| part.size).collect::<Vec<_>>(), width, &mut layout.size);
     for ((part, laid), corner) in parts.iter().zip(done).zip(corners) {
         for (index, at) in part.boxes.iter().zip(laid.boxes) {
             layout.boxes[*index] = at + corner;
         }
         for (index, wire) in part.links.iter().zip(laid.wires) {
-            layout.wires[*index] = wire.moved(corner);
+            layout.wires[*index] = wire.shift_by(corner);
         }
     }
     for (index, loops) in loops {
@@ -122,7 +123,7 @@ struct Loops {
     size: Size,
 }
 
-fn loops(links: &[Link]) -> BTreeMap<usize, Loops> {
+fn collect_loops(links: &[Link]) -> BTreeMap<usize, Loops> {
     let mut loops: BTreeMap<usize, Loops> = BTreeMap::new();
     for (index, link) in links.iter().enumerate().filter(|(_, link)| link.from == link.to) {
         let own = loops.entry(link.from).or_default();
@@ -219,12 +220,19 @@ struct Down {
 }
 
 /// Lays out what is linked.
-fn component(part: &Part, sizes: &[Size], inner: &[Size], links: &[Link], width: f64) -> Result<Layout, TooLarge> {
+fn layout_component(
+    part: &Part,
+    sizes: &[Size],
+    inner: &[Size],
+    links: &[Link],
+    width: f64,
+) -> Result<Layout, TooLarge> {
     let within: BTreeMap<usize, usize> =
         part.boxes.iter().enumerate().map(|(inside, index)| (*index, inside)).collect();
     let here: Vec<&Link> = part.links.iter().map(|index| &links[*index]).collect();
     let boxes: Vec<Size> = part.boxes.iter().map(|index| sizes[*index]).collect();
-    let order = order(boxes.len(), here.iter().map(|link| (within[&link.from], within[&link.to], link.kind.is_some())));
+    let order =
+        order_boxes(boxes.len(), here.iter().map(|link| (within[&link.from], within[&link.to], link.kind.is_some())));
     let downs: Vec<Down> = here
         .iter()
         .map(|link| {
@@ -234,18 +242,18 @@ fn component(part: &Part, sizes: &[Size], inner: &[Size], links: &[Link], width:
             Down { upper, lower, is_back }
         })
         .collect();
-    let ranks = ranks(&boxes, &order, &downs, width);
-    let shared = shared(&downs, &here);
+    let ranks = rank_boxes(&boxes, &order, &downs, width);
+    let shared = classify_sharing(&downs, &here);
     let insides: Vec<Size> = part.boxes.iter().map(|index| inner[*index]).collect();
-    let (mut grid, routes) = grid(&boxes, &insides, &ranks, &downs, &here, &shared)?;
-    cross::order(&mut grid);
-    let x = place::columns(&grid);
-    Ok(place::draw(&grid, &x, &insides, &here, &downs, &routes))
+    let (mut grid, routes) = build_grid(&boxes, &insides, &ranks, &downs, &here, &shared)?;
+    cross::order_cells(&mut grid);
+    let x = place::compute_columns(&grid);
+    Ok(place::build_layout(&grid, &x, &insides, &here, &downs, &routes))
 }
 
 /// The place of each box in an order that links follow, as far as they do not run in a circle: those with a kind come
 /// first, then declaration.
-fn order(count: usize, links: impl Iterator<Item = (usize, usize, bool)>) -> Vec<usize> {
+fn order_boxes(count: usize, links: impl Iterator<Item = (usize, usize, bool)>) -> Vec<usize> {
     let mut after = vec![Vec::new(); count];
     let (mut strong, mut all) = (vec![0_usize; count], vec![0_usize; count]);
     for (from, to, is_strong) in links {
@@ -279,7 +287,7 @@ fn order(count: usize, links: impl Iterator<Item = (usize, usize, bool)>) -> Vec
 }
 
 /// The rank of each box: below all that leads to it, and no row wider than this.
-fn ranks(boxes: &[Size], order: &[usize], downs: &[Down], width: f64) -> Vec<usize> {
+fn rank_boxes(boxes: &[Size], order: &[usize], downs: &[Down], width: f64) -> Vec<usize> {
     let mut by_order: Vec<usize> = (0..boxes.len()).collect();
     by_order.sort_by_key(|index| order[*index]);
     let (mut ups, mut lowers) = (vec![Vec::new(); boxes.len()], vec![Vec::new(); boxes.len()]);
@@ -328,7 +336,7 @@ enum Shared {
     OutOf(usize, usize, bool),
 }
 
-fn shared(downs: &[Down], links: &[&Link]) -> Vec<Shared> {
+fn classify_sharing(downs: &[Down], links: &[&Link]) -> Vec<Shared> {
     let mut counts: BTreeMap<Shared, usize> = BTreeMap::new();
     let ends = |index: usize| {
         let down = downs[index];
@@ -353,7 +361,7 @@ fn shared(downs: &[Down], links: &[&Link]) -> Vec<Shared> {
 }
 
 /// The grid, and for each link the cells it passes, from the upper box to the lower one.
-fn grid(
+fn build_grid(
     boxes: &[Size],
     inner: &[Size],
     ranks: &[usize],
@@ -417,7 +425,7 @@ impl std::ops::Add for Point {
 }
 
 impl Wire {
-    pub(super) fn moved(mut self, by: Point) -> Wire {
+    pub(super) fn shift_by(mut self, by: Point) -> Wire {
         self.parts.iter_mut().flatten().for_each(|point| *point = *point + by);
         if let Some(label) = &mut self.label {
             label.at = label.at + by;

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::frames::{Drawn, LINE, NAME_LINE, Picture, SLANT, picture};
+use super::frames::{Drawn, LINE, NAME_LINE, Picture, SLANT, layout_picture};
 use super::layers::{Point, Rect, TooLarge};
 use super::{Graph, Group, Node, Shape};
 
@@ -47,16 +47,16 @@ text{fill:#9198a1}
 }
 ";
 
-pub(super) fn svg(graph: &Graph) -> Result<String, TooLarge> {
-    Ok(document(&picture(graph)?))
+pub(super) fn render_svg(graph: &Graph) -> Result<String, TooLarge> {
+    Ok(render_document(&layout_picture(graph)?))
 }
 
-fn document(picture: &Picture<'_>) -> String {
+fn render_document(picture: &Picture<'_>) -> String {
     let (width, height) = (picture.size.width.ceil(), picture.size.height.ceil());
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
          aria-label=\"{}\">\n<style>\n{STYLE}</style>\n<defs>\n",
-        escape(&picture.frames.iter().map(|(_, group)| group.title.as_str()).collect::<Vec<_>>().join(", "))
+        escape_xml(&picture.frames.iter().map(|(_, group)| group.title.as_str()).collect::<Vec<_>>().join(", "))
     );
     for name in ["tip", "message-tip", "again-tip"] {
         let _ = writeln!(
@@ -66,8 +66,8 @@ fn document(picture: &Picture<'_>) -> String {
         );
     }
     out.push_str("</defs>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
-    picture.frames.iter().for_each(|(rect, group)| frame(&mut out, *rect, group));
-    picture.wires.iter().for_each(|drawn| wire(&mut out, drawn));
+    picture.frames.iter().for_each(|(rect, group)| write_frame(&mut out, *rect, group));
+    picture.wires.iter().for_each(|drawn| write_wire(&mut out, drawn));
     picture.boxes.iter().for_each(|(rect, node)| node_box(&mut out, *rect, node));
     // Arrows that share a line share its label.
     let mut labels: Vec<(Rect, &[String])> =
@@ -77,25 +77,25 @@ fn document(picture: &Picture<'_>) -> String {
     for (rect, lines) in labels {
         let middle = rect.at.x + rect.size.width / 2.0;
         for (index, line) in lines.iter().enumerate() {
-            text(&mut out, "", middle, rect.at.y + index as f64 * LINE + 11.0, "middle", line);
+            write_text(&mut out, "", middle, rect.at.y + index as f64 * LINE + 11.0, "middle", line);
         }
     }
     out.push_str("</svg>\n");
     out
 }
 
-fn frame(out: &mut String, Rect { at, size }: Rect, group: &Group) {
+fn write_frame(out: &mut String, Rect { at, size }: Rect, group: &Group) {
     let _ = writeln!(
         out,
         "<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"8\"/>",
-        number(at.x),
-        number(at.y),
-        number(size.width),
-        number(size.height)
+        round_tenth(at.x),
+        round_tenth(at.y),
+        round_tenth(size.width),
+        round_tenth(size.height)
     );
-    text(out, "name", at.x + 10.0, at.y + NAME_LINE, "start", &group.title);
+    write_text(out, "name", at.x + 10.0, at.y + NAME_LINE, "start", &group.title);
     for (index, line) in group.notes.iter().enumerate() {
-        text(out, "", at.x + 10.0, at.y + NAME_LINE + (index + 1) as f64 * LINE, "start", line);
+        write_text(out, "", at.x + 10.0, at.y + NAME_LINE + (index + 1) as f64 * LINE, "start", line);
     }
 }
 
@@ -109,20 +109,21 @@ fn node_box(out: &mut String, Rect { at: Point { x, y }, size }: Rect, node: &No
         Shape::Stop => "box stop",
         Shape::Call => "box call",
     };
-    let _ = writeln!(out, "<g><title>{}</title>", escape(&node.about.join("\n")));
+    let _ = writeln!(out, "<g><title>{}</title>", escape_xml(&node.about.join("\n")));
     let polygon = |out: &mut String, corners: &[(f64, f64)]| {
-        let points: Vec<String> = corners.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+        let points: Vec<String> =
+            corners.iter().map(|(x, y)| format!("{},{}", round_tenth(*x), round_tenth(*y))).collect();
         let _ = writeln!(out, "<polygon class=\"{class}\" points=\"{}\"/>", points.join(" "));
     };
     let rect = |out: &mut String, by: f64, round: f64| {
         let _ = writeln!(
             out,
             "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"{}\"/>",
-            number(x + by),
-            number(y + by),
-            number(size.width - 2.0 * by),
-            number(size.height - 2.0 * by),
-            number(round)
+            round_tenth(x + by),
+            round_tenth(y + by),
+            round_tenth(size.width - 2.0 * by),
+            round_tenth(size.height - 2.0 * by),
+            round_tenth(round)
         );
     };
     if node.is_many {
@@ -130,10 +131,10 @@ fn node_box(out: &mut String, Rect { at: Point { x, y }, size }: Rect, node: &No
         let _ = writeln!(
             out,
             "<path class=\"{class}\" d=\"M{} {}V{}H{}\" style=\"fill:none\"/>",
-            number(right + 3.0),
-            number(y + 6.0),
-            number(bottom + 3.0),
-            number(x + 6.0)
+            round_tenth(right + 3.0),
+            round_tenth(y + 6.0),
+            round_tenth(bottom + 3.0),
+            round_tenth(x + 6.0)
         );
     }
     match node.shape {
@@ -157,18 +158,18 @@ fn node_box(out: &mut String, Rect { at: Point { x, y }, size }: Rect, node: &No
     let top = middle - all / 2.0;
     for (index, line) in node.lines.iter().enumerate() {
         let (class, base) = if index == 0 { ("name", 13.0) } else { ("", NAME_LINE + index as f64 * LINE - 4.0) };
-        text(out, class, x + size.width / 2.0, top + base, "middle", line);
+        write_text(out, class, x + size.width / 2.0, top + base, "middle", line);
     }
     out.push_str("</g>\n");
 }
 
-fn wire(out: &mut String, drawn: &Drawn<'_>) {
+fn write_wire(out: &mut String, drawn: &Drawn<'_>) {
     let (class, tip) = match drawn.arrow {
         Some(arrow) if arrow.is_message => ("line message", "message-tip"),
         Some(_) => ("line", "tip"),
         None => ("line again", "again-tip"),
     };
-    let _ = writeln!(out, "<g class=\"wire\"><title>{}</title>", escape(&drawn.about()));
+    let _ = writeln!(out, "<g class=\"wire\"><title>{}</title>", escape_xml(&drawn.describe()));
     let last = drawn.wire.parts.len().saturating_sub(1);
     for (index, part) in drawn.wire.parts.iter().enumerate() {
         let start = if index == 0 && drawn.arrow.is_some_and(|arrow| arrow.both) {
@@ -177,24 +178,24 @@ fn wire(out: &mut String, drawn: &Drawn<'_>) {
             String::new()
         };
         let end = if index == last { format!(" marker-end=\"url(#{tip})\"") } else { String::new() };
-        let _ = writeln!(out, "<path class=\"{class}\" d=\"{}\"{start}{end}/>", path(part));
+        let _ = writeln!(out, "<path class=\"{class}\" d=\"{}\"{start}{end}/>", path_data(part));
     }
     out.push_str("</g>\n");
 }
 
 /// Straight where x or y stays, else a curve that begins and ends vertically.
-fn path(points: &[Point]) -> String {
+fn path_data(points: &[Point]) -> String {
     let mut out = String::new();
     let mut before: Option<(f64, f64)> = None;
     for point in points {
         // What is one point when rounded is one: the direction of nothing would be that of the arrow's head.
-        let here @ (x, y) = (number(point.x), number(point.y));
+        let here @ (x, y) = (round_tenth(point.x), round_tenth(point.y));
         let _ = match before {
             Some(before) if before == here => continue,
             Some((same, _)) if same == x => write!(out, "V{y}"),
             Some((_, same)) if same == y => write!(out, "H{x}"),
             Some((from, above)) => {
-                let middle = number((above + y) / 2.0);
+                let middle = round_tenth((above + y) / 2.0);
                 write!(out, "C{from} {middle} {x} {middle} {x} {y}")
             }
             None => write!(out, "M{x} {y}"),
@@ -204,21 +205,27 @@ fn path(points: &[Point]) -> String {
     out
 }
 
-fn text(out: &mut String, class: &str, x: f64, y: f64, anchor: &str, line: &str) {
+fn write_text(out: &mut String, class: &str, x: f64, y: f64, anchor: &str, line: &str) {
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     let anchor = if anchor == "start" { String::new() } else { format!(" text-anchor=\"{anchor}\"") };
-    let _ = writeln!(out, "<text{class} x=\"{}\" y=\"{}\"{anchor}>{}</text>", number(x), number(y), escape(line));
+    let _ = writeln!(
+        out,
+        "<text{class} x=\"{}\" y=\"{}\"{anchor}>{}</text>",
+        round_tenth(x),
+        round_tenth(y),
+        escape_xml(line)
+    );
 }
 
 /// A tenth of a pixel is enough.
-fn number(value: f64) -> f64 {
+fn round_tenth(value: f64) -> f64 {
     let rounded = (value * 10.0).round() / 10.0;
     // Not -0.
     rounded + 0.0
 }
 
 /// Text for between tags and in attributes: without what would be markup, and without what XML forbids.
-fn escape(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for sign in text.chars() {
         match sign {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use proptest::prelude::*;
 
-use super::frames::{Drawn, Picture, picture};
+use super::frames::{Drawn, Picture, layout_picture};
 use super::layers::{Point, Rect};
 use super::*;
 
@@ -30,14 +30,14 @@ fn drawn() -> Graph {
     let compilation = swarmc_compiler::compile("a.kdl", &files);
     let plan = compilation.plan.unwrap_or_else(|| panic!("{:?}", compilation.diagnostics));
     let mut drawer = Drawer { plan: &plan, graph: Graph::default() };
-    plan.pipelines.iter().for_each(|pipeline| drawer.pipeline(pipeline));
-    plan.swarms.iter().for_each(|swarm| drawer.swarm(swarm));
+    plan.pipelines.iter().for_each(|pipeline| drawer.draw_pipeline(pipeline));
+    plan.swarms.iter().for_each(|swarm| drawer.draw_swarm(swarm));
     drawer.graph
 }
 
 #[test]
 fn mermaid_has_every_step_and_every_arrow() {
-    insta::assert_snapshot!(write::mermaid(&drawn()), @r##"
+    insta::assert_snapshot!(write::render_mermaid(&drawn()), @r##"
     %%{init: {"flowchart": {"subGraphTitleMargin": {"bottom": 24}}}}%%
     flowchart TB
         subgraph n_pipeline__p ["pipeline p"]
@@ -74,7 +74,7 @@ fn mermaid_has_every_step_and_every_arrow() {
 
 #[test]
 fn dot_has_every_step_and_every_arrow() {
-    insta::assert_snapshot!(write::dot(&drawn()), @r##"
+    insta::assert_snapshot!(write::render_dot(&drawn()), @r##"
     digraph workflow {
         compound=true;
         fontname="sans-serif";
@@ -290,7 +290,7 @@ fn flat(count: usize, arrows: impl Iterator<Item = (usize, usize)>) -> Graph {
 }
 
 fn laid_out(graph: &Graph) -> Picture<'_> {
-    let picture = picture(graph).unwrap_or_else(|layers::TooLarge| panic!("it is not too large"));
+    let picture = layout_picture(graph).unwrap_or_else(|layers::TooLarge| panic!("it is not too large"));
     assert_readable(&picture, graph);
     picture
 }
@@ -305,7 +305,7 @@ proptest! {
 
     #[test]
     fn a_listing_says_everything(graph in made_up(40, 60)) {
-        let text = text::text(&graph, 100, crate::terminal::Paint::NONE);
+        let text = text::render_text(&graph, 100, crate::terminal::Paint::NONE);
         fn names<'g>(group: &'g Group, all: &mut Vec<&'g str>) {
             all.extend(group.nodes.iter().map(|node| node.lines[0].as_str()));
             group.groups.iter().for_each(|inner| names(inner, all));
@@ -333,8 +333,8 @@ fn every_example_is_readable() {
     for folder in std::fs::read_dir(specs).expect("the examples are there") {
         let folder = folder.expect("a folder").path();
         let spec = folder.join(folder.file_name().expect("a name")).with_extension("kdl");
-        let loaded = load(&spec).expect("it is read").expect("it compiles");
-        laid_out(&draw(&loaded.plan, None).expect("it is drawn"));
+        let loaded = load_workflow(&spec).expect("it is read").expect("it compiles");
+        laid_out(&build_graph(&loaded.plan, None).expect("it is drawn"));
         count += 1;
     }
     assert!(count >= 6);
@@ -353,10 +353,10 @@ fn what_is_made_to_be_hard_is_readable_too() {
 #[test]
 fn a_deep_chain_is_drawn_and_what_is_too_large_is_refused() {
     let chain = flat(3_000, (1..3_000).map(|index| (index - 1, index)));
-    let svg = svg::svg(&chain).expect("it is drawn");
+    let svg = svg::render_svg(&chain).expect("it is drawn");
     assert_eq!(svg.matches("<g class=\"wire\">").count(), 2_999);
     let huge = flat(20_000, (1..20_000).flat_map(|index| [(index - 1, index), (0, index)]));
-    assert_eq!(super::svg::svg(&huge), Err(layers::TooLarge));
+    assert_eq!(super::svg::render_svg(&huge), Err(layers::TooLarge));
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn names_are_text_and_never_markup() {
     let mut graph = flat(1, std::iter::empty());
     graph.groups[0].nodes[0].lines = vec!["</text><script>alert(1)</script>\u{1b}\u{0}&\"".to_owned()];
     graph.groups[0].title = "]]><svg onload='x'>".to_owned();
-    let svg = svg::svg(&graph).expect("it is drawn");
+    let svg = svg::render_svg(&graph).expect("it is drawn");
     assert!(!svg.contains("<script") && !svg.contains("<svg onload"), "{svg}");
     assert!(!svg.chars().any(|sign| sign.is_control() && sign != '\n'), "{svg}");
 }

@@ -14,7 +14,7 @@ use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Arrow, Graph, Group, Node, Shape};
-use crate::terminal::{Paint, printable};
+use crate::terminal::{Paint, make_printable};
 
 /// Columns between the parts of a line.
 const APART: usize = 2;
@@ -23,19 +23,19 @@ const LEFT: usize = 40;
 /// Columns for what is said of a step, however little space there is.
 const SAYS: usize = 40;
 
-pub(super) fn text(graph: &Graph, width: usize, paint: Paint) -> String {
+pub(super) fn render_text(graph: &Graph, width: usize, paint: Paint) -> String {
     let mut names = BTreeMap::new();
-    graph.groups.iter().for_each(|group| note(group, &mut names));
+    graph.groups.iter().for_each(|group| collect_names(group, &mut names));
     let listing = Listing { graph, names, width, paint };
-    let parts: Vec<String> = graph.groups.iter().map(|group| listing.group(group)).collect();
+    let parts: Vec<String> = graph.groups.iter().map(|group| listing.render_group(group)).collect();
     parts.join("\n")
 }
 
 /// The names of all boxes and frames, by their ids.
-fn note<'g>(group: &'g Group, names: &mut BTreeMap<&'g str, &'g str>) {
+fn collect_names<'g>(group: &'g Group, names: &mut BTreeMap<&'g str, &'g str>) {
     names.insert(&group.id, &group.name);
     names.extend(group.nodes.iter().map(|node| (node.id.as_str(), node.lines.first().map_or("", String::as_str))));
-    group.groups.iter().for_each(|inner| note(inner, names));
+    group.groups.iter().for_each(|inner| collect_names(inner, names));
 }
 
 struct Listing<'g> {
@@ -72,10 +72,10 @@ impl<'g> Child<'g> {
 
 impl<'g> Listing<'g> {
     /// A pipeline or swarm with its heading.
-    fn group(&self, group: &'g Group) -> String {
+    fn render_group(&self, group: &'g Group) -> String {
         let mut out = String::new();
-        for (index, line) in group.heading().iter().enumerate() {
-            let line = printable(line);
+        for (index, line) in group.heading_lines().iter().enumerate() {
+            let line = make_printable(line);
             let _ = writeln!(
                 out,
                 "{}",
@@ -83,27 +83,32 @@ impl<'g> Listing<'g> {
             );
         }
         let mut lines = Vec::new();
-        self.lines(group, "  ", &mut lines);
+        self.collect_lines(group, "  ", &mut lines);
         let column = lines.iter().map(|line| line.left.width()).filter(|left| *left <= LEFT).max().unwrap_or(0);
         let names = lines.iter().map(|line| line.name.width()).max().unwrap_or(0).min(LEFT);
-        lines.iter().for_each(|line| self.write(&mut out, line, column, names));
-        let inside = within(group);
+        lines.iter().for_each(|line| self.write_line(&mut out, line, column, names));
+        let inside = inner_names(group);
         let messages =
             self.graph.arrows.iter().filter(|arrow| arrow.is_message && inside.contains_key(arrow.from.as_str()));
         for Arrow { from, to, label, both, .. } in messages {
             let line = if *both { "↔" } else { "→" };
-            let _ =
-                writeln!(out, "  {} {line} {}  {}", self.name(from), self.name(to), self.paint.dim(&printable(label)));
+            let _ = writeln!(
+                out,
+                "  {} {line} {}  {}",
+                self.display_name(from),
+                self.display_name(to),
+                self.paint.dim(&make_printable(label))
+            );
         }
         out
     }
 
-    fn name(&self, id: &str) -> String {
-        printable(self.names.get(id).copied().unwrap_or(id)).into_owned()
+    fn display_name(&self, id: &str) -> String {
+        make_printable(self.names.get(id).copied().unwrap_or(id)).into_owned()
     }
 
     /// The lines of what is in a frame; `left` stands before each.
-    fn lines(&self, group: &'g Group, left: &str, out: &mut Vec<Line<'g>>) {
+    fn collect_lines(&self, group: &'g Group, left: &str, out: &mut Vec<Line<'g>>) {
         let children: Vec<Child<'g>> =
             group.nodes.iter().map(Child::Node).chain(group.groups.iter().map(Child::Group)).collect();
         let index: BTreeMap<&str, usize> =
@@ -116,9 +121,9 @@ impl<'g> Listing<'g> {
                 left_over[from] += 1;
             }
         }
-        let into = gathered(&needs);
+        let into = find_merges(&needs);
         let mut columns = Columns::default();
-        for child in sorted(&needs) {
+        for child in sort_by_needs(&needs) {
             let mut needed: Vec<usize> = needs[child].iter().map(|(need, _)| *need).collect();
             needed.sort_unstable();
             for need in &needed {
@@ -130,10 +135,10 @@ impl<'g> Listing<'g> {
             };
             let goes =
                 if left_over[child] == 0 { None } else { Some(into[child].map_or(Column::From(child), Column::Into)) };
-            let (drawn, at) = columns.step(child, &needed, ends, goes, mark(children[child]));
+            let (drawn, at) = columns.draw_step(child, &needed, ends, goes, child_mark(children[child]));
             let drawn = format!("{left}{drawn}");
             let waits = needs[child].iter().map(|(need, how)| {
-                let name = self.name(children[*need].id());
+                let name = self.display_name(children[*need].id());
                 if how.is_empty() { name } else { format!("{name} ({how})") }
             });
             let needs = waits.collect();
@@ -149,30 +154,35 @@ impl<'g> Listing<'g> {
                     let mut left = String::from(left);
                     left.extend(columns.0.iter().map(|column| if column.is_some() { '│' } else { ' ' }));
                     let deeper = (at + 1).saturating_sub(columns.0.len());
-                    self.lines(inner, &format!("{left}{}  ", " ".repeat(deeper)), out);
+                    self.collect_lines(inner, &format!("{left}{}  ", " ".repeat(deeper)), out);
                 }
             }
         }
     }
 
-    fn write(&self, out: &mut String, line: &Line<'_>, column: usize, names: usize) {
+    fn write_line(&self, out: &mut String, line: &Line<'_>, column: usize, names: usize) {
         let pad = |used: usize, all: usize| " ".repeat(all.saturating_sub(used) + APART);
         let mut at = line.left.width().max(column) + APART + line.name.width();
-        let _ =
-            write!(out, "{}{}{}", line.left, pad(line.left.width(), column), self.paint.bold(&printable(line.name)));
+        let _ = write!(
+            out,
+            "{}{}{}",
+            line.left,
+            pad(line.left.width(), column),
+            self.paint.bold(&make_printable(line.name))
+        );
         let mut gap = pad(line.name.width(), names);
         let needs = if line.needs.is_empty() { 0 } else { line.needs.join(", ").width() + APART + 2 };
         if !line.says.is_empty() {
-            let says = printable(&line.says.join(", ")).into_owned();
+            let says = make_printable(&line.says.join(", ")).into_owned();
             let room = self.width.saturating_sub(at + gap.width() + needs).max(SAYS);
-            let says = cut(&says, room);
+            let says = truncate_text(&says, room);
             at += gap.width() + says.width();
             let _ = write!(out, "{gap}{}", self.paint.dim(&says));
             gap = " ".repeat(APART);
         }
         if !line.needs.is_empty() {
             at += gap.width() + 2;
-            let needs = fitting(&line.needs, self.width.saturating_sub(at));
+            let needs = fit_names(&line.needs, self.width.saturating_sub(at));
             let _ = write!(out, "{gap}← {needs}");
         }
         out.push('\n');
@@ -180,7 +190,7 @@ impl<'g> Listing<'g> {
 }
 
 /// The text in this many columns.
-fn cut(text: &str, width: usize) -> String {
+fn truncate_text(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -193,7 +203,7 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 /// As many of the names as fit, and how many more there are.
-fn fitting(names: &[String], width: usize) -> String {
+fn fit_names(names: &[String], width: usize) -> String {
     let mut out = names[0].clone();
     for (index, name) in names.iter().enumerate().skip(1) {
         let more = names.len() - index;
@@ -208,7 +218,7 @@ fn fitting(names: &[String], width: usize) -> String {
 }
 
 /// For each step, the step that its line leads to when that is all that waits for it, and gathers several such lines.
-fn gathered(needs: &[Vec<(usize, &str)>]) -> Vec<Option<usize>> {
+fn find_merges(needs: &[Vec<(usize, &str)>]) -> Vec<Option<usize>> {
     let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); needs.len()];
     for (child, needs) in needs.iter().enumerate() {
         needs.iter().for_each(|(need, _)| waiting[*need].push(child));
@@ -235,7 +245,7 @@ struct Columns(Vec<Option<Column>>);
 impl Columns {
     /// The left of a step's line, and the column it stands in. `needs` are sorted; `ends` says of columns that lead to it whether they go no
     /// further; `goes` is the column that begins at it, or that it joins.
-    fn step(
+    fn draw_step(
         &mut self,
         child: usize,
         needs: &[usize],
@@ -252,12 +262,12 @@ impl Columns {
         // It stands right of all that it waits for, or in the place of the last of them when that ends here.
         let at = match last {
             Some(last) if self.0[last].is_some_and(&ends) => last,
-            Some(last) => self.free(last + 1),
-            None => self.free(0),
+            Some(last) => self.free_column(last + 1),
+            None => self.free_column(0),
         };
         let gathers = goes.filter(|goes| matches!(goes, Column::Into(_)));
         let old = gathers.and_then(|goes| self.0.iter().position(|column| *column == Some(goes)));
-        let to = gathers.map(|_| old.unwrap_or_else(|| self.free(at + 1)));
+        let to = gathers.map(|_| old.unwrap_or_else(|| self.free_column(at + 1)));
         let mut drawn = String::new();
         let left = first.into_iter().chain(to).fold(at, usize::min);
         let right = to.map_or(at, |to| to.max(at));
@@ -292,13 +302,13 @@ impl Columns {
     }
 
     /// The first free column from this one on.
-    fn free(&self, from: usize) -> usize {
+    fn free_column(&self, from: usize) -> usize {
         (from..self.0.len()).find(|column| self.0[*column].is_none()).unwrap_or(self.0.len().max(from))
     }
 }
 
 /// An order in which everything comes after what it waits for: declaration where nothing else decides.
-fn sorted(needs: &[Vec<(usize, &str)>]) -> Vec<usize> {
+fn sort_by_needs(needs: &[Vec<(usize, &str)>]) -> Vec<usize> {
     let mut missing: Vec<usize> = needs.iter().map(Vec::len).collect();
     let mut after = vec![Vec::new(); needs.len()];
     for (child, needs) in needs.iter().enumerate() {
@@ -319,7 +329,7 @@ fn sorted(needs: &[Vec<(usize, &str)>]) -> Vec<usize> {
     order
 }
 
-fn mark(child: Child<'_>) -> char {
+fn child_mark(child: Child<'_>) -> char {
     match child {
         Child::Group(_) => '↻',
         Child::Node(node) => match node.shape {
@@ -334,8 +344,8 @@ fn mark(child: Child<'_>) -> char {
 }
 
 /// The ids of what is in a frame, at any depth.
-fn within(group: &Group) -> BTreeMap<&str, &str> {
+fn inner_names(group: &Group) -> BTreeMap<&str, &str> {
     let mut names = BTreeMap::new();
-    note(group, &mut names);
+    collect_names(group, &mut names);
     names
 }

@@ -8,7 +8,7 @@ use super::{Arrow, Graph, Group, Node, Shape};
 const MERMAID_LINE: usize = 24;
 
 /// <https://mermaid.js.org/syntax/flowchart.html>
-pub(super) fn mermaid(graph: &Graph) -> String {
+pub(super) fn render_mermaid(graph: &Graph) -> String {
     let mut out = String::new();
     // Titles of several lines would stand on the boxes below them.
     let below = graph.groups.iter().map(title_lines).max().unwrap_or(1).saturating_sub(1) * MERMAID_LINE;
@@ -33,12 +33,17 @@ pub(super) fn mermaid(graph: &Graph) -> String {
 
 /// The most lines that the title of a group, or of one in it, has.
 fn title_lines(group: &Group) -> usize {
-    group.groups.iter().map(title_lines).fold(group.heading().len(), usize::max)
+    group.groups.iter().map(title_lines).fold(group.heading_lines().len(), usize::max)
 }
 
 fn mermaid_group(out: &mut String, group: &Group, depth: usize) {
     let indent = "    ".repeat(depth);
-    let _ = writeln!(out, "{indent}subgraph {} [\"{}\"]", group.id, lines(&group.heading(), mermaid_text, "<br>"));
+    let _ = writeln!(
+        out,
+        "{indent}subgraph {} [\"{}\"]",
+        group.id,
+        join_lines(&group.heading_lines(), mermaid_text, "<br>")
+    );
     let _ = writeln!(out, "{indent}    direction TB");
     for Node { id, lines: text, shape, .. } in &group.nodes {
         let (open, close) = match shape {
@@ -49,7 +54,7 @@ fn mermaid_group(out: &mut String, group: &Group, depth: usize) {
             Shape::Stop => ("([", "])"),
             Shape::Call => ("[[", "]]"),
         };
-        let _ = writeln!(out, "{indent}    {id}{open}\"{}\"{close}", lines(text, mermaid_text, "<br>"));
+        let _ = writeln!(out, "{indent}    {id}{open}\"{}\"{close}", join_lines(text, mermaid_text, "<br>"));
     }
     group.groups.iter().for_each(|inner| mermaid_group(out, inner, depth + 1));
     let _ = writeln!(out, "{indent}end");
@@ -69,7 +74,7 @@ fn mermaid_text(text: &str) -> String {
 }
 
 /// <https://graphviz.org/doc/info/lang.html>
-pub(super) fn dot(graph: &Graph) -> String {
+pub(super) fn render_dot(graph: &Graph) -> String {
     let mut out = String::from(
         "digraph workflow {\n    compound=true;\n    fontname=\"sans-serif\";\n    node [fontname=\"sans-serif\"];\n    edge [fontname=\"sans-serif\"];\n",
     );
@@ -116,7 +121,7 @@ struct Frame<'g> {
 fn dot_group<'g>(out: &mut String, group: &'g Group, depth: usize, frames: &mut Vec<Frame<'g>>) {
     let indent = "    ".repeat(depth);
     let _ = writeln!(out, "{indent}subgraph \"cluster_{}\" {{", group.id);
-    let _ = writeln!(out, "{indent}    label=\"{}\";", lines(&group.heading(), dot_text, "\\n"));
+    let _ = writeln!(out, "{indent}    label=\"{}\";", join_lines(&group.heading_lines(), dot_text, "\\n"));
     for Node { id, lines: text, shape, .. } in &group.nodes {
         let shape = match shape {
             Shape::Agent => "shape=box, style=rounded",
@@ -126,25 +131,25 @@ fn dot_group<'g>(out: &mut String, group: &'g Group, depth: usize, frames: &mut 
             Shape::Stop => "shape=oval",
             Shape::Call => "shape=box, peripheries=2",
         };
-        let _ = writeln!(out, "{indent}    {id} [{shape}, label=\"{}\"];", lines(text, dot_text, "\\n"));
+        let _ = writeln!(out, "{indent}    {id} [{shape}, label=\"{}\"];", join_lines(text, dot_text, "\\n"));
     }
     group.groups.iter().for_each(|inner| dot_group(out, inner, depth + 1, frames));
     let _ = writeln!(out, "{indent}}}");
-    if let (Some(first), Some(last)) = (first(group), last(group)) {
+    if let (Some(first), Some(last)) = (first_id(group), last_id(group)) {
         frames.push(Frame { id: &group.id, first, last });
     }
 }
 
-fn first(group: &Group) -> Option<&str> {
-    group.nodes.first().map(|node| node.id.as_str()).or_else(|| group.groups.iter().find_map(first))
+fn first_id(group: &Group) -> Option<&str> {
+    group.nodes.first().map(|node| node.id.as_str()).or_else(|| group.groups.iter().find_map(first_id))
 }
 
-fn last(group: &Group) -> Option<&str> {
-    group.nodes.last().map(|node| node.id.as_str()).or_else(|| group.groups.iter().rev().find_map(last))
+fn last_id(group: &Group) -> Option<&str> {
+    group.nodes.last().map(|node| node.id.as_str()).or_else(|| group.groups.iter().rev().find_map(last_id))
 }
 
 /// Lines as one label.
-fn lines(lines: &[String], text: fn(&str) -> String, between: &str) -> String {
+fn join_lines(lines: &[String], text: fn(&str) -> String, between: &str) -> String {
     lines.iter().map(|line| text(line)).collect::<Vec<_>>().join(between)
 }
 

@@ -10,7 +10,7 @@ use miette::{IntoDiagnostic, miette};
 
 use crate::home::Past;
 use crate::run_report::RunReport;
-use crate::terminal::{Stream, printable};
+use crate::terminal::{Stream, make_printable};
 
 /// The references that are listed where one is not known.
 const LISTED: usize = 20;
@@ -21,7 +21,7 @@ pub(super) fn is_reference(word: &str) -> bool {
 }
 
 /// What is printed of the artifact that a reference names.
-pub(super) fn show(
+pub(super) fn render_artifact(
     (folder, past, ledger): (&RunFolder, &Past, &RunReport),
     reference: &str,
     is_json: bool,
@@ -53,14 +53,14 @@ pub(super) fn show(
                 folder.id
             ),
         };
-        return Err(miette!(help = help, "run `{}` has no artifact `{}`", folder.id, printable(reference)));
+        return Err(miette!(help = help, "run `{}` has no artifact `{}`", folder.id, make_printable(reference)));
     };
-    let text = folder.text(&kept.content).into_diagnostic()?;
+    let text = folder.read_text(&kept.content).into_diagnostic()?;
     if is_json {
         let of = found.iter().map(|(step, turn, _)| json!({ "step": step, "turn": turn }));
         let value = json!({
-            "version": 1, "run": folder.id, "ref": reference, "kind": kept.kind.word(), "id": &*kept.id, "bytes": text.len(),
-            "digest": digest(&kept.content), "of": of.collect::<Vec<_>>(), "text": text,
+            "version": 1, "run": folder.id, "ref": reference, "kind": kept.kind.as_str(), "id": &*kept.id, "bytes": text.len(),
+            "digest": content_digest(&kept.content), "of": of.collect::<Vec<_>>(), "text": text,
         });
         return Ok(format!("{value}\n"));
     }
@@ -68,11 +68,11 @@ pub(super) fn show(
     if !Stream::Out.is_terminal() {
         return Ok(text);
     }
-    Ok(text.lines().map(|line| format!("{}\n", printable(line))).collect())
+    Ok(text.lines().map(|line| format!("{}\n", make_printable(line))).collect())
 }
 
 /// How long a text is.
-pub(super) fn bytes(content: &Content) -> u64 {
+pub(super) fn content_size(content: &Content) -> u64 {
     match content {
         Content::Artifact { bytes, .. } => *bytes,
         Content::Text(text) => text.len() as u64,
@@ -80,7 +80,7 @@ pub(super) fn bytes(content: &Content) -> u64 {
 }
 
 /// Under which digest a text is stored; null where it stands in the journal itself.
-pub(super) fn digest(content: &Content) -> Value {
+pub(super) fn content_digest(content: &Content) -> Value {
     match content {
         Content::Artifact { digest, .. } => json!(digest),
         Content::Text(_) => Value::Null,

@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use swarmc_runtime::artifact::{ArtifactKind, ArtifactMeta};
-use swarmc_runtime::{Event, InboxMessage, Layout, Pending, RunFolder, Standing, State, StepId, standings};
+use swarmc_runtime::{Event, InboxMessage, Layout, Pending, RunFolder, Standing, State, StepId, list_standings};
 
-use super::artifact::{bytes, digest};
-use super::tools::{Used, tools};
+use super::artifact::{content_digest, content_size};
+use super::tools::{Used, list_tool_uses};
 use crate::home::Past;
-use crate::nodes::words;
+use crate::nodes::describe_node;
 use crate::team::sanitize_line;
-use crate::terminal::printable;
-use crate::units::{now, size};
+use crate::terminal::make_printable;
+use crate::units::{format_size, now_ms};
 
 /// What is known of a step as a node.
 pub(super) struct Node {
@@ -55,7 +55,7 @@ struct Prompt {
 impl Node {
     /// What the records of a run say of a step.
     pub(super) fn read((folder, layout, past): (&RunFolder, &Layout, &Past), step: &StepId, attempts: u32) -> Node {
-        let (standing, pending, call) = standing(folder, past, step);
+        let (standing, pending, call) = find_standing(folder, past, step);
         let mut node = Node {
             incoming: Vec::new(),
             outgoing: Vec::new(),
@@ -66,21 +66,21 @@ impl Node {
             standing,
             pending,
         };
-        node.gather(folder, past, step, call.as_ref());
+        node.gather_records(folder, past, step, call.as_ref());
         for attempt in 1..=attempts {
-            node.tools.extend(tools(layout, step, attempt));
-            let refused = std::fs::read_to_string(layout.refused(step, attempt)).unwrap_or_default();
+            node.tools.extend(list_tool_uses(layout, step, attempt));
+            let refused = std::fs::read_to_string(layout.refusals_path(step, attempt)).unwrap_or_default();
             node.refused.extend(refused.lines().map(|line| (attempt, line.to_owned())));
-            node.prompts.extend(prompts(layout, step, attempt));
+            node.prompts.extend(list_prompts(layout, step, attempt));
         }
         node
     }
 
     /// `call` is the call around the step; none where nothing of the step was ever under way.
-    fn gather(&mut self, folder: &RunFolder, past: &Past, step: &StepId, call: Option<&Option<Arc<str>>>) {
+    fn gather_records(&mut self, folder: &RunFolder, past: &Past, step: &StepId, call: Option<&Option<Arc<str>>>) {
         let post = |letter: &InboxMessage, at: u64, attempt: Option<u32>| {
-            let text = folder.text(&letter.content).map_err(|error| error.to_string());
-            let envelope = text.and_then(|text| letter.shown(text));
+            let text = folder.read_text(&letter.content).map_err(|error| error.to_string());
+            let envelope = text.and_then(|text| letter.to_json(text));
             let envelope = envelope.unwrap_or_else(|error| Value::String(format!("({error})")));
             Post { id: letter.id.to_string(), envelope, at, attempt }
         };
@@ -129,9 +129,9 @@ impl Node {
     }
 
     /// The lines for people.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(super) fn format_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> =
-            self.standing.iter().map(|node| format!("node    {}", words(node, now()))).collect();
+            self.standing.iter().map(|node| format!("node    {}", describe_node(node, now_ms()))).collect();
         let mut ways = |posts: &[Post], kind: &str, other: &str, unread: &str| {
             for post in posts {
                 let name = post.envelope[other].as_str().unwrap_or("a person");
@@ -149,12 +149,12 @@ impl Node {
         ways(&self.incoming, "from", "fromNodeId", "not read");
         ways(&self.outgoing, "to", "toNodeId", "");
         for (attempt, kept) in &self.artifacts {
-            let word = if kept.kind == ArtifactKind::ContextPack { "pack" } else { kept.kind.word() };
-            let bytes = size(bytes(&kept.content));
+            let word = if kept.kind == ArtifactKind::ContextPack { "pack" } else { kept.kind.as_str() };
+            let bytes = format_size(content_size(&kept.content));
             lines.push(format!(
                 "{word:<7} {} ({bytes}, turn {attempt}){}",
                 kept.reference(),
-                sanitize_line(&about(kept))
+                sanitize_line(&describe_artifact(kept))
             ));
         }
         for prompt in &self.prompts {
@@ -162,11 +162,16 @@ impl Node {
             let blocks = blocks.map(|block| format!("{} {}", block["name"].as_str().unwrap_or("?"), block["bytes"]));
             let blocks: Vec<String> = blocks.collect();
             let delta = if prompt.blocks["delta"] == true { "; sent: what is new" } else { "" };
-            lines.push(format!("blocks  turn {}{}: {} bytes{delta}", prompt.attempt, prompt.by(), blocks.join(", ")));
+            lines.push(format!(
+                "blocks  turn {}{}: {} bytes{delta}",
+                prompt.attempt,
+                prompt.describe_turn(),
+                blocks.join(", ")
+            ));
         }
-        lines.extend(self.tools.iter().map(Used::line));
+        lines.extend(self.tools.iter().map(Used::format_line));
         let refused = self.refused.iter();
-        lines.extend(refused.map(|(attempt, why)| format!("refused turn {attempt}: {}", printable(why))));
+        lines.extend(refused.map(|(attempt, why)| format!("refused turn {attempt}: {}", make_printable(why))));
         for Pending { step, why } in &self.pending {
             lines.push(format!("waits   for {step}: {why}"));
         }
@@ -174,15 +179,15 @@ impl Node {
     }
 
     /// Its envelopes whole, as they were sent, in text that no terminal obeys.
-    pub(super) fn raw(&self) -> String {
+    pub(super) fn format_raw(&self) -> String {
         let mut out = String::new();
         let mut all = |posts: &[Post], did: &str, not: &str| {
             for post in posts {
                 let turn = post.attempt.map_or(not.to_owned(), |attempt| format!("{did} in turn {attempt}"));
-                out.push_str(&format!("{} ({turn})\n", printable(&post.id)));
+                out.push_str(&format!("{} ({turn})\n", make_printable(&post.id)));
                 // Pretty JSON of what was read as JSON: there is no other way for it to fail.
                 let text = serde_json::to_string_pretty(&post.envelope).unwrap_or_default();
-                text.lines().for_each(|line| out.push_str(&format!("{}\n", printable(line))));
+                text.lines().for_each(|line| out.push_str(&format!("{}\n", make_printable(line))));
             }
         };
         all(&self.incoming, "read", "not read");
@@ -191,16 +196,16 @@ impl Node {
     }
 
     /// The fields of it for programs.
-    pub(super) fn fields(&self, folder: &RunFolder) -> Vec<(&'static str, Value)> {
+    pub(super) fn json_fields(&self, folder: &RunFolder) -> Vec<(&'static str, Value)> {
         let posts = |posts: &[Post], turn: &str| -> Value {
             let post = |post: &Post| json!({ "at": post.at, turn: post.attempt, "envelope": post.envelope });
             posts.iter().map(post).collect()
         };
         let artifact = |(attempt, kept): &(u32, ArtifactMeta)| {
-            let digest = digest(&kept.content);
+            let digest = content_digest(&kept.content);
             json!({
-                "ref": kept.reference(), "kind": kept.kind.word(), "id": &*kept.id, "turn": attempt, "bytes": bytes(&kept.content),
-                "digest": digest, "path": digest.as_str().map(|digest| folder.artifact(digest)), "pack": kept.pack,
+                "ref": kept.reference(), "kind": kept.kind.as_str(), "id": &*kept.id, "turn": attempt, "bytes": content_size(&kept.content),
+                "digest": digest, "path": digest.as_str().map(|digest| folder.artifact_path(digest)), "pack": kept.pack,
                 "files": kept.files, "added": kept.added, "removed": kept.removed, "with": kept.with,
                 "omitted": kept.omitted,
             })
@@ -214,7 +219,7 @@ impl Node {
                 "paths": paths.collect::<serde_json::Map<_, _>>(), "effective": prompt.blocks,
             })
         });
-        let tools = self.tools.iter().map(Used::json);
+        let tools = self.tools.iter().map(Used::to_json);
         let refused = self.refused.iter().map(|(attempt, why)| json!({ "turn": attempt, "why": why }));
         vec![
             ("connection", json!(self.standing)),
@@ -231,7 +236,7 @@ impl Node {
 }
 
 /// What a diff or a pack is, in a few words.
-fn about(kept: &ArtifactMeta) -> String {
+fn describe_artifact(kept: &ArtifactMeta) -> String {
     let mut words = String::new();
     if let (Some(files), Some(added), Some(removed)) = (kept.files, kept.added, kept.removed) {
         let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
@@ -252,41 +257,42 @@ fn about(kept: &ArtifactMeta) -> String {
 /// How a step stands with its agent, whom it waits for, and the call around it.
 type Stands = (Option<Standing>, Vec<Pending>, Option<Option<Arc<str>>>);
 
-fn standing(folder: &RunFolder, past: &Past, step: &StepId) -> Stands {
-    let Some(graph) = past.graph(folder) else { return (None, Vec::new(), None) };
+fn find_standing(folder: &RunFolder, past: &Past, step: &StepId) -> Stands {
+    let Some(graph) = past.build_graph(folder) else { return (None, Vec::new(), None) };
     let mut call = None;
     let state = State::replay_with(graph, &past.records, |state, _| {
         // What is inside of a step is forgotten with it.
         call = call.take().or_else(|| state.call_around(step));
     });
     call = call.or_else(|| state.call_around(step));
-    let pending = if state.finished().is_some() { Vec::new() } else { state.pending(step, folder.is_running()) };
-    let found = standings(folder, &state, &past.records).into_iter().find(|node| node.step == *step);
+    let pending =
+        if state.final_status().is_some() { Vec::new() } else { state.list_pending(step, folder.is_running()) };
+    let found = list_standings(folder, &state, &past.records).into_iter().find(|node| node.step == *step);
     (found, pending, call)
 }
 
 impl Prompt {
     /// Which of the turns of an attempt it is, where that is not its first one.
-    fn by(&self) -> String {
+    fn describe_turn(&self) -> String {
         let part = |word: &str, number: usize| if number > 0 { format!(", {word} {number}") } else { String::new() };
         part("fallback", self.position) + &part("repair", self.repair as usize)
     }
 }
 
 /// What the turns of an attempt were told: that of its agent, those of fallbacks, and those that mended an answer.
-fn prompts(layout: &Layout, step: &StepId, attempt: u32) -> Vec<Prompt> {
+fn list_prompts(layout: &Layout, step: &StepId, attempt: u32) -> Vec<Prompt> {
     let of_taker = |position: usize| -> Vec<Prompt> {
-        (0..).map_while(|repair| prompt(layout, (step, attempt), position, repair)).collect()
+        (0..).map_while(|repair| find_prompt(layout, (step, attempt), position, repair)).collect()
     };
     (0..).map(of_taker).take_while(|prompts| !prompts.is_empty()).flatten().collect()
 }
 
-fn prompt(layout: &Layout, (step, attempt): (&StepId, u32), position: usize, repair: u32) -> Option<Prompt> {
+fn find_prompt(layout: &Layout, (step, attempt): (&StepId, u32), position: usize, repair: u32) -> Option<Prompt> {
     let mut stem = if position > 0 { format!("fallback-{position}.") } else { String::new() };
     if repair > 0 {
         stem.push_str(&format!("repair-{repair}."));
     }
-    let path = |name: &str| layout.prompt(step, attempt).with_extension(format!("{stem}{name}"));
+    let path = |name: &str| layout.prompt_path(step, attempt).with_extension(format!("{stem}{name}"));
     let paths = [
         ("prompt", path("txt")),
         ("full", path("full.txt")),
@@ -300,7 +306,7 @@ fn prompt(layout: &Layout, (step, attempt): (&StepId, u32), position: usize, rep
 }
 
 /// The agent that sums up files in an attempt, if it is one of those.
-pub(super) fn summarizer<'p>(past: &'p Past, step: &StepId, attempt: u32) -> Option<&'p str> {
+pub(super) fn find_summarizer<'p>(past: &'p Past, step: &StepId, attempt: u32) -> Option<&'p str> {
     let started = past.records.iter().rev().find_map(|record| match &record.event {
         Event::AttemptStarted { step: by, attempt: number, summarizer, .. } if by == step && *number == attempt => {
             Some(summarizer)

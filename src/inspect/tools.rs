@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use swarmc_runtime::{Layout, Signal, StepId, TOOL_USES, TelemetryKind};
 
 use crate::team::sanitize_line;
-use crate::units::duration;
+use crate::units::format_duration;
 
 /// One use of a tool.
 pub(super) struct Used {
@@ -26,19 +26,19 @@ pub(super) struct Used {
 }
 
 /// Those of an attempt, in the order in which they began.
-pub(super) fn tools(layout: &Layout, step: &StepId, attempt: u32) -> Vec<Used> {
-    let Ok(file) = File::open(layout.tools(step, attempt)) else { return Vec::new() };
+pub(super) fn list_tool_uses(layout: &Layout, step: &StepId, attempt: u32) -> Vec<Used> {
+    let Ok(file) = File::open(layout.tool_log_path(step, attempt)) else { return Vec::new() };
     let mut used: Vec<Used> = Vec::new();
     // A runner that was killed may have left half a line.
     let lines = BufReader::new(file).lines().map_while(Result::ok);
     for Signal { at, sign, .. } in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
         match sign {
-            TelemetryKind::ToolStarted { id, tool, arguments } => match open(&mut used, &id) {
+            TelemetryKind::ToolStarted { id, tool, arguments } => match find_open(&mut used, &id) {
                 Some(known) => (known.tool, known.arguments) = (tool, arguments),
                 None => used.push(Used { attempt, at, id, tool, arguments, end: None, is_last: false }),
             },
             TelemetryKind::ToolEnded { id, ok, text } => {
-                if let Some(known) = open(&mut used, &id) {
+                if let Some(known) = find_open(&mut used, &id) {
                     known.end = Some((at, ok, text));
                 }
             }
@@ -52,18 +52,18 @@ pub(super) fn tools(layout: &Layout, step: &StepId, attempt: u32) -> Vec<Used> {
 }
 
 /// The use of this id of which nothing has come yet.
-fn open<'u>(used: &'u mut [Used], id: &str) -> Option<&'u mut Used> {
+fn find_open<'u>(used: &'u mut [Used], id: &str) -> Option<&'u mut Used> {
     used.iter_mut().rev().find(|used| !id.is_empty() && used.id == *id && used.end.is_none())
 }
 
 impl Used {
-    pub(super) fn line(&self) -> String {
+    pub(super) fn format_line(&self) -> String {
         let mut line = format!("tool    turn {}: {}", self.attempt, sanitize_line(&self.tool));
         if !self.arguments.is_empty() {
             line.push_str(&format!(" {}", sanitize_line(&self.arguments)));
         }
         if let Some((at, ok, text)) = &self.end {
-            let took = duration(Duration::from_millis(at.saturating_sub(self.at)));
+            let took = format_duration(Duration::from_millis(at.saturating_sub(self.at)));
             line.push_str(&format!(", {} after {took}", if *ok { "ok" } else { "failed" }));
             if !text.trim().is_empty() {
                 line.push_str(&format!(": {}", sanitize_line(text)));
@@ -75,7 +75,7 @@ impl Used {
         line
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let (ended, ok, text) = match &self.end {
             Some((at, ok, text)) => (Some(at), Some(ok), Some(text)),
             None => (None, None, None),

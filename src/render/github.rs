@@ -10,15 +10,15 @@ use super::Problems;
 
 impl Problems {
     /// A command for each problem, with how bad it is: to be sorted by it.
-    pub(crate) fn github(&self) -> Vec<(Severity, String)> {
+    pub(crate) fn render_github(&self) -> Vec<(Severity, String)> {
         let command = |(severity, diagnostic): &(Severity, Diagnostic)| {
-            (*severity, command(&self.sources, *severity, diagnostic))
+            (*severity, format_command(&self.sources, *severity, diagnostic))
         };
         self.list.iter().map(command).collect()
     }
 }
 
-fn command(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> String {
+fn format_command(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> String {
     let kind = match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -27,7 +27,7 @@ fn command(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> St
     let mut properties = Vec::new();
     if let Some(span) = diagnostic.span() {
         let (start, end) = (sources.position(span.file, span.start), sources.position(span.file, span.end));
-        properties.push(format!("file={}", property(sources.name(span.file))));
+        properties.push(format!("file={}", escape_property(sources.name(span.file))));
         properties.push(format!("line={}", start.line));
         properties.push(format!("endLine={}", end.line));
         if start.line == end.line {
@@ -35,21 +35,22 @@ fn command(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> St
             properties.push(format!("endColumn={}", end.column));
         }
     }
-    properties.push(format!("title={}", property(&format!("{} {}", diagnostic.code.id(), diagnostic.code.name()))));
+    properties
+        .push(format!("title={}", escape_property(&format!("{} {}", diagnostic.code.id(), diagnostic.code.name()))));
     let mut text = diagnostic.message.clone();
     if let Some(help) = &diagnostic.help {
         text.push_str("\nhelp: ");
         text.push_str(help);
     }
-    format!("::{kind} {}::{}\n", properties.join(","), data(&text))
+    format!("::{kind} {}::{}\n", properties.join(","), escape_data(&text))
 }
 
-fn data(text: &str) -> String {
+fn escape_data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+fn escape_property(text: &str) -> String {
+    escape_data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 #[cfg(test)]
@@ -58,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_a_command_would_end_at_is_escaped() {
-        assert_eq!(data("100%: a,\r\nb"), "100%25: a,%0D%0Ab");
-        assert_eq!(property("a:b,c%\n"), "a%3Ab%2Cc%25%0A");
+        assert_eq!(escape_data("100%: a,\r\nb"), "100%25: a,%0D%0Ab");
+        assert_eq!(escape_property("a:b,c%\n"), "a%3Ab%2Cc%25%0A");
     }
 }

@@ -3,11 +3,11 @@
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use swarmc_compiler::Severity;
 
-use super::{Problems, plain, short};
+use super::{Problems, format_short, render_plain};
 use crate::terminal::Paint;
 
 /// A report of the suites of all specs.
-pub(crate) fn report(name: &str, suites: Vec<TestSuite>) -> miette::Result<String> {
+pub(crate) fn build_report(name: &str, suites: Vec<TestSuite>) -> miette::Result<String> {
     let mut report = Report::new(name);
     report.add_test_suites(suites);
     report.to_string().map_err(|error| miette::miette!("cannot write the report: {error}"))
@@ -15,7 +15,7 @@ pub(crate) fn report(name: &str, suites: Vec<TestSuite>) -> miette::Result<Strin
 
 impl Problems {
     /// What is wrong in one spec; a spec without problems has one case that passes.
-    pub(crate) fn junit(&self, spec: &str) -> TestSuite {
+    pub(crate) fn render_junit(&self, spec: &str) -> TestSuite {
         let mut suite = TestSuite::new(spec);
         for (severity, diagnostic) in &self.list {
             // A warning is no failure: it stands in the output of a case that passes.
@@ -25,12 +25,12 @@ impl Problems {
                     status
                         .set_type(diagnostic.code.name())
                         .set_message(diagnostic.message.clone())
-                        .set_description(plain(&self.sources, *severity, diagnostic, Paint::NONE));
+                        .set_description(render_plain(&self.sources, *severity, diagnostic, Paint::NONE));
                     TestCase::new(diagnostic.code.id(), status)
                 }
                 Severity::Warning | Severity::Hint => {
                     let mut case = TestCase::new(diagnostic.code.id(), TestCaseStatus::success());
-                    case.set_system_out(short(&self.sources, *severity, diagnostic));
+                    case.set_system_out(format_short(&self.sources, *severity, diagnostic));
                     case
                 }
             };

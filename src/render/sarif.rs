@@ -9,7 +9,7 @@ use swarmc_compiler::{Code, Diagnostic, Severity, Sources, Span};
 use super::Problems;
 
 /// One log with one run, for the problems of all specs.
-pub(crate) fn log(results: Vec<Value>) -> Value {
+pub(crate) fn build_log(results: Vec<Value>) -> Value {
     json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",
@@ -17,7 +17,7 @@ pub(crate) fn log(results: Vec<Value>) -> Value {
             "tool": { "driver": {
                 "name": "swarmc",
                 "version": env!("CARGO_PKG_VERSION"),
-                "rules": Code::ALL.iter().copied().map(rule).collect::<Vec<_>>(),
+                "rules": Code::ALL.iter().copied().map(rule_json).collect::<Vec<_>>(),
             } },
             "columnKind": "unicodeCodePoints",
             "results": results,
@@ -27,12 +27,12 @@ pub(crate) fn log(results: Vec<Value>) -> Value {
 
 impl Problems {
     /// The results of one spec.
-    pub(crate) fn sarif(&self) -> Vec<Value> {
-        self.list.iter().map(|(severity, diagnostic)| result(&self.sources, *severity, diagnostic)).collect()
+    pub(crate) fn render_sarif(&self) -> Vec<Value> {
+        self.list.iter().map(|(severity, diagnostic)| result_json(&self.sources, *severity, diagnostic)).collect()
     }
 }
 
-fn rule(code: Code) -> Value {
+fn rule_json(code: Code) -> Value {
     let page = code.page();
     let body = page.split_once("\n\n").map_or(page, |(_, body)| body);
     let first = body.split("\n\n").next().unwrap_or_default().replace('\n', " ");
@@ -43,11 +43,11 @@ fn rule(code: Code) -> Value {
         "shortDescription": { "text": sentence },
         "fullDescription": { "text": first },
         "help": { "text": page, "markdown": page },
-        "defaultConfiguration": { "level": level(code.severity()) },
+        "defaultConfiguration": { "level": severity_level(code.severity()) },
     })
 }
 
-fn level(severity: Severity) -> &'static str {
+fn severity_level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -55,7 +55,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-fn result(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value {
+fn result_json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value {
     let text = match &diagnostic.help {
         Some(help) => format!("{}\n{help}", diagnostic.message),
         None => diagnostic.message.clone(),
@@ -63,14 +63,14 @@ fn result(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Val
     let mut result = json!({
         "ruleId": diagnostic.code.id(),
         "ruleIndex": Code::ALL.iter().position(|code| *code == diagnostic.code),
-        "level": level(severity),
+        "level": severity_level(severity),
         "message": { "text": text },
     });
     if let Some((first, others)) = diagnostic.labels.split_first() {
-        result["locations"] = json!([location(sources, first.span, &first.text)]);
+        result["locations"] = json!([location_json(sources, first.span, &first.text)]);
         if !others.is_empty() {
             let related = others.iter().enumerate().map(|(index, label)| {
-                let mut related = location(sources, label.span, &label.text);
+                let mut related = location_json(sources, label.span, &label.text);
                 related["id"] = json!(index + 1);
                 related
             });
@@ -78,14 +78,15 @@ fn result(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Val
         }
     }
     if !diagnostic.trace.is_empty() {
-        let steps = diagnostic.trace.iter().map(|step| json!({ "location": location(sources, step.span, &step.text) }));
+        let steps =
+            diagnostic.trace.iter().map(|step| json!({ "location": location_json(sources, step.span, &step.text) }));
         result["codeFlows"] = json!([{ "threadFlows": [{ "locations": steps.collect::<Vec<_>>() }] }]);
     }
     if let Some(fix) = &diagnostic.fix {
         let mut changes: Vec<(Span, Vec<Value>)> = Vec::new();
         for edit in &fix.edits {
             let replacement =
-                json!({ "deletedRegion": region(sources, edit.span), "insertedContent": { "text": edit.text } });
+                json!({ "deletedRegion": region_json(sources, edit.span), "insertedContent": { "text": edit.text } });
             match changes.iter_mut().find(|(span, _)| span.file == edit.span.file) {
                 Some((_, list)) => list.push(replacement),
                 None => changes.push((edit.span, vec![replacement])),
@@ -93,7 +94,7 @@ fn result(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Val
         }
         let changes = changes
             .into_iter()
-            .map(|(span, list)| json!({ "artifactLocation": artifact(sources, span), "replacements": list }));
+            .map(|(span, list)| json!({ "artifactLocation": artifact_json(sources, span), "replacements": list }));
         let sure = if fix.certain { "" } else { " (a guess: look at it)" };
         result["fixes"] = json!([{
             "description": { "text": format!("{}{sure}", fix.title) },
@@ -103,24 +104,24 @@ fn result(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Val
     result
 }
 
-fn location(sources: &Sources, span: Span, text: &str) -> Value {
+fn location_json(sources: &Sources, span: Span, text: &str) -> Value {
     json!({
-        "physicalLocation": { "artifactLocation": artifact(sources, span), "region": region(sources, span) },
+        "physicalLocation": { "artifactLocation": artifact_json(sources, span), "region": region_json(sources, span) },
         "message": { "text": text },
     })
 }
 
-fn region(sources: &Sources, span: Span) -> Value {
+fn region_json(sources: &Sources, span: Span) -> Value {
     let (start, end) = (sources.position(span.file, span.start), sources.position(span.file, span.end));
     json!({ "startLine": start.line, "startColumn": start.column, "endLine": end.line, "endColumn": end.column })
 }
 
-fn artifact(sources: &Sources, span: Span) -> Value {
-    json!({ "uri": uri(sources.name(span.file)) })
+fn artifact_json(sources: &Sources, span: Span) -> Value {
+    json!({ "uri": encode_uri(sources.name(span.file)) })
 }
 
 /// A path as a relative reference of RFC 3986, or as a `file:` address when it is absolute.
-fn uri(path: &str) -> String {
+fn encode_uri(path: &str) -> String {
     let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
     for byte in path.bytes() {
         match byte {
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn every_rule_says_what_it_is_about() {
         for &code in Code::ALL {
-            let rule = rule(code);
+            let rule = rule_json(code);
             let text = rule["shortDescription"]["text"].as_str().unwrap();
             assert!(text.ends_with('.') && text.len() > 20, "{}: {text}", code.id());
             assert!(!rule["fullDescription"]["text"].as_str().unwrap().contains("```"), "{}", code.id());
@@ -147,8 +148,8 @@ mod tests {
 
     #[test]
     fn paths_become_addresses() {
-        assert_eq!(uri("prompts/größe 1.md"), "prompts/gr%C3%B6%C3%9Fe%201.md");
-        assert_eq!(uri("../a%.kdl"), "../a%25.kdl");
-        assert_eq!(uri("/tmp/a.kdl"), "file:///tmp/a.kdl");
+        assert_eq!(encode_uri("prompts/größe 1.md"), "prompts/gr%C3%B6%C3%9Fe%201.md");
+        assert_eq!(encode_uri("../a%.kdl"), "../a%25.kdl");
+        assert_eq!(encode_uri("/tmp/a.kdl"), "file:///tmp/a.kdl");
     }
 }

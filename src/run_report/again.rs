@@ -2,7 +2,7 @@
 
 use swarmc_runtime::{StepId, Usage};
 
-use super::words::{sum, tokens};
+use super::words::{add_usage, format_usage};
 use super::{Row, RowState, RunReport};
 use crate::team::Team;
 
@@ -26,11 +26,11 @@ impl RunReport {
     }
 
     /// What the turns of agents have used so far, in words: those of all rounds; nothing where none has said.
-    pub(crate) fn used(&self) -> String {
+    pub(crate) fn describe_usage(&self) -> String {
         let mut total: Option<Usage> = None;
         let mut is_part = false;
         for row in &self.rows {
-            let team = self.teams.get(&row.step).map(Team::usage);
+            let team = self.teams.get(&row.step).map(Team::total_usage);
             // A swarm that has ended says the same as its step.
             let Some(usage) = row.usage.as_deref().copied().or(team.flatten()) else { continue };
             is_part |= usage.cost.is_none();
@@ -38,17 +38,17 @@ impl RunReport {
                 None => usage,
                 Some(total) => {
                     let cost = total.cost.into_iter().chain(usage.cost).reduce(|a, b| a + b);
-                    Usage { cost, ..sum(Some(total), Some(usage)).unwrap_or_default() }
+                    Usage { cost, ..add_usage(Some(total), Some(usage)).unwrap_or_default() }
                 }
             });
         }
-        total.map(|usage| tokens(&usage, is_part)).unwrap_or_default()
+        total.map(|usage| format_usage(&usage, is_part)).unwrap_or_default()
     }
 }
 
 impl Row {
     /// How long it took, or has taken until now.
-    pub(crate) fn took(&self, now: u64) -> std::time::Duration {
+    pub(crate) fn time_taken(&self, now: u64) -> std::time::Duration {
         match self.state {
             RowState::Running | RowState::Waiting | RowState::Idle | RowState::Stalled | RowState::Asking => {
                 self.elapsed(now)
@@ -58,7 +58,7 @@ impl Row {
     }
 
     /// Tokens and cost, where they are known; nothing otherwise.
-    pub(crate) fn used(&self) -> String {
-        self.usage.as_deref().map(|usage| tokens(usage, usage.cost.is_none())).unwrap_or_default()
+    pub(crate) fn describe_usage(&self) -> String {
+        self.usage.as_deref().map(|usage| format_usage(usage, usage.cost.is_none())).unwrap_or_default()
     }
 }

@@ -9,14 +9,14 @@ use crate::approvals::Pending;
 
 impl RunReport {
     /// What a record says of agreements.
-    pub(super) fn agree(&mut self, record: &Record) {
+    pub(super) fn apply_approval(&mut self, record: &Record) {
         match &record.event {
             Event::ApprovalAsked { step, request, .. } => {
                 if let Some(team) = self.teams.get_mut(step) {
-                    team.does(&request.agent, "waits for agreement");
+                    team.set_doing(&request.agent, "waits for agreement");
                 }
                 if let RequestKind::GoOn { .. } = request.wants {
-                    let row = self.row(step, record.at);
+                    let row = self.ensure_row(step, record.at);
                     self.rows[row].state = RowState::Stalled;
                 }
                 let (step, request, since, on_timeout) = (step.clone(), request.clone(), record.at, self.on_timeout);
@@ -29,10 +29,10 @@ impl RunReport {
                 }
                 let Request { agent, wants, .. } = pending.request;
                 if let Some(team) = self.teams.get_mut(step) {
-                    team.does(&agent, if verdict.allows() { "may go on" } else { "was refused" });
+                    team.set_doing(&agent, if verdict.is_allowed() { "may go on" } else { "was refused" });
                 }
                 if verdict.choice == Choice::Always {
-                    self.always.insert(self.may(step, &agent, &wants));
+                    self.always.insert(self.permission_key(step, &agent, &wants));
                 }
             }
             // A stop leaves the request open: the resumed run asks again.
@@ -49,24 +49,29 @@ impl RunReport {
     fn went_on(&mut self, step: &StepId, wants: &RequestKind, verdict: &Verdict) {
         let lenient = self.rules.get(&*step.name).is_some_and(|rule| rule.1);
         let Some(row) = self.index.get(step).map(|&index| &mut self.rows[index]) else { return };
-        row.state = match (verdict.allows(), &row.failure) {
+        row.state = match (verdict.is_allowed(), &row.failure) {
             (true, None) => RowState::Idle,
             (true, Some(_)) => RowState::Waiting,
             (false, _) if lenient => RowState::Ended(Status::Skipped),
             (false, _) => RowState::Ended(Status::Failed),
         };
-        if !verdict.allows() {
-            row.failure = Some(wants.denied(verdict));
+        if !verdict.is_allowed() {
+            row.failure = Some(wants.describe_denial(verdict));
         }
     }
 
-    /// Whether a request need not be answered by anybody: a person did before.
+    /// Whether an earlier `always` of a person answers the request.
     pub(crate) fn is_always(&self, step: &StepId, request: &Request) -> bool {
-        !self.always.is_empty() && self.always.contains(&self.may(step, &request.agent, &request.wants))
+        !self.always.is_empty() && self.always.contains(&self.permission_key(step, &request.agent, &request.wants))
     }
 
-    fn may(&self, step: &StepId, agent: &Arc<str>, wants: &RequestKind) -> (Option<Arc<str>>, Arc<str>, String) {
+    fn permission_key(
+        &self,
+        step: &StepId,
+        agent: &Arc<str>,
+        wants: &RequestKind,
+    ) -> (Option<Arc<str>>, Arc<str>, String) {
         let swarm = self.swarms.contains_key(&*step.name).then(|| Arc::clone(&step.name));
-        (swarm, Arc::clone(agent), wants.words())
+        (swarm, Arc::clone(agent), wants.describe())
     }
 }

@@ -2,10 +2,10 @@
 
 use swarmc_runtime::{Failure, SkipReason, Status, Usage};
 
-use crate::units::grouped;
+use crate::units::format_number;
 
 /// The sum of two usages; what is unknown in one of them stays unknown only where nothing is known.
-pub(super) fn sum(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
+pub(super) fn add_usage(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
     let (Some(a), Some(b)) = (a, b) else { return a.or(b) };
     Some(Usage {
         input: a.input.saturating_add(b.input),
@@ -18,10 +18,10 @@ pub(super) fn sum(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
 }
 
 /// Tokens and cost in a few words; of some of the turns the cost may not be known.
-pub(super) fn tokens(usage: &Usage, is_part: bool) -> String {
+pub(super) fn format_usage(usage: &Usage, is_part: bool) -> String {
     let all = usage.input.saturating_add(usage.output);
     let at_least = if usage.at_least { "at least " } else { "" };
-    let tokens = if all > 0 { format!("{at_least}{} tokens", grouped(all)) } else { String::new() };
+    let tokens = if all > 0 { format!("{at_least}{} tokens", format_number(all)) } else { String::new() };
     let cost = usage.cost.filter(|cost| *cost > 0.0).map(|cost| match is_part || usage.at_least {
         true => format!("${cost:.4} or more"),
         false => format!("${cost:.4}"),
@@ -30,7 +30,7 @@ pub(super) fn tokens(usage: &Usage, is_part: bool) -> String {
 }
 
 /// Why an attempt failed, in a few words.
-pub(super) fn words(failure: &Failure, exit: Option<i32>) -> String {
+pub(super) fn describe_failure(failure: &Failure, exit: Option<i32>) -> String {
     match (failure, exit) {
         (Failure::Exit, Some(code)) if code > 128 => format!("exit {code} (signal {})", code - 128),
         (Failure::Exit, Some(code)) => format!("exit {code}"),
@@ -39,16 +39,16 @@ pub(super) fn words(failure: &Failure, exit: Option<i32>) -> String {
 }
 
 /// Why a step was skipped.
-pub(super) fn skipped(reason: &SkipReason) -> String {
+pub(super) fn describe_skip(reason: &SkipReason) -> String {
     match reason {
         SkipReason::Need { step, status } => match status {
             Status::Skipped => format!("`{step}` was skipped"),
-            status => format!("`{step}` {}", status.word()),
+            status => format!("`{step}` {}", status.as_str()),
         },
-        SkipReason::Join => "none of what it waits for holds".to_owned(),
+        SkipReason::Join => "none of its dependencies holds".to_owned(),
         SkipReason::When => "its `when` is false".to_owned(),
-        SkipReason::Unspawned => "nobody asked for it".to_owned(),
-        SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
+        SkipReason::Unspawned => "no task spawned it".to_owned(),
+        SkipReason::OnFailure => "it failed, with `on-failure skip`".to_owned(),
         SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
         SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),
         SkipReason::OverBudget => "the budget was spent".to_owned(),

@@ -54,7 +54,7 @@ impl<'a> Fakes<'a> {
     }
 
     /// The answer to a question.
-    pub(super) fn answer(&mut self, turn: &Turn<'_>) -> Answer {
+    pub(super) fn answer_turn(&mut self, turn: &Turn<'_>) -> Answer {
         let (agent, text, system) = match &turn.asks {
             Asks::Agent { agent, system, prompt } => (Some(*agent), Some(*prompt), *system),
             Asks::Command { stdin, .. } => (None, *stdin, None),
@@ -93,54 +93,54 @@ impl<'a> Fakes<'a> {
         };
         let is_choice = matches!(turn.asks, Asks::Person { .. });
         let fakes = &self.test.fakes;
-        asked.by = fakes.iter().position(|fake| fake.choice.is_some() == is_choice && asked.fits(fake));
+        asked.by = fakes.iter().position(|fake| fake.choice.is_some() == is_choice && asked.fits_fake(fake));
         let answer = match asked.by {
             Some(fake) => {
                 let times = self.used[fake];
                 self.used[fake] += 1;
                 fake_answer(&fakes[fake], times)
             }
-            None => match self.unfaked(turn, &asked) {
+            None => match self.default_answer(turn, &asked) {
                 Some(answer) => answer,
                 None => {
                     self.unanswered.push(self.asked.len());
-                    failure(1, "nobody answers")
+                    failure_answer(1, "no fake answers")
                 }
             },
         };
-        asked.answer = said(&answer);
+        asked.answer = answer_text(&answer);
         self.asked.push(asked);
         answer
     }
 
-    /// What is answered without a fake: a check passes, a gate does without a person, a script has its answers.
-    fn unfaked(&self, turn: &Turn<'_>, asked: &Asked) -> Option<Answer> {
+    /// The answer without a fake: a check passes, a gate takes its default, a script has its answers.
+    fn default_answer(&self, turn: &Turn<'_>, asked: &Asked) -> Option<Answer> {
         match &turn.asks {
             Asks::Check { .. } => Some(Answer::Text(String::new())),
             Asks::Command { .. } => None,
-            Asks::Tool { tool, .. } => Some(Answer::Text(format!("`{tool}` was not called: this is a rehearsal"))),
-            Asks::Person { .. } => match self.gate(&turn.step.name) {
+            Asks::Tool { tool, .. } => Some(Answer::Text(format!("`{tool}` was not called: this is a test"))),
+            Asks::Person { .. } => match self.gate_default(&turn.step.name) {
                 Some((Some(GateDefault::Option(choice)), _)) => {
                     Some(Answer::Choice { choice: choice.clone(), fields: Map::new() })
                 }
                 Some((Some(GateDefault::Fail), _)) => Some(Answer::Text(String::new())),
                 // It waits as long as it does.
-                Some((None, true)) => Some(Answer::After(u64::MAX, Box::new(Answer::Nobody))),
+                Some((None, true)) => Some(Answer::After(u64::MAX, Box::new(Answer::Unanswered))),
                 Some((None, false)) => None,
-                // Without anybody there what failed has failed.
+                // Without a person, a failure stays a failure.
                 None => Some(Answer::Text(String::new())),
             },
             Asks::Agent { agent, .. } => {
                 let provider = self.plan.agent(agent).and_then(|agent| self.plan.provider(&agent.provider))?;
                 let Connection::Script { answers } = &provider.connection else { return None };
-                answers.iter().find(|answer| asked.is_recorded(answer)).map(recorded)
+                answers.iter().find(|answer| asked.is_recorded(answer)).map(recorded_answer)
             }
         }
     }
 
     /// What a gate does without a person, and whether that comes with time.
-    fn gate(&self, name: &str) -> Option<(Option<&'a GateDefault>, bool)> {
-        let gate = steps(self.plan, name).find_map(|step| match &step.body {
+    fn gate_default(&self, name: &str) -> Option<(Option<&'a GateDefault>, bool)> {
+        let gate = find_steps(self.plan, name).find_map(|step| match &step.body {
             Body::Gate(gate) => Some(gate),
             _ => None,
         })?;
@@ -148,7 +148,7 @@ impl<'a> Fakes<'a> {
     }
 
     /// The steps that were asked and have no fake.
-    pub(super) fn missing(&self) -> Vec<Finding> {
+    pub(super) fn missing_fakes(&self) -> Vec<Finding> {
         let mut told: BTreeSet<(&str, bool)> = BTreeSet::new();
         let mut findings = Vec::new();
         for asked in self.unanswered.iter().map(|&index| &self.asked[index]) {
@@ -158,7 +158,7 @@ impl<'a> Fakes<'a> {
             }
             let has_some = self.test.fakes.iter().any(|fake| fake.step == name && fake.part == asked.part);
             let notes = match has_some {
-                true => format!("no `fake {name}` is for {}\n", asked.moment()),
+                true => format!("no `fake {name}` is for {}\n", asked.describe_moment()),
                 false => String::new(),
             };
             findings.push(Finding {
@@ -168,21 +168,21 @@ impl<'a> Fakes<'a> {
                     _ if asked.is_member => format!("member `{name}` was asked and has no fake"),
                     _ => format!("`{name}` was asked and has no fake"),
                 },
-                label: format!("asked in {}", asked.moment()),
+                label: format!("asked in {}", asked.describe_moment()),
                 notes,
-                help: Some(format!("add `{}` to the test", self.line(asked))),
+                help: Some(format!("add `{}` to the test", self.format_fake(asked))),
             });
         }
         findings
     }
 
     /// The fake that would answer, as it is written.
-    fn line(&self, asked: &Asked) -> String {
+    fn format_fake(&self, asked: &Asked) -> String {
         let name = &asked.name;
         if asked.is_member {
             return format!(r##"fake {name} turn={} #"{{"action": "done", "response": "…"}}"#"##, asked.turn);
         }
-        let step = steps(self.plan, name).next();
+        let step = find_steps(self.plan, name).next();
         match step.map(|step| &step.body) {
             Some(Body::Gate(gate)) => {
                 format!("fake {name} choice={}", gate.options.first().map_or("…", String::as_str))
@@ -194,30 +194,30 @@ impl<'a> Fakes<'a> {
     }
 
     /// The fakes, and the texts of them, that nothing asked for.
-    pub(super) fn unused(&self) -> Vec<Finding> {
+    pub(super) fn unused_fakes(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (index, (fake, &used)) in self.test.fakes.iter().zip(&self.used).enumerate() {
             let name = &fake.step;
             if used == 0 {
-                let wider = |earlier: usize| earlier < index && covers(&self.test.fakes[earlier].moment, &fake.moment);
-                let earlier = self.asked.iter().any(|asked| asked.by.is_some_and(wider) && asked.fits(fake));
+                let wider =
+                    |earlier: usize| earlier < index && covers_moment(&self.test.fakes[earlier].moment, &fake.moment);
+                let earlier = self.asked.iter().any(|asked| asked.by.is_some_and(wider) && asked.fits_fake(fake));
                 findings.push(Finding {
                     span: fake.span,
                     message: format!("this fake of `{name}` never answered"),
-                    label: if earlier { "another one before it answers first" } else { "nothing asked for it" }
-                        .to_owned(),
-                    notes: self.times(fake),
+                    label: if earlier { "an earlier fake answers first" } else { "no request fits it" }.to_owned(),
+                    notes: self.describe_calls(fake),
                     help: Some(match earlier {
-                        true => "the first `fake` that fits answers: put the one that says more first".to_owned(),
-                        false => "mend when it answers, or remove it".to_owned(),
+                        true => "the first `fake` that fits answers: put the more specific one first".to_owned(),
+                        false => "correct when it answers, or remove it".to_owned(),
                     }),
                 });
             } else if let Some((_, span)) = fake.texts.get(used) {
                 findings.push(Finding {
                     span: *span,
                     message: format!("this answer of `{name}` was never given"),
-                    label: format!("the fake answered {}", times(used)),
-                    notes: self.times(fake),
+                    label: format!("the fake answered {}", format_times(used)),
+                    notes: self.describe_calls(fake),
                     help: Some("remove it".to_owned()),
                 });
             }
@@ -226,9 +226,9 @@ impl<'a> Fakes<'a> {
     }
 
     /// When a step was asked, in a line.
-    fn times(&self, fake: &Fake) -> String {
+    fn describe_calls(&self, fake: &Fake) -> String {
         let of = self.asked.iter().filter(|asked| asked.is_of(fake));
-        let moments: Vec<String> = of.map(Asked::moment).collect();
+        let moments: Vec<String> = of.map(Asked::describe_moment).collect();
         let name = &fake.step;
         match moments.len() {
             0 => format!("`{name}` was never asked\n"),
@@ -239,7 +239,7 @@ impl<'a> Fakes<'a> {
 }
 
 impl Asked {
-    fn fits(&self, fake: &Fake) -> bool {
+    fn fits_fake(&self, fake: &Fake) -> bool {
         self.is_of(fake) && self.is_at(&fake.moment)
     }
 
@@ -264,7 +264,7 @@ impl Asked {
     }
 
     /// When, in words.
-    pub(super) fn moment(&self) -> String {
+    pub(super) fn describe_moment(&self) -> String {
         let mut moment = format!("round {}", self.step.iteration);
         if let Some(index) = self.index {
             moment += &format!(", item {index}");
@@ -280,7 +280,7 @@ impl Asked {
 }
 
 /// Whether every moment that the other means is one that this means.
-fn covers(one: &Moment, other: &Moment) -> bool {
+fn covers_moment(one: &Moment, other: &Moment) -> bool {
     let wider = |one: Option<u32>, other: Option<u32>| one.is_none() || one == other;
     wider(one.iteration, other.iteration)
         && wider(one.attempt, other.attempt)
@@ -289,12 +289,12 @@ fn covers(one: &Moment, other: &Moment) -> bool {
 }
 
 /// `once`, `3 times`.
-pub(super) fn times(count: usize) -> String {
+pub(super) fn format_times(count: usize) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 /// The steps of this name in all pipelines.
-fn steps<'p>(plan: &'p Plan, name: &str) -> impl Iterator<Item = &'p Step> {
+fn find_steps<'p>(plan: &'p Plan, name: &str) -> impl Iterator<Item = &'p Step> {
     plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps()).filter(move |step| step.name == name)
 }
 
@@ -303,31 +303,31 @@ fn fake_answer(fake: &Fake, times: usize) -> Answer {
     let answer = match &fake.choice {
         Some(choice) if choice == "fail" => Answer::Text(text),
         Some(choice) => Answer::Choice { choice: choice.clone(), fields: fake.fields.clone() },
-        None if fake.exit != 0 => failure(fake.exit, &text),
+        None if fake.exit != 0 => failure_answer(fake.exit, &text),
         None => Answer::Text(text),
     };
-    after(fake.delay_ms, answer)
+    delay_answer(fake.delay_ms, answer)
 }
 
-fn recorded(answer: &Recorded) -> Answer {
+fn recorded_answer(answer: &Recorded) -> Answer {
     let text = answer.text.strip_suffix('\n').unwrap_or(&answer.text);
-    let said = if answer.exit != 0 { failure(answer.exit, text) } else { Answer::Text(text.to_owned()) };
-    after(answer.delay_ms, said)
+    let said = if answer.exit != 0 { failure_answer(answer.exit, text) } else { Answer::Text(text.to_owned()) };
+    delay_answer(answer.delay_ms, said)
 }
 
-fn failure(exit: i32, text: &str) -> Answer {
+fn failure_answer(exit: i32, text: &str) -> Answer {
     Answer::Failure { exit, output: text.to_owned(), stderr: text.to_owned() }
 }
 
-fn after(delay: u64, answer: Answer) -> Answer {
+fn delay_answer(delay: u64, answer: Answer) -> Answer {
     if delay == 0 { answer } else { Answer::After(delay, Box::new(answer)) }
 }
 
 /// The text of an answer.
-fn said(answer: &Answer) -> String {
+fn answer_text(answer: &Answer) -> String {
     match answer {
         Answer::Text(text) | Answer::Failure { output: text, .. } => text.clone(),
-        Answer::After(_, answer) => said(answer),
-        Answer::Json(_) | Answer::Choice { .. } | Answer::Nobody => String::new(),
+        Answer::After(_, answer) => answer_text(answer),
+        Answer::Json(_) | Answer::Choice { .. } | Answer::Unanswered => String::new(),
     }
 }

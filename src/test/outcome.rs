@@ -85,19 +85,19 @@ impl<'a> TestOutcome<'a> {
     }
 
     /// How a step ended then, the last time.
-    pub(super) fn step(&self, name: &str, moment: &Moment) -> Option<&Ended<'a>> {
-        self.all(name).filter(|ended| ended.is_at(moment)).last()
+    pub(super) fn find_step(&self, name: &str, moment: &Moment) -> Option<&Ended<'a>> {
+        self.step_ends(name).filter(|ended| ended.is_at(moment)).last()
     }
 
     /// The ends of a step, of all rounds and items.
-    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &Ended<'a>> {
+    pub(super) fn step_ends(&self, name: &str) -> impl Iterator<Item = &Ended<'a>> {
         self.steps.iter().filter(move |ended| *ended.step.name == *name)
     }
 }
 
 impl Ended<'_> {
     fn is_at(&self, moment: &Moment) -> bool {
-        let index = match item(self.step) {
+        let index = match item_index(self.step) {
             None => moment.index.is_none_or(|index| Some(index) == self.step.item()),
             own => moment.index == own,
         };
@@ -105,7 +105,7 @@ impl Ended<'_> {
     }
 
     /// Which round and item, in words.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn describe_place(&self) -> String {
         match self.step.item() {
             Some(index) => format!("round {}, item {index}", self.step.iteration),
             None => format!("round {}", self.step.iteration),
@@ -114,7 +114,7 @@ impl Ended<'_> {
 }
 
 /// The item of a for-each that a step is: it stands inside of what has its own name, `triage[3]`.
-fn item(step: &StepId) -> Option<u32> {
+fn item_index(step: &StepId) -> Option<u32> {
     let last = step.within.as_ref()?.rsplit('/').next()?;
     let (each, index) = last.strip_suffix(']')?.rsplit_once('[')?;
     let own = each.split(['.', '~']).next() == Some(&*step.name);
@@ -123,11 +123,11 @@ fn item(step: &StepId) -> Option<u32> {
 
 fn reason_of(reason: &SkipReason) -> String {
     match reason {
-        SkipReason::Need { step, status } => format!("it needs `{step}`, which {}", past(*status)),
-        SkipReason::Join => "none of what it depends on holds".to_owned(),
+        SkipReason::Need { step, status } => format!("it needs `{step}`, which {}", past_verb(*status)),
+        SkipReason::Join => "none of its dependencies holds".to_owned(),
         SkipReason::When => "its `when` is false".to_owned(),
-        SkipReason::Unspawned => "nobody spawned it".to_owned(),
-        SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
+        SkipReason::Unspawned => "no task spawned it".to_owned(),
+        SkipReason::OnFailure => "it failed, with `on-failure skip`".to_owned(),
         SkipReason::Stopped { by } => format!("`{by}` stopped the pipeline"),
         SkipReason::FailFast => "a failure ended the pipeline before".to_owned(),
         SkipReason::OverBudget => "the budget was spent".to_owned(),
@@ -136,7 +136,7 @@ fn reason_of(reason: &SkipReason) -> String {
 }
 
 /// How a step ended, as a verb.
-pub(super) fn past(status: Status) -> &'static str {
+pub(super) fn past_verb(status: Status) -> &'static str {
     match status {
         Status::Succeeded => "succeeded",
         Status::Failed => "failed",

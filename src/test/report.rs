@@ -6,7 +6,7 @@ use swarmc_compiler::Sources;
 
 use super::{Finding, Verdict};
 use crate::args::TestFormat;
-use crate::render::{Place, finding, json_span, junit_report};
+use crate::render::{Place, json_span, junit_report, render_finding};
 use crate::terminal::{self, Paint, Stream};
 
 /// How many tests did what.
@@ -23,14 +23,14 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn count(&mut self, verdicts: &[Verdict]) {
+    pub(super) fn count_verdicts(&mut self, verdicts: &[Verdict]) {
         let failed = verdicts.iter().filter(|verdict| !verdict.findings.is_empty()).count();
         self.failed += failed;
         self.passed += verdicts.len() - failed;
     }
 
     /// `12 tests passed in 3 specs`.
-    fn line(&self, paint: Paint) -> String {
+    fn summary_line(&self, paint: Paint) -> String {
         let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         let total = self.passed + self.failed;
         let mut line = match self.failed {
@@ -79,7 +79,7 @@ impl Reporter {
                     let mut text = format!("{word}  {} {}\n", paint.dim(spec), verdict.name);
                     for finding in &verdict.findings {
                         text.push('\n');
-                        text.push_str(&shown(sources, finding, *paint));
+                        text.push_str(&format_finding(sources, finding, *paint));
                     }
                     if !verdict.findings.is_empty() {
                         text.push('\n');
@@ -90,7 +90,7 @@ impl Reporter {
             Reporter::Json(tests) => tests.extend(verdicts.iter().map(|verdict| json_of(spec, sources, verdict))),
             Reporter::Junit(suites) if !verdicts.is_empty() => {
                 let mut suite = TestSuite::new(spec);
-                suite.add_test_cases(verdicts.iter().map(|verdict| case(spec, sources, verdict)));
+                suite.add_test_cases(verdicts.iter().map(|verdict| build_case(spec, sources, verdict)));
                 suites.push(suite);
             }
             Reporter::Junit(_) => {}
@@ -99,9 +99,9 @@ impl Reporter {
     }
 
     /// Prints what has to stand as one document, and how many passed.
-    pub(super) fn end(self, counts: &Counts) -> miette::Result<()> {
+    pub(super) fn finish(self, counts: &Counts) -> miette::Result<()> {
         let document = match self {
-            Reporter::Text(paint) => return terminal::print(counts.line(paint)),
+            Reporter::Text(paint) => return terminal::print(counts.summary_line(paint)),
             Reporter::Json(tests) => {
                 let document = json!({
                     "version": 1,
@@ -115,14 +115,14 @@ impl Reporter {
             Reporter::Junit(suites) => junit_report("swarmc test", suites)?,
         };
         terminal::print(document)?;
-        terminal::eprint(counts.line(Stream::Err.paint()));
+        terminal::eprint(counts.summary_line(Stream::Err.paint()));
         Ok(())
     }
 }
 
-fn shown(sources: &Sources, finding: &Finding, paint: Paint) -> String {
+fn format_finding(sources: &Sources, finding: &Finding, paint: Paint) -> String {
     let Finding { span, message, label, notes, help } = finding;
-    self::finding(sources, Place { span: *span, message, label, notes, help: help.as_deref() }, paint)
+    self::render_finding(sources, Place { span: *span, message, label, notes, help: help.as_deref() }, paint)
 }
 
 fn json_of(spec: &str, sources: &Sources, verdict: &Verdict) -> Value {
@@ -145,12 +145,12 @@ fn json_of(spec: &str, sources: &Sources, verdict: &Verdict) -> Value {
     })
 }
 
-fn case(spec: &str, sources: &Sources, verdict: &Verdict) -> TestCase {
+fn build_case(spec: &str, sources: &Sources, verdict: &Verdict) -> TestCase {
     let status = match verdict.findings.first() {
         None => TestCaseStatus::success(),
         Some(first) => {
             let text: Vec<String> =
-                verdict.findings.iter().map(|finding| shown(sources, finding, Paint::NONE)).collect();
+                verdict.findings.iter().map(|finding| format_finding(sources, finding, Paint::NONE)).collect();
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type("expectation").set_message(first.message.clone()).set_description(text.join("\n"));
             status

@@ -49,7 +49,7 @@ impl Snapshots {
     pub(super) fn new(workspace: &Workspace, spec: &str, update: bool) -> miette::Result<Snapshots> {
         let (folder, file) = spec.rsplit_once('/').unwrap_or(("", spec));
         let inside = if folder.is_empty() { "snapshots".to_owned() } else { format!("{folder}/snapshots") };
-        let (place, shown) = (workspace.root.join(&inside), workspace.shown(&inside));
+        let (place, shown) = (workspace.root.join(&inside), workspace.display_path(&inside));
         if place.canonicalize().is_ok_and(|real| !real.starts_with(&workspace.root)) {
             return Err(miette!("`{shown}` leads out of the workspace"));
         }
@@ -68,7 +68,7 @@ impl Snapshots {
     }
 
     /// Compares a text with its snapshot; where that is to be written, it is the same.
-    pub(super) fn take(&mut self, test: &str, part: &str, text: &str) -> Taken {
+    pub(super) fn compare_text(&mut self, test: &str, part: &str, text: &str) -> Taken {
         let dot = if part.is_empty() { "" } else { "." };
         let name = format!("{}.{test}{dot}{part}.txt", self.spec);
         let path = self.folder.join(&name);
@@ -92,7 +92,7 @@ impl Snapshots {
     }
 
     /// A test is over: where all of it holds, what it looked at is written, and the rest of its files goes.
-    pub(super) fn settle(&mut self, test: &str, holds: bool) {
+    pub(super) fn finish_test(&mut self, test: &str, holds: bool) {
         let (open, names) = (std::mem::take(&mut self.open), std::mem::take(&mut self.names));
         if !holds || !self.update {
             return;

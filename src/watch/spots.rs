@@ -28,23 +28,23 @@ pub(super) struct Spots {
 }
 
 impl Spots {
-    pub(super) fn of(asked: &FileDependencies) -> Spots {
+    pub(super) fn from_dependencies(asked: &FileDependencies) -> Spots {
         let mut spots = Spots::default();
         let mut known = HashSet::new();
-        for subject in asked.subjects() {
+        for subject in asked.list_subjects() {
             match subject {
                 Subject::Path { root, path } => {
                     let top = root.parent().unwrap_or(&root);
-                    spots.add(&path, top, &mut known);
-                    let mut next = Some(resolved(&path));
+                    spots.add_path(&path, top, &mut known);
+                    let mut next = Some(resolve_links(&path));
                     for _ in 0..LINKS {
                         let Some(real) = next else { break };
-                        spots.add(&real, top, &mut known);
-                        next = awaited(&real);
+                        spots.add_path(&real, top, &mut known);
+                        next = resolve_dangling(&real);
                     }
                 }
                 Subject::Names(folder) => spots.listed.extend(folder.canonicalize()),
-                Subject::Specs(folder) => spots.searched.extend(find::folders(&resolved(&folder))),
+                Subject::Specs(folder) => spots.searched.extend(find::list_folders(&resolve_links(&folder))),
             }
         }
         let inside = spots.listed.iter().chain(&spots.searched);
@@ -53,12 +53,12 @@ impl Spots {
     }
 
     /// Adds a path and what lies above it.
-    fn add(&mut self, path: &Path, top: &Path, known: &mut HashSet<PathBuf>) {
+    fn add_path(&mut self, path: &Path, top: &Path, known: &mut HashSet<PathBuf>) {
         if !path.starts_with(top) {
             return;
         }
         for here in path.ancestors() {
-            self.paths.insert(lower(here));
+            self.paths.insert(lowercase_path(here));
             let Some(folder) = here.parent() else { break };
             if known.insert(folder.to_owned()) {
                 self.folders.extend(folder.canonicalize().ok().filter(|folder| folder.is_dir()));
@@ -71,7 +71,7 @@ impl Spots {
     }
 
     /// Whether an answer may be another one after this.
-    pub(super) fn concern(&self, event: &Event) -> bool {
+    pub(super) fn is_affected_by(&self, event: &Event) -> bool {
         if event.need_rescan() || event.kind.is_access() {
             return event.need_rescan();
         }
@@ -81,7 +81,7 @@ impl Spots {
         event.paths.iter().any(|path| {
             let within = |folders: &HashSet<PathBuf>| path.parent().is_some_and(|above| folders.contains(above));
             let is_kdl = path.extension().is_some_and(|extension| extension == "kdl");
-            self.paths.contains(&lower(path))
+            self.paths.contains(&lowercase_path(path))
                 || DECIDING.iter().any(|name| path.ends_with(name))
                 || !data && within(&self.listed)
                 || (is_kdl || !of_file) && within(&self.searched)
@@ -89,18 +89,18 @@ impl Spots {
     }
 }
 
-fn lower(path: &Path) -> String {
+fn lowercase_path(path: &Path) -> String {
     path.to_string_lossy().to_lowercase()
 }
 
 /// Where a path with the links resolved leads to by one that leads nowhere yet.
-fn awaited(real: &Path) -> Option<PathBuf> {
+fn resolve_dangling(real: &Path) -> Option<PathBuf> {
     let (link, target) = real.ancestors().find_map(|above| Some((above, above.read_link().ok()?)))?;
-    Some(resolved(&link.parent()?.join(target).join(real.strip_prefix(link).ok()?)))
+    Some(resolve_links(&link.parent()?.join(target).join(real.strip_prefix(link).ok()?)))
 }
 
 /// A path with the links resolved in as much of it as is there.
-fn resolved(path: &Path) -> PathBuf {
+fn resolve_links(path: &Path) -> PathBuf {
     let mut parts = path.ancestors();
     let found = parts.find_map(|above| Some((above, above.canonicalize().ok()?)));
     match found.and_then(|(above, real)| Some(real.join(path.strip_prefix(above).ok()?))) {

@@ -117,7 +117,7 @@ fn nothing_outside_of_the_folder_is_read_or_written() {
         (14, "`.` is a folder"),
         (16, "holds control characters"),
         (18, "`fifo` is no regular file"),
-        (20, "belongs to git"),
+        (20, "belongs to Git"),
     ] {
         assert!(words[position].contains(expected), "{position}: {}", words[position]);
     }
@@ -220,7 +220,7 @@ fn a_policy_has_people_asked_and_their_answer_holds() {
     assert!(refused(&answers[0]).contains("not called"), "{answers:?}");
     let failed = place_with_policy("policy { tool \"*\" human; unattended fail }", ALL);
     let ended = failed.swarmc(&["run", "flow.kdl", "--headless"]);
-    ended.expect(3, &[], &["`a` wants tool shell, which needs somebody's"]);
+    ended.expect(3, &[], &["`a` wants tool shell, which needs approval"]);
     // Whoever skips asks nobody.
     let skips = place_with_policy("policy { tool shell human }", &ALL.replace("{ ", "{ permissions skip; "));
     let (_, answers) = answered(&skips);
@@ -363,7 +363,7 @@ fn much_at_once_is_answered_in_order_and_too_much_is_refused() {
         let place = place(&spec(kind, ALL, ""));
         place.write("f", &"x".repeat(1 << 20));
         let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
-        let ended = ended.expect(0, &["read, then: too much is asked for at once: wait for the answers"], &[]);
+        let ended = ended.expect(0, &["read, then: too many requests at once: wait for the answers"], &[]);
         assert!(!ended.out.contains("│ 0 read"), "{ended:?}");
     }
 }
@@ -405,7 +405,7 @@ fn commands_end_with_their_turn() {
     let place = asks(ALL, "timeout \"4m\" idle=\"2s\"", &calls);
     answered(&place);
     let place = asks(ALL, "timeout \"4m\" idle=\"2s\"", &json!([create("sleep 600"), of("wait_for_exit", "$T1")]));
-    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["it put out nothing for 2s"]);
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["it printed nothing for 2s"]);
     assert_eq!(marked(&place), 0);
 }
 
@@ -435,6 +435,6 @@ fn commands_end_when_a_person_ends_the_run_and_when_a_killed_run_is_resumed() {
     assert!(!child.wait().expect("it ends").success(), "{}", rest());
     // The next turn asks for nothing.
     place.write("calls", "[]");
-    place.swarmc(&["resume", "last"]).expect(0, &["done"], &["outlived the last runner: ended"]);
+    place.swarmc(&["resume", "last"]).expect(0, &["done"], &["left by the last runner: ended"]);
     assert_eq!(marked(&place), 0);
 }

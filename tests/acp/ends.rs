@@ -16,8 +16,8 @@ fn everybody_is_gone(place: &Place) -> bool {
 #[test]
 fn agents_that_are_out_of_order_end_with_a_reason() {
     for (kind, why) in [
-        ("exit", "the agent was asked for `initialize`, and it went away (it exited with 7)"),
-        ("dies", "the agent was asked for its turn, and it went away (it exited with 137)"),
+        ("exit", "the agent was asked for `initialize`, but it went away (it exited with 7)"),
+        ("dies", "the agent was asked for its turn, but it went away (it exited with 137)"),
         ("future", "required ACP protocol version 1 but peer negotiated 2"),
         ("nonsense", "initialize.protocolVersion must be a valid ACP protocol version"),
         ("locked", "before a session: Authentication required (by Give it a key); log in with its own program first"),
@@ -27,12 +27,12 @@ fn agents_that_are_out_of_order_end_with_a_reason() {
         ),
         ("error", "the agent was asked for its turn: Internal error: 503 Service Unavailable"),
         ("max_tokens", "the model's answer was cut off: it stopped with `max_tokens`"),
-        ("max_turn_requests", "the agent asked its model as often as one turn may, and stopped"),
-        ("refusal", "the agent refuses to go on"),
-        ("cancelled", "the agent's turn was cancelled, and not by this run"),
+        ("max_turn_requests", "the agent stopped at its limit of model requests in one turn"),
+        ("refusal", "the agent refused to continue"),
+        ("cancelled", "the agent's turn was cancelled, but not by this run"),
         ("tired", "unknown variant `tired`"),
         ("long", "the agent sent a message of more than 16 MiB"),
-        ("floods", "the agent does not read what it is told"),
+        ("floods", "the agent does not read its input"),
     ] {
         let (place, ended) = run(kind, "", "");
         ended.expect(3, &[], &["go failed: ", why]);
@@ -67,7 +67,7 @@ fn a_provider_says_how_one_logs_in_to_it() {
 fn an_agent_asks_for_leave_a_thousand_times_a_turn_and_no_more() {
     for agent in ["", "{ permissions skip }"] {
         let (place, ended) = run("asks-for-ever", agent, "");
-        ended.expect(3, &[], &["the agent asked for leave more than 1000 times in one turn"]);
+        ended.expect(3, &[], &["the agent requested permission more than 1000 times in one turn"]);
         assert!(everybody_is_gone(&place));
     }
 }
@@ -76,7 +76,7 @@ fn an_agent_asks_for_leave_a_thousand_times_a_turn_and_no_more() {
 fn what_waits_for_leave_is_kept_as_far_as_it_is_short() {
     // Somebody could be asked, and has not answered.
     let place = place(&spec("asks-at-length", "", ""));
-    let why = "go failed: the agent asks for leave with options of more than 1 MiB at once";
+    let why = "go failed: the agent requests permission with options of more than 1 MiB at once";
     place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &[why]);
     assert!(everybody_is_gone(&place));
 }
@@ -95,10 +95,10 @@ fn what_no_agent_should_say_is_passed_over() {
 fn a_turn_that_takes_too_long_is_ended_by_the_protocol_and_else_by_force() {
     for (kind, limit, why) in [
         ("mute", "timeout \"1s\"", "took longer than 1s"),
-        ("mute", "timeout \"4m\" idle=\"1s\"", "it put out nothing for 1s"),
+        ("mute", "timeout \"4m\" idle=\"1s\"", "it printed nothing for 1s"),
         // Long enough to have begun.
         ("silent", "timeout \"10s\"", "took longer than 10s"),
-        ("silent", "timeout \"4m\" idle=\"10s\"", "it put out nothing for 10s"),
+        ("silent", "timeout \"4m\" idle=\"10s\"", "it printed nothing for 10s"),
         ("deaf", "timeout \"1s\"; grace \"1s\"", "took longer than 1s"),
     ] {
         let (place, ended) = run(kind, "", limit);

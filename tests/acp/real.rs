@@ -1,5 +1,5 @@
-//! Real agents over the Agent Client Protocol: the example of its makers and one that calls tools, which need no model, and
-//! opencode against the scripted endpoint.
+//! Real agents over the Agent Client Protocol: the example of its makers and one that calls tools, which need no model,
+//! and opencode against the scripted endpoint.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -346,7 +346,7 @@ pipeline main {
 
 #[test]
 fn a_call_without_an_edge_comes_back_as_an_error_that_names_the_edges_and_one_without_leave_is_not_made() {
-    let no_edge = "no edge leads from `first` to `nobody`: you can hand over to `last`";
+    let no_edge = "no edge leads from `first` to `nobody`: you can send to `last`";
     for (policy, why, arrived) in [
         ("policy { tool send_handoff auto }", no_edge, vec!["first -> last: For the last"]),
         ("", "it was not given leave", vec![]),

@@ -16,7 +16,7 @@ fn said(script: &str, more: &str) -> String {
 fn inboxes_are_read_only() {
     for (script, expected) in [
         ("chmod u+w inbox/a.txt; echo x >inbox/a.txt", "the agent changed `inbox/a.txt`, which is read-only"),
-        ("chmod u+w inbox; rm -f inbox/a.txt", "the agent changed what it was given: in `inbox/`, there is no `a.txt`"),
+        ("chmod u+w inbox; rm -f inbox/a.txt", "the agent changed its inputs: in `inbox/`, there is no `a.txt`"),
         ("chmod u+w inbox; echo x >inbox/b.txt", "the agent wrote `inbox/b.txt`: its inbox is read-only"),
         ("chmod u+w inbox; rm -f inbox/a.txt; ln -s /etc/passwd inbox/a.txt", "`a.txt` is a link"),
         ("chmod u+w inbox; mv inbox gone; ln -s gone inbox", "`inbox/` was replaced by something that is no folder"),
@@ -119,7 +119,7 @@ fn what_was_collected_is_what_is_handed_on() {
     ];
     let project = project(&tasks.concat());
     let said = ends(&project, 3);
-    assert!(said.contains("`a` of `first` is not what was collected of it"), "{said}");
+    assert!(said.contains("`a` of `first` has changed since it was collected"), "{said}");
     assert_eq!(read(&project, "first", "outbox/a"), "forged\n");
 }
 

@@ -1,5 +1,5 @@
-//! Agents that hand over what they should not, through every door but MCP (`mcp.rs`): floods, forgeries, and what is too
-//! large or is no handoff (issue 7, what bad input gets).
+//! Agents that hand over what they should not, through every door but MCP (`mcp.rs`): floods, forgeries, and what is
+//! too large or is no handoff (issue 7, what bad input gets).
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -48,21 +48,21 @@ fn nobody_forges_who_sends_or_what_is_answered() {
         (json!({ "from": "second" }), "unknown field `from`"),
         (json!({ "fromNodeId": "second" }), "unknown field `fromNodeId`"),
         (json!({ "token": "0" }), "unknown field `token`"),
-        (json!({ "reply_to": "e1" }), "no envelope `e1` of `second` waits for your answer"),
-        (json!({ "reply_to": "e1\u{1b}[31m" }), "no envelope `e1[31m` of `second`"),
-        (json!({ "to": "first" }), "you cannot hand over to yourself"),
+        (json!({ "reply_to": "e1" }), "no envelope `e1` from `second` waits for your answer"),
+        (json!({ "reply_to": "e1\u{1b}[31m" }), "no envelope `e1[31m` from `second`"),
+        (json!({ "to": "first" }), "you cannot send a handoff to yourself"),
         (json!({ "to": "user" }), "no edge leads from `first` to `user`"),
         (json!({ "to": "" }), "no edge leads from `first` to ``"),
-        (json!({ "context_ref": "contextpack://../../x" }), "is no context pack"),
-        (json!({ "artifacts": [{ "type": "file", "ref": "../../etc/passwd" }] }), "lies outside of the run"),
-        (json!({ "artifacts": [{ "type": "file", "ref": "src/../../x" }] }), "lies outside of the run"),
-        (json!({ "artifacts": [{ "type": "file", "ref": "file:///etc/passwd" }] }), "lies outside of the run"),
-        (json!({ "artifacts": [{ "type": "file", "ref": "artifact://log/../../x" }] }), "lies outside of the run"),
-        (json!({ "artifacts": [{ "type": "", "ref": "a" }] }), "is no artifact"),
-        (json!({ "artifacts": vec![json!({ "type": "file", "ref": "a" }); 33] }), "32 are the most"),
-        (json!({ "message": "x".repeat(4001) }), "4000 are the most"),
-        (json!({ "structured": { "text": "x".repeat(70_000) } }), "65536 are the most"),
-        (json!({ "structured": [] }), "`structured` is no JSON object"),
+        (json!({ "context_ref": "contextpack://../../x" }), "is not a context pack"),
+        (json!({ "artifacts": [{ "type": "file", "ref": "../../etc/passwd" }] }), "lies outside the run"),
+        (json!({ "artifacts": [{ "type": "file", "ref": "src/../../x" }] }), "lies outside the run"),
+        (json!({ "artifacts": [{ "type": "file", "ref": "file:///etc/passwd" }] }), "lies outside the run"),
+        (json!({ "artifacts": [{ "type": "file", "ref": "artifact://log/../../x" }] }), "lies outside the run"),
+        (json!({ "artifacts": [{ "type": "", "ref": "a" }] }), "is not an artifact"),
+        (json!({ "artifacts": vec![json!({ "type": "file", "ref": "a" }); 33] }), "at most 32 are allowed"),
+        (json!({ "message": "x".repeat(4001) }), "at most 4000 are allowed"),
+        (json!({ "structured": { "text": "x".repeat(70_000) } }), "at most 65536 are allowed"),
+        (json!({ "structured": [] }), "`structured` is not a JSON object"),
         (json!({ "kind": "order" }), "unknown variant `order`"),
     ] {
         let told = socket.asks(&guest.token, &handoff(more.clone()));
@@ -73,7 +73,7 @@ fn nobody_forges_who_sends_or_what_is_answered() {
         // Some tokens have no letter.
         if token != guest.token {
             let told = socket.asks(token, &handoff(json!({})));
-            assert!(told["error"].as_str().is_some_and(|error| error.contains("opens nothing")), "{told}");
+            assert!(told["error"].as_str().is_some_and(|error| error.contains("is not valid")), "{told}");
         }
     }
     assert_eq!(socket.asks(&guest.token, &handoff(json!({})))["ok"]["to"], "second");
@@ -82,7 +82,7 @@ fn nobody_forges_who_sends_or_what_is_answered() {
     assert_eq!(sent(&project), ["first → second: m"]);
     // People hear of it, and not of all.
     let said = err(&output);
-    assert_eq!(said.matches("`first`: what its agent asked for was refused").count(), 10, "{said}");
+    assert_eq!(said.matches("`first`: a request of its agent was refused").count(), 10, "{said}");
     assert!(said.contains("`first`: further refusals of this turn are not shown"), "{said}");
 }
 
@@ -129,7 +129,7 @@ fn ten_thousand_handoffs_by_the_socket_end_in_a_full_inbox() {
         let told = socket.asks(&guest.token, &operation);
         taken += usize::from(told["ok"].is_object());
         let refusal = told["error"].as_str().unwrap_or_default();
-        assert!(told["ok"].is_object() || refusal.contains("which is the most"), "{told}");
+        assert!(told["ok"].is_object() || refusal.contains("which is the limit"), "{told}");
     }
     assert_eq!(taken, 20, "as many as the edge takes");
     let (project, output) = guest.release();
@@ -167,7 +167,7 @@ fn ten_thousand_lines_of_an_answer_are_as_many_as_an_inbox_takes() {
     let said = err(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(sent(&project).len(), 1000);
-    assert!(said.contains("9000 more lines ask for something, and 1000 of one answer are the most"), "{said}");
+    assert!(said.contains("9000 more lines are operations, but one answer may have at most 1000"), "{said}");
     assert_eq!(project.output("first").trim(), "Sent.");
 }
 
@@ -193,14 +193,11 @@ fn lines_that_are_no_handoffs_are_told_to_people() {
         "missing field `message`",
         "unknown field `from`",
         "no edge leads from `first` to `nobody`",
-        "you cannot hand over to yourself",
+        "you cannot send a handoff to yourself",
         "unknown variant `stop_run`",
-        "65536 are the most",
+        "at most 65536 are allowed",
     ] {
-        assert!(
-            said.contains("`first`: what its agent asked for was refused: ") && said.contains(why),
-            "{why}: {said}"
-        );
+        assert!(said.contains("`first`: a request of its agent was refused: ") && said.contains(why), "{why}: {said}");
     }
     // What is no operation is what the agent said.
     let answer = project.output("first");
@@ -243,7 +240,10 @@ pipeline main {
     assert!(taught.contains(r#"{"swarm": "send_handoff", "to": "second", "message": …}"#), "{taught}");
     let refusals: Vec<&str> = said.lines().filter(|line| line.contains("was refused")).collect();
     let [refusal] = refusals.as_slice() else { panic!("{said}") };
-    assert!(refusal.contains("`first`: ") && refusal.contains("word for word ask for nothing"), "{refusal}");
+    assert!(
+        refusal.contains("`first`: ") && refusal.contains("copied from its prompt are not operations"),
+        "{refusal}"
+    );
     let kept = project.output("first");
     assert!(kept.contains(r#""message": "Yours"}"#) && !kept.contains("Mine"), "{kept}");
 }
@@ -273,10 +273,7 @@ pipeline main {
     let output = run(&project);
     let said = err(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(
-        said.contains("there are more than 1000 messages, and those of the highest numbers are not read"),
-        "{said}"
-    );
+    assert!(said.contains("there are more than 1000 messages: those with the highest numbers are ignored"), "{said}");
     assert_eq!(sent(&project).len(), 1000);
 }
 

@@ -1,4 +1,5 @@
-//! The MCP door (seed 002, communication model; issue 7, doors for agents): what it offers, to whom, and whom it refuses.
+//! The MCP door (seed 002, communication model; issue 7, doors for agents): what it offers, to whom, and whom it
+//! refuses.
 
 mod agents;
 mod models;
@@ -196,23 +197,23 @@ fn a_handoff_that_is_refused_is_a_result_that_says_why() {
     let line = &mut guest.connect();
     let long = "x".repeat(4001);
     for (tool, arguments, why) in [
-        ("send_handoff", json!({ "to": "third", "message": "m" }), "you can hand over to `second`"),
-        ("send_handoff", json!({ "to": "first", "message": "m" }), "you cannot hand over to yourself"),
+        ("send_handoff", json!({ "to": "third", "message": "m" }), "you can send to `second`"),
+        ("send_handoff", json!({ "to": "first", "message": "m" }), "you cannot send a handoff to yourself"),
         ("send_handoff", json!({ "to": "second" }), "missing field `message`"),
         ("send_handoff", json!({ "to": "second", "summary": "m" }), "unknown field `summary`"),
         ("send_handoff", json!({ "to": "second", "message": "" }), "`message` is empty"),
         ("send_handoff", json!({ "to": "second", "message": " \n\t\u{a0}" }), "`message` is empty"),
-        ("send_handoff", json!({ "to": "second", "message": long }), "4000 are the most"),
+        ("send_handoff", json!({ "to": "second", "message": long }), "at most 4000 are allowed"),
         ("send_handoff", json!({ "to": "second", "message": "m", "structured": { "t": "x".repeat(70_000) } }), "65536"),
         (
             "send_handoff",
             json!({ "to": "second", "message": "m", "artifacts": [{ "type": "file", "ref": "/etc/passwd" }] }),
-            "lies outside of the run",
+            "lies outside the run",
         ),
         ("read_inbox", json!({ "of": "second" }), "takes no arguments"),
         ("spawn_node", json!({ "to": "second", "message": "m" }), "no edge lets `first` spawn `second`"),
         ("read_context", json!({}), "your turn has no context pack"),
-        ("read_context", json!({ "reference": "artifact://diff/0123456789abcdef" }), "nothing here has this reference"),
+        ("read_context", json!({ "reference": "artifact://diff/0123456789abcdef" }), "there is no such reference"),
         ("send", json!({}), "there are `send_handoff`, `spawn_node`, `send_message`, `broadcast`, `report_status`,"),
     ] {
         let result = guest.call(line, tool, arguments.clone());
@@ -359,7 +360,7 @@ fn ten_thousand_handoffs_end_in_a_full_inbox() {
             false => taken += 1,
             true => {
                 let text = result["content"][0]["text"].as_str().expect("there is a text");
-                assert!(text.contains("which is the most") || text.contains("is full"), "{text}");
+                assert!(text.contains("which is the limit") || text.contains("is full"), "{text}");
                 full += 1;
             }
         }
@@ -407,7 +408,7 @@ fn an_agent_hands_over_over_standard_input_and_output() {
     // Whoever has no token is told so, and not as MCP.
     let refused = mcp(&guest, "guessed").output().expect("swarmc starts");
     assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0));
-    assert!(err(&refused).contains("SWARM_TOKEN opens nothing"), "{}", err(&refused));
+    assert!(err(&refused).contains("SWARM_TOKEN is not valid"), "{}", err(&refused));
     let (project, output) = guest.release();
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!(sent(&project), ["first → second: Over a pipe"]);

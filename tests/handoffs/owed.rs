@@ -67,8 +67,8 @@ pipeline main {
     let said = err(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     for why in [
-        "`two` cannot be made to answer: a signal gives it no turn; say `none` or `optional` in `response`",
-        "`three` cannot be made to answer: it reads no inbox; say",
+        "`two` cannot be required to answer: a signal gives it no turn; set `response` to `none` or `optional`",
+        "`three` cannot be required to answer: it reads no inbox; set",
     ] {
         assert!(said.contains(why), "{why}: {said}");
     }
@@ -99,7 +99,7 @@ pipeline main {
     let output = run(&project);
     let said = err(&output);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    let why = "from `one`, which has ended before it begins, so that every answer is refused";
+    let why = "from `one`, which ended first, so every answer was refused";
     assert!(said.contains("it never answered e") && said.contains(why), "{said}");
     assert_eq!(sent(&project), ["one → two: Look"]);
     assert!(!project.prompt("Look:").contains("You can hand over"));

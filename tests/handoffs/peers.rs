@@ -1,5 +1,5 @@
-//! Who asks, and not only what: an agent is no person to its own run, no other node, and holds up nobody who is there by
-//! right (issue 7, done when 3).
+//! Who asks, and not only what: an agent is no person to its own run, no other node, and holds up nobody who is there
+//! by right (issue 7, done when 3).
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -148,9 +148,9 @@ pipeline main {
     let said = err(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(sent(&project), ["thief → reader: In its own"]);
-    let refusal = "SWARM_TOKEN is that of `rich`, and this is a process of `thief`: each speaks for itself";
+    let refusal = "SWARM_TOKEN belongs to `rich`, but this process belongs to `thief`: use its own token";
     assert_eq!(project.output("thief").matches(refusal).count(), 2, "{}", project.output("thief"));
-    assert!(said.contains(&format!("`thief`: what its agent asked for was refused: {refusal}")), "{said}");
+    assert!(said.contains(&format!("`thief`: a request of its agent was refused: {refusal}")), "{said}");
 }
 
 #[test]

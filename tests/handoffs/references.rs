@@ -1,5 +1,5 @@
-//! What envelopes refer to (seed 002, envelope): artifacts and context packs of the run, files of the workspace, and the
-//! node that an answer goes to. What is not there is refused, whichever door it comes through.
+//! What envelopes refer to (seed 002, envelope): artifacts and context packs of the run, files of the workspace, and
+//! the node that an answer goes to. What is not there is refused, whichever door it comes through.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -34,11 +34,14 @@ fn what_an_envelope_refers_to_is_there() {
         (refers("pipe"), "`pipe` is no regular file"),
         (refers("nothing.rs"), "there is no `nothing.rs`"),
         (refers("src"), "`src` is a folder"),
-        (refers("src/parse.rs\0"), "`src/parse.rs` holds control characters"),
-        (refers(".git/config"), "`.git/config` belongs to git"),
+        (refers("src/parse.rs\0"), "`src/parse.rs` contains control characters"),
+        (refers(".git/config"), "`.git/config` belongs to Git"),
         (refers("artifact://nokind/aaaa"), "there are no artifacts of kind `nokind`"),
-        (refers("artifact://log/aaaa"), "nothing here has the reference `artifact://log/aaaa`"),
-        (handoff(json!({ "context_ref": "contextpack://pack/nope" })), "has the reference `contextpack://pack/nope`"),
+        (refers("artifact://log/aaaa"), "there is no reference `artifact://log/aaaa`"),
+        (
+            handoff(json!({ "context_ref": "contextpack://pack/nope" })),
+            "there is no reference `contextpack://pack/nope`",
+        ),
     ] {
         let mut operation = wanted.clone();
         operation["swarm"] = "send_handoff".into();
@@ -184,11 +187,11 @@ fn whom_an_answer_cannot_reach_is_nobody_to_reply_to() {
         ("asker -> doer; asker -> judge", "judge", "`doer` cannot answer to `judge`: no edge leads there"),
         ("asker -> doer; doer -> judge", "asker", "`doer` cannot answer to `asker`: no edge leads there"),
         ("asker -> doer; doer -> judge", "doer", "`doer` cannot answer to `doer`: no edge leads there"),
-        ("asker -> doer; doer -> judge", "nobody", "no envelope `nobody` of `doer` waits for your answer"),
+        ("asker -> doer; doer -> judge", "nobody", "no envelope `nobody` from `doer` waits for your answer"),
         (
             "asker <-> doer; doer -> judge",
             "judge --response none",
-            "`reply_to` names `judge` for the answer, and none is expected",
+            "`reply_to` names `judge` for the answer, but no answer is expected",
         ),
     ] {
         let response = if reply_to.contains(' ') { "" } else { "--response required" };

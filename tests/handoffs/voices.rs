@@ -1,5 +1,5 @@
-//! What nodes say beside handing over (seed 003, status file and message passing; issue 7, doors for agents): through MCP,
-//! the command, the socket and lines of an answer; what bad input gets; and that a kill loses nothing of it.
+//! What nodes say beside handing over (seed 003, status file and message passing; issue 7, doors for agents): through
+//! MCP, the command, the socket and lines of an answer; what bad input gets; and that a kill loses nothing of it.
 
 use std::fs;
 use std::path::Path;
@@ -125,9 +125,7 @@ pipeline main {
     assert_eq!((kind("news", 0), kind("script", 1)), (json!("signal"), json!("handoff")));
     let receipt: Value = serde_json::from_str(&read(&project, "receipt")).expect("it is JSON");
     assert_eq!(receipt["to"], "reader");
-    assert!(
-        read(&project, "nobody").contains("no edge leads from `script` to `writer`: you can hand over to `reader`")
-    );
+    assert!(read(&project, "nobody").contains("no edge leads from `script` to `writer`: you can send to `reader`"));
     let messages = read(&project, "messages");
     let messages: Vec<Value> = serde_json::Deserializer::from_str(&messages)
         .into_iter()
@@ -185,10 +183,10 @@ pipeline main {
     let why = receipt["refused"][0]["reason"].as_str().expect("a reason");
     assert!(why.contains("this edge carries a type"), "{why}");
     let full = read(&project, "full");
-    assert!(full.contains("nobody could be written to: to `fourth`: this edge carries a type"), "{full}");
-    assert!(full.contains("to `second`: you have sent `second` 2 envelopes, which is the most"), "{full}");
-    assert!(read(&project, "long").contains("4000 are the most"), "{}", read(&project, "long"));
-    assert!(read(&project, "alone").contains("there is nobody to write to: no edge leads from `third` to anybody"));
+    assert!(full.contains("no message was sent: to `fourth`: this edge carries a type"), "{full}");
+    assert!(full.contains("to `second`: you have sent `second` 2 envelopes, which is the limit"), "{full}");
+    assert!(read(&project, "long").contains("at most 4000 are allowed"), "{}", read(&project, "long"));
+    assert!(read(&project, "alone").contains("there is no receiver: no edge leads from `third` to a task"));
 }
 
 /// Of many that could not be written to a few are named, and all are looked at.
@@ -220,7 +218,7 @@ pipeline main {{
     let receipt: Value = serde_json::from_str(&read(&project, "receipt")).expect("it is JSON");
     assert_eq!((receipt["refused"].as_array().map(Vec::len), &receipt["more"]), (Some(20), &json!(1)), "{receipt}");
     let refused = read(&project, "refused");
-    for part in ["nobody could be written to: to `n01`: this edge carries a type", "; and 2 more"] {
+    for part in ["no message was sent: to `n01`: this edge carries a type", "; and 2 more"] {
         assert!(refused.contains(part), "{part}: {refused}");
     }
 }
@@ -264,7 +262,7 @@ fn a_person_answers_a_request_for_help_and_the_node_takes_a_further_turn() {
     for part in ["? 1 asker: any wants help, since ", "\n    Which port?\n", " 1 allow|deny"] {
         assert!(list.contains(part), "{part}: {list}");
     }
-    until("an idle node", || out(&project.swarmc(&["ps", "last"])).contains("waits for somebody's help"));
+    until("an idle node", || out(&project.swarmc(&["ps", "last"])).contains("waits for a person's help"));
     for (arguments, why) in [
         (&["always"][..], "any wants help cannot be answered with `always`"),
         (&["allow", "--arguments", "{}"], "approval 1 is for help, which takes no arguments"),
@@ -293,13 +291,13 @@ fn a_person_answers_a_request_for_help_and_the_node_takes_a_further_turn() {
     );
 }
 
-/// Killed while somebody is asked, and again when that was answered and the node has not read it: the request is one, and
-/// so is the answer.
+/// Killed while somebody is asked, and again when that was answered and the node has not read it: the request is one,
+/// and so is the answer.
 #[test]
 fn a_request_for_help_outlives_runners_that_are_killed() {
     let project = asker();
     let child = start(&project, &["run", "spec.kdl"]);
-    until("an idle node", || out(&project.swarmc(&["ps", "last"])).contains("waits for somebody's help"));
+    until("an idle node", || out(&project.swarmc(&["ps", "last"])).contains("waits for a person's help"));
     kill(child);
     let child = start(&project, &["resume", "last"]);
     until("a runner", || out(&project.swarmc(&["ps", "last"])).contains("running"));
@@ -324,8 +322,8 @@ fn a_request_for_help_outlives_runners_that_are_killed() {
 #[test]
 fn help_of_nobody_is_what_the_policy_says() {
     for (policy, asked, told) in [
-        ("deny", 1, Some("nobody can be asked: go on without help")),
-        ("fail", 1, Some("wants help, which needs somebody's agreement, and nobody can be asked")),
+        ("deny", 1, Some("no person can answer: go on without help")),
+        ("fail", 1, Some("wants help, which needs approval, but no person can answer")),
         ("approve", 1, None),
     ] {
         let project = scripted(&ASKER.replace("UNATTENDED", policy));
@@ -336,7 +334,7 @@ fn help_of_nobody_is_what_the_policy_says() {
         assert!(sent(&project).is_empty());
         let said = err(&output);
         assert!(told.is_none_or(|told| said.contains(told)), "{policy}: {said}");
-        assert_eq!(told.is_some(), said.contains("what its agent asked for was refused"), "{policy}: {said}");
+        assert_eq!(told.is_some(), said.contains("a request of its agent was refused"), "{policy}: {said}");
     }
 }
 
@@ -344,15 +342,15 @@ fn help_of_nobody_is_what_the_policy_says() {
 #[test]
 fn help_that_nobody_gives_in_time_is_what_the_policy_says() {
     for (then, told) in [
-        ("deny", "nobody has answered in time: go on without help, or say in your answer what is missing"),
-        ("fail", "nobody has answered in time: go on without help, or say in your answer what is missing"),
-        ("approve", "nobody has answered in time: go on"),
+        ("deny", "no person answered in time: go on without help, or say in your answer what is missing"),
+        ("fail", "no person answered in time: go on without help, or say in your answer what is missing"),
+        ("approve", "no person answered in time: go on"),
     ] {
         let timeout = format!("deny; on-timeout {then} after=\"300ms\"");
         let project = scripted(&ASKER.replace("UNATTENDED", &timeout));
         let output = run_in(&project, &["run", "spec.kdl"]);
         assert_eq!(output.status.code(), Some(0), "{then}: {}", err(&output));
-        assert!(err(&output).contains("› asker is told: To your request for help"), "{then}: {}", err(&output));
+        assert!(err(&output).contains("› the run writes to asker: To your"), "{then}: {}", err(&output));
         assert_eq!(project.output("asker"), "Thank you.", "{then}");
         let letters = records(&project, "sent");
         let told = format!("To your request for help (Which port?): {told}");
@@ -366,7 +364,7 @@ fn help_that_nobody_gives_in_time_is_what_the_policy_says() {
 fn a_run_that_waits_for_help_ends_when_nobody_can_give_it() {
     let project = asker();
     let child = start(&project, &["run", "spec.kdl"]);
-    until("an idle node", || out(&project.swarmc(&["ps", "last"])).contains("waits for somebody's help"));
+    until("an idle node", || out(&project.swarmc(&["ps", "last"])).contains("waits for a person's help"));
     kill(child);
     let output = run_in(&project, &["resume", "last", "--headless"]);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
@@ -386,18 +384,18 @@ fn what_nodes_should_not_say_is_refused_with_words() {
     for (operation, why) in [
         (message(json!({ "from": "second" })), "unknown field `from`"),
         (message(json!({ "id": "e1" })), "unknown field `id`"),
-        (message(json!({ "to": "first" })), "you cannot hand over to yourself"),
+        (message(json!({ "to": "first" })), "you cannot send a handoff to yourself"),
         (message(json!({ "to": "nobody\u{1b}[2J" })), "no edge leads from `first` to `nobody[2J`"),
         (message(json!({ "type": "order" })), "unknown variant `order`"),
         (message(json!({ "content": [1] })), "`content` is neither an object nor a text"),
         (message(json!({ "content": 7 })), "`content` is neither an object nor a text"),
         (message(json!({ "content": "" })), "`message` is empty"),
-        (message(json!({ "content": "x".repeat(4001) })), "4000 are the most"),
-        (message(json!({ "content": { "message": "m", "x": "x".repeat(70_000) } })), "65536 are the most"),
-        (message(json!({ "type": "answer", "reply_to": "e1" })), "no envelope `e1` of `second` waits for your answer"),
+        (message(json!({ "content": "x".repeat(4001) })), "at most 4000 are allowed"),
+        (message(json!({ "content": { "message": "m", "x": "x".repeat(70_000) } })), "at most 65536 are allowed"),
+        (message(json!({ "type": "answer", "reply_to": "e1" })), "no envelope `e1` from `second` waits"),
         (json!({ "swarm": "broadcast", "type": "update", "content": "c", "to": "second" }), "unknown field `to`"),
         (json!({ "swarm": "broadcast", "content": "c" }), "missing field `type`"),
-        (json!({ "swarm": "report_status" }), "the report says nothing"),
+        (json!({ "swarm": "report_status" }), "the report is empty"),
         (json!({ "swarm": "report_status", "state": "completed" }), "unknown field `state`"),
         (json!({ "swarm": "report_status", "progress": 3 }), "invalid type"),
         (json!({ "swarm": "report_status", "progress": { "steps_completed": -1 } }), "invalid value"),
@@ -406,10 +404,10 @@ fn what_nodes_should_not_say_is_refused_with_words() {
             json!({ "swarm": "report_status", "progress": { "steps_completed": 6, "total_steps": 5 } }),
             "6 of 5 steps are done",
         ),
-        (json!({ "swarm": "report_status", "metrics": { "x": "x".repeat(70_000) } }), "65536 are the most"),
-        (json!({ "swarm": "request_help", "message": "Well?" }), "nobody can answer you: `first` reads no inbox"),
+        (json!({ "swarm": "report_status", "metrics": { "x": "x".repeat(70_000) } }), "at most 65536 are allowed"),
+        (json!({ "swarm": "request_help", "message": "Well?" }), "you cannot receive an answer: `first`"),
         (json!({ "swarm": "request_help", "message": " \n" }), "`message` is empty"),
-        (json!({ "swarm": "request_help", "message": "x".repeat(4001) }), "4000 are the most"),
+        (json!({ "swarm": "request_help", "message": "x".repeat(4001) }), "at most 4000 are allowed"),
         (json!({ "swarm": "request_help", "to": "user" }), "unknown field `to`"),
     ] {
         let told = socket.asks(&guest.token, &operation);
@@ -421,7 +419,7 @@ fn what_nodes_should_not_say_is_refused_with_words() {
         let told = socket.asks(&guest.token, &json!({ "swarm": "report_status", "message": number.to_string() }));
         let expected = number < 1_000;
         assert_eq!(told["ok"].is_object(), expected, "{number}: {told}");
-        assert_eq!(told.to_string().contains("1000 times in this turn, which is the most"), !expected, "{told}");
+        assert_eq!(told.to_string().contains("1000 times in this turn, which is the limit"), !expected, "{told}");
     }
     // Of messages an edge takes as many as of handoffs: it is one door.
     for number in 0..25 {
@@ -450,7 +448,7 @@ fn nobody_is_asked_for_help_more_than_a_few_times_at_once() {
     assert!(spec.contains("\\\"e\\\""), "{spec}");
     let project = scripted(&spec);
     let child = start(&project, &["run", "spec.kdl"]);
-    until("an idle node", || out(&project.swarmc(&["ps", "last"])).contains("waits for somebody's help"));
+    until("an idle node", || out(&project.swarmc(&["ps", "last"])).contains("waits for a person's help"));
     assert_eq!(records(&project, "approval_asked").len(), 3);
     for id in ["2", "1", "3"] {
         until("an answer", || project.swarmc(&["approve", "last", id, "allow"]).status.success());
@@ -578,7 +576,7 @@ fn an_agent_writes_messages_over_mcp() {
         ("send_message", json!({ "to": "second", "type": "news", "content": "c" }), "unknown variant `news`"),
         ("broadcast", json!({ "type": "answer", "content": [] }), "neither an object nor a text"),
         ("report_status", json!({ "metrics": 3 }), "invalid type"),
-        ("request_help", json!({ "message": "Which?" }), "nobody can answer you"),
+        ("request_help", json!({ "message": "Which?" }), "you cannot receive an answer"),
     ] {
         let refused = guest.call(line, tool, arguments.clone());
         assert_eq!(refused["isError"], true, "{tool} {arguments}: {refused}");

@@ -50,18 +50,22 @@ fn a_member_of_a_swarm_reads_what_a_person_writes_in_its_next_turn() {
     let written = place.swarmc(&["send", "last", "go/takao", "Mind the budget"]);
     written.expect(0, &[], &["the next turn of `go/takao` reads it"]);
     let now = place.swarmc(&["send", "last", "go/takao", "-i", "And be quick"]);
-    now.expect(0, &[], &["`go/takao` is not interrupted, since it is in a swarm: its next turn reads it"]);
+    now.expect(0, &[], &["members of swarms cannot be interrupted: the next turn of `go/takao` reads it"]);
     for (to, problem) in [
-        ("go/mitaka", "`go/mitaka` is done, and reads nothing any more: you can write to `go/takao`"),
+        ("go/mitaka", "`go/mitaka` is done, and reads no more messages: you can write to `go/takao`"),
         ("go/nobody\u{1b}[2J", "swarm `go` has no agent `nobody[2J`: you can write to `go/takao`"),
-        ("go", "`go` is a swarm, of which one writes to members: `go/takao`"),
-        ("gone/takao", "nothing is called `gone/takao`: you can write to `go/takao`"),
+        ("go", "`go` is a swarm: write to one of its members: `go/takao`"),
+        ("gone/takao", "there is no `gone/takao`: you can write to `go/takao`"),
         ("go/user", "swarm `go` has no agent `user`"),
         ("go/", "swarm `go` has no agent ``"),
     ] {
         place.swarmc(&["send", "last", to, "x"]).expect(2, &[], &[problem]);
     }
-    place.swarmc(&["send", "last", "go/takao", &"x".repeat(4_001)]).expect(2, &[], &["4000 are the most for a member"]);
+    place.swarmc(&["send", "last", "go/takao", &"x".repeat(4_001)]).expect(
+        2,
+        &[],
+        &["at most 4000 are allowed for a member"],
+    );
     place.swarmc(&["send", "last", "go/takao", " "]).expect(2, &[], &["the message is empty"]);
     place.write("go", "");
     assert!(child.wait().expect("it ends").success());

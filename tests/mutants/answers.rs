@@ -51,7 +51,7 @@ impl Script<'_> {
         let mut random = Random::about(self.seed, &said);
         if let Asks::Person { options, ask, .. } = &turn.asks {
             if random.percent(self.mood.nobody) {
-                return Answer::Nobody;
+                return Answer::Unanswered;
             }
             let choice = random.pick(options).clone();
             let asked = ask.iter().filter(|ask| !ask.optional || random.percent(50)).collect::<Vec<_>>();

@@ -1,5 +1,5 @@
-//! What every turn of an agent leaves (seed 002, token efficiency and observability): artifacts of the node that made them,
-//! which others can be referred to, and the diff of what it changed.
+//! What every turn of an agent leaves (seed 002, token efficiency and observability): artifacts of the node that made
+//! them, which others can be referred to, and the diff of what it changed.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -106,7 +106,10 @@ pipeline main {
     assert_eq!(log.len(), 1_000_000);
     let found = fs::metadata(folder(&project).join("logs/long.1.out")).expect("there is a log");
     assert_eq!(found.nlink(), 2, "the artifact is its second name");
-    assert!(said.contains("`longer`: its log has 16 MiB and is no artifact: 16 MiB are the most"), "{said}");
+    assert!(
+        said.contains("`longer`: its log has 16 MiB and is not stored as an artifact: at most 16 MiB are allowed"),
+        "{said}"
+    );
     let kinds: Vec<String> = listed(&project, "longer").into_iter().map(|(kind, ..)| kind).collect();
     assert!(!kinds.contains(&"log".to_owned()) && kinds.contains(&"report".to_owned()), "{kinds:?}");
 }

@@ -6,7 +6,7 @@ use crate::cli::Place;
 
 use super::are_alike;
 
-const SAME: &str = ", and all is as it was recorded";
+const SAME: &str = ", and everything is as recorded";
 
 /// A place with the script that plays the agents.
 fn place(spec: &str) -> Place {

@@ -17,7 +17,7 @@ use super::are_alike;
 
 const SPEC: &str = "specs/handoffs/handoffs.kdl";
 
-const SAME: &str = ", and all is as it was recorded";
+const SAME: &str = ", and everything is as recorded";
 
 /// swarmc with these arguments, where its processes find it.
 fn command(place: &Place, arguments: &[&str]) -> Command {
@@ -96,9 +96,9 @@ fn an_edited_prompt_of_one_node_is_a_diff_and_nothing_else() {
     edit(&project, SPEC, "parser <-> reviewer max=6", "parser <-> reviewer max=1");
     let replayed = project.swarmc(&["run", SPEC, "--replay", "recorded", "-q"]);
     let err = String::from_utf8_lossy(&replayed.stderr);
-    let told = "error: what `parser` (attempt 2) sent to `reviewer` cannot be sent now (recording.jsonl:";
+    let told = "error: the envelope of `parser` (attempt 2) to `reviewer` cannot be sent now (recording.jsonl:";
     assert!(
-        err.contains(told) && err.contains("): you have sent `reviewer` 1 envelopes, which is the most\n"),
+        err.contains(told) && err.contains("): you have sent `reviewer` 1 envelopes, which is the limit\n"),
         "{err}"
     );
 }
@@ -158,7 +158,7 @@ fn who_is_started_and_who_is_not_is_as_somebody_said() {
     // Where nobody had said it in time, nobody is waited for.
     for then in ["approve", "deny"] {
         let place = spawning(&format!("policy {{ spawn human; on-timeout {then} after=\"300ms\" }}"));
-        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(0, &[], &["as nobody answered in time"]);
+        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(0, &[], &["as no person answered in time"]);
         replays(&place);
     }
     // Where the policy said it, it says it again, with somebody there or not.
@@ -172,7 +172,8 @@ fn who_is_started_and_who_is_not_is_as_somebody_said() {
     replays(&place);
 }
 
-/// An attempt that a killed runner had begun is told of where it begins once more: what it asked for before stays asked.
+/// An attempt that a killed runner had begun is told of where it begins once more: what it asked for before stays
+/// asked.
 #[test]
 fn what_a_killed_turn_asked_for_is_in_the_recording() {
     let swarmc = env!("CARGO_BIN_EXE_swarmc");
@@ -247,7 +248,7 @@ pipeline main {
     replays(&place);
     for (then, code) in [("approve", 0), ("deny", 3)] {
         let place = Place::new(&format!("policy {{ on-timeout {then} after=\"100ms\" }}\n{CIRCLES}"));
-        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(code, &[], &["as nobody answered in time"]);
+        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(code, &[], &["as no person answered in time"]);
         replays(&place);
     }
     let place = Place::new(&format!("policy {{ unattended approve }}\n{CIRCLES}"));
@@ -299,7 +300,7 @@ fn what_agents_report_and_ask_people_for_is_in_the_recording() {
         replays(&place);
         for (from, to, expected) in [
             ("Nearly there", "x".repeat(5_000), "`message` has 5000 characters"),
-            ("Which port?", "x".repeat(5_000), "what an agent asks for has from 1 to 4000 characters"),
+            ("Which port?", "x".repeat(5_000), "a request for help must have from 1 to 4000 characters"),
         ] {
             fs::write(place.work().join("r/recording.jsonl"), recording.replacen(from, &to, 1)).expect("it is written");
             let damaged = place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(2, &[], &[expected]);
@@ -308,7 +309,7 @@ fn what_agents_report_and_ask_people_for_is_in_the_recording() {
     }
     for then in ["approve", "deny"] {
         let place = place(&format!("policy {{ on-timeout {then} after=\"300ms\" }}"));
-        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(0, &[], &["as nobody answered in time"]);
+        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(0, &[], &["as no person answered in time"]);
         replays(&place);
     }
     for unattended in ["approve", "deny"] {
@@ -388,7 +389,8 @@ fn a_run_that_is_killed_and_resumed_has_one_recording() {
             let recording = fs::read_to_string(project.root().join("recorded/recording.jsonl")).expect("a recording");
             assert!(err.contains(SAME), "{err}\n{recording}");
         }
-        // A turn that starts again may read at once what the reviewer misses, which saves a message: none is there twice.
+        // A turn that starts again may read at once what the reviewer misses, which saves a message: none is there
+        // twice.
         let recording = fs::read_to_string(project.root().join("recorded/recording.jsonl")).expect("a recording");
         let lines = recording.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut sent: Vec<String> = lines
@@ -405,8 +407,8 @@ fn a_run_that_is_killed_and_resumed_has_one_recording() {
     }
 }
 
-/// In a recording of a run that was killed, what a turn sent may stand before its beginning. Nobody's time is over then: a
-/// replay that waited for the end of the hour that the budget gives had nobody left to write to.
+/// In a recording of a run that was killed, what a turn sent may stand before its beginning. Nobody's time is over
+/// then: a replay that waited for the end of the hour that the budget gives had nobody left to write to.
 #[test]
 fn what_was_sent_before_its_turn_began_anew_is_replayed() {
     let project = Project::new();
@@ -462,20 +464,20 @@ pipeline p {
     for (from, to, code, expected) in [
         // What no recording can hold is told before anything happens.
         ("\"id\":\"e", "\"id\":\"x", 2, "an id of an envelope is `e` and a number"),
-        ("\"fromNodeId\":\"one\"", "\"fromNodeId\":\"two\"", 2, "is not of `one`, which sent it"),
-        ("\"createdAt\":\"2", "\"createdAt\":\"x", 2, "was sent at no time"),
-        ("\"message\":\"Hello\"", "\"message\":\"\"", 2, "says nothing"),
-        ("\"message\":\"Hello\"", &format!("\"message\":\"{vast}\""), 2, "is longer than one may be"),
+        ("\"fromNodeId\":\"one\"", "\"fromNodeId\":\"two\"", 2, "does not name its sender `one`"),
+        ("\"createdAt\":\"2", "\"createdAt\":\"x", 2, "has no valid time"),
+        ("\"message\":\"Hello\"", "\"message\":\"\"", 2, "is empty"),
+        ("\"message\":\"Hello\"", &format!("\"message\":\"{vast}\""), 2, "is too long"),
         ("\"message\":\"Hello\"", "\"message\":\"Hello\",\"more\":1", 2, "unknown field `more`"),
         // What this workflow cannot hand over, when it would.
         ("\"toNodeId\":\"two\"", "\"toNodeId\":\"three\"", 3, "no edge leads from `one` to `three`"),
-        ("\"toNodeId\":\"two\"", "\"toNodeId\":\"one\"", 3, "you cannot hand over to yourself"),
+        ("\"toNodeId\":\"two\"", "\"toNodeId\":\"one\"", 3, "you cannot send a handoff to yourself"),
         ("\"message\":\"Hello\"", &format!("\"message\":\"{long}\""), 3, "`message` has 5000 characters"),
         (
             "\"message\":\"Hello\"",
             "\"message\":\"Hello\",\"artifacts\":[{\"type\":\"file\",\"ref\":\"../x\"}]",
             3,
-            "`../x` lies outside of the run",
+            "`../x` lies outside the run",
         ),
     ] {
         assert!(lines[at].contains(from), "`{from}` is not in {}", lines[at]);
@@ -493,6 +495,6 @@ pipeline p {
         .map(|more| lines[at].replacen(&format!("\"id\":\"e{id}\""), &format!("\"id\":\"e{}\"", 1_000 + more), 1))
         .collect();
     fs::write(&path, with(&flood.join("\n"))).expect("it can be written");
-    let most = format!("(recording.jsonl:{}): you have sent `two` 20 envelopes, which is the most", number + 20);
+    let most = format!("(recording.jsonl:{}): you have sent `two` 20 envelopes, which is the limit", number + 20);
     place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(3, &[], &[&most]);
 }

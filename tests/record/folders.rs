@@ -1,5 +1,5 @@
-//! Recordings of agents that work by files: a replay collects what they left, copies nothing and starts nothing, and what
-//! they were told is held against what they are told now.
+//! Recordings of agents that work by files: a replay collects what they left, copies nothing and starts nothing, and
+//! what they were told is held against what they are told now.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::are_alike;
 
 const SPEC: &str = "specs/files/files.kdl";
 
-const SAME: &str = ", and all is as it was recorded";
+const SAME: &str = ", and everything is as recorded";
 
 /// A collector that hands on what it leaves, and tells of it; a reader that fails once, and is helped.
 const FLOW: &str = r##"
@@ -191,7 +191,7 @@ fn hostile_folders_are_told_with_their_line() {
         (kept, format!("{}{kept}", many.concat()), "holds more than 10000 files"),
         ("\"files\":{", "\"files\":{\"more.txt\":\"x\",".to_owned(), "`more.txt` was not collected"),
         (VALUES, "\"data.json\":{\"file\":\"link\"}".to_owned(), "`link` leads out of the recording"),
-        ("\"told\":{", "\"told\":{\"inbox/../x\":\"x\",".to_owned(), "is nothing that the runner writes"),
+        ("\"told\":{", "\"told\":{\"inbox/../x\":\"x\",".to_owned(), "the runner does not write `"),
         ("\"inputs\":[{", "\"inputs\":[{\"more\":1,".to_owned(), "unknown field `more`"),
     ] {
         assert!(whole.contains(from), "`{from}` is not in {whole}");

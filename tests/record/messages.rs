@@ -1,5 +1,5 @@
-//! Recordings of runs whose agents people write to: a replay has the same messages arrive in the same turns, and the same
-//! turns interrupted.
+//! Recordings of runs whose agents people write to: a replay has the same messages arrive in the same turns, and the
+//! same turns interrupted.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::messages::{PLAIN, TALKER, await_file};
 
 use super::are_alike;
 
-const SAME: &str = ", and all is as it was recorded";
+const SAME: &str = ", and everything is as recorded";
 
 fn replays(place: &Place) {
     for _ in 0..2 {
@@ -37,7 +37,7 @@ fn what_was_queued_is_read_in_the_same_turn() {
     // Whoever is not there any more gets nothing.
     let path = place.work().join("r/recording.jsonl");
     fs::write(&path, recording.replace("\"to\":\"write\"", "\"to\":\"other\"")).expect("it can be written");
-    let told = ["what a person wrote to `other` cannot be sent now (recording.jsonl:3): nothing is called that"];
+    let told = ["the message of a person to `other` cannot be sent now (recording.jsonl:3): there is no such task"];
     place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(3, &[], &told);
 }
 
@@ -83,7 +83,7 @@ fn members_of_swarms_are_not_written_to_while_a_run_is_recorded() {
     let place = Place::new(SWARM);
     let (mut child, rest) = place.until(&["run", "flow.kdl", "--record", "r"], "mitaka done");
     await_file(&place, "working");
-    let problem = "the run is recorded, and a recording holds no messages to members of swarms";
+    let problem = "the run is recorded, and recordings do not support messages to members of swarms";
     place.swarmc(&["send", "last", "go/takao", "Mind the budget"]).expect(2, &[], &[problem]);
     place.write("go", "");
     assert!(child.wait().expect("it ends").success(), "{}", rest());

@@ -81,7 +81,7 @@ fn servers_that_fail_leave_the_others_alone() {
     for (name, how, said) in [
         ("fails", "tool_errors", "consecutive tool errors"),
         ("exits", "unreachable", "cannot find my files"),
-        ("babbles", "unreachable", "it prints something else than messages of the protocol"),
+        ("babbles", "unreachable", "it prints something other than messages of the protocol"),
         ("endless", "unreachable", "it sent a message of more than 16 MiB"),
         ("nonsense", "unreachable", "did not start"),
         ("closed", "unreachable", "tool server `closed`"),
@@ -178,7 +178,7 @@ fn built_in_tools_keep_their_bounds() {
         ("absolute", "`/etc/passwd`"),
         ("outward", "leads out of the working folder"),
         ("writes", "leads through a link that is not followed"),
-        ("hooks", "belongs to git"),
+        ("hooks", "belongs to Git"),
         ("huge", "is larger than the 10485760 bytes that are read"),
         ("endless", "[ended after 2 seconds"),
         ("leaves", "<data>gone</data>"),

@@ -1,5 +1,5 @@
-//! `--record` and `--replay` of swarms whose agents are models, against the scripted endpoint: a replay asks nobody, and
-//! comes to the same.
+//! `--record` and `--replay` of swarms whose agents are models, against the scripted endpoint: a replay asks nobody,
+//! and comes to the same.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -120,7 +120,7 @@ fn a_swarm_of_models_replays_without_models_tools_and_keys() {
         fs::remove_file(place.work().join("one-report.md")).expect("the agent wrote it");
         for _ in 0..2 {
             let replayed = place.swarmc(&["run", "flow.kdl", "--replay", "r"]);
-            replayed.expect(0, &["All lamps are lit.\n"], &["note: replayed ", ", and all is as it was recorded"]);
+            replayed.expect(0, &["All lamps are lit.\n"], &["note: replayed ", ", and everything is as recorded"]);
             are_alike(&place.home());
         }
         assert_eq!(endpoint.requests().len(), asked, "{round}: nobody was asked again");
@@ -177,7 +177,7 @@ fn what_somebody_edits_counts_and_what_differs_or_is_missing_is_told() {
         true
     });
     // Where the others were done before that answer came, nothing else is different; else they are first to know less.
-    let said = "turn 3 of `one` in `lamps` has no answer in the recording, and waits for one now";
+    let said = "turn 3 of `one` in `lamps` has no answer in the recording, but waits for one now";
     let unanswered = unanswered.expect(3, &[], &[]);
     let is_told = unanswered.err.contains(said) || unanswered.err.contains("the prompt differs from the recording");
     assert!(is_told, "{unanswered:#?}");
@@ -187,8 +187,7 @@ fn what_somebody_edits_counts_and_what_differs_or_is_missing_is_told() {
         }
         true
     });
-    let said =
-        ["the call of `s.echo` in turn 1 of `one` in `lamps`: what it is called with differs from the recording"];
+    let said = ["the call of `s.echo` in turn 1 of `one` in `lamps`: its argument list differs from the recording"];
     other.expect(3, &["-{\"text\":\"the key is [key]\"}", "+{\"text\":\"no key\"}"], &said);
     // Whatever the spec says otherwise is shown, and nothing else.
     let spec = fs::read_to_string(place.work().join("flow.kdl")).expect("there is a spec");
@@ -244,7 +243,7 @@ fn whose_time_was_over_has_no_more_of_it_in_a_replay() {
         drop(endpoint);
         let started = Instant::now();
         let replayed =
-            place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(code, &[], &["all is as it was recorded"]);
+            place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(code, &[], &["everything is as recorded"]);
         assert!(started.elapsed() < Duration::from_millis(900), "nobody waits: {:?}", started.elapsed());
         assert!(recorded.replace('_', " ").contains(&said.replace('_', " ")), "{recorded}");
         assert!(replayed.err.replace('_', " ").contains(&said.replace('_', " ")), "{replayed:#?}");
@@ -260,7 +259,7 @@ fn whose_time_was_over_has_no_more_of_it_in_a_replay() {
     assert_eq!(child.wait().expect("it ends").code(), Some(3));
     let spec = fs::read_to_string(place.work().join("flow.kdl")).expect("there is a spec");
     place.write("flow.kdl", &spec.replace("stop bad status=failure { depends-on wait }", ""));
-    let said = ["turn 1 of `one` in `lamps` has no answer in the recording, and waits for one now"];
+    let said = ["turn 1 of `one` in `lamps` has no answer in the recording, but waits for one now"];
     place.swarmc(&["run", "flow.kdl", "--replay", "r", "-q"]).expect(3, &[], &said);
 }
 
@@ -283,7 +282,7 @@ fn a_swarm_that_is_tried_again_and_runs_in_rounds_replays() {
     place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(0, &[], &["recorded "]);
     drop(endpoint);
     for _ in 0..2 {
-        place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &[], &["all is as it was recorded"]);
+        place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &[], &["everything is as recorded"]);
         are_alike(&place.home());
     }
 }
@@ -302,7 +301,7 @@ fn a_swarm_that_was_killed_and_resumed_has_one_recording() {
         run(&place, &["resume", "last"]).expect(0, &["All lamps are lit.\n"], &["recorded "]);
         let asked = endpoint.requests().len();
         let replayed = place.swarmc(&["run", "flow.kdl", "--replay", "r"]);
-        replayed.expect(0, &["All lamps are lit.\n"], &["all is as it was recorded"]);
+        replayed.expect(0, &["All lamps are lit.\n"], &["everything is as recorded"]);
         assert_eq!(endpoint.requests().len(), asked, "nobody was asked again");
     }
 }
@@ -340,7 +339,7 @@ fn a_task_whose_model_calls_tools_replays_without_them() {
         assert!(marks.contains("call echo"), "{protocol}: {marks}");
         drop(endpoint);
         let replayed = place.swarmc(&["run", "flow.kdl", "--replay", "r"]);
-        replayed.expect(0, &["It echoes.\n"], &["all is as it was recorded"]);
+        replayed.expect(0, &["It echoes.\n"], &["everything is as recorded"]);
         assert_eq!(fs::read_to_string(place.work().join("marks")).expect("it is there"), marks, "{protocol}");
         let recording = texts(&place.work().join("r")).into_values().collect::<String>();
         assert!(!recording.contains("sk-very-secret"), "{recording}");
@@ -368,7 +367,7 @@ fn what_a_person_agreed_to_is_agreed_to_in_a_replay() {
         let _ = fs::remove_file(place.work().join("ran.txt"));
         for more in [&[][..], &["--headless"]] {
             let arguments = [&["run", "flow.kdl", "--replay", "r"][..], more].concat();
-            place.swarmc(&arguments).expect(code, &[], &["all is as it was recorded"]);
+            place.swarmc(&arguments).expect(code, &[], &["everything is as recorded"]);
             are_alike(&place.home());
         }
         assert!(!place.work().join("ran.txt").exists(), "{policy}: nothing is called");
@@ -381,7 +380,7 @@ fn what_a_person_agreed_to_is_agreed_to_in_a_replay() {
                 }
                 true
             });
-            let said = ["request 1 of `takao` in `go` waits for an answer, and the recording has none"];
+            let said = ["request 1 of `takao` in `go` waits for an answer, but the recording has none"];
             unanswered.expect(3, &[], &said);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Mended, Overlay, mend};
+use super::{Mended, Overlay, fix_spec};
 use crate::code::Code;
 use crate::files::Files;
 use crate::settings::Settings;
@@ -10,12 +10,12 @@ use crate::settings::Settings;
 const HEAD: &str =
     "provider local { exec cat }\nagent writer provider=local\ntype Verdict { approved bool; reason string }\n";
 
-fn mended(body: &str) -> (String, Mended) {
+fn fix_body(body: &str) -> (String, Mended) {
     let spec = format!("{HEAD}{body}");
     let prompt = "Write it.\n".to_owned();
     let files = BTreeMap::from([("a.kdl".to_owned(), spec), ("prompts/one.md".to_owned(), prompt)]);
     let mut overlay = Overlay::new(&files);
-    let mended = mend("a.kdl", &mut overlay, &Settings::default(), false);
+    let mended = fix_spec("a.kdl", &mut overlay, &Settings::default(), false);
     let text = overlay.read("a.kdl").expect("it is there").to_string();
     (text[HEAD.len()..].to_owned(), mended)
 }
@@ -67,7 +67,7 @@ const BROKEN: &[(&str, &str)] = &[
 #[test]
 fn ten_broken_specs_are_mended_completely() {
     for (broken, right) in BROKEN {
-        let (text, done) = mended(broken);
+        let (text, done) = fix_body(broken);
         // Not all of them use all that stands above.
         let left = done.compilation.diagnostics.iter().filter(|left| left.code != Code::UnusedDefinition);
         let left: Vec<&str> = left.map(|left| left.message.as_str()).collect();
@@ -89,7 +89,7 @@ fn what_has_two_readings_is_left_alone() {
         "pipeline p { task a { run date; timeout 5 } }\n",
         "pipeline p { task a { run date }; gate human { depends-on a; options yes no } }\n",
     ] {
-        let (text, done) = mended(broken);
+        let (text, done) = fix_body(broken);
         assert_eq!(text, broken);
         assert!(done.applied.is_empty() && !done.compilation.diagnostics.is_empty());
     }
@@ -98,6 +98,6 @@ fn what_has_two_readings_is_left_alone() {
 #[test]
 fn nothing_else_is_touched() {
     let broken = "// A comment.\npipeline  p   {\n\ttask draft { prompt \"x\" } // drafd\n  task review  { depends-on drafd ;run echo   ok }\n}\n\n";
-    let (text, _) = mended(broken);
+    let (text, _) = fix_body(broken);
     assert_eq!(text, broken.replacen("depends-on drafd", "depends-on draft", 1));
 }

@@ -38,7 +38,7 @@ pub(crate) struct Swarm {
 
 impl Swarm {
     /// Who takes turns in it, as far as the spec names them.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
+    pub(crate) fn party_names(&self) -> impl Iterator<Item = &Name> {
         let leader = self.leader.iter().map(|leader| &leader.name);
         let members = self.members.iter().map(|member| &member.name);
         leader.chain(members).chain(self.worktrees.iter().filter_map(|tree| tree.manager.as_ref()))

@@ -63,7 +63,7 @@ pub(crate) enum ExpectKind {
 
 impl ExpectKind {
     /// The steps that it names.
-    pub(crate) fn steps(&self) -> Vec<&Name> {
+    pub(crate) fn step_names(&self) -> Vec<&Name> {
         match self {
             ExpectKind::Step(step, ..) | ExpectKind::Prompt(step, ..) | ExpectKind::Output(step, ..) => vec![step],
             ExpectKind::Order(steps) => steps.iter().collect(),

@@ -51,11 +51,11 @@ pub(crate) enum Times<'p> {
 impl<'p> Amount<'p> {
     pub(crate) const ZERO: Amount<'static> = Amount { known: 0, open: None };
 
-    pub(crate) fn most(known: u64) -> Amount<'p> {
+    pub(crate) fn at_most(known: u64) -> Amount<'p> {
         Amount { known, open: None }
     }
 
-    pub(crate) fn open(cause: Cause<'p>) -> Amount<'p> {
+    pub(crate) fn unbounded(cause: Cause<'p>) -> Amount<'p> {
         Amount { known: 0, open: Some(cause) }
     }
 
@@ -78,24 +78,24 @@ impl<'p> Amount<'p> {
     }
 
     /// The greater of the two.
-    pub(crate) fn or(self, other: Amount<'p>) -> Amount<'p> {
+    pub(crate) fn maximum(self, other: Amount<'p>) -> Amount<'p> {
         Amount { known: self.known.max(other.known), open: self.open.or(other.open) }
     }
 
     /// This number where something keeps it at `limit` or below.
-    pub(crate) fn within(self, limit: Option<u64>) -> Amount<'p> {
+    pub(crate) fn limit_to(self, limit: Option<u64>) -> Amount<'p> {
         match (limit, self.open) {
-            (Some(limit), None) => Amount::most(self.known.min(limit)),
-            (Some(limit), Some(_)) => Amount::most(limit),
+            (Some(limit), None) => Amount::at_most(self.known.min(limit)),
+            (Some(limit), Some(_)) => Amount::at_most(limit),
             (None, _) => self,
         }
     }
 
     /// As the plan says it.
-    pub(crate) fn bound(self) -> Bound {
+    pub(crate) fn to_bound(self) -> Bound {
         match self.open {
             None => Bound::Most(self.known),
-            Some(cause) => Bound::Unbounded { because: cause.words(), origin: cause.origin().clone() },
+            Some(cause) => Bound::Unbounded { because: cause.describe(), origin: cause.origin().clone() },
         }
     }
 }
@@ -114,7 +114,7 @@ impl From<u32> for Times<'_> {
 
 impl<'p> Cause<'p> {
     /// The reason, as it stands behind "unbounded because".
-    pub(crate) fn words(self) -> String {
+    pub(crate) fn describe(self) -> String {
         match self {
             Cause::Items(step) => {
                 let list = step.for_each.as_ref().map_or("", |each| each.list.source.trim());
@@ -123,10 +123,10 @@ impl<'p> Cause<'p> {
             Cause::Answer(agent) => format!("agent `{}` declares no `max-output`", agent.name),
             Cause::Price(provider) => format!("provider `{}` declares no `price`", provider.name),
             Cause::Tools(agent) => {
-                format!("agent `{}` may use tools, and what they make it read and write is not known", agent.name)
+                format!("agent `{}` may use tools, and the tokens that they cost are not known", agent.name)
             }
             Cause::Program(provider) => {
-                format!("what the program of provider `{}` adds to a prompt is not known", provider.name)
+                format!("provider `{}` adds an unknown number of tokens to a prompt", provider.name)
             }
             Cause::Time(step) => format!("`{}` has no `timeout`", step.name),
             Cause::Person(step) => format!("`{}` waits for a person, without `on-timeout`", step.name),
@@ -135,8 +135,8 @@ impl<'p> Cause<'p> {
                 format!("`{}` continues the session `{session}`, which grows with every turn", step.name)
             }
             Cause::Circle(step) => format!("`{}` calls a pipeline that calls its own again", step.name),
-            Cause::Hole(directive) => hole(directive),
-            Cause::Logic(expression) => format!("`{}` can give any amount of text", short(&expression.source)),
+            Cause::Hole(directive) => describe_directive(directive),
+            Cause::Logic(expression) => format!("`{}` can give any amount of text", shorten_source(&expression.source)),
             Cause::Pack(pack) => format!("context pack `{}` has no budget", pack.name),
         }
     }
@@ -155,17 +155,17 @@ impl<'p> Cause<'p> {
     }
 }
 
-fn hole(directive: &Directive) -> String {
-    let name = written(directive);
+fn describe_directive(directive: &Directive) -> String {
+    let name = directive_source(directive);
     match directive.kind {
         DirectiveKind::File => format!("`{name}` is as long as the file when its turn starts"),
-        DirectiveKind::Stdin => format!("`{name}` is whatever was piped in"),
+        DirectiveKind::Stdin => format!("`{name}` is the text piped into the run"),
         _ => format!("`{name}` can be of any length"),
     }
 }
 
 /// The directive as it is written, without its filters.
-pub(crate) fn written(directive: &Directive) -> String {
+pub(crate) fn directive_source(directive: &Directive) -> String {
     let word = match directive.kind {
         DirectiveKind::Output => "output",
         DirectiveKind::Previous => "previous",
@@ -194,7 +194,7 @@ pub(crate) fn written(directive: &Directive) -> String {
 }
 
 /// The beginning of a source text, on one line.
-fn short(source: &str) -> String {
+fn shorten_source(source: &str) -> String {
     let line = source.trim().replace('\n', " ");
     match line.char_indices().nth(60) {
         Some((at, _)) => format!("{}…", &line[..at]),
@@ -211,12 +211,12 @@ mod tests {
         let step = Step { name: "each".to_owned(), ..Step::default() };
         let open = Cause::Items(&step);
         assert!(Amount::ZERO.times(Times::Open(open)).is_zero());
-        let many = Amount::most(3).times(Times::Open(open));
+        let many = Amount::at_most(3).times(Times::Open(open));
         assert!(many.open.is_some() && many.known == 0);
         assert!(many.times(0_u64).is_zero());
-        assert_eq!(many.plus(Amount::most(2)).known, 2);
-        assert_eq!(many.within(Some(7)).bound(), Bound::Most(7));
-        assert_eq!(Amount::most(5).within(Some(7)).bound(), Bound::Most(5));
-        assert_eq!(Amount::most(u64::MAX).plus(Amount::most(1)).times(2_u64).bound(), Bound::Most(u64::MAX));
+        assert_eq!(many.plus(Amount::at_most(2)).known, 2);
+        assert_eq!(many.limit_to(Some(7)).to_bound(), Bound::Most(7));
+        assert_eq!(Amount::at_most(5).limit_to(Some(7)).to_bound(), Bound::Most(5));
+        assert_eq!(Amount::at_most(u64::MAX).plus(Amount::at_most(1)).times(2_u64).to_bound(), Bound::Most(u64::MAX));
     }
 }

@@ -10,7 +10,7 @@ use swarmc_plan::{Body, Budget, Origin, Plan};
 
 use super::amount::Cause;
 use super::place;
-use super::prompt::{Reader, turn};
+use super::prompt::{Reader, prompt_body};
 use super::schema::Types;
 use super::totals::{Sums, Totals};
 use super::value::{Lines, Scope};
@@ -19,23 +19,23 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Sources;
 use crate::tokens::{Bytes, Meter, O200k};
 
-pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+pub(super) fn check_budgets(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
     if !may_matter(plan) {
         return;
     }
-    let quick = Sums::of(plan, Lines::Usual, &Bytes);
-    endless(plan, &quick, sources, diagnostics);
-    starved(plan, sources, diagnostics);
-    dear(plan, sources, diagnostics);
+    let quick = Sums::from_plan(plan, Lines::Usual, &Bytes);
+    check_endless_turns(plan, &quick, sources, diagnostics);
+    check_starved_turns(plan, sources, diagnostics);
+    check_turn_tokens(plan, sources, diagnostics);
     let exact = OnceCell::new();
-    for (position, case) in cases(plan, &quick).into_iter().enumerate() {
-        let mut found = excess(&case);
+    for (position, case) in budget_cases(plan, &quick).into_iter().enumerate() {
+        let mut found = find_excess(&case);
         if found.iter().any(|excess| excess.counted) {
-            let exact = exact.get_or_init(|| Sums::of(plan, Lines::Usual, &O200k));
-            found = cases(plan, exact).get(position).map(excess).unwrap_or_default();
+            let exact = exact.get_or_init(|| Sums::from_plan(plan, Lines::Usual, &O200k));
+            found = budget_cases(plan, exact).get(position).map(find_excess).unwrap_or_default();
         }
         for excess in found {
-            diagnostics.extend(beyond(&case, &excess, sources));
+            diagnostics.extend(report_excess(&case, &excess, sources));
         }
     }
 }
@@ -69,12 +69,12 @@ struct Case<'p> {
 }
 
 /// Every budget with what is measured against it, always in the same order.
-fn cases<'p>(plan: &'p Plan, sums: &Sums<'p>) -> Vec<Case<'p>> {
+fn budget_cases<'p>(plan: &'p Plan, sums: &Sums<'p>) -> Vec<Case<'p>> {
     let mut cases = Vec::new();
-    let all: Vec<Run<'p>> = runs(plan, sums).collect();
+    let all: Vec<Run<'p>> = list_runs(plan, sums).collect();
     if let Some(budget) = &plan.budget {
-        for run in all.iter().filter(roots(plan)) {
-            cases.push(Case { run: Run { totals: run.totals.within(run.budget), ..*run }, budget });
+        for run in all.iter().filter(is_root_run(plan)) {
+            cases.push(Case { run: Run { totals: run.totals.limit_to(run.budget), ..*run }, budget });
         }
     }
     let steps = sums.steps.iter().map(|(step, totals)| Run {
@@ -88,7 +88,7 @@ fn cases<'p>(plan: &'p Plan, sums: &Sums<'p>) -> Vec<Case<'p>> {
     cases
 }
 
-fn runs<'p>(plan: &'p Plan, sums: &Sums<'p>) -> impl Iterator<Item = Run<'p>> {
+fn list_runs<'p>(plan: &'p Plan, sums: &Sums<'p>) -> impl Iterator<Item = Run<'p>> {
     let pipelines = plan.pipelines.iter().map(|pipeline| Run {
         kind: "pipeline",
         name: &pipeline.name,
@@ -107,7 +107,7 @@ fn runs<'p>(plan: &'p Plan, sums: &Sums<'p>) -> impl Iterator<Item = Run<'p>> {
 }
 
 /// Whether something is run by itself: it is the default, or nothing else starts it.
-fn roots<'p>(plan: &'p Plan) -> impl Fn(&&Run<'p>) -> bool {
+fn is_root_run<'p>(plan: &'p Plan) -> impl Fn(&&Run<'p>) -> bool {
     let mut started: HashSet<&str> = HashSet::new();
     for step in plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps()) {
         match &step.body {
@@ -131,7 +131,7 @@ struct Excess {
     counted: bool,
 }
 
-fn excess(case: &Case<'_>) -> Vec<Excess> {
+fn find_excess(case: &Case<'_>) -> Vec<Excess> {
     let (totals, budget) = (&case.run.totals, case.budget);
     let beyond = |known: u64, limit: Option<u64>| limit.filter(|&limit| known > limit);
     let tokens = totals.input.known.saturating_add(totals.output.known);
@@ -148,26 +148,26 @@ fn excess(case: &Case<'_>) -> Vec<Excess> {
         counted: true,
     });
     let cost = beyond(totals.cost.known, budget.cost).map(|limit| Excess {
-        most: dollars(totals.cost.known),
-        allowed: dollars(limit),
-        enough: format!("cost=\"{}\"", dollars(totals.cost.known)),
+        most: format_dollars(totals.cost.known),
+        allowed: format_dollars(limit),
+        enough: format!("cost=\"{}\"", format_dollars(totals.cost.known)),
         counted: true,
     });
     let time = beyond(totals.time.known, budget.time_ms).map(|limit| Excess {
-        most: duration(totals.time.known),
-        allowed: duration(limit),
-        enough: format!("time=\"{}\"", duration(totals.time.known)),
+        most: format_duration(totals.time.known),
+        allowed: format_duration(limit),
+        enough: format!("time=\"{}\"", format_duration(totals.time.known)),
         counted: false,
     });
     [calls, tokens, cost, time].into_iter().flatten().collect()
 }
 
-fn beyond(case: &Case<'_>, excess: &Excess, sources: &Sources) -> Option<Diagnostic> {
+fn report_excess(case: &Case<'_>, excess: &Excess, sources: &Sources) -> Option<Diagnostic> {
     let Run { kind, name, origin, .. } = case.run;
     let message = format!("{kind} `{name}` can take {}, and its budget allows {}", excess.most, excess.allowed);
     let diagnostic = Diagnostic::new(Code::BudgetExceeded, message)
-        .label(place::span(&case.budget.origin, sources)?, format!("allows {}", excess.allowed));
-    let diagnostic = match place::span(origin, sources) {
+        .label(place::find_span(&case.budget.origin, sources)?, format!("allows {}", excess.allowed));
+    let diagnostic = match place::find_span(origin, sources) {
         Some(span) => diagnostic.label(span, format!("{} at worst, with all rounds, retries and repairs", excess.most)),
         None => diagnostic,
     };
@@ -176,7 +176,7 @@ fn beyond(case: &Case<'_>, excess: &Excess, sources: &Sources) -> Option<Diagnos
 
 /// Turns that a budget never lets begin: what is reserved for one is more than all that it allows. Only where no sum
 /// tells it already, which is for items of a list, and for the budgets of agents.
-fn starved(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+fn check_starved_turns(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
     let mut seen = HashSet::new();
     for pipeline in &plan.pipelines {
         for step in pipeline.all_steps() {
@@ -187,14 +187,15 @@ fn starved(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
             let of_items = of_items.into_iter().flatten().filter(|_| step.for_each.is_some());
             for budget in of_agent.into_iter().chain(of_items) {
                 let Some(allowed) = budget.calls.filter(|&calls| calls < turns) else { continue };
-                let Some(span) = place::span(&budget.origin, sources).filter(|_| seen.insert(&budget.origin)) else {
+                let Some(span) = place::find_span(&budget.origin, sources).filter(|_| seen.insert(&budget.origin))
+                else {
                     continue;
                 };
                 let message = format!("`{}` can never start: it takes {turns} agent turns at worst", step.name);
                 let diagnostic =
                     Diagnostic::new(Code::BudgetExceeded, message).label(span, format!("allows {allowed}"));
-                let diagnostic = match place::span(&step.origin, sources) {
-                    Some(span) => diagnostic.label(span, "one turn, and those to repair its answer"),
+                let diagnostic = match place::find_span(&step.origin, sources) {
+                    Some(span) => diagnostic.label(span, "one turn, and the turns that repair its answer"),
                     None => diagnostic,
                 };
                 diagnostics.push(diagnostic.help(format!("write `calls={turns}` or more, or `repair=0`")));
@@ -204,34 +205,34 @@ fn starved(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
 }
 
 /// Turns that alone can take more tokens than the budget of their agent allows, and are then refused.
-fn dear(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+fn check_turn_tokens(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
     let mut types = Types::new(&plan.types);
     let (mut bytes, mut tokens) = (Meter::new(&Bytes), Meter::new(&O200k));
     for pipeline in &plan.pipelines {
         let scope = OnceCell::new();
         for step in pipeline.all_steps() {
-            let Some(body) = turn(step) else { continue };
+            let Some(body) = prompt_body(step) else { continue };
             let Some(agent) = plan.agent(&body.agent) else { continue };
             let Some(budget) = &agent.budget else { continue };
             let Some(allowed) = budget.tokens else { continue };
             let turns = if step.output.schema.is_some() { u64::from(step.output.repair) + 1 } else { 1 };
             let mut most = |meter| {
-                let scope = scope.get_or_init(|| Scope::of(plan, pipeline, Lines::Usual));
-                let read = Reader { scope, types: &mut types, meter }.turn(step, body, agent).known;
+                let scope = scope.get_or_init(|| Scope::for_pipeline(plan, pipeline, Lines::Usual));
+                let read = Reader { scope, types: &mut types, meter }.count_turn(step, body, agent).known;
                 read.saturating_add(agent.max_output.unwrap_or(0)).saturating_mul(turns)
             };
             if most(&mut bytes) <= allowed {
                 continue;
             }
             let most = most(&mut tokens);
-            let Some(span) = place::span(&budget.origin, sources).filter(|_| most > allowed) else { continue };
+            let Some(span) = place::find_span(&budget.origin, sources).filter(|_| most > allowed) else { continue };
             let message = format!(
                 "a turn of `{}` can take {most} tokens, and the budget of its agent `{}` allows {allowed}",
                 step.name, agent.name
             );
             let diagnostic = Diagnostic::new(Code::BudgetExceeded, message).label(span, format!("allows {allowed}"));
-            let diagnostic = match place::span(&step.origin, sources) {
-                Some(span) => diagnostic.label(span, format!("{most} at worst: what it is given, and its answer")),
+            let diagnostic = match place::find_span(&step.origin, sources) {
+                Some(span) => diagnostic.label(span, format!("{most} at worst: its input and its answer")),
                 None => diagnostic,
             };
             diagnostics.push(diagnostic.help(format!(
@@ -243,36 +244,35 @@ fn dear(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
 }
 
 /// Agents that are asked once for each item of a list of any length, with no budget around them.
-fn endless(plan: &Plan, sums: &Sums<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    if plan.budget.as_ref().is_some_and(super::totals::limits) {
+fn check_endless_turns(plan: &Plan, sums: &Sums<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    if plan.budget.as_ref().is_some_and(super::totals::has_limits) {
         return;
     }
     let mut seen = HashSet::new();
-    let all: Vec<Run<'_>> = runs(plan, sums).collect();
-    for run in all.iter().filter(roots(plan)) {
-        if let Some(cause) = run.totals.within(run.budget).endless
+    let all: Vec<Run<'_>> = list_runs(plan, sums).collect();
+    for run in all.iter().filter(is_root_run(plan)) {
+        if let Some(cause) = run.totals.limit_to(run.budget).endless
             && seen.insert(cause.origin())
         {
-            diagnostics.extend(unbounded(run, cause, sources));
+            diagnostics.extend(report_unbounded(run, cause, sources));
         }
     }
 }
 
-fn unbounded(run: &Run<'_>, cause: Cause<'_>, sources: &Sources) -> Option<Diagnostic> {
-    let message = format!("{} `{}` can take any number of agent turns: {}", run.kind, run.name, cause.words());
+fn report_unbounded(run: &Run<'_>, cause: Cause<'_>, sources: &Sources) -> Option<Diagnostic> {
+    let message = format!("{} `{}` can take any number of agent turns: {}", run.kind, run.name, cause.describe());
     let diagnostic = Diagnostic::new(Code::BudgetExceeded, message)
-        .label(place::span(cause.origin(), sources)?, "nothing says how many that can be");
-    let diagnostic = match place::span(run.origin, sources) {
-        Some(span) => diagnostic.label(span, "it has no budget, and neither has the workflow"),
+        .label(place::find_span(cause.origin(), sources)?, "the number of turns has no limit");
+    let diagnostic = match place::find_span(run.origin, sources) {
+        Some(span) => diagnostic.label(span, "neither it nor the workflow has a budget"),
         None => diagnostic,
     };
-    let help =
-        "write `budget calls=100` in the workflow's file, or give the list an end: `max=` on its field, or `[:20]`";
+    let help = "write `budget calls=100` in the workflow's file, or limit the list: `max=` on its field, or `[:20]`";
     Some(diagnostic.help(help))
 }
 
 /// `$1.25`, rounded up to a cent.
-fn dollars(micro: u64) -> String {
+fn format_dollars(micro: u64) -> String {
     let cents = micro.div_ceil(10_000);
     match cents % 100 {
         0 => format!("${}", cents / 100),
@@ -281,7 +281,7 @@ fn dollars(micro: u64) -> String {
 }
 
 /// `90s`, `20m`, `2h`, as in a spec; rounded up where it is long.
-fn duration(milliseconds: u64) -> String {
+fn format_duration(milliseconds: u64) -> String {
     match milliseconds {
         ms if ms >= 3_600_000 && ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
         ms if ms >= 600_000 || (ms > 0 && ms.is_multiple_of(60_000)) => format!("{}m", ms.div_ceil(60_000)),
@@ -296,8 +296,8 @@ mod tests {
 
     #[test]
     fn amounts_are_written_as_a_spec_takes_them() {
-        assert_eq!([dollars(5_000_000), dollars(1_254_321), dollars(1)], ["$5", "$1.26", "$0.01"]);
-        let written = [7_200_000, 7_383_000, 1_200_000, 90_000, 250].map(duration);
+        assert_eq!([format_dollars(5_000_000), format_dollars(1_254_321), format_dollars(1)], ["$5", "$1.26", "$0.01"]);
+        let written = [7_200_000, 7_383_000, 1_200_000, 90_000, 250].map(format_duration);
         assert_eq!(written, ["2h", "124m", "20m", "90s", "250ms"]);
     }
 }

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use swarmc_plan::{Directive, DirectiveKind, Filter, Plan, Segment, Step};
 
-use super::amount::written;
+use super::amount::directive_source;
 use super::place;
-use super::prompt::turn;
+use super::prompt::prompt_body;
 use super::schema::Types;
 use super::value::{Lines, Scope};
 use crate::code::Code;
@@ -18,8 +18,8 @@ use crate::source::{Sources, Span};
 /// The check ignores outputs of up to this many bytes.
 const SMALL: u64 = 8192;
 
-pub(super) fn check(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    if !diagnostics.shows(Code::UnboundedInput) {
+pub(super) fn check_inputs(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    if !diagnostics.is_enabled(Code::UnboundedInput) {
         return;
     }
     let unlimited: HashSet<Span> = model
@@ -31,59 +31,60 @@ pub(super) fn check(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnosti
         .collect();
     let mut types = Types::new(&plan.types);
     for pipeline in &plan.pipelines {
-        let scope = Scope::of(plan, pipeline, Lines::Usual);
+        let scope = Scope::for_pipeline(plan, pipeline, Lines::Usual);
         for step in pipeline.all_steps() {
-            let Some(body) = turn(step) else { continue };
-            diagnostics.about(place::span(&step.origin, sources));
+            let Some(body) = prompt_body(step) else { continue };
+            diagnostics.set_home(place::find_span(&step.origin, sources));
             for segment in &body.prompt.segments {
                 let Segment::Directive(directive) = segment else { continue };
-                let Some(source) = scope.source(directive, Some(step)) else { continue };
-                if directive.filters.iter().any(cuts) {
+                let Some(source) = scope.source_step(directive, Some(step)) else { continue };
+                if directive.filters.iter().any(is_size_limit) {
                     continue;
                 }
-                let size = scope.directive(directive, Some(step), &mut types);
+                let size = scope.measure_directive(directive, Some(step), &mut types);
                 let each = source.for_each.is_some() && size.open.is_some();
-                let usual = || place::span(&source.origin, sources).is_some_and(|span| unlimited.contains(&span));
+                let usual = || place::find_span(&source.origin, sources).is_some_and(|span| unlimited.contains(&span));
                 if each || (size.known > SMALL && usual()) {
-                    diagnostics.extend(diagnostic(directive, source, each, sources));
+                    diagnostics.extend(report_input(directive, source, each, sources));
                 }
             }
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 /// Whether a filter limits the size of its value.
-fn cuts(filter: &Filter) -> bool {
+fn is_size_limit(filter: &Filter) -> bool {
     matches!(filter, Filter::Chars(_) | Filter::Tail(_) | Filter::Head(_) | Filter::Lines(..))
 }
 
-fn diagnostic(directive: &Directive, source: &Step, each: bool, sources: &Sources) -> Option<Diagnostic> {
-    let span = place::span(&directive.origin, sources)?;
+fn report_input(directive: &Directive, source: &Step, each: bool, sources: &Sources) -> Option<Diagnostic> {
+    let span = place::find_span(&directive.origin, sources)?;
     let name = &source.name;
     let (message, label) = match each {
         true => (
-            format!("the outputs of `{name}` stand here whole, one for each item of a list of any length"),
+            format!("this text includes all outputs of `{name}`, one for each item of a list of any length"),
             "it runs once for each item",
         ),
         false => (
-            format!("the output of `{name}` stands here whole, and nothing says how long it may be"),
+            format!("this text includes the whole output of `{name}`, which declares no maximum length"),
             "its output has no `max` and no type that limits it",
         ),
     };
     let mut diagnostic = Diagnostic::new(Code::UnboundedInput, message).label(span, "up to 100 KB, or more");
-    if let Some(place) = place::span(&source.origin, sources) {
+    if let Some(place) = place::find_span(&source.origin, sources) {
         diagnostic = diagnostic.label(place, label);
     }
     let diagnostic = match each {
-        true => diagnostic.help("read a part of it, such as `| chars:8000`, or a field of each item in a task before"),
+        true => diagnostic
+            .help("read a part of it, such as `| chars:8000`, or let an earlier task pick one field of each item"),
         false => diagnostic.help(format!("write `output max=\"20KB\"` in `{name}`, or read a part: `| tail:100`")),
     };
     // The fix needs the complete text of the directive in the source.
-    let whole = directive.kind != DirectiveKind::Input && sources.slice(span) == written(directive);
+    let whole = directive.kind != DirectiveKind::Input && sources.slice(span) == directive_source(directive);
     Some(match whole {
         true => {
-            let text = written(directive);
+            let text = directive_source(directive);
             let text = text.trim_end_matches(">>");
             diagnostic.unsafe_fix("read its last hundred lines", span, format!("{text} | tail:100>>"))
         }

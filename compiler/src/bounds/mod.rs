@@ -29,36 +29,39 @@ use crate::tokens::Tokenizer;
 use totals::{Sums, Totals};
 use value::Lines;
 
-pub use turns::{Turn, turns};
+pub use turns::{Turn, count_turn_inputs};
 
 /// What one run of each pipeline and swarm of a plan uses at most, tokens counted by `tokenizer`.
-pub fn bounds(plan: &Plan, tokenizer: &dyn Tokenizer) -> BTreeMap<String, Bounds> {
-    let sums = Sums::of(plan, Lines::Endless, tokenizer);
+pub fn compute_bounds(plan: &Plan, tokenizer: &dyn Tokenizer) -> BTreeMap<String, Bounds> {
+    let sums = Sums::from_plan(plan, Lines::Endless, tokenizer);
     let pipelines = plan
         .pipelines
         .iter()
-        .map(|pipeline| (&pipeline.name, sums.pipelines[pipeline.name.as_str()].within(pipeline.budget.as_ref())));
+        .map(|pipeline| (&pipeline.name, sums.pipelines[pipeline.name.as_str()].limit_to(pipeline.budget.as_ref())));
     let swarms =
-        plan.swarms.iter().map(|swarm| (&swarm.name, sums.swarms[swarm.name.as_str()].within(swarm.budget.as_ref())));
-    pipelines.chain(swarms).map(|(name, totals)| (name.clone(), written(totals.within(plan.budget.as_ref())))).collect()
+        plan.swarms.iter().map(|swarm| (&swarm.name, sums.swarms[swarm.name.as_str()].limit_to(swarm.budget.as_ref())));
+    pipelines
+        .chain(swarms)
+        .map(|(name, totals)| (name.clone(), to_bounds(totals.limit_to(plan.budget.as_ref()))))
+        .collect()
 }
 
-fn written(totals: Totals<'_>) -> Bounds {
+fn to_bounds(totals: Totals<'_>) -> Bounds {
     Bounds {
-        launches: totals.launches.bound(),
-        turns: totals.turns.bound(),
-        input_tokens: totals.input.bound(),
-        output_tokens: totals.output.bound(),
-        cost: totals.cost.bound(),
-        critical_path_ms: totals.time.bound(),
+        launches: totals.launches.to_bound(),
+        turns: totals.turns.to_bound(),
+        input_tokens: totals.input.to_bound(),
+        output_tokens: totals.output.to_bound(),
+        cost: totals.cost.to_bound(),
+        critical_path_ms: totals.time.to_bound(),
     }
 }
 
 /// Reports what cannot hold. Bytes stand for tokens wherever that settles it.
-pub(crate) fn check(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    window::check(plan, sources, diagnostics);
-    input::check(plan, model, sources, diagnostics);
-    budget::check(plan, sources, diagnostics);
+pub(crate) fn check_bounds(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    window::check_windows(plan, sources, diagnostics);
+    input::check_inputs(plan, model, sources, diagnostics);
+    budget::check_budgets(plan, sources, diagnostics);
 }
 
 /// What a run has used; `None` where the run has no count.
@@ -79,7 +82,7 @@ pub struct Used {
 }
 
 /// Where a run went beyond its bounds, in words; nothing where it did not.
-pub fn exceeded(bounds: &Bounds, used: &Used) -> Vec<String> {
+pub fn describe_excess(bounds: &Bounds, used: &Used) -> Vec<String> {
     let all = [
         ("launches", &bounds.launches, used.launches),
         ("turns", &bounds.turns, used.turns),

@@ -9,7 +9,7 @@ use swarmc_plan::Step;
 use super::amount::Amount;
 
 /// The time of a round; `times` are those of the steps.
-pub(crate) fn longest<'p>(steps: &'p [Step], times: &[Amount<'p>]) -> Amount<'p> {
+pub(crate) fn critical_path_time<'p>(steps: &'p [Step], times: &[Amount<'p>]) -> Amount<'p> {
     let index: HashMap<&str, usize> =
         steps.iter().enumerate().map(|(position, step)| (step.name.as_str(), position)).collect();
     let mut dependants = vec![Vec::new(); steps.len()];
@@ -25,9 +25,9 @@ pub(crate) fn longest<'p>(steps: &'p [Step], times: &[Amount<'p>]) -> Amount<'p>
     let mut longest = Amount::ZERO;
     while let Some(position) = ready.pop() {
         let end = starts[position].plus(times[position]);
-        longest = longest.or(end);
+        longest = longest.maximum(end);
         for &dependant in &dependants[position] {
-            starts[dependant] = starts[dependant].or(end);
+            starts[dependant] = starts[dependant].maximum(end);
             waits[dependant] -= 1;
             if waits[dependant] == 0 {
                 ready.push(dependant);
@@ -57,13 +57,13 @@ mod tests {
     #[test]
     fn branches_run_at_once_and_joins_wait_for_the_longer() {
         let steps = [step("end", &["a", "b"]), step("a", &["start"]), step("b", &["start"]), step("start", &[])];
-        let times = [1, 10, 20, 5].map(Amount::most);
-        assert_eq!(longest(&steps, &times).known, 26);
+        let times = [1, 10, 20, 5].map(Amount::at_most);
+        assert_eq!(critical_path_time(&steps, &times).known, 26);
     }
 
     #[test]
     fn steps_that_wait_for_each_other_do_not_hang() {
         let steps = [step("a", &["b"]), step("b", &["a"]), step("c", &[])];
-        assert_eq!(longest(&steps, &[Amount::most(1); 3]).known, 1);
+        assert_eq!(critical_path_time(&steps, &[Amount::at_most(1); 3]).known, 1);
     }
 }

@@ -5,7 +5,7 @@ use swarmc_plan::Origin;
 use crate::source::{Sources, Span};
 
 /// The word, string or directive that begins at a place.
-pub(crate) fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
+pub(crate) fn find_span(origin: &Origin, sources: &Sources) -> Option<Span> {
     let file = sources.find(&origin.file)?;
     let start = sources.file(file).offset(origin.line as usize, origin.column as usize);
     let rest = &sources.text(file)[start..];
@@ -30,7 +30,7 @@ mod tests {
         sources
             .add("a.kdl", "task näme { budget calls=2; for-each \"output.find\" }\nsee <<output:x | raw>> and {{ y }}");
         let check = |line: u32, column: u32| {
-            let span = span(&Origin { file: "a.kdl".to_owned(), line, column }, &sources).unwrap();
+            let span = find_span(&Origin { file: "a.kdl".to_owned(), line, column }, &sources).unwrap();
             sources.slice(span).to_owned()
         };
         assert_eq!(check(1, 6), "näme");
@@ -39,6 +39,6 @@ mod tests {
         assert_eq!(check(2, 5), "<<output:x | raw>>");
         assert_eq!(check(2, 28), "{{ y }}");
         assert_eq!(check(9, 9), "");
-        assert!(super::span(&Origin::default(), &sources).is_none());
+        assert!(super::find_span(&Origin::default(), &sources).is_none());
     }
 }

@@ -31,31 +31,31 @@ impl<'p> Types<'p> {
     }
 
     /// The bytes of all declarations as JSON.
-    pub(crate) fn bytes(&self) -> u64 {
-        *self
-            .bytes
-            .get_or_init(|| self.declared.iter().map(|(name, schema)| name.len() as u64 + 6 + json(&schema.0)).sum())
+    pub(crate) fn declared_bytes(&self) -> u64 {
+        *self.bytes.get_or_init(|| {
+            self.declared.iter().map(|(name, schema)| name.len() as u64 + 6 + json_length(&schema.0)).sum()
+        })
     }
 
     /// The bytes of the longest JSON that satisfies a schema.
-    pub(crate) fn longest(&mut self, schema: &'p Value) -> Option<u64> {
+    pub(crate) fn longest_json(&mut self, schema: &'p Value) -> Option<u64> {
         self.longest_at(schema, DEPTH)
     }
 
     fn longest_at(&mut self, schema: &'p Value, depth: usize) -> Option<u64> {
         let depth = depth.checked_sub(1)?;
-        if let Some(name) = reference(schema) {
+        if let Some(name) = reference_name(schema) {
             return self.longest_named(name, depth);
         }
         if let Some(value) = schema.get("const") {
-            return Some(json(value));
+            return Some(json_length(value));
         }
         if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-            return values.iter().map(json).max();
+            return values.iter().map(json_length).max();
         }
         for key in ["anyOf", "oneOf"] {
             if let Some(choices) = schema.get(key).and_then(Value::as_array) {
-                return self.greatest(choices, depth);
+                return self.longest_choice(choices, depth);
             }
         }
         match schema.get("type")? {
@@ -78,7 +78,7 @@ impl<'p> Types<'p> {
         longest
     }
 
-    fn greatest(&mut self, choices: &'p [Value], depth: usize) -> Option<u64> {
+    fn longest_choice(&mut self, choices: &'p [Value], depth: usize) -> Option<u64> {
         choices.iter().try_fold(0, |longest: u64, choice| Some(longest.max(self.longest_at(choice, depth)?)))
     }
 
@@ -102,7 +102,7 @@ impl<'p> Types<'p> {
                 }
                 properties.iter().try_fold(2, |sum: u64, (name, property)| {
                     let value = self.longest_at(property, depth)?;
-                    Some(sum.saturating_add(value).saturating_add(json(&Value::from(name.as_str())) + 2))
+                    Some(sum.saturating_add(value).saturating_add(json_length(&Value::from(name.as_str())) + 2))
                 })
             }
             _ => None,
@@ -110,8 +110,8 @@ impl<'p> Types<'p> {
     }
 
     /// The schema of a field, through references and optional values; none where there is no such field.
-    pub(crate) fn field(&self, schema: &'p Value, name: &str) -> Option<&'p Value> {
-        let object = self.resolved(schema)?;
+    pub(crate) fn field_schema(&self, schema: &'p Value, name: &str) -> Option<&'p Value> {
+        let object = self.resolve_schema(schema)?;
         let properties = object.get("properties").and_then(Value::as_object);
         // In expressions `_` may stand for `-`.
         let found = properties.and_then(|properties| {
@@ -122,16 +122,16 @@ impl<'p> Types<'p> {
     }
 
     /// The schema of the items of a list, and how many there can be.
-    pub(crate) fn items(&self, schema: &'p Value) -> Option<(&'p Value, Option<u64>)> {
-        let list = self.resolved(schema)?;
+    pub(crate) fn item_schema(&self, schema: &'p Value) -> Option<(&'p Value, Option<u64>)> {
+        let list = self.resolve_schema(schema)?;
         Some((list.get("items")?, list.get("maxItems").and_then(Value::as_u64)))
     }
 
     /// Behind references, and beside `null`.
-    fn resolved(&self, schema: &'p Value) -> Option<&'p Value> {
+    fn resolve_schema(&self, schema: &'p Value) -> Option<&'p Value> {
         let mut schema = schema;
         for _ in 0..DEPTH {
-            schema = if let Some(name) = reference(schema) {
+            schema = if let Some(name) = reference_name(schema) {
                 &self.declared.get(name)?.0
             } else if let Some(choices) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array)
             {
@@ -150,12 +150,12 @@ impl<'p> Types<'p> {
     }
 }
 
-fn reference(schema: &Value) -> Option<&str> {
+fn reference_name(schema: &Value) -> Option<&str> {
     schema.get("$ref")?.as_str()?.strip_prefix("#/$defs/")
 }
 
 /// The bytes of a value as JSON.
-fn json(value: &Value) -> u64 {
+fn json_length(value: &Value) -> u64 {
     value.to_string().len() as u64
 }
 
@@ -185,7 +185,7 @@ mod tests {
         let longest = |schema: Value| {
             let schema: &'static Value = Box::leak(Box::new(schema));
             let declared: &'static _ = Box::leak(Box::new(declared.clone()));
-            Types::new(declared).longest(schema)
+            Types::new(declared).longest_json(schema)
         };
         assert_eq!(longest(json!({ "type": "boolean" })), Some(5));
         assert_eq!(longest(json!({ "enum": ["a", "long"] })), Some(6));
@@ -207,6 +207,6 @@ mod tests {
         let mut declared: BTreeMap<String, Schema> = (0..30).map(|index| (name(index), twice(index))).collect();
         declared.insert(name(30), Schema(json!({ "type": "boolean" })));
         let first = json!({ "$ref": "#/$defs/T0" });
-        assert!(Types::new(&declared).longest(&first).is_some_and(|bytes| bytes > 1 << 30));
+        assert!(Types::new(&declared).longest_json(&first).is_some_and(|bytes| bytes > 1 << 30));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use swarmc_plan::{Bound, Bounds, Plan};
 
-use super::{Used, bounds, exceeded};
+use super::{Used, compute_bounds, describe_excess};
 use crate::tokens::{Bytes, O200k};
 
 /// The bounds of the pipeline `p` of a spec, bytes for tokens.
@@ -141,7 +141,7 @@ fn the_vocabulary_gives_fewer_tokens_than_bytes() {
             .to_owned(),
     )]);
     let plan = crate::compile("spec.kdl", &files).plan.expect("the spec is right");
-    let (bytes, tokens) = (bounds(&plan, &Bytes), bounds(&plan, &O200k));
+    let (bytes, tokens) = (compute_bounds(&plan, &Bytes), compute_bounds(&plan, &O200k));
     let own = 11_000;
     assert_eq!([most(&bytes["p"].input_tokens), most(&tokens["p"].input_tokens)], [own + 54, own + 9]);
 }
@@ -197,7 +197,7 @@ fn lists_count_as_many_items_as_their_type_allows() {
             "times": 1, "backoff_ms": 0, "max_backoff_ms": 0 } }),
         );
         let plan = plan(json!([find, triage]), json!({ "$defs": { "Issue": issue } }));
-        bounds(&plan, &Bytes)["p"].turns.clone()
+        compute_bounds(&plan, &Bytes)["p"].turns.clone()
     };
     assert_eq!(most(&turns("output.find")), 3 + 12 * 2);
     assert_eq!(most(&turns("output.find[:5]")), 3 + 5 * 2);
@@ -207,14 +207,14 @@ fn lists_count_as_many_items_as_their_type_allows() {
 
 #[test]
 fn answers_cost_what_their_price_says() {
-    let bounds = bounds(&plan(json!([step("one", json!({}))]), json!({})), &Bytes)["p"].clone();
+    let bounds = compute_bounds(&plan(json!([step("one", json!({}))]), json!({})), &Bytes)["p"].clone();
     assert_eq!([most(&bounds.input_tokens), most(&bounds.output_tokens), most(&bounds.cost)], [4, 100, 204]);
 }
 
 #[test]
 fn a_pipeline_that_calls_itself_has_no_end_and_does_not_hang() {
     let again = step("again", json!({ "body": { "call": { "pipeline": "p" } } }));
-    let bounds = bounds(&plan(json!([again]), json!({})), &Bytes);
+    let bounds = compute_bounds(&plan(json!([again]), json!({})), &Bytes);
     assert!(why(&bounds["p"].turns).contains("calls its own again"));
 }
 
@@ -222,6 +222,6 @@ fn a_pipeline_that_calls_itself_has_no_end_and_does_not_hang() {
 fn a_run_beyond_its_bounds_is_told() {
     let bounds = of("pipeline p { task a { prompt \"x\" }; task b { run b } }");
     let used = Used { launches: Some(2), turns: Some(2), output_tokens: Some(1_000_000), ..Used::default() };
-    assert_eq!(exceeded(&bounds, &used), ["2 turns, and at most 1"]);
-    assert_eq!(exceeded(&bounds, &Used { turns: Some(1), ..Used::default() }), [""; 0]);
+    assert_eq!(describe_excess(&bounds, &used), ["2 turns, and at most 1"]);
+    assert_eq!(describe_excess(&bounds, &Used { turns: Some(1), ..Used::default() }), [""; 0]);
 }

@@ -9,7 +9,7 @@ use swarmc_plan::{Agent, Body, Budget, OnFailure, Pipeline, Plan, PromptBody, St
 
 use super::amount::{Amount, Cause, Times};
 use super::path;
-use super::prompt::{Reader, chain, may_use_tools};
+use super::prompt::{Reader, fallback_chain, may_use_tools};
 use super::schema::Types;
 use super::value::{Letters, Lines, Scope};
 use crate::tokens::{Meter, Tokenizer};
@@ -31,14 +31,14 @@ pub(crate) struct Totals<'p> {
 
 impl<'p> Totals<'p> {
     fn plus(self, other: Totals<'p>) -> Totals<'p> {
-        self.each(other, Amount::plus)
+        self.combine_with(other, Amount::plus)
     }
 
-    fn or(self, other: Totals<'p>) -> Totals<'p> {
-        self.each(other, Amount::or)
+    fn maximum(self, other: Totals<'p>) -> Totals<'p> {
+        self.combine_with(other, Amount::maximum)
     }
 
-    fn each(self, other: Totals<'p>, join: impl Fn(Amount<'p>, Amount<'p>) -> Amount<'p>) -> Totals<'p> {
+    fn combine_with(self, other: Totals<'p>, join: impl Fn(Amount<'p>, Amount<'p>) -> Amount<'p>) -> Totals<'p> {
         Totals {
             launches: join(self.launches, other.launches),
             turns: join(self.turns, other.turns),
@@ -68,22 +68,22 @@ impl<'p> Totals<'p> {
     }
 
     /// What a budget leaves of it.
-    pub(crate) fn within(self, budget: Option<&Budget>) -> Totals<'p> {
+    pub(crate) fn limit_to(self, budget: Option<&Budget>) -> Totals<'p> {
         let Some(budget) = budget else { return self };
         Totals {
-            turns: self.turns.within(budget.calls),
-            input: self.input.within(budget.tokens),
-            output: self.output.within(budget.tokens),
-            cost: self.cost.within(budget.cost),
-            time: self.time.within(budget.time_ms),
-            endless: self.endless.filter(|_| !limits(budget)),
+            turns: self.turns.limit_to(budget.calls),
+            input: self.input.limit_to(budget.tokens),
+            output: self.output.limit_to(budget.tokens),
+            cost: self.cost.limit_to(budget.cost),
+            time: self.time.limit_to(budget.time_ms),
+            endless: self.endless.filter(|_| !has_limits(budget)),
             ..self
         }
     }
 }
 
 /// Whether a budget limits anything at all.
-pub(crate) fn limits(budget: &Budget) -> bool {
+pub(crate) fn has_limits(budget: &Budget) -> bool {
     [budget.tokens, budget.cost, budget.time_ms, budget.calls].iter().any(Option::is_some)
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Sums<'p> {
 }
 
 impl<'p> Sums<'p> {
-    pub(crate) fn of(plan: &'p Plan, lines: Lines, tokenizer: &dyn Tokenizer) -> Sums<'p> {
+    pub(crate) fn from_plan(plan: &'p Plan, lines: Lines, tokenizer: &dyn Tokenizer) -> Sums<'p> {
         let mut counter = Counter {
             plan,
             lines,
@@ -107,11 +107,11 @@ impl<'p> Sums<'p> {
             sums: Sums { pipelines: HashMap::new(), swarms: HashMap::new(), steps: Vec::new() },
         };
         for swarm in &plan.swarms {
-            let totals = counter.swarm(swarm);
+            let totals = counter.count_swarm(swarm);
             counter.sums.swarms.insert(&swarm.name, totals);
         }
         for pipeline in callees_first(plan) {
-            let totals = counter.pipeline(pipeline);
+            let totals = counter.count_pipeline(pipeline);
             counter.sums.pipelines.insert(&pipeline.name, totals);
         }
         counter.sums
@@ -164,45 +164,45 @@ struct Counter<'p, 't> {
 }
 
 impl<'p> Counter<'p, '_> {
-    fn pipeline(&mut self, pipeline: &'p Pipeline) -> Totals<'p> {
-        let scope = Scope::of(self.plan, pipeline, self.lines).reading(Letters::All);
-        let round = self.steps(&scope, &pipeline.steps);
+    fn count_pipeline(&mut self, pipeline: &'p Pipeline) -> Totals<'p> {
+        let scope = Scope::for_pipeline(self.plan, pipeline, self.lines).with_letters(Letters::All);
+        let round = self.count_steps(&scope, &pipeline.steps);
         let time = round.time.times(pipeline.iteration.max);
         let rounds = round.times(pipeline.iteration.max).times(pipeline.parallelism);
         Totals { time, ..rounds }
     }
 
     /// One walk over steps.
-    fn steps(&mut self, scope: &Scope<'p>, steps: &'p [Step]) -> Totals<'p> {
+    fn count_steps(&mut self, scope: &Scope<'p>, steps: &'p [Step]) -> Totals<'p> {
         let mut sum = Totals::default();
         let mut times = Vec::with_capacity(steps.len());
         for step in steps {
-            let totals = self.step(scope, step);
+            let totals = self.count_step(scope, step);
             times.push(totals.time);
             sum = sum.plus(totals);
         }
         // Steps that hand over to each other wait for each other, one of them at work at a time in the worst case.
         let time = match scope.pipeline.edges.is_empty() {
-            true => path::longest(steps, &times),
+            true => path::critical_path_time(steps, &times),
             false => sum.time,
         };
         Totals { time, ..sum }
     }
 
     /// One run of a step: turns, each with its attempts, and items.
-    fn step(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
-        let mut all = self.turn(scope, step);
+    fn count_step(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
+        let mut all = self.count_turn(scope, step);
         // Envelopes give it further turns, which its budget counts too. One turn alone reads each of them.
-        let further = scope.pipeline.turns(step) - 1;
+        let further = scope.pipeline.max_turns(step) - 1;
         if further > 0 {
-            all = all.plus(self.turn(&scope.reading(Letters::None), step).times(further));
+            all = all.plus(self.count_turn(&scope.with_letters(Letters::None), step).times(further));
         }
         if step.budget.is_some() {
             self.sums.steps.push((step, all));
         }
-        all = all.within(step.budget.as_ref());
+        all = all.limit_to(step.budget.as_ref());
         if let Some(each) = &step.for_each {
-            let items = scope.items(step, &each.list.source, &mut self.types);
+            let items = scope.count_items(step, &each.list.source, &mut self.types);
             let time = match (each.parallel, items) {
                 (None, _) => all.time,
                 (Some(slots), Times::Most(items)) => all.time.times(items.div_ceil(u64::from(slots.max(1)))),
@@ -211,36 +211,36 @@ impl<'p> Counter<'p, '_> {
             all = Totals { time, ..all.times(items) };
         }
         // Over all its turns in a run, the agent's own budget holds.
-        match super::prompt::turn(step).and_then(|body| self.plan.agent(&body.agent)) {
-            Some(agent) => Totals { time: all.time, ..all.within(agent.budget.as_ref()) },
+        match super::prompt::prompt_body(step).and_then(|body| self.plan.agent(&body.agent)) {
+            Some(agent) => Totals { time: all.time, ..all.limit_to(agent.budget.as_ref()) },
             None => all,
         }
     }
 
     /// One turn of a step, with its attempts and what mends them.
-    fn turn(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
-        let mut attempt = self.body(scope, step);
-        attempt.launches = attempt.launches.plus(Amount::most(step.checks.len() as u64));
+    fn count_turn(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
+        let mut attempt = self.count_attempt(scope, step);
+        attempt.launches = attempt.launches.plus(Amount::at_most(step.checks.len() as u64));
         attempt.time = match (step.timeout_ms, &step.body) {
-            (Some(limit), Body::Prompt(_) | Body::Run(_)) => Amount::most(limit),
-            (None, Body::Prompt(_) | Body::Run(_)) => Amount::open(Cause::Time(step)),
-            (Some(limit), _) if step.checks.is_empty() => attempt.time.within(Some(limit)),
-            (Some(limit), _) => Amount::most(limit),
-            (None, _) if !step.checks.is_empty() => attempt.time.plus(Amount::open(Cause::Time(step))),
+            (Some(limit), Body::Prompt(_) | Body::Run(_)) => Amount::at_most(limit),
+            (None, Body::Prompt(_) | Body::Run(_)) => Amount::unbounded(Cause::Time(step)),
+            (Some(limit), _) if step.checks.is_empty() => attempt.time.limit_to(Some(limit)),
+            (Some(limit), _) => Amount::at_most(limit),
+            (None, _) if !step.checks.is_empty() => attempt.time.plus(Amount::unbounded(Cause::Time(step))),
             (None, _) => attempt.time,
         };
-        attempt = attempt.plus(self.summed(scope, step));
+        attempt = attempt.plus(self.count_summaries(scope, step));
         let mut all = attempt.times(u64::from(step.retry.times) + 1);
-        all.time = all.time.plus(Amount::most(waits(step)));
+        all.time = all.time.plus(Amount::at_most(sum_waits(step)));
         match &step.on_failure {
             OnFailure::Fix(agent) => {
-                let fix = self.fix(scope, step, agent);
+                let fix = self.count_fix_turn(scope, step, agent);
                 all = all.times(2_u64).plus(fix);
             }
             OnFailure::Escalate => {
                 all = all.times(2_u64);
-                let decides = self.plan.policy.on_timeout.map(|timeout| Amount::most(timeout.after_ms));
-                all.time = all.time.plus(decides.unwrap_or(Amount::open(Cause::Person(step))));
+                let decides = self.plan.policy.on_timeout.map(|timeout| Amount::at_most(timeout.after_ms));
+                all.time = all.time.plus(decides.unwrap_or(Amount::unbounded(Cause::Person(step))));
             }
             OnFailure::Fail | OnFailure::Skip => {}
         }
@@ -248,139 +248,141 @@ impl<'p> Counter<'p, '_> {
     }
 
     /// One attempt, without its checks.
-    fn body(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
+    fn count_attempt(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
         match &step.body {
-            Body::Prompt(body) => self.prompt(scope, step, body),
-            Body::Run(_) => Totals { launches: Amount::most(1), ..Totals::default() },
+            Body::Prompt(body) => self.count_prompt(scope, step, body),
+            Body::Run(_) => Totals { launches: Amount::at_most(1), ..Totals::default() },
             Body::Value(_) | Body::Fields(_) | Body::Stop { .. } => Totals::default(),
             Body::Call(call) => match self.sums.pipelines.get(call.pipeline.as_str()) {
                 Some(totals) => {
                     let budget = self.plan.pipeline(&call.pipeline).and_then(|pipeline| pipeline.budget.as_ref());
-                    totals.within(budget)
+                    totals.limit_to(budget)
                 }
                 None => {
-                    let open = Amount::open(Cause::Circle(step));
+                    let open = Amount::unbounded(Cause::Circle(step));
                     let endless = Some(Cause::Circle(step));
                     Totals { launches: open, turns: open, input: open, output: open, cost: open, time: open, endless }
                 }
             },
             Body::Swarm(call) => {
                 let budget = self.plan.swarm(&call.swarm).and_then(|swarm| swarm.budget.as_ref());
-                self.sums.swarms.get(call.swarm.as_str()).copied().unwrap_or_default().within(budget)
+                self.sums.swarms.get(call.swarm.as_str()).copied().unwrap_or_default().limit_to(budget)
             }
             Body::Gate(gate) => Totals {
                 time: match &gate.on_timeout {
-                    Some(timeout) => Amount::most(timeout.after_ms),
-                    None => Amount::open(Cause::Person(step)),
+                    Some(timeout) => Amount::at_most(timeout.after_ms),
+                    None => Amount::unbounded(Cause::Person(step)),
                 },
                 ..Totals::default()
             },
-            Body::Loop(body) => self.steps(scope, &body.steps).times(body.iteration.max),
+            Body::Loop(body) => self.count_steps(scope, &body.steps).times(body.iteration.max),
         }
     }
 
-    fn prompt(&mut self, scope: &Scope<'p>, step: &'p Step, body: &'p PromptBody) -> Totals<'p> {
+    fn count_prompt(&mut self, scope: &Scope<'p>, step: &'p Step, body: &'p PromptBody) -> Totals<'p> {
         let Some(agent) = self.plan.agent(&body.agent) else { return Totals::default() };
         let repairs = if step.output.schema.is_some() { u64::from(step.output.repair) } else { 0 };
-        let chain = chain(self.plan, agent);
-        let launches = Amount::most(chain.len() as u64).times(repairs + 1);
-        let turns = Amount::most(repairs + 1);
+        let chain = fallback_chain(self.plan, agent);
+        let launches = Amount::at_most(chain.len() as u64).times(repairs + 1);
+        let turns = Amount::at_most(repairs + 1);
         let mut most = Totals { launches, turns, ..Totals::default() };
         for agent in chain {
             let mut reader = Reader { scope, types: &mut self.types, meter: &mut self.meter };
-            let mut input = reader.turn(step, body, agent).times(repairs + 1);
+            let mut input = reader.count_turn(step, body, agent).times(repairs + 1);
             if repairs > 0 {
-                input = input.plus(reader.repair(step).times(repairs));
+                input = input.plus(reader.count_repair(step).times(repairs));
             }
-            let output = self.answer(agent).times(repairs + 1);
-            let cost = self.cost(agent, input, output);
-            most = most.or(Totals { input, output, cost, ..Totals::default() });
+            let output = self.count_answer(agent).times(repairs + 1);
+            let cost = self.compute_cost(agent, input, output);
+            most = most.maximum(Totals { input, output, cost, ..Totals::default() });
         }
         most
     }
 
     /// The turns before an attempt, in which agents sum up the files of its packs.
-    fn summed(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
-        let turns = self.plan.summings(step).into_iter();
-        turns.fold(Totals::default(), |sum, (agent, turns)| sum.plus(self.summing(scope, step, agent).times(turns)))
+    fn count_summaries(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
+        let turns = self.plan.summary_turns(step).into_iter();
+        turns.fold(Totals::default(), |sum, (agent, turns)| {
+            sum.plus(self.count_summary_turn(scope, step, agent).times(turns))
+        })
     }
 
     /// One turn of an agent that sums up files.
-    fn summing(&mut self, scope: &Scope<'p>, step: &'p Step, agent: &str) -> Totals<'p> {
+    fn count_summary_turn(&mut self, scope: &Scope<'p>, step: &'p Step, agent: &str) -> Totals<'p> {
         let Some(agent) = self.plan.agent(agent) else { return Totals::default() };
-        let chain = chain(self.plan, agent);
-        let time = step.timeout_ms.map_or(Amount::open(Cause::Time(step)), Amount::most);
-        let launches = Amount::most(chain.len() as u64);
-        let mut most = Totals { launches, turns: Amount::most(1), time, ..Totals::default() };
+        let chain = fallback_chain(self.plan, agent);
+        let time = step.timeout_ms.map_or(Amount::unbounded(Cause::Time(step)), Amount::at_most);
+        let launches = Amount::at_most(chain.len() as u64);
+        let mut most = Totals { launches, turns: Amount::at_most(1), time, ..Totals::default() };
         for agent in chain {
             let mut reader = Reader { scope, types: &mut self.types, meter: &mut self.meter };
-            let input = reader.summing(agent);
-            let output = self.answer(agent);
-            let cost = self.cost(agent, input, output);
-            most = most.or(Totals { input, output, cost, ..Totals::default() });
+            let input = reader.count_summary_turn(agent);
+            let output = self.count_answer(agent);
+            let cost = self.compute_cost(agent, input, output);
+            most = most.maximum(Totals { input, output, cost, ..Totals::default() });
         }
         most
     }
 
     /// The turn that mends what failed.
-    fn fix(&mut self, scope: &Scope<'p>, step: &'p Step, agent: &str) -> Totals<'p> {
+    fn count_fix_turn(&mut self, scope: &Scope<'p>, step: &'p Step, agent: &str) -> Totals<'p> {
         let Some(agent) = self.plan.agent(agent) else { return Totals::default() };
-        let input = Reader { scope, types: &mut self.types, meter: &mut self.meter }.mending(step, agent);
-        let output = self.answer(agent);
-        let time = step.timeout_ms.map_or(Amount::open(Cause::Time(step)), Amount::most);
-        let one = Amount::most(1);
-        let cost = self.cost(agent, input, output);
+        let input = Reader { scope, types: &mut self.types, meter: &mut self.meter }.count_fix_turn(step, agent);
+        let output = self.count_answer(agent);
+        let time = step.timeout_ms.map_or(Amount::unbounded(Cause::Time(step)), Amount::at_most);
+        let one = Amount::at_most(1);
+        let cost = self.compute_cost(agent, input, output);
         Totals { launches: one, turns: one, input, output, cost, time, endless: None }
     }
 
     /// The tokens of one answer.
-    fn answer(&self, agent: &'p Agent) -> Amount<'p> {
+    fn count_answer(&self, agent: &'p Agent) -> Amount<'p> {
         let recorded = self.plan.provider(&agent.provider).and_then(|provider| match &provider.connection {
             swarmc_plan::Connection::Script { answers } => Some(answers),
             _ => None,
         });
         match (agent.max_output, recorded) {
-            (Some(most), _) => Amount::most(most),
+            (Some(most), _) => Amount::at_most(most),
             (None, Some(answers)) => {
-                Amount::most(answers.iter().map(|answer| answer.text.len() as u64).max().unwrap_or(0))
+                Amount::at_most(answers.iter().map(|answer| answer.text.len() as u64).max().unwrap_or(0))
             }
-            (None, None) => Amount::open(Cause::Answer(agent)),
+            (None, None) => Amount::unbounded(Cause::Answer(agent)),
         }
     }
 
-    fn cost(&self, agent: &'p Agent, input: Amount<'p>, output: Amount<'p>) -> Amount<'p> {
+    fn compute_cost(&self, agent: &'p Agent, input: Amount<'p>, output: Amount<'p>) -> Amount<'p> {
         let Some(provider) = self.plan.provider(&agent.provider) else { return Amount::ZERO };
         if matches!(provider.connection, swarmc_plan::Connection::Script { .. }) {
             return Amount::ZERO;
         }
-        let Some(price) = &provider.price else { return Amount::open(Cause::Price(provider)) };
+        let Some(price) = &provider.price else { return Amount::unbounded(Cause::Price(provider)) };
         let read = price.input.max(price.cache_write.unwrap_or(0));
-        let sum = priced(input, read).plus(priced(output, price.output));
+        let sum = price_tokens(input, read).plus(price_tokens(output, price.output));
         match may_use_tools(agent, provider) {
-            true => sum.plus(Amount::open(Cause::Tools(agent))),
+            true => sum.plus(Amount::unbounded(Cause::Tools(agent))),
             false => sum,
         }
     }
 
     /// Every agent takes all its turns, each repeated as often as it may be.
-    fn swarm(&mut self, swarm: &'p Swarm) -> Totals<'p> {
+    fn count_swarm(&mut self, swarm: &'p Swarm) -> Totals<'p> {
         let limits = &swarm.limits;
         let members: u64 = swarm.members.iter().map(|member| u64::from(member.count)).sum();
         let lead = u64::from(swarm.lead.is_some());
         let agents = u64::from(limits.agents).max(members.saturating_add(lead));
         let tries = |limit: &swarmc_plan::TurnLimit| u64::from(limit.retries) + 1;
         let timed = |limit: &swarmc_plan::TurnLimit| limit.after_ms.saturating_mul(tries(limit));
-        let mut turns = Amount::most(agents).times(limits.iterations).times(tries(&swarm.timeouts.turn));
+        let mut turns = Amount::at_most(agents).times(limits.iterations).times(tries(&swarm.timeouts.turn));
         // Those that are asked for come after those that ask.
         let waves = if swarm.spawn.per_agent > 0 { agents } else { 1 };
-        let mut time = Amount::most(limits.timeout_ms).times(waves);
+        let mut time = Amount::at_most(limits.timeout_ms).times(waves);
         if swarm.decompose.is_some() {
-            turns = turns.plus(Amount::most(tries(&swarm.timeouts.decompose)));
-            time = time.plus(Amount::most(timed(&swarm.timeouts.decompose)));
+            turns = turns.plus(Amount::at_most(tries(&swarm.timeouts.decompose)));
+            time = time.plus(Amount::at_most(timed(&swarm.timeouts.decompose)));
         }
         if swarm.synthesize.is_some() {
-            turns = turns.plus(Amount::most(tries(&swarm.timeouts.synthesize)));
-            time = time.plus(Amount::most(timed(&swarm.timeouts.synthesize)));
+            turns = turns.plus(Amount::at_most(tries(&swarm.timeouts.synthesize)));
+            time = time.plus(Amount::at_most(timed(&swarm.timeouts.synthesize)));
         }
         // What a turn is shown is cut at so many characters, four bytes each at most.
         let prompt = swarm.history.prompt_chars.saturating_mul(4);
@@ -393,11 +395,17 @@ impl<'p> Counter<'p, '_> {
         let mut turn = Totals::default();
         for agent in names.chain(others).filter_map(|name| self.plan.agent(name)) {
             let own = self.plan.provider(&agent.provider).map_or(Amount::ZERO, |provider| {
-                crate::tokens::overhead(provider).map_or(Amount::open(Cause::Program(provider)), Amount::most)
+                crate::tokens::prompt_overhead(provider)
+                    .map_or(Amount::unbounded(Cause::Program(provider)), Amount::at_most)
             });
-            let input = Amount::most(prompt).plus(own);
-            let output = self.answer(agent);
-            turn = turn.or(Totals { input, output, cost: self.cost(agent, input, output), ..Totals::default() });
+            let input = Amount::at_most(prompt).plus(own);
+            let output = self.count_answer(agent);
+            turn = turn.maximum(Totals {
+                input,
+                output,
+                cost: self.compute_cost(agent, input, output),
+                ..Totals::default()
+            });
         }
         let count = Times::Most(turns.known);
         Totals {
@@ -413,14 +421,14 @@ impl<'p> Counter<'p, '_> {
 }
 
 /// So many tokens at this price for a million, in millionths of a dollar.
-fn priced<'p>(tokens: Amount<'p>, price: u64) -> Amount<'p> {
+fn price_tokens<'p>(tokens: Amount<'p>, price: u64) -> Amount<'p> {
     let cost = (u128::from(tokens.known) * u128::from(price)).div_ceil(1_000_000);
     let open = if price == 0 { None } else { tokens.open };
     Amount { known: u64::try_from(cost).unwrap_or(u64::MAX), open }
 }
 
 /// The waits between the attempts of a step, in milliseconds.
-fn waits(step: &Step) -> u64 {
+fn sum_waits(step: &Step) -> u64 {
     let retry = &step.retry;
     let (mut sum, mut wait) = (0_u64, retry.backoff_ms.min(retry.max_backoff_ms));
     for attempt in 0..retry.times {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use swarmc_plan::{Bound, Pipeline, Plan};
 
-use super::prompt::{Reader, turn};
+use super::prompt::{Reader, prompt_body};
 use super::schema::Types;
 use super::value::{Lines, Scope};
 use crate::tokens::{Family, Meter, Tokenizer};
@@ -21,18 +21,22 @@ pub struct Turn {
 }
 
 /// What the turns of a pipeline are given, by step.
-pub fn turns<'p>(plan: &'p Plan, pipeline: &'p Pipeline, tokenizer: &dyn Tokenizer) -> HashMap<&'p str, Turn> {
-    let scope = Scope::of(plan, pipeline, Lines::Endless);
+pub fn count_turn_inputs<'p>(
+    plan: &'p Plan,
+    pipeline: &'p Pipeline,
+    tokenizer: &dyn Tokenizer,
+) -> HashMap<&'p str, Turn> {
+    let scope = Scope::for_pipeline(plan, pipeline, Lines::Endless);
     let mut types = Types::new(&plan.types);
     let mut meter = Meter::new(tokenizer);
     let mut turns = HashMap::new();
     for step in pipeline.all_steps() {
-        let Some(body) = turn(step) else { continue };
+        let Some(body) = prompt_body(step) else { continue };
         let Some(agent) = plan.agent(&body.agent) else { continue };
         let Some(provider) = plan.provider(&agent.provider) else { continue };
         let mut reader = Reader { scope: &scope, types: &mut types, meter: &mut meter };
-        let input = reader.turn(step, body, agent).bound();
-        let (exact, window) = (Family::of(agent, provider).is_exact(), provider.context_window);
+        let input = reader.count_turn(step, body, agent).to_bound();
+        let (exact, window) = (Family::for_agent(agent, provider).is_exact(), provider.context_window);
         let turn = Turn { input, exact, window };
         turns.insert(step.name.as_str(), turn);
     }

@@ -64,19 +64,26 @@ pub(crate) enum Lines {
 const LINE: u64 = 400;
 
 impl<'p> Scope<'p> {
-    pub(crate) fn of(plan: &'p Plan, pipeline: &'p Pipeline, lines: Lines) -> Scope<'p> {
-        let steps = Rc::new(pipeline.all_steps().map(|step| (plain(&step.name), step)).collect());
-        Scope { plan, pipeline, steps, reach: Rc::new(Reach::of(pipeline)), lines, letters: Letters::OneTurn }
+    pub(crate) fn for_pipeline(plan: &'p Plan, pipeline: &'p Pipeline, lines: Lines) -> Scope<'p> {
+        let steps = Rc::new(pipeline.all_steps().map(|step| (normalize_name(&step.name), step)).collect());
+        Scope {
+            plan,
+            pipeline,
+            steps,
+            reach: Rc::new(Reach::from_pipeline(pipeline)),
+            lines,
+            letters: Letters::OneTurn,
+        }
     }
 
     /// The same for a turn that reads these envelopes.
-    pub(crate) fn reading(&self, letters: Letters) -> Scope<'p> {
+    pub(crate) fn with_letters(&self, letters: Letters) -> Scope<'p> {
         Scope { letters, ..self.clone() }
     }
 
     /// What a turn reads of its inbox: what agents sent, with the words around it. What people write comes on top.
-    pub(super) fn inbox(&self, step: &Step) -> Amount<'p> {
-        let letters = self.reach.letters(&step.name);
+    pub(super) fn measure_inbox(&self, step: &Step) -> Amount<'p> {
+        let letters = self.reach.max_envelopes(&step.name);
         if letters == 0 {
             return Amount::ZERO;
         }
@@ -86,44 +93,44 @@ impl<'p> Scope<'p> {
             Letters::None => 0,
         };
         // A refusal of swarmc stands by itself, with words around it.
-        let around = (prompt_text::message(false, "").len() + prompt_text::BETWEEN.len()) as u64;
+        let around = (prompt_text::format_message(false, "").len() + prompt_text::BETWEEN.len()) as u64;
         let each = match self.lines {
             Lines::Endless => prompt_text::ENVELOPE_BYTES as u64 + around,
             Lines::Usual => LINE,
         };
-        let frame = prompt_text::inbox(prompt_text::INPUTS).len() + prompt_text::INBOX_END.len();
-        Amount::most(frame as u64).plus(Amount::most(each).times(read))
+        let frame = prompt_text::inbox_heading(prompt_text::INPUTS).len() + prompt_text::INBOX_END.len();
+        Amount::at_most(frame as u64).plus(Amount::at_most(each).times(read))
     }
 
     /// The path of a folder of the run.
-    pub(super) fn path(&self) -> u64 {
+    pub(super) fn path_limit(&self) -> u64 {
         match self.lines {
             Lines::Endless => PATH,
             Lines::Usual => LINE,
         }
     }
 
-    pub(crate) fn step(&self, name: &str) -> Option<&'p Step> {
-        self.steps.get(&plain(name)).copied()
+    pub(crate) fn find_step(&self, name: &str) -> Option<&'p Step> {
+        self.steps.get(&normalize_name(name)).copied()
     }
 
-    fn param(&self, name: &str) -> Option<&'p Param> {
+    fn find_param(&self, name: &str) -> Option<&'p Param> {
         let mut all = self.pipeline.params.iter().chain(&self.plan.params);
         all.find(|param| template::same_name(&param.name, name))
     }
 
     /// The step whose output a directive of `reader` inlines.
-    pub(crate) fn source(&self, directive: &Directive, reader: Option<&'p Step>) -> Option<&'p Step> {
+    pub(crate) fn source_step(&self, directive: &Directive, reader: Option<&'p Step>) -> Option<&'p Step> {
         let name = directive.name.as_deref()?;
         match directive.kind {
-            DirectiveKind::Output | DirectiveKind::Previous => self.step(name),
-            DirectiveKind::Input => self.step(reader?.inputs.get(name)?),
+            DirectiveKind::Output | DirectiveKind::Previous => self.find_step(name),
+            DirectiveKind::Input => self.find_step(reader?.inputs.get(name)?),
             _ => None,
         }
     }
 
     /// What a directive in a text of `reader` puts there.
-    pub(crate) fn directive(
+    pub(crate) fn measure_directive(
         &self,
         directive: &'p Directive,
         reader: Option<&'p Step>,
@@ -134,72 +141,72 @@ impl<'p> Scope<'p> {
         let fields: Vec<&str> = directive.fields.iter().map(String::as_str).collect();
         let value = match directive.kind {
             DirectiveKind::Output | DirectiveKind::Previous | DirectiveKind::Input => {
-                match self.source(directive, reader) {
-                    Some(step) => self.output(step, &fields, types),
-                    None => Amount::open(open),
+                match self.source_step(directive, reader) {
+                    Some(step) => self.measure_output(step, &fields, types),
+                    None => Amount::unbounded(open),
                 }
             }
-            DirectiveKind::Status => Amount::most(9),
-            DirectiveKind::Exit | DirectiveKind::Iteration | DirectiveKind::Index => Amount::most(NUMBER),
-            DirectiveKind::Error => self.error(name, open),
-            DirectiveKind::Log => Amount::most(LOG),
+            DirectiveKind::Status => Amount::at_most(9),
+            DirectiveKind::Exit | DirectiveKind::Iteration | DirectiveKind::Index => Amount::at_most(NUMBER),
+            DirectiveKind::Error => self.measure_error(name, open),
+            DirectiveKind::Log => Amount::at_most(LOG),
             DirectiveKind::Param => self.param_value(name, &fields, open, types),
-            DirectiveKind::Run => Amount::most(PATH),
-            DirectiveKind::Task => Amount::most(swarmc_plan::LONGEST_NAME as u64),
-            DirectiveKind::Item => self.item(reader, &fields, open, types),
+            DirectiveKind::Run => Amount::at_most(PATH),
+            DirectiveKind::Task => Amount::at_most(swarmc_plan::LONGEST_NAME as u64),
+            DirectiveKind::Item => self.measure_item(reader, &fields, open, types),
             DirectiveKind::Context => match self.plan.packs.iter().find(|pack| pack.name == name) {
-                Some(pack) => pack.tokens.map_or(Amount::open(Cause::Pack(pack)), Amount::most),
-                None => Amount::open(open),
+                Some(pack) => pack.tokens.map_or(Amount::unbounded(Cause::Pack(pack)), Amount::at_most),
+                None => Amount::unbounded(open),
             },
-            DirectiveKind::Inbox => reader.map_or(Amount::open(open), |step| self.inbox(step)),
+            DirectiveKind::Inbox => reader.map_or(Amount::unbounded(open), |step| self.measure_inbox(step)),
             DirectiveKind::File
             | DirectiveKind::Stdin
             | DirectiveKind::Shared
             | DirectiveKind::Team
-            | DirectiveKind::Plan => Amount::open(open),
+            | DirectiveKind::Plan => Amount::unbounded(open),
         };
         let filtered = directive.filters.iter().fold(value, |value, filter| match filter {
-            Filter::Chars(count) => value.within(Some(count.saturating_mul(CHARACTER))),
-            Filter::Json => value.times(ESCAPED).plus(Amount::most(2)),
-            Filter::Default(text) => value.or(Amount::most(text.len() as u64)),
-            Filter::Tail(count) | Filter::Head(count) => self.cut(value, *count),
-            Filter::Lines(first, last) => self.cut(value, last.saturating_sub(*first).saturating_add(1)),
+            Filter::Chars(count) => value.limit_to(Some(count.saturating_mul(CHARACTER))),
+            Filter::Json => value.times(ESCAPED).plus(Amount::at_most(2)),
+            Filter::Default(text) => value.maximum(Amount::at_most(text.len() as u64)),
+            Filter::Tail(count) | Filter::Head(count) => self.limit_lines(value, *count),
+            Filter::Lines(first, last) => self.limit_lines(value, last.saturating_sub(*first).saturating_add(1)),
             Filter::Raw => value,
         });
         // `--- Output from task "x" ---` before it and its like behind it; or the placeholder of what is missing.
-        match self.source(directive, reader) {
-            Some(step) => filtered.plus(Amount::most(64 + 2 * step.name.len() as u64)),
+        match self.source_step(directive, reader) {
+            Some(step) => filtered.plus(Amount::at_most(64 + 2 * step.name.len() as u64)),
             None => filtered,
         }
     }
 
     /// So many lines of a value.
-    fn cut(&self, value: Amount<'p>, lines: u64) -> Amount<'p> {
+    fn limit_lines(&self, value: Amount<'p>, lines: u64) -> Amount<'p> {
         match self.lines {
             Lines::Endless => value,
-            Lines::Usual => value.within(Some(lines.saturating_mul(LINE))),
+            Lines::Usual => value.limit_to(Some(lines.saturating_mul(LINE))),
         }
     }
 
     /// A step's output, or a field of it.
-    pub(crate) fn output(&self, step: &'p Step, fields: &[&str], types: &mut Types<'p>) -> Amount<'p> {
+    pub(crate) fn measure_output(&self, step: &'p Step, fields: &[&str], types: &mut Types<'p>) -> Amount<'p> {
         let each = match (&step.for_each, fields) {
             // A position in the list, or a method of it.
-            (Some(_), [_, rest @ ..]) => return self.one(step, rest, types),
+            (Some(_), [_, rest @ ..]) => return self.measure_run_output(step, rest, types),
             (Some(each), []) => each,
-            (None, _) => return self.one(step, fields, types),
+            (None, _) => return self.measure_run_output(step, fields, types),
         };
-        let one = self.one(step, &[], types);
-        let one = if step.output.schema.is_some() { one } else { one.times(ESCAPED).plus(Amount::most(2)) };
-        one.plus(Amount::most(1)).times(self.items(step, &each.list.source, types)).plus(Amount::most(2))
+        let one = self.measure_run_output(step, &[], types);
+        let one = if step.output.schema.is_some() { one } else { one.times(ESCAPED).plus(Amount::at_most(2)) };
+        one.plus(Amount::at_most(1)).times(self.count_items(step, &each.list.source, types)).plus(Amount::at_most(2))
     }
 
     /// The output of one run of a step.
-    fn one(&self, step: &'p Step, fields: &[&str], types: &mut Types<'p>) -> Amount<'p> {
+    fn measure_run_output(&self, step: &'p Step, fields: &[&str], types: &mut Types<'p>) -> Amount<'p> {
         let mut limit = step.output.max_bytes;
         if let Some(schema) = &step.output.schema {
-            let found = fields.iter().try_fold(&schema.0, |schema, field| types.field(schema, field));
-            limit = limit.min(found.and_then(|schema| types.longest(schema)).unwrap_or(u64::MAX));
+            let found = fields.iter().try_fold(&schema.0, |schema, field| types.field_schema(schema, field));
+            limit = limit.min(found.and_then(|schema| types.longest_json(schema)).unwrap_or(u64::MAX));
         } else if let Body::Prompt(body) = &step.body
             && let Some(agent) = self.plan.agent(&body.agent)
             && let Some(provider) = self.plan.provider(&agent.provider)
@@ -214,14 +221,14 @@ impl<'p> Scope<'p> {
             }
         }
         let default = step.output.default.as_ref().map_or(0, |default| default.len() as u64);
-        Amount::most(limit.max(default))
+        Amount::at_most(limit.max(default))
     }
 
-    pub(super) fn error(&self, name: &str, open: Cause<'p>) -> Amount<'p> {
-        match self.step(name) {
+    pub(super) fn measure_error(&self, name: &str, open: Cause<'p>) -> Amount<'p> {
+        match self.find_step(name) {
             // A list of `{index item message}`.
-            Some(step) if step.for_each.is_some() => Amount::open(open),
-            _ => Amount::most(ERROR),
+            Some(step) if step.for_each.is_some() => Amount::unbounded(open),
+            _ => Amount::at_most(ERROR),
         }
     }
 
@@ -232,21 +239,21 @@ impl<'p> Scope<'p> {
         open: Cause<'p>,
         types: &mut Types<'p>,
     ) -> Amount<'p> {
-        let Some(param) = self.param(name) else { return Amount::open(open) };
+        let Some(param) = self.find_param(name) else { return Amount::unbounded(open) };
         match &param.kind {
-            ParamType::Int | ParamType::Float => Amount::most(NUMBER),
-            ParamType::Bool => Amount::most(5),
-            ParamType::File | ParamType::Dir => Amount::most(PATH),
-            ParamType::String => Amount::open(open),
+            ParamType::Int | ParamType::Float => Amount::at_most(NUMBER),
+            ParamType::Bool => Amount::at_most(5),
+            ParamType::File | ParamType::Dir => Amount::at_most(PATH),
+            ParamType::String => Amount::unbounded(open),
             ParamType::Json(schema) => {
-                let found = fields.iter().try_fold(&schema.0, |schema, field| types.field(schema, field));
-                found.and_then(|schema| types.longest(schema)).map_or(Amount::open(open), Amount::most)
+                let found = fields.iter().try_fold(&schema.0, |schema, field| types.field_schema(schema, field));
+                found.and_then(|schema| types.longest_json(schema)).map_or(Amount::unbounded(open), Amount::at_most)
             }
         }
     }
 
     /// The item of the for-each that `reader` is.
-    pub(super) fn item(
+    pub(super) fn measure_item(
         &self,
         reader: Option<&'p Step>,
         fields: &[&str],
@@ -254,107 +261,121 @@ impl<'p> Scope<'p> {
         types: &mut Types<'p>,
     ) -> Amount<'p> {
         let list = reader.and_then(|step| step.for_each.as_ref()).map(|each| each.list.source.as_str());
-        let Some(list) = list.map(template::expression) else { return Amount::open(open) };
-        let Some(list) = &list.tree else { return Amount::open(open) };
-        if let Some(items) = list.items() {
+        let Some(list) = list.map(template::parse_expression) else { return Amount::unbounded(open) };
+        let Some(list) = &list.tree else { return Amount::unbounded(open) };
+        if let Some(items) = list.as_items() {
             let mut text = Writer::new(self, reader, open, types);
-            return items.iter().map(|item| text.expression(item)).fold(Amount::ZERO, Amount::or);
+            return items.iter().map(|item| text.measure_expression(item)).fold(Amount::ZERO, Amount::maximum);
         }
-        let Some((source, limit)) = self.list(list, types) else { return Amount::open(open) };
-        let item = fields.iter().try_fold(source, |schema, field| types.field(schema, field));
-        match (item.and_then(|schema| types.longest(schema)), limit) {
-            (Some(bytes), limit) => Amount::most(bytes.min(limit.unwrap_or(u64::MAX))),
-            (None, Some(limit)) => Amount::most(limit),
-            (None, None) => Amount::open(open),
+        let Some((source, limit)) = self.item_schema(list, types) else { return Amount::unbounded(open) };
+        let item = fields.iter().try_fold(source, |schema, field| types.field_schema(schema, field));
+        match (item.and_then(|schema| types.longest_json(schema)), limit) {
+            (Some(bytes), limit) => Amount::at_most(bytes.min(limit.unwrap_or(u64::MAX))),
+            (None, Some(limit)) => Amount::at_most(limit),
+            (None, None) => Amount::unbounded(open),
         }
     }
 
     /// The schema of the items of a list that an expression reads, and the bytes of the output that it stands in.
-    pub(super) fn list(&self, list: &Expr, types: &mut Types<'p>) -> Option<(&'p serde_json::Value, Option<u64>)> {
-        let path = list.path()?;
+    pub(super) fn item_schema(
+        &self,
+        list: &Expr,
+        types: &mut Types<'p>,
+    ) -> Option<(&'p serde_json::Value, Option<u64>)> {
+        let path = list.as_path()?;
         if let (Root::Output | Root::Previous, []) = (path.root, path.fields())
-            && let Some(step) = self.step(path.name()?).filter(|step| step.for_each.is_some())
+            && let Some(step) = self.find_step(path.name()?).filter(|step| step.for_each.is_some())
         {
             return Some((&step.output.schema.as_ref()?.0, Some(step.output.max_bytes)));
         }
-        let (schema, limit) = self.schema(path, types)?;
-        Some((types.items(schema)?.0, limit))
+        let (schema, limit) = self.path_schema(path, types)?;
+        Some((types.item_schema(schema)?.0, limit))
     }
 
     /// The schema of what a path reads, and the bytes of the output that it stands in; none of a list of successes.
-    fn schema(&self, path: &template::Path, types: &mut Types<'p>) -> Option<(&'p serde_json::Value, Option<u64>)> {
+    fn path_schema(
+        &self,
+        path: &template::Path,
+        types: &mut Types<'p>,
+    ) -> Option<(&'p serde_json::Value, Option<u64>)> {
         let (schema, limit) = match path.root {
             Root::Output | Root::Previous => {
-                let step = self.step(path.name()?).filter(|step| step.for_each.is_none())?;
+                let step = self.find_step(path.name()?).filter(|step| step.for_each.is_none())?;
                 (step.output.schema.as_ref()?, Some(step.output.max_bytes))
             }
-            Root::Param => match &self.param(path.name()?)?.kind {
+            Root::Param => match &self.find_param(path.name()?)?.kind {
                 ParamType::Json(schema) => (schema, None),
                 _ => return None,
             },
             _ => return None,
         };
-        Some((path.fields().iter().try_fold(&schema.0, |schema, field| types.field(schema, &field.text))?, limit))
+        Some((
+            path.fields().iter().try_fold(&schema.0, |schema, field| types.field_schema(schema, &field.text))?,
+            limit,
+        ))
     }
 
     /// How many items the list of a for-each can have.
-    pub(crate) fn items(&self, step: &'p Step, list: &str, types: &mut Types<'p>) -> Times<'p> {
-        let parsed = template::expression(list);
-        match parsed.tree.as_ref().and_then(|list| self.length(list, types)) {
+    pub(crate) fn count_items(&self, step: &'p Step, list: &str, types: &mut Types<'p>) -> Times<'p> {
+        let parsed = template::parse_expression(list);
+        match parsed.tree.as_ref().and_then(|list| self.list_length(list, types)) {
             Some(items) => Times::Most(items),
             None => Times::Open(Cause::Items(step)),
         }
     }
 
-    pub(super) fn length(&self, list: &Expr, types: &mut Types<'p>) -> Option<u64> {
+    pub(super) fn list_length(&self, list: &Expr, types: &mut Types<'p>) -> Option<u64> {
         match &list.kind {
             ExprKind::List(items) => Some(items.len() as u64),
             ExprKind::Path(path) => {
                 let schema = match path.root {
                     Root::Output | Root::Previous => {
-                        let step = self.step(path.name()?)?;
+                        let step = self.find_step(path.name()?)?;
                         if let (Some(each), []) = (&step.for_each, path.fields()) {
                             // One item for each success. The other list may read this one only in a cycle, which is refused.
                             return self.static_length(&each.list.source);
                         }
                         step.output.schema.as_ref()?
                     }
-                    Root::Param => match &self.param(path.name()?)?.kind {
+                    Root::Param => match &self.find_param(path.name()?)?.kind {
                         ParamType::Json(schema) => schema,
                         _ => return None,
                     },
                     _ => return None,
                 };
-                let schema =
-                    path.fields().iter().try_fold(&schema.0, |schema, field| types.field(schema, &field.text))?;
-                types.items(schema)?.1
+                let schema = path
+                    .fields()
+                    .iter()
+                    .try_fold(&schema.0, |schema, field| types.field_schema(schema, &field.text))?;
+                types.item_schema(schema)?.1
             }
             ExprKind::Slice { of, bounds: [None, Some(stop), None] } => {
                 let stop = match stop.kind {
                     ExprKind::Const(Const::Int(stop)) => u64::try_from(stop).ok(),
                     _ => None,
                 };
-                match (stop, self.length(of, types)) {
+                match (stop, self.list_length(of, types)) {
                     (Some(stop), Some(items)) => Some(stop.min(items)),
                     (stop, items) => stop.or(items),
                 }
             }
-            ExprKind::Slice { of, .. } => self.length(of, types),
+            ExprKind::Slice { of, .. } => self.list_length(of, types),
             ExprKind::Filter { of: Some(of), name, .. }
                 if matches!(
                     &*name.value,
                     "unique" | "sort" | "reverse" | "select" | "reject" | "selectattr" | "rejectattr" | "map" | "list"
                 ) =>
             {
-                self.length(of, types)
+                self.list_length(of, types)
             }
             ExprKind::Filter { of: Some(of), name, arguments } if matches!(&*name.value, "default" | "d") => {
-                let otherwise = arguments.first().map_or(Some(0), |argument| self.length(&argument.value, types))?;
-                Some(self.length(of, types)?.max(otherwise))
+                let otherwise =
+                    arguments.first().map_or(Some(0), |argument| self.list_length(&argument.value, types))?;
+                Some(self.list_length(of, types)?.max(otherwise))
             }
             ExprKind::Choice { then, otherwise, .. } => {
-                let otherwise = otherwise.as_ref().map_or(Some(0), |otherwise| self.length(otherwise, types))?;
-                Some(self.length(then, types)?.max(otherwise))
+                let otherwise = otherwise.as_ref().map_or(Some(0), |otherwise| self.list_length(otherwise, types))?;
+                Some(self.list_length(then, types)?.max(otherwise))
             }
             _ => None,
         }
@@ -362,11 +383,11 @@ impl<'p> Scope<'p> {
 
     /// The length of a list that is written out.
     fn static_length(&self, list: &str) -> Option<u64> {
-        Some(template::expression(list).tree.as_ref()?.items()?.len() as u64)
+        Some(template::parse_expression(list).tree.as_ref()?.as_items()?.len() as u64)
     }
 }
 
 /// A name as expressions write it.
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.replace('-', "_")
 }

@@ -6,7 +6,7 @@
 use swarmc_plan::{Agent, Pipeline, Plan, PromptBody, Step};
 
 use super::place;
-use super::prompt::{Part, Reader, chain, turn};
+use super::prompt::{Part, Reader, fallback_chain, prompt_body};
 use super::schema::Types;
 use super::value::{Lines, Scope};
 use crate::code::Code;
@@ -19,38 +19,38 @@ const NAMED: usize = 3;
 /// A part that is smaller than one in so many is not what is too large.
 const NOTABLE: u64 = 20;
 
-pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+pub(super) fn check_windows(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
     if plan.providers.iter().all(|provider| provider.context_window.is_none()) {
         return;
     }
     let mut types = Types::new(&plan.types);
     let (mut bytes, mut tokens) = (Meter::new(&Bytes), Meter::new(&O200k));
     for pipeline in &plan.pipelines {
-        let scope = Scope::of(plan, pipeline, Lines::Usual);
+        let scope = Scope::for_pipeline(plan, pipeline, Lines::Usual);
         for step in pipeline.all_steps() {
-            let Some(body) = turn(step) else { continue };
+            let Some(body) = prompt_body(step) else { continue };
             let Some(asked) = plan.agent(&body.agent) else { continue };
-            for agent in chain(plan, asked) {
+            for agent in fallback_chain(plan, asked) {
                 let window = plan.provider(&agent.provider).and_then(|provider| provider.context_window);
                 let Some(window) = window else { continue };
                 let room = window.saturating_sub(agent.max_output.unwrap_or(0));
                 let mut reader = Reader { scope: &scope, types: &mut types, meter: &mut bytes };
-                if reader.turn(step, body, agent).known <= room {
+                if reader.count_turn(step, body, agent).known <= room {
                     continue;
                 }
                 let mut reader = Reader { scope: &scope, types: &mut types, meter: &mut tokens };
-                let given = reader.turn(step, body, agent).known;
+                let given = reader.count_turn(step, body, agent).known;
                 if given > room {
-                    let parts = reader.parts(step, body, agent);
+                    let parts = reader.list_parts(step, body, agent);
                     let turn = Overflow { plan, pipeline, step, body, agent, window, given, parts };
-                    diagnostics.about(place::span(&step.origin, sources));
-                    diagnostics.extend(turn.diagnostic(sources));
+                    diagnostics.set_home(place::find_span(&step.origin, sources));
+                    diagnostics.extend(turn.to_diagnostic(sources));
                     break;
                 }
             }
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 /// A turn that is given too much.
@@ -66,10 +66,10 @@ struct Overflow<'p> {
 }
 
 impl Overflow<'_> {
-    fn diagnostic(&self, sources: &Sources) -> Option<Diagnostic> {
+    fn to_diagnostic(&self, sources: &Sources) -> Option<Diagnostic> {
         let Overflow { step, agent, window, given, .. } = self;
         let about = match self.plan.provider(&agent.provider) {
-            Some(provider) if Family::of(agent, provider).is_exact() => "",
+            Some(provider) if Family::for_agent(agent, provider).is_exact() => "",
             _ => "about ",
         };
         let answer = agent.max_output.map(|most| format!(" with an answer of {most}")).unwrap_or_default();
@@ -77,12 +77,12 @@ impl Overflow<'_> {
             "the prompt of `{}` can have {about}{given} tokens, and the window of provider `{}` has {window}{answer}",
             step.name, agent.provider
         );
-        let place = place::span(&step.origin, sources)?;
+        let place = place::find_span(&step.origin, sources)?;
         let own = if self.body.agent == agent.name { String::new() } else { format!(" by `{}`", agent.name) };
         let mut diagnostic = Diagnostic::new(Code::ContextOverflow, message)
             .label(place, format!("asked in pipeline `{}`{own}", self.pipeline.name));
         for part in self.parts.iter().take(NAMED).filter(|part| part.tokens.known >= given / NOTABLE) {
-            if let Some(span) = place::span(part.origin, sources) {
+            if let Some(span) = place::find_span(part.origin, sources) {
                 diagnostic = diagnostic.label(span, format!("{}: up to {} tokens", part.what, part.tokens.known));
             }
         }

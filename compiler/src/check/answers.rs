@@ -10,9 +10,9 @@ use crate::model::{Body, Model, Provider};
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     never_given(model, diagnostics);
-    let tapes: Vec<Option<RecordedAnswers<'_>>> = model.providers.iter().map(RecordedAnswers::of).collect();
+    let tapes: Vec<Option<RecordedAnswers<'_>>> = model.providers.iter().map(RecordedAnswers::from_provider).collect();
     let steps = || model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
-    let members = model.spec.swarms.iter().flat_map(|swarm| swarm.names().map(|name| name.value.as_str()));
+    let members = model.spec.swarms.iter().flat_map(|swarm| swarm.party_names().map(|name| name.value.as_str()));
     let known: BTreeSet<&str> = steps().map(|step| step.name()).chain(members).collect();
     let mut asked = |agent: Option<usize>, what: &str, name: &Name| {
         let provider = agent.and_then(|agent| model.agents[agent].provider);
@@ -21,7 +21,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         // Where a name is misspelt, that is what is wrong.
         let misspelt = || !tape.tasks.is_subset(&known);
         if !tape.any && !tape.first.contains(name.value.as_str()) && !misspelt() {
-            diagnostics.push(unanswered(provider, what, name));
+            diagnostics.push(report_unanswered(provider, what, name));
         }
     };
     for step in steps().filter(|step| matches!(step.body, Body::Prompt(_))) {
@@ -37,13 +37,13 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 /// What an answer fits: its task, round, attempt, turn and item; none is any.
 type Fits<'a> = (Option<&'a str>, [Option<u32>; 4]);
 
-fn fits(answer: &ast::Answer) -> Fits<'_> {
+fn make_fits(answer: &ast::Answer) -> Fits<'_> {
     let task = answer.task.as_ref().map(|task| task.value.as_str());
     (task, [answer.iteration, answer.attempt, answer.turn, answer.index])
 }
 
 /// Everything that fits wherever this does: each of its parts, or any.
-fn wider((task, numbers): Fits<'_>) -> impl Iterator<Item = Fits<'_>> {
+fn list_wider_fits((task, numbers): Fits<'_>) -> impl Iterator<Item = Fits<'_>> {
     (0..1u8 << 5).map(move |kept| {
         let keeps = |part: usize| kept >> part & 1 == 1;
         (task.filter(|_| keeps(4)), std::array::from_fn(|part| numbers[part].filter(|_| keeps(part))))
@@ -56,15 +56,17 @@ fn never_given(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for script in own.filter_map(|provider| provider.ast.script.as_ref()) {
         let mut first = HashMap::new();
         for answer in &script.answers {
-            if let Some(before) = wider(fits(answer)).find_map(|fits| first.get(&fits)) {
+            if let Some(before) = list_wider_fits(make_fits(answer)).find_map(|fits| first.get(&fits)) {
                 diagnostics.push(
                     Diagnostic::new(Code::UnusedDefinition, "this answer is never given")
                         .label(answer.span, "never given")
-                        .label(*before, "comes before it, and fits wherever it does")
-                        .help("say in the first one what it answers: `task=`, `iteration=`, `attempt=`, `turn=` or `index=`"),
+                        .label(*before, "comes first, and fits every turn that the later one fits")
+                        .help(
+                            "limit the first one to some turns: `task=`, `iteration=`, `attempt=`, `turn=` or `index=`",
+                        ),
                 );
             }
-            first.entry(fits(answer)).or_insert(answer.span);
+            first.entry(make_fits(answer)).or_insert(answer.span);
         }
     }
 }
@@ -80,7 +82,7 @@ struct RecordedAnswers<'a> {
 }
 
 impl<'a> RecordedAnswers<'a> {
-    fn of(provider: &Provider<'a>) -> Option<RecordedAnswers<'a>> {
+    fn from_provider(provider: &Provider<'a>) -> Option<RecordedAnswers<'a>> {
         let mut tape = RecordedAnswers { tasks: BTreeSet::new(), first: BTreeSet::new(), any: false };
         for answer in &provider.ast.script.as_ref()?.answers {
             let first = [answer.attempt, answer.turn].into_iter().flatten().all(|number| number == 1);
@@ -98,7 +100,7 @@ impl<'a> RecordedAnswers<'a> {
     }
 }
 
-fn unanswered(provider: &Provider<'_>, what: &str, asked: &Name) -> Diagnostic {
+fn report_unanswered(provider: &Provider<'_>, what: &str, asked: &Name) -> Diagnostic {
     let (name, task) = (&provider.ast.name, &asked.value);
     let first = if what == "task" { "attempt" } else { "turn" };
     Diagnostic::new(Code::WrongValue, format!("provider `{}` has no recorded answer for {what} `{task}`", name.value))

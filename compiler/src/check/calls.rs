@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Pipeline, Step};
 use crate::source::Span;
-use crate::suggest::{closest, did_you_mean};
+use crate::suggest::{did_you_mean, find_closest};
 use crate::syntax::Text;
 use crate::types::{Lack, Type};
 
@@ -16,21 +16,21 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         let Body::Call { pipeline: Some(target), .. } = &step.body else { continue };
         let Some(ast::Body::Call { pipeline: name, args }) = &step.ast.body else { continue };
         let called = &model.pipelines[*target];
-        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.set_home(Some(step.ast.name.span));
         if let Some(span) = called.ast.instances.filter(|_| called.ast.parallelism > 1) {
-            diagnostics.push(copies(step, name, called, span));
+            diagnostics.push(report_instances(step, name, called, span));
         }
         let known = |given: &ast::Name| called.ast.params.iter().any(|param| param.name.value == given.value);
         let others: Vec<&ast::Name> = args.iter().map(|(given, _)| given).filter(|given| !known(given)).collect();
-        let mut missing = missing(called, &model.typing.pipelines[*target].own_params, args);
-        meant(&mut missing, &others);
-        missing.into_iter().for_each(|param| diagnostics.push(without(step, name.span, called, param)));
-        others.into_iter().for_each(|given| diagnostics.push(unknown(called, given)));
+        let mut missing = find_missing_params(called, &model.typing.pipelines[*target].own_params, args);
+        drop_misspelt(&mut missing, &others);
+        missing.into_iter().for_each(|param| diagnostics.push(report_missing(step, name.span, called, param)));
+        others.into_iter().for_each(|given| diagnostics.push(report_unknown(called, given)));
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
-fn copies(step: &Step<'_>, name: &ast::Name, called: &Pipeline<'_>, says: Span) -> Diagnostic {
+fn report_instances(step: &Step<'_>, name: &ast::Name, called: &Pipeline<'_>, says: Span) -> Diagnostic {
     let (caller, count) = (step.name(), called.ast.parallelism);
     let what = format!("`{caller}` calls `{}`, which runs in {count} instances", name.value);
     let help = match step.ast.for_each {
@@ -38,13 +38,17 @@ fn copies(step: &Step<'_>, name: &ast::Name, called: &Pipeline<'_>, says: Span) 
         Some(_) => format!("take `parallelism` out: `{caller}` starts one for each item"),
     };
     Diagnostic::new(Code::WrongValue, what)
-        .label(name.span, "a call has the value of one instance")
+        .label(name.span, "a call returns the value of one instance")
         .label(says, "asked for here")
         .help(help)
 }
 
 /// The parameters that must be given and are not.
-fn missing<'c>(called: &'c Pipeline<'_>, types: &[Type], args: &[(ast::Name, Text)]) -> Vec<&'c ast::Param> {
+fn find_missing_params<'c>(
+    called: &'c Pipeline<'_>,
+    types: &[Type],
+    args: &[(ast::Name, Text)],
+) -> Vec<&'c ast::Param> {
     let given = |param: &ast::Param| args.iter().any(|(given, _)| given.value == param.name.value);
     let params = called.ast.params.iter().zip(types);
     let needed = params.filter(|(param, kind)| param.default.is_none() && kind.lack == Lack::NEVER && !given(param));
@@ -52,11 +56,11 @@ fn missing<'c>(called: &'c Pipeline<'_>, types: &[Type], args: &[(ast::Name, Tex
 }
 
 /// Leaves out what is given by another name: one mistake is said once.
-fn meant(missing: &mut Vec<&ast::Param>, others: &[&ast::Name]) {
+fn drop_misspelt(missing: &mut Vec<&ast::Param>, others: &[&ast::Name]) {
     let mut unpaired = others.len();
     for given in others {
         let names = missing.iter().map(|param| param.name.value.as_str());
-        if let Some(close) = closest(&given.value, names).map(str::to_owned) {
+        if let Some(close) = find_closest(&given.value, names).map(str::to_owned) {
             missing.retain(|param| param.name.value != close);
             unpaired -= 1;
         }
@@ -66,7 +70,7 @@ fn meant(missing: &mut Vec<&ast::Param>, others: &[&ast::Name]) {
     }
 }
 
-fn without(step: &Step<'_>, call: Span, called: &Pipeline<'_>, param: &ast::Param) -> Diagnostic {
+fn report_missing(step: &Step<'_>, call: Span, called: &Pipeline<'_>, param: &ast::Param) -> Diagnostic {
     let name = &param.name.value;
     let message = format!("`{}` calls `{}` without its parameter `{name}`", step.name(), called.ast.name.value);
     Diagnostic::new(Code::TypeMismatch, message)
@@ -75,7 +79,7 @@ fn without(step: &Step<'_>, call: Span, called: &Pipeline<'_>, param: &ast::Para
         .help(format!("write `call {} {name}=\"…\"`", called.ast.name.value))
 }
 
-fn unknown(called: &Pipeline<'_>, given: &ast::Name) -> Diagnostic {
+fn report_unknown(called: &Pipeline<'_>, given: &ast::Name) -> Diagnostic {
     let name = &called.ast.name.value;
     let known: Vec<&str> = called.ast.params.iter().map(|param| param.name.value.as_str()).collect();
     let (close, help) = did_you_mean(&given.value, &known, "its parameters are ");

@@ -18,12 +18,12 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let of_pipelines = model.pipelines.iter().filter_map(|pipeline| pipeline.ast.edges.as_ref());
     let of_swarms = model.spec.swarms.iter().filter_map(|swarm| swarm.edges.as_ref());
     for edges in of_pipelines.chain(of_swarms) {
-        circles(edges, diagnostics);
+        check_edges(edges, diagnostics);
     }
 }
 
 /// Who waits for whose answer, and where that is said.
-fn circles(edges: &Edges, diagnostics: &mut Diagnostics) {
+fn check_edges(edges: &Edges, diagnostics: &mut Diagnostics) {
     let mut nodes: BTreeMap<&str, NodeIndex> = BTreeMap::new();
     let mut graph: DiGraph<&str, &Edge> = DiGraph::new();
     let waiting = |edge: &&Edge| edge.response.value == Response::Required && edge.kind == EdgeKind::Handoff;
@@ -36,12 +36,12 @@ fn circles(edges: &Edges, diagnostics: &mut Diagnostics) {
     let mut circles: Vec<Vec<NodeIndex>> = kosaraju_scc(&graph).into_iter().filter(|circle| circle.len() > 1).collect();
     circles.sort_by_key(|circle| circle.iter().min().copied());
     for members in circles {
-        diagnostics.push(drawn(&graph, &shortest(&graph, &members)));
+        diagnostics.push(report_circle(&graph, &find_shortest_circle(&graph, &members)));
     }
 }
 
 /// The shortest circle through the first of these.
-fn shortest<'e>(graph: &DiGraph<&str, &'e Edge>, members: &[NodeIndex]) -> Vec<(NodeIndex, &'e Edge)> {
+fn find_shortest_circle<'e>(graph: &DiGraph<&str, &'e Edge>, members: &[NodeIndex]) -> Vec<(NodeIndex, &'e Edge)> {
     let start = members.iter().copied().min().expect("a circle has members");
     let members: BTreeSet<NodeIndex> = members.iter().copied().collect();
     let mut came: BTreeMap<NodeIndex, (NodeIndex, &Edge)> = BTreeMap::new();
@@ -71,7 +71,7 @@ fn shortest<'e>(graph: &DiGraph<&str, &'e Edge>, members: &[NodeIndex]) -> Vec<(
     Vec::new()
 }
 
-fn drawn(graph: &DiGraph<&str, &Edge>, circle: &[(NodeIndex, &Edge)]) -> Diagnostic {
+fn report_circle(graph: &DiGraph<&str, &Edge>, circle: &[(NodeIndex, &Edge)]) -> Diagnostic {
     let mut path: Vec<String> = circle.iter().take(DRAWN).map(|(node, _)| format!("`{}`", graph[*node])).collect();
     if circle.len() > DRAWN {
         path.push(format!("{} more", circle.len() - DRAWN));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_in_which_somebody_goes_on_is_none() {
+    fn a_circle_in_which_one_task_goes_on_is_none() {
         assert_eq!(circles("a -> b response=required\nb -> c response=required\nc -> a response=optional"), [""; 0]);
         assert_eq!(circles("a -> b response=required\na -> c response=required\nb -> c response=required"), [""; 0]);
         assert_eq!(circles("a <-> b response=required"), [""; 0]);

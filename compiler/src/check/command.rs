@@ -47,7 +47,7 @@ fn check_text(node: &str, text: &Text, step: Option<(&Step, &Line)>, diagnostics
     }
     let template = template::scan(value);
     let directives = template.parts.iter().filter_map(|part| match part {
-        Part::Directive(directive) => Some((directive.range.clone(), directive.kind.word())),
+        Part::Directive(directive) => Some((directive.range.clone(), directive.kind.as_str())),
         Part::Text(_) | Part::Escape | Part::Logic(_) => None,
     });
     let expressions = template.parts.iter().filter_map(|part| match part {
@@ -56,7 +56,7 @@ fn check_text(node: &str, text: &Text, step: Option<(&Step, &Line)>, diagnostics
                 !read.via_directive && range.start <= read.whole.start && read.whole.end <= range.end
             };
             let read = template.reads.iter().filter(inside).find(|read| read.name.is_some())?;
-            Some((range.clone(), Kind::Read(read.root).word()))
+            Some((range.clone(), Kind::Read(read.root).as_str()))
         }
         Part::Text(_) | Part::Escape | Part::Directive(_) => None,
     });
@@ -64,7 +64,7 @@ fn check_text(node: &str, text: &Text, step: Option<(&Step, &Line)>, diagnostics
         let written = &value[range.clone()];
         let diagnostic = Diagnostic::new(
             Code::UntrustedToCommand,
-            format!("`{node}` is never a template, and `{written}` would reach the command as it stands"),
+            format!("`{node}` is not a template, so the command would receive `{written}` unchanged"),
         )
         .label(text.span(range.clone()), format!("reads `{word}` into a command"));
         diagnostics.push(match step {
@@ -74,7 +74,7 @@ fn check_text(node: &str, text: &Text, step: Option<(&Step, &Line)>, diagnostics
                     written.escape_default(),
                     written.escape_default()
                 ));
-                diagnostic.fix = variable(step, line, text, &range);
+                diagnostic.fix = fix_with_variable(step, line, text, &range);
                 diagnostic
             }
             None => diagnostic.help("write the text itself"),
@@ -84,13 +84,13 @@ fn check_text(node: &str, text: &Text, step: Option<(&Step, &Line)>, diagnostics
 
 /// Passes what stands at `range` of a word in a variable of the step. None where no shell would read it, or not as meant:
 /// between single quotes, or beside a variable that is called so already.
-fn variable(step: &Step, line: &Line, text: &Text, range: &Range<usize>) -> Option<Fix> {
+fn fix_with_variable(step: &Step, line: &Line, text: &Text, range: &Range<usize>) -> Option<Fix> {
     const NAME: &str = "VALUE";
     if step.env.iter().any(|variable| matches!(variable, Variable::Set(name, _) if name == NAME)) {
         return None;
     }
     let (before, after) = (&text.as_str()[..range.start], &text.as_str()[range.end..]);
-    let written = quoted(&text.as_str()[range.clone()]);
+    let written = quote_string(&text.as_str()[range.clone()]);
     let command = match line.words.as_slice() {
         [_] if before.contains('\'') => return None,
         // Within double quotes the shell puts the value there as it is.
@@ -98,19 +98,19 @@ fn variable(step: &Step, line: &Line, text: &Text, range: &Range<usize>) -> Opti
         [_] => format!("{before}\"${NAME}\"{after}"),
         words => {
             let word = |word: &Text| match std::ptr::eq(word, text) {
-                true => format!("\"{}${NAME}{}\"", escaped(before), escaped(after)),
-                false => shell(word.as_str()),
+                true => format!("\"{}${NAME}{}\"", escape_shell(before), escape_shell(after)),
+                false => quote_shell_word(word.as_str()),
             };
             words.iter().map(word).collect::<Vec<_>>().join(" ")
         }
     };
-    let all = line.words.first()?.place().to(line.words.last()?.place());
-    let text = format!("{}; env {NAME}={written}", quoted(&command));
+    let all = line.words.first()?.outer_span().to(line.words.last()?.outer_span());
+    let text = format!("{}; env {NAME}={written}", quote_string(&command));
     Some(Fix { title: format!("pass it as ${NAME}"), edits: vec![Edit { span: all, text }], certain: false })
 }
 
 /// A text as a KDL string of one line.
-pub(super) fn quoted(text: &str) -> String {
+pub(super) fn quote_string(text: &str) -> String {
     if text.contains('\n') {
         return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
     }
@@ -123,7 +123,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A word as a shell reads it unchanged.
-pub(super) fn shell(word: &str) -> String {
+pub(super) fn quote_shell_word(word: &str) -> String {
     let plain = |sign: char| sign.is_ascii_alphanumeric() || "_-./:=@%+,".contains(sign);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
@@ -132,7 +132,7 @@ pub(super) fn shell(word: &str) -> String {
 }
 
 /// A text within the double quotes of a shell.
-fn escaped(text: &str) -> String {
+fn escape_shell(text: &str) -> String {
     text.chars()
         .flat_map(|sign| matches!(sign, '"' | '\\' | '$' | '`').then_some('\\').into_iter().chain([sign]))
         .collect()
@@ -144,11 +144,11 @@ mod tests {
 
     #[test]
     fn words_are_quoted_for_the_shell_and_for_kdl() {
-        assert_eq!(["a-b", "it's", ""].map(shell), ["a-b", "'it'\\''s'", "''"]);
-        assert_eq!(escaped("a\"$b`\\"), "a\\\"\\$b\\`\\\\");
-        assert_eq!(quoted("plain"), "\"plain\"");
-        assert_eq!(quoted("a \"b\""), "#\"a \"b\"\"#");
-        assert_eq!(quoted("a\"#b"), "##\"a\"#b\"##");
-        assert_eq!(quoted("a\n\"b\""), "\"a\\n\\\"b\\\"\"");
+        assert_eq!(["a-b", "it's", ""].map(quote_shell_word), ["a-b", "'it'\\''s'", "''"]);
+        assert_eq!(escape_shell("a\"$b`\\"), "a\\\"\\$b\\`\\\\");
+        assert_eq!(quote_string("plain"), "\"plain\"");
+        assert_eq!(quote_string("a \"b\""), "#\"a \"b\"\"#");
+        assert_eq!(quote_string("a\"#b"), "##\"a\"#b\"##");
+        assert_eq!(quote_string("a\n\"b\""), "\"a\\n\\\"b\\\"\"");
     }
 }

@@ -38,7 +38,12 @@ impl Stops {
     }
 
     /// The stop that ends the pipeline before the step can start, whatever happens.
-    pub(super) fn before(&mut self, pipeline: &Pipeline<'_>, index: usize, flow: &mut Lazy<'_, '_>) -> Option<usize> {
+    pub(super) fn find_stop(
+        &mut self,
+        pipeline: &Pipeline<'_>,
+        index: usize,
+        flow: &mut Lazy<'_, '_>,
+    ) -> Option<usize> {
         let is_stop = matches!(pipeline.steps[index].body, Body::Stop(_));
         for stop in &self.stops {
             // Of two stops that are ready the first is taken.
@@ -86,7 +91,7 @@ impl Stop {
     }
 }
 
-pub(super) fn report(pipeline: &Pipeline<'_>, index: usize, stop: usize) -> Diagnostic {
+pub(super) fn report_cut_off(pipeline: &Pipeline<'_>, index: usize, stop: usize) -> Diagnostic {
     let (step, stop) = (&pipeline.steps[index], &pipeline.steps[stop]);
     let place = match &stop.when {
         Some(when) => when.text.span(0..when.text.as_str().len()),

@@ -9,11 +9,11 @@ const DRAWN: usize = 6;
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     for cycle in &pipeline.order.cycles {
-        diagnostics.push(drawn(pipeline, cycle));
+        diagnostics.push(report_cycle(pipeline, cycle));
     }
 }
 
-fn drawn(pipeline: &Pipeline<'_>, cycle: &[usize]) -> Diagnostic {
+fn report_cycle(pipeline: &Pipeline<'_>, cycle: &[usize]) -> Diagnostic {
     let name = |step: usize| pipeline.steps[step].name();
     let needs: Vec<(usize, &Need)> = cycle
         .iter()

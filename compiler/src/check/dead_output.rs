@@ -23,15 +23,15 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     awaited.for_each(|awaited| read[awaited.step] = true);
     for (step, _) in pipeline.steps.iter().zip(read).filter(|(_, read)| !read) {
         let Some(kind) = &step.ast.output.kind else { continue };
-        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.set_home(Some(step.ast.name.span));
         diagnostics.push(
             Diagnostic::new(Code::DeadOutput, format!("nothing reads the typed output of `{}`", step.name()))
-                .label(kind.span, "asked for in vain")
+                .label(kind.span, "no step reads it")
                 .help(format!(
                     "read it, `<<output:{}>>`, list the step in `result`, or take the type out, which costs the agent work",
                     step.name()
                 )),
         );
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }

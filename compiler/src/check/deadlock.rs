@@ -4,7 +4,7 @@
 
 use swarmc_plan::When;
 
-use super::never_runs::wanted;
+use super::never_runs::describe_need;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::flow::Flow;
@@ -14,7 +14,12 @@ use crate::model::{Need, Pipeline};
 const COMPARED: usize = 30;
 
 /// A step whose needs hold on no one route; `bound` are those that must.
-pub(super) fn apart<'a>(pipeline: &Pipeline<'a>, index: usize, bound: &[usize], flow: &mut Flow<'_, 'a>) -> Diagnostic {
+pub(super) fn report_conflict<'a>(
+    pipeline: &Pipeline<'a>,
+    index: usize,
+    bound: &[usize],
+    flow: &mut Flow<'_, 'a>,
+) -> Diagnostic {
     let step = &pipeline.steps[index];
     let name = step.name();
     let compared = &bound[..bound.len().min(COMPARED)];
@@ -23,7 +28,7 @@ pub(super) fn apart<'a>(pipeline: &Pipeline<'a>, index: usize, bound: &[usize], 
     let Some(pair) = pairs.into_iter().find(|pair| !flow.may_hold(index, pair)) else {
         let diagnostic = Diagnostic::new(
             Code::Deadlock,
-            format!("step `{name}` can never run: what it waits for never comes about in one run"),
+            format!("step `{name}` can never run: no run fulfils everything that it waits for"),
         );
         let diagnostic = diagnostic.label(step.ast.name.span, "never starts");
         return step
@@ -31,9 +36,9 @@ pub(super) fn apart<'a>(pipeline: &Pipeline<'a>, index: usize, bound: &[usize], 
             .iter()
             .take(6)
             .fold(diagnostic, |diagnostic, need| {
-                diagnostic.label(need.span, format!("needs {}", wanted(pipeline, need)))
+                diagnostic.label(need.span, format!("needs {}", describe_need(pipeline, need)))
             })
-            .help("take one of the needs out, or write `join any`");
+            .help("remove one of the needs, or write `join any`");
     };
     let [one, other] = pair.map(|need| &step.needs[need]);
     let diagnostic = Diagnostic::new(
@@ -41,14 +46,14 @@ pub(super) fn apart<'a>(pipeline: &Pipeline<'a>, index: usize, bound: &[usize], 
         format!(
             "step `{name}` can never run: there is no run in which `{}` {} and `{}` {}",
             pipeline.steps[one.step].name(),
-            happens(one),
+            outcome_verb(one),
             pipeline.steps[other.step].name(),
-            happens(other)
+            outcome_verb(other)
         ),
     );
-    let diagnostic = [other, one]
-        .into_iter()
-        .fold(diagnostic, |diagnostic, need| diagnostic.label(need.span, format!("needs {}", wanted(pipeline, need))));
+    let diagnostic = [other, one].into_iter().fold(diagnostic, |diagnostic, need| {
+        diagnostic.label(need.span, format!("needs {}", describe_need(pipeline, need)))
+    });
     let diagnostic = [one, other].into_iter().fold(diagnostic, |diagnostic, need| {
         let needed = &pipeline.steps[need.step];
         match &needed.when {
@@ -60,18 +65,16 @@ pub(super) fn apart<'a>(pipeline: &Pipeline<'a>, index: usize, bound: &[usize], 
         }
     });
     diagnostic.help(match one.declared && other.declared {
-        true => {
-            "to run after whichever of them ran, write `join any`; to run after both ended, `when=always`".to_owned()
-        }
+        true => "to run after either of them, write `join any`; to run after both ended, `when=always`".to_owned(),
         false => {
             let read = if one.declared { other } else { one };
             let read = pipeline.steps[read.step].name();
-            format!("say what to read where there is none, `<<output:{read} | default:\"…\">>`: then it is not needed")
+            format!("to go on without it, give a default: `<<output:{read} | default:\"…\">>`")
         }
     })
 }
 
-fn happens(need: &Need) -> &'static str {
+fn outcome_verb(need: &Need) -> &'static str {
     match need.when {
         When::Success => "succeeds",
         When::Failure => "fails",

@@ -18,24 +18,24 @@ use crate::template::{Directive, Kind, Part, Root, Statement};
 const SHORT: usize = 400;
 
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    if !diagnostics.shows(Code::DuplicatedContext) {
+    if !diagnostics.is_enabled(Code::DuplicatedContext) {
         return;
     }
     for pipeline in &model.pipelines {
         let names: HashMap<String, usize> =
-            pipeline.steps.iter().enumerate().map(|(index, step)| (plain(step.name()), index)).collect();
+            pipeline.steps.iter().enumerate().map(|(index, step)| (expression_name(step.name()), index)).collect();
         let pipeline = Steps { list: &pipeline.steps, names };
         for step in pipeline.list {
             let Body::Prompt(prose) = &step.body else { continue };
-            diagnostics.about(Some(step.ast.name.span));
-            directives(&pipeline, step, prose, diagnostics);
+            diagnostics.set_home(Some(step.ast.name.span));
+            check_directives(&pipeline, step, prose, diagnostics);
             // Where one of two branches is taken, which of them an include stands in is not known here.
             if !prose.template.logic.iter().any(|statement| matches!(statement, Statement::If { .. })) {
-                includes(prose, sources, diagnostics);
+                check_includes(prose, sources, diagnostics);
             }
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 /// The steps of a pipeline, with their indices by name.
@@ -45,7 +45,7 @@ struct Steps<'m, 'a> {
 }
 
 /// A name as expressions write it.
-fn plain(name: &str) -> String {
+fn expression_name(name: &str) -> String {
     name.replace('-', "_")
 }
 
@@ -60,14 +60,14 @@ enum Whole {
     File(String),
 }
 
-fn directives(pipeline: &Steps<'_, '_>, step: &Step<'_>, prose: &TemplateText, diagnostics: &mut Diagnostics) {
+fn check_directives(pipeline: &Steps<'_, '_>, step: &Step<'_>, prose: &TemplateText, diagnostics: &mut Diagnostics) {
     let mut branches = HashMap::new();
     let mut next = 0;
-    walk(&prose.template.logic, &mut Vec::new(), &mut next, &mut branches);
+    collect_branches(&prose.template.logic, &mut Vec::new(), &mut next, &mut branches);
     let mut seen: HashMap<Whole, Vec<(Span, Branch)>> = HashMap::new();
     for (index, part) in prose.template.parts.iter().enumerate() {
         let Part::Directive(directive) = part else { continue };
-        let Some(whole) = whole(pipeline, step, directive) else { continue };
+        let Some(whole) = inserted_value(pipeline, step, directive) else { continue };
         let branch = branches.get(&index).cloned().unwrap_or_default();
         let span = prose.passage.span(directive.range.clone());
         let places = seen.entry(whole).or_default();
@@ -79,14 +79,14 @@ fn directives(pipeline: &Steps<'_, '_>, step: &Step<'_>, prose: &TemplateText, d
                 Kind::File => format!("the file `{name}`"),
                 _ => format!("the output of `{name}`"),
             };
-            diagnostics.push(twice(&what, span, *first));
+            diagnostics.push(report_duplicate(&what, span, *first));
         }
         places.push((span, branch));
     }
 }
 
 /// The branches that each directive stands in.
-fn walk(list: &[Statement], path: &mut Branch, next: &mut usize, found: &mut HashMap<usize, Branch>) {
+fn collect_branches(list: &[Statement], path: &mut Branch, next: &mut usize, found: &mut HashMap<usize, Branch>) {
     for statement in list {
         match statement {
             Statement::Directive(index) => _ = found.insert(*index, path.clone()),
@@ -95,25 +95,25 @@ fn walk(list: &[Statement], path: &mut Branch, next: &mut usize, found: &mut Has
                 let number = *next;
                 for (side, body) in [(true, then), (false, otherwise)] {
                     path.push((number, side));
-                    walk(body, path, next, found);
+                    collect_branches(body, path, next, found);
                     path.pop();
                 }
             }
             Statement::For { body, otherwise, .. } => {
-                walk(body, path, next, found);
-                walk(otherwise, path, next, found);
+                collect_branches(body, path, next, found);
+                collect_branches(otherwise, path, next, found);
             }
             Statement::With { body, .. }
             | Statement::Capture { body, .. }
             | Statement::Filter { body, .. }
-            | Statement::AutoEscape { body, .. } => walk(body, path, next, found),
+            | Statement::AutoEscape { body, .. } => collect_branches(body, path, next, found),
             Statement::Emit(_) | Statement::Set { .. } | Statement::Do(_) => {}
         }
     }
 }
 
 /// What a directive puts there in full; none where it is a part, or short.
-fn whole(pipeline: &Steps<'_, '_>, step: &Step<'_>, directive: &Directive) -> Option<Whole> {
+fn inserted_value(pipeline: &Steps<'_, '_>, step: &Step<'_>, directive: &Directive) -> Option<Whole> {
     let cut =
         |filter: &Filter| matches!(filter, Filter::Tail(_) | Filter::Head(_) | Filter::Lines(..) | Filter::Chars(_));
     if !directive.fields.is_empty() || directive.filters.iter().any(|filter| cut(&filter.value)) {
@@ -122,7 +122,7 @@ fn whole(pipeline: &Steps<'_, '_>, step: &Step<'_>, directive: &Directive) -> Op
     let name = &directive.name.as_ref()?.value;
     let target = || match directive.kind {
         Kind::Read(Root::Input) => step.inputs.iter().find(|(port, _)| port == name).map(|(_, target)| *target),
-        _ => pipeline.names.get(&plain(name)).copied(),
+        _ => pipeline.names.get(&expression_name(name)).copied(),
     };
     match directive.kind {
         Kind::File => Some(Whole::File(name.clone())),
@@ -145,12 +145,12 @@ fn is_long(step: &Step<'_>) -> bool {
     !short && !made && output.max > SHORT as u64
 }
 
-fn includes(prose: &TemplateText, sources: &Sources, diagnostics: &mut Diagnostics) {
+fn check_includes(prose: &TemplateText, sources: &Sources, diagnostics: &mut Diagnostics) {
     let mut seen: HashMap<FileId, Span> = HashMap::new();
     for (file, span) in prose.passage.includes() {
         match seen.get(file) {
             Some(first) if sources.text(*file).len() > SHORT => {
-                diagnostics.push(twice(&format!("the file `{}`", sources.name(*file)), *span, *first));
+                diagnostics.push(report_duplicate(&format!("the file `{}`", sources.name(*file)), *span, *first));
             }
             Some(_) => {}
             None => _ = seen.insert(*file, *span),
@@ -158,8 +158,8 @@ fn includes(prose: &TemplateText, sources: &Sources, diagnostics: &mut Diagnosti
     }
 }
 
-fn twice(what: &str, span: Span, first: Span) -> Diagnostic {
-    Diagnostic::new(Code::DuplicatedContext, format!("{what} stands in this prompt twice"))
+fn report_duplicate(what: &str, span: Span, first: Span) -> Diagnostic {
+    Diagnostic::new(Code::DuplicatedContext, format!("this prompt includes {what} twice"))
         .label(span, "again")
         .label(first, "here first")
         .help("say it once and refer to it: \"the plan above\"")

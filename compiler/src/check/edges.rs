@@ -19,7 +19,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
     for edge in &edges.list {
         for end in [&edge.from, &edge.to] {
             let Some(step) = steps.get(end.value.as_str()) else { continue };
-            if let Some(what) = silent(step) {
+            if let Some(what) = silent_kind(step) {
                 diagnostics.push(
                     Diagnostic::new(Code::WrongValue, format!("`{}` can neither send nor receive", end.value))
                         .label(end.span, format!("{what}, which takes no turn"))
@@ -36,10 +36,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
             diagnostics.push(
                 Diagnostic::new(
                     Code::WrongValue,
-                    format!(
-                        "an edge leads to `{}`, which runs once for each item, so that nobody in particular receives",
-                        end.value
-                    ),
+                    format!("`{}` uses `for-each`, so it cannot receive messages", end.value),
                 )
                 .label(end.span, "not one task")
                 .label(step.ast.name.span, "with `for-each`")
@@ -52,7 +49,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
         diagnostics.push(
             Diagnostic::new(
                 Code::WrongValue,
-                format!("`{}` runs once for each item, so that nobody in particular receives an answer", step.name()),
+                format!("`{}` uses `for-each`, so it cannot receive answers", step.name()),
             )
             .label(edge.response.span, "answers are expected")
             .label(step.ast.name.span, "with `for-each`")
@@ -61,12 +58,15 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
     }
     for edge in edges.list.iter().filter(|edge| edge.response.value == Response::Required) {
         let ends = edge.both.then_some(&edge.from).into_iter().chain([&edge.to]);
-        let deaf = ends.filter_map(|end| Some((end, steps.get(end.value.as_str()).filter(|step| !hears(step))?)));
+        let deaf = ends.filter_map(|end| Some((end, steps.get(end.value.as_str()).filter(|step| !can_receive(step))?)));
         if edge.kind == EdgeKind::Signal {
             diagnostics.push(
-                Diagnostic::new(Code::WrongValue, "a signal gives nobody a turn, so that nobody has to answer it")
-                    .label(edge.response.span, "with `kind=signal`")
-                    .help("write `response=optional`, or take `kind=signal` out"),
+                Diagnostic::new(
+                    Code::WrongValue,
+                    "a signal gives its receiver no turn, so it cannot require an answer",
+                )
+                .label(edge.response.span, "with `kind=signal`")
+                .help("write `response=optional`, or take `kind=signal` out"),
             );
             continue;
         }
@@ -74,7 +74,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
             diagnostics.push(
                 Diagnostic::new(
                     Code::WrongValue,
-                    format!("`{}` has to answer, and does not read its inbox", end.value),
+                    format!("`{}` has to answer, but does not read its inbox", end.value),
                 )
                 .label(end.span, "an envelope gives it no turn")
                 .label(step.ast.name.span, "declared here")
@@ -85,21 +85,21 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
     for edge in edges.list.iter().filter(|edge| edge.kind == EdgeKind::Spawn) {
         if edge.both {
             diagnostics.push(
-                Diagnostic::new(Code::WrongValue, "nobody can spawn both ways")
+                Diagnostic::new(Code::WrongValue, "a spawn leads one way only")
                     .label(edge.span, "`<->` with `kind=spawn`")
                     .help(format!(
-                        "write `{from} -> {to} kind=spawn`, and `{from} <-> {to}` for what they hand over later",
+                        "write `{from} -> {to} kind=spawn`, and `{from} <-> {to}` for later handoffs",
                         from = edge.from.value,
                         to = edge.to.value
                     )),
             );
         }
         let ends = [&edge.from, &edge.to].map(|end| steps.get(end.value.as_str()).filter(|step| step.agent.is_none()));
-        for step in ends.into_iter().flatten().filter(|step| silent(step).is_none()) {
+        for step in ends.into_iter().flatten().filter(|step| silent_kind(step).is_none()) {
             diagnostics.push(
                 Diagnostic::new(
                     Code::WrongValue,
-                    format!("`{}` has no agent, and agents alone spawn agents", step.name()),
+                    format!("`{}` has no agent, and only agents can spawn or be spawned", step.name()),
                 )
                 .label(step.ast.name.span, "a command")
                 .label(edge.span, "`kind=spawn`")
@@ -109,14 +109,17 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
         let each = steps.get(edge.to.value.as_str()).filter(|step| step.list.is_some());
         if let Some(step) = each {
             diagnostics.push(
-                Diagnostic::new(Code::WrongValue, format!("`{}` has items, and is not spawned", step.name()))
-                    .label(step.ast.name.span, "with `for-each`")
-                    .label(edge.span, "`kind=spawn`")
-                    .help("take the edge out, or the `for-each`"),
+                Diagnostic::new(
+                    Code::WrongValue,
+                    format!("`{}` uses `for-each`, so it cannot be spawned", step.name()),
+                )
+                .label(step.ast.name.span, "with `for-each`")
+                .label(edge.span, "`kind=spawn`")
+                .help("take the edge out, or the `for-each`"),
             );
         }
     }
-    carried(edges, &pipeline.carries, types, diagnostics);
+    check_payloads(edges, &pipeline.carries, types, diagnostics);
 }
 
 pub(super) fn check_swarm(swarm: &Swarm<'_>, types: &Types, diagnostics: &mut Diagnostics) {
@@ -125,14 +128,14 @@ pub(super) fn check_swarm(swarm: &Swarm<'_>, types: &Types, diagnostics: &mut Di
         diagnostics.push(
             Diagnostic::new(Code::WrongValue, "members of a swarm are there from the start")
                 .label(edge.span, "`kind=spawn` is for tasks of a pipeline")
-                .help("take it out; `spawn` in the swarm says who may have further agents started"),
+                .help("take it out; `spawn` in the swarm says who may spawn further agents"),
         );
     }
-    carried(edges, &swarm.carries, types, diagnostics);
+    check_payloads(edges, &swarm.carries, types, diagnostics);
 }
 
 /// The kind of a step that takes no messages; none where the step takes them.
-fn silent(step: &Step<'_>) -> Option<&'static str> {
+fn silent_kind(step: &Step<'_>) -> Option<&'static str> {
     match step.body {
         Body::Prompt(_) | Body::Run | Body::Script(_) | Body::Missing => None,
         Body::Value(_) | Body::Fields(_) => Some("a computed value"),
@@ -144,24 +147,24 @@ fn silent(step: &Step<'_>) -> Option<&'static str> {
     }
 }
 
-/// Whether an envelope gives a step a turn; of what takes none other words are said.
-fn hears(step: &Step<'_>) -> bool {
+/// Whether an envelope gives a step a turn; steps that take none have a diagnostic of their own.
+fn can_receive(step: &Step<'_>) -> bool {
     !matches!(step.body, Body::Run | Body::Script(_))
         || step.files.is_some()
         || step.reads.iter().any(|read| read.root == Root::Inbox)
 }
 
 /// `payload.structured` is an object.
-fn carried(edges: &ast::Edges, carries: &[Option<Type>], types: &Types, diagnostics: &mut Diagnostics) {
+fn check_payloads(edges: &ast::Edges, carries: &[Option<Type>], types: &Types, diagnostics: &mut Diagnostics) {
     for (edge, kind) in edges.list.iter().zip(carries) {
         let (Some(written), Some(kind)) = (&edge.carries, kind) else { continue };
-        if matches!(types.kind(&kind.kind), Kind::Any | Kind::Record(_) | Kind::Map(_)) {
+        if matches!(types.underlying_kind(&kind.kind), Kind::Any | Kind::Record(_) | Kind::Map(_)) {
             continue;
         }
         diagnostics.push(
-            Diagnostic::new(Code::TypeMismatch, format!("an edge carries records, and `{kind}` is none"))
+            Diagnostic::new(Code::TypeMismatch, format!("an edge carries records, but `{kind}` is not one"))
                 .label(written.span, "not a record")
-                .label(edge.from.span, "hands it over")
+                .label(edge.from.span, "the sender")
                 .help("name a declared type with fields, or leave `carries=` out: every envelope has a message"),
         );
     }

@@ -27,14 +27,14 @@ pub(super) fn check<'a>(
 ) -> Routes {
     let mut routes = Routes::default();
     let (mut found, mut open) = (Vec::new(), Vec::new());
-    for readers in tested(model, pipeline).into_values() {
+    for readers in collect_tested_values(model, pipeline).into_values() {
         let mut testers: Vec<usize> = readers.iter().map(|(step, _)| *step).collect();
         testers.dedup();
         let [(first, read), ..] = readers.as_slice() else { continue };
         if testers.len() < 2 {
             continue;
         }
-        let cover = flow.get().cover(&testers, *first, read);
+        let cover = flow.get().find_cover(&testers, *first, read);
         routes.branches += usize::from(matches!(cover, Cover::All | Cover::Partly(_)));
         match cover {
             Cover::All => routes.exhaustive += 1,
@@ -44,7 +44,7 @@ pub(super) fn check<'a>(
         }
     }
     if let [(first, read), others @ ..] = open.as_slice() {
-        diagnostics.about(Some(pipeline.steps[*first].ast.name.span));
+        diagnostics.set_home(Some(pipeline.steps[*first].ast.name.span));
         diagnostics.push(too_large(pipeline, read, others.len()));
     }
     // A whole case that is left out says more than the combinations in which it is.
@@ -56,21 +56,21 @@ pub(super) fn check<'a>(
     for (readers, left) in found {
         let (first, read) = readers[0];
         if matches!(left, Uncovered::Cases(_)) || !whole.contains(&read.step) {
-            diagnostics.about(Some(pipeline.steps[first].ast.name.span));
-            diagnostics.push(uncovered(pipeline, &readers, &left));
+            diagnostics.set_home(Some(pipeline.steps[first].ast.name.span));
+            diagnostics.push(report_uncovered(pipeline, &readers, &left));
         }
     }
     for (index, step) in pipeline.steps.iter().enumerate() {
         if let Some(ast::Body::Gate(gate)) = &step.ast.body
             && gate.options.len() > 1
             && !is_read(pipeline, index)
-            && !diagnostics.covers(options(gate))
+            && !diagnostics.has_report_at(options_span(gate))
         {
-            diagnostics.about(Some(step.ast.name.span));
-            diagnostics.push(unread(step, gate));
+            diagnostics.set_home(Some(step.ast.name.span));
+            diagnostics.push(report_unread_gate(step, gate));
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
     routes
 }
 
@@ -78,7 +78,10 @@ pub(super) fn check<'a>(
 type Tested = (Option<usize>, String, Vec<String>);
 
 /// The values that conditions read and that can have a few cases, with the steps that read them.
-fn tested<'p>(model: &Model<'_>, pipeline: &'p Pipeline<'_>) -> BTreeMap<Tested, Vec<(usize, &'p Read)>> {
+fn collect_tested_values<'p>(
+    model: &Model<'_>,
+    pipeline: &'p Pipeline<'_>,
+) -> BTreeMap<Tested, Vec<(usize, &'p Read)>> {
     let mut tested: BTreeMap<Tested, Vec<(usize, &Read)>> = BTreeMap::new();
     let params = pipeline.ast.params.iter().chain(&model.spec.params);
     let declared = params.filter(|param| matches!(param.kind.kind, ast::TypeKind::Enum(_) | ast::TypeKind::Named(_)));
@@ -108,10 +111,12 @@ fn has_cases(step: &Step<'_>) -> bool {
     step.ast.output.kind.is_some() || matches!(step.body, Body::Gate(_) | Body::Call { .. })
 }
 
-fn uncovered(pipeline: &Pipeline<'_>, readers: &[(usize, &Read)], left: &Uncovered) -> Diagnostic {
-    let value = written(pipeline, readers[0].1);
+fn report_uncovered(pipeline: &Pipeline<'_>, readers: &[(usize, &Read)], left: &Uncovered) -> Diagnostic {
+    let value = format_read(pipeline, readers[0].1);
     let what = match left {
-        Uncovered::Cases(cases) => format!("`{value}` is {}", suggest::list(cases.iter().map(String::as_str), "or")),
+        Uncovered::Cases(cases) => {
+            format!("`{value}` is {}", suggest::format_list(cases.iter().map(String::as_str), "or"))
+        }
         Uncovered::Combination(values) => {
             let parts: Vec<String> = values.iter().map(|(value, case)| format!("`{value}` is `{case}`")).collect();
             parts.join(" and ")
@@ -140,7 +145,7 @@ fn uncovered(pipeline: &Pipeline<'_>, readers: &[(usize, &Read)], left: &Uncover
                     format!("{value} in [{}]", cases.join(", "))
                 }
             };
-            format!("add a step for it, with `when \"{condition}\"`, even if that is a `stop` that says so")
+            format!("add a step for it, with `when \"{condition}\"`, which may be a `stop`")
         }
         Uncovered::Combination(_) => "add a step for it, or let one of these conditions take it".to_owned(),
     })
@@ -148,11 +153,11 @@ fn uncovered(pipeline: &Pipeline<'_>, readers: &[(usize, &Read)], left: &Uncover
 
 /// A value whose cases more conditions share than can be followed, and how many more such values there are.
 fn too_large(pipeline: &Pipeline<'_>, read: &Read, others: usize) -> Diagnostic {
-    let value = written(pipeline, read);
+    let value = format_read(pipeline, read);
     let others = match others {
         0 => String::new(),
-        1 => "; of another value it is not known either".to_owned(),
-        _ => format!("; of {others} other values it is not known either"),
+        1 => "; the same holds for another value".to_owned(),
+        _ => format!("; the same holds for {others} other values"),
     };
     let message = format!("too many conditions test `{value}` to tell whether each of its cases is taken{others}");
     let diagnostic = Diagnostic::new(Code::NonExhaustive, message)
@@ -161,14 +166,14 @@ fn too_large(pipeline: &Pipeline<'_>, read: &Read, others: usize) -> Diagnostic 
     Diagnostic { severity: Some(Severity::Warning), ..diagnostic }
 }
 
-fn written(pipeline: &Pipeline<'_>, read: &Read) -> String {
+fn format_read(pipeline: &Pipeline<'_>, read: &Read) -> String {
     let name = match read.step {
         Some(step) => pipeline.steps[step].name(),
         None => read.name.as_deref().unwrap_or_default(),
     };
     let root = if read.step.is_some() { Root::Output } else { read.root };
     let fields = read.fields.iter().map(|field| format!(".{}", field.value)).collect::<String>();
-    format!("{}.{}{fields}", root.word(), name.replace('-', "_"))
+    format!("{}.{}{fields}", root.as_str(), name.replace('-', "_"))
 }
 
 /// Whether anything reads which option of the gate was chosen.
@@ -187,12 +192,12 @@ fn is_read(pipeline: &Pipeline<'_>, gate: usize) -> bool {
     given || reads.any(chosen)
 }
 
-fn unread(step: &Step<'_>, gate: &ast::Gate) -> Diagnostic {
+fn report_unread_gate(step: &Step<'_>, gate: &ast::Gate) -> Diagnostic {
     let name = step.name();
     let words = gate.options.iter().map(|option| option.value.as_str());
     let message = format!("gate `{name}` lets a person choose, and nothing reads the choice");
     Diagnostic::new(Code::NonExhaustive, message)
-        .label(options(gate), format!("whether {}, the same happens", suggest::list(words, "or")))
+        .label(options_span(gate), format!("{}: no step tells them apart", suggest::format_list(words, "or")))
         .help(format!(
             "ask in a step after it, `when \"output.{}.choice == '{}'\"`, or leave one option",
             name.replace('-', "_"),
@@ -201,7 +206,7 @@ fn unread(step: &Step<'_>, gate: &ast::Gate) -> Diagnostic {
 }
 
 /// From the first option to the last.
-fn options(gate: &ast::Gate) -> Span {
+fn options_span(gate: &ast::Gate) -> Span {
     let (first, last) = (&gate.options[0], &gate.options[gate.options.len() - 1]);
     Span { end: last.span.end, ..first.span }
 }

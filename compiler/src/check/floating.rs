@@ -26,32 +26,33 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         let Some(index) = agent.provider else { continue };
         providers.insert(index);
         let tier = agent.tier.and_then(|tier| model.spec.tiers[tier].model.as_ref());
-        let said = agent.ast.model.as_ref().map(|model| (model.value.as_str(), model.span)).or(tier.map(whole));
-        finder.model(&agent.ast.name.value, agent.ast.name.span, said, &model.providers[index]);
+        let said =
+            agent.ast.model.as_ref().map(|model| (model.value.as_str(), model.span)).or(tier.map(text_with_span));
+        finder.check_model(&agent.ast.name.value, agent.ast.name.span, said, &model.providers[index]);
     }
     for swarm in model.swarms.iter().filter(|swarm| swarm.wanted) {
         let Some(tier) = swarm.synthesize.1.map(|tier| &model.spec.tiers[tier]) else { continue };
-        let provider = model.tables.find(NameKind::Provider, &tier.provider.value, true, tier.provider.span.file);
+        let provider = model.tables.find_name(NameKind::Provider, &tier.provider.value, true, tier.provider.span.file);
         let Some(index) = provider else { continue };
         providers.insert(index);
         let provider = &model.providers[index];
-        finder.model(&tier.name.value, tier.name.span, tier.model.as_ref().map(whole), provider);
+        finder.check_model(&tier.name.value, tier.name.span, tier.model.as_ref().map(text_with_span), provider);
     }
     for provider in providers.into_iter().map(|index| model.providers[index].ast) {
         let (name, args) = (&provider.name.value, provider.args.as_slice());
         for line in provider.exec.iter().chain(&provider.acp) {
-            finder.packages(&format!("provider `{name}`"), line, args);
+            finder.check_packages(&format!("provider `{name}`"), line, args);
         }
     }
     let mut used: BTreeSet<Span> = BTreeSet::new();
     for tool in agents.iter().flat_map(|agent| &agent.ast.tools).flat_map(|tools| &tools.names) {
-        used.extend(powers::server(model, tool).map(|server| server.name.span));
+        used.extend(powers::find_server(model, tool).map(|server| server.name.span));
     }
     for server in model.servers.iter().map(|server| server.ast) {
         if let Some(line) = &server.exec
             && (model.tables.modules.is_own(server.name.span) || used.contains(&server.name.span))
         {
-            finder.packages(&format!("tool server `{}`", server.name.value), line, &[]);
+            finder.check_packages(&format!("tool server `{}`", server.name.value), line, &[]);
         }
     }
 }
@@ -70,14 +71,14 @@ impl Finder<'_> {
             self.diagnostics.push(
                 Diagnostic::new(Code::FloatingVersion, message)
                     .label(span, label)
-                    .label(self.locked, "fixed versions are asked for here")
+                    .label(self.locked, "this asks for fixed versions")
                     .help(help),
             );
         }
     }
 
     /// The model of an agent or a tier: what it says itself, else what its provider's declaration does.
-    fn model(&mut self, who: &str, span: Span, said: Option<(&str, Span)>, provider: &Provider<'_>) {
+    fn check_model(&mut self, who: &str, span: Span, said: Option<(&str, Span)>, provider: &Provider<'_>) {
         if provider.ast.script.is_some() {
             return;
         }
@@ -85,32 +86,32 @@ impl Finder<'_> {
         let found = said.map(|(name, span)| vec![(name.to_owned(), span)]).unwrap_or_else(|| own_models(provider));
         for (name, span) in &found {
             if is_alias(name) {
-                let message = format!("model `{name}` is not a version: which one it is can change");
-                self.push(*span, message, "a name for whatever is newest".to_owned(), help.clone());
+                let message = format!("model `{name}` is not a fixed version: its meaning can change");
+                self.push(*span, message, "a name for the newest version".to_owned(), help.clone());
             }
         }
         if found.is_empty() && takes_model(provider) {
-            let message = format!("`{who}` takes whatever model `{}` uses", provider.ast.name.value);
+            let message = format!("`{who}` names no model, so provider `{}` chooses it", provider.ast.name.value);
             self.push(span, message, "no `model=`".to_owned(), format!("write `model=` behind it and {help}"));
         }
     }
 
     /// What the command of `who` fetches.
-    fn packages(&mut self, who: &str, line: &Line, args: &[Text]) {
+    fn check_packages(&mut self, who: &str, line: &Line, args: &[Text]) {
         let joined: Vec<Text> = line.words.iter().chain(args).cloned().collect();
         let started: Vec<Started<'_>> = match args {
-            [] => command::started(line),
-            _ => command::words(&joined).into_iter().collect(),
+            [] => command::list_started(line),
+            _ => command::parse_argv(&joined).into_iter().collect(),
         };
         for started in started {
-            for found in packages::floating(&started.simple) {
+            for found in packages::find_floating(&started.simple) {
                 let message = match &found.says {
                     Some(says) => format!("{who} starts `{}` as `{says}`, which is not one version", found.name),
-                    None => format!("{who} starts `{}` in whatever version is newest", found.name),
+                    None => format!("{who} starts the newest version of `{}`", found.name),
                 };
-                let label = if found.says.is_some() { "can be another one tomorrow" } else { "no version" };
+                let label = if found.says.is_some() { "its version can change" } else { "no version" };
                 self.push(
-                    started.at(&found.range),
+                    started.span_at(&found.range),
                     message,
                     label.to_owned(),
                     format!("name the one that you tried: `{}`", found.pinned),
@@ -125,9 +126,11 @@ fn own_models(provider: &Provider<'_>) -> Vec<(String, Span)> {
     let ast = provider.ast;
     let mut found: Vec<(String, Span)> = Vec::new();
     let llm = ast.llm.iter().chain(provider.preset.iter().filter_map(|preset| preset.llm.as_ref()));
-    found.extend(llm.filter_map(|llm| llm.model.as_ref()).map(|model| (model.as_str().to_owned(), whole(model).1)));
+    found.extend(
+        llm.filter_map(|llm| llm.model.as_ref()).map(|model| (model.as_str().to_owned(), text_with_span(model).1)),
+    );
     let own = ast.model_flag.as_deref();
-    let line = |provider: &'_ crate::ast::Provider| provider.exec.as_ref().or(provider.acp.as_ref()).map(program);
+    let line = |provider: &'_ crate::ast::Provider| provider.exec.as_ref().or(provider.acp.as_ref()).map(program_name);
     let program = line(ast).or_else(|| provider.preset.and_then(line)).unwrap_or_default();
     let words: Vec<&Text> = ast.exec.iter().chain(&ast.acp).flat_map(|line| &line.words).chain(&ast.args).collect();
     for (index, word) in words.iter().enumerate() {
@@ -142,7 +145,7 @@ fn own_models(provider: &Provider<'_>) -> Vec<(String, Span)> {
                 found.push((name.trim_matches(['"', '\'']).to_owned(), span));
             }
             None if is_flag(text) => {
-                let next = words.get(index + 1).map(|next| whole(next));
+                let next = words.get(index + 1).map(|next| text_with_span(next));
                 found.extend(next.map(|(name, span)| (name.to_owned(), span)));
             }
             _ => {}
@@ -153,7 +156,7 @@ fn own_models(provider: &Provider<'_>) -> Vec<(String, Span)> {
             && name.ends_with("_MODEL")
             && !value.as_str().contains(['<', '{'])
         {
-            let (name, span) = whole(value);
+            let (name, span) = text_with_span(value);
             found.push((name.to_owned(), span));
         }
     }
@@ -164,18 +167,18 @@ fn own_models(provider: &Provider<'_>) -> Vec<(String, Span)> {
 const SHORT: &[&str] = &["codex", "gemini", "qwen", "opencode", "llm"];
 
 /// What a command starts, without its folder.
-fn program(line: &Line) -> String {
+fn program_name(line: &Line) -> String {
     let first = line.words.first().map_or("", Text::as_str);
     first.rsplit('/').next().unwrap_or(first).to_owned()
 }
 
-/// Whether anybody could say which model it is to be.
+/// Whether the declaration can name a model.
 fn takes_model(provider: &Provider<'_>) -> bool {
     let either = |say: fn(&crate::ast::Provider) -> bool| say(provider.ast) || provider.preset.is_some_and(say);
     either(|provider| provider.llm.is_some() || provider.acp.is_some() || provider.model_flag.is_some())
 }
 
-/// Whether a name stands for one model today and another one tomorrow: `sonnet`, `opus[1m]`, `claude-sonnet-latest`. A
+/// Whether a name can mean different models over time: `sonnet`, `opus[1m]`, `claude-sonnet-latest`. A
 /// file of weights does not.
 fn is_alias(name: &str) -> bool {
     if packages::is_path(name) {
@@ -183,9 +186,9 @@ fn is_alias(name: &str) -> bool {
     }
     let name = name.rsplit('/').next().unwrap_or(name);
     let name = name.split('[').next().unwrap_or(name);
-    packages::floats(name)
+    packages::is_floating(name)
 }
 
-fn whole(text: &Text) -> (&str, Span) {
+fn text_with_span(text: &Text) -> (&str, Span) {
     (text.as_str(), text.span(0..text.as_str().len()))
 }

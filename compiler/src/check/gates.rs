@@ -14,16 +14,16 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
         }
         let name = &step.ast.name;
         // A misspelt `on-timeout` already has a diagnostic.
-        if diagnostics.misnames(name.span, pipeline.steps.get(index + 1).map(|next| next.ast.name.span)) {
+        if diagnostics.has_unknown_node(name.span, pipeline.steps.get(index + 1).map(|next| next.ast.name.span)) {
             continue;
         }
         let diagnostic =
-            Diagnostic::new(Code::UnattendedGate, format!("gate `{}` waits for ever where nobody answers", name.value))
+            Diagnostic::new(Code::UnattendedGate, format!("gate `{}` waits for ever if no person answers", name.value))
                 .label(name.span, "neither `on-timeout` nor `headless`");
         diagnostics.push(match gate.options.last() {
             Some(last) => diagnostic
                 .help(format!(
-                    "say what holds without an answer, an option or `fail`: `on-timeout {} after=\"24h\"`; and `headless {}` for runs that nobody attends",
+                    "add a default, an option or `fail`: `on-timeout {} after=\"24h\"`; and `headless {}` for unattended runs",
                     last.value, last.value
                 ))
                 .unsafe_fix(
@@ -31,7 +31,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
                     Span { start: last.span.end, ..last.span },
                     "; on-timeout fail after=\"24h\"",
                 ),
-            None => diagnostic.help("say what holds without an answer: `on-timeout fail after=\"24h\"`"),
+            None => diagnostic.help("add a default: `on-timeout fail after=\"24h\"`"),
         });
     }
 }

@@ -5,7 +5,7 @@
 //! what `file_read`, `file_write` and `shell` do, by the same words.
 
 use swarmc_plan::Capability;
-use swarmc_plan::tools::{BUILT_IN, built_in, covers};
+use swarmc_plan::tools::{BUILT_IN, built_in, covers_tool};
 
 use crate::ast::{Agent, Name};
 use crate::code::Code;
@@ -18,7 +18,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for agent in &model.agents {
         let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
         let listed = agent.ast.tools.iter().flat_map(|tools| &tools.names);
-        for tool in listed.filter(|tool| powers::server(model, tool).is_none()) {
+        for tool in listed.filter(|tool| powers::find_server(model, tool).is_none()) {
             if is_model(provider) {
                 check_tool(model, agent.ast, tool, diagnostics);
             } else if is_client(provider) {
@@ -55,7 +55,7 @@ fn check_tool(model: &Model<'_>, agent: &Agent, tool: &Name, diagnostics: &mut D
     if check_right(agent, tool, diagnostics) {
         return;
     }
-    if BUILT_IN.iter().any(|built_in| covers(name, built_in.name)) {
+    if BUILT_IN.iter().any(|built_in| covers_tool(name, built_in.name)) {
         return;
     }
     let servers = model.spec.tool_servers.iter().map(|server| server.name.value.as_str());
@@ -78,7 +78,7 @@ fn not_able(agent: &Agent, tool: &Name, needed: Capability) -> Diagnostic {
     let (name, tool_name) = (&agent.name.value, &tool.value);
     let diagnostic = Diagnostic::new(
         Code::ToolNotAble,
-        format!("agent `{name}` may use `{tool_name}`, and its `can` does not say so"),
+        format!("agent `{name}` lists `{tool_name}`, but its `can` does not allow it"),
     )
     .label(tool.span, format!("a tool that {does}"));
     match agent.can.first() {

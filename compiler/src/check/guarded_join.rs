@@ -16,7 +16,7 @@ const COMPARED: usize = 16;
 pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagnostics: &mut Diagnostics) {
     for (index, step) in pipeline.steps.iter().enumerate() {
         let guarded: Vec<usize> = (0..step.needs.len())
-            .filter(|&need| step.binds(&step.needs[need]) && is_guarded(pipeline, &step.needs[need]))
+            .filter(|&need| step.is_binding(&step.needs[need]) && is_guarded(pipeline, &step.needs[need]))
             .take(COMPARED)
             .collect();
         if guarded.len() < 2 {
@@ -25,11 +25,11 @@ pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagno
         let steps: Vec<usize> = guarded.iter().map(|&need| step.needs[need].step).collect();
         // One that never runs has been reported.
         if flow.get().may_run(index) && flow.get().guards_differ(index, &steps) {
-            diagnostics.about(Some(step.ast.name.span));
-            diagnostics.push(report(pipeline, step, &guarded));
+            diagnostics.set_home(Some(step.ast.name.span));
+            diagnostics.push(report_guarded_join(pipeline, step, &guarded));
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 /// Whether a need is for a step that its own condition may skip.
@@ -39,10 +39,10 @@ fn is_guarded(pipeline: &Pipeline<'_>, need: &Need) -> bool {
     asks && matches!(need.when, When::Success | When::Any)
 }
 
-fn report(pipeline: &Pipeline<'_>, step: &Step<'_>, guarded: &[usize]) -> Diagnostic {
+fn report_guarded_join(pipeline: &Pipeline<'_>, step: &Step<'_>, guarded: &[usize]) -> Diagnostic {
     let needs: Vec<&Need> = guarded.iter().map(|&need| &step.needs[need]).collect();
     let names: Vec<&str> = needs.iter().map(|need| pipeline.steps[need.step].name()).collect();
-    let list = crate::suggest::list(names.iter().copied(), "and");
+    let list = crate::suggest::format_list(names.iter().copied(), "and");
     let message = format!("`{}` is skipped as soon as one of {list} is not needed", step.name());
     let mut diagnostic = Diagnostic::new(Code::GuardedJoin, message).label(needs[0].span, "needs all of them");
     for need in &needs {
@@ -54,10 +54,11 @@ fn report(pipeline: &Pipeline<'_>, step: &Step<'_>, guarded: &[usize]) -> Diagno
     }
     let read = needs.iter().find(|need| !need.declared).map(|need| pipeline.steps[need.step].name());
     diagnostic.help(match read {
-        None => "to run after those of them that ran, write `join none-failed`; to run in any case, `when=always`"
-            .to_owned(),
+        None => {
+            "to run after the ones that ran, write `join none-failed`; to run in any case, `when=always`".to_owned()
+        }
         Some(name) => {
-            format!("say what to read where there is none, `<<output:{name} | default:\"…\">>`: then it is not needed")
+            format!("to go on without it, give a default: `<<output:{name} | default:\"…\">>`")
         }
     })
 }

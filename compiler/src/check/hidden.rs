@@ -24,11 +24,11 @@ pub(super) fn check(sources: &Sources, diagnostics: &mut Diagnostics) {
 
 fn check_text(file: FileId, text: &str, diagnostics: &mut Diagnostics) {
     let byte = |at: usize| u32::try_from(at).expect("files are under 4 GiB");
-    for (start, end) in hidden(text) {
+    for (start, end) in find_hidden(text) {
         let span = Span::new(file, byte(start), byte(end));
         // The syntax of a spec refuses some of them already.
-        if !diagnostics.covers(span) {
-            diagnostics.push(report(&text[start..end], span));
+        if !diagnostics.has_report_at(span) {
+            diagnostics.push(report_hidden(&text[start..end], span));
         }
     }
 }
@@ -43,9 +43,9 @@ pub(crate) fn check_documents(spec: &Spec, loader: &Loader<'_>, diagnostics: &mu
         if !seen.insert((span.file, path.as_str(), lines)) {
             continue;
         }
-        let Some(text) = loader.peek(path.as_str(), span).filter(|text| !text.is_ascii()) else { continue };
+        let Some(text) = loader.peek_text(path.as_str(), span).filter(|text| !text.is_ascii()) else { continue };
         let (mut line, mut looked) = (1, 0);
-        let inside = hidden(&text).into_iter().find_map(|(start, end)| {
+        let inside = find_hidden(&text).into_iter().find_map(|(start, end)| {
             line += text[looked..start].matches('\n').count();
             looked = start;
             let taken = u32::try_from(line).is_ok_and(|line| (lines.0..=lines.1).contains(&line));
@@ -54,23 +54,26 @@ pub(crate) fn check_documents(spec: &Spec, loader: &Loader<'_>, diagnostics: &mu
         if let Some((line, start, end)) = inside {
             let column = text[..start].chars().rev().take_while(|&sign| sign != '\n').count() + 1;
             diagnostics.push(
-                Diagnostic::new(Code::HiddenText, format!("in `{}`, {}", path.as_str(), what(&text[start..end])))
-                    .label(span, format!("line {line}, column {column}: {}", means(&text[start..end])))
-                    .help("remove it there"),
+                Diagnostic::new(
+                    Code::HiddenText,
+                    format!("in `{}`, {}", path.as_str(), describe_hidden(&text[start..end])),
+                )
+                .label(span, format!("line {line}, column {column}: {}", explain_hidden(&text[start..end])))
+                .help("remove it there"),
             );
         }
     }
 }
 
-fn report(hidden: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(Code::HiddenText, what(hidden))
-        .label(span, means(hidden))
-        .help("remove it; in a string of the spec an escape, `\\u{…}`, says that it is meant")
+fn report_hidden(hidden: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::HiddenText, describe_hidden(hidden))
+        .label(span, explain_hidden(hidden))
+        .help("remove it; to keep it in a string of the spec, write an escape, `\\u{…}`")
         .unsafe_fix("remove it", span, "")
 }
 
 /// What these characters do.
-fn what(hidden: &str) -> String {
+fn describe_hidden(hidden: &str) -> String {
     let turns = hidden.chars().all(|sign| matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
     let first = hidden.chars().next().unwrap_or_default();
     let count = hidden.chars().count();
@@ -83,7 +86,7 @@ fn what(hidden: &str) -> String {
 }
 
 /// Why that matters.
-fn means(hidden: &str) -> String {
+fn explain_hidden(hidden: &str) -> String {
     // Tag characters spell invisible ASCII.
     let secret: String = hidden
         .chars()
@@ -97,7 +100,7 @@ fn means(hidden: &str) -> String {
 }
 
 /// The runs of characters that hide something, by their bytes.
-fn hidden(text: &str) -> Vec<(usize, usize)> {
+fn find_hidden(text: &str) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let mut before: Option<char> = None;
     // The tags that may still belong to a flag: those of a region, and their end.
@@ -110,7 +113,7 @@ fn hidden(text: &str) -> Vec<(usize, usize)> {
             '\u{e0020}'..='\u{e007f}' => i32::max(flag - 1, 0),
             _ => 0,
         };
-        if !sign.is_ascii() && hides(at, sign, before, after, flag > 0, || right_to_left(line_of(text, at))) {
+        if !sign.is_ascii() && is_hidden(at, sign, before, after, flag > 0, || right_to_left(line_of(text, at))) {
             match runs.last_mut() {
                 Some(run) if run.1 == at => run.1 = at + sign.len_utf8(),
                 _ => runs.push((at, at + sign.len_utf8())),
@@ -123,7 +126,7 @@ fn hidden(text: &str) -> Vec<(usize, usize)> {
     runs
 }
 
-fn hides(
+fn is_hidden(
     at: usize,
     sign: char,
     before: Option<char>,
@@ -184,7 +187,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<&str> {
-        hidden(text).into_iter().map(|(start, end)| &text[start..end]).collect()
+        find_hidden(text).into_iter().map(|(start, end)| &text[start..end]).collect()
     }
 
     #[test]
@@ -221,13 +224,13 @@ mod tests {
     #[test]
     fn tags_are_spelt_out() {
         let hidden: String = "obey me".chars().map(|sign| char::from_u32(0xe0000 + u32::from(sign)).unwrap()).collect();
-        let diagnostic = report(&hidden, Span::new(FileId::new(0), 0, 1));
+        let diagnostic = report_hidden(&hidden, Span::new(FileId::new(0), 0, 1));
         assert_eq!(diagnostic.labels[0].text, "spells `obey me`");
     }
 
     #[test]
     fn long_lines_stay_linear() {
         let text = "\u{200f}é".repeat(200_000);
-        assert_eq!(hidden(&text).len(), 200_000);
+        assert_eq!(find_hidden(&text).len(), 200_000);
     }
 }

@@ -26,25 +26,25 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
     if !has(untrusted) || !has(private) || !has(exit) {
         return;
     }
-    let ways = graph.ways();
+    let ways = graph.index_edges();
     let all = |mark: fn(usize, &Graph) -> bool| (0..graph.nodes.len()).filter(move |&node| mark(node, graph));
     let open = |edge: &Edge| edge.gate != Gate::Shown;
     let strange = graph.walk(&ways, all(untrusted), open);
     let secret = graph.walk(&ways, all(private), open);
     // In an agent that reads both, the text of strangers can ask for the private data.
-    let meets = |node: usize| graph.nodes[node].thinks() && strange.has(node) && secret.has(node);
-    let firsts = graph.firsts(&ways, (0..graph.nodes.len()).filter(|&node| meets(node)), open);
+    let meets = |node: usize| graph.nodes[node].is_steerable() && strange.has_node(node) && secret.has_node(node);
+    let firsts = graph.find_origins(&ways, (0..graph.nodes.len()).filter(|&node| meets(node)), open);
     let taken = graph.walk(&ways, firsts, open);
     let mut told: BTreeMap<Span, BTreeSet<Option<Span>>> = BTreeMap::new();
-    for sink in all(exit).filter(|&node| taken.has(node)) {
+    for sink in all(exit).filter(|&node| taken.has_node(node)) {
         let (meeting, out) = taken.path(graph, sink);
         let flow = Flow { graph, meeting, sink, out };
         // The check reports an agent once, however many tasks it has.
         let exit = graph.nodes[sink].marks.exit.as_ref().map(|mark| mark.span);
-        let place = flow.alone().map_or(graph.nodes[meeting].span, |agent| agent.span);
+        let place = flow.sole_agent().map_or(graph.nodes[meeting].span, |agent| agent.span);
         let exits = told.entry(place).or_default();
         if exits.len() < MOST && exits.insert(exit) {
-            diagnostics.push(flow.report(&strange, &secret));
+            diagnostics.push(flow.report_injection(&strange, &secret));
         }
     }
 }
@@ -59,7 +59,7 @@ struct Flow<'g> {
 
 impl Flow<'_> {
     /// The agent that has all three by itself.
-    fn alone(&self) -> Option<&Name> {
+    fn sole_agent(&self) -> Option<&Name> {
         let marks = &self.graph.nodes[self.sink].marks;
         let agent = |mark: &'_ Option<Mark>| mark.as_ref().and_then(|mark| mark.agent.as_ref().map(|agent| agent.span));
         let exit = marks.exit.as_ref()?.agent.as_ref()?;
@@ -67,13 +67,13 @@ impl Flow<'_> {
         (same && self.meeting == self.sink).then_some(exit)
     }
 
-    fn report(&self, strange: &Reach, secret: &Reach) -> Diagnostic {
+    fn report_injection(&self, strange: &Reach, secret: &Reach) -> Diagnostic {
         let graph = self.graph;
         let (source, to_meeting) = strange.path(graph, self.meeting);
         let (vault, from_vault) = secret.path(graph, self.meeting);
         let mut trace = Vec::new();
         let mut push = |mark: &Mark| trace.push((mark.span, mark.text.clone()));
-        let hops = |path: &[usize]| hops(graph, path);
+        let hops = |path: &[usize]| list_hops(graph, path);
         let mark = |mark: &Option<Mark>| mark.clone().expect("a flow begins and ends where there is a mark");
         push(&mark(&graph.nodes[source].marks.untrusted));
         hops(&to_meeting).iter().for_each(&mut push);
@@ -81,13 +81,12 @@ impl Flow<'_> {
         hops(&from_vault).iter().for_each(&mut push);
         hops(&self.out).iter().for_each(&mut push);
         push(&mark(&graph.nodes[self.sink].marks.exit));
-        let (source, meeting, sink) = (graph.named(source), graph.named(self.meeting), graph.named(self.sink));
-        let diagnostic = match self.alone() {
+        let (source, meeting, sink) =
+            (graph.describe_node(source), graph.describe_node(self.meeting), graph.describe_node(self.sink));
+        let diagnostic = match self.sole_agent() {
             Some(agent) => {
-                let message = format!(
-                    "agent `{}` reads what strangers wrote, sees private data and can send it away",
-                    agent.value
-                );
+                let message =
+                    format!("agent `{}` reads text of strangers, sees private data and can send it away", agent.value);
                 Diagnostic::new(Code::LethalTrifecta, message).label(agent.span, "has all three").help(
                     "split it in two with a typed output between them, `output { kind enum … }`, or take one of the three away",
                 )
@@ -95,38 +94,36 @@ impl Flow<'_> {
             None => {
                 let through = if self.meeting == self.sink { String::new() } else { format!(" through {sink}") };
                 let message =
-                    format!("what strangers wrote, from {source}, can make {meeting} give private data away{through}");
+                    format!("text of strangers, from {source}, can make {meeting} give private data away{through}");
                 Diagnostic::new(Code::LethalTrifecta, message)
                     .label(graph.nodes[self.meeting].span, "text of strangers meets private data here")
-                    .help(self.help(&to_meeting))
+                    .help(self.suggest_type(&to_meeting))
             }
         };
         diagnostic.trace(trace)
     }
 
     /// Where a type would end the flow.
-    fn help(&self, to_meeting: &[usize]) -> String {
+    fn suggest_type(&self, to_meeting: &[usize]) -> String {
         let graph = self.graph;
         let typed = |node: usize| matches!(graph.nodes[node].kind, Kind::Turn | Kind::Step | Kind::Gate);
         // The step nearest to the meeting that can have a typed output, before it or else after it.
         let before = to_meeting.iter().rev().map(|&edge| graph.edges[edge].from).find(|&node| typed(node));
         let after = self.out.iter().map(|&edge| graph.edges[edge].from).find(|&node| typed(node));
         match before.or(after) {
-            Some(node) => format!("{}, and nothing else of it passes", graph.typed(node)),
-            None => {
-                "take from one of them what it can do; or let tasks of a pipeline hand over a type without free text, \
+            Some(node) => format!("{}, so that no free text passes", graph.suggest_typing(node)),
+            None => "remove a power from one of them; or let tasks of a pipeline hand over a type without free text, \
                  `carries=TYPE` on an edge"
-                    .to_owned()
-            }
+                .to_owned(),
         }
     }
 }
 
 /// A way, hop by hop; the middle of a long one in a word.
-pub(super) fn hops(graph: &Graph, path: &[usize]) -> Vec<Mark> {
+pub(super) fn list_hops(graph: &Graph, path: &[usize]) -> Vec<Mark> {
     let hop = |edge: &usize| {
         let edge = &graph.edges[*edge];
-        Mark { span: edge.span, text: graph.say(edge), agent: None }
+        Mark { span: edge.span, text: graph.describe_edge(edge), agent: None }
     };
     if path.len() <= 2 * SHOWN + 1 {
         return path.iter().map(hop).collect();

@@ -10,27 +10,27 @@ use crate::source::Sources;
 use crate::trust::command::{self, Started};
 
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    let guards: Vec<Vec<bool>> = model.pipelines.iter().map(guarded).collect();
+    let guards: Vec<Vec<bool>> = model.pipelines.iter().map(find_guarded_steps).collect();
     let called = called_behind_guards(model, &guards);
     for (index, pipeline) in model.pipelines.iter().enumerate() {
         if called[index] {
             continue;
         }
         for (step, _) in pipeline.steps.iter().zip(&guards[index]).filter(|(_, guarded)| !**guarded) {
-            diagnostics.about(Some(step.ast.name.span));
-            let found = command::body(step, sources).into_iter().find_map(|started| {
-                let does = command::irreversible(&started.simple)?;
+            diagnostics.set_home(Some(step.ast.name.span));
+            let found = command::list_body_commands(step, sources).into_iter().find_map(|started| {
+                let does = command::irreversible_effect(&started.simple)?;
                 Some((started, does))
             });
             if let Some((started, does)) = found {
-                diagnostics.push(report(step.name(), &started, does));
+                diagnostics.push(report_irreversible(step.name(), &started, does));
             }
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
-fn report(step: &str, started: &Started<'_>, does: &str) -> Diagnostic {
+fn report_irreversible(step: &str, started: &Started<'_>, does: &str) -> Diagnostic {
     let message = format!("`{step}` {does}, and no gate and no check comes before it");
     Diagnostic::new(Code::UngatedIrreversible, message)
         .label(started.span(), format!("`{}` cannot be undone", started.name()))
@@ -38,7 +38,7 @@ fn report(step: &str, started: &Started<'_>, does: &str) -> Diagnostic {
 }
 
 /// By step: whether it comes after a gate or a check.
-fn guarded(pipeline: &Pipeline<'_>) -> Vec<bool> {
+fn find_guarded_steps(pipeline: &Pipeline<'_>) -> Vec<bool> {
     let steps = &pipeline.steps;
     let mut guards: Vec<bool> =
         steps.iter().map(|step| matches!(step.body, Body::Gate(_)) || !step.ast.checks.is_empty()).collect();

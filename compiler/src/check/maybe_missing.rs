@@ -10,8 +10,8 @@ use crate::ast;
 use crate::check::upstream::read_as_previous;
 use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::flow::{Answer, Lazy, Missing, Proofs, assumed, names};
-use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, siblings};
+use crate::flow::{Answer, Lazy, Missing, Proofs, is_about, is_assumed};
+use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, find_siblings};
 use crate::stats::Outputs;
 use crate::template::{Fact, Kind, Root, Status};
 
@@ -26,7 +26,7 @@ pub(super) fn check<'a>(
     let mut proofs = Proofs::new(pipeline);
     let mut open: Vec<(usize, usize, &Read)> = Vec::new();
     for (index, step) in pipeline.steps.iter().enumerate() {
-        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.set_home(Some(step.ast.name.span));
         for (position, read) in step.reads.iter().enumerate() {
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
@@ -42,7 +42,7 @@ pub(super) fn check<'a>(
                 (Root::Param | Root::Stdin, _) => {
                     let asked = step.when.as_ref().filter(|_| !read.in_when).is_some_and(|when| {
                         let asks = |fact: &Fact| matches!(fact, Fact::Defined { root, .. } if *root == read.root);
-                        when.expression.proves.iter().any(|fact| asks(fact) && names(fact, read))
+                        when.expression.proves.iter().any(|fact| asks(fact) && is_about(fact, read))
                     });
                     if asked { None } else { not_given(model, Some(pipeline), read) }
                 }
@@ -54,7 +54,7 @@ pub(super) fn check<'a>(
                     outputs.guarded += 1;
                     continue;
                 }
-                (Root::Previous, Some(target)) if !assumed(read, &pipeline.steps[target]) => {
+                (Root::Previous, Some(target)) if !is_assumed(read, &pipeline.steps[target]) => {
                     let later = is_later(step, read, &pipeline.steps[target]);
                     let there = if later { flow.get().leaves_each_round(step.within, target) } else { Answer::No };
                     match there {
@@ -72,32 +72,32 @@ pub(super) fn check<'a>(
                 (Root::Output | Root::Input, Some(target)) if target != index => {
                     let producer = &pipeline.steps[target];
                     let there = producer.ast.output.default.is_some()
-                        || assumed(read, producer)
-                        || proofs.present(index, target, read);
-                    let found = if there { Missing::No } else { flow.get().missing(index, target, read) };
+                        || is_assumed(read, producer)
+                        || proofs.is_proved(index, target, read);
+                    let found = if there { Missing::No } else { flow.get().find_missing(index, target, read) };
                     if matches!(found, Missing::Unknown) {
                         open.push((index, target, read));
                         continue;
                     }
-                    missing(pipeline, index, read, target, found)
+                    report_missing(pipeline, index, read, target, found)
                 }
                 (Root::Log, Some(target)) if !pipeline.steps[target].has_log() => {
                     Some(no_log(read, &pipeline.steps[target]))
                 }
                 // As a directive it renders nothing.
                 (Root::Exit | Root::Error | Root::Log, Some(target)) if !read.directive => {
-                    let there = assumed(read, &pipeline.steps[target]) || proofs.present(index, target, read);
+                    let there = is_assumed(read, &pipeline.steps[target]) || proofs.is_proved(index, target, read);
                     let found = match there {
                         true => Missing::No,
                         // What it reads is the attempt before.
                         false if target == index => Missing::When { ends: Vec::new(), hops: Vec::new() },
-                        false => flow.get().missing(index, target, read),
+                        false => flow.get().find_missing(index, target, read),
                     };
                     if matches!(found, Missing::Unknown) {
                         open.push((index, target, read));
                         continue;
                     }
-                    missing(pipeline, index, read, target, found)
+                    report_missing(pipeline, index, read, target, found)
                 }
                 _ => None,
             };
@@ -106,10 +106,10 @@ pub(super) fn check<'a>(
         }
     }
     if let [(index, target, read), others @ ..] = open.as_slice() {
-        diagnostics.about(Some(pipeline.steps[*index].ast.name.span));
+        diagnostics.set_home(Some(pipeline.steps[*index].ast.name.span));
         diagnostics.push(too_large(pipeline, *index, *target, read, others.len()));
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
     let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
         Body::Loop { until_reads, .. } => until_reads.as_slice(),
         _ => &[],
@@ -136,7 +136,13 @@ pub(super) fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) 
     }
 }
 
-fn missing(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize, found: Missing) -> Option<Diagnostic> {
+fn report_missing(
+    pipeline: &Pipeline<'_>,
+    index: usize,
+    read: &Read,
+    target: usize,
+    found: Missing,
+) -> Option<Diagnostic> {
     let (lacking, hops) = match found {
         Missing::No | Missing::Unknown => return None,
         Missing::When { ends, hops } => (ends, hops),
@@ -145,8 +151,8 @@ fn missing(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize, fo
     let producer = &pipeline.steps[target];
     let (reader, name) = (step.name(), producer.name());
     let plain = name.replace('-', "_");
-    let what = noun(read);
-    let word = Kind::Read(read.root).word();
+    let what = describe_read(read);
+    let word = Kind::Read(read.root).as_str();
     let ask = format!("ask first: `{word}.{plain} is defined and …`");
     if std::ptr::eq(step, producer) {
         return Some(
@@ -163,7 +169,7 @@ fn missing(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize, fo
                 .help(format!("ask how it ended: `status.{plain} == \"succeeded\"`")),
         );
     }
-    let (holder, needed) = siblings(&pipeline.steps, index, target).unwrap_or((index, target));
+    let (holder, needed) = find_siblings(&pipeline.steps, index, target).unwrap_or((index, target));
     let (holder, waits_for) = (&pipeline.steps[holder], pipeline.steps[needed].name());
     let need = holder.needs.iter().find(|need| need.step == needed);
     let empty = matches!(producer.body, Body::Call { .. }) && lacking.contains(&Status::Succeeded);
@@ -194,7 +200,7 @@ fn missing(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize, fo
     let diagnostic = match need {
         Some(need) if need.declared => {
             let starts = holder.name();
-            let route = match (holder.binds(need), need.when) {
+            let route = match (holder.is_binding(need), need.when) {
                 (false, _) => format!("`{starts}` runs also when only another of these held"),
                 (true, When::Always) => format!("`{starts}` runs however `{waits_for}` ends"),
                 (true, When::Failure) => format!("`{starts}` runs when `{waits_for}` failed"),
@@ -251,7 +257,7 @@ fn no_log(read: &Read, producer: &Step<'_>) -> Diagnostic {
         .help(help)
 }
 
-fn noun(read: &Read) -> &'static str {
+fn describe_read(read: &Read) -> &'static str {
     match read.root {
         Root::Exit => "exit code",
         Root::Error => "error",
@@ -265,10 +271,10 @@ fn too_large(pipeline: &Pipeline<'_>, index: usize, target: usize, read: &Read, 
     let (reader, name) = (pipeline.steps[index].name(), pipeline.steps[target].name());
     let others = match others {
         0 => String::new(),
-        1 => "; of another value it is not known either".to_owned(),
-        _ => format!("; of {others} other values it is not known either"),
+        1 => "; the same holds for another value".to_owned(),
+        _ => format!("; the same holds for {others} other values"),
     };
-    let what = noun(read);
+    let what = describe_read(read);
     let message =
         format!("too many conditions lead to `{reader}` to tell whether the {what} of `{name}` is there{others}");
     let diagnostic = Diagnostic::new(Code::OutputMayBeSkipped, message)
@@ -325,11 +331,11 @@ fn of_a_loop(pipeline: &Pipeline<'_>, read: &Read, target: usize) -> Diagnostic 
                 format!("take one of them: `from={inside}` is its value in the last round")
             }
             (root, true) => {
-                format!("read one of them: `<<{}:{inside}>>` is its value in the last round", Kind::Read(root).word())
+                format!("read one of them: `<<{}:{inside}>>` is its value in the last round", Kind::Read(root).as_str())
             }
             (root, false) => {
                 let plain = inside.replace('-', "_");
-                format!("read one of them: `{}.{plain}` is its value in the last round", root.word())
+                format!("read one of them: `{}.{plain}` is its value in the last round", root.as_str())
             }
         })
 }
@@ -345,8 +351,9 @@ fn is_later(step: &Step<'_>, read: &Read, target: &Step<'_>) -> bool {
 /// A value of the round before, where there may be none: in the first round, or where its step left none.
 fn round_before(step: &Step<'_>, read: &Read, producer: &Step<'_>, later: bool) -> Option<Diagnostic> {
     let root = if read.root == Root::Log { Root::Log } else { Root::Previous };
-    let word = Kind::Read(root).word();
-    let asks = |fact: &Fact| matches!(fact, Fact::Defined { root: asked, .. } if *asked == root) && names(fact, read);
+    let word = Kind::Read(root).as_str();
+    let asks =
+        |fact: &Fact| matches!(fact, Fact::Defined { root: asked, .. } if *asked == root) && is_about(fact, read);
     if !read.in_when && step.when.as_ref().is_some_and(|when| when.expression.proves.iter().any(asks)) {
         return None;
     }
@@ -357,7 +364,7 @@ fn round_before(step: &Step<'_>, read: &Read, producer: &Step<'_>, later: bool) 
             format!("`{word}.{name}` is missing where `{written}` put out nothing in the round before"),
         )
         .label(read.span, "may be missing here")
-        .label(producer.ast.name.span, "can be skipped, or fail, in a round that another one follows"),
+        .label(producer.ast.name.span, "can be skipped, or fail, in a round before the last"),
         false => Diagnostic::new(Code::OutputMayBeSkipped, format!("`{word}.{name}` is missing in the first round"))
             .label(read.span, "there is no round before the first"),
     };

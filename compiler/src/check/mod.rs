@@ -58,7 +58,7 @@ use crate::stats::{self, Flows, Stats};
 use crate::trust::Trust;
 
 /// Runs every check; says what they looked at, and what may have reached whom.
-pub(crate) fn check(
+pub(crate) fn run_checks(
     model: &Model<'_>,
     loader: &Loader<'_>,
     diagnostics: &mut Diagnostics,
@@ -73,7 +73,7 @@ pub(crate) fn check(
     // Pipelines share what their conditions may take to follow.
     let steps = model.pipelines.iter().map(|pipeline| pipeline.steps.len()).sum();
     let budget = flow::Budget::new(steps, loader.cancel());
-    let sure = flow::sure(model, &budget);
+    let sure = flow::check_pipeline_values(model, &budget);
     types::check(model, diagnostics);
     calls::check(model, diagnostics);
     value_types::check(model, diagnostics);
@@ -96,20 +96,20 @@ pub(crate) fn check(
             looked.routes = exhaustive::check(model, pipeline, &mut flow, diagnostics);
             writers::check(pipeline, &mut written, &mut flow, diagnostics);
             produced_files::check(model, pipeline, sources, diagnostics);
-            if diagnostics.shows(Code::FailureUnhandled) {
+            if diagnostics.is_enabled(Code::FailureUnhandled) {
                 unhandled::check(pipeline, &mut flow, diagnostics);
             }
             receivers::check(pipeline, &mut flow, diagnostics);
             guarded_join::check(pipeline, &mut flow, diagnostics);
         }
-        if diagnostics.shows(Code::DeadOutput) {
+        if diagnostics.is_enabled(Code::DeadOutput) {
             dead_output::check(pipeline, diagnostics);
         }
         if model.wanted[index] {
             stats.pipelines.push(looked);
         }
     }
-    stats.conditions = budget.spent();
+    stats.conditions = budget.spent_steps();
     upstream::check_previous(model, diagnostics);
     let nothing = model.pipelines.is_empty() && model.swarms.is_empty();
     for swarm in &model.swarms {
@@ -128,13 +128,13 @@ pub(crate) fn check(
         );
     }
     if !nothing && model.default.is_none() && !diagnostics.has_errors() {
-        let names: Vec<String> = model.tables.seen(NameKind::Pipeline, FileId::new(0));
+        let names: Vec<String> = model.tables.visible_names(NameKind::Pipeline, FileId::new(0));
         let help = match names.first() {
             Some(name) => format!("say which imported one runs: `workflow NAME {{ default {name} }}`, or write one"),
             None => "write `pipeline NAME { task NAME { … } }`".to_owned(),
         };
         diagnostics.push(
-            Diagnostic::new(Code::WrongValue, "the spec has no pipeline of its own, so nothing says what runs")
+            Diagnostic::new(Code::WrongValue, "the spec has no pipeline of its own, so it has no default to run")
                 .label(Span::new(FileId::new(0), 0, 0), "no pipeline")
                 .help(help),
         );
@@ -147,36 +147,36 @@ pub(crate) fn check(
     if loader.is_cancelled() {
         return (stats, Vec::new());
     }
-    let (flows, reached) = trust(model, sources, diagnostics);
+    let (flows, reached) = check_trust(model, sources, diagnostics);
     stats.flows = flows;
     (stats, reached)
 }
 
 /// What may reach what: text of strangers, private data, secrets.
-fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> (Flows, Vec<(Span, Trust)>) {
-    let graph = crate::trust::build(model, sources);
+fn check_trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> (Flows, Vec<(Span, Trust)>) {
+    let graph = crate::trust::build_graph(model, sources);
     injection::check(&graph, diagnostics);
-    if diagnostics.shows(Code::UntrustedToPrivileged) {
+    if diagnostics.is_enabled(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
     }
     spawn::check(model, diagnostics);
     provider_lacks::check(model, diagnostics);
     secret_flow::check(model, sources, diagnostics);
     hidden::check(sources, diagnostics);
-    if diagnostics.shows(Code::OverBroadPermission) {
+    if diagnostics.is_enabled(Code::OverBroadPermission) {
         permissions::check(model, sources, diagnostics);
     }
-    if diagnostics.shows(Code::NeedsDeniedTool) {
+    if diagnostics.is_enabled(Code::NeedsDeniedTool) {
         tools::check(model, diagnostics);
     }
-    if diagnostics.shows(Code::SecretTooWide) {
+    if diagnostics.is_enabled(Code::SecretTooWide) {
         secret_width::check(model, sources, diagnostics);
     }
-    if diagnostics.shows(Code::UngatedIrreversible) {
+    if diagnostics.is_enabled(Code::UngatedIrreversible) {
         irreversible::check(model, sources, diagnostics);
     }
-    if diagnostics.shows(Code::FloatingVersion) {
+    if diagnostics.is_enabled(Code::FloatingVersion) {
         floating::check(model, diagnostics);
     }
-    (graph.count(), crate::trust::seen(&graph))
+    (graph.count(), crate::trust::collect_taints(&graph))
 }

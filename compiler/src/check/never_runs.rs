@@ -22,7 +22,7 @@ use crate::template::{Fact, Status, same_name};
 
 /// Reports the steps that never run; says how many can, and how many cannot.
 pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagnostics: &mut Diagnostics) -> Runs {
-    let watched = watched(pipeline);
+    let watched = find_watched_steps(pipeline);
     let mut never = vec![false; pipeline.steps.len()];
     let mut known: Vec<Known> = vec![Known::new(); pipeline.steps.len()];
     let mut position = vec![0; pipeline.steps.len()];
@@ -43,18 +43,18 @@ pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagno
             );
             continue;
         }
-        if let Some(need) = step.needs.iter().find(|need| step.binds(need) && ends_with(pipeline, need)) {
+        if let Some(need) = step.needs.iter().find(|need| step.is_binding(need) && ends_with(pipeline, need)) {
             never[index] = true;
-            diagnostics.push(stopped(pipeline, step, need));
+            diagnostics.push(report_stopped(pipeline, step, need));
             continue;
         }
-        match proved(pipeline, index, &watched, &known, &position) {
+        match prove_ends(pipeline, index, &watched, &known, &position) {
             Ok(proved) => known[index] = proved,
             Err(clash) => {
                 never[index] = true;
                 let structural = clash.one.because != clash.other.because && !flow.get().may_start(index);
                 diagnostics.push(match structural {
-                    true => impossible(pipeline, index, flow.get()),
+                    true => report_impossible(pipeline, index, flow.get()),
                     false => clash.report(pipeline, step),
                 });
                 continue;
@@ -64,20 +64,20 @@ pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagno
         plain[index] = runs_when_all_is_well(step, &plain);
         if !never[index] && !plain[index] && !flow.get().may_run(index) {
             never[index] = true;
-            diagnostics.push(impossible(pipeline, index, flow.get()));
+            diagnostics.push(report_impossible(pipeline, index, flow.get()));
         }
         if !never[index]
-            && let Some(stop) = stops.before(pipeline, index, flow)
+            && let Some(stop) = stops.find_stop(pipeline, index, flow)
         {
             never[index] = true;
-            diagnostics.push(cut_off::report(pipeline, index, stop));
+            diagnostics.push(cut_off::report_cut_off(pipeline, index, stop));
         }
     }
-    runs(pipeline, &never)
+    count_runs(pipeline, &never)
 }
 
 /// Of a step that could not be read, and of those that wait for it, nothing is said.
-fn runs(pipeline: &Pipeline<'_>, never: &[bool]) -> Runs {
+fn count_runs(pipeline: &Pipeline<'_>, never: &[bool]) -> Runs {
     let mut unread = vec![false; never.len()];
     let mut runs = Runs { all: never.len(), ..Runs::default() };
     for &index in &pipeline.order.sorted {
@@ -99,14 +99,14 @@ fn runs_when_all_is_well(step: &Step<'_>, plain: &[bool]) -> bool {
 }
 
 /// A step that no route reaches.
-fn impossible<'a>(pipeline: &Pipeline<'a>, index: usize, flow: &mut Flow<'_, 'a>) -> Diagnostic {
+fn report_impossible<'a>(pipeline: &Pipeline<'a>, index: usize, flow: &mut Flow<'_, 'a>) -> Diagnostic {
     let step = &pipeline.steps[index];
-    let bound: Vec<usize> = (0..step.needs.len()).filter(|&need| step.binds(&step.needs[need])).collect();
+    let bound: Vec<usize> = (0..step.needs.len()).filter(|&need| step.is_binding(&step.needs[need])).collect();
     if !flow.may_start(index) {
         if let Some(&need) = bound.iter().find(|&&need| !flow.may_hold(index, &[need])) {
-            return unmet(pipeline, step, &step.needs[need]);
+            return report_unmet(pipeline, step, &step.needs[need]);
         }
-        return deadlock::apart(pipeline, index, &bound, flow);
+        return deadlock::report_conflict(pipeline, index, &bound, flow);
     }
     let diagnostic = Diagnostic::new(Code::NeverRuns, format!("step `{}` never runs", step.name()));
     let Some(when) = &step.when else { return diagnostic.label(step.ast.name.span, "no route leads here") };
@@ -115,7 +115,10 @@ fn impossible<'a>(pipeline: &Pipeline<'a>, index: usize, flow: &mut Flow<'_, 'a>
         Some(need) => {
             let need = &step.needs[need];
             diagnostic
-                .label(span, format!("never true where this step can start: it needs {}", wanted(pipeline, need)))
+                .label(
+                    span,
+                    format!("never true where this step can start: it needs {}", describe_need(pipeline, need)),
+                )
                 .label(need.span, "needed here")
                 .help("take one of the two conditions out, or ask for the opposite")
         }
@@ -126,7 +129,7 @@ fn impossible<'a>(pipeline: &Pipeline<'a>, index: usize, flow: &mut Flow<'_, 'a>
 }
 
 /// A step that waits for what never happens.
-fn unmet(pipeline: &Pipeline<'_>, step: &Step<'_>, need: &Need) -> Diagnostic {
+fn report_unmet(pipeline: &Pipeline<'_>, step: &Step<'_>, need: &Need) -> Diagnostic {
     let name = pipeline.steps[need.step].name();
     let never = match need.when {
         When::Failure => "fails",
@@ -139,7 +142,7 @@ fn unmet(pipeline: &Pipeline<'_>, step: &Step<'_>, need: &Need) -> Diagnostic {
 }
 
 /// What a need asks for, in words.
-pub(super) fn wanted(pipeline: &Pipeline<'_>, need: &Need) -> String {
+pub(super) fn describe_need(pipeline: &Pipeline<'_>, need: &Need) -> String {
     let name = pipeline.steps[need.step].name();
     match need.when {
         When::Success => format!("`{name}` to succeed"),
@@ -154,7 +157,7 @@ fn ends_with(pipeline: &Pipeline<'_>, need: &Need) -> bool {
     matches!(pipeline.steps[need.step].body, Body::Stop(_)) && need.when != When::Always
 }
 
-fn stopped(pipeline: &Pipeline<'_>, step: &Step<'_>, need: &Need) -> Diagnostic {
+fn report_stopped(pipeline: &Pipeline<'_>, step: &Step<'_>, need: &Need) -> Diagnostic {
     let stop = &pipeline.steps[need.step];
     let how = if need.declared { "waits for" } else { "reads" };
     Diagnostic::new(Code::NeverRuns, format!("step `{}` never runs", step.name()))
@@ -184,13 +187,13 @@ struct Clash {
 }
 
 /// The steps about which two conditions could disagree.
-fn watched(pipeline: &Pipeline<'_>) -> Vec<bool> {
+fn find_watched_steps(pipeline: &Pipeline<'_>) -> Vec<bool> {
     let mut watched = vec![false; pipeline.steps.len()];
     for step in &pipeline.steps {
         for need in step.needs.iter().filter(|need| need.when == When::Failure) {
             watched[need.step] = true;
         }
-        for (target, _) in ended(pipeline, step) {
+        for (target, _) in ends_from_when(pipeline, step) {
             watched[target] = true;
         }
     }
@@ -198,7 +201,7 @@ fn watched(pipeline: &Pipeline<'_>) -> Vec<bool> {
 }
 
 /// What the `when` of a step says about how others ended.
-fn ended<'s>(pipeline: &'s Pipeline<'_>, step: &'s Step<'_>) -> Vec<(usize, Ends)> {
+fn ends_from_when<'s>(pipeline: &'s Pipeline<'_>, step: &'s Step<'_>) -> Vec<(usize, Ends)> {
     let Some(when) = &step.when else { return Vec::new() };
     let because = when.text.span(0..when.text.as_str().len());
     let facts = when.expression.proves.iter().filter_map(|fact| match fact {
@@ -215,7 +218,7 @@ fn ended<'s>(pipeline: &'s Pipeline<'_>, step: &'s Step<'_>) -> Vec<(usize, Ends
     facts.collect()
 }
 
-fn proved(
+fn prove_ends(
     pipeline: &Pipeline<'_>,
     index: usize,
     watched: &[bool],
@@ -224,18 +227,22 @@ fn proved(
 ) -> Result<Known, Clash> {
     let step = &pipeline.steps[index];
     let mut proved = Known::new();
-    for need in step.needs.iter().filter(|need| step.binds(need)) {
+    for need in step.needs.iter().filter(|need| step.is_binding(need)) {
         if watched[need.step] {
-            merge(&mut proved, position[need.step], Ends { any_of: ends(pipeline, need), because: need.span })?;
+            merge_ends(
+                &mut proved,
+                position[need.step],
+                Ends { any_of: satisfying_ends(pipeline, need), because: need.span },
+            )?;
         }
         if need.when != When::Always {
             for (&target, ends) in &known[need.step] {
-                merge(&mut proved, target, Ends { any_of: ends.any_of.clone(), because: need.span })?;
+                merge_ends(&mut proved, target, Ends { any_of: ends.any_of.clone(), because: need.span })?;
             }
         }
     }
-    for (target, ends) in ended(pipeline, step) {
-        merge(&mut proved, position[target], ends)?;
+    for (target, ends) in ends_from_when(pipeline, step) {
+        merge_ends(&mut proved, position[target], ends)?;
     }
     while proved.len() > MOST_KNOWN {
         proved.pop_first();
@@ -244,7 +251,7 @@ fn proved(
 }
 
 /// The ways to end that satisfy a need.
-fn ends(pipeline: &Pipeline<'_>, need: &Need) -> Vec<Status> {
+fn satisfying_ends(pipeline: &Pipeline<'_>, need: &Need) -> Vec<Status> {
     let producer = &pipeline.steps[need.step];
     // Its failure counts as a skip, and a computed text has nothing that fails.
     let fails = producer.ast.on_failure != OnFailure::Skip;
@@ -257,7 +264,7 @@ fn ends(pipeline: &Pipeline<'_>, need: &Need) -> Vec<Status> {
     all.into_iter().filter(|status| fails || *status != Status::Failed).collect()
 }
 
-fn merge(known: &mut Known, target: usize, ends: Ends) -> Result<(), Clash> {
+fn merge_ends(known: &mut Known, target: usize, ends: Ends) -> Result<(), Clash> {
     let before = known.get(&target).cloned();
     let any_of: Vec<Status> = match &before {
         Some(before) => before.any_of.iter().copied().filter(|status| ends.any_of.contains(status)).collect(),
@@ -276,7 +283,7 @@ impl Clash {
         let name = target.name();
         let says = |ends: &Ends| match ends.any_of.as_slice() {
             [] => format!("`{name}` cannot end like this"),
-            some => format!("needs `{name}` to have {}", words(some)),
+            some => format!("needs `{name}` to have {}", describe_ends(some)),
         };
         let diagnostic = Diagnostic::new(Code::NeverRuns, format!("step `{}` never runs", step.name()))
             .label(self.other.because, says(&self.other));
@@ -295,7 +302,7 @@ impl Clash {
     }
 }
 
-fn words(ends: &[Status]) -> String {
+fn describe_ends(ends: &[Status]) -> String {
     ends.iter()
         .map(|status| match status {
             Status::Succeeded => "succeeded",
@@ -309,7 +316,7 @@ fn words(ends: &[Status]) -> String {
 /// Whether a step needs one to run that never does.
 fn waits_for_never(step: &Step<'_>, never: &[bool]) -> bool {
     let dead = |need: &&Need| never[need.step] && need.when != When::Always;
-    step.needs.iter().filter(|need| step.binds(need)).any(|need| dead(&need))
+    step.needs.iter().filter(|need| step.is_binding(need)).any(|need| dead(&need))
         || (step.ast.join.value != Join::All
             && step.needs.iter().any(|need| need.declared)
             && step.needs.iter().filter(|need| need.declared).all(|need| dead(&need)))

@@ -98,38 +98,38 @@ const IMAGE: &[&str] = &[
 ];
 
 const RUNNERS: &[Runner] = &[
-    npm("npx", &[]),
-    npm("npm", &["exec"]),
-    npm("npm", &["x"]),
-    npm("pnpx", &[]),
-    npm("pnpm", &["dlx"]),
-    npm("yarn", &["dlx"]),
-    npm("bunx", &[]),
-    npm("bun", &["x"]),
-    uv("uvx", &[]),
-    uv("uv", &["tool", "run"]),
+    npm_runner("npx", &[]),
+    npm_runner("npm", &["exec"]),
+    npm_runner("npm", &["x"]),
+    npm_runner("pnpx", &[]),
+    npm_runner("pnpm", &["dlx"]),
+    npm_runner("yarn", &["dlx"]),
+    npm_runner("bunx", &[]),
+    npm_runner("bun", &["x"]),
+    uv_runner("uvx", &[]),
+    uv_runner("uv", &["tool", "run"]),
     Runner { program: "pipx", told: &["run"], kind: Kind::Python, package: &["--spec"], flags: PIPX, fixed: &[] },
-    image("docker", &["run"]),
-    image("docker", &["container", "run"]),
-    image("podman", &["run"]),
-    image("podman", &["container", "run"]),
-    image("nerdctl", &["run"]),
+    image_runner("docker", &["run"]),
+    image_runner("docker", &["container", "run"]),
+    image_runner("podman", &["run"]),
+    image_runner("podman", &["container", "run"]),
+    image_runner("nerdctl", &["run"]),
 ];
 
-const fn npm(program: &'static str, told: &'static [&'static str]) -> Runner {
+const fn npm_runner(program: &'static str, told: &'static [&'static str]) -> Runner {
     Runner { program, told, kind: Kind::Npm, package: &["-p", "--package"], flags: NPM, fixed: NPM_FIXED }
 }
 
-const fn uv(program: &'static str, told: &'static [&'static str]) -> Runner {
+const fn uv_runner(program: &'static str, told: &'static [&'static str]) -> Runner {
     Runner { program, told, kind: Kind::Python, package: &["--from", "--with", "-w"], flags: UV, fixed: UV_FIXED }
 }
 
-const fn image(program: &'static str, told: &'static [&'static str]) -> Runner {
+const fn image_runner(program: &'static str, told: &'static [&'static str]) -> Runner {
     Runner { program, told, kind: Kind::Image, package: &[], flags: IMAGE, fixed: &[] }
 }
 
 /// The packages of a command that no version holds.
-pub(super) fn floating(simple: &Simple) -> Vec<Floating> {
+pub(super) fn find_floating(simple: &Simple) -> Vec<Floating> {
     let words = behind_env(&simple.words);
     let Some((program, rest)) = words.split_first() else { return Vec::new() };
     let program = program.text.rsplit('/').next().unwrap_or_default();
@@ -139,8 +139,12 @@ pub(super) fn floating(simple: &Simple) -> Vec<Floating> {
             && runner.told.iter().zip(rest).all(|(told, word)| word.text == *told)
     };
     let Some(runner) = RUNNERS.iter().find(told) else { return Vec::new() };
-    let found = packages(runner, &rest[runner.told.len()..]);
-    found.into_iter().filter(|word| word.variables.is_empty()).filter_map(|word| package(runner.kind, &word)).collect()
+    let found = find_package_words(runner, &rest[runner.told.len()..]);
+    found
+        .into_iter()
+        .filter(|word| word.variables.is_empty())
+        .filter_map(|word| check_package(runner.kind, &word))
+        .collect()
 }
 
 /// What `env K=V` starts.
@@ -155,7 +159,7 @@ fn behind_env(words: &[Word]) -> &[Word] {
 }
 
 /// The words that name packages.
-fn packages(runner: &Runner, words: &[Word]) -> Vec<Word> {
+fn find_package_words(runner: &Runner, words: &[Word]) -> Vec<Word> {
     let mut found = Vec::new();
     // `--with` brings further packages, and what is started is named behind it all the same.
     let mut named = false;
@@ -202,14 +206,14 @@ fn takes_value(runner: &Runner, flag: &str) -> bool {
 }
 
 /// What a package has instead of a version; none where it has one.
-fn package(kind: Kind, word: &Word) -> Option<Floating> {
+fn check_package(kind: Kind, word: &Word) -> Option<Floating> {
     let text = word.text.trim();
     let (name, version, pinned) = match kind {
         Kind::Npm => of_npm(text)?,
         Kind::Python => of_python(text)?,
         Kind::Image => of_image(text)?,
     };
-    if version.is_some_and(|version| !floats(version)) {
+    if version.is_some_and(|version| !is_floating(version)) {
         return None;
     }
     Some(Floating {
@@ -280,7 +284,7 @@ pub(super) fn is_path(text: &str) -> bool {
 }
 
 /// Whether what stands where a version does holds none: a tag that moves, or a range.
-pub(super) fn floats(version: &str) -> bool {
+pub(super) fn is_floating(version: &str) -> bool {
     let range = version.starts_with(['^', '~', '>', '<', '!']) || version.contains(['*', '|', ' ', ',']);
     range || version.ends_with("latest") || !version.bytes().any(|byte| byte.is_ascii_digit())
 }
@@ -288,11 +292,11 @@ pub(super) fn floats(version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::shell::commands;
+    use crate::trust::shell::parse_commands;
 
     /// The packages that float, as `name` or `name says`.
     fn check(line: &str) -> Vec<String> {
-        let found = commands(line).into_iter().flat_map(|simple| floating(&simple));
+        let found = parse_commands(line).into_iter().flat_map(|simple| find_floating(&simple));
         found.map(|found| found.says.map_or(found.name.clone(), |says| format!("{} {says}", found.name))).collect()
     }
 

@@ -29,14 +29,14 @@ pub(crate) fn check(spec: &Spec, loader: &Loader<'_>, diagnostics: &mut Diagnost
             diagnostics.push(too_small(pack, allowed));
             continue;
         }
-        let bytes = parts(pack, &packs, loader, &Bytes);
+        let bytes = measure_rules(pack, &packs, loader, &Bytes);
         if FRAME + bytes.iter().map(|part| part.tokens).sum::<u64>() <= allowed {
             continue;
         }
-        let parts = parts(pack, &packs, loader, &O200k);
+        let parts = measure_rules(pack, &packs, loader, &O200k);
         let sum: u64 = FRAME + parts.iter().map(|part| part.tokens).sum::<u64>();
         if sum > allowed {
-            diagnostics.push(diagnostic(pack, allowed, sum, &parts));
+            diagnostics.push(report_over_budget(pack, allowed, sum, &parts));
         }
     }
 }
@@ -48,7 +48,7 @@ struct Part {
 }
 
 /// The rules of a pack, those of merged packs where they are merged, each pack once.
-fn parts(
+fn measure_rules(
     pack: &ContextPack,
     packs: &HashMap<&str, &ContextPack>,
     loader: &Loader<'_>,
@@ -73,20 +73,21 @@ fn parts(
                     open.push((other.rules.iter(), merged.or(Some(rule.span))));
                 }
             }
-            _ => parts.push(Part { span: merged.unwrap_or(rule.span), tokens: tokens(rule, loader, tokenizer) }),
+            _ => parts
+                .push(Part { span: merged.unwrap_or(rule.span), tokens: count_rule_tokens(rule, loader, tokenizer) }),
         }
     }
     parts
 }
 
 /// What is certain of a rule.
-fn tokens(rule: &Spanned<PackRule>, loader: &Loader<'_>, tokenizer: &dyn Tokenizer) -> u64 {
+fn count_rule_tokens(rule: &Spanned<PackRule>, loader: &Loader<'_>, tokenizer: &dyn Tokenizer) -> u64 {
     let text = |text: &Text| tokenizer.count(text.as_str());
     match &rule.value {
         PackRule::Goal(goal) => text(goal),
         PackRule::DefinitionOfDone(items) => items.iter().map(text).sum(),
         PackRule::Docs { path, lines } => {
-            let Some(document) = loader.peek(path.as_str(), path.span(0..0)) else { return 0 };
+            let Some(document) = loader.peek_text(path.as_str(), path.span(0..0)) else { return 0 };
             match lines.as_ref().map(|lines| lines.value) {
                 None => tokenizer.count(&document),
                 Some((first, last)) => {
@@ -113,13 +114,13 @@ fn too_small(pack: &ContextPack, allowed: u64) -> Diagnostic {
     let name = &pack.name.value;
     let message = format!("nothing of context pack `{name}` fits into {allowed} tokens");
     let mut diagnostic = Diagnostic::new(Code::PackOverBudget, message)
-        .label(pack.tokens.span, format!("what surrounds the rules of any pack takes {FRAME}"))
-        .help("write `budget tokens=2000`, or whatever its rules need besides");
+        .label(pack.tokens.span, format!("the frame around the rules takes {FRAME}"))
+        .help("write `budget tokens=2000`, or as many as its rules need");
     diagnostic.severity = Some(Severity::Error);
     diagnostic
 }
 
-fn diagnostic(pack: &ContextPack, allowed: u64, sum: u64, parts: &[Part]) -> Diagnostic {
+fn report_over_budget(pack: &ContextPack, allowed: u64, sum: u64, parts: &[Part]) -> Diagnostic {
     let name = &pack.name.value;
     let message =
         format!("the texts of context pack `{name}` have about {sum} tokens, and its budget allows {allowed}");
@@ -129,7 +130,7 @@ fn diagnostic(pack: &ContextPack, allowed: u64, sum: u64, parts: &[Part]) -> Dia
     let (what, severity) = match pack.on_overflow {
         Overflow::Drop => ("would be left out", Severity::Warning),
         Overflow::Truncate => ("would be cut", Severity::Warning),
-        Overflow::Error => ("goes beyond it, which is an error here", Severity::Error),
+        Overflow::Error => ("exceeds the budget, which is an error here", Severity::Error),
     };
     let mut left = sum;
     let mut shown: Vec<Span> = Vec::new();

@@ -16,7 +16,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::{Entry, FileError, Files};
 use crate::ignored::Ignored;
-use crate::load::{Loader, join};
+use crate::load::{Loader, join_path};
 use crate::model::{Body, Model, Pipeline, Step};
 use crate::source::Span;
 use crate::suggest;
@@ -38,7 +38,7 @@ pub(crate) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
         loader,
         files: loader.workspace(),
         ignored: Ignored::new(loader.workspace()),
-        made: made(model, loader),
+        made: list_written_prefixes(model, loader),
         known: BTreeMap::new(),
         looked: 0,
         told: BTreeSet::new(),
@@ -55,34 +55,34 @@ pub(crate) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
     for (index, pipeline) in model.pipelines.iter().enumerate().filter(|(index, _)| model.wanted[*index]) {
         let alone = !called.contains(&index) && model.spec.hooks.is_empty() && pipeline.ast.iterations <= 1;
         let plain = pipeline.ast.working_dir.is_none();
-        let firsts = if alone { firsts(model, pipeline) } else { Vec::new() };
+        let firsts = if alone { find_first_steps(model, pipeline) } else { Vec::new() };
         for (at, step) in pipeline.steps.iter().enumerate() {
-            patterns.diagnostics.about(Some(step.ast.name.span));
+            patterns.diagnostics.set_home(Some(step.ast.name.span));
             for (what, globs) in [("writes", &step.ast.writes), ("reads", &step.ast.reads)] {
                 for glob in globs.iter().filter(|_| plain) {
-                    patterns.folder(what, glob, glob.as_str());
+                    patterns.check_folder(what, glob, glob.as_str());
                 }
             }
-            patterns.programs(model, pipeline, step, firsts.get(at) == Some(&true));
+            patterns.check_programs(model, pipeline, step, firsts.get(at) == Some(&true));
             let packs = step.context.iter().copied().chain(step.reads.iter().filter_map(|read| read.pack));
             if firsts.get(at) == Some(&true) {
                 early.extend(packs);
-                step.ast.reads.iter().filter(|_| plain).for_each(|glob| patterns.read(glob));
+                step.ast.reads.iter().filter(|_| plain).for_each(|glob| patterns.check_read(glob));
             }
         }
     }
-    patterns.diagnostics.about(None);
+    patterns.diagnostics.set_home(None);
     for pack in model.taken_in(early) {
         for rule in &model.packs[pack].ast.rules {
             if let PackRule::Files { globs, .. } = &rule.value {
-                globs.iter().for_each(|glob| patterns.shown(glob));
+                globs.iter().for_each(|glob| patterns.check_pack_files(glob));
             }
         }
     }
 }
 
 /// The steps before which nothing ends that could make a file.
-fn firsts(model: &Model<'_>, pipeline: &Pipeline<'_>) -> Vec<bool> {
+fn find_first_steps(model: &Model<'_>, pipeline: &Pipeline<'_>) -> Vec<bool> {
     let mut firsts = vec![false; pipeline.steps.len()];
     for &index in &pipeline.order.sorted {
         let step = &pipeline.steps[index];
@@ -114,32 +114,34 @@ fn may_make(model: &Model<'_>, step: &Step<'_>) -> bool {
 }
 
 /// What steps and agents say they write, up to the first sign of a pattern.
-fn made(model: &Model<'_>, loader: &Loader<'_>) -> Vec<String> {
+fn list_written_prefixes(model: &Model<'_>, loader: &Loader<'_>) -> Vec<String> {
     let mut made = Vec::new();
     let mut copied = |files: Option<&ast::Files>| {
         let outputs = files.into_iter().flat_map(|files| &files.outputs);
         let places = outputs.filter_map(|output| output.copy_to.as_ref());
-        made.extend(places.filter_map(|place| join(home(loader, place), place.as_str())));
+        made.extend(places.filter_map(|place| join_path(source_folder(loader, place), place.as_str())));
     };
     model.agents.iter().for_each(|agent| copied(agent.ast.files.as_ref()));
     let steps = || model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
     steps().for_each(|step| copied(step.ast.files.as_ref()));
-    made.extend(steps().flat_map(|step| &step.ast.writes).filter_map(|glob| join("", beginning(glob.as_str()))));
+    made.extend(
+        steps().flat_map(|step| &step.ast.writes).filter_map(|glob| join_path("", literal_prefix(glob.as_str()))),
+    );
     made.sort();
     made.dedup();
     made
 }
 
 /// A pattern up to its first sign.
-fn beginning(pattern: &str) -> &str {
+fn literal_prefix(pattern: &str) -> &str {
     pattern.find(SIGNS).map_or(pattern, |at| &pattern[..at])
 }
 
-fn home<'l>(loader: &'l Loader<'_>, text: &Text) -> &'l str {
-    loader.sources.name(whole(text).file).rsplit_once('/').map_or("", |(folder, _)| folder)
+fn source_folder<'l>(loader: &'l Loader<'_>, text: &Text) -> &'l str {
+    loader.sources.name(text_span(text).file).rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-fn whole(text: &Text) -> Span {
+fn text_span(text: &Text) -> Span {
     text.span(0..text.as_str().len())
 }
 
@@ -170,15 +172,15 @@ struct Patterns<'p, 'f> {
 
 impl Patterns<'_, '_> {
     /// Reports a pattern that means a folder.
-    fn folder(&mut self, node: &str, glob: &Text, pattern: &str) -> bool {
-        let Some(path) = join("", pattern).filter(|_| !pattern.contains(SIGNS)) else { return false };
+    fn check_folder(&mut self, node: &str, glob: &Text, pattern: &str) -> bool {
+        let Some(path) = join_path("", pattern).filter(|_| !pattern.contains(SIGNS)) else { return false };
         // A name with an ending is one of a file; files that are not there yet would cost time here.
         let named = path.rsplit_once('/').map_or(&*path, |(_, name)| name).contains('.');
         let is_folder = || !named && self.files.find(&path) == Ok(Entry::Folder);
         if path.is_empty() || !pattern.ends_with('/') && !is_folder() {
             return false;
         }
-        if !self.told.insert(whole(glob)) {
+        if !self.told.insert(text_span(glob)) {
             return true;
         }
         let all = format!("{}/**", glob.as_str().trim_end_matches('/'));
@@ -187,77 +189,81 @@ impl Patterns<'_, '_> {
                 Code::GlobMatchesNothing,
                 format!("`{}` means a folder, and matches no file", glob.as_str()),
             )
-            .label(whole(glob), "matches nothing")
-            .help(format!("write `{node} \"{all}\"`, which stands for all files in it")),
+            .label(text_span(glob), "matches nothing")
+            .help(format!("write `{node} \"{all}\"`, which matches all files in it")),
         );
         true
     }
 
     /// A pattern of what a task reads at the beginning: from the root of the workspace.
-    fn read(&mut self, glob: &Text) {
+    fn check_read(&mut self, glob: &Text) {
         let written = glob.as_str();
-        if self.told.contains(&whole(glob)) {
+        if self.told.contains(&text_span(glob)) {
             return;
         }
-        let (Some(pattern), Some(other)) = (join("", written), join(home(self.loader, glob), written)) else { return };
+        let (Some(pattern), Some(other)) =
+            (join_path("", written), join_path(source_folder(self.loader, glob), written))
+        else {
+            return;
+        };
         let missing = |found: &Found| *found == Found::Nothing;
-        if !missing(&self.found(&pattern, false)) || !missing(&self.found(&other, false)) {
+        if !missing(&self.find_match(&pattern, false)) || !missing(&self.find_match(&other, false)) {
             return;
         }
-        self.told.insert(whole(glob));
-        let diagnostic = self.nothing(&pattern, glob, "patterns are relative to the workspace");
+        self.told.insert(text_span(glob));
+        let diagnostic = self.report_no_match(&pattern, glob, "patterns are relative to the workspace");
         self.diagnostics.push(diagnostic);
     }
 
     /// A pattern of what a pack shows at the beginning: from the folder of its spec.
-    fn shown(&mut self, glob: &Text) {
-        let Some(pattern) = join(home(self.loader, glob), glob.as_str()) else { return };
+    fn check_pack_files(&mut self, glob: &Text) {
+        let Some(pattern) = join_path(source_folder(self.loader, glob), glob.as_str()) else { return };
         let slash = if glob.as_str().ends_with('/') { "/" } else { "" };
-        if self.folder("files", glob, &format!("{pattern}{slash}")) {
+        if self.check_folder("files", glob, &format!("{pattern}{slash}")) {
             return;
         }
-        let diagnostic = match self.found(&pattern, true) {
+        let diagnostic = match self.find_match(&pattern, true) {
             Found::Some => return,
-            Found::Nothing => self.nothing(&pattern, glob, "patterns are relative to the spec"),
+            Found::Nothing => self.report_no_match(&pattern, glob, "patterns are relative to the spec"),
             Found::Ignored(path) => {
                 Diagnostic::new(Code::GlobMatchesNothing, format!("`{pattern}` matches ignored files only"))
-                    .label(whole(glob), format!("`.gitignore` leaves `{path}` out"))
+                    .label(text_span(glob), format!("`.gitignore` leaves `{path}` out"))
                     .help("begin it with the folder that is meant, name the file without `*`, or mend `.gitignore`")
             }
             Found::Binary(path) => Diagnostic::new(Code::GlobMatchesNothing, format!("`{pattern}` matches no text"))
-                .label(whole(glob), format!("`{path}` is not text"))
+                .label(text_span(glob), format!("`{path}` is not text"))
                 .help("say which files are meant, as in `docs/**/*.md`"),
         };
         self.diagnostics.push(diagnostic);
     }
 
-    fn nothing(&self, pattern: &str, glob: &Text, relative: &str) -> Diagnostic {
-        let help = match self.close(pattern) {
+    fn report_no_match(&self, pattern: &str, glob: &Text, relative: &str) -> Diagnostic {
+        let help = match self.suggest_pattern(pattern) {
             Some(close) => format!("did you mean `{close}`? {relative}"),
             None => format!("{relative}; `**` stands for any folders, as in `src/**/*.rs`"),
         };
         Diagnostic::new(Code::GlobMatchesNothing, format!("no file matches `{pattern}`"))
-            .label(whole(glob), "matches nothing")
+            .label(text_span(glob), "matches nothing")
             .help(help)
     }
 
     /// The pattern with the first part that is not there spelt like one that is.
-    fn close(&self, pattern: &str) -> Option<String> {
+    fn suggest_pattern(&self, pattern: &str) -> Option<String> {
         let parts: Vec<&str> = pattern.split('/').collect();
         let at = (0..parts.len()).find(|&at| self.files.find(&parts[..=at].join("/")).is_err())?;
         let (folder, last) = (parts[..at].join("/"), at + 1 == parts.len());
         let names = self.files.list(&folder);
         let names = names.iter().filter_map(|name| if last { Some(name.as_str()) } else { name.strip_suffix('/') });
-        let close = suggest::closest(parts[at], names).filter(|_| !parts[at].contains(SIGNS))?;
+        let close = suggest::find_closest(parts[at], names).filter(|_| !parts[at].contains(SIGNS))?;
         let mended: Vec<&str> =
             parts.iter().enumerate().map(|(index, &part)| if index == at { close } else { part }).collect();
         Some(mended.join("/"))
     }
 
     /// What a pattern of the workspace matches; `shown` is for eyes that want text, and what version control has.
-    fn found(&mut self, pattern: &str, shown: bool) -> Found {
+    fn find_match(&mut self, pattern: &str, shown: bool) -> Found {
         // Another check reports interpolations in a pattern.
-        let begins = beginning(pattern);
+        let begins = literal_prefix(pattern);
         let meets = |made: &String| made.starts_with(begins) || begins.starts_with(made.as_str());
         if pattern.is_empty() || pattern.contains(['<', '$']) || self.made.iter().any(meets) {
             return Found::Some;
@@ -271,7 +277,7 @@ impl Patterns<'_, '_> {
                 Err(FileError::Missing | FileError::Case { .. }) => Found::Nothing,
                 _ => Found::Some,
             },
-            true => self.walk(pattern, shown),
+            true => self.search_folders(pattern, shown),
         };
         let found = if found == Found::Nothing && self.comes_and_goes(pattern) { Found::Some } else { found };
         self.known.insert(key, found.clone());
@@ -281,14 +287,14 @@ impl Patterns<'_, '_> {
     /// Whether what the pattern matches is made and thrown away as one works, so that it may be missing here.
     fn comes_and_goes(&mut self, pattern: &str) -> bool {
         let aside = ASIDE.iter().any(|folder| pattern.starts_with(folder));
-        aside || self.ignored.has(&pattern.replace("**", "x").replace(SIGNS, "x"), false)
+        aside || self.ignored.is_ignored(&pattern.replace("**", "x").replace(SIGNS, "x"), false)
     }
 
     /// Looks for a file that the pattern matches.
-    fn walk(&mut self, pattern: &str, shown: bool) -> Found {
-        let folder = beginning(pattern).rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+    fn search_folders(&mut self, pattern: &str, shown: bool) -> Found {
+        let folder = literal_prefix(pattern).rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
         // A pattern that names an ignored folder means the files in it.
-        let sieve = shown && (folder.is_empty() || !self.ignored.has(&folder, true));
+        let sieve = shown && (folder.is_empty() || !self.ignored.is_ignored(&folder, true));
         // A pattern with a file extension may match files that are not text.
         let last = pattern.rsplit_once('/').map_or(pattern, |(_, last)| last);
         let texts = shown && !last.contains('.');
@@ -313,7 +319,7 @@ impl Patterns<'_, '_> {
                     None if !fast_glob::glob_match(pattern, &path) => continue,
                     None => {}
                 }
-                if sieve && self.ignored.has(&path, false) {
+                if sieve && self.ignored.is_ignored(&path, false) {
                     ignored.get_or_insert(path);
                 } else if texts && read < READ && matches!(self.files.read(&path), Err(FileError::NotText { .. })) {
                     read += 1;

@@ -12,11 +12,13 @@ use crate::trust::shell::Simple;
 
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     for provider in &model.spec.providers {
-        let lines = provider.exec.iter().chain(&provider.acp).flat_map(command::started);
-        let args = command::words(&provider.args);
+        let lines = provider.exec.iter().chain(&provider.acp).flat_map(command::list_started);
+        let args = command::parse_argv(&provider.args);
         for started in lines.chain(args) {
-            if let Some((span, flag)) = skips(&started.simple).map(|(range, flag)| (started.at(&range), flag)) {
-                diagnostics.push(flagged(&format!("provider `{}`", provider.name.value), span, &flag));
+            if let Some((span, flag)) =
+                find_skip_flag(&started.simple).map(|(range, flag)| (started.span_at(&range), flag))
+            {
+                diagnostics.push(report_flag(&format!("provider `{}`", provider.name.value), span, &flag));
             }
         }
     }
@@ -24,10 +26,10 @@ pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         check_agent(agent, diagnostics);
     }
     for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
-        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.set_home(Some(step.ast.name.span));
         check_step(step, sources, diagnostics);
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 fn check_agent(agent: &Agent, diagnostics: &mut Diagnostics) {
@@ -35,13 +37,13 @@ fn check_agent(agent: &Agent, diagnostics: &mut Diagnostics) {
     for tool in agent.tools.iter().flat_map(|tools| &tools.names).filter(|tool| tool.value == "*") {
         diagnostics.push(
             Diagnostic::new(Code::OverBroadPermission, format!("agent `{name}` may use every tool"))
-                .label(tool.span, "also those that come with the next version of a server")
+                .label(tool.span, "including tools that a server adds later")
                 .help("name the tools that it needs: `tools Read Grep SERVER`"),
         );
     }
     if let Some(permissions) = agent.permissions.as_ref().filter(|found| found.value == Permissions::Skip) {
         diagnostics.push(
-            Diagnostic::new(Code::OverBroadPermission, format!("agent `{name}` is asked nothing before it acts"))
+            Diagnostic::new(Code::OverBroadPermission, format!("agent `{name}` acts without asking"))
                 .label(permissions.span, "its command skips its own permission checks")
                 .help("write `permissions gated`, and name what it may use: `tools Read Edit`"),
         );
@@ -53,7 +55,7 @@ fn check_agent(agent: &Agent, diagnostics: &mut Diagnostics) {
         diagnostics.push(
             Diagnostic::new(
                 Code::OverBroadPermission,
-                format!("agent `{name}` can use the network, and no tool of it does"),
+                format!("agent `{name}` can use the network, but none of its tools does"),
             )
             .label(network.span, "nothing needs it")
             .label(tools.span, "these stay on this machine")
@@ -81,16 +83,16 @@ const LOCAL: &[&str] = &[
 ];
 
 fn check_step(step: &Step<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    for started in command::body(step, sources) {
-        if let Some((range, flag)) = skips(&started.simple) {
-            diagnostics.push(flagged(&format!("`{}`", step.name()), started.at(&range), &flag));
+    for started in command::list_body_commands(step, sources) {
+        if let Some((range, flag)) = find_skip_flag(&started.simple) {
+            diagnostics.push(report_flag(&format!("`{}`", step.name()), started.span_at(&range), &flag));
         }
     }
 }
 
-fn flagged(who: &str, span: Span, flag: &str) -> Diagnostic {
+fn report_flag(who: &str, span: Span, flag: &str) -> Diagnostic {
     Diagnostic::new(Code::OverBroadPermission, format!("{who} skips the permission checks of its agent"))
-        .label(span, format!("with `{flag}` nothing is asked and nothing refused"))
+        .label(span, format!("with `{flag}`, the agent acts without asking"))
         .help("leave it out, and allow by name what the agent needs")
 }
 
@@ -117,7 +119,7 @@ const MODES: &[(&str, &str)] = &[
 ];
 
 /// The flag that skips permissions, and where it stands.
-fn skips(simple: &Simple) -> Option<(std::ops::Range<usize>, String)> {
+fn find_skip_flag(simple: &Simple) -> Option<(std::ops::Range<usize>, String)> {
     simple.words.iter().enumerate().find_map(|(index, word)| {
         if FLAGS.contains(&word.text.as_str()) {
             return Some((word.range.clone(), word.text.clone()));

@@ -14,30 +14,30 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
     if sources().next().is_none() || graph.nodes.iter().all(|node| node.marks.privileged.is_none()) {
         return;
     }
-    let reach = graph.walk(&graph.ways(), sources(), |edge| edge.gate.is_open());
+    let reach = graph.walk(&graph.index_edges(), sources(), |edge| edge.gate.is_open());
     let mut told = BTreeSet::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         let Some(privileged) = &node.marks.privileged else { continue };
-        if !reach.has(index) || !node.thinks() || !told.insert(node.span) {
+        if !reach.has_node(index) || !node.is_steerable() || !told.insert(node.span) {
             continue;
         }
         let (source, path) = reach.path(graph, index);
         let Some(untrusted) = &graph.nodes[source].marks.untrusted else { continue };
         let mut trace = vec![(untrusted.span, untrusted.text.clone())];
-        trace.extend(super::injection::hops(graph, &path).into_iter().map(|hop| (hop.span, hop.text)));
+        trace.extend(super::injection::list_hops(graph, &path).into_iter().map(|hop| (hop.span, hop.text)));
         trace.push((privileged.span, privileged.text.clone()));
         let does = privileged.text.rsplit_once("` ").map_or("", |(_, does)| does);
-        let message = format!("what strangers wrote reaches the prompt of `{}`, which {does}", node.name);
+        let message = format!("text of strangers reaches the prompt of `{}`, which {does}", node.name);
         let help = match path.is_empty() {
             true => format!(
                 "let another agent read it, and pass on a typed output to `{}`: `output {{ kind enum … }}`",
                 node.name
             ),
-            false => format!("{}, or put a `gate` before `{}`", graph.typed(source), node.name),
+            false => format!("{}, or put a `gate` before `{}`", graph.suggest_typing(source), node.name),
         };
         diagnostics.push(
             Diagnostic::new(Code::UntrustedToPrivileged, message)
-                .label(node.span, "can be told what to do by strangers")
+                .label(node.span, "strangers can tell it what to do")
                 .trace(trace)
                 .help(help),
         );

@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Made, Model, Pipeline, Step};
-use crate::resolve::files::{copies, files_of, lies_in};
+use crate::resolve::files::{copy_targets, files_of, lies_in};
 use crate::source::{Sources, Span};
 use crate::syntax::Text;
 
@@ -12,7 +12,7 @@ const LOOKED_AT: usize = 1_000_000;
 
 pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     let mut left = LOOKED_AT;
-    let makes = |step: usize, made: &Made| !places(model, &pipeline.steps[step], sources, made).is_empty();
+    let makes = |step: usize, made: &Made| !find_write_spans(model, &pipeline.steps[step], sources, made).is_empty();
     for (reader, step) in pipeline.steps.iter().enumerate() {
         if step.made.is_empty() {
             continue;
@@ -24,12 +24,12 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, sources: &Source
         }
         let Some(rest) = left.checked_sub(pipeline.steps.len() * (1 + late.len())) else { return };
         left = rest;
-        let before = before(pipeline, reader);
+        let before = find_settled_steps(pipeline, reader);
         for made in late {
             let mut makers = (0..pipeline.steps.len()).filter(|&step| makes(step, made));
             let Some(first) = makers.next() else { continue };
             if !before[first] && !makers.any(|maker| before[maker]) {
-                let places = places(model, &pipeline.steps[first], sources, made);
+                let places = find_write_spans(model, &pipeline.steps[first], sources, made);
                 diagnostics.push(too_early(pipeline, reader, first, made, &places));
             }
         }
@@ -37,17 +37,19 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, sources: &Source
 }
 
 /// Where a step says that it writes the file, or that it is copied there.
-fn places(model: &Model<'_>, step: &Step<'_>, sources: &Sources, made: &Made) -> Vec<Span> {
+fn find_write_spans(model: &Model<'_>, step: &Step<'_>, sources: &Sources, made: &Made) -> Vec<Span> {
     let whole = |text: &Text| text.span(0..text.as_str().len());
     let written = step.ast.writes.iter().filter(|glob| fast_glob::glob_match(glob.as_str(), &made.path));
     let files = files_of(step, &model.agents);
-    let copied =
-        files.into_iter().flat_map(|files| copies(files, sources)).filter(|(place, _)| lies_in(&made.path, place));
+    let copied = files
+        .into_iter()
+        .flat_map(|files| copy_targets(files, sources))
+        .filter(|(place, _)| lies_in(&made.path, place));
     written.map(whole).chain(copied.map(|(_, place)| whole(place))).collect()
 }
 
 /// The steps that have settled when this one starts.
-fn before(pipeline: &Pipeline<'_>, step: usize) -> Vec<bool> {
+fn find_settled_steps(pipeline: &Pipeline<'_>, step: usize) -> Vec<bool> {
     let mut before = vec![false; pipeline.steps.len()];
     let mut open = vec![step];
     while let Some(step) = open.pop() {

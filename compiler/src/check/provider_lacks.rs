@@ -22,24 +22,24 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let mut told = BTreeSet::new();
     for (index, agent) in model.agents.iter().enumerate() {
         let Some(provider) = provider_of(agent) else { continue };
-        let server = |tool: &&Name| powers::server(model, tool).is_some();
+        let server = |tool: &&Name| powers::find_server(model, tool).is_some();
         let tool = agent.ast.tools.as_ref().and_then(|tools| tools.names.iter().find(server));
-        if let Some(llm) = llm(provider) {
+        if let Some(llm) = provider_llm(provider) {
             let any = agent.ast.tools.as_ref().and_then(|tools| tools.names.first());
             if let (Some(any), false) = (any, calls_tools(provider, llm)) {
                 let what = format!("use the tool `{}`", any.value);
-                diagnostics.push(lacks(provider, agent.ast, Ability::Tools, &what, any.span, "a tool"));
+                diagnostics.push(report_lack(provider, agent.ast, Ability::Tools, &what, any.span, "a tool"));
                 told.insert(index);
             }
             continue;
         }
-        if let (Some(tool), Some(false)) = (tool, provides(provider, Ability::Tools)) {
+        if let (Some(tool), Some(false)) = (tool, declared_ability(provider, Ability::Tools)) {
             let what = format!("use the tools of `{}`", tool.value);
-            diagnostics.push(lacks(provider, agent.ast, Ability::Tools, &what, tool.span, "a server of tools"));
+            diagnostics.push(report_lack(provider, agent.ast, Ability::Tools, &what, tool.span, "a server of tools"));
         }
     }
-    members(model, told, diagnostics);
-    unnamed(model, diagnostics);
+    check_members(model, told, diagnostics);
+    check_model_names(model, diagnostics);
     // A session that several steps share is reported once.
     let mut told = BTreeSet::new();
     for (pipeline, step) in model
@@ -50,13 +50,13 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     {
         let Some(agent) = step.agent.map(|agent| &model.agents[agent]) else { continue };
         let Some(provider) = provider_of(agent) else { continue };
-        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.set_home(Some(step.ast.name.span));
         if let Some(session) = &step.ast.session
-            && !resumes(provider)
+            && !can_resume(provider)
             && told.insert((pipeline, session.value.as_str(), agent.ast.name.span))
         {
             let what = format!("go on with the session `{}`", session.value);
-            diagnostics.push(lacks(
+            diagnostics.push(report_lack(
                 provider,
                 agent.ast,
                 Ability::Resume,
@@ -65,39 +65,39 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
                 "continued across turns",
             ));
         }
-        if let (Some(image), Some(false)) = (image(step), provides(provider, Ability::Images)) {
-            diagnostics.push(lacks(provider, agent.ast, Ability::Images, "read pictures", image, "a picture"));
+        if let (Some(image), Some(false)) = (find_image(step), declared_ability(provider, Ability::Images)) {
+            diagnostics.push(report_lack(provider, agent.ast, Ability::Images, "read pictures", image, "a picture"));
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 /// Members of swarms act by calling tools, their own and those of the swarm.
-fn members(model: &Model<'_>, mut told: BTreeSet<usize>, diagnostics: &mut Diagnostics) {
+fn check_members(model: &Model<'_>, mut told: BTreeSet<usize>, diagnostics: &mut Diagnostics) {
     for swarm in &model.swarms {
         let members = swarm.members.iter().map(|member| member.agent).chain(swarm.groups.iter().copied());
         for index in members.flatten() {
             let agent = &model.agents[index];
             let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
-            if llm(provider).is_some_and(|llm| !calls_tools(provider, llm)) && told.insert(index) {
+            if provider_llm(provider).is_some_and(|llm| !calls_tools(provider, llm)) && told.insert(index) {
                 let (what, name) = (format!("act in swarm `{}`", swarm.ast.name.value), &agent.ast.name);
-                diagnostics.push(lacks(provider, agent.ast, Ability::Tools, &what, name.span, "plays a member"));
+                diagnostics.push(report_lack(provider, agent.ast, Ability::Tools, &what, name.span, "plays a member"));
             }
         }
     }
 }
 
 /// Agents in use for which neither the agent nor its provider names a model.
-fn unnamed(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+fn check_model_names(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
     let members = model.swarms.iter().flat_map(|swarm| swarm.members.iter().map(|member| member.agent));
     let groups = model.swarms.iter().flat_map(|swarm| swarm.groups.iter().copied());
-    let summing = model.packs.iter().flat_map(Pack::summing);
+    let summing = model.packs.iter().flat_map(Pack::summary_agents);
     let used: BTreeSet<usize> =
         steps.flat_map(|step| [step.agent, step.fixer]).chain(members).chain(groups).flatten().chain(summing).collect();
     for agent in used.into_iter().map(|index| &model.agents[index]) {
         let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
-        if agent.ast.model.is_some() || llm(provider).is_none_or(|llm| llm.model.is_some()) {
+        if agent.ast.model.is_some() || provider_llm(provider).is_none_or(|llm| llm.model.is_some()) {
             continue;
         }
         let (name, other) = (&agent.ast.name, &provider.ast.name);
@@ -114,7 +114,7 @@ fn unnamed(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 }
 
 /// The model that a provider is.
-fn llm<'a>(provider: &Provider<'a>) -> Option<&'a Llm> {
+fn provider_llm<'a>(provider: &Provider<'a>) -> Option<&'a Llm> {
     let own = provider.ast;
     let has_way = own.exec.is_some() || own.acp.is_some() || own.script.is_some();
     let of = |provider: &'a crate::ast::Provider| provider.llm.as_ref();
@@ -123,22 +123,29 @@ fn llm<'a>(provider: &Provider<'a>) -> Option<&'a Llm> {
 
 /// Whether a model calls tools, in one protocol or the other.
 fn calls_tools(provider: &Provider<'_>, llm: &Llm) -> bool {
-    llm.tools.is_some() || provides(provider, Ability::Tools) == Some(true)
+    llm.tools.is_some() || declared_ability(provider, Ability::Tools) == Some(true)
 }
 
-fn lacks(provider: &Provider<'_>, agent: &Agent, ability: Ability, what: &str, span: Span, label: &str) -> Diagnostic {
+fn report_lack(
+    provider: &Provider<'_>,
+    agent: &Agent,
+    ability: Ability,
+    what: &str,
+    span: Span,
+    label: &str,
+) -> Diagnostic {
     let name = &provider.ast.name;
-    let word = word(ability);
+    let word = ability_name(ability);
     let said = provider.ast.provides.as_ref().and_then(|list| list.first()).map(|first| first.span);
     let help = match ability {
         Ability::Resume if provider.ast.exec.is_some() => format!(
             "say how `{}` resumes, `resume-args \"--resume\" \"{{session}}\"`, take an agent of another provider, or remove `session`",
             name.value
         ),
-        Ability::Resume if llm(provider).is_some() => {
+        Ability::Resume if provider_llm(provider).is_some() => {
             "take an agent of another provider, or remove `session`".to_owned()
         }
-        Ability::Tools if llm(provider).is_some() => {
+        Ability::Tools if provider_llm(provider).is_some() => {
             "write `provides tools` where the model knows them, else `tools=schema` behind the kind of its `llm`"
                 .to_owned()
         }
@@ -154,15 +161,15 @@ fn lacks(provider: &Provider<'_>, agent: &Agent, ability: Ability, what: &str, s
 }
 
 /// Whether a provider says that it can do this; none where it says nothing.
-fn provides(provider: &Provider<'_>, ability: Ability) -> Option<bool> {
+fn declared_ability(provider: &Provider<'_>, ability: Ability) -> Option<bool> {
     let list = provider.ast.provides.as_ref().or_else(|| provider.preset?.provides.as_ref())?;
     Some(list.iter().any(|found| found.value == ability))
 }
 
 /// Whether it can go on with a conversation.
-fn resumes(provider: &Provider<'_>) -> bool {
+fn can_resume(provider: &Provider<'_>) -> bool {
     let preset = provider.preset;
-    if llm(provider).is_some() {
+    if provider_llm(provider).is_some() {
         return false;
     }
     if provider.ast.script.is_some() {
@@ -173,7 +180,7 @@ fn resumes(provider: &Provider<'_>) -> bool {
     {
         return true;
     }
-    match provides(provider, Ability::Resume) {
+    match declared_ability(provider, Ability::Resume) {
         Some(says) => says,
         // A provider without a command keeps its conversations itself.
         None => provider.ast.exec.is_none() && preset.is_none_or(|preset| preset.exec.is_none()),
@@ -181,7 +188,7 @@ fn resumes(provider: &Provider<'_>) -> bool {
 }
 
 /// A picture that the prompt of a step shows.
-fn image(step: &Step<'_>) -> Option<Span> {
+fn find_image(step: &Step<'_>) -> Option<Span> {
     let Body::Prompt(prose) = &step.body else { return None };
     prose.template.parts.iter().find_map(|part| match part {
         Part::Directive(directive) if directive.kind == Kind::File => {
@@ -194,7 +201,7 @@ fn image(step: &Step<'_>) -> Option<Span> {
     })
 }
 
-fn word(ability: Ability) -> &'static str {
+fn ability_name(ability: Ability) -> &'static str {
     match ability {
         Ability::Schema => "schema",
         Ability::Tools => "tools",

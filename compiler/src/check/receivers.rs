@@ -24,20 +24,22 @@ pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostic
     for edge in &edges.list {
         let ends = [&edge.from, &edge.to].map(|end| steps.get(end.value.as_str()).copied());
         let [Some(from), Some(to)] = ends else { continue };
-        if from == to || pipeline.repeats(from, to) || diagnostics.covers(edge.span) {
+        if from == to || pipeline.has_previous_round(from, to) || diagnostics.has_report_at(edge.span) {
             continue;
         }
         let way = Way { pipeline, edge };
-        let found = match flow.get().after(from, to) {
-            Some(need) => Some(way.ended((from, &edge.from), (to, &edge.to), need)),
-            None if flow.get().exclude(from, to) => Some(way.apart(&pipeline.steps[from], &pipeline.steps[to])),
+        let found = match flow.get().find_wait(from, to) {
+            Some(need) => Some(way.report_ended((from, &edge.from), (to, &edge.to), need)),
+            None if flow.get().is_exclusive(from, to) => {
+                Some(way.report_exclusive(&pipeline.steps[from], &pipeline.steps[to]))
+            }
             None => None,
         };
         // What comes back along the edge, if anything does.
         let back = || {
-            let need = flow.get().after(to, from)?;
-            let ended = || edge.both.then(|| way.ended((to, &edge.to), (from, &edge.from), need));
-            way.unanswered(from, to, need).or_else(ended)
+            let need = flow.get().find_wait(to, from)?;
+            let ended = || edge.both.then(|| way.report_ended((to, &edge.to), (from, &edge.from), need));
+            way.report_unanswered(from, to, need).or_else(ended)
         };
         if let Some(diagnostic) = found.or_else(back) {
             diagnostics.push(diagnostic);
@@ -53,10 +55,11 @@ struct Way<'p, 'a> {
 
 impl Way<'_, '_> {
     /// The receiver has ended before the sender starts; `need` is what the sender waits for.
-    fn ended(&self, from: (usize, &Name), to: (usize, &Name), need: Span) -> Diagnostic {
+    fn report_ended(&self, from: (usize, &Name), to: (usize, &Name), need: Span) -> Diagnostic {
         let (sender, receiver) = (&from.1.value, &to.1.value);
-        let diagnostic = unread(sender, receiver, to.1.span, format!("`{receiver}` has ended when `{sender}` starts"))
-            .label(need, because(sender, receiver));
+        let diagnostic =
+            report_unread(sender, receiver, to.1.span, format!("`{receiver}` has ended when `{sender}` starts"))
+                .label(need, explain_order(sender, receiver));
         if !self.edge.both {
             return diagnostic.help(format!(
                 "take the edge out, turn it round, `{receiver} -> {sender}`, or put both tasks in a `loop`, so that \
@@ -71,10 +74,14 @@ impl Way<'_, '_> {
     }
 
     /// No run has both.
-    fn apart(&self, from: &Step<'_>, to: &Step<'_>) -> Diagnostic {
+    fn report_exclusive(&self, from: &Step<'_>, to: &Step<'_>) -> Diagnostic {
         let (sender, receiver) = (from.name(), to.name());
-        let diagnostic =
-            unread(sender, receiver, self.edge.to.span, format!("`{receiver}` never runs where `{sender}` does"));
+        let diagnostic = report_unread(
+            sender,
+            receiver,
+            self.edge.to.span,
+            format!("`{receiver}` never runs where `{sender}` does"),
+        );
         [from, to]
             .into_iter()
             .filter_map(|step| Some((step, step.when.as_ref()?)))
@@ -85,7 +92,7 @@ impl Way<'_, '_> {
     }
 
     /// A task requires an answer, but it has ended when the other task starts.
-    fn unanswered(&self, from: usize, to: usize, need: Span) -> Option<Diagnostic> {
+    fn report_unanswered(&self, from: usize, to: usize, need: Span) -> Option<Diagnostic> {
         if self.edge.response.value != Response::Required || self.edge.kind != EdgeKind::Handoff {
             return None;
         }
@@ -93,7 +100,7 @@ impl Way<'_, '_> {
         let message = format!("`{other}` has to answer `{asker}`, which takes no turn after it");
         let diagnostic = Diagnostic::new(Code::UnreachableReceiver, message)
             .label(self.edge.response.span, format!("`{asker}` has ended when `{other}` starts"))
-            .label(need, because(other, asker))
+            .label(need, explain_order(other, asker))
             .help(format!(
                 "write `response=none`, or put both tasks in a `loop`, so that `{asker}` takes another turn"
             ));
@@ -101,11 +108,11 @@ impl Way<'_, '_> {
     }
 }
 
-fn unread(sender: &str, receiver: &str, place: Span, label: String) -> Diagnostic {
+fn report_unread(sender: &str, receiver: &str, place: Span, label: String) -> Diagnostic {
     let message = format!("`{sender}` can write to `{receiver}`, which takes no turn after it");
     Diagnostic::new(Code::UnreachableReceiver, message).label(place, label)
 }
 
-fn because(later: &str, earlier: &str) -> String {
+fn explain_order(later: &str, earlier: &str) -> String {
     format!("because of this `{later}` starts after `{earlier}`")
 }

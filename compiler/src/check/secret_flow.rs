@@ -20,13 +20,14 @@ pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     let secrets = Secrets::new(model);
     for pipeline in &model.pipelines {
         for step in &pipeline.steps {
-            diagnostics.about(Some(step.ast.name.span));
-            let given = given(model, &secrets, pipeline, step);
+            diagnostics.set_home(Some(step.ast.name.span));
+            let given = list_step_secrets(model, &secrets, pipeline, step);
             if given.is_empty() {
                 continue;
             }
-            let commands = command::body(step, sources).into_iter().chain(command::checks(step.ast));
-            printed(&commands.collect::<Vec<_>>(), &given, diagnostics);
+            let commands =
+                command::list_body_commands(step, sources).into_iter().chain(command::list_check_commands(step.ast));
+            check_printed_secrets(&commands.collect::<Vec<_>>(), &given, diagnostics);
             let system = step.agent.and_then(|agent| model.agents[agent].system.as_ref());
             let prompt = match &step.body {
                 model::Body::Prompt(prose) => Some(prose),
@@ -37,7 +38,7 @@ pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             }
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 /// A secret that a process has, and where it is handed over.
@@ -47,11 +48,11 @@ struct Given<'s> {
 }
 
 fn given_by<'s>(secrets: &'s Secrets<'_>, env: &'s [ast::Variable]) -> impl Iterator<Item = Given<'s>> {
-    secrets.of(env).map(|(secret, place)| Given { secret, place: place.span })
+    secrets.secrets_of(env).map(|(secret, place)| Given { secret, place: place.span })
 }
 
 /// What the process of a step has, each secret once.
-fn given<'s>(
+fn list_step_secrets<'s>(
     model: &'s Model<'_>,
     secrets: &'s Secrets<'_>,
     pipeline: &'s Pipeline<'_>,
@@ -69,7 +70,7 @@ fn given<'s>(
 }
 
 /// Reports commands that print a secret to their visible output.
-fn printed(commands: &[Started<'_>], given: &[Given<'_>], diagnostics: &mut Diagnostics) {
+fn check_printed_secrets(commands: &[Started<'_>], given: &[Given<'_>], diagnostics: &mut Diagnostics) {
     let mut traced = false;
     for started in commands {
         let simple = &started.simple;
@@ -80,19 +81,22 @@ fn printed(commands: &[Started<'_>], given: &[Given<'_>], diagnostics: &mut Diag
             });
         for Given { secret, place } in given {
             let shown = command::prints_variable(simple, &secret.env).filter(|_| !simple.hidden).map(|word| {
-                (started.at(&word.range), format!("`{}` prints the secret `{}`", started.name(), secret.name.value))
+                (
+                    started.span_at(&word.range),
+                    format!("`{}` prints the secret `{}`", started.name(), secret.name.value),
+                )
             });
             let shown = shown.or_else(|| {
                 let variables = simple.words.iter().flat_map(|word| &word.variables);
                 let variable = variables.filter(|_| traced).find(|variable| variable.name == secret.env)?;
                 let message = format!("`set -x` prints the secret `{}` with this command", secret.name.value);
-                Some((started.at(&variable.range), message))
+                Some((started.span_at(&variable.range), message))
             });
             let Some((span, message)) = shown else { continue };
             diagnostics.push(
                 Diagnostic::new(Code::SecretInPrompt, message)
-                    .label(span, "what is printed is in the log, and in whatever reads it")
-                    .label(*place, format!("`{}` is handed over here", secret.env))
+                    .label(span, "printed text is in the log, and in every text that reads it")
+                    .label(*place, format!("`{}` is passed in here", secret.env))
                     .help(format!(
                         "print whether it is set, `test -n \"${}\" && echo set`, or take it out of the `env`",
                         secret.env
@@ -135,7 +139,7 @@ fn asked_for(prose: &TemplateText, given: &[Given<'_>], diagnostics: &mut Diagno
                         format!("the prompt asks for the secret `{}`", secret.name.value),
                     )
                     .label(prose.passage.span(start..end), "the agent would print it")
-                    .label(*place, format!("`{name}` is handed over here"))
+                    .label(*place, format!("`{name}` is passed in here"))
                     .help(format!("name the variable without asking for its value, or take `{name}` out of the `env`")),
                 );
             }

@@ -15,19 +15,26 @@ use crate::trust::powers::Secrets;
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     let secrets = Secrets::new(model);
     for pipeline in &model.pipelines {
-        for (secret, place) in secrets.of(&pipeline.ast.env) {
-            let uses = |step: &&Step<'_>| verdict(step, &secret.env, sources);
+        for (secret, place) in secrets.secrets_of(&pipeline.ast.env) {
+            let uses = |step: &&Step<'_>| uses_variable(step, &secret.env, sources);
             let users: Vec<&Step<'_>> = pipeline.steps.iter().filter(|step| uses(step) == Some(true)).collect();
             let first = pipeline.steps.iter().find(|step| uses(step) == Some(false));
             if let (Some(user), Some(idle)) = (users.first(), first) {
                 let names = users.iter().map(|step| step.name());
-                diagnostics.push(report(pipeline, secret, place, user, idle, &suggest::list(names, "and")));
+                diagnostics.push(report_wide_secret(
+                    pipeline,
+                    secret,
+                    place,
+                    user,
+                    idle,
+                    &suggest::format_list(names, "and"),
+                ));
             }
         }
     }
 }
 
-fn report(
+fn report_wide_secret(
     pipeline: &Pipeline<'_>,
     secret: &ast::Secret,
     place: &ast::Name,
@@ -36,36 +43,36 @@ fn report(
     users: &str,
 ) -> Diagnostic {
     let (name, pipeline) = (&secret.name.value, pipeline.ast.name.value.as_str());
-    let message = format!("every step of `{pipeline}` is given the secret `{name}`, and only {users} make use of it");
+    let message = format!("every step of `{pipeline}` receives the secret `{name}`, but only {users} make use of it");
     Diagnostic::new(
         Code::SecretTooWide,
         message.replace(" make use", if users.contains(' ') { " make use" } else { " makes use" }),
     )
     .label(place.span, "given to all of them")
     .label(user.ast.name.span, "makes use of it")
-    .label(idle.ast.name.span, "has it for nothing")
+    .label(idle.ast.name.span, "does not use it")
     .help(format!("move `env {}` into {users}", place.value))
 }
 
 /// Whether the process of a step uses a variable; none where there is no process, or the check cannot tell.
-fn verdict(step: &Step<'_>, variable: &str, sources: &Sources) -> Option<bool> {
+fn uses_variable(step: &Step<'_>, variable: &str, sources: &Sources) -> Option<bool> {
     if let Body::Prompt(prose) = &step.body {
         return Some(prose.passage.text().contains(variable));
     }
     let commands = match step.body {
-        Body::Run | Body::Script(_) => command::body(step, sources),
+        Body::Run | Body::Script(_) => command::list_body_commands(step, sources),
         _ => return None,
     };
-    let checks = command::checks(step.ast);
+    let checks = command::list_check_commands(step.ast);
     let all = || commands.iter().chain(&checks);
-    if all().any(|started| names(started, variable)) {
+    if all().any(|started| mentions_variable(started, variable)) {
         return Some(true);
     }
     let clear = !commands.is_empty() && all().all(|started| PLAIN.contains(&started.simple.program()));
     clear.then_some(false)
 }
 
-fn names(started: &Started<'_>, variable: &str) -> bool {
+fn mentions_variable(started: &Started<'_>, variable: &str) -> bool {
     let simple = &started.simple;
     simple
         .words

@@ -38,13 +38,13 @@ pub(super) fn check(loader: &Loader<'_>, diagnostics: &mut Diagnostics) {
     let sources = &loader.sources;
     for file in sources.files().filter(|&file| !sources.name(file).starts_with("std:")) {
         for key in loader.facts(file).keys() {
-            report(file, key.start, key.end, key.what, diagnostics);
+            report_key(file, key.start, key.end, key.what, diagnostics);
         }
     }
 }
 
 /// What looks like keys in a text: by kind, then by place.
-pub(crate) fn keys(text: &str) -> Vec<Key> {
+pub(crate) fn find_keys(text: &str) -> Vec<Key> {
     let bytes = text.as_bytes();
     let mut found: Vec<(usize, Key)> = Vec::new();
     // Each prefix ends in `-` or `_`, or starts with `A`; what is private starts with `-`.
@@ -52,7 +52,7 @@ pub(crate) fn keys(text: &str) -> Vec<Key> {
         for (kind, (prefix, least, what)) in KEYS.iter().enumerate() {
             let start = if bytes[at] == b'A' { Some(at) } else { (at + 1).checked_sub(prefix.len()) };
             if let Some(start) = start.filter(|&start| bytes[start..].starts_with(prefix.as_bytes()))
-                && let Some(end) = key(text, start, prefix, *least)
+                && let Some(end) = find_key_end(text, start, prefix, *least)
             {
                 found.push((kind, Key { start, end, what }));
             }
@@ -69,7 +69,7 @@ pub(crate) fn keys(text: &str) -> Vec<Key> {
 }
 
 /// Where a key that starts here ends, if it is one.
-fn key(text: &str, start: usize, prefix: &str, least: usize) -> Option<usize> {
+fn find_key_end(text: &str, start: usize, prefix: &str, least: usize) -> Option<usize> {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let before = start.checked_sub(1).map(|at| text.as_bytes()[at]);
     if before.is_some_and(word) {
@@ -86,7 +86,7 @@ fn key(text: &str, start: usize, prefix: &str, least: usize) -> Option<usize> {
     (length >= least && drawn).then_some(start + prefix.len() + length)
 }
 
-fn report(file: crate::source::FileId, start: usize, end: usize, what: &str, diagnostics: &mut Diagnostics) {
+fn report_key(file: crate::source::FileId, start: usize, end: usize, what: &str, diagnostics: &mut Diagnostics) {
     let byte = |at: usize| u32::try_from(at).expect("files are under 4 GiB");
     diagnostics.push(
         Diagnostic::new(Code::SecretInSource, format!("this looks like {what}"))
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> usize {
-        keys(text).len()
+        find_keys(text).len()
     }
 
     #[test]

@@ -27,11 +27,11 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
             }
             if !qualified {
                 // What a model may call is known: another check says so.
-                diagnostics.extend(misspelt(tool, &known).filter(|_| !is_model));
+                diagnostics.extend(check_spelling(tool, &known).filter(|_| !is_model));
                 continue;
             }
-            let Some(close) = suggest::nearest(server, known.iter().copied()) else {
-                diagnostics.extend(undeclared(tool, server).filter(|_| !is_model));
+            let Some(close) = suggest::find_nearest(server, known.iter().copied()) else {
+                diagnostics.extend(check_declared(tool, server).filter(|_| !is_model));
                 continue;
             };
             let written = tool.value.replacen(server, close.name, 1);
@@ -50,7 +50,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 }
 
 /// The name of a tool or a server that is nearly one that is known, and none itself.
-fn misspelt(tool: &Name, servers: &[&str]) -> Option<Diagnostic> {
+fn check_spelling(tool: &Name, servers: &[&str]) -> Option<Diagnostic> {
     let name = tool.value.split('(').next().unwrap_or_default();
     let known: Vec<&str> =
         TOOLS.iter().copied().chain(BUILT_IN.iter().map(|tool| tool.name)).chain(servers.iter().copied()).collect();
@@ -58,7 +58,8 @@ fn misspelt(tool: &Name, servers: &[&str]) -> Option<Diagnostic> {
     if name.contains('*') || known.iter().any(|known| plain(known) == plain(name)) {
         return None;
     }
-    let close = suggest::closest(name, known.iter().copied()).filter(|close| suggest::is_slip(name, close, &[]))?;
+    let close =
+        suggest::find_closest(name, known.iter().copied()).filter(|close| suggest::is_slip(name, close, &[]))?;
     let written = tool.value.replacen(name, close, 1);
     let mut diagnostic =
         Diagnostic::new(Code::UnknownReference, format!("no agent program is known to have a tool `{name}`"))
@@ -70,7 +71,7 @@ fn misspelt(tool: &Name, servers: &[&str]) -> Option<Diagnostic> {
 }
 
 /// `server.tool` of a server that the spec does not have.
-fn undeclared(tool: &Name, server: &str) -> Option<Diagnostic> {
+fn check_declared(tool: &Name, server: &str) -> Option<Diagnostic> {
     let dotted = tool.value.strip_prefix(server).is_some_and(|rest| rest.starts_with('.'));
     let mut diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no tool server `{server}`"))
         .label(tool.span, "a tool of a server that is not declared")

@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::source::Sources;
 use crate::syntax::Text;
 
-use super::command::{quoted, shell};
+use super::command::{quote_shell_word, quote_string};
 
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     for hook in &model.spec.hooks {
@@ -20,13 +20,13 @@ pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         }
     }
     for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
-        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.set_home(Some(step.ast.name.span));
         if let Some(Body::Run(line)) = &step.ast.body {
             check_line("run", line, sources, diagnostics);
         }
         step.ast.checks.iter().for_each(|line| check_line("check", line, sources, diagnostics));
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 /// What of a shell a word is.
@@ -44,63 +44,64 @@ enum Shell {
 
 fn check_line(node: &str, line: &Line, sources: &Sources, diagnostics: &mut Diagnostics) {
     let ([first, .., last], words) = (line.words.as_slice(), &line.words) else { return };
-    let found: Vec<Option<Shell>> = (0..words.len()).map(|index| meaning(words, index)).collect();
+    let found: Vec<Option<Shell>> = (0..words.len()).map(|index| classify_word(words, index)).collect();
     let Some(index) = found.iter().position(Option::is_some) else { return };
     // Where a word is more than it seems, it is said once.
     let (Some(shell), word) = (found[index], &words[index]) else { return };
-    if diagnostics.covers(word.place()) {
+    if diagnostics.has_report_at(word.outer_span()) {
         return;
     }
-    let shown = crate::template::clip(word.as_str());
+    let shown = crate::template::clip_word(word.as_str());
     let (message, label) = match shell {
         Shell::Operator => {
             (format!("no shell reads this command, so `{shown}` is one of its words"), "an argument like any other")
         }
         Shell::Expansion => {
-            (format!("no shell reads this command, so `{shown}` stays as it is"), "nothing is put in its place")
+            (format!("no shell reads this command, so `{shown}` stays as it is"), "nothing replaces it")
         }
         Shell::Glob => {
             (format!("no shell reads this command, so `{shown}` names one file"), "no pattern of paths here")
         }
         Shell::Word => (format!("no shell reads this command, and `{shown}` is no program"), "a word of shells"),
     };
-    let diagnostic = Diagnostic::new(Code::UnquotedShell, message).label(word.place(), label);
+    let diagnostic = Diagnostic::new(Code::UnquotedShell, message).label(word.outer_span(), label);
     let lone = shell == Shell::Word && index == 0 && found.iter().flatten().count() == 1;
     if lone && !word.as_str().contains('=') {
         let all: Vec<&str> = words.iter().map(Text::as_str).collect();
         let all = all.join(" ");
         return diagnostics.push(diagnostic.help(format!(
-            "it would end with the command: write what comes after it too, `{node} {}`",
-            quoted(&format!("{all} && COMMAND"))
+            "its effect ends with the command: write the next command too, `{node} {}`",
+            quote_string(&format!("{all} && COMMAND"))
         )));
     }
     if !is_whole(node, words, sources) {
         return diagnostics.push(diagnostic.help(format!("write a line for a shell: `{node} \"…\"`")));
     }
     let written: Vec<String> = words.iter().zip(&found).map(|(word, found)| as_shell(word, *found)).collect();
-    let line = quoted(&written.join(" "));
+    let line = quote_string(&written.join(" "));
     let as_it_stands = word.is_bare() && matches!(shell, Shell::Operator | Shell::Word);
     let help = match as_it_stands {
         true => format!("write a line for a shell, `{node} {line}`, or `\"{shown}\"` for the word itself"),
         false => format!("write a line for a shell, `{node} {line}`"),
     };
     let title = "write a line for a shell";
-    diagnostics.push(diagnostic.help(help).fix(title, first.place().to(last.place()), line));
+    diagnostics.push(diagnostic.help(help).fix(title, first.outer_span().to(last.outer_span()), line));
 }
 
 /// Whether nothing but these words stands in the node: others have been reported, and are not here.
 fn is_whole(node: &str, words: &[Text], sources: &Sources) -> bool {
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
-    let text = sources.text(first.place().file);
-    let apart = |pair: &[Text]| text[pair[0].place().end as usize..pair[1].place().start as usize].trim().is_empty();
-    let after = text[last.place().end as usize..].trim_start_matches([' ', '\t']);
+    let text = sources.text(first.outer_span().file);
+    let apart =
+        |pair: &[Text]| text[pair[0].outer_span().end as usize..pair[1].outer_span().start as usize].trim().is_empty();
+    let after = text[last.outer_span().end as usize..].trim_start_matches([' ', '\t']);
     words.windows(2).all(apart)
-        && text[..first.place().start as usize].trim_end().ends_with(node)
+        && text[..first.outer_span().start as usize].trim_end().ends_with(node)
         && (after.is_empty() || after.starts_with([';', '}', '\n', '\r', '/']))
 }
 
 /// What of a shell a word of a command is, if no program can have been meant to get it.
-fn meaning(words: &[Text], index: usize) -> Option<Shell> {
+fn classify_word(words: &[Text], index: usize) -> Option<Shell> {
     let (word, text) = (&words[index], words[index].as_str());
     let program = words[0].as_str().rsplit('/').next().unwrap_or_default();
     if index == 0 {
@@ -166,13 +167,13 @@ fn as_shell(word: &Text, found: Option<Shell>) -> String {
     let text = word.as_str();
     match found {
         Some(Shell::Word) => match text.split_once('=') {
-            Some((name, value)) => format!("{name}={}", shell(value)),
+            Some((name, value)) => format!("{name}={}", quote_shell_word(value)),
             None => text.to_owned(),
         },
         Some(Shell::Expansion) if text.contains(['&', ';', '|', '<', '>', '(', ')', '"']) => text.to_owned(),
         Some(Shell::Expansion) if text.starts_with('$') => format!("\"{text}\""),
         Some(Shell::Operator | Shell::Expansion | Shell::Glob) => text.to_owned(),
-        None => shell(text),
+        None => quote_shell_word(text),
     }
 }
 

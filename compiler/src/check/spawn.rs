@@ -18,15 +18,15 @@ use crate::suggest;
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let policy = model.spec.policy.as_ref();
     let usual = policy.and_then(|policy| policy.spawn.as_ref()).map_or(Approval::Auto, |approval| approval.value);
-    pipelines(model, granted(usual, policy, "`policy { spawn human }`").as_ref(), diagnostics);
+    check_pipelines(model, find_grant(usual, policy, "`policy { spawn human }`").as_ref(), diagnostics);
     for swarm in &model.spec.swarms {
-        let members = members(model, swarm);
+        let members = list_members(model, swarm);
         let coordinator = swarm.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator);
         let approval = swarm.spawn.approval.as_ref().map_or(usual, |approval| approval.value);
-        let granted = granted(approval, policy, "`spawn approval=human`");
+        let granted = find_grant(approval, policy, "`spawn approval=human`");
         let mut told = BTreeSet::new();
         for member in &members {
-            let Some(spawn) = member.can(Capability::Spawn) else { continue };
+            let Some(spawn) = member.find_capability(Capability::Spawn) else { continue };
             if let Some(leader) = coordinator
                 && leader.name.span != member.place
             {
@@ -43,7 +43,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
                 && swarm.spawn.per_agent > 0
                 && told.insert(member.agent.name.span)
             {
-                escalations((swarm, granted), member, spawn, &members, diagnostics);
+                check_escalations((swarm, granted), member, spawn, &members, diagnostics);
             }
         }
     }
@@ -58,19 +58,19 @@ struct Granted {
 }
 
 /// What grants a spawn with this approval without a person or a coordinator; `human` is spec text that asks a person.
-fn granted(approval: Approval, policy: Option<&Policy>, human: &str) -> Option<Granted> {
+fn find_grant(approval: Approval, policy: Option<&Policy>, human: &str) -> Option<Granted> {
     let (place, instead) = match (approval, policy) {
         (Approval::Auto, _) => (None, format!("let a person approve it, {human}")),
         // In a pipeline there is no coordinator to ask, either.
         (Approval::Human | Approval::Coordinator, Some(policy)) if policy.unattended.value == Unattended::Approve => {
-            let place = (policy.unattended.span, "granted where nobody can be asked");
-            (Some(place), "have it refused there, `unattended deny`".to_owned())
+            let place = (policy.unattended.span, "granted in unattended runs");
+            (Some(place), "refuse it there, `unattended deny`".to_owned())
         }
         (Approval::Human, Some(Policy { on_timeout: Some(timeout), .. }))
             if timeout.value.then == Unattended::Approve =>
         {
-            let place = (timeout.span, "granted where nobody answers in time");
-            (Some(place), "have it refused then, `on-timeout deny`".to_owned())
+            let place = (timeout.span, "granted if no person answers in time");
+            (Some(place), "refuse it then, `on-timeout deny`".to_owned())
         }
         (Approval::Human | Approval::Coordinator, _) => return None,
     };
@@ -79,17 +79,17 @@ fn granted(approval: Approval, policy: Option<&Policy>, human: &str) -> Option<G
 
 impl Granted {
     /// Adds the policy entry as a label, and the help.
-    fn told(&self, diagnostic: Diagnostic) -> Diagnostic {
+    fn label_grant(&self, diagnostic: Diagnostic) -> Diagnostic {
         let places = self.place.iter();
         places.fold(diagnostic, |told, (span, words)| told.label(*span, *words)).help(self.help.clone())
     }
 }
 
 /// The edges of pipelines by which one task has another one started.
-fn pipelines(model: &Model<'_>, granted: Option<&Granted>, diagnostics: &mut Diagnostics) {
+fn check_pipelines(model: &Model<'_>, granted: Option<&Granted>, diagnostics: &mut Diagnostics) {
     for pipeline in &model.pipelines {
         let steps: BTreeMap<&str, &Step<'_>> = pipeline.steps.iter().map(|step| (step.name(), step)).collect();
-        let played = |name: &Name| chain(model, steps.get(name.value.as_str()).and_then(|step| step.agent));
+        let played = |name: &Name| list_fallbacks(model, steps.get(name.value.as_str()).and_then(|step| step.agent));
         let edges = pipeline.ast.edges.iter().flat_map(|edges| &edges.list);
         for edge in edges.filter(|edge| edge.kind == EdgeKind::Spawn) {
             let (spawners, spawned) = (played(&edge.from), played(&edge.to));
@@ -112,12 +112,12 @@ fn pipelines(model: &Model<'_>, granted: Option<&Granted>, diagnostics: &mut Dia
             }
             let Some(granted) = granted else { continue };
             let pairs = spawners.iter().flat_map(|spawner| spawned.iter().map(move |spawned| (*spawner, *spawned)));
-            let mut found = pairs.map(|(spawner, spawned)| (spawner, spawned, more(spawner, spawned)));
+            let mut found = pairs.map(|(spawner, spawned)| (spawner, spawned, extra_capabilities(spawner, spawned)));
             let escalation = found.find(|(.., more)| !more.is_empty());
             let Some((spawner, spawned, more)) = escalation else { continue };
             let Some(spawn) = can_spawn(spawner) else { continue };
             let (own, others) = (&spawner.name.value, &spawned.name.value);
-            let words = suggest::list(more.iter().map(|can| word(can.value)), "and");
+            let words = suggest::format_list(more.iter().map(|can| capability_name(can.value)), "and");
             let diagnostic = Diagnostic::new(
                 Code::SpawnEscalation,
                 format!(
@@ -127,13 +127,13 @@ fn pipelines(model: &Model<'_>, granted: Option<&Granted>, diagnostics: &mut Dia
             )
             .label(spawn, format!("`{own}` can have others started"))
             .label(more[0].span, format!("`{own}` cannot do this itself"));
-            diagnostics.push(granted.told(diagnostic));
+            diagnostics.push(granted.label_grant(diagnostic));
         }
     }
 }
 
 /// An agent, and those who take its turns where it cannot.
-fn chain<'a>(model: &Model<'a>, first: Option<usize>) -> Vec<&'a Agent> {
+fn list_fallbacks<'a>(model: &Model<'a>, first: Option<usize>) -> Vec<&'a Agent> {
     let mut chain: Vec<usize> = Vec::new();
     let mut next = first;
     while let Some(agent) = next.filter(|agent| !chain.contains(agent)) {
@@ -144,7 +144,7 @@ fn chain<'a>(model: &Model<'a>, first: Option<usize>) -> Vec<&'a Agent> {
 }
 
 /// What an agent can do that its spawner cannot.
-fn more<'a>(spawner: &Agent, spawned: &'a Agent) -> Vec<&'a Spanned<Capability>> {
+fn extra_capabilities<'a>(spawner: &Agent, spawned: &'a Agent) -> Vec<&'a Spanned<Capability>> {
     let is_power =
         |can: &&Spanned<Capability>| can.value != Capability::Spawn && can.value != Capability::UntrustedInput;
     let has = |wanted: Capability| spawner.can.iter().any(|can| can.value == wanted);
@@ -159,16 +159,16 @@ struct Member<'a> {
 }
 
 impl Member<'_> {
-    fn can(&self, wanted: Capability) -> Option<Span> {
+    fn find_capability(&self, wanted: Capability) -> Option<Span> {
         self.agent.can.iter().find(|can| can.value == wanted).map(|can| can.span)
     }
 }
 
-fn members<'a>(model: &Model<'a>, swarm: &Swarm) -> Vec<Member<'a>> {
+fn list_members<'a>(model: &Model<'a>, swarm: &Swarm) -> Vec<Member<'a>> {
     let member = |name: &str, place: Span, agent: Option<&Name>| {
         let agent = match agent {
-            Some(agent) => model.tables.find(NameKind::Agent, &agent.value, true, agent.span.file),
-            None => model.tables.sole(NameKind::Agent, place.file),
+            Some(agent) => model.tables.find_name(NameKind::Agent, &agent.value, true, agent.span.file),
+            None => model.tables.find_sole(NameKind::Agent, place.file),
         };
         let agent = model.agents.get(agent?)?.ast;
         Some(Member { name: name.to_owned(), place, agent })
@@ -181,7 +181,7 @@ fn members<'a>(model: &Model<'a>, swarm: &Swarm) -> Vec<Member<'a>> {
 }
 
 /// What those that a member can start are able to do, and itself is not.
-fn escalations(
+fn check_escalations(
     (swarm, granted): (&Swarm, &Granted),
     spawner: &Member<'_>,
     spawn: Span,
@@ -190,21 +190,21 @@ fn escalations(
 ) {
     let mut seen = BTreeSet::new();
     for other in members.iter().filter(|other| seen.insert(other.agent.name.span)) {
-        let more = more(spawner.agent, other.agent);
+        let more = extra_capabilities(spawner.agent, other.agent);
         let Some(place) = more.first() else { continue };
         let (own, others) = (&spawner.agent.name.value, &other.agent.name.value);
-        let more = suggest::list(more.iter().map(|can| word(can.value)), "and");
+        let more = suggest::format_list(more.iter().map(|can| capability_name(can.value)), "and");
         let diagnostic = Diagnostic::new(
             Code::SpawnEscalation,
             format!("agent `{own}` can spawn `{others}` in `{}`, which can do more: {more}", swarm.name.value),
         )
         .label(spawn, format!("`{own}` can have others started"))
         .label(place.span, format!("`{own}` cannot do this itself"));
-        diagnostics.push(granted.told(diagnostic));
+        diagnostics.push(granted.label_grant(diagnostic));
     }
 }
 
-fn word(capability: Capability) -> &'static str {
+fn capability_name(capability: Capability) -> &'static str {
     match capability {
         Capability::WriteFiles => "write-files",
         Capability::RunCommands => "run-commands",

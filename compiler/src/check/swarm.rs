@@ -11,19 +11,19 @@ use crate::model::{Body, Model, Start, Swarm};
 use crate::source::Span;
 
 pub(super) fn check(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
-    places(swarm, diagnostics);
-    parts(swarm, diagnostics);
-    spawning(swarm, diagnostics);
-    groups(swarm, diagnostics);
-    work(model, swarm, diagnostics);
+    check_member_count(swarm, diagnostics);
+    check_split_goal(swarm, diagnostics);
+    check_spawning(swarm, diagnostics);
+    check_groups(swarm, diagnostics);
+    check_work(model, swarm, diagnostics);
 }
 
-fn wrong(message: String, span: Span, label: impl Into<String>) -> Diagnostic {
+fn report_wrong_value(message: String, span: Span, label: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::WrongValue, message).label(span, label)
 }
 
 /// More members than agents.
-fn places(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
+fn check_member_count(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
     let groups: u64 = ast.groups.iter().map(|group| u64::from(group.count.value)).sum();
     let members = ast.members.len() as u64 + groups;
@@ -32,16 +32,18 @@ fn places(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
         return;
     }
     let name = &ast.name.value;
-    let message = format!("swarm `{name}` has {members} members, and {agents} agents at most");
+    let message = format!("swarm `{name}` has {members} members, but allows {agents} agents at most");
     let diagnostic = match ast.limits.span {
-        Some(limits) => wrong(message, limits, format!("{agents} agents")).label(ast.name.span, "its members are more"),
-        None => wrong(message, ast.name.span, format!("more than the {agents} of a swarm that says nothing")),
+        Some(limits) => {
+            report_wrong_value(message, limits, format!("{agents} agents")).label(ast.name.span, "has more members")
+        }
+        None => report_wrong_value(message, ast.name.span, format!("more than the default limit of {agents}")),
     };
     diagnostics.push(diagnostic.help(format!("write `limits {{ agents {members} }}`, or take members out")));
 }
 
 /// Reports a split goal if every member has its own task.
-fn parts(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
+fn check_split_goal(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
     let Some(decompose) = &ast.decompose else { return };
     if ast.groups.is_empty()
@@ -50,54 +52,59 @@ fn parts(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     {
         let name = &ast.name.value;
         diagnostics.push(
-            wrong(format!("nobody in swarm `{name}` is left to take a part of the goal"), decompose.span, "splits it")
-                .label(first.name.span, "every member has a task of its own")
-                .help("remove `decompose`, or the task of a member that is to take a part"),
+            report_wrong_value(
+                format!("no member of swarm `{name}` is free to take a part of the goal"),
+                decompose.span,
+                "splits it",
+            )
+            .label(first.name.span, "every member has a task of its own")
+            .help("remove `decompose`, or the task of a member that is to take a part"),
         );
     }
 }
 
 /// Who may ask for help, and who agrees.
-fn spawning(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
+fn check_spawning(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
     let Some(approval) = &ast.spawn.approval else { return };
     if ast.spawn.per_agent == 0 {
         diagnostics.push(
-            wrong(
+            report_wrong_value(
                 "`per-agent=0` leaves nothing to approve".to_owned(),
                 approval.span,
-                "approves what nobody may ask for",
+                "no member may ask",
             )
             .help("remove `approval=`; or write `per-agent=1` so that each member may ask once"),
         );
     }
     let coordinator = ast.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator);
     if approval.value == Approval::Coordinator && coordinator.is_none() {
-        let diagnostic = wrong(
+        let diagnostic = report_wrong_value(
             format!("swarm `{}` has no coordinator to approve anything", ast.name.value),
             approval.span,
-            "who is this?",
+            "no `coordinator` is declared",
         );
         diagnostics.push(match &ast.leader {
-            Some(leader) => diagnostic.label(leader.name.span, "a supervisor, who has help started itself").help(
-                format!("write `coordinator {}` instead of `supervisor`, or `approval=human`", leader.name.value),
-            ),
+            Some(leader) => diagnostic.label(leader.name.span, "a supervisor spawns help itself").help(format!(
+                "write `coordinator {}` instead of `supervisor`, or `approval=human`",
+                leader.name.value
+            )),
             None => diagnostic.help("write `coordinator NAME` in its block, or `approval=human`"),
         });
     }
 }
 
 /// Channels for one, and worktrees that the coordinator would have to integrate.
-fn groups(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
+fn check_groups(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
     for channel in ast.channels.iter().filter(|channel| channel.members.len() == 1) {
         diagnostics.push(
-            wrong(
-                format!("channel `{}` has one member, who talks to nobody", channel.name.value),
+            report_wrong_value(
+                format!("channel `{}` has only one member", channel.name.value),
                 channel.members[0].span,
-                "alone in it",
+                "the only member",
             )
-            .help("write the others behind it, or remove the channel"),
+            .help("add another member, or remove the channel"),
         );
     }
     let coordinator = ast.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator);
@@ -105,27 +112,27 @@ fn groups(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
         let Some((manager, leader)) = tree.manager.as_ref().zip(coordinator) else { continue };
         if manager.value == leader.name.value {
             diagnostics.push(
-                wrong(
+                report_wrong_value(
                     format!("the coordinator cannot integrate worktree `{}`", tree.name.value),
                     manager.span,
                     "it plans and does not merge",
                 )
                 .label(leader.name.span, "the coordinator")
-                .help("name a member as `manager=`, or an agent that is none yet"),
+                .help("name another member as `manager=`, or an agent that is not a member"),
             );
         }
     }
 }
 
-/// A swarm that is told nothing to do.
-fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
+/// A swarm without work.
+fn check_work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
     let told = ast.goal.is_some() || !ast.items.is_empty() || ast.members.iter().any(|member| member.task.is_some());
-    if diagnostics.covers(ast.span) {
+    if diagnostics.has_report_at(ast.span) {
         return;
     }
     if nobody_begins(ast) && ast.goal.is_some() {
-        diagnostics.push(idle(ast));
+        diagnostics.push(report_idle(ast));
         return;
     }
     if told && (ast.goal.is_some() || ast.decompose.is_none()) {
@@ -152,19 +159,19 @@ fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
         given |= goal.is_some();
         if goal.is_none() {
             diagnostics.push(
-                wrong(format!("swarm `{name}` is started without a goal"), written.span, "what is it to reach?")
+                report_wrong_value(format!("swarm `{name}` is started without a goal"), written.span, "no goal here")
                     .label(needs.0, needs.1)
                     .help(format!("write `swarm {name} goal=\"…\"`, or `goal \"…\"` in the swarm")),
             );
         }
     }
     if given && nobody_begins(ast) {
-        diagnostics.push(idle(ast));
+        diagnostics.push(report_idle(ast));
     }
     let by_hand = matches!(model.default, Some(Start::Swarm(index)) if own(index));
     if (by_hand || !started) && model.tables.modules.is_own(ast.name.span) {
         diagnostics.push(
-            wrong(format!("swarm `{name}` has no goal"), ast.name.span, "nothing to do")
+            report_wrong_value(format!("swarm `{name}` has no goal"), ast.name.span, "nothing to do")
                 .help("write `goal \"…\"` in its block, or give its members tasks"),
         );
     }
@@ -177,12 +184,13 @@ fn nobody_begins(ast: &ast::Swarm) -> bool {
     ast.decompose.is_none() && !plans && ast.items.is_empty() && ast.members.iter().all(|member| member.task.is_none())
 }
 
-fn idle(ast: &ast::Swarm) -> Diagnostic {
+fn report_idle(ast: &ast::Swarm) -> Diagnostic {
     let name = &ast.name.value;
-    let diagnostic = wrong(format!("no agent of swarm `{name}` has anything to do"), ast.name.span, "always fails");
+    let diagnostic =
+        report_wrong_value(format!("no agent of swarm `{name}` has anything to do"), ast.name.span, "always fails");
     let first = ast.members.first().map(|member| &member.name);
     let diagnostic = match first {
-        Some(member) => diagnostic.label(member.span, "has no task, and waits for a message that nobody writes"),
+        Some(member) => diagnostic.label(member.span, "has no task, and waits for a message that no member writes"),
         None => diagnostic,
     };
     let task = format!("give a member a task: `member {} \"…\"`", first.map_or("NAME", |member| &member.value));

@@ -16,15 +16,15 @@ const ESCALATED: &[&str] = &["retry", "skip", "fail"];
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for test in &model.tests {
-        params(model, test, diagnostics);
-        test.fakes.iter().for_each(|fake| self::fake(model, fake, diagnostics));
+        check_params(model, test, diagnostics);
+        test.fakes.iter().for_each(|fake| self::check_fake(model, fake, diagnostics));
         for (expect, steps) in test.ast.expects.iter().zip(&test.expects) {
-            expected(model, &expect.kind, steps, diagnostics);
+            check_expectation(model, &expect.kind, steps, diagnostics);
         }
     }
 }
 
-fn params(model: &Model<'_>, test: &Test<'_>, diagnostics: &mut Diagnostics) {
+fn check_params(model: &Model<'_>, test: &Test<'_>, diagnostics: &mut Diagnostics) {
     let (own, own_types) = match (test.pipeline, test.swarm) {
         (Some(pipeline), _) => {
             let own = model.pipelines[pipeline].ast.params.as_slice();
@@ -39,11 +39,11 @@ fn params(model: &Model<'_>, test: &Test<'_>, diagnostics: &mut Diagnostics) {
             ParamRef::Pipeline(index) => (&own[index], &own_types[index]),
             ParamRef::Spec(index) => (&model.spec.params[index], &model.typing.params[index]),
         };
-        if let Some(wrong) = model.typing.types.misfit(kind, &Limits::default(), &value.value, "it") {
+        if let Some(wrong) = model.typing.types.describe_misfit(kind, &Limits::default(), &value.value, "it") {
             let name = &declared.name.value;
             let diagnostic = Diagnostic::new(
                 Code::TypeMismatch,
-                format!("parameter `{name}` is `{kind}`, and not what it gets: {wrong}"),
+                format!("parameter `{name}` is `{kind}`, and its value does not fit: {wrong}"),
             )
             .label(value.span, wrong)
             .label(declared.kind.span, format!("`{kind}`"))
@@ -77,18 +77,18 @@ fn params(model: &Model<'_>, test: &Test<'_>, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn step<'m>(model: &'m Model<'_>, found: StepRef) -> &'m Step<'m> {
+fn find_step<'m>(model: &'m Model<'_>, found: StepRef) -> &'m Step<'m> {
     &model.pipelines[found.pipeline].steps[found.step]
 }
 
-fn fake(model: &Model<'_>, fake: &Fake<'_>, diagnostics: &mut Diagnostics) {
+fn check_fake(model: &Model<'_>, fake: &Fake<'_>, diagnostics: &mut Diagnostics) {
     for &found in &fake.steps {
-        let step = step(model, found);
+        let step = find_step(model, found);
         let problem = match fake.ast.part {
             Part::Check(number) => no_check(fake, step, number),
             Part::Fix => no_fix(fake, step),
             Part::Tool => no_tool(fake, step),
-            Part::Body => body(model, fake, step),
+            Part::Body => check_body(model, fake, step),
         };
         if let Some(problem) = problem {
             diagnostics.push(problem);
@@ -108,14 +108,14 @@ fn no_check(fake: &Fake<'_>, step: &Step<'_>, number: u32) -> Option<Diagnostic>
     let diagnostic = Diagnostic::new(Code::UnknownReference, message)
         .label(fake.ast.part_span, "not there")
         .label(step.ast.name.span, "the step")
-        .help("checks are counted from 1, in the order in which they stand");
+        .help("checks count from 1, in the order of the step");
     (!there).then_some(diagnostic)
 }
 
 fn no_fix(fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
     let name = step.name();
-    let diagnostic = Diagnostic::new(Code::WrongValue, format!("nobody mends a failure of step `{name}`"))
-        .label(fake.ast.part_span, "nobody is asked")
+    let diagnostic = Diagnostic::new(Code::WrongValue, format!("step `{name}` has no agent that mends its failure"))
+        .label(fake.ast.part_span, "no agent is asked")
         .label(step.ast.name.span, "no `on-failure fix`")
         .help("remove `fix=`, or write `on-failure fix agent=…` in the step");
     step.fixer.is_none().then_some(diagnostic)
@@ -127,11 +127,11 @@ fn no_tool(fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
     let diagnostic = Diagnostic::new(Code::WrongValue, message)
         .label(fake.ast.part_span, "only members of swarms call tools here")
         .label(step.ast.name.span, "the step")
-        .help("remove `tool=`: a fake says what comes of all that the agent does");
+        .help("remove `tool=`: a fake gives the result of the whole turn");
     Some(diagnostic)
 }
 
-fn body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
+fn check_body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
     let name = step.name();
     let nothing = |why: String, help: &str| {
         let diagnostic = Diagnostic::new(Code::WrongValue, why)
@@ -144,38 +144,39 @@ fn body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnosti
         Body::Prompt(_) | Body::Run | Body::Script(_) => match (&fake.ast.choice, &step.ast.on_failure) {
             (Some(choice), ast::OnFailure::Escalate(_)) => no_option(step, choice, ESCALATED),
             (Some(choice), _) => {
-                let diagnostic = Diagnostic::new(Code::WrongValue, format!("step `{name}` asks nobody to choose"))
-                    .label(choice.span, "nobody chooses")
+                let diagnostic = Diagnostic::new(Code::WrongValue, format!("step `{name}` asks no person to choose"))
+                    .label(choice.span, "no person chooses")
                     .label(step.ast.name.span, "no gate")
                     .help(format!("say what it answers: `fake {name} \"…\"`"));
                 Some(diagnostic)
             }
-            (None, _) => fields(fake, &[]).or_else(|| text(model, fake, step)),
+            (None, _) => check_fields(fake, &[]).or_else(|| check_text(model, fake, step)),
         },
-        Body::Gate(_) => gate(model, fake, step),
+        Body::Gate(_) => check_gate(model, fake, step),
         Body::Value(_) | Body::Fields(_) | Body::Stop(_) => {
-            nothing(format!("step `{name}` is computed, and asks nobody"), "fake the steps that it reads")
+            nothing(format!("step `{name}` is computed, so it cannot be faked"), "fake the steps that it reads")
         }
         Body::Call { .. } => nothing(
-            format!("step `{name}` calls a pipeline, and asks nobody itself"),
+            format!("step `{name}` calls a pipeline, so it cannot be faked itself"),
             "fake the steps of that pipeline",
         ),
         Body::Loop { .. } => {
-            nothing(format!("step `{name}` is a loop, and asks nobody itself"), "fake the steps in it")
+            nothing(format!("step `{name}` is a loop, so it cannot be faked itself"), "fake the steps in it")
         }
-        Body::Swarm { .. } => {
-            nothing(format!("step `{name}` starts a swarm, and asks nobody itself"), "fake the members of that swarm")
-        }
+        Body::Swarm { .. } => nothing(
+            format!("step `{name}` starts a swarm, so it cannot be faked itself"),
+            "fake the members of that swarm",
+        ),
         Body::Missing => None,
     }
 }
 
-fn gate(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
+fn check_gate(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
     let Some(ast::Body::Gate(gate)) = &step.ast.body else { return None };
     let name = step.name();
     let text = fake.ast.texts.first().map(|text| text.span).or(fake.ast.file.as_ref().map(|path| path.span(0..0)));
     if let Some(place) = text.or(fake.ast.exit_span) {
-        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{name}` is a gate, and takes a choice"))
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{name}` is a gate, so its fake needs a choice"))
             .label(place, "not what a person answers")
             .help(format!("write `fake {name} choice={}`", gate.options.first().map_or("…", |it| &it.value)));
         return Some(diagnostic);
@@ -184,7 +185,7 @@ fn gate(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnosti
         let options = gate.options.iter().map(|option| option.value.as_str());
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("gate `{name}` is given no choice"))
             .label(fake.ast.step.span, "`choice=` is missing")
-            .help(format!("write `choice=` with {}", suggest::list(options, "or")));
+            .help(format!("write `choice=` with {}", suggest::format_list(options, "or")));
         return Some(diagnostic);
     };
     let options: Vec<&str> = gate.options.iter().map(|option| option.value.as_str()).chain(["fail"]).collect();
@@ -193,14 +194,16 @@ fn gate(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnosti
     }
     let Kind::Record(record) = &step.output.kind else { return None };
     let asked: Vec<&str> = gate.asks.iter().map(|ask| ask.name.value.as_str()).collect();
-    if let Some(problem) = fields(fake, &asked) {
+    if let Some(problem) = check_fields(fake, &asked) {
         return Some(problem);
     }
     for (field, value) in &fake.ast.fields {
         let Some(declared) = record.fields.iter().find(|declared| declared.name == field.value) else { continue };
-        if let Some(wrong) = model.typing.types.misfit(&declared.kind, &declared.limits, &value.value, "it") {
-            let message =
-                format!("field `{}` of gate `{name}` is `{}`, and not this: {wrong}", field.value, declared.kind);
+        if let Some(wrong) = model.typing.types.describe_misfit(&declared.kind, &declared.limits, &value.value, "it") {
+            let message = format!(
+                "field `{}` of gate `{name}` is `{}`, and this value does not fit: {wrong}",
+                field.value, declared.kind
+            );
             let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
                 .label(value.span, wrong)
                 .label(declared.span, "asked for here")
@@ -212,7 +215,7 @@ fn gate(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnosti
     let missing = gate.asks.iter().find(|ask| !ask.kind.optional && choice.value != "fail" && !given(ask))?;
     let diagnostic = Diagnostic::new(
         Code::TypeMismatch,
-        format!("gate `{name}` asks for `{}`, and the answer does not say it", missing.name.value),
+        format!("gate `{name}` asks for `{}`, but the answer does not have it", missing.name.value),
     )
     .label(fake.ast.step.span, format!("`{}` is missing", missing.name.value))
     .label(missing.name.span, "asked for here")
@@ -221,7 +224,7 @@ fn gate(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnosti
 }
 
 /// Reports a field that the gate does not ask for.
-fn fields(fake: &Fake<'_>, asked: &[&str]) -> Option<Diagnostic> {
+fn check_fields(fake: &Fake<'_>, asked: &[&str]) -> Option<Diagnostic> {
     let (field, _) = fake.ast.fields.iter().find(|(field, _)| !asked.contains(&field.value.as_str()))?;
     let (close, help) = suggest::did_you_mean(&field.value, asked, "it asks for ");
     let step = &fake.ast.step.value;
@@ -254,7 +257,7 @@ fn no_option(step: &Step<'_>, choice: &Name, options: &[&str]) -> Option<Diagnos
 }
 
 /// A text that is not of the type that its step declares.
-fn text(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
+fn check_text(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
     // What comes too late is never read.
     let limits = [step.ast.timeout_ms, step.ast.idle_ms];
     let is_late = limits.into_iter().flatten().any(|limit| fake.ast.delay_ms > limit);
@@ -263,20 +266,22 @@ fn text(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnosti
     let none = (path.is_none() && fake.ast.texts.is_empty()).then_some(("", fake.ast.step.span));
     let texts = fake.ast.texts.iter().map(|text| (text.value.as_str(), text.span));
     let mut texts = texts.chain(fake.file.as_deref().zip(path)).chain(none);
-    let (wrong, place) = texts
-        .find_map(|(text, place)| Some((model.typing.types.misfit(kind, &Limits::default(), text, "it")?, place)))?;
-    let message = format!("the output of `{}` is `{kind}`, and not what its fake says: {wrong}", step.name());
+    let (wrong, place) = texts.find_map(|(text, place)| {
+        Some((model.typing.types.describe_misfit(kind, &Limits::default(), text, "it")?, place))
+    })?;
+    let message = format!("the output of `{}` is `{kind}`, and its fake does not fit: {wrong}", step.name());
     let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
         .label(place, wrong)
         .label(step.ast.output.kind.as_ref().map_or(step.ast.name.span, |kind| kind.span), format!("`{kind}`"))
-        .help("write JSON of this type; where a wrong answer is what you test, add `unchecked=#true`");
+        .help("write JSON of this type; to test a wrong answer, add `unchecked=#true`");
     Some(diagnostic)
 }
 
-fn expected(model: &Model<'_>, kind: &ExpectKind, steps: &[Vec<StepRef>], diagnostics: &mut Diagnostics) {
+fn check_expectation(model: &Model<'_>, kind: &ExpectKind, steps: &[Vec<StepRef>], diagnostics: &mut Diagnostics) {
     for holds in kind.holds() {
         if let Hold::Matches(pattern) = &holds.hold
-            && let Some(fault) = pattern::fault(pattern).or(pattern::is_large(pattern).then_some("it is too large"))
+            && let Some(fault) =
+                pattern::find_fault(pattern).or(pattern::is_large(pattern).then_some("it is too large"))
         {
             let diagnostic = Diagnostic::new(Code::WrongValue, format!("this pattern cannot be used: {fault}"))
                 .label(holds.span, fault)
@@ -284,7 +289,7 @@ fn expected(model: &Model<'_>, kind: &ExpectKind, steps: &[Vec<StepRef>], diagno
             diagnostics.push(diagnostic);
         }
     }
-    let found = || steps.iter().flatten().map(|&found| step(model, found));
+    let found = || steps.iter().flatten().map(|&found| find_step(model, found));
     match kind {
         ExpectKind::Prompt(name, ..) => {
             let asks = |step: &Step<'_>| match step.body {
@@ -294,7 +299,7 @@ fn expected(model: &Model<'_>, kind: &ExpectKind, steps: &[Vec<StepRef>], diagno
             };
             if let Some(silent) = found().next().filter(|_| !found().any(asks)) {
                 let diagnostic =
-                    Diagnostic::new(Code::WrongValue, format!("step `{}` asks nobody anything", name.value))
+                    Diagnostic::new(Code::WrongValue, format!("step `{}` has no prompt to check", name.value))
                         .label(name.span, "no prompt, no `stdin` and no message")
                         .label(silent.ast.name.span, "the step")
                         .help(format!("look at its value: `output {} contains=…`", name.value));

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use swarmc_plan::tools::{built_in, covers};
+use swarmc_plan::tools::{built_in, covers_tool};
 
 use crate::ast::{Agent, Tools};
 use crate::code::Code;
@@ -25,11 +25,11 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
         let Some(agent) = step.agent.map(|agent| model.agents[agent].ast) else { continue };
         if let (Some(tools), Body::Prompt(prose)) = (&agent.tools, &step.body) {
-            diagnostics.about(Some(step.ast.name.span));
+            diagnostics.set_home(Some(step.ast.name.span));
             check_text(agent, tools, prose, &servers, diagnostics);
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 fn check_text(
@@ -40,10 +40,10 @@ fn check_text(
     diagnostics: &mut Diagnostics,
 ) {
     let text = prose.passage.text();
-    for range in quoted(text) {
+    for range in find_quoted(text) {
         let quoted = &text[range.clone()];
-        let Some(wanted) = wanted(quoted, servers) else { continue };
-        if allowed(tools, &wanted) || !asked(text, range.start) {
+        let Some(wanted) = resolve_quoted(quoted, servers) else { continue };
+        if is_allowed(tools, &wanted) || !is_requested(text, range.start) {
             continue;
         }
         let name = &agent.name.value;
@@ -56,7 +56,10 @@ fn check_text(
         };
         let list = match tools.names.is_empty() {
             true => "it may use none".to_owned(),
-            false => format!("it may use {}", suggest::list(tools.names.iter().map(|tool| tool.value.as_str()), "and")),
+            false => format!(
+                "it may use {}",
+                suggest::format_list(tools.names.iter().map(|tool| tool.value.as_str()), "and")
+            ),
         };
         diagnostics.push(
             Diagnostic::new(
@@ -76,7 +79,7 @@ enum Wanted<'t> {
 }
 
 /// What `…` in a prompt means, where it is the name of something known.
-fn wanted<'t>(quoted: &'t str, servers: &BTreeSet<&str>) -> Option<Wanted<'t>> {
+fn resolve_quoted<'t>(quoted: &'t str, servers: &BTreeSet<&str>) -> Option<Wanted<'t>> {
     let first = quoted.split_whitespace().next()?;
     if first == quoted && (TOOLS.contains(&first) || built_in(first).is_some() || servers.contains(server_of(first))) {
         return Some(Wanted::Tool(first));
@@ -84,13 +87,13 @@ fn wanted<'t>(quoted: &'t str, servers: &BTreeSet<&str>) -> Option<Wanted<'t>> {
     COMMANDS.contains(&first).then_some(Wanted::Command(first))
 }
 
-fn allowed(tools: &Tools, wanted: &Wanted<'_>) -> bool {
+fn is_allowed(tools: &Tools, wanted: &Wanted<'_>) -> bool {
     tools.names.iter().map(|tool| tool.value.as_str()).any(|tool| {
         let base = tool.split('(').next().unwrap_or(tool);
         tool == "*"
             || match wanted {
                 Wanted::Tool(wanted) => {
-                    covers(base, wanted)
+                    covers_tool(base, wanted)
                         || base.trim_end_matches('*') == *wanted
                         || base.eq_ignore_ascii_case(wanted)
                         || {
@@ -109,7 +112,7 @@ fn allowed(tools: &Tools, wanted: &Wanted<'_>) -> bool {
 }
 
 /// Whether the sentence around asks for what stands here.
-fn asked(text: &str, at: usize) -> bool {
+fn is_requested(text: &str, at: usize) -> bool {
     let line = &text[text[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
     let start = line.rfind(['.', ';', '!', '?', ':']).map_or(0, |end| end + 1);
     let sentence = line[start..].to_lowercase();
@@ -122,7 +125,7 @@ fn asked(text: &str, at: usize) -> bool {
 }
 
 /// What stands between two backticks on one line.
-fn quoted(text: &str) -> Vec<Range<usize>> {
+fn find_quoted(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut offset = 0;
     for line in text.split_inclusive('\n') {

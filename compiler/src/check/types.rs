@@ -11,36 +11,36 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for (pipeline, known) in model.pipelines.iter().zip(&model.typing.pipelines) {
         let whole = Workflow::new(model, &model.typing, pipeline.ast.name.span.file);
         for (index, step) in pipeline.steps.iter().enumerate() {
-            diagnostics.about(Some(step.ast.name.span));
-            check_step(model, &known.env(&whole, index, step), step, diagnostics);
+            diagnostics.set_home(Some(step.ast.name.span));
+            check_step(model, &known.step_env(&whole, index, step), step, diagnostics);
         }
-        diagnostics.about(None);
-        let env = known.outer(&whole);
-        pipeline.until.iter().for_each(|until| condition(&env, until, diagnostics));
-        results(pipeline, known, diagnostics);
+        diagnostics.set_home(None);
+        let env = known.until_env(&whole);
+        pipeline.until.iter().for_each(|until| check_condition(&env, until, diagnostics));
+        check_results(pipeline, known, diagnostics);
     }
 }
 
 fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &mut Diagnostics) {
     let when = step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
-    step.when.iter().for_each(|when| condition(env, when, diagnostics));
+    step.when.iter().for_each(|when| check_condition(env, when, diagnostics));
     if let Some(list) = &step.list
         && let Some(tree) = &list.expression.tree
     {
-        let passage = MappedText::string(&list.text);
+        let passage = MappedText::from_string(&list.text);
         let mut checker = Checker::new(env, &passage, Use::Condition, diagnostics);
-        when.into_iter().for_each(|when| checker.assume(when));
-        checker.items(tree);
+        when.into_iter().for_each(|when| checker.assume_condition(when));
+        checker.infer_items(tree);
     }
     if let Body::Loop { until, .. } = &step.body {
-        until.iter().for_each(|until| condition(env, until, diagnostics));
+        until.iter().for_each(|until| check_condition(env, until, diagnostics));
     }
     let of_env = step.env.iter().filter_map(|variable| match variable {
         Variable::Set(_, prose) => Some(prose),
         Variable::Pass(_) | Variable::Secret(_) => None,
     });
-    for prose in step.body.proses().into_iter().chain(&step.stdin).chain(of_env) {
-        text(env, prose, when, diagnostics);
+    for prose in step.body.template_texts().into_iter().chain(&step.stdin).chain(of_env) {
+        check_text(env, prose, when, diagnostics);
     }
     if let Some(agent) = step.agent.map(|agent| &model.agents[agent])
         && let Some(system) = &agent.system
@@ -48,24 +48,24 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
         // What an imported agent says is read in its own module.
         let whole = Workflow::new(model, &model.typing, agent.ast.name.span.file);
         let env = Env { whole, steps: env.steps, params: env.params, inputs: env.inputs, item: env.item.clone() };
-        text(&env, system, when, diagnostics);
+        check_text(&env, system, when, diagnostics);
     }
 }
 
-fn condition(env: &Env<'_>, condition: &Condition, diagnostics: &mut Diagnostics) {
+fn check_condition(env: &Env<'_>, condition: &Condition, diagnostics: &mut Diagnostics) {
     if let Some(tree) = &condition.expression.tree {
-        let passage = MappedText::string(&condition.text);
-        Checker::new(env, &passage, Use::Condition, diagnostics).condition(tree);
+        let passage = MappedText::from_string(&condition.text);
+        Checker::new(env, &passage, Use::Condition, diagnostics).check_condition(tree);
     }
 }
 
-fn text(env: &Env<'_>, prose: &TemplateText, when: Option<&Expr>, diagnostics: &mut Diagnostics) {
+fn check_text(env: &Env<'_>, prose: &TemplateText, when: Option<&Expr>, diagnostics: &mut Diagnostics) {
     if !says_something(&prose.template) {
         return;
     }
     let mut checker = Checker::new(env, &prose.passage, Use::Text, diagnostics);
-    when.into_iter().for_each(|when| checker.assume(when));
-    checker.template(&prose.template);
+    when.into_iter().for_each(|when| checker.assume_condition(when));
+    checker.infer_template(&prose.template);
 }
 
 /// Whether a text holds anything whose type matters.
@@ -78,13 +78,13 @@ fn says_something(template: &Template) -> bool {
 }
 
 /// All steps of a `result` have one type.
-fn results(pipeline: &Pipeline<'_>, known: &PipelineTypes, diagnostics: &mut Diagnostics) {
+fn check_results(pipeline: &Pipeline<'_>, known: &PipelineTypes, diagnostics: &mut Diagnostics) {
     let Some((&first, rest)) = pipeline.result.split_first() else { return };
     let one = known.steps.output(first);
     let written = |position: usize| pipeline.ast.result.get(position).map(|name| name.span);
     for (position, &step) in rest.iter().enumerate() {
         let other = known.steps.output(step);
-        if !one.clashes(other) {
+        if !one.is_disjoint(other) {
             continue;
         }
         let (first, step) = (&pipeline.steps[first], &pipeline.steps[step]);

@@ -26,18 +26,18 @@ pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostic
     }
     for step in &pipeline.steps {
         for read in &step.reads {
-            let Some(target) = read.step.filter(|_| expects(read)) else { continue };
+            let Some(target) = read.step.filter(|_| handles_missing(read)) else { continue };
             let producer = &pipeline.steps[target];
             // A command keeps its text, so that a guard is for its being skipped.
             let lost = !producer.keeps_output() && producer.within == step.within;
             if lost && !handled[target] && !flow.get().may_be_skipped(target) {
                 handled[target] = true;
-                diagnostics.about(Some(step.ast.name.span));
-                diagnostics.push(unhandled(step, producer, read));
+                diagnostics.set_home(Some(step.ast.name.span));
+                diagnostics.push(report_unhandled(step, producer, read));
             }
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 fn is_forgiven(step: &Step<'_>) -> bool {
@@ -45,18 +45,18 @@ fn is_forgiven(step: &Step<'_>) -> bool {
 }
 
 /// Whether a read says what holds where the whole value is missing.
-fn expects(read: &Read) -> bool {
+fn handles_missing(read: &Read) -> bool {
     matches!(read.root, Root::Output | Root::Input) && read.guards_step() && read.fields.is_empty()
 }
 
-fn unhandled(step: &Step<'_>, producer: &Step<'_>, read: &Read) -> Diagnostic {
+fn report_unhandled(step: &Step<'_>, producer: &Step<'_>, read: &Read) -> Diagnostic {
     let (reader, name) = (step.name(), producer.name());
     Diagnostic::new(
         Code::FailureUnhandled,
         format!("when `{name}` fails the run fails, although `{reader}` goes on without it"),
     )
     .label(producer.ast.name.span, "nothing handles its failure")
-    .label(read.span, "written for the case that there is no output")
+    .label(read.span, "handles a missing output")
     .help(format!(
         "say that the failure is handled: `depends-on {name} when=any` in `{reader}`, or `output default=\"…\"` or `on-failure skip` in `{name}`"
     ))

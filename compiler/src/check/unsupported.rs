@@ -11,9 +11,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Sources;
 
 pub(crate) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
-    for problem in plan.unsupported() {
+    for problem in plan.find_unsupported() {
         let diagnostic = Diagnostic::new(Code::CannotRun, problem.message);
-        let diagnostic = match place::span(&problem.origin, sources) {
+        let diagnostic = match place::find_span(&problem.origin, sources) {
             Some(span) => diagnostic.label(span, "cannot be run"),
             None => diagnostic,
         };

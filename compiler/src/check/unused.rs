@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::load::Loader;
 use crate::model::Model;
 use crate::modules::Import;
-use crate::suppress::removal;
+use crate::suppress::removal_span;
 use crate::template::Root;
 
 pub(super) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Diagnostics) {
@@ -56,7 +56,7 @@ pub(super) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
         ),
     ];
     for (what, names, used, how) in lists {
-        reporter.report(what, names.into_iter().zip(used).filter(|(name, _)| own(name)), how);
+        reporter.report_unused(what, names.into_iter().zip(used).filter(|(name, _)| own(name)), how);
     }
     // Where nothing is said to run, nothing can be used.
     if model.default.is_some() {
@@ -65,14 +65,14 @@ pub(super) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
     let pipelines = model.pipelines.iter().zip(&uses.pipeline_params);
     for (pipeline, used) in pipelines.filter(|(pipeline, _)| own(&pipeline.ast.name)) {
         let params = pipeline.ast.params.iter().map(|param| &param.name).zip(used);
-        reporter.report("parameter", params, "read it as `<<param:NAME>>`");
+        reporter.report_unused("parameter", params, "read it as `<<param:NAME>>`");
         for step in &pipeline.steps {
             for input in &step.ast.inputs {
                 let Some((_, target)) = step.inputs.iter().find(|(name, _)| *name == input.name.value) else {
                     continue;
                 };
                 let read = step.reads.iter().any(|read| read.root == Root::Input && read.step == Some(*target));
-                reporter.report("input", std::iter::once((&input.name, &read)), "read it as `<<input:NAME>>`");
+                reporter.report_unused("input", std::iter::once((&input.name, &read)), "read it as `<<input:NAME>>`");
             }
         }
     }
@@ -95,16 +95,18 @@ struct Reporter<'l, 'd> {
 }
 
 impl Reporter<'_, '_> {
-    fn report<'a>(&mut self, what: &str, names: impl Iterator<Item = (&'a Name, &'a bool)>, how: &str) {
+    fn report_unused<'a>(&mut self, what: &str, names: impl Iterator<Item = (&'a Name, &'a bool)>, how: &str) {
         for (name, _) in names.filter(|(_, used)| !**used) {
-            let node = self.loader.tree(name.span.file).node_at(name.span).map(|node| node.span);
+            let node = self.loader.syntax_tree(name.span.file).node_at(name.span).map(|node| node.span);
             let diagnostic = Diagnostic::new(Code::UnusedDefinition, format!("{what} `{}` is never used", name.value))
                 .label(name.span, "never used")
                 .help(format!("remove it, or {}", how.replace("NAME", &name.value)));
             self.diagnostics.push(match node {
-                Some(node) => {
-                    diagnostic.unsafe_fix(format!("remove `{}`", name.value), removal(&self.loader.sources, node), "")
-                }
+                Some(node) => diagnostic.unsafe_fix(
+                    format!("remove `{}`", name.value),
+                    removal_span(&self.loader.sources, node),
+                    "",
+                ),
                 None => diagnostic,
             });
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Model, Pipeline, Read, Step, siblings};
+use crate::model::{Body, Model, Pipeline, Read, Step, find_siblings};
 use crate::source::Span;
 use crate::template::{Kind, Root};
 
@@ -17,7 +17,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
         let step = &pipeline.steps[back.step];
         let read = &step.reads[back.read];
         let Some(target) = read.step else { continue };
-        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.set_home(Some(step.ast.name.span));
         match (read_as_previous(pipeline, back.step, read), read.root) {
             // Nothing else can be meant by it.
             (true, Root::Log) => {}
@@ -25,7 +25,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
             (false, _) => diagnostics.push(not_upstream(pipeline, back.step, read, target)),
         }
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 /// Reports every `previous` that no pipeline of the spec has a round before for: texts may be shared.
@@ -36,7 +36,7 @@ pub(super) fn check_previous(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         for (index, step) in pipeline.steps.iter().enumerate() {
             for read in step.reads.iter().filter(|read| read.root == Root::Previous) {
                 let Some(target) = read.step else { continue };
-                match pipeline.ast.rounds.is_some() || pipeline.repeats(index, target) {
+                match pipeline.ast.rounds.is_some() || pipeline.has_previous_round(index, target) {
                     true => _ = iterated.insert(read.span),
                     false => single.push((pipeline, step, read, target)),
                 }
@@ -44,10 +44,10 @@ pub(super) fn check_previous(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         }
     }
     for (pipeline, step, read, target) in single.into_iter().filter(|(_, _, read, _)| !iterated.contains(&read.span)) {
-        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.set_home(Some(step.ast.name.span));
         diagnostics.push(only_round(pipeline, step, read, &pipeline.steps[target]));
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 fn only_round(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic {
@@ -64,9 +64,11 @@ fn only_round(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: &St
 
 /// Whether a back reference is read as the value of the round before.
 pub(crate) fn read_as_previous(pipeline: &Pipeline<'_>, reader: usize, read: &Read) -> bool {
-    let repeats = |target| siblings(&pipeline.steps, reader, target).is_some() && pipeline.repeats(reader, target);
+    let repeats = |target| {
+        find_siblings(&pipeline.steps, reader, target).is_some() && pipeline.has_previous_round(reader, target)
+    };
     matches!(read.root, Root::Output | Root::Log)
-        && (read.step == Some(reader) && pipeline.repeats(reader, reader) || read.step.is_some_and(repeats))
+        && (read.step == Some(reader) && pipeline.has_previous_round(reader, reader) || read.step.is_some_and(repeats))
 }
 
 fn previous_round(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic {
@@ -81,12 +83,12 @@ fn previous_round(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic
         true => format!("<<previous:{name}>>"),
         false => format!("previous.{}", name.replace('-', "_")),
     };
-    let (title, span, text) = rewritten(read);
+    let (title, span, text) = rewrite_as_previous(read);
     diagnostic.help(format!("say so: `{written}`")).fix(title, span, text)
 }
 
 /// The reference with `previous` in the place of its root.
-fn rewritten(read: &Read) -> (String, Span, String) {
+fn rewrite_as_previous(read: &Read) -> (String, Span, String) {
     let mut span = read.whole;
     // `<<` stays, and so does everything after the root.
     let skip = if read.directive { 2 } else { 0 };
@@ -97,10 +99,10 @@ fn rewritten(read: &Read) -> (String, Span, String) {
 
 fn not_upstream(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize) -> Diagnostic {
     let (step, name) = (&pipeline.steps[index], pipeline.steps[target].name());
-    let word = Kind::Read(read.root).word();
+    let word = Kind::Read(read.root).as_str();
     if index == target {
         let diagnostic =
-            Diagnostic::new(Code::OutputNotUpstream, format!("`{name}` reads its own {}", noun(read.root)))
+            Diagnostic::new(Code::OutputNotUpstream, format!("`{name}` reads its own {}", describe_root(read.root)))
                 .label(read.span, "this very step");
         return match read.root {
             Root::Exit | Root::Error => diagnostic.help("only a repeated attempt has one before it: add `retry`"),
@@ -109,8 +111,8 @@ fn not_upstream(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usiz
             _ => diagnostic.help(format!("with `iterations`, `<<previous:{name}>>` is its value of the round before")),
         };
     }
-    if siblings(&pipeline.steps, index, target).is_none() {
-        return around(step, read, &pipeline.steps[target]);
+    if find_siblings(&pipeline.steps, index, target).is_none() {
+        return report_loop(step, read, &pipeline.steps[target]);
     }
     let diagnostic = Diagnostic::new(
         Code::OutputNotUpstream,
@@ -134,8 +136,8 @@ fn not_upstream(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usiz
 }
 
 /// A loop and a step in it: neither has ended where the other reads it.
-fn around(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic {
-    let (name, other, word) = (step.name(), target.name(), Kind::Read(read.root).word());
+fn report_loop(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic {
+    let (name, other, word) = (step.name(), target.name(), Kind::Read(read.root).as_str());
     let diagnostic = Diagnostic::new(
         Code::OutputNotUpstream,
         format!("`{name}` reads `{word}` of `{other}`, which has not ended there"),
@@ -152,7 +154,7 @@ fn around(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic {
     }
 }
 
-fn noun(root: Root) -> &'static str {
+fn describe_root(root: Root) -> &'static str {
     match root {
         Root::Status => "status",
         Root::Exit => "exit code",

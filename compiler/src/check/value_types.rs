@@ -14,23 +14,23 @@ use crate::types::{Checker, Env, Kind, Lack, Limits, Type, Types, Unfit, Use, Wa
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let typing = &model.typing;
-    parameters(&typing.types, &model.spec.params, &typing.params, diagnostics);
+    check_params(&typing.types, &model.spec.params, &typing.params, diagnostics);
     for (pipeline, known) in model.pipelines.iter().zip(&typing.pipelines) {
-        parameters(&typing.types, &pipeline.ast.params, &known.own_params, diagnostics);
+        check_params(&typing.types, &pipeline.ast.params, &known.own_params, diagnostics);
         let whole = Workflow::new(model, typing, pipeline.ast.name.span.file);
         for (index, step) in pipeline.steps.iter().enumerate() {
-            diagnostics.about(Some(step.ast.name.span));
-            let env = &known.env(&whole, index, step);
+            diagnostics.set_home(Some(step.ast.name.span));
+            let env = &known.step_env(&whole, index, step);
             let place = Place { pipeline, step, env, params: &model.spec.params };
             if let (Some(kind), Some(written)) = (&step.declared, &step.ast.output.kind) {
                 if let Some(default) = &step.ast.output.default {
-                    defaulted(&typing.types, kind, written.span, &default.value, default.span, diagnostics);
+                    check_default(&typing.types, kind, written.span, &default.value, default.span, diagnostics);
                 }
-                computed(&place, kind, written, diagnostics);
+                check_computed(&place, kind, written, diagnostics);
             }
-            arguments(model, &place, diagnostics);
+            check_arguments(model, &place, diagnostics);
         }
-        diagnostics.about(None);
+        diagnostics.set_home(None);
     }
 }
 
@@ -43,20 +43,20 @@ struct Place<'p> {
     params: &'p [Param],
 }
 
-fn parameters(types: &Types, params: &[Param], kinds: &[Type], diagnostics: &mut Diagnostics) {
+fn check_params(types: &Types, params: &[Param], kinds: &[Type], diagnostics: &mut Diagnostics) {
     for (param, kind) in params.iter().zip(kinds) {
         if let Some(default) = &param.default {
-            defaulted(types, kind, param.kind.span, &default.value, default.span, diagnostics);
+            check_default(types, kind, param.kind.span, &default.value, default.span, diagnostics);
         }
     }
 }
 
 /// What is plainly wrong was reported where it was read.
-fn defaulted(types: &Types, kind: &Type, declared: Span, text: &str, span: Span, diagnostics: &mut Diagnostics) {
-    if diagnostics.covers(span) {
+fn check_default(types: &Types, kind: &Type, declared: Span, text: &str, span: Span, diagnostics: &mut Diagnostics) {
+    if diagnostics.has_report_at(span) {
         return;
     }
-    if let Some(wrong) = types.misfit(kind, &Limits::default(), text, "it") {
+    if let Some(wrong) = types.describe_misfit(kind, &Limits::default(), text, "it") {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("the default is not of type `{kind}`: {wrong}"))
             .label(span, wrong)
             .label(declared, "the type")
@@ -66,30 +66,31 @@ fn defaulted(types: &Types, kind: &Type, declared: Span, text: &str, span: Span,
 }
 
 /// The arguments of a call against the parameters of what it calls.
-fn arguments(model: &Model<'_>, place: &Place<'_>, diagnostics: &mut Diagnostics) {
+fn check_arguments(model: &Model<'_>, place: &Place<'_>, diagnostics: &mut Diagnostics) {
     let Body::Call { pipeline: Some(target), args } = &place.step.body else { return };
     let called = &model.pipelines[*target];
     for (name, prose) in args {
         let mut params = called.ast.params.iter().zip(&model.typing.pipelines[*target].own_params);
         let Some((param, kind)) = params.find(|(param, _)| param.name.value == *name) else { continue };
         let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: true };
-        let Some(unfit) = unfit(place, wanted, prose) else { continue };
-        let message = format!("parameter `{name}` of `{}` is `{kind}`, and not what it gets", called.ast.name.value);
+        let Some(unfit) = find_misfit(place, wanted, prose) else { continue };
+        let message =
+            format!("parameter `{name}` of `{}` is `{kind}`, and its value does not fit", called.ast.name.value);
         let help = format!("give `{name}` a value of its type, or declare another type for it");
-        diagnostics.push(misgiven(place, wanted, prose, &unfit, message, (param.name.span, help)));
+        diagnostics.push(report_misfit(place, wanted, prose, &unfit, message, (param.name.span, help)));
     }
 }
 
 /// A computed value against the type of the output.
-fn computed(place: &Place<'_>, kind: &Type, written: &TypeExpr, diagnostics: &mut Diagnostics) {
+fn check_computed(place: &Place<'_>, kind: &Type, written: &TypeExpr, diagnostics: &mut Diagnostics) {
     let name = place.step.name();
     match (&place.step.body, &place.step.ast.body) {
         (Body::Value(prose), _) => {
             let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: false };
-            if let Some(unfit) = unfit(place, wanted, prose) {
-                let message = format!("the output of `{name}` is `{kind}`, and not what is computed");
+            if let Some(unfit) = find_misfit(place, wanted, prose) {
+                let message = format!("the output of `{name}` is `{kind}`, and the computed value does not fit");
                 let help = "compute a value of this type, or declare another one".to_owned();
-                diagnostics.push(misgiven(place, wanted, prose, &unfit, message, (written.span, help)));
+                diagnostics.push(report_misfit(place, wanted, prose, &unfit, message, (written.span, help)));
             }
         }
         (Body::Fields(fields), Some(ast::Body::Fields(names))) => {
@@ -110,12 +111,12 @@ fn computed_fields(
 ) {
     let name = place.step.name();
     let none = Limits::default();
-    let record = match place.env.whole.types.kind(&kind.kind) {
+    let record = match place.env.whole.types.underlying_kind(&kind.kind) {
         Kind::Record(record) => Some(record),
         Kind::Map(_) => None,
         Kind::Any | Kind::None => return,
         _ => {
-            let message = format!("the output of `{name}` is `{kind}`, and fields are computed");
+            let message = format!("the output of `{name}` is `{kind}`, but its `value` has fields");
             let at = names.first().copied().unwrap_or(place.step.ast.name.span);
             let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
                 .label(at, "a field")
@@ -125,7 +126,7 @@ fn computed_fields(
         }
     };
     for ((field, prose), &span) in fields.iter().zip(names) {
-        let (one, limits) = match (record, place.env.whole.types.kind(&kind.kind)) {
+        let (one, limits) = match (record, place.env.whole.types.underlying_kind(&kind.kind)) {
             (Some(record), _) => match record.fields.iter().find(|known| known.name == *field) {
                 Some(known) => (&known.kind, &known.limits),
                 None => {
@@ -147,22 +148,22 @@ fn computed_fields(
             (None, _) => continue,
         };
         let wanted = Wanted { kind: one, limits, any_as_text: false };
-        if let Some(unfit) = unfit(place, wanted, prose) {
-            let message = format!("the field `{field}` of `{name}` is `{one}`, and not what is computed");
+        if let Some(unfit) = find_misfit(place, wanted, prose) {
+            let message = format!("the field `{field}` of `{name}` is `{one}`, and the computed value does not fit");
             let declared = record.and_then(|record| record.fields.iter().find(|known| known.name == *field));
             let declared = declared.map_or(written.span, |field| field.span);
             let help = "compute a value of this type, or declare another one".to_owned();
-            diagnostics.push(misgiven(place, wanted, prose, &unfit, message, (declared, help)));
+            diagnostics.push(report_misfit(place, wanted, prose, &unfit, message, (declared, help)));
         }
     }
     let computed = |name: &str| fields.iter().any(|(field, _)| field == name);
-    let misspelt = |name: &str| fields.iter().any(|(field, _)| crate::suggest::closest(field, [name]).is_some());
+    let misspelt = |name: &str| fields.iter().any(|(field, _)| crate::suggest::find_closest(field, [name]).is_some());
     let missing = record.into_iter().flat_map(|record| &record.fields);
     for field in missing.filter(|field| field.kind.lack == Lack::NEVER && !computed(&field.name)) {
         if misspelt(&field.name) {
             continue;
         }
-        let message = format!("the output of `{name}` is `{kind}`, whose field `{}` is not computed", field.name);
+        let message = format!("the output of `{name}` is `{kind}`, but its `value` lacks the field `{}`", field.name);
         let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
             .label(place.step.ast.name.span, format!("`{}` is missing", field.name))
             .label(field.span, "declared here")
@@ -172,7 +173,7 @@ fn computed_fields(
 }
 
 /// The report of what does not fit; `asked` is where the type is declared, and the help.
-fn misgiven(
+fn report_misfit(
     place: &Place<'_>,
     wanted: Wanted<'_>,
     prose: &TemplateText,
@@ -185,26 +186,26 @@ fn misgiven(
         .label(prose.passage.span(unfit.range.clone()), unfit.said.clone())
         .label(declared, format!("`{kind}`"));
     let param = unfit.declared.as_ref().filter(|origin| origin.root == Root::Param && origin.whole);
-    if let Some(param) = param.and_then(|origin| parameter(place, origin.name.as_deref()?)) {
+    if let Some(param) = param.and_then(|origin| find_param(place, origin.name.as_deref()?)) {
         let name = &param.name.value;
         let written = match &kind.kind {
             Kind::Record(_) | Kind::Enum(_) => "NAME".to_owned(),
-            _ => written(kind),
+            _ => format_type(kind),
         };
         return diagnostic
             .label(param.name.span, "declared as a text")
             .help(format!("declare it with this type: `param {name} type={written}`"));
     }
-    let Some(producer) = unfit.untyped.as_deref().and_then(|step| producer(place, step)) else {
+    let Some(producer) = unfit.untyped.as_deref().and_then(|step| find_producer(place, step)) else {
         return diagnostic.help(help);
     };
     let name = producer.name();
-    let help = format!("give the output of `{name}` this type: `output {}`", written(kind));
+    let help = format!("give the output of `{name}` this type: `output {}`", format_type(kind));
     diagnostic.label(producer.ast.name.span, "puts out text").help(help)
 }
 
 /// A type as a declaration says it.
-fn written(kind: &Type) -> String {
+fn format_type(kind: &Type) -> String {
     let written = kind.to_string();
     let plain = written.trim_end_matches('?');
     match &kind.kind {
@@ -215,18 +216,18 @@ fn written(kind: &Type) -> String {
 }
 
 /// The parameter of this name, of the pipeline or of the workflow.
-fn parameter<'p>(place: &Place<'p>, name: &str) -> Option<&'p Param> {
+fn find_param<'p>(place: &Place<'p>, name: &str) -> Option<&'p Param> {
     let mut known = place.pipeline.ast.params.iter().chain(place.params);
     known.find(|param| same_name(&param.name.value, name))
 }
 
 /// What does not fit. What is wrong within it is reported with the other texts.
-fn unfit(place: &Place<'_>, wanted: Wanted<'_>, prose: &TemplateText) -> Option<Unfit> {
+fn find_misfit(place: &Place<'_>, wanted: Wanted<'_>, prose: &TemplateText) -> Option<Unfit> {
     let mut ignored = Diagnostics::default();
     let mut checker = Checker::new(place.env, &prose.passage, Use::Text, &mut ignored);
     let when = place.step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
-    when.into_iter().for_each(|when| checker.assume(when));
-    let unfit = checker.unfit(wanted, &prose.template)?;
+    when.into_iter().for_each(|when| checker.assume_condition(when));
+    let unfit = checker.find_unfit(wanted, &prose.template)?;
     if let Some(origin) = &unfit.declared {
         // The `when` of the step may have asked what the text says.
         let same = |name: Option<&str>| match (name, origin.name.as_deref()) {
@@ -235,7 +236,7 @@ fn unfit(place: &Place<'_>, wanted: Wanted<'_>, prose: &TemplateText) -> Option<
         };
         // The words of a list that is written out are known.
         let of_list = place.step.list.as_ref().and_then(|list| list.expression.tree.as_ref());
-        if origin.root == Root::Item && of_list.is_none_or(|list| list.path().is_none()) {
+        if origin.root == Root::Item && of_list.is_none_or(|list| list.as_path().is_none()) {
             return None;
         }
         let asked = |read: &Read| read.in_when && read.root == origin.root && same(read.name.as_deref());
@@ -243,13 +244,13 @@ fn unfit(place: &Place<'_>, wanted: Wanted<'_>, prose: &TemplateText) -> Option<
     }
     // What a text says that the spec put together is known when it is there.
     match &unfit.untyped {
-        Some(step) => producer(place, step).is_some().then_some(unfit),
+        Some(step) => find_producer(place, step).is_some().then_some(unfit),
         None => Some(unfit),
     }
 }
 
 /// The step of this name, or behind the port of this name, if a program or an agent writes its text.
-fn producer<'p>(place: &Place<'p>, name: &str) -> Option<&'p Step<'p>> {
+fn find_producer<'p>(place: &Place<'p>, name: &str) -> Option<&'p Step<'p>> {
     let port = place.step.inputs.iter().find(|(port, _)| same_name(port, name)).map(|(_, step)| *step);
     let mut steps = place.pipeline.steps.iter();
     let step = steps.find(|step| same_name(step.name(), name)).or_else(|| place.pipeline.steps.get(port?))?;

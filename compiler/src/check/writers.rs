@@ -25,13 +25,13 @@ pub(super) fn check<'a>(
     flow: &mut Lazy<'_, 'a>,
     diagnostics: &mut Diagnostics,
 ) {
-    let writes: Vec<Vec<Write>> = pipeline.steps.iter().map(|step| written.by(step)).collect();
+    let writes: Vec<Vec<Write>> = pipeline.steps.iter().map(|step| written.list_writes(step)).collect();
     let mut groups: BTreeMap<(&str, String), Vec<Use>> = BTreeMap::new();
     for (index, step) in pipeline.steps.iter().enumerate() {
         let add = |groups: &mut BTreeMap<_, Vec<Use>>, kind, name, span| {
             groups.entry((kind, name)).or_default().push(Use { step: index, span, inner: None });
         };
-        let place = checkout(step);
+        let place = checkout_name(step);
         for write in &writes[index] {
             let Write { pattern, span, inner } = write;
             groups.entry(("writes", format!("{place}\n{pattern}"))).or_default().push(Use {
@@ -47,23 +47,23 @@ pub(super) fn check<'a>(
             add(&mut groups, "session", format!("{agent}\n{}", session.value), session.span);
         }
     }
-    copies(pipeline, &writes, diagnostics);
+    check_copies(pipeline, &writes, diagnostics);
     if pipeline.ast.concurrency == Some(1) {
         return;
     }
     let mut pairs: Vec<(&str, Pair)> = Vec::new();
     for ((kind, _), users) in &groups {
-        pairs.extend(clash(users, flow).map(|pair| (*kind, pair)));
+        pairs.extend(find_clash(users, flow).map(|pair| (*kind, pair)));
     }
-    pairs.extend(overlaps(&groups, flow).into_iter().map(|pair| ("writes", pair)));
+    pairs.extend(find_overlaps(&groups, flow).into_iter().map(|pair| ("writes", pair)));
     pairs.sort_by_key(|(kind, pair)| (pair.one.step, pair.other.step, *kind == "worktree"));
     // What a worktree or a file is shared for is said once of two steps.
     pairs.dedup_by_key(|(kind, pair)| (*kind == "session", pair.one.step, pair.other.step));
     for (kind, pair) in pairs {
-        diagnostics.about(Some(pipeline.steps[pair.other.step].ast.name.span));
-        diagnostics.push(shared(pipeline, kind, pair));
+        diagnostics.set_home(Some(pipeline.steps[pair.other.step].ast.name.span));
+        diagnostics.push(report_shared(pipeline, kind, pair));
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 /// A step that uses something, and where it says so.
@@ -76,7 +76,7 @@ struct Use {
 }
 
 /// The working tree that a step's files are in: none but its own where it has an unnamed one.
-fn checkout(step: &Step<'_>) -> String {
+fn checkout_name(step: &Step<'_>) -> String {
     match &step.ast.worktree {
         Some(ast::Worktree { name: Some(name), .. }) => name.value.clone(),
         Some(ast::Worktree { name: None, .. }) => format!("\t{}", step.name()),
@@ -108,7 +108,7 @@ fn first_at_once(pairs: impl Iterator<Item = (Use, Use)>, flow: &mut Lazy<'_, '_
 }
 
 /// Two users of one thing that can run at once.
-fn clash(users: &[Use], flow: &mut Lazy<'_, '_>) -> Option<Pair> {
+fn find_clash(users: &[Use], flow: &mut Lazy<'_, '_>) -> Option<Pair> {
     if users.len() < 2 {
         return None;
     }
@@ -122,7 +122,7 @@ fn clash(users: &[Use], flow: &mut Lazy<'_, '_>) -> Option<Pair> {
 }
 
 /// Users of different patterns that overlap.
-fn overlaps(groups: &BTreeMap<(&str, String), Vec<Use>>, flow: &mut Lazy<'_, '_>) -> Vec<Pair> {
+fn find_overlaps(groups: &BTreeMap<(&str, String), Vec<Use>>, flow: &mut Lazy<'_, '_>) -> Vec<Pair> {
     let patterns: Vec<(&str, &Vec<Use>)> = groups
         .iter()
         .filter(|((kind, _), _)| *kind == "writes")
@@ -137,7 +137,7 @@ fn overlaps(groups: &BTreeMap<(&str, String), Vec<Use>>, flow: &mut Lazy<'_, '_>
         let (pattern, users) = patterns[glob];
         for (index, (other, others)) in patterns.iter().enumerate() {
             // Two patterns are compared once.
-            if index == glob || is_glob(other) && index < glob || !overlap(pattern, other) {
+            if index == glob || is_glob(other) && index < glob || !is_overlapping(pattern, other) {
                 continue;
             }
             let pairs = users.iter().flat_map(|one| others.iter().map(move |other| (*one, *other)));
@@ -152,9 +152,9 @@ fn is_glob(pattern: &str) -> bool {
 }
 
 /// Whether two different patterns surely match one path; the first is no plain path.
-fn overlap(glob: &str, other: &str) -> bool {
+fn is_overlapping(glob: &str, other: &str) -> bool {
     // Both begin with the checkout that they are about.
-    let ((checkout, glob), (other_checkout, other)) = (split(glob), split(other));
+    let ((checkout, glob), (other_checkout, other)) = (split_checkout(glob), split_checkout(other));
     if checkout != other_checkout {
         return false;
     }
@@ -164,7 +164,7 @@ fn overlap(glob: &str, other: &str) -> bool {
     }
 }
 
-fn split(pattern: &str) -> (&str, &str) {
+fn split_checkout(pattern: &str) -> (&str, &str) {
     pattern.split_once('\n').unwrap_or(("", pattern))
 }
 
@@ -177,7 +177,7 @@ fn takes_folder(glob: &str, other: &str) -> bool {
 }
 
 /// Copies of one step that run at once: instances of the pipeline, items of a list.
-fn copies(pipeline: &Pipeline<'_>, writes: &[Vec<Write>], diagnostics: &mut Diagnostics) {
+fn check_copies(pipeline: &Pipeline<'_>, writes: &[Vec<Write>], diagnostics: &mut Diagnostics) {
     let instances =
         pipeline.ast.parallelism > 1 && pipeline.ast.worktree.is_none() && pipeline.ast.concurrency != Some(1);
     for (step, writes) in pipeline.steps.iter().zip(writes) {
@@ -204,22 +204,22 @@ fn copies(pipeline: &Pipeline<'_>, writes: &[Vec<Write>], diagnostics: &mut Diag
                 "give each instance its own working tree: `worktree` in the pipeline",
             ),
         };
-        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.set_home(Some(step.ast.name.span));
         let diagnostic = Diagnostic::new(Code::ParallelWriters, what).label(write.span, "written by all of them");
-        diagnostics.push(within(diagnostic, write.inner).help(help));
+        diagnostics.push(label_callee(diagnostic, write.inner).help(help));
     }
-    diagnostics.about(None);
+    diagnostics.set_home(None);
 }
 
 /// With the place in the pipeline that is called.
-fn within(diagnostic: Diagnostic, inner: Option<Span>) -> Diagnostic {
+fn label_callee(diagnostic: Diagnostic, inner: Option<Span>) -> Diagnostic {
     match inner {
         Some(inner) => diagnostic.label(inner, "written in the pipeline that it calls"),
         None => diagnostic,
     }
 }
 
-fn shared(pipeline: &Pipeline<'_>, kind: &str, pair: Pair) -> Diagnostic {
+fn report_shared(pipeline: &Pipeline<'_>, kind: &str, pair: Pair) -> Diagnostic {
     let Pair { one, other, certain } = pair;
     let (first, second) = (pipeline.steps[one.step].name(), pipeline.steps[other.step].name());
     let (what, how) = match kind {
@@ -247,9 +247,9 @@ fn shared(pipeline: &Pipeline<'_>, kind: &str, pair: Pair) -> Diagnostic {
     let severity = if certain { diagnostic.severity } else { Some(Severity::Warning) };
     let diagnostic =
         Diagnostic { severity, ..diagnostic }.label(other.span, why).label(one.span, format!("`{first}` {how}"));
-    let diagnostic = within(diagnostic, other.inner);
+    let diagnostic = label_callee(diagnostic, other.inner);
     let inner = one.inner.filter(|_| one.inner != other.inner);
-    within(diagnostic, inner).help(help)
+    label_callee(diagnostic, inner).help(help)
 }
 
 #[cfg(test)]
@@ -265,7 +265,7 @@ mod tests {
             ("src/*/x", "src/**"),
             ("**", "docs/*.md"),
         ] {
-            assert!(overlap(one, other), "{one} {other}");
+            assert!(is_overlapping(one, other), "{one} {other}");
         }
         for (one, other) in [
             ("src/**", "tests/a.rs"),
@@ -275,7 +275,7 @@ mod tests {
             ("src/**", "source/*.rs"),
             ("a\nsrc/**", "b\nsrc/a.rs"),
         ] {
-            assert!(!overlap(one, other), "{one} {other}");
+            assert!(!is_overlapping(one, other), "{one} {other}");
         }
     }
 }

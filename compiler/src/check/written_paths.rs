@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use swarmc_plan::When;
 
 use crate::ast;
-use crate::load::join;
+use crate::load::join_path;
 use crate::model::{Body, Model, Pipeline, Step};
 use crate::resolve::files::files_of;
 use crate::source::{Sources, Span};
@@ -42,8 +42,8 @@ impl<'m, 'a> Written<'m, 'a> {
     }
 
     /// What a step writes, each pattern once.
-    pub(super) fn by(&mut self, step: &Step<'a>) -> Vec<Write> {
-        let mut writes = self.said(step);
+    pub(super) fn list_writes(&mut self, step: &Step<'a>) -> Vec<Write> {
+        let mut writes = self.declared_writes(step);
         if let (Body::Call { pipeline: Some(callee), .. }, Some(ast::Body::Call { pipeline: name, .. })) =
             (&step.body, &step.ast.body)
         {
@@ -60,7 +60,7 @@ impl<'m, 'a> Written<'m, 'a> {
     }
 
     /// What the step says itself, or its agent does.
-    fn said(&self, step: &Step<'a>) -> Vec<Write> {
+    fn declared_writes(&self, step: &Step<'a>) -> Vec<Write> {
         let own = step.ast.writes.iter().map(|pattern| {
             let written = pattern.as_str();
             let root = written.strip_prefix("./").unwrap_or(written);
@@ -86,7 +86,7 @@ impl<'m, 'a> Written<'m, 'a> {
         let place = if whole { place.to_owned() } else { format!("{place}/{name}") };
         let home = self.sources.name(span.file);
         let plain = !name.is_empty() && !path.contains(['*', '?', '[', '{']) && !place.contains(['*', '?', '[', '{']);
-        join(home.rsplit_once('/').map_or("", |(folder, _)| folder), &place).filter(|_| plain)
+        join_path(home.rsplit_once('/').map_or("", |(folder, _)| folder), &place).filter(|_| plain)
     }
 
     /// What a pipeline surely writes where it is called.
@@ -100,11 +100,11 @@ impl<'m, 'a> Written<'m, 'a> {
         if pipeline.ast.worktree.is_none() && pipeline.order.cycles.is_empty() && depth < DEEP {
             // A pipeline that calls itself finds this empty list.
             self.called.insert(callee, Vec::new());
-            for (step, _) in pipeline.steps.iter().zip(plain(pipeline)).filter(|(_, plain)| *plain) {
+            for (step, _) in pipeline.steps.iter().zip(find_unconditional(pipeline)).filter(|(_, plain)| *plain) {
                 if step.ast.worktree.is_some() || found.len() >= HANDED_ON {
                     continue;
                 }
-                found.extend(self.said(step).into_iter().map(|write| (write.pattern, write.span)));
+                found.extend(self.declared_writes(step).into_iter().map(|write| (write.pattern, write.span)));
                 if let Body::Call { pipeline: Some(inner), .. } = step.body {
                     found.extend(self.of_called(inner, depth + 1));
                 }
@@ -117,7 +117,7 @@ impl<'m, 'a> Written<'m, 'a> {
 }
 
 /// The steps that run whenever all those before them succeed.
-fn plain(pipeline: &Pipeline<'_>) -> Vec<bool> {
+fn find_unconditional(pipeline: &Pipeline<'_>) -> Vec<bool> {
     let mut plain = vec![false; pipeline.steps.len()];
     for &index in &pipeline.order.sorted {
         let step = &pipeline.steps[index];

@@ -5,9 +5,9 @@ use swarmc_plan::Command;
 use crate::ast::Line;
 
 /// A command as it is started. A single word is a shell line, and started without a shell when nothing in it needs one.
-pub(super) fn command(line: &Line) -> Command {
+pub(super) fn emit_command(line: &Line) -> Command {
     match line.words.as_slice() {
-        [single] => match words(single.as_str()) {
+        [single] => match split_words(single.as_str()) {
             Some(argv) => Command::Argv(argv),
             None => Command::Shell(single.as_str().to_owned()),
         },
@@ -16,7 +16,7 @@ pub(super) fn command(line: &Line) -> Command {
 }
 
 /// A script file, by its `#!` line or by `sh`; `path` is relative to the workspace, the command to `folder` in it.
-pub(super) fn script(path: &str, text: &str, folder: &str) -> Command {
+pub(super) fn script_command(path: &str, text: &str, folder: &str) -> Command {
     let interpreter = text.lines().next().and_then(|line| line.strip_prefix("#!")).map(str::trim);
     let mut argv: Vec<String> = match interpreter.filter(|line| !line.is_empty()) {
         // The system passes everything after the program as one argument.
@@ -29,7 +29,7 @@ pub(super) fn script(path: &str, text: &str, folder: &str) -> Command {
 }
 
 /// The words of a line that means the same without a shell; none where it does not, or might not.
-fn words(line: &str) -> Option<Vec<String>> {
+fn split_words(line: &str) -> Option<Vec<String>> {
     const PLAIN: &[u8] = b"-_./:,@%+=^";
     let plain = |byte: u8| {
         byte.is_ascii_alphanumeric() || PLAIN.contains(&byte) || matches!(byte, b' ' | b'\t') || byte >= 0x80
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn plain_lines_need_no_shell() {
-        let argv = |line: &str| words(line).map(|words| words.join("|"));
+        let argv = |line: &str| split_words(line).map(|words| words.join("|"));
         assert_eq!(argv("cargo test --quiet").as_deref(), Some("cargo|test|--quiet"));
         assert_eq!(argv("  ls   -l ./a,b ").as_deref(), Some("ls|-l|./a,b"));
         for shell in
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn scripts_are_started_by_their_interpreter() {
-        let argv = |path: &str, text: &str, folder: &str| match script(path, text, folder) {
+        let argv = |path: &str, text: &str, folder: &str| match script_command(path, text, folder) {
             Command::Argv(argv) | Command::Script { argv, .. } => argv.join("|"),
             Command::Shell(line) => line,
         };

@@ -22,11 +22,11 @@ use crate::model::{Model, Start, Variable};
 use crate::source::{FileId, Span};
 use crate::types::{Lack, Type};
 
-pub(crate) use test::tests;
+pub(crate) use test::emit_tests;
 pub(crate) use text::Emitted;
 
 /// Writes the plan; none where the spec has nothing to run.
-pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
+pub(crate) fn emit_plan(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
     let spec = model.spec;
     let emitter = Emitter { model, loader };
     let workflow = spec.workflow.as_ref();
@@ -38,7 +38,7 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
     providers.extend(model.swarms.iter().filter(|swarm| swarm.wanted).filter_map(|swarm| emitter.stand_in(swarm)));
     providers.sort_unstable();
     providers.dedup();
-    let agents: Vec<plan::Agent> = agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect();
+    let agents: Vec<plan::Agent> = agents.into_iter().map(|agent| emitter.emit_agent(&model.agents[agent])).collect();
     let tools: BTreeSet<String> = agents.iter().flat_map(|agent| &agent.tools).flatten().cloned().collect();
     Some(Plan {
         version: plan::VERSION,
@@ -54,9 +54,9 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
             .zip(&model.typing.params)
             .zip(&model.uses.params)
             .filter(|((param, _), used)| wanted(param.name.span, **used))
-            .map(|((param, kind), _)| emitter.param(param, kind))
+            .map(|((param, kind), _)| emitter.emit_param(param, kind))
             .collect(),
-        types: emitter.types(),
+        types: emitter.type_schemas(),
         secrets: spec
             .secrets
             .iter()
@@ -69,16 +69,21 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         docs_root: workflow
             .and_then(|workflow| workflow.docs_root.as_ref())
             .and_then(|path| emitter.workspace_path(path)),
-        policy: spec.policy.as_ref().map(policy).unwrap_or_default(),
-        hooks: spec.hooks.iter().zip(&model.hooks).filter_map(|(hook, script)| emitter.hook(hook, *script)).collect(),
+        policy: spec.policy.as_ref().map(emit_policy).unwrap_or_default(),
+        hooks: spec
+            .hooks
+            .iter()
+            .zip(&model.hooks)
+            .filter_map(|(hook, script)| emitter.emit_hook(hook, *script))
+            .collect(),
         tool_servers: model
             .servers
             .iter()
-            .map(|server| (server, emitter.server(server)))
+            .map(|server| (server, emitter.emit_server(server)))
             .filter(|(server, plan)| wanted(server.ast.name.span, tools.contains(&plan.name)))
             .map(|(_, plan)| plan)
             .collect(),
-        providers: providers.into_iter().map(|provider| emitter.provider(&model.providers[provider])).collect(),
+        providers: providers.into_iter().map(|provider| emitter.emit_provider(&model.providers[provider])).collect(),
         agents,
         pipelines: model
             .pipelines
@@ -86,23 +91,23 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
             .zip(&model.typing.pipelines)
             .zip(&model.wanted)
             .filter(|(_, wanted)| **wanted)
-            .map(|((pipeline, known), _)| emitter.pipeline(pipeline, &known.own_params))
+            .map(|((pipeline, known), _)| emitter.emit_pipeline(pipeline, &known.own_params))
             .collect(),
-        swarms: model.swarms.iter().filter(|swarm| swarm.wanted).map(|swarm| emitter.swarm(swarm)).collect(),
+        swarms: model.swarms.iter().filter(|swarm| swarm.wanted).map(|swarm| emitter.emit_swarm(swarm)).collect(),
         packs: model
             .packs
             .iter()
             .zip(&model.uses.packs)
             .filter(|(pack, used)| wanted(pack.ast.name.span, **used))
-            .map(|(pack, _)| emitter.pack(pack))
+            .map(|(pack, _)| emitter.emit_pack(pack))
             .collect(),
-        budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
-        sources: manifest(model, loader),
+        budget: spec.budget.as_ref().map(|budget| emitter.emit_budget(budget)),
+        sources: build_manifest(model, loader),
         ..Plan::default()
     })
 }
 
-fn policy(policy: &ast::Policy) -> plan::Policy {
+fn emit_policy(policy: &ast::Policy) -> plan::Policy {
     let approval = |said: &Option<ast::Spanned<plan::Approval>>| said.as_ref().map(|it| it.value).unwrap_or_default();
     plan::Policy {
         spawn: approval(&policy.spawn),
@@ -114,15 +119,15 @@ fn policy(policy: &ast::Policy) -> plan::Policy {
 }
 
 /// What was read, with digests, by path.
-fn manifest(model: &Model<'_>, loader: &Loader<'_>) -> Vec<plan::SourceFile> {
+fn build_manifest(model: &Model<'_>, loader: &Loader<'_>) -> Vec<plan::SourceFile> {
     let source = |(path, file): (&str, FileId)| plan::SourceFile {
         path: path.to_owned(),
         digest: match without_tests(model, loader, file) {
             Cow::Borrowed(_) => loader.facts(file).digest().to_owned(),
-            Cow::Owned(text) => digest(text.as_bytes()),
+            Cow::Owned(text) => compute_digest(text.as_bytes()),
         },
     };
-    loader.files().map(source).collect()
+    loader.list_files().map(source).collect()
 }
 
 /// A text without its tests and the white space before each: they do not change what runs.
@@ -142,7 +147,7 @@ fn without_tests<'l>(model: &Model<'_>, loader: &'l Loader<'_>, file: FileId) ->
 }
 
 /// `sha256:` and the digest in hexadecimal.
-pub(crate) fn digest(bytes: &[u8]) -> String {
+pub(crate) fn compute_digest(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from_digit(half.into(), 16).expect("half a byte is one digit");
     let digits = Sha256::digest(bytes).into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
     "sha256:".chars().chain(digits).collect()
@@ -154,7 +159,7 @@ struct Emitter<'e, 'a, 'l> {
 }
 
 impl Emitter<'_, '_, '_> {
-    fn origin(&self, span: Span) -> Origin {
+    fn to_origin(&self, span: Span) -> Origin {
         let position = self.loader.sources.position(span.file, span.start);
         let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         Origin {
@@ -165,16 +170,16 @@ impl Emitter<'_, '_, '_> {
     }
 
     /// The declared types as schemas, by name.
-    fn types(&self) -> BTreeMap<String, plan::Schema> {
+    fn type_schemas(&self) -> BTreeMap<String, plan::Schema> {
         let definitions = self.model.typing.types.definitions().into_iter();
         definitions.map(|(name, schema)| (name, plan::Schema(schema))).collect()
     }
 
-    fn params(&self, params: &[ast::Param], types: &[Type]) -> Vec<plan::Param> {
-        params.iter().zip(types).map(|(param, kind)| self.param(param, kind)).collect()
+    fn emit_params(&self, params: &[ast::Param], types: &[Type]) -> Vec<plan::Param> {
+        params.iter().zip(types).map(|(param, kind)| self.emit_param(param, kind)).collect()
     }
 
-    fn param(&self, param: &ast::Param, kind: &Type) -> plan::Param {
+    fn emit_param(&self, param: &ast::Param, kind: &Type) -> plan::Param {
         plan::Param {
             name: param.name.value.clone(),
             kind: match param.kind.kind {
@@ -186,7 +191,7 @@ impl Emitter<'_, '_, '_> {
                 TypeKind::String | TypeKind::Unknown => plan::ParamType::String,
                 // Whether it may be left out is not part of the schema.
                 _ => plan::ParamType::Json(plan::Schema(
-                    self.model.typing.types.schema(&kind.clone().lacking(Lack::NEVER)),
+                    self.model.typing.types.schema(&kind.clone().with_lack(Lack::NEVER)),
                 )),
             },
             optional: param.kind.optional,
@@ -195,15 +200,15 @@ impl Emitter<'_, '_, '_> {
                     let path = self.path_at(&default.value, default.span).unwrap_or_default();
                     if path.is_empty() { ".".to_owned() } else { path }
                 }
-                TypeKind::Enum(_) | TypeKind::Named(_) => self.model.typing.types.literal(kind, &default.value),
+                TypeKind::Enum(_) | TypeKind::Named(_) => self.model.typing.types.format_literal(kind, &default.value),
                 _ => default.value.clone(),
             }),
             description: param.description.clone(),
-            origin: self.origin(param.name.span),
+            origin: self.to_origin(param.name.span),
         }
     }
 
-    fn env(&self, env: &[Variable]) -> plan::Environment {
+    fn emit_env(&self, env: &[Variable]) -> plan::Environment {
         self.env_of(env, &|_| false)
     }
 
@@ -211,7 +216,7 @@ impl Emitter<'_, '_, '_> {
         let value = |variable: &Variable| match variable {
             Variable::Pass(name) => EnvValue::Pass(name.clone()),
             Variable::Secret(name) => EnvValue::Secret(name.clone()),
-            Variable::Set(name, prose) => EnvValue::Set { name: name.clone(), value: self.prose(prose, back) },
+            Variable::Set(name, prose) => EnvValue::Set { name: name.clone(), value: self.emit_text(prose, back) },
         };
         env.iter().map(value).collect()
     }
@@ -224,6 +229,6 @@ impl Emitter<'_, '_, '_> {
     fn path_at(&self, path: &str, span: Span) -> Option<String> {
         let home = self.loader.sources.name(span.file);
         let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
-        crate::load::join(folder, path)
+        crate::load::join_path(folder, path)
     }
 }

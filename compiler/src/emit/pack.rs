@@ -8,28 +8,28 @@ use crate::model::{Files, Pack, PackRule, TemplateText};
 use crate::syntax::Text;
 
 impl Emitter<'_, '_, '_> {
-    pub(super) fn pack(&self, pack: &Pack<'_>) -> plan::ContextPack {
+    pub(super) fn emit_pack(&self, pack: &Pack<'_>) -> plan::ContextPack {
         let ast = pack.ast;
         plan::ContextPack {
             name: ast.name.value.clone(),
             description: ast.description.clone(),
             tokens: Some(ast.tokens.value.into()),
             min_tokens: Some(ast.min_tokens.into()),
-            rules: ast.rules.iter().zip(&pack.rules).map(|(rule, found)| self.rule(&rule.value, found)).collect(),
+            rules: ast.rules.iter().zip(&pack.rules).map(|(rule, found)| self.emit_rule(&rule.value, found)).collect(),
             on_overflow: ast.on_overflow,
-            origin: self.origin(ast.name.span),
+            origin: self.to_origin(ast.name.span),
         }
     }
 
-    fn rule(&self, rule: &ast::PackRule, found: &PackRule) -> plan::PackRule {
+    fn emit_rule(&self, rule: &ast::PackRule, found: &PackRule) -> plan::PackRule {
         let path = |path: &Text| self.workspace_path(path).unwrap_or_default();
         match (rule, found) {
             (ast::PackRule::Goal(_), PackRule::Texts(texts)) => match texts.as_slice() {
-                [goal] => plan::PackRule::Goal(self.plain(goal)),
+                [goal] => plan::PackRule::Goal(self.emit_current_text(goal)),
                 _ => unreachable!("a goal is one text"),
             },
             (_, PackRule::Texts(texts)) => {
-                plan::PackRule::DefinitionOfDone(texts.iter().map(|text| self.plain(text)).collect())
+                plan::PackRule::DefinitionOfDone(texts.iter().map(|text| self.emit_current_text(text)).collect())
             }
             (_, PackRule::Merge(pack)) => {
                 let pack = pack.expect("a model without errors has the packs that it names");
@@ -58,7 +58,7 @@ impl Emitter<'_, '_, '_> {
                 plan::PackRule::Artifacts { kind: kind.value.clone(), from: from.value.clone() }
             }
             (ast::PackRule::Constraint { name, value }, PackRule::Plain) => {
-                plan::PackRule::Constraint { name: name.value.clone(), value: literal(value) }
+                plan::PackRule::Constraint { name: name.value.clone(), value: emit_literal(value) }
             }
             (
                 ast::PackRule::Goal(_) | ast::PackRule::DefinitionOfDone(_) | ast::PackRule::Merge(_),
@@ -69,20 +69,20 @@ impl Emitter<'_, '_, '_> {
     }
 
     /// The file protocol of a step or an agent; `back` says which outputs are read as those of the round before.
-    pub(super) fn files(
+    pub(super) fn emit_files(
         &self,
         written: Option<&ast::Files>,
         found: Option<&Files>,
         back: &dyn Fn(&str) -> bool,
     ) -> Option<plan::FileProtocol> {
         let (written, found) = written.zip(found)?;
-        let texts = |texts: &[TemplateText]| texts.iter().map(|text| self.prose(text, back)).collect();
+        let texts = |texts: &[TemplateText]| texts.iter().map(|text| self.emit_text(text, back)).collect();
         let text = |text: &Text| text.as_str().to_owned();
         let input = |input: &ast::FileInput| plan::FileInput {
             // A path of an outbox counts from there.
             path: match &input.from {
                 Some(_) => text(&input.path),
-                None => self.place(&input.path).unwrap_or_default(),
+                None => self.emit_path(&input.path).unwrap_or_default(),
             },
             description: input.description.clone(),
             from: input.from.as_ref().map(|from| from.value.clone()),
@@ -94,8 +94,8 @@ impl Emitter<'_, '_, '_> {
             path: text(&output.path),
             description: output.description.clone(),
             required: output.required,
-            schema: found.kinds.get(position).and_then(Option::as_ref).map(|kind| self.schema(kind)),
-            copy_to: output.copy_to.as_ref().and_then(|path| self.place(path)),
+            schema: found.kinds.get(position).and_then(Option::as_ref).map(|kind| self.emit_schema(kind)),
+            copy_to: output.copy_to.as_ref().and_then(|path| self.emit_path(path)),
         };
         Some(plan::FileProtocol {
             skill: found.skill.map(|file| self.loader.sources.text(file).to_owned()),
@@ -110,17 +110,17 @@ impl Emitter<'_, '_, '_> {
     }
 
     /// A file of the workspace, or with a final `/` a folder.
-    fn place(&self, path: &Text) -> Option<String> {
+    fn emit_path(&self, path: &Text) -> Option<String> {
         let slash = if path.as_str().ends_with('/') { "/" } else { "" };
         self.workspace_path(path).map(|place| place + slash)
     }
 
-    fn schema(&self, kind: &crate::types::Type) -> plan::Schema {
+    fn emit_schema(&self, kind: &crate::types::Type) -> plan::Schema {
         plan::Schema(self.model.typing.types.schema(kind))
     }
 }
 
-fn literal(literal: &Literal) -> serde_json::Value {
+fn emit_literal(literal: &Literal) -> serde_json::Value {
     match literal {
         Literal::Bool(value) => serde_json::Value::Bool(*value),
         Literal::Number(value) => serde_json::Value::Number(value.clone()),

@@ -22,10 +22,10 @@ struct Lists {
 
 impl Emitter<'_, '_, '_> {
     /// A pipeline; `params` are the types of its own parameters.
-    pub(super) fn pipeline(&self, pipeline: &Pipeline<'_>, params: &[Type]) -> plan::Pipeline {
+    pub(super) fn emit_pipeline(&self, pipeline: &Pipeline<'_>, params: &[Type]) -> plan::Pipeline {
         let ast = pipeline.ast;
-        let edges = self.edges(ast.edges.as_ref(), &pipeline.carries);
-        let woken = |edge| plan::Edge::receivers(edge).filter(|name| edge.wakes(name)).map(str::to_owned);
+        let edges = self.emit_edges(ast.edges.as_ref(), &pipeline.carries);
+        let woken = |edge| plan::Edge::receivers(edge).filter(|name| edge.wakes_step(name)).map(str::to_owned);
         let woken = edges.iter().flat_map(woken).collect();
         let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
             Body::Loop { until_reads, .. } => until_reads.as_slice(),
@@ -40,12 +40,12 @@ impl Emitter<'_, '_, '_> {
         plan::Pipeline {
             name: ast.name.value.clone(),
             description: ast.description.clone(),
-            params: self.params(&ast.params, params),
+            params: self.emit_params(&ast.params, params),
             iteration: plan::Iteration {
                 max: ast.iterations,
                 on_failure: ast.on_failure,
                 exhausted: ast.exhausted,
-                ..self.until(pipeline, None, &pipeline.until, &pipeline.until_reads)
+                ..self.emit_iteration(pipeline, None, &pipeline.until, &pipeline.until_reads)
             },
             parallelism: ast.parallelism,
             concurrency: ast.concurrency,
@@ -55,22 +55,22 @@ impl Emitter<'_, '_, '_> {
                 .as_ref()
                 .and_then(|path| self.workspace_path(path))
                 .filter(|path| !path.is_empty()),
-            env: self.env(&pipeline.env),
-            steps: self.steps(pipeline, &lists, 0),
+            env: self.emit_env(&pipeline.env),
+            steps: self.emit_steps(pipeline, &lists, 0),
             result: pipeline.result.iter().map(|&step| pipeline.steps[step].name().to_owned()).collect(),
             edges,
-            budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
+            budget: ast.budget.as_ref().map(|budget| self.emit_budget(budget)),
             worktree: ast.worktree.is_some(),
-            origin: self.origin(ast.name.span),
+            origin: self.to_origin(ast.name.span),
         }
     }
 
     /// The steps of one list. Loops nest at most sixteen deep.
-    fn steps(&self, pipeline: &Pipeline<'_>, lists: &Lists, list: usize) -> Vec<plan::Step> {
-        lists.of[list].iter().map(|&index| self.step(pipeline, lists, index)).collect()
+    fn emit_steps(&self, pipeline: &Pipeline<'_>, lists: &Lists, list: usize) -> Vec<plan::Step> {
+        lists.of[list].iter().map(|&index| self.emit_step(pipeline, lists, index)).collect()
     }
 
-    fn step(&self, pipeline: &Pipeline<'_>, lists: &Lists, index: usize) -> plan::Step {
+    fn emit_step(&self, pipeline: &Pipeline<'_>, lists: &Lists, index: usize) -> plan::Step {
         let step = &pipeline.steps[index];
         let ast = step.ast;
         // Reads of this step that mean the round before.
@@ -93,9 +93,9 @@ impl Emitter<'_, '_, '_> {
         let emitted = plan::Step {
             name: ast.name.value.clone(),
             description: ast.description.clone(),
-            needs: step.needs.iter().map(|need| self.need(pipeline, need)).collect(),
+            needs: step.needs.iter().map(|need| self.emit_need(pipeline, need)).collect(),
             join: ast.join.value,
-            when: step.when.as_ref().map(|when| self.condition(when, is_back)),
+            when: step.when.as_ref().map(|when| self.emit_condition(when, is_back)),
             on_failure: match (&ast.on_failure, step.fixer) {
                 (ast::OnFailure::Skip, _) => plan::OnFailure::Skip,
                 (ast::OnFailure::Escalate(_), _) => plan::OnFailure::Escalate,
@@ -103,11 +103,11 @@ impl Emitter<'_, '_, '_> {
                 (ast::OnFailure::Fail | ast::OnFailure::Fix(_), _) => plan::OnFailure::Fail,
             },
             body: match &step.body {
-                Body::Loop { until, until_reads } => self.repeated(pipeline, lists, index, until, until_reads),
-                _ => self.body(pipeline, step, is_back),
+                Body::Loop { until, until_reads } => self.emit_loop(pipeline, lists, index, until, until_reads),
+                _ => self.emit_body(pipeline, step, is_back),
             },
             for_each: ast.for_each.as_ref().zip(step.list.as_ref()).map(|(each, list)| plan::ForEach {
-                list: self.condition(list, is_back),
+                list: self.emit_condition(list, is_back),
                 parallel: each.parallel.as_ref().map(|parallel| parallel.value),
                 join: match each.join {
                     ast::ForEachJoin::All => plan::EachJoin::All,
@@ -120,10 +120,10 @@ impl Emitter<'_, '_, '_> {
             output: plan::Output {
                 max_bytes: ast.output.max,
                 default: ast.output.default.as_ref().map(|default| match &step.declared {
-                    Some(kind) => self.model.typing.types.literal(kind, &default.value),
+                    Some(kind) => self.model.typing.types.format_literal(kind, &default.value),
                     None => default.value.clone(),
                 }),
-                schema: self.shape(pipeline, index),
+                schema: self.output_schema(pipeline, index),
                 repair: ast.output.repair,
             },
             retry: ast.retry.clone(),
@@ -132,18 +132,18 @@ impl Emitter<'_, '_, '_> {
             grace_ms: ast.grace_ms,
             stall: ast.stall,
             keeps_log: lists.logged.contains(&index),
-            checks: ast.checks.iter().map(command::command).collect(),
+            checks: ast.checks.iter().map(command::emit_command).collect(),
             concurrency: ast.concurrency,
             reads: ast.reads.iter().map(|path| path.as_str().to_owned()).collect(),
             writes: ast.writes.iter().map(|path| path.as_str().to_owned()).collect(),
             worktree: ast.worktree.as_ref().map(|worktree| {
                 worktree.name.as_ref().map_or_else(|| ast.name.value.clone(), |name| name.value.clone())
             }),
-            files: self.files(ast.files.as_ref(), step.files.as_ref(), is_back),
-            budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
+            files: self.emit_files(ast.files.as_ref(), step.files.as_ref(), is_back),
+            budget: ast.budget.as_ref().map(|budget| self.emit_budget(budget)),
             env: self.env_of(&step.env, is_back),
-            stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),
-            origin: self.origin(ast.name.span),
+            stdin: step.stdin.as_ref().map(|stdin| self.emit_text(stdin, is_back)),
+            origin: self.to_origin(ast.name.span),
         };
         // Without turns there is nothing to go in circles, and a command that does its work again may well do the same,
         // unless it says so.
@@ -153,7 +153,7 @@ impl Emitter<'_, '_, '_> {
     }
 
     /// What the output must be: what is declared, or any JSON where a computed value is known to be no text.
-    fn shape(&self, pipeline: &Pipeline<'_>, index: usize) -> Option<plan::Schema> {
+    fn output_schema(&self, pipeline: &Pipeline<'_>, index: usize) -> Option<plan::Schema> {
         let step = &pipeline.steps[index];
         let types = &self.model.typing.types;
         if let Some(kind) = &step.declared {
@@ -163,7 +163,7 @@ impl Emitter<'_, '_, '_> {
             Kind::List(item) if step.list.is_some() => &item.kind,
             kind => kind,
         };
-        let kind = types.kind(one);
+        let kind = types.underlying_kind(one);
         let unknown = matches!(kind, Kind::Any | Kind::None | Kind::Union(_));
         // All steps of a result have one kind of value: beside a step that gives text, an unknown value is text too.
         let is_text = |&other: &usize| pipeline.steps[other].output.kind.is_text();
@@ -173,7 +173,7 @@ impl Emitter<'_, '_, '_> {
     }
 
     /// What a gate asks for besides the choice, which its output begins with.
-    fn asks(&self, step: &Step<'_>, gate: &ast::Gate) -> Vec<plan::Ask> {
+    fn emit_asks(&self, step: &Step<'_>, gate: &ast::Gate) -> Vec<plan::Ask> {
         let one = match &step.output.kind {
             Kind::List(item) => &item.kind,
             kind => kind,
@@ -190,7 +190,7 @@ impl Emitter<'_, '_, '_> {
     }
 
     /// The conditions that end the rounds of a list, and the steps of it whose failures they handle.
-    fn until(
+    fn emit_iteration(
         &self,
         pipeline: &Pipeline<'_>,
         list: Option<usize>,
@@ -208,13 +208,13 @@ impl Emitter<'_, '_, '_> {
         handles.dedup();
         plan::Iteration {
             max: 1,
-            until: until.iter().map(|until| self.condition(until, &|_| false)).collect(),
+            until: until.iter().map(|until| self.emit_condition(until, &|_| false)).collect(),
             handles: handles.into_iter().map(|step| pipeline.steps[step].name().to_owned()).collect(),
             ..plan::Iteration::default()
         }
     }
 
-    fn repeated(
+    fn emit_loop(
         &self,
         pipeline: &Pipeline<'_>,
         lists: &Lists,
@@ -230,35 +230,35 @@ impl Emitter<'_, '_, '_> {
             iteration: plan::Iteration {
                 max: max.value,
                 exhausted: body.exhausted,
-                ..self.until(pipeline, Some(index), until, reads)
+                ..self.emit_iteration(pipeline, Some(index), until, reads)
             },
-            steps: self.steps(pipeline, lists, index + 1),
+            steps: self.emit_steps(pipeline, lists, index + 1),
         })
     }
 
-    pub(super) fn budget(&self, budget: &ast::Budget) -> plan::Budget {
+    pub(super) fn emit_budget(&self, budget: &ast::Budget) -> plan::Budget {
         plan::Budget {
             tokens: budget.tokens.as_ref().map(|tokens| tokens.value),
             cost: budget.cost.as_ref().map(|cost| cost.value),
             time_ms: budget.time_ms.as_ref().map(|time| time.value),
             calls: budget.calls.as_ref().map(|calls| calls.value.into()),
             warn: u8::try_from(budget.warn).unwrap_or(100),
-            origin: self.origin(budget.span),
+            origin: self.to_origin(budget.span),
         }
     }
 
-    fn need(&self, pipeline: &Pipeline<'_>, need: &Need) -> plan::Need {
+    fn emit_need(&self, pipeline: &Pipeline<'_>, need: &Need) -> plan::Need {
         plan::Need {
             step: pipeline.steps[need.step].name().to_owned(),
             when: need.when,
             declared: need.declared,
             effect: if need.handles { plan::Effect::Handles } else { plan::Effect::None },
-            origin: self.origin(need.span),
+            origin: self.to_origin(need.span),
         }
     }
 
-    fn body(&self, pipeline: &Pipeline<'_>, step: &Step<'_>, back: &dyn Fn(&str) -> bool) -> plan::Body {
-        let prose = |prose: &TemplateText| self.prose(prose, back);
+    fn emit_body(&self, pipeline: &Pipeline<'_>, step: &Step<'_>, back: &dyn Fn(&str) -> bool) -> plan::Body {
+        let prose = |prose: &TemplateText| self.emit_text(prose, back);
         let texts =
             |texts: &[(String, TemplateText)]| texts.iter().map(|(name, text)| (name.clone(), prose(text))).collect();
         match (&step.body, &step.ast.body) {
@@ -271,18 +271,18 @@ impl Emitter<'_, '_, '_> {
                     context: step.context.iter().map(pack).collect(),
                 })
             }
-            (Body::Run, Some(ast::Body::Run(line))) => plan::Body::Run(command::command(line)),
+            (Body::Run, Some(ast::Body::Run(line))) => plan::Body::Run(command::emit_command(line)),
             (Body::Script(file), _) => {
                 let folder =
                     pipeline.ast.working_dir.as_ref().and_then(|path| self.workspace_path(path)).unwrap_or_default();
                 let sources = &self.loader.sources;
-                plan::Body::Run(command::script(sources.name(*file), sources.text(*file), &folder))
+                plan::Body::Run(command::script_command(sources.name(*file), sources.text(*file), &folder))
             }
             (Body::Value(text), _) => plan::Body::Value(prose(text)),
             (Body::Fields(fields), _) => plan::Body::Fields(texts(fields)),
             (Body::Stop(message), Some(ast::Body::Stop { status, .. })) => plan::Body::Stop {
                 status: *status,
-                message: message.as_ref().map_or_else(|| text::template(Vec::new()), prose),
+                message: message.as_ref().map_or_else(|| text::build_template(Vec::new()), prose),
             },
             (Body::Call { pipeline: Some(target), args }, _) => plan::Body::Call(plan::Call {
                 pipeline: self.model.spec.pipelines[*target].name.value.clone(),
@@ -292,16 +292,16 @@ impl Emitter<'_, '_, '_> {
                 swarm: self.model.spec.swarms[*target].name.value.clone(),
                 goal: goal.as_ref().map(prose),
             }),
-            (Body::Gate(message), Some(ast::Body::Gate(gate))) => plan::Body::Gate(self.gate(
+            (Body::Gate(message), Some(ast::Body::Gate(gate))) => plan::Body::Gate(self.emit_gate(
                 step,
                 gate,
-                message.as_ref().map_or_else(|| text::template(Vec::new()), prose),
+                message.as_ref().map_or_else(|| text::build_template(Vec::new()), prose),
             )),
             _ => unreachable!("a model without errors has a body for each step"),
         }
     }
 
-    fn gate(&self, step: &Step<'_>, gate: &ast::Gate, message: plan::Template) -> plan::Gate {
+    fn emit_gate(&self, step: &Step<'_>, gate: &ast::Gate, message: plan::Template) -> plan::Gate {
         let choice = |name: &ast::Name| match name.value.as_str() {
             "fail" => plan::GateDefault::Fail,
             option => plan::GateDefault::Option(option.to_owned()),
@@ -309,7 +309,7 @@ impl Emitter<'_, '_, '_> {
         plan::Gate {
             message,
             options: gate.options.iter().map(|option| option.value.clone()).collect(),
-            ask: self.asks(step, gate),
+            ask: self.emit_asks(step, gate),
             on_timeout: gate
                 .on_timeout
                 .as_ref()

@@ -9,18 +9,18 @@ use crate::resolve::symbols::NameKind;
 use crate::types::Type;
 
 impl Emitter<'_, '_, '_> {
-    pub(super) fn swarm(&self, swarm: &Swarm<'_>) -> plan::Swarm {
+    pub(super) fn emit_swarm(&self, swarm: &Swarm<'_>) -> plan::Swarm {
         let ast = swarm.ast;
         plan::Swarm {
             name: ast.name.value.clone(),
             description: ast.description.clone(),
-            goal: swarm.goal.as_ref().map(|goal| self.plain(goal)),
+            goal: swarm.goal.as_ref().map(|goal| self.emit_current_text(goal)),
             lead: ast.leader.as_ref().map(|leader| plan::Lead {
                 name: leader.name.value.clone(),
-                agent: self.player(swarm.leader),
+                agent: self.agent_name(swarm.leader),
                 coordinator: leader.kind == ast::LeaderKind::Coordinator,
             }),
-            members: self.members(swarm),
+            members: self.emit_members(swarm),
             decompose: ast.decompose.as_ref().map(|decompose| decompose.max),
             limits: plan::SwarmLimits {
                 agents: ast.limits.agents,
@@ -29,9 +29,9 @@ impl Emitter<'_, '_, '_> {
                 messages: ast.limits.messages,
             },
             timeouts: plan::SwarmTimeouts {
-                turn: limit(ast.timeouts.turn),
-                decompose: limit(ast.timeouts.decompose),
-                synthesize: limit(ast.timeouts.synthesize),
+                turn: emit_turn_limit(ast.timeouts.turn),
+                decompose: emit_turn_limit(ast.timeouts.decompose),
+                synthesize: emit_turn_limit(ast.timeouts.synthesize),
             },
             history: plan::History {
                 recent: ast.history.recent,
@@ -52,13 +52,13 @@ impl Emitter<'_, '_, '_> {
                 errors: ast.convergence.errors,
             },
             retry: plan::TransientRetry { backoff_ms: ast.retry.transient_ms, max_backoff_ms: ast.retry.max_ms },
-            spawn: plan::Spawn { approval: self.approval(ast), per_agent: ast.spawn.per_agent },
+            spawn: plan::Spawn { approval: self.spawn_approval(ast), per_agent: ast.spawn.per_agent },
             channels: ast
                 .channels
                 .iter()
-                .map(|channel| plan::Group { name: channel.name.value.clone(), members: names(&channel.members) })
+                .map(|channel| plan::Group { name: channel.name.value.clone(), members: name_values(&channel.members) })
                 .collect(),
-            items: ast.items.iter().map(item).collect(),
+            items: ast.items.iter().map(emit_item).collect(),
             worktrees: ast
                 .worktrees
                 .iter()
@@ -66,26 +66,26 @@ impl Emitter<'_, '_, '_> {
                 .map(|(tree, manager)| plan::Worktree {
                     name: tree.name.value.clone(),
                     manager: tree.manager.as_ref().map(|manager| manager.value.clone()),
-                    agent: manager.map(|agent| self.player(Some(agent))),
-                    members: names(&tree.members),
+                    agent: manager.map(|agent| self.agent_name(Some(agent))),
+                    members: name_values(&tree.members),
                 })
                 .collect(),
-            edges: self.edges(ast.edges.as_ref(), &swarm.carries),
-            synthesize: ast.synthesize.as_ref().map(|_| self.synthesize(swarm)),
-            budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
-            origin: self.origin(ast.name.span),
+            edges: self.emit_edges(ast.edges.as_ref(), &swarm.carries),
+            synthesize: ast.synthesize.as_ref().map(|_| self.emit_synthesize(swarm)),
+            budget: ast.budget.as_ref().map(|budget| self.emit_budget(budget)),
+            origin: self.to_origin(ast.name.span),
         }
     }
 
     /// Those with a name in the order of the spec, then those that are named from a list.
-    fn members(&self, swarm: &Swarm<'_>) -> Vec<plan::Member> {
+    fn emit_members(&self, swarm: &Swarm<'_>) -> Vec<plan::Member> {
         let named = swarm.ast.members.iter().zip(&swarm.members).map(|(ast, member)| plan::Member {
             name: Some(ast.name.value.clone()),
             names: None,
             count: 1,
-            agent: self.player(member.agent),
-            task: member.task.as_ref().map(|task| self.plain(task)),
-            origin: self.origin(ast.name.span),
+            agent: self.agent_name(member.agent),
+            task: member.task.as_ref().map(|task| self.emit_current_text(task)),
+            origin: self.to_origin(ast.name.span),
         });
         let groups = swarm.ast.groups.iter().zip(&swarm.groups).map(|(group, agent)| plan::Member {
             name: None,
@@ -93,18 +93,18 @@ impl Emitter<'_, '_, '_> {
                 ast::NameList::Stations => "stations".to_owned(),
             }),
             count: group.count.value,
-            agent: self.player(*agent),
+            agent: self.agent_name(*agent),
             task: None,
-            origin: self.origin(group.span),
+            origin: self.to_origin(group.span),
         });
         named.chain(groups).collect()
     }
 
-    fn synthesize(&self, swarm: &Swarm<'_>) -> plan::Synthesize {
+    fn emit_synthesize(&self, swarm: &Swarm<'_>) -> plan::Synthesize {
         let tier = swarm.synthesize.1.map(|tier| &self.model.spec.tiers[tier]);
         let provider = self.stand_in(swarm).map(|provider| self.model.spec.providers[provider].name.value.clone());
         plan::Synthesize {
-            agent: self.player(swarm.synthesize.0),
+            agent: self.agent_name(swarm.synthesize.0),
             tier: tier.map(|tier| tier.name.value.clone()),
             provider,
             model: tier.and_then(|tier| tier.model.as_ref()).map(|model| model.as_str().to_owned()),
@@ -114,26 +114,26 @@ impl Emitter<'_, '_, '_> {
     /// The provider of the tier that sums up, by index.
     pub(super) fn stand_in(&self, swarm: &Swarm<'_>) -> Option<usize> {
         let name = &self.model.spec.tiers[swarm.synthesize.1?].provider;
-        self.model.tables.find(NameKind::Provider, &name.value, true, name.span.file)
+        self.model.tables.find_name(NameKind::Provider, &name.value, true, name.span.file)
     }
 
     /// What it says itself, else what the policy of the workflow says.
-    fn approval(&self, swarm: &ast::Swarm) -> plan::Approval {
+    fn spawn_approval(&self, swarm: &ast::Swarm) -> plan::Approval {
         let policy = self.model.spec.policy.as_ref().and_then(|policy| policy.spawn.as_ref());
         swarm.spawn.approval.as_ref().or(policy).map(|approval| approval.value).unwrap_or_default()
     }
 
-    fn player(&self, agent: Option<usize>) -> String {
+    fn agent_name(&self, agent: Option<usize>) -> String {
         let agent = agent.expect("a model without errors has an agent for each member");
         self.model.agents[agent].ast.name.value.clone()
     }
 
     /// A text in which no round before can be read.
-    pub(super) fn plain(&self, prose: &TemplateText) -> plan::Template {
-        self.prose(prose, &|_| false)
+    pub(super) fn emit_current_text(&self, prose: &TemplateText) -> plan::Template {
+        self.emit_text(prose, &|_| false)
     }
 
-    pub(super) fn edges(&self, edges: Option<&ast::Edges>, carries: &[Option<Type>]) -> Vec<plan::Edge> {
+    pub(super) fn emit_edges(&self, edges: Option<&ast::Edges>, carries: &[Option<Type>]) -> Vec<plan::Edge> {
         let edges = edges.into_iter().flat_map(|edges| &edges.list).zip(carries);
         let edge = |(edge, carries): (&ast::Edge, &Option<Type>)| plan::Edge {
             from: edge.from.value.clone(),
@@ -143,26 +143,26 @@ impl Emitter<'_, '_, '_> {
             carries: carries.as_ref().map(|kind| plan::Schema(self.model.typing.types.schema(kind))),
             response: edge.response.value,
             max: edge.max.as_ref().map(|max| max.value),
-            origin: self.origin(edge.from.span),
+            origin: self.to_origin(edge.from.span),
         };
         edges.map(edge).collect()
     }
 }
 
-fn limit(limit: ast::TurnTimeout) -> plan::TurnLimit {
+fn emit_turn_limit(limit: ast::TurnTimeout) -> plan::TurnLimit {
     plan::TurnLimit { after_ms: limit.time_ms, retries: limit.retries }
 }
 
-fn names(names: &[ast::Name]) -> Vec<String> {
+fn name_values(names: &[ast::Name]) -> Vec<String> {
     names.iter().map(|name| name.value.clone()).collect()
 }
 
-fn item(item: &ast::Item) -> plan::PlanItem {
+fn emit_item(item: &ast::Item) -> plan::PlanItem {
     plan::PlanItem {
         name: item.name.value.clone(),
         text: item.text.as_ref().map_or_else(|| item.name.value.clone(), |text| text.as_str().to_owned()),
         owner: item.owner.as_ref().map(|owner| owner.value.clone()),
         priority: item.priority,
-        depends_on: names(&item.needs),
+        depends_on: name_values(&item.needs),
     }
 }

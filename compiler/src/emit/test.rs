@@ -10,13 +10,13 @@ use crate::source::Span;
 use crate::test::{Expectation, Expected, Fake, Hold, Test};
 
 /// The tests of the spec itself; only a model without errors is emitted.
-pub(crate) fn tests(model: &Model<'_>, loader: &Loader<'_>) -> Vec<Test> {
+pub(crate) fn emit_tests(model: &Model<'_>, loader: &Loader<'_>) -> Vec<Test> {
     let emitter = Emitter { model, loader };
-    model.tests.iter().filter_map(|test| emitter.test(test)).collect()
+    model.tests.iter().filter_map(|test| emitter.emit_test(test)).collect()
 }
 
 impl Emitter<'_, '_, '_> {
-    fn test(&self, test: &model::Test<'_>) -> Option<Test> {
+    fn emit_test(&self, test: &model::Test<'_>) -> Option<Test> {
         let pipeline = test.pipeline.map(|index| &self.model.pipelines[index]);
         let param = |(param, value): &(ParamRef, &ast::Name)| {
             let (declared, kind) = match *param {
@@ -30,7 +30,9 @@ impl Emitter<'_, '_, '_> {
                     let path = self.path_at(&value.value, value.span).unwrap_or_default();
                     if path.is_empty() { ".".to_owned() } else { path }
                 }
-                ast::TypeKind::Enum(_) | ast::TypeKind::Named(_) => self.model.typing.types.literal(kind, &value.value),
+                ast::TypeKind::Enum(_) | ast::TypeKind::Named(_) => {
+                    self.model.typing.types.format_literal(kind, &value.value)
+                }
                 _ => value.value.clone(),
             };
             Some((declared.name.value.clone(), text))
@@ -44,12 +46,12 @@ impl Emitter<'_, '_, '_> {
             },
             params: test.params.iter().filter_map(param).collect(),
             stdin: test.ast.stdin.clone(),
-            fakes: test.fakes.iter().map(|fake| self.fake(fake)).collect(),
-            expectations: test.ast.expects.iter().map(expectation).collect(),
+            fakes: test.fakes.iter().map(|fake| self.emit_fake(fake)).collect(),
+            expectations: test.ast.expects.iter().map(emit_expectation).collect(),
         })
     }
 
-    fn fake(&self, fake: &model::Fake<'_>) -> Fake {
+    fn emit_fake(&self, fake: &model::Fake<'_>) -> Fake {
         let written = fake.ast;
         let path = written.file.as_ref().map(|path| path.span(0..path.as_str().len()));
         let texts = written.texts.iter().map(|text| (text.value.as_str(), text.span));
@@ -64,18 +66,18 @@ impl Emitter<'_, '_, '_> {
             exit: written.exit,
             delay_ms: written.delay_ms,
             choice: written.choice.as_ref().map(|choice| choice.value.clone()),
-            fields: self.fields(fake),
+            fields: self.emit_fields(fake),
         }
     }
 
     /// The fields of a gate as values of their types.
-    fn fields(&self, fake: &model::Fake<'_>) -> Map<String, Value> {
+    fn emit_fields(&self, fake: &model::Fake<'_>) -> Map<String, Value> {
         let step = fake.steps.first().map(|found| &self.model.pipelines[found.pipeline].steps[found.step]);
         let Some(crate::types::Kind::Record(record)) = step.map(|step| &step.output.kind) else { return Map::new() };
         let types = &self.model.typing.types;
         let value = |(name, value): &(ast::Name, ast::Name)| {
             let field = record.fields.iter().find(|field| field.name == name.value)?;
-            let text = types.literal(&field.kind, &value.value);
+            let text = types.format_literal(&field.kind, &value.value);
             Some((name.value.clone(), serde_json::from_str(&text).unwrap_or(Value::String(text))))
         };
         fake.ast.fields.iter().filter_map(value).collect()
@@ -88,7 +90,7 @@ fn without_newline(text: &str) -> String {
     text.strip_suffix('\r').unwrap_or(text).to_owned()
 }
 
-fn expectation(expect: &ast::Expect) -> Expectation {
+fn emit_expectation(expect: &ast::Expect) -> Expectation {
     let expected = match &expect.kind {
         ExpectKind::Status(ending) => Expected::Status(*ending),
         ExpectKind::Step(step, moment, status) => {
@@ -96,12 +98,12 @@ fn expectation(expect: &ast::Expect) -> Expectation {
         }
         ExpectKind::Order(steps) => Expected::Order(steps.iter().map(|step| step.value.clone()).collect()),
         ExpectKind::Prompt(step, moment, holds) => {
-            Expected::Prompt { step: step.value.clone(), moment: *moment, holds: self::holds(holds) }
+            Expected::Prompt { step: step.value.clone(), moment: *moment, holds: self::list_holds(holds) }
         }
         ExpectKind::Output(step, moment, holds) => {
-            Expected::Output { step: step.value.clone(), moment: *moment, holds: self::holds(holds) }
+            Expected::Output { step: step.value.clone(), moment: *moment, holds: self::list_holds(holds) }
         }
-        ExpectKind::Result(holds) => Expected::Result(self::holds(holds)),
+        ExpectKind::Result(holds) => Expected::Result(self::list_holds(holds)),
         ExpectKind::Rounds(of, count) => Expected::Rounds(of.as_ref().map(|of| of.value.clone()), *count),
         ExpectKind::Launches(count) => Expected::Launches(*count),
         ExpectKind::Turns(count) => Expected::Turns(*count),
@@ -111,6 +113,6 @@ fn expectation(expect: &ast::Expect) -> Expectation {
     Expectation { span: expect.span, expected }
 }
 
-fn holds(holds: &[Holds]) -> Vec<Hold> {
+fn list_holds(holds: &[Holds]) -> Vec<Hold> {
     holds.iter().map(|holds| holds.hold.clone()).collect()
 }

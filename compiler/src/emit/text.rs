@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use swarmc_plan as plan;
 use swarmc_plan::{DirectiveKind, Filter, Segment};
 
-use super::{Emitter, digest};
+use super::{Emitter, compute_digest};
 use crate::mapped_text::MappedText;
 use crate::model::{Condition, TemplateText};
 use crate::template::{Directive, Kind, Part, Read, Root};
@@ -22,7 +22,7 @@ pub(crate) struct Emitted {
 }
 
 /// A template of segments, with its digest.
-pub(super) fn template(segments: Vec<Segment>) -> plan::Template {
+pub(super) fn build_template(segments: Vec<Segment>) -> plan::Template {
     let mut bytes = Vec::new();
     for segment in &segments {
         // Where a piece stands is no part of the text.
@@ -40,32 +40,32 @@ pub(super) fn template(segments: Vec<Segment>) -> plan::Template {
         written.expect("segments have string keys only");
         bytes.push(b'\n');
     }
-    plan::Template { digest: digest(&bytes), segments }
+    plan::Template { digest: compute_digest(&bytes), segments }
 }
 
 impl Emitter<'_, '_, '_> {
     /// A text; `back` says which outputs are read as those of the round before.
-    pub(super) fn prose(&self, prose: &TemplateText, back: &dyn Fn(&str) -> bool) -> plan::Template {
+    pub(super) fn emit_text(&self, prose: &TemplateText, back: &dyn Fn(&str) -> bool) -> plan::Template {
         let (reads, span) = (&prose.template.reads, prose.passage.span(0..0));
         let other = |read: &Read| read.root == Root::Output && read.name.as_deref().is_some_and(back);
         // The same in every plan: a file as it is, with no name in it that this plan spells otherwise.
         let Some(facts) = prose.passage.facts().filter(|_| self.model.renames.is_empty() && !reads.iter().any(other))
         else {
-            return self.segments(prose, back);
+            return self.emit_segments(prose, back);
         };
         let file = self.loader.sources.name(span.file);
         let mut emitted = facts.emitted.lock().unwrap_or_else(PoisonError::into_inner);
         match &*emitted {
             Some(known) if known.file == file && known.wrap == prose.wrap => known.template.clone(),
             _ => {
-                let template = self.segments(prose, back);
+                let template = self.emit_segments(prose, back);
                 *emitted = Some(Emitted { file: file.to_owned(), wrap: prose.wrap, template: template.clone() });
                 template
             }
         }
     }
 
-    fn segments(&self, prose: &TemplateText, back: &dyn Fn(&str) -> bool) -> plan::Template {
+    fn emit_segments(&self, prose: &TemplateText, back: &dyn Fn(&str) -> bool) -> plan::Template {
         let text = prose.passage.text();
         let mut segments: Vec<Segment> = Vec::new();
         let mut plain = String::new();
@@ -76,12 +76,12 @@ impl Emitter<'_, '_, '_> {
                     continue;
                 }
                 Part::Escape => continue,
-                Part::Directive(directive) => match self.directive(directive, prose, back) {
+                Part::Directive(directive) => match self.emit_directive(directive, prose, back) {
                     Some(directive) => Segment::Directive(directive),
                     None => continue,
                 },
                 Part::Logic(range) => {
-                    Segment::Logic(self.expression(&prose.passage, range.clone(), &prose.template.reads, back))
+                    Segment::Logic(self.emit_expression(&prose.passage, range.clone(), &prose.template.reads, back))
                 }
             };
             if !plain.is_empty() {
@@ -92,17 +92,17 @@ impl Emitter<'_, '_, '_> {
         if !plain.is_empty() {
             segments.push(Segment::Text(plain));
         }
-        template(segments)
+        build_template(segments)
     }
 
-    pub(super) fn condition(&self, condition: &Condition, back: &dyn Fn(&str) -> bool) -> plan::Expression {
-        let passage = MappedText::string(&condition.text);
-        self.expression(&passage, 0..passage.text().len(), &condition.expression.reads, back)
+    pub(super) fn emit_condition(&self, condition: &Condition, back: &dyn Fn(&str) -> bool) -> plan::Expression {
+        let passage = MappedText::from_string(&condition.text);
+        self.emit_expression(&passage, 0..passage.text().len(), &condition.expression.reads, back)
     }
 
     /// A piece of logic, its back references saying `previous` and its parameters named as the plan names them, and what
     /// it reads.
-    fn expression(
+    fn emit_expression(
         &self,
         passage: &MappedText,
         range: Range<usize>,
@@ -120,12 +120,12 @@ impl Emitter<'_, '_, '_> {
             .take_while(|read| read.whole.start < range.end)
             .filter(|read| !read.via_directive && read.whole.end <= range.end);
         for read in inside {
-            let renamed = self.renamed(passage, read.root, &read.range, &read.whole);
+            let renamed = self.find_rename(passage, read.root, &read.range, &read.whole);
             let back = read.root == Root::Output && read.name.as_deref().is_some_and(back);
-            let kind = if back { DirectiveKind::Previous } else { kind(read.root) };
+            let kind = if back { DirectiveKind::Previous } else { directive_kind(read.root) };
             let name = renamed.map(|(name, _)| name).or(read.name.as_ref());
             names.entry(kind).or_default().extend(name.cloned());
-            let word = Kind::Read(read.root).word();
+            let word = Kind::Read(read.root).as_str();
             if read.whole.start < copied || !text[read.whole.start..].starts_with(word) {
                 continue;
             }
@@ -138,7 +138,7 @@ impl Emitter<'_, '_, '_> {
                 read.steps.iter().map(|end| after_name(text, *end)).filter(|end| *end > behind).collect();
             source.push_str(&text[copied..read.whole.start]);
             source.push_str(&"(".repeat(steps.len()));
-            source.push_str(if back { Kind::Read(Root::Previous).word() } else { word });
+            source.push_str(if back { Kind::Read(Root::Previous).as_str() } else { word });
             source.push_str(&name);
             copied = behind;
             // What is missing has no fields, where a default follows or a test asks; elsewhere asking for one fails.
@@ -149,11 +149,11 @@ impl Emitter<'_, '_, '_> {
             }
         }
         source.push_str(&text[copied..range.end]);
-        plan::Expression { source, reads: Some(names), origin: self.origin(passage.span(range)) }
+        plan::Expression { source, reads: Some(names), origin: self.to_origin(passage.span(range)) }
     }
 
     /// What the plan calls a parameter, where that is not what the text says, and how many fields belong to the name.
-    fn renamed(
+    fn find_rename(
         &self,
         passage: &MappedText,
         root: Root,
@@ -166,7 +166,7 @@ impl Emitter<'_, '_, '_> {
         self.model.renames.get(&(passage.home(name.start), passage.span(whole.clone())))
     }
 
-    fn directive(
+    fn emit_directive(
         &self,
         directive: &Directive,
         prose: &TemplateText,
@@ -175,7 +175,7 @@ impl Emitter<'_, '_, '_> {
         let name = directive.name.as_ref().map(|name| name.value.clone());
         let kind = match directive.kind {
             Kind::Read(Root::Output) if name.as_deref().is_some_and(back) => DirectiveKind::Previous,
-            Kind::Read(root) => kind(root),
+            Kind::Read(root) => directive_kind(root),
             Kind::File => DirectiveKind::File,
             Kind::Include => return None,
         };
@@ -184,12 +184,12 @@ impl Emitter<'_, '_, '_> {
                 let span = prose.passage.span(path.range.clone());
                 let home = self.loader.sources.name(span.file);
                 let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
-                crate::load::join(folder, &path.value)
+                crate::load::join_path(folder, &path.value)
             }
             _ => name,
         };
         let place = directive.name.as_ref().map_or(&directive.range, |name| &name.range);
-        let (name, in_name) = match self.renamed(&prose.passage, Root::Param, place, &directive.range) {
+        let (name, in_name) = match self.find_rename(&prose.passage, Root::Param, place, &directive.range) {
             Some((renamed, fields)) if matches!(kind, DirectiveKind::Param | DirectiveKind::Context) => {
                 (Some(renamed.clone()), *fields)
             }
@@ -205,12 +205,12 @@ impl Emitter<'_, '_, '_> {
             fields: directive.fields.iter().skip(in_name).map(|field| field.value.clone()).collect(),
             filters,
             wrap: prose.wrap && is_value && whole,
-            origin: self.origin(prose.passage.span(directive.range.clone())),
+            origin: self.to_origin(prose.passage.span(directive.range.clone())),
         })
     }
 }
 
-fn kind(root: Root) -> DirectiveKind {
+fn directive_kind(root: Root) -> DirectiveKind {
     match root {
         Root::Output => DirectiveKind::Output,
         Root::Previous => DirectiveKind::Previous,

@@ -42,7 +42,7 @@ impl Budget<'_> {
     }
 
     /// What has been spent.
-    pub(crate) fn spent(&self) -> usize {
+    pub(crate) fn spent_steps(&self) -> usize {
         self.spent.get()
     }
 }

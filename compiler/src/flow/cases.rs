@@ -35,12 +35,12 @@ pub(crate) enum Uncovered {
 
 impl Flow<'_, '_> {
     /// What the conditions that test a value take of it. `read` is how one of `testers` reads it.
-    pub(crate) fn cover(&mut self, testers: &[usize], reader: usize, read: &Read) -> Cover {
-        self.diagram.ask();
+    pub(crate) fn find_cover(&mut self, testers: &[usize], reader: usize, read: &Read) -> Cover {
+        self.diagram.begin_question();
         let fields = read.fields.iter().map(|field| field.value.clone()).collect();
         let key = self.key_of(Some(reader), read.root, read.name.as_deref(), fields);
         let Some(key) = key else { return Cover::Not };
-        let kind = self.kind(&key);
+        let kind = self.value_kind(&key);
         let branches = match kind {
             Kind::Bool => key.root == Root::Output,
             Kind::Enum(_) => matches!(key.root, Root::Output | Root::Param),
@@ -49,28 +49,28 @@ impl Flow<'_, '_> {
         if !branches || !self.vocabulary.fits(&key, &kind) {
             return Cover::Not;
         }
-        self.taken(testers, reader, &key).unwrap_or(Cover::Unknown)
+        self.compute_cover(testers, reader, &key).unwrap_or(Cover::Unknown)
     }
 
-    fn taken(&mut self, testers: &[usize], reader: usize, key: &Key) -> Result<Cover, TooLarge> {
-        let value = self.value(Some(reader), key.clone());
+    fn compute_cover(&mut self, testers: &[usize], reader: usize, key: &Key) -> Result<Cover, TooLarge> {
+        let value = self.intern_value(Some(reader), key.clone());
         let tested = value.variable;
         // Another round is what comes of a case that an `until` tests.
         if self.repeats_by(key, tested)? || self.is_told_apart_in_text(key, tested)? {
             return Ok(Cover::Not);
         }
-        let present = self.present(None, key)?;
+        let present = self.presence_formula(None, key)?;
         let (mut sets, mut own, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        for step in self.candidates(testers, key) {
+        for step in self.candidate_steps(testers, key) {
             // There may be thousands, and each is a question of its own.
-            self.diagram.ask();
+            self.diagram.begin_question();
             let holds = self.when_holds(step)?;
             let holds = self.diagram.and(holds, present)?;
             let set = self.diagram.project(holds, |variable| variable == tested)?;
             if testers.contains(&step) {
                 sets.push(set);
             }
-            if self.diagram.depends(holds, tested)? {
+            if self.diagram.depends_on(holds, tested)? {
                 own.push(set);
             }
             all.push(holds);
@@ -89,7 +89,7 @@ impl Flow<'_, '_> {
         for (index, class) in value.classes.iter().enumerate() {
             let case = self.diagram.literal(tested, |other| other == index);
             if self.diagram.and(case, partly)? == NEVER {
-                cases.push(word(class));
+                cases.push(describe_class(class));
             }
         }
         if !cases.is_empty() {
@@ -103,7 +103,7 @@ impl Flow<'_, '_> {
         if left == NEVER {
             return Ok(Cover::All);
         }
-        Ok(match self.combination(left)? {
+        Ok(match self.find_combination(left)? {
             Some(values) => Cover::Partly(Uncovered::Combination(values)),
             None => Cover::Not,
         })
@@ -111,13 +111,13 @@ impl Flow<'_, '_> {
 
     /// Holds, for the variables that are kept, where a value can be there and none of the formulas can hold.
     fn left_over(&mut self, taken: Vec<Formula>, present: Formula, keep: &dyn Fn(Variable) -> bool) -> Sized {
-        let taken = self.any(taken, keep)?;
+        let taken = self.project_any(taken, keep)?;
         let possible = self.diagram.project(present, keep)?;
-        self.diagram.without(possible, taken)
+        self.diagram.and_not(possible, taken)
     }
 
     /// The steps whose conditions may depend on a value: by what they read, or by how those that test it end.
-    fn candidates(&self, testers: &[usize], key: &Key) -> BTreeSet<usize> {
+    fn candidate_steps(&self, testers: &[usize], key: &Key) -> BTreeSet<usize> {
         let of = match key.of {
             Of::Step(step) => Some(step),
             _ => None,
@@ -128,10 +128,10 @@ impl Flow<'_, '_> {
     }
 
     /// Holds where one of the formulas can, for the variables that are kept.
-    fn any(&mut self, formulas: Vec<Formula>, keep: impl Fn(Variable) -> bool) -> Sized {
+    fn project_any(&mut self, formulas: Vec<Formula>, keep: impl Fn(Variable) -> bool) -> Sized {
         let mut any = NEVER;
         for formula in formulas {
-            self.diagram.ask();
+            self.diagram.begin_question();
             let formula = self.diagram.project(formula, &keep)?;
             any = self.diagram.or(any, formula)?;
         }
@@ -166,8 +166,8 @@ impl Flow<'_, '_> {
                 continue;
             }
             for tree in until.iter().filter_map(|until| until.expression.tree.as_ref()) {
-                let holds = self.holds(None, tree)?;
-                if self.diagram.depends(holds, tested)? {
+                let holds = self.condition_formula(None, tree)?;
+                if self.diagram.depends_on(holds, tested)? {
                     return Ok(true);
                 }
             }
@@ -202,7 +202,7 @@ impl Flow<'_, '_> {
             };
             if step.reads.iter().any(looks) {
                 let when = self.when_holds(index)?;
-                if !self.diagram.depends(when, tested)? {
+                if !self.diagram.depends_on(when, tested)? {
                     return Ok(true);
                 }
             }
@@ -211,29 +211,33 @@ impl Flow<'_, '_> {
     }
 
     /// Values for which a formula over cases holds.
-    fn combination(&mut self, formula: Formula) -> Result<Option<Vec<(String, String)>>, TooLarge> {
-        let Some(example) = self.diagram.example(formula)? else { return Ok(None) };
+    fn find_combination(&mut self, formula: Formula) -> Result<Option<Vec<(String, String)>>, TooLarge> {
+        let Some(example) = self.diagram.find_assignment(formula)? else { return Ok(None) };
         let values = self.values.iter().filter_map(|(key, value)| {
             let class = value.classes.get(*example.get(&value.variable)?)?;
-            Some((self.written(key), word(class)))
+            Some((self.format_key(key), describe_class(class)))
         });
         let values: Vec<(String, String)> = values.collect();
         Ok((formula != ALWAYS && !values.is_empty()).then_some(values))
     }
 
     /// How conditions write a value.
-    fn written(&self, key: &Key) -> String {
+    fn format_key(&self, key: &Key) -> String {
         let of = match &key.of {
             Of::Step(step) => self.pipeline.steps[*step].name().replace('-', "_"),
             Of::Name(name) | Of::Reader(_, name) => name.clone(),
             Of::Run | Of::Round(..) => String::new(),
         };
         let fields = key.fields.iter().map(String::as_str);
-        std::iter::once(key.root.word()).chain(std::iter::once(of.as_str())).chain(fields).collect::<Vec<_>>().join(".")
+        std::iter::once(key.root.as_str())
+            .chain(std::iter::once(of.as_str()))
+            .chain(fields)
+            .collect::<Vec<_>>()
+            .join(".")
     }
 }
 
-fn word(class: &Class) -> String {
+fn describe_class(class: &Class) -> String {
     match class {
         Class::Text(text) => text.clone(),
         Class::Bool(truth) | Class::Other(truth) => truth.to_string(),

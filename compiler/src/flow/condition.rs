@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::Flow;
-use super::diagram::{ALWAYS, Formula, NEVER, Sized, Variable, not};
-use super::values::{self, Class, Key, Kind, Of, constant, parts, unwrapped};
+use super::diagram::{ALWAYS, Formula, NEVER, Sized, Variable, negate_formula};
+use super::values::{self, Class, Key, Kind, Of, as_constant, child_expressions, unwrap_default};
 use crate::template::{Comparison, Const, Expr, ExprKind, Path, Root, Status, same_name};
 
 /// The classes of a value, and the variable that says which it is of.
@@ -21,14 +21,14 @@ pub(super) struct Value {
 
 impl Flow<'_, '_> {
     /// Holds where the expression does, as this step reads it; without a step, as the end of a round does.
-    pub(super) fn holds(&mut self, reader: Option<usize>, expr: &Expr) -> Sized {
+    pub(super) fn condition_formula(&mut self, reader: Option<usize>, expr: &Expr) -> Sized {
         match &expr.kind {
             ExprKind::Const(constant) => Ok(if constant.is_true() { ALWAYS } else { NEVER }),
-            ExprKind::Not(of) => Ok(not(self.holds(reader, of)?)),
+            ExprKind::Not(of) => Ok(negate_formula(self.condition_formula(reader, of)?)),
             ExprKind::And(terms) => {
                 let mut all = ALWAYS;
                 for term in terms {
-                    let term = self.holds(reader, term)?;
+                    let term = self.condition_formula(reader, term)?;
                     all = self.diagram.and(all, term)?;
                 }
                 Ok(all)
@@ -36,48 +36,54 @@ impl Flow<'_, '_> {
             ExprKind::Or(terms) => {
                 let mut any = NEVER;
                 for term in terms {
-                    let term = self.holds(reader, term)?;
+                    let term = self.condition_formula(reader, term)?;
                     any = self.diagram.or(any, term)?;
                 }
                 Ok(any)
             }
             ExprKind::Choice { condition, then, otherwise: Some(otherwise) } => {
-                let condition = self.holds(reader, condition)?;
-                let (then, otherwise) = (self.holds(reader, then)?, self.holds(reader, otherwise)?);
-                self.either(condition, then, otherwise)
+                let condition = self.condition_formula(reader, condition)?;
+                let (then, otherwise) =
+                    (self.condition_formula(reader, then)?, self.condition_formula(reader, otherwise)?);
+                self.if_then_else(condition, then, otherwise)
             }
-            ExprKind::Compare { left, op, right } => self.comparison(reader, expr, left, *op, right),
+            ExprKind::Compare { left, op, right } => self.comparison_formula(reader, expr, left, *op, right),
             ExprKind::Test { of, name, .. } if matches!(name.value.as_str(), "defined" | "undefined") => {
-                let Some(key) = self.key(reader, of) else { return Ok(self.opaque(reader, expr)) };
-                let present = self.present(reader, &key)?;
-                Ok(if name.value == "defined" { present } else { not(present) })
+                let Some(key) = self.expression_key(reader, of) else { return Ok(self.opaque_atom(reader, expr)) };
+                let present = self.presence_formula(reader, &key)?;
+                Ok(if name.value == "defined" { present } else { negate_formula(present) })
             }
             ExprKind::Path(_) => {
-                let Some(key) = self.key(reader, expr) else { return Ok(self.opaque(reader, expr)) };
-                let value = self.value(reader, key);
+                let Some(key) = self.expression_key(reader, expr) else { return Ok(self.opaque_atom(reader, expr)) };
+                let value = self.intern_value(reader, key);
                 Ok(self.diagram.literal(value.variable, |class| values::is_true(&value.classes[class])))
             }
             ExprKind::Filter { .. } => match self.or_default(reader, expr) {
                 Some((key, default)) => {
-                    let present = self.present(reader, &key)?;
-                    let value = self.value(reader, key);
+                    let present = self.presence_formula(reader, &key)?;
+                    let value = self.intern_value(reader, key);
                     let own = self.diagram.literal(value.variable, |class| values::is_true(&value.classes[class]));
-                    self.either(present, own, if default.is_true() { ALWAYS } else { NEVER })
+                    self.if_then_else(present, own, if default.is_true() { ALWAYS } else { NEVER })
                 }
-                None => Ok(self.opaque(reader, expr)),
+                None => Ok(self.opaque_atom(reader, expr)),
             },
-            _ => Ok(self.opaque(reader, expr)),
+            _ => Ok(self.opaque_atom(reader, expr)),
         }
     }
 
     /// Under which conditions the part of an expression at a place is reached; none where it holds no such part.
-    pub(super) fn reached(&mut self, reader: Option<usize>, expr: &Expr, wanted: &Range<usize>) -> Option<Sized> {
+    pub(super) fn reach_in_expression(
+        &mut self,
+        reader: Option<usize>,
+        expr: &Expr,
+        wanted: &Range<usize>,
+    ) -> Option<Sized> {
         if expr.range == *wanted {
             return Some(Ok(ALWAYS));
         }
         let steps: Vec<(&Expr, Vec<(&Expr, bool)>)> = match &expr.kind {
-            ExprKind::And(terms) => before(terms, true),
-            ExprKind::Or(terms) => before(terms, false),
+            ExprKind::And(terms) => terms_before(terms, true),
+            ExprKind::Or(terms) => terms_before(terms, false),
             ExprKind::Choice { condition, then, otherwise } => {
                 let otherwise = otherwise.iter().map(|otherwise| (&**otherwise, vec![(&**condition, false)]));
                 [(&**condition, Vec::new()), (&**then, vec![(&**condition, true)])]
@@ -85,18 +91,18 @@ impl Flow<'_, '_> {
                     .chain(otherwise)
                     .collect()
             }
-            _ => parts(expr).into_iter().map(|part| (part, Vec::new())).collect(),
+            _ => child_expressions(expr).into_iter().map(|part| (part, Vec::new())).collect(),
         };
         for (part, conditions) in steps {
-            if let Some(inside) = self.reached(reader, part, wanted) {
+            if let Some(inside) = self.reach_in_expression(reader, part, wanted) {
                 return Some(inside.and_then(|inside| {
                     let mut all = inside;
                     for (condition, truth) in conditions {
-                        let condition = self.holds(reader, condition)?;
+                        let condition = self.condition_formula(reader, condition)?;
                         all = if truth {
                             self.diagram.and(all, condition)
                         } else {
-                            self.diagram.without(all, condition)
+                            self.diagram.and_not(all, condition)
                         }?;
                     }
                     Ok(all)
@@ -107,77 +113,84 @@ impl Flow<'_, '_> {
     }
 
     /// `then` where the condition holds, `otherwise` where it does not.
-    pub(super) fn either(&mut self, condition: Formula, then: Formula, otherwise: Formula) -> Sized {
+    pub(super) fn if_then_else(&mut self, condition: Formula, then: Formula, otherwise: Formula) -> Sized {
         let then = self.diagram.and(condition, then)?;
-        let otherwise = self.diagram.without(otherwise, condition)?;
+        let otherwise = self.diagram.and_not(otherwise, condition)?;
         self.diagram.or(then, otherwise)
     }
 
-    fn comparison(&mut self, reader: Option<usize>, whole: &Expr, left: &Expr, op: Comparison, right: &Expr) -> Sized {
+    fn comparison_formula(
+        &mut self,
+        reader: Option<usize>,
+        whole: &Expr,
+        left: &Expr,
+        op: Comparison,
+        right: &Expr,
+    ) -> Sized {
         if op == Comparison::In {
-            let Some(items) = right.items() else { return Ok(self.opaque(reader, whole)) };
+            let Some(items) = right.as_items() else { return Ok(self.opaque_atom(reader, whole)) };
             let mut any = NEVER;
             for item in items {
-                let equal = self.comparison(reader, whole, left, Comparison::Eq, item)?;
+                let equal = self.comparison_formula(reader, whole, left, Comparison::Eq, item)?;
                 any = self.diagram.or(any, equal)?;
             }
             return Ok(any);
         }
-        match (constant(left), constant(right)) {
-            (None, Some(right)) => self.compared(reader, left, op, right),
-            (Some(left), None) => self.compared(reader, right, turned(op), left),
+        match (as_constant(left), as_constant(right)) {
+            (None, Some(right)) => self.compare_constant(reader, left, op, right),
+            (Some(left), None) => self.compare_constant(reader, right, swap_sides(op), left),
             _ => {
                 // Equality is spelt one way.
                 let (name, opposite) = if op == Comparison::Ne { (Comparison::Eq, true) } else { (op, false) };
-                let (mut a, mut b) = (self.spelt(reader, left), self.spelt(reader, right));
+                let (mut a, mut b) = (self.spell_expression(reader, left), self.spell_expression(reader, right));
                 if name == Comparison::Eq && a > b {
                     std::mem::swap(&mut a, &mut b);
                 }
-                let atom = self.atom(reader, format!("{name:?} {a} {b}"));
-                Ok(if opposite { not(atom) } else { atom })
+                let atom = self.make_atom(reader, format!("{name:?} {a} {b}"));
+                Ok(if opposite { negate_formula(atom) } else { atom })
             }
         }
     }
 
-    fn compared(&mut self, reader: Option<usize>, of: &Expr, op: Comparison, with: &Const) -> Sized {
+    fn compare_constant(&mut self, reader: Option<usize>, of: &Expr, op: Comparison, with: &Const) -> Sized {
         if let Some(path) = path_of(of, Root::Status)
-            && let Some(step) = path.name().and_then(|name| self.step(name))
+            && let Some(step) = path.name().and_then(|name| self.find_step(name))
         {
             return self.status_compared(reader, step, op, with);
         }
         if let Some((key, default)) = self.or_default(reader, of) {
-            let present = self.present(reader, &key)?;
+            let present = self.presence_formula(reader, &key)?;
             let own = self.value_compared(reader, key, op, with)?;
-            let other = match values::compares(&class(&default), op, with) {
+            let other = match values::compare_class(&constant_class(&default), op, with) {
                 Some(true) => ALWAYS,
                 _ => NEVER,
             };
-            return self.either(present, own, other);
+            return self.if_then_else(present, own, other);
         }
-        match self.key(reader, of) {
+        match self.expression_key(reader, of) {
             Some(key) => self.value_compared(reader, key, op, with),
             None => {
-                let of = self.spelt(reader, of);
-                let (name, opposite) = plain(op);
-                let atom = self.atom(reader, format!("{name:?} {of} {with:?}"));
-                Ok(if opposite { not(atom) } else { atom })
+                let of = self.spell_expression(reader, of);
+                let (name, opposite) = normalize_comparison(op);
+                let atom = self.make_atom(reader, format!("{name:?} {of} {with:?}"));
+                Ok(if opposite { negate_formula(atom) } else { atom })
             }
         }
     }
 
     fn status_compared(&mut self, reader: Option<usize>, step: usize, op: Comparison, with: &Const) -> Sized {
         let Const::Text(word) = with else { return Ok(if op == Comparison::Ne { ALWAYS } else { NEVER }) };
-        let ends = self.seen(reader, step)?;
-        let is = match Status::ALL.into_iter().find(|status| status.word() == word) {
+        let ends = self.ends_for_reader(reader, step)?;
+        let is = match Status::ALL.into_iter().find(|status| status.as_str() == word) {
             Some(Status::Succeeded) => ends.succeeded,
             Some(Status::Failed) => ends.failed,
-            Some(Status::Skipped) => not(self.diagram.or(ends.succeeded, ends.failed)?),
+            Some(Status::Skipped) => negate_formula(self.diagram.or(ends.succeeded, ends.failed)?),
             None => NEVER,
         };
         Ok(match op {
             Comparison::Eq => is,
-            Comparison::Ne => not(is),
-            _ => self.atom(reader, format!("{op:?} status {step} {word:?}")),
+            Comparison::Ne => negate_formula(is),
+            _ => self.make_atom(reader, format!("{op:?} status {step} {word:?}")),
         })
     }
 
@@ -187,19 +200,19 @@ impl Flow<'_, '_> {
             && let Of::Step(step) = key.of
             && let (Comparison::Eq | Comparison::Ne, Const::Int(0)) = (op, with)
         {
-            let succeeded = self.seen(reader, step)?.succeeded;
-            let other = self.atom(reader, format!("exit {step} 0"));
+            let succeeded = self.ends_for_reader(reader, step)?.succeeded;
+            let other = self.make_atom(reader, format!("exit {step} 0"));
             let zero = self.diagram.or(succeeded, other)?;
-            return Ok(if op == Comparison::Eq { zero } else { not(zero) });
+            return Ok(if op == Comparison::Eq { zero } else { negate_formula(zero) });
         }
         let spelt = format!("{key:?}");
-        let value = self.value(reader, key);
-        let listed = value.classes.iter().any(|class| values::compares(class, Comparison::Eq, with) == Some(true));
+        let value = self.intern_value(reader, key);
+        let listed = value.classes.iter().any(|class| values::compare_class(class, Comparison::Eq, with) == Some(true));
         let truths: Vec<Option<bool>> = value
             .classes
             .iter()
             .map(|class| {
-                values::compares(class, op, with).or(match op {
+                values::compare_class(class, op, with).or(match op {
                     Comparison::Eq if listed => Some(false),
                     Comparison::Ne if listed => Some(true),
                     _ => None,
@@ -214,9 +227,9 @@ impl Flow<'_, '_> {
             return Ok(certain);
         }
         let open = self.diagram.literal(value.variable, |class| foreign || truths[class].is_none());
-        let (name, opposite) = plain(op);
-        let atom = self.atom(reader, format!("{name:?} {spelt} {with:?}"));
-        let atom = if opposite { not(atom) } else { atom };
+        let (name, opposite) = normalize_comparison(op);
+        let atom = self.make_atom(reader, format!("{name:?} {spelt} {with:?}"));
+        let atom = if opposite { negate_formula(atom) } else { atom };
         let open = self.diagram.and(open, atom)?;
         self.diagram.or(certain, open)
     }
@@ -224,26 +237,26 @@ impl Flow<'_, '_> {
     /// `path | default(constant)`.
     fn or_default(&self, reader: Option<usize>, expr: &Expr) -> Option<(Key, Const)> {
         let ExprKind::Filter { arguments, .. } = &expr.kind else { return None };
-        let of = unwrapped(expr);
+        let of = unwrap_default(expr);
         let default = match arguments.as_slice() {
             [] => Const::Text(String::new()),
-            [argument] if !argument.spread && argument.name.is_none() => constant(&argument.value)?.clone(),
+            [argument] if !argument.spread && argument.name.is_none() => as_constant(&argument.value)?.clone(),
             _ => return None,
         };
-        (!std::ptr::eq(of, expr)).then(|| self.key(reader, of)).flatten().map(|key| (key, default))
+        (!std::ptr::eq(of, expr)).then(|| self.expression_key(reader, of)).flatten().map(|key| (key, default))
     }
 
     /// The variable of a part about which nothing is known.
-    fn opaque(&mut self, reader: Option<usize>, expr: &Expr) -> Formula {
-        let spelt = self.spelt(reader, expr);
-        self.atom(reader, spelt)
+    fn opaque_atom(&mut self, reader: Option<usize>, expr: &Expr) -> Formula {
+        let spelt = self.spell_expression(reader, expr);
+        self.make_atom(reader, spelt)
     }
 
-    pub(super) fn atom(&mut self, reader: Option<usize>, spelt: String) -> Formula {
+    pub(super) fn make_atom(&mut self, reader: Option<usize>, spelt: String) -> Formula {
         let known = self.atoms.get(&spelt).copied();
         let variable = known.unwrap_or_else(|| {
             let rank = self.rank_before(reader);
-            let variable = self.fresh(rank, 2);
+            let variable = self.fresh_variable(rank, 2);
             self.atoms.insert(spelt, variable);
             variable
         });
@@ -251,17 +264,17 @@ impl Flow<'_, '_> {
     }
 
     /// What a value can be, as far as conditions tell it apart.
-    pub(super) fn value(&mut self, reader: Option<usize>, key: Key) -> Value {
+    pub(super) fn intern_value(&mut self, reader: Option<usize>, key: Key) -> Value {
         if let Some(known) = self.values.get(&key) {
             return known.clone();
         }
-        let kind = self.kind(&key);
+        let kind = self.value_kind(&key);
         let classes = self.vocabulary.classes(&key, &kind);
         let rank = match key.of {
             Of::Step(step) => self.rank_after(step),
             _ => self.rank_before(reader),
         };
-        let value = Value { variable: self.fresh(rank, classes.len()), classes };
+        let value = Value { variable: self.fresh_variable(rank, classes.len()), classes };
         if matches!(key.of, Of::Step(_)) && matches!(kind, Kind::Bool | Kind::Enum(_)) {
             self.branching.insert(value.variable);
         }
@@ -270,14 +283,14 @@ impl Flow<'_, '_> {
     }
 
     /// An expression in one spelling, each name resolved.
-    fn spelt(&self, reader: Option<usize>, expr: &Expr) -> String {
+    fn spell_expression(&self, reader: Option<usize>, expr: &Expr) -> String {
         let mut spelt = String::new();
-        self.spell(reader, expr, &mut spelt);
+        self.write_spelling(reader, expr, &mut spelt);
         spelt
     }
 
-    fn spell(&self, reader: Option<usize>, expr: &Expr, spelt: &mut String) {
-        if let Some(key) = self.key(reader, expr) {
+    fn write_spelling(&self, reader: Option<usize>, expr: &Expr, spelt: &mut String) {
+        if let Some(key) = self.expression_key(reader, expr) {
             let _ = write!(spelt, "{key:?}");
             return;
         }
@@ -307,16 +320,16 @@ impl Flow<'_, '_> {
             ExprKind::Map(_) => write!(spelt, "map"),
         };
         spelt.push('(');
-        for part in parts(expr) {
-            self.spell(reader, part, spelt);
+        for part in child_expressions(expr) {
+            self.write_spelling(reader, part, spelt);
             spelt.push(',');
         }
         spelt.push(')');
     }
 
     /// The value that an expression names.
-    pub(super) fn key(&self, reader: Option<usize>, expr: &Expr) -> Option<Key> {
-        let path = expr.path()?;
+    pub(super) fn expression_key(&self, reader: Option<usize>, expr: &Expr) -> Option<Key> {
+        let path = expr.as_path()?;
         let fields = path.fields().iter().map(|field| field.text.clone()).collect();
         let name = path.name();
         self.key_of(reader, path.root, name, fields)
@@ -332,7 +345,7 @@ impl Flow<'_, '_> {
         let round = || reader.and_then(|reader| self.pipeline.steps[reader].within);
         let (root, of) = match root {
             Root::Output | Root::Status | Root::Exit | Root::Error => {
-                let step = self.step(name?)?;
+                let step = self.find_step(name?)?;
                 // What runs later can only be read of the round before.
                 match reader.filter(|&reader| self.position[reader] < self.position[step]) {
                     Some(_) => (Root::Previous, Of::Round(round(), Some(step))),
@@ -340,7 +353,7 @@ impl Flow<'_, '_> {
                 }
             }
             Root::Log => {
-                let step = self.step(name?)?;
+                let step = self.find_step(name?)?;
                 let is_later = reader.is_some_and(|reader| self.position[reader] <= self.position[step]);
                 (root, if is_later { Of::Round(round(), Some(step)) } else { Of::Step(step) })
             }
@@ -349,7 +362,7 @@ impl Flow<'_, '_> {
                 let port = step.inputs.iter().find(|(port, _)| name.is_some_and(|name| same_name(port, name)));
                 (Root::Output, Of::Step(port?.1))
             }
-            Root::Previous => (root, Of::Round(round(), Some(self.step(name?)?))),
+            Root::Previous => (root, Of::Round(round(), Some(self.find_step(name?)?))),
             Root::Iteration => (root, Of::Round(round(), None)),
             Root::Param => (root, Of::Name(name?.replace('-', "_"))),
             Root::Stdin => (root, Of::Run),
@@ -360,7 +373,7 @@ impl Flow<'_, '_> {
 }
 
 /// The terms of a chain, each with those before it: they held, or they did not.
-fn before(terms: &[Expr], held: bool) -> Vec<(&Expr, Vec<(&Expr, bool)>)> {
+fn terms_before(terms: &[Expr], held: bool) -> Vec<(&Expr, Vec<(&Expr, bool)>)> {
     terms
         .iter()
         .enumerate()
@@ -369,10 +382,10 @@ fn before(terms: &[Expr], held: bool) -> Vec<(&Expr, Vec<(&Expr, bool)>)> {
 }
 
 fn path_of(expr: &Expr, root: Root) -> Option<&Path> {
-    expr.path().filter(|path| path.root == root && path.fields().is_empty())
+    expr.as_path().filter(|path| path.root == root && path.fields().is_empty())
 }
 
-fn class(constant: &Const) -> Class {
+fn constant_class(constant: &Const) -> Class {
     match constant {
         Const::None => Class::None,
         Const::Bool(truth) => Class::Bool(*truth),
@@ -383,7 +396,7 @@ fn class(constant: &Const) -> Class {
 }
 
 /// The comparison with its sides exchanged.
-fn turned(op: Comparison) -> Comparison {
+fn swap_sides(op: Comparison) -> Comparison {
     match op {
         Comparison::Lt => Comparison::Gt,
         Comparison::Lte => Comparison::Gte,
@@ -394,7 +407,7 @@ fn turned(op: Comparison) -> Comparison {
 }
 
 /// The comparison of which this is the same or, as the second says, the opposite.
-fn plain(op: Comparison) -> (Comparison, bool) {
+fn normalize_comparison(op: Comparison) -> (Comparison, bool) {
     match op {
         Comparison::Ne => (Comparison::Eq, true),
         Comparison::Gte => (Comparison::Lt, true),

@@ -94,7 +94,7 @@ impl<'b> Diagram<'b> {
     }
 
     /// Begins another question: it may take a part of what is left for all of them.
-    pub(crate) fn ask(&mut self) {
+    pub(crate) fn begin_question(&mut self) {
         self.left = self.budget.share();
     }
 
@@ -105,16 +105,16 @@ impl<'b> Diagram<'b> {
     }
 
     /// A new variable of 2 to 64 values. Ranks differ; higher ones are tested first.
-    pub(crate) fn variable(&mut self, rank: u64, size: usize) -> Variable {
-        self.add(rank, size, false)
+    pub(crate) fn add_variable(&mut self, rank: u64, size: usize) -> Variable {
+        self.push_variable(rank, size, false)
     }
 
     /// A new variable of two values that stands for what was too large: nothing is known of when it holds.
-    pub(crate) fn rough(&mut self, rank: u64) -> Variable {
-        self.add(rank, 2, true)
+    pub(crate) fn add_rough_variable(&mut self, rank: u64) -> Variable {
+        self.push_variable(rank, 2, true)
     }
 
-    fn add(&mut self, rank: u64, size: usize, rough: bool) -> Variable {
+    fn push_variable(&mut self, rank: u64, size: usize, rough: bool) -> Variable {
         debug_assert!((1..=MOST_VALUES).contains(&size), "a variable has 1 to {MOST_VALUES} values");
         self.variables.push(Rank { rank, size, rough });
         Variable(u32::try_from(self.variables.len() - 1).expect("there are fewer variables than nodes"))
@@ -124,7 +124,7 @@ impl<'b> Diagram<'b> {
     pub(crate) fn literal(&mut self, variable: Variable, is: impl Fn(usize) -> bool) -> Formula {
         let size = self.variables[variable.0 as usize].size;
         let children: Vec<Formula> = (0..size).map(|value| if is(value) { ALWAYS } else { NEVER }).collect();
-        self.node(variable.0, &children)
+        self.make_node(variable.0, &children)
     }
 
     pub(crate) fn and(&mut self, a: Formula, b: Formula) -> Sized {
@@ -136,13 +136,13 @@ impl<'b> Diagram<'b> {
         loop {
             if let Some((a, b)) = next.take() {
                 let pair = if a <= b { (a, b) } else { (b, a) };
-                match quick(pair).or_else(|| self.known.get(&pair).copied()) {
+                match simplify_and(pair).or_else(|| self.known.get(&pair).copied()) {
                     Some(known) => result = known,
                     None => {
-                        let variable = self.first(pair);
+                        let variable = self.top_variable(pair);
                         self.spend(self.variables[variable as usize].size)?;
                         stack.push(Open { pair, variable, start: done.len() });
-                        next = Some((self.child(pair.0, variable, 0), self.child(pair.1, variable, 0)));
+                        next = Some((self.child_at(pair.0, variable, 0), self.child_at(pair.1, variable, 0)));
                         continue;
                     }
                 }
@@ -152,23 +152,23 @@ impl<'b> Diagram<'b> {
             let value = done.len() - open.start;
             let (pair, variable, start) = (open.pair, open.variable, open.start);
             if value < self.variables[variable as usize].size {
-                next = Some((self.child(pair.0, variable, value), self.child(pair.1, variable, value)));
+                next = Some((self.child_at(pair.0, variable, value), self.child_at(pair.1, variable, value)));
                 continue;
             }
             stack.pop();
-            result = self.node(variable, &done[start..]);
+            result = self.make_node(variable, &done[start..]);
             done.truncate(start);
             self.known.insert(pair, result);
         }
     }
 
     pub(crate) fn or(&mut self, a: Formula, b: Formula) -> Sized {
-        Ok(not(self.and(not(a), not(b))?))
+        Ok(negate_formula(self.and(negate_formula(a), negate_formula(b))?))
     }
 
     /// `a`, and not `b`.
-    pub(crate) fn without(&mut self, a: Formula, b: Formula) -> Sized {
-        self.and(a, not(b))
+    pub(crate) fn and_not(&mut self, a: Formula, b: Formula) -> Sized {
+        self.and(a, negate_formula(b))
     }
 
     /// Holds for the values of the variables that are kept for which the formula can hold.
@@ -178,16 +178,16 @@ impl<'b> Diagram<'b> {
         while let Some(next) = open.pop() {
             if next > NEVER && found.insert(next) {
                 open.extend(self.children_of(next));
-                self.spend(self.size(next))?;
+                self.spend(self.count_children(next))?;
             }
         }
         let mut projected = BTreeMap::from([(NEVER, NEVER), (ALWAYS, ALWAYS)]);
         // A node is made after its children.
         for node in found {
-            let variable = self.nodes[node.node()].variable;
+            let variable = self.nodes[node.node_index()].variable;
             let children: Vec<Formula> = self.children_of(node).map(|child| projected[&child]).collect();
             let whole = match keep(Variable(variable)) {
-                true => self.node(variable, &children),
+                true => self.make_node(variable, &children),
                 false => {
                     let mut any = NEVER;
                     for child in children {
@@ -202,10 +202,10 @@ impl<'b> Diagram<'b> {
     }
 
     /// Whether the formula depends on the variable.
-    pub(crate) fn depends(&mut self, formula: Formula, variable: Variable) -> Result<bool, TooLarge> {
+    pub(crate) fn depends_on(&mut self, formula: Formula, variable: Variable) -> Result<bool, TooLarge> {
         let rank = self.variables[variable.0 as usize].rank;
         let mut seen = BTreeSet::new();
-        let mut open = vec![formula.node()];
+        let mut open = vec![formula.node_index()];
         while let Some(next) = open.pop() {
             let tested = self.nodes[next].variable;
             if tested == variable.0 {
@@ -214,7 +214,7 @@ impl<'b> Diagram<'b> {
             // What is tested below the variable does not lead to it.
             if next > 0 && self.variables[tested as usize].rank > rank && seen.insert(next) {
                 self.spend(self.variables[tested as usize].size)?;
-                open.extend(self.children_of(Formula::of(next)).map(Formula::node));
+                open.extend(self.children_of(Formula::from_node(next)).map(Formula::node_index));
             }
         }
         Ok(false)
@@ -222,19 +222,19 @@ impl<'b> Diagram<'b> {
 
     /// Whether nothing in the formula stands for what was too large.
     pub(crate) fn is_exact(&self, formula: Formula) -> bool {
-        !self.nodes[formula.node()].rough
+        !self.nodes[formula.node_index()].rough
     }
 
     /// Values for which the formula holds, the first where there is a choice; none where it never does. One that stands
     /// for what was too large may hold for none: what is found then proves nothing, and is an error.
-    pub(crate) fn example(&mut self, formula: Formula) -> Result<Option<Assignment>, TooLarge> {
+    pub(crate) fn find_assignment(&mut self, formula: Formula) -> Result<Option<Assignment>, TooLarge> {
         if formula == NEVER {
             return Ok(None);
         }
         let mut assignment = Assignment::new();
         let mut at = formula;
         while at > NEVER {
-            let variable = self.nodes[at.node()].variable;
+            let variable = self.nodes[at.node_index()].variable;
             let rank = self.variables[variable as usize];
             if rank.rough {
                 return Err(TooLarge);
@@ -252,49 +252,49 @@ impl<'b> Diagram<'b> {
     }
 
     fn is_rough(&self, formula: Formula) -> bool {
-        let node = self.nodes[formula.node()];
+        let node = self.nodes[formula.node_index()];
         node.rough && self.variables[node.variable as usize].rough
     }
 
     /// Whether the formula holds for these values; the first where none is given.
-    pub(crate) fn holds(&self, formula: Formula, assignment: &Assignment) -> bool {
+    pub(crate) fn evaluate(&self, formula: Formula, assignment: &Assignment) -> bool {
         let mut at = formula;
         while at > NEVER {
-            let variable = self.nodes[at.node()].variable;
-            at = self.child(at, variable, assignment.get(&Variable(variable)).copied().unwrap_or(0));
+            let variable = self.nodes[at.node_index()].variable;
+            at = self.child_at(at, variable, assignment.get(&Variable(variable)).copied().unwrap_or(0));
         }
         at == ALWAYS
     }
 
     /// The variable that is tested first.
-    fn first(&self, pair: (Formula, Formula)) -> u32 {
+    fn top_variable(&self, pair: (Formula, Formula)) -> u32 {
         let of = |formula: Formula| {
-            let variable = self.nodes[formula.node()].variable;
+            let variable = self.nodes[formula.node_index()].variable;
             let rank = self.variables.get(variable as usize).map(|rank| rank.rank);
             (rank, variable)
         };
         of(pair.0).max(of(pair.1)).1
     }
 
-    fn child(&self, formula: Formula, variable: u32, value: usize) -> Formula {
-        let node = &self.nodes[formula.node()];
+    fn child_at(&self, formula: Formula, variable: u32, value: usize) -> Formula {
+        let node = &self.nodes[formula.node_index()];
         match node.variable == variable {
-            true => self.children[node.start as usize + value].signed(formula),
+            true => self.children[node.start as usize + value].with_sign(formula),
             false => formula,
         }
     }
 
     fn children_of(&self, formula: Formula) -> impl Iterator<Item = Formula> + '_ {
-        let start = self.nodes[formula.node()].start as usize;
-        self.children[start..start + self.size(formula)].iter().map(move |child| child.signed(formula))
+        let start = self.nodes[formula.node_index()].start as usize;
+        self.children[start..start + self.count_children(formula)].iter().map(move |child| child.with_sign(formula))
     }
 
     /// The children that a formula has.
-    fn size(&self, formula: Formula) -> usize {
-        self.variables.get(self.nodes[formula.node()].variable as usize).map_or(0, |rank| rank.size)
+    fn count_children(&self, formula: Formula) -> usize {
+        self.variables.get(self.nodes[formula.node_index()].variable as usize).map_or(0, |rank| rank.size)
     }
 
-    fn node(&mut self, variable: u32, children: &[Formula]) -> Formula {
+    fn make_node(&mut self, variable: u32, children: &[Formula]) -> Formula {
         let first = children[0];
         if children.iter().all(|&child| child == first) {
             return first;
@@ -303,55 +303,56 @@ impl<'b> Diagram<'b> {
         let sign = Formula(first.0 & 1);
         let mut hasher = Fast::default();
         hasher.write_u32(variable);
-        children.iter().for_each(|child| hasher.write_u32(child.signed(sign).0));
+        children.iter().for_each(|child| hasher.write_u32(child.with_sign(sign).0));
         let hash = hasher.finish();
         let known = self.unique.get(&hash).copied();
         let mut at = known;
         while let Some(node) = at {
             let found = &self.nodes[node as usize];
             let own = &self.children[found.start as usize..];
-            if found.variable == variable && children.iter().zip(own).all(|(child, own)| child.signed(sign) == *own) {
-                return Formula::of(node as usize).signed(sign);
+            if found.variable == variable && children.iter().zip(own).all(|(child, own)| child.with_sign(sign) == *own)
+            {
+                return Formula::from_node(node as usize).with_sign(sign);
             }
             at = found.next;
         }
         let node = u32::try_from(self.nodes.len()).expect("the nodes are counted");
         let start = u32::try_from(self.children.len()).expect("the children are counted");
         let rough = self.variables[variable as usize].rough || children.iter().any(|&child| !self.is_exact(child));
-        self.children.extend(children.iter().map(|child| child.signed(sign)));
+        self.children.extend(children.iter().map(|child| child.with_sign(sign)));
         self.nodes.push(Node { variable, start, next: known, rough });
         self.unique.insert(hash, node);
-        Formula::of(node as usize).signed(sign)
+        Formula::from_node(node as usize).with_sign(sign)
     }
 }
 
 impl Formula {
-    fn of(node: usize) -> Formula {
+    fn from_node(node: usize) -> Formula {
         Formula(u32::try_from(node << 1).expect("the nodes are counted"))
     }
 
-    fn node(self) -> usize {
+    fn node_index(self) -> usize {
         (self.0 >> 1) as usize
     }
 
     /// With the sign of another.
-    fn signed(self, other: Formula) -> Formula {
+    fn with_sign(self, other: Formula) -> Formula {
         Formula(self.0 ^ (other.0 & 1))
     }
 }
 
 /// Holds where the formula does not.
-pub(crate) fn not(formula: Formula) -> Formula {
+pub(crate) fn negate_formula(formula: Formula) -> Formula {
     Formula(formula.0 ^ 1)
 }
 
 /// What is known to hold of a pair without a look at their children; the smaller stands first.
-fn quick((a, b): (Formula, Formula)) -> Option<Formula> {
+fn simplify_and((a, b): (Formula, Formula)) -> Option<Formula> {
     match (a, b) {
         (ALWAYS, other) => Some(other),
         (NEVER, _) => Some(NEVER),
         _ if a == b => Some(a),
-        _ if a == not(b) => Some(NEVER),
+        _ if a == negate_formula(b) => Some(NEVER),
         _ => None,
     }
 }
@@ -398,13 +399,13 @@ mod tests {
         let cancel = Cancel::default();
         let budget = Budget::new(MANY, &cancel);
         let mut diagram = Diagram::new(&budget);
-        let (x, y) = (diagram.variable(1, 3), diagram.variable(2, 2));
+        let (x, y) = (diagram.add_variable(1, 3), diagram.add_variable(2, 2));
         let (x, y) = (is(&mut diagram, x, 1), is(&mut diagram, y, 0));
         let both = diagram.and(x, y).unwrap();
-        let not = super::not(both);
+        let not = super::negate_formula(both);
         assert_eq!(diagram.and(both, not), Ok(NEVER));
         assert_eq!(diagram.or(both, not), Ok(ALWAYS));
-        let (no_x, no_y) = (super::not(x), super::not(y));
+        let (no_x, no_y) = (super::negate_formula(x), super::negate_formula(y));
         assert_eq!(diagram.or(no_x, no_y), Ok(not), "as De Morgan says");
     }
 
@@ -413,7 +414,7 @@ mod tests {
         let cancel = Cancel::default();
         let budget = Budget::new(MANY, &cancel);
         let mut diagram = Diagram::new(&budget);
-        let x = diagram.variable(1, 3);
+        let x = diagram.add_variable(1, 3);
         let values: Vec<Formula> = (0..3).map(|value| is(&mut diagram, x, value)).collect();
         assert_eq!(diagram.and(values[0], values[1]), Ok(NEVER));
         let two = diagram.or(values[0], values[1]).unwrap();
@@ -426,13 +427,13 @@ mod tests {
         let cancel = Cancel::default();
         let budget = Budget::new(MANY, &cancel);
         let mut diagram = Diagram::new(&budget);
-        let (x, y) = (diagram.variable(1, 3), diagram.variable(2, 2));
+        let (x, y) = (diagram.add_variable(1, 3), diagram.add_variable(2, 2));
         let (x, y) = (is(&mut diagram, x, 2), is(&mut diagram, y, 1));
         let both = diagram.and(x, y).unwrap();
-        let example = diagram.example(both).unwrap().unwrap();
-        assert!(diagram.holds(both, &example));
-        assert!(!diagram.holds(not(both), &example));
-        assert_eq!(diagram.example(NEVER), Ok(None));
+        let example = diagram.find_assignment(both).unwrap().unwrap();
+        assert!(diagram.evaluate(both, &example));
+        assert!(!diagram.evaluate(negate_formula(both), &example));
+        assert_eq!(diagram.find_assignment(NEVER), Ok(None));
     }
 
     #[test]
@@ -440,7 +441,7 @@ mod tests {
         let cancel = Cancel::default();
         let budget = Budget::new(MANY, &cancel);
         let mut diagram = Diagram::new(&budget);
-        let (first, second) = (diagram.variable(1, 2), diagram.variable(2, 2));
+        let (first, second) = (diagram.add_variable(1, 2), diagram.add_variable(2, 2));
         let (x, y) = (is(&mut diagram, first, 1), is(&mut diagram, second, 1));
         let both = diagram.and(x, y).unwrap();
         assert_eq!(diagram.project(both, |variable| variable == first), Ok(x));
@@ -455,17 +456,17 @@ mod tests {
         let mut diagram = Diagram::new(&budget);
         let mut chain = ALWAYS;
         for rank in 0..10_000 {
-            diagram.ask();
-            let variable = diagram.variable(rank, 2);
+            diagram.begin_question();
+            let variable = diagram.add_variable(rank, 2);
             let next = is(&mut diagram, variable, 0);
             chain = diagram.and(chain, next).unwrap();
         }
-        assert!(diagram.example(chain).unwrap().is_some_and(|example| example.len() == 10_000));
+        assert!(diagram.find_assignment(chain).unwrap().is_some_and(|example| example.len() == 10_000));
         assert!(diagram.nodes.len() <= 20_002);
         // Pairs that are far apart: the diagram of their conjunction doubles with each.
-        let far: Vec<Variable> = (0..60).map(|rank| diagram.variable(20_000 + rank, 2)).collect();
+        let far: Vec<Variable> = (0..60).map(|rank| diagram.add_variable(20_000 + rank, 2)).collect();
         let mut clauses = Ok(ALWAYS);
-        diagram.ask();
+        diagram.begin_question();
         for pair in 0..30 {
             let (a, b) = (is(&mut diagram, far[pair], 0), is(&mut diagram, far[pair + 30], 0));
             clauses = clauses.and_then(|all| {
@@ -481,12 +482,12 @@ mod tests {
         let cancel = Cancel::default();
         let budget = Budget::new(MANY, &cancel);
         let mut diagram = Diagram::new(&budget);
-        let (known, open) = (diagram.variable(1, 2), diagram.rough(2));
+        let (known, open) = (diagram.add_variable(1, 2), diagram.add_rough_variable(2));
         let (known, open) = (is(&mut diagram, known, 0), is(&mut diagram, open, 0));
         let both = diagram.and(known, open).unwrap();
         assert!(diagram.is_exact(known) && !diagram.is_exact(both));
-        assert_eq!(diagram.example(both), Err(TooLarge), "only where the one holds of which nothing is known");
-        assert_eq!(diagram.and(both, not(known)), Ok(NEVER), "whatever that is");
+        assert_eq!(diagram.find_assignment(both), Err(TooLarge), "only where the one holds of which nothing is known");
+        assert_eq!(diagram.and(both, negate_formula(known)), Ok(NEVER), "whatever that is");
     }
 
     #[test]
@@ -494,7 +495,7 @@ mod tests {
         let cancel = Cancel::default();
         let budget = Budget::new(0, &cancel);
         let mut diagram = Diagram::new(&budget);
-        let variables: Vec<Variable> = (0..64).map(|rank| diagram.variable(rank, 2)).collect();
+        let variables: Vec<Variable> = (0..64).map(|rank| diagram.add_variable(rank, 2)).collect();
         for question in 0..50 {
             let mut clauses = Ok(ALWAYS);
             for pair in 0..32 {
@@ -506,14 +507,14 @@ mod tests {
                 });
             }
             assert_eq!(clauses, Err(TooLarge));
-            diagram.ask();
+            diagram.begin_question();
         }
         let (a, b) = (is(&mut diagram, variables[0], 0), is(&mut diagram, variables[1], 0));
         assert!(diagram.and(a, b).is_ok());
-        assert!(budget.spent() <= 150_000);
+        assert!(budget.spent_steps() <= 150_000);
         cancel.cancel();
-        diagram.ask();
+        diagram.begin_question();
         let (c, d) = (is(&mut diagram, variables[2], 0), is(&mut diagram, variables[3], 0));
-        assert_eq!(diagram.and(c, d), Err(TooLarge), "nobody waits for it");
+        assert_eq!(diagram.and(c, d), Err(TooLarge), "it would take too long");
     }
 }

@@ -28,14 +28,14 @@ pub(super) enum Task {
 
 impl Flow<'_, '_> {
     /// Holds where the step runs.
-    pub(super) fn runs(&mut self, step: usize) -> Sized {
-        self.build(Task::Run(step))?;
+    pub(super) fn run_formula(&mut self, step: usize) -> Sized {
+        self.build_task(Task::Run(step))?;
         self.runs[step].ok_or(TooLarge)
     }
 
     /// How the step ends.
-    pub(super) fn ends(&mut self, step: usize) -> Result<Ends, TooLarge> {
-        self.build(Task::Ends(step))?;
+    pub(super) fn step_ends(&mut self, step: usize) -> Result<Ends, TooLarge> {
+        self.build_task(Task::Ends(step))?;
         self.ends[step].ok_or(TooLarge)
     }
 
@@ -49,7 +49,7 @@ impl Flow<'_, '_> {
     /// Builds what something needs, then itself, without recursion however long the pipeline is. What asks about itself,
     /// as an `until` may about its own loop, finds nothing there yet. Each of them has a share of the work of its own: one
     /// that is too large for it spoils none of those that wait for it.
-    fn build(&mut self, task: Task) -> Result<(), TooLarge> {
+    fn build_task(&mut self, task: Task) -> Result<(), TooLarge> {
         if self.is_built(task) {
             return Ok(());
         }
@@ -61,20 +61,20 @@ impl Flow<'_, '_> {
             }
             if ready {
                 self.making.push(task);
-                self.diagram.ask();
-                self.make(task);
+                self.diagram.begin_question();
+                self.make_task(task);
                 self.making.pop();
             } else if seen.insert(task) {
-                let before = self.before(task);
+                let before = self.task_prerequisites(task);
                 open.push((task, true));
                 open.extend(before.into_iter().map(|before| (before, false)));
             }
         }
-        self.diagram.ask();
+        self.diagram.begin_question();
         Ok(())
     }
 
-    fn before(&self, task: Task) -> Vec<Task> {
+    fn task_prerequisites(&self, task: Task) -> Vec<Task> {
         match task {
             Task::Run(step) => {
                 let container = self.pipeline.steps[step].within.map(Task::Run);
@@ -95,12 +95,12 @@ impl Flow<'_, '_> {
         }
     }
 
-    fn make(&mut self, task: Task) {
+    fn make_task(&mut self, task: Task) {
         // Where there is no room, it is anything: more can happen then than really does.
         match task {
             Task::Run(step) => {
                 let runs = self.make_runs(step);
-                self.runs[step] = Some(runs.unwrap_or_else(|TooLarge| self.anything(step)));
+                self.runs[step] = Some(runs.unwrap_or_else(|TooLarge| self.unknown_formula(step)));
             }
             Task::Ends(step) => {
                 let ends = self.make_ends(step);
@@ -110,17 +110,17 @@ impl Flow<'_, '_> {
     }
 
     /// Something of a step of which nothing is known, as it was too large.
-    fn anything(&mut self, step: usize) -> Formula {
+    fn unknown_formula(&mut self, step: usize) -> Formula {
         let rank = self.rank_after(step);
-        let variable = self.rough(rank);
+        let variable = self.rough_variable(rank);
         self.diagram.literal(variable, |value| value == 0)
     }
 
     /// Any end of a step that runs, or none.
     fn any_end(&mut self, step: usize) -> Ends {
-        let (succeeded, other) = (self.anything(step), self.anything(step));
+        let (succeeded, other) = (self.unknown_formula(step), self.unknown_formula(step));
         // Two tests of variables of their own: there is always room.
-        Ends { succeeded, failed: self.diagram.without(other, succeeded).unwrap_or(other) }
+        Ends { succeeded, failed: self.diagram.and_not(other, succeeded).unwrap_or(other) }
     }
 
     fn make_runs(&mut self, step: usize) -> Sized {
@@ -130,7 +130,7 @@ impl Flow<'_, '_> {
         match self.pipeline.spawned[step] {
             // It runs if another step spawns it, which the compiler cannot know.
             Some(_) => {
-                let asked = self.atom(Some(step), format!("spawned {step}"));
+                let asked = self.make_atom(Some(step), format!("spawned {step}"));
                 self.diagram.and(runs, asked)
             }
             None => Ok(runs),
@@ -142,20 +142,20 @@ impl Flow<'_, '_> {
         let pipeline = self.pipeline;
         let resolved = &pipeline.steps[step];
         let mut all = match resolved.within {
-            Some(container) => self.runs(container)?,
+            Some(container) => self.run_formula(container)?,
             None => ALWAYS,
         };
         let join = resolved.ast.join.value;
         let (mut any, mut declared) = (NEVER, false);
         for need in &resolved.needs {
-            let holds = self.satisfied(need, join)?;
+            let holds = self.need_formula(need, join)?;
             match need.declared && join != Join::All {
                 true => {
                     declared = true;
                     any = self.diagram.or(any, holds)?;
                     if join == Join::NoneFailed {
-                        let failed = self.ends(need.step)?.failed;
-                        all = self.diagram.without(all, failed)?;
+                        let failed = self.step_ends(need.step)?.failed;
+                        all = self.diagram.and_not(all, failed)?;
                     }
                 }
                 false => all = self.diagram.and(all, holds)?,
@@ -165,7 +165,7 @@ impl Flow<'_, '_> {
     }
 
     /// Holds where a need does.
-    pub(super) fn satisfied(&mut self, need: &Need, join: Join) -> Sized {
+    pub(super) fn need_formula(&mut self, need: &Need, join: Join) -> Sized {
         let when = if need.declared && join == Join::NoneFailed { When::Success } else { need.when };
         // Nothing starts after the end of the pipeline.
         if when != When::Always && matches!(self.pipeline.steps[need.step].body, Body::Stop(_)) {
@@ -174,7 +174,7 @@ impl Flow<'_, '_> {
         if when == When::Always {
             return Ok(ALWAYS);
         }
-        let ends = self.ends(need.step)?;
+        let ends = self.step_ends(need.step)?;
         match when {
             When::Success => Ok(ends.succeeded),
             When::Failure => Ok(ends.failed),
@@ -191,7 +191,7 @@ impl Flow<'_, '_> {
         if let Some(known) = self.whens[step] {
             return known;
         }
-        let holds = self.holds(Some(step), tree);
+        let holds = self.condition_formula(Some(step), tree);
         // What is asked while it is being built may find nothing yet.
         if holds.is_ok() || self.making.is_empty() {
             self.whens[step] = Some(holds);
@@ -201,16 +201,16 @@ impl Flow<'_, '_> {
 
     fn make_ends(&mut self, step: usize) -> Result<Ends, TooLarge> {
         let resolved = &self.pipeline.steps[step];
-        let runs = self.runs(step)?;
+        let runs = self.run_formula(step)?;
         if !can_fail(resolved) {
             return Ok(Ends { succeeded: runs, failed: NEVER });
         }
-        let outcome = self.outcome(step);
+        let outcome = self.outcome_variable(step);
         let well = self.diagram.literal(outcome, |value| value == 0);
         let succeeded = self.diagram.and(runs, well)?;
         let succeeded = match &resolved.body {
             Body::Loop { .. } => {
-                let calm = self.calm(Some(step))?;
+                let calm = self.success_formula(Some(step))?;
                 self.diagram.and(succeeded, calm)?
             }
             _ => succeeded,
@@ -220,17 +220,17 @@ impl Flow<'_, '_> {
             OnFailure::Skip => NEVER,
             OnFailure::Escalate(_) => {
                 let left_out = self.diagram.literal(outcome, |value| value == 2);
-                let ran = self.diagram.without(runs, left_out)?;
-                self.diagram.without(ran, succeeded)?
+                let ran = self.diagram.and_not(runs, left_out)?;
+                self.diagram.and_not(ran, succeeded)?
             }
-            OnFailure::Fail | OnFailure::Fix(_) => self.diagram.without(runs, succeeded)?,
+            OnFailure::Fail | OnFailure::Fix(_) => self.diagram.and_not(runs, succeeded)?,
         };
         Ok(Ends { succeeded, failed })
     }
 
     /// Holds where the last round of a loop, or of the pipeline, ends well: nothing failed that nothing handles, and an
     /// `until` held where one must.
-    pub(super) fn calm(&mut self, holder: Option<usize>) -> Sized {
+    pub(super) fn success_formula(&mut self, holder: Option<usize>) -> Sized {
         let pipeline = self.pipeline;
         let (until, reads, exhausted) = match holder.map(|holder| &pipeline.steps[holder]) {
             Some(Step { body: Body::Loop { until, until_reads }, ast, .. }) => {
@@ -242,14 +242,14 @@ impl Flow<'_, '_> {
             }
             _ => (&pipeline.until, &pipeline.until_reads, pipeline.ast.exhausted),
         };
-        let all = self.handled(holder, reads)?;
+        let all = self.handled_formula(holder, reads)?;
         if exhausted == Exhausted::Success || until.is_empty() {
             return Ok(all);
         }
         let mut ended = NEVER;
         for condition in until {
             let holds = match &condition.expression.tree {
-                Some(tree) => self.holds(None, tree)?,
+                Some(tree) => self.condition_formula(None, tree)?,
                 None => ALWAYS,
             };
             // One that reads a missing value does not hold.
@@ -257,7 +257,7 @@ impl Flow<'_, '_> {
             for read in condition.expression.reads.iter().filter(|read| !read.guarded) {
                 let fields = read.fields.clone();
                 if let Some(key) = self.key_of(None, read.root, read.name.as_deref(), fields) {
-                    let present = self.present(None, &key)?;
+                    let present = self.presence_formula(None, &key)?;
                     there = self.diagram.and(there, present)?;
                 }
             }
@@ -268,23 +268,23 @@ impl Flow<'_, '_> {
     }
 
     /// Holds where nothing failed in a round that nothing handles; `reads` are those of its `until`.
-    fn handled(&mut self, holder: Option<usize>, reads: &[Read]) -> Sized {
+    fn handled_formula(&mut self, holder: Option<usize>, reads: &[Read]) -> Sized {
         let pipeline = self.pipeline;
         let mut all = ALWAYS;
-        for child in self.inside(holder) {
+        for child in self.child_steps(holder) {
             let step = &pipeline.steps[child];
             let asked = |read: &Read| read.step == Some(child) && read.root.handles_failure();
             if !can_fail(step) || step.ast.output.default.is_some() || reads.iter().any(asked) {
                 continue;
             }
             // There are many of them, and each is a question of its own.
-            self.diagram.ask();
-            let mut unhandled = self.ends(child)?.failed;
+            self.diagram.begin_question();
+            let mut unhandled = self.step_ends(child)?.failed;
             for handler in self.handlers[child].clone() {
-                let runs = self.runs(handler)?;
-                unhandled = self.diagram.without(unhandled, runs)?;
+                let runs = self.run_formula(handler)?;
+                unhandled = self.diagram.and_not(unhandled, runs)?;
             }
-            all = self.diagram.without(all, unhandled)?;
+            all = self.diagram.and_not(all, unhandled)?;
         }
         Ok(all)
     }
@@ -295,49 +295,49 @@ impl Flow<'_, '_> {
         let followed = match self.rounds.get(&holder) {
             Some(&known) => known,
             None => {
-                let followed = self.followed(holder);
+                let followed = self.repeat_formula(holder);
                 self.rounds.insert(holder, followed);
                 followed
             }
         };
-        self.diagram.ask();
+        self.diagram.begin_question();
         let without = followed.and_then(|followed| {
-            let there = self.leaves(None, target, Root::Output)?;
+            let there = self.value_formula(None, target, Root::Output)?;
             let reached = self.reached_in_rounds(holder, target)?;
             let there = self.diagram.and(there, reached)?;
-            self.diagram.without(followed, there)
+            self.diagram.and_not(followed, there)
         });
-        self.never(without)
+        self.prove_never(without)
     }
 
     /// Holds where another round follows.
-    fn followed(&mut self, holder: Option<usize>) -> Sized {
-        self.diagram.ask();
+    fn repeat_formula(&mut self, holder: Option<usize>) -> Sized {
+        self.diagram.begin_question();
         let pipeline = self.pipeline;
         let stops = (0..pipeline.steps.len()).filter(|&step| matches!(pipeline.steps[step].body, Body::Stop(_)));
         let followed = match holder.map(|holder| &pipeline.steps[holder].body) {
-            Some(Body::Loop { until_reads, .. }) => self.handled(holder, until_reads),
+            Some(Body::Loop { until_reads, .. }) => self.handled_formula(holder, until_reads),
             _ if pipeline.ast.on_failure == RoundFailure::Continue => Ok(ALWAYS),
-            _ => self.handled(None, &pipeline.until_reads),
+            _ => self.handled_formula(None, &pipeline.until_reads),
         };
         let followed = followed.and_then(|followed| match holder {
             Some(holder) => {
-                let runs = self.runs(holder)?;
+                let runs = self.run_formula(holder)?;
                 self.diagram.and(followed, runs)
             }
             None => Ok(followed),
         });
         followed.and_then(|followed| {
             stops.into_iter().try_fold(followed, |followed, stop| {
-                self.diagram.ask();
-                let runs = self.runs(stop)?;
-                self.diagram.without(followed, runs)
+                self.diagram.begin_question();
+                let runs = self.run_formula(stop)?;
+                self.diagram.and_not(followed, runs)
             })
         })
     }
 
     /// The steps of a loop, or those of the pipeline that stand in none.
-    fn inside(&self, holder: Option<usize>) -> Vec<usize> {
+    fn child_steps(&self, holder: Option<usize>) -> Vec<usize> {
         match holder {
             Some(holder) => self.children[holder].clone(),
             None => (0..self.pipeline.steps.len()).filter(|&step| self.pipeline.steps[step].within.is_none()).collect(),
@@ -345,47 +345,48 @@ impl Flow<'_, '_> {
     }
 
     /// The variable that says how the step ends if it runs: well, badly, or left out by a person.
-    fn outcome(&mut self, step: usize) -> Variable {
+    fn outcome_variable(&mut self, step: usize) -> Variable {
         if let Some(known) = self.outcomes[step] {
             return known;
         }
         let escalates = matches!(self.pipeline.steps[step].ast.on_failure, OnFailure::Escalate(_));
         let size = if escalates { 3 } else { 2 };
         let rank = self.rank_after(step);
-        let variable = self.fresh(rank, size);
+        let variable = self.fresh_variable(rank, size);
         self.outcomes[step] = Some(variable);
         variable
     }
 
     /// Holds where the value is there, as the reader sees it.
-    pub(super) fn present(&mut self, reader: Option<usize>, key: &Key) -> Sized {
+    pub(super) fn presence_formula(&mut self, reader: Option<usize>, key: &Key) -> Sized {
         let whole = match (key.root, &key.of) {
             (Root::Output | Root::Exit | Root::Error | Root::Log, Of::Step(step)) => {
-                self.leaves(reader, *step, key.root)?
+                self.value_formula(reader, *step, key.root)?
             }
-            (Root::Param, Of::Name(name)) => match self.param(name) {
+            (Root::Param, Of::Name(name)) => match self.find_param(name) {
                 Some(param) if param.kind.optional && param.default.is_none() => {
-                    self.atom(reader, format!("given {name}"))
+                    self.make_atom(reader, format!("given {name}"))
                 }
                 _ => ALWAYS,
             },
             (Root::Stdin | Root::Previous | Root::Log, _) => {
-                self.atom(reader, format!("there {:?} {:?}", key.root, key.of))
+                self.make_atom(reader, format!("there {:?} {:?}", key.root, key.of))
             }
             _ => ALWAYS,
         };
         // A field that may be left out is there or not, whatever else is.
         let mut all = whole;
         for depth in self.optional_fields(key) {
-            let field = self.atom(reader, format!("field {:?} {:?} {:?}", key.root, key.of, &key.fields[..=depth]));
+            let field =
+                self.make_atom(reader, format!("field {:?} {:?} {:?}", key.root, key.of, &key.fields[..=depth]));
             all = self.diagram.and(all, field)?;
         }
         Ok(all)
     }
 
     /// How the step ends, as the reader sees it; without a reader, as the end of its round does.
-    pub(super) fn seen(&mut self, reader: Option<usize>, step: usize) -> Result<Ends, TooLarge> {
-        let ends = self.ends(step)?;
+    pub(super) fn ends_for_reader(&mut self, reader: Option<usize>, step: usize) -> Result<Ends, TooLarge> {
+        let ends = self.step_ends(step)?;
         let Some(reader) = reader else { return Ok(ends) };
         let reached = self.reached_in_rounds(self.pipeline.steps[reader].within, step)?;
         let succeeded = self.diagram.and(ends.succeeded, reached)?;
@@ -400,8 +401,8 @@ impl Flow<'_, '_> {
         let shared: Vec<usize> = around(holder).collect();
         let mut all = ALWAYS;
         for outer in around(pipeline.steps[step].within).take_while(|outer| !shared.contains(outer)) {
-            let succeeded = self.ends(outer)?.succeeded;
-            let came = self.atom(Some(step), format!("round of {outer} came to {step}"));
+            let succeeded = self.step_ends(outer)?.succeeded;
+            let came = self.make_atom(Some(step), format!("round of {outer} came to {step}"));
             let reached = self.diagram.or(succeeded, came)?;
             all = self.diagram.and(all, reached)?;
         }
@@ -409,20 +410,20 @@ impl Flow<'_, '_> {
     }
 
     /// Holds where the step leaves such a value behind, as the reader sees it.
-    pub(super) fn leaves(&mut self, reader: Option<usize>, step: usize, root: Root) -> Sized {
+    pub(super) fn value_formula(&mut self, reader: Option<usize>, step: usize, root: Root) -> Sized {
         let resolved = &self.pipeline.steps[step];
-        let ends = self.seen(reader, step)?;
+        let ends = self.ends_for_reader(reader, step)?;
         match root {
             Root::Output | Root::Input if resolved.ast.output.default.is_some() => Ok(ALWAYS),
             Root::Output | Root::Input => match &resolved.body {
                 _ if resolved.keeps_output() => self.diagram.or(ends.succeeded, ends.failed),
                 Body::Call { pipeline: Some(called), .. } => match self.sure.get(*called) {
                     Some(Answer::No) => {
-                        let given = self.atom(Some(step), format!("value {step}"));
+                        let given = self.make_atom(Some(step), format!("value {step}"));
                         self.diagram.and(ends.succeeded, given)
                     }
                     Some(Answer::Unknown) => {
-                        let given = self.anything(step);
+                        let given = self.unknown_formula(step);
                         self.diagram.and(ends.succeeded, given)
                     }
                     Some(Answer::Yes) | None => Ok(ends.succeeded),
@@ -441,7 +442,7 @@ impl Flow<'_, '_> {
 
     /// Whether the pipeline has a value whenever it succeeds.
     pub(super) fn has_value(&mut self) -> Answer {
-        self.diagram.ask();
+        self.diagram.begin_question();
         let pipeline = self.pipeline;
         let stops = pipeline.steps.iter().enumerate().filter(|(_, step)| match &step.ast.body {
             Some(ast::Body::Stop { status, .. }) => *status == swarmc_plan::StopStatus::Success,
@@ -450,17 +451,17 @@ impl Flow<'_, '_> {
         if stops.into_iter().any(|(stop, _)| !pipeline.result.contains(&stop)) {
             return Answer::No;
         }
-        let without = self.calm(None).and_then(|calm| {
+        let without = self.success_formula(None).and_then(|calm| {
             pipeline.result.iter().try_fold(calm, |without, &step| {
-                let succeeded = self.ends(step)?.succeeded;
-                let there = self.leaves(None, step, Root::Output)?;
+                let succeeded = self.step_ends(step)?.succeeded;
+                let there = self.value_formula(None, step, Root::Output)?;
                 let reached = self.reached_in_rounds(None, step)?;
                 let value = self.diagram.and(succeeded, there)?;
                 let value = self.diagram.and(value, reached)?;
-                self.diagram.without(without, value)
+                self.diagram.and_not(without, value)
             })
         });
-        self.never(without)
+        self.prove_never(without)
     }
 }
 

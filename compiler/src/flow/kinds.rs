@@ -13,14 +13,14 @@ const DEEPEST: usize = 32;
 
 impl<'a> Flow<'_, 'a> {
     /// What is known of a value.
-    pub(super) fn kind(&self, key: &Key) -> Kind {
+    pub(super) fn value_kind(&self, key: &Key) -> Kind {
         match (key.root, &key.of) {
             (Root::Iteration | Root::Exit, _) => Kind::Int,
             (Root::Output, Of::Step(step)) if self.is_choice(*step, key) => {
                 let Some(ast::Body::Gate(gate)) = &self.pipeline.steps[*step].ast.body else { return Kind::Free };
                 Kind::Enum(gate.options.iter().map(|option| option.value.clone()).collect())
             }
-            _ => match self.declared(key, key.fields.len()).map(|kind| &kind.kind) {
+            _ => match self.declared_type(key, key.fields.len()).map(|kind| &kind.kind) {
                 Some(TypeKind::Bool) => Kind::Bool,
                 Some(TypeKind::Int) => Kind::Int,
                 Some(TypeKind::Enum(members)) => {
@@ -38,20 +38,20 @@ impl<'a> Flow<'_, 'a> {
 
     /// The fields on the way to a value that may be left out, by their place.
     pub(super) fn optional_fields(&self, key: &Key) -> Vec<usize> {
-        let optional = |depth: &usize| self.declared(key, depth + 1).is_some_and(|kind| kind.optional);
+        let optional = |depth: &usize| self.declared_type(key, depth + 1).is_some_and(|kind| kind.optional);
         (0..key.fields.len()).filter(optional).collect()
     }
 
     /// The type of the first `depth` fields of a value, where it is declared.
-    fn declared(&self, key: &Key, depth: usize) -> Option<&'a TypeExpr> {
+    fn declared_type(&self, key: &Key, depth: usize) -> Option<&'a TypeExpr> {
         let whole = match (key.root, &key.of) {
-            (Root::Output, Of::Step(step)) => output(self.model, self.pipeline, *step, 0)?,
-            (Root::Param, Of::Name(name)) => &self.param(name)?.kind,
+            (Root::Output, Of::Step(step)) => output_type(self.model, self.pipeline, *step, 0)?,
+            (Root::Param, Of::Name(name)) => &self.find_param(name)?.kind,
             _ => return None,
         };
-        key.fields[..depth].iter().try_fold(named(self.model, whole)?, |kind, name| {
-            let field = fields(kind)?.iter().find(|field| field.name.value == *name)?;
-            let inner = named(self.model, &field.kind)?;
+        key.fields[..depth].iter().try_fold(resolve_type(self.model, whole)?, |kind, name| {
+            let field = record_fields(kind)?.iter().find(|field| field.name.value == *name)?;
+            let inner = resolve_type(self.model, &field.kind)?;
             // The mark stands where the field is declared, or with the type that it names.
             Some(if field.kind.optional { &field.kind } else { inner })
         })
@@ -59,7 +59,7 @@ impl<'a> Flow<'_, 'a> {
 }
 
 /// The declared type of a step's output; none of a list of items.
-fn output<'a>(model: &Model<'a>, pipeline: &Pipeline<'a>, step: usize, depth: usize) -> Option<&'a TypeExpr> {
+fn output_type<'a>(model: &Model<'a>, pipeline: &Pipeline<'a>, step: usize, depth: usize) -> Option<&'a TypeExpr> {
     let resolved = &pipeline.steps[step];
     if resolved.list.is_some() || depth > DEEPEST {
         return None;
@@ -67,13 +67,13 @@ fn output<'a>(model: &Model<'a>, pipeline: &Pipeline<'a>, step: usize, depth: us
     match &resolved.body {
         Body::Call { pipeline: Some(called), .. } => {
             let called = model.pipelines.get(*called)?;
-            output(model, called, *called.result.first()?, depth + 1)
+            output_type(model, called, *called.result.first()?, depth + 1)
         }
         _ => resolved.ast.output.kind.as_ref(),
     }
 }
 
-fn fields(kind: &TypeExpr) -> Option<&[Field]> {
+fn record_fields(kind: &TypeExpr) -> Option<&[Field]> {
     match &kind.kind {
         TypeKind::Record(fields) => Some(fields),
         _ => None,
@@ -81,11 +81,11 @@ fn fields(kind: &TypeExpr) -> Option<&[Field]> {
 }
 
 /// The type itself, behind the names that it has.
-fn named<'a>(model: &Model<'a>, kind: &'a TypeExpr) -> Option<&'a TypeExpr> {
+fn resolve_type<'a>(model: &Model<'a>, kind: &'a TypeExpr) -> Option<&'a TypeExpr> {
     let mut kind = kind;
     for _ in 0..DEEPEST {
         let TypeKind::Named(name) = &kind.kind else { return Some(kind) };
-        let declared = model.tables.find(NameKind::Type, &name.value, true, name.span.file)?;
+        let declared = model.tables.find_name(NameKind::Type, &name.value, true, name.span.file)?;
         kind = &model.spec.types.get(declared)?.kind;
     }
     None

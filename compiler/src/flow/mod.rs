@@ -31,7 +31,7 @@ use values::{Key, Vocabulary};
 pub(crate) use budget::Budget;
 pub(crate) use cases::{Cover, Uncovered};
 pub(crate) use ends::can_fail;
-pub(crate) use proof::{Proofs, assumed, names};
+pub(crate) use proof::{Proofs, is_about, is_assumed};
 pub(crate) use route::Missing;
 
 /// The loops around a step that the order of variables looks at.
@@ -146,23 +146,24 @@ impl<'p, 'a> Flow<'p, 'a> {
             }
             for name in step.reads.iter().filter(|read| read.root == Root::Param).filter_map(|read| read.name.as_ref())
             {
-                let readers = param_readers.entry(plain(name)).or_default();
+                let readers = param_readers.entry(normalize_name(name)).or_default();
                 if readers.last() != Some(&index) {
                     readers.push(index);
                 }
             }
         }
-        let steps = pipeline.steps.iter().enumerate().map(|(index, step)| (plain(step.name()), index)).collect();
+        let steps =
+            pipeline.steps.iter().enumerate().map(|(index, step)| (normalize_name(step.name()), index)).collect();
         let loops = (0..count).filter(|&step| matches!(pipeline.steps[step].body, Body::Loop { .. })).collect();
         let mut params = BTreeMap::new();
         for param in pipeline.ast.params.iter().chain(&model.spec.params) {
-            params.entry(plain(&param.name.value)).or_insert(param);
+            params.entry(normalize_name(&param.name.value)).or_insert(param);
         }
         let mut flow = Flow {
             model,
             pipeline,
             diagram: Diagram::new(budget),
-            depth: depths(pipeline, &children),
+            depth: variable_depths(pipeline, &children),
             position,
             params,
             steps,
@@ -185,16 +186,16 @@ impl<'p, 'a> Flow<'p, 'a> {
             looks: 0,
             variables: 0,
         };
-        flow.learn();
+        flow.learn_vocabulary();
         flow
     }
 
-    fn learn(&mut self) {
+    fn learn_vocabulary(&mut self) {
         let mut vocabulary = Vocabulary::default();
         let conditions = self.pipeline.steps.iter().enumerate().map(|(step, resolved)| (Some(step), &resolved.when));
         for (reader, when) in conditions {
             if let Some(tree) = when.as_ref().and_then(|when| when.expression.tree.as_ref()) {
-                vocabulary.learn(tree, &|path| self.key(reader, path));
+                vocabulary.learn_comparisons(tree, &|path| self.expression_key(reader, path));
             }
         }
         let of_loops = self.pipeline.steps.iter().flat_map(|step| match &step.body {
@@ -202,16 +203,16 @@ impl<'p, 'a> Flow<'p, 'a> {
             _ => &[],
         });
         for tree in self.pipeline.until.iter().chain(of_loops).filter_map(|until| until.expression.tree.as_ref()) {
-            vocabulary.learn(tree, &|path| self.key(None, path));
+            vocabulary.learn_comparisons(tree, &|path| self.expression_key(None, path));
         }
         self.vocabulary = vocabulary;
     }
 
-    fn step(&self, name: &str) -> Option<usize> {
-        self.steps.get(&plain(name)).copied()
+    fn find_step(&self, name: &str) -> Option<usize> {
+        self.steps.get(&normalize_name(name)).copied()
     }
 
-    fn param(&self, name: &str) -> Option<&'a ast::Param> {
+    fn find_param(&self, name: &str) -> Option<&'a ast::Param> {
         self.params.get(name).copied()
     }
 
@@ -226,15 +227,15 @@ impl<'p, 'a> Flow<'p, 'a> {
     }
 
     /// A new variable, tested before those of lower ranks.
-    fn fresh(&mut self, rank: usize, size: usize) -> Variable {
+    fn fresh_variable(&mut self, rank: usize, size: usize) -> Variable {
         let rank = self.next(rank);
-        self.diagram.variable(rank, size)
+        self.diagram.add_variable(rank, size)
     }
 
     /// A new variable for what was too large.
-    fn rough(&mut self, rank: usize) -> Variable {
+    fn rough_variable(&mut self, rank: usize) -> Variable {
         let rank = self.next(rank);
-        self.diagram.rough(rank)
+        self.diagram.add_rough_variable(rank)
     }
 
     /// No two variables have one rank.
@@ -244,11 +245,11 @@ impl<'p, 'a> Flow<'p, 'a> {
     }
 
     /// Whether something never is so.
-    fn never(&mut self, formula: Sized) -> Answer {
+    fn prove_never(&mut self, formula: Sized) -> Answer {
         match formula {
             Ok(NEVER) => Answer::Yes,
             Ok(formula) if self.diagram.is_exact(formula) => Answer::No,
-            Ok(formula) => match self.diagram.example(formula) {
+            Ok(formula) => match self.diagram.find_assignment(formula) {
                 Ok(_) => Answer::No,
                 Err(TooLarge) => Answer::Unknown,
             },
@@ -260,7 +261,7 @@ impl<'p, 'a> Flow<'p, 'a> {
 /// The order of the variables of steps: those that conditions bring together stand next to each other, so that formulas
 /// over long chains and wide trees stay small. Each step comes after all that it needs, the largest part first, and what
 /// else it needs directly before it.
-fn depths(pipeline: &Pipeline<'_>, children: &[Vec<usize>]) -> Vec<usize> {
+fn variable_depths(pipeline: &Pipeline<'_>, children: &[Vec<usize>]) -> Vec<usize> {
     let steps = &pipeline.steps;
     // What is inside a loop needs what the loop needs.
     let before = |step: usize| {
@@ -297,7 +298,7 @@ fn depths(pipeline: &Pipeline<'_>, children: &[Vec<usize>]) -> Vec<usize> {
 }
 
 /// Whether each pipeline has a value whenever it succeeds, by index; empty where nothing is called.
-pub(crate) fn sure(model: &Model<'_>, budget: &Budget<'_>) -> Vec<Answer> {
+pub(crate) fn check_pipeline_values(model: &Model<'_>, budget: &Budget<'_>) -> Vec<Answer> {
     let called = |pipeline: &Pipeline<'_>| -> Vec<usize> {
         let of_step = |body: &Body| if let Body::Call { pipeline, .. } = body { *pipeline } else { None };
         pipeline.steps.iter().filter_map(|step| of_step(&step.body)).collect()
@@ -323,6 +324,6 @@ pub(crate) fn sure(model: &Model<'_>, budget: &Budget<'_>) -> Vec<Answer> {
     sure
 }
 
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.replace('-', "_")
 }

@@ -9,7 +9,7 @@ use swarmc_plan::When;
 
 use super::diagram::NEVER;
 use super::{Answer, Flow};
-use crate::model::siblings;
+use crate::model::find_siblings;
 use crate::source::Span;
 
 /// The needs that may be looked at, over all questions of a pipeline.
@@ -18,16 +18,16 @@ const MOST_LOOKS: usize = 500_000;
 impl Flow<'_, '_> {
     /// Whether two steps can run at once.
     pub(crate) fn at_once(&mut self, one: usize, other: usize) -> Answer {
-        let Some((one_held, other_held)) = siblings(&self.pipeline.steps, one, other) else { return Answer::No };
-        if self.waits(one_held, other_held) || self.waits(other_held, one_held) {
+        let Some((one_held, other_held)) = find_siblings(&self.pipeline.steps, one, other) else { return Answer::No };
+        if self.is_after(one_held, other_held) || self.is_after(other_held, one_held) {
             return Answer::No;
         }
-        self.diagram.ask();
-        let both = self.runs(one).and_then(|one| {
-            let other = self.runs(other)?;
+        self.diagram.begin_question();
+        let both = self.run_formula(one).and_then(|one| {
+            let other = self.run_formula(other)?;
             self.diagram.and(one, other)
         });
-        match self.never(both) {
+        match self.prove_never(both) {
             Answer::Yes => Answer::No,
             Answer::No => Answer::Yes,
             Answer::Unknown => Answer::Unknown,
@@ -36,8 +36,8 @@ impl Flow<'_, '_> {
 
     /// What makes `later` start only after `earlier` has ended, in every run that it runs in; none where nothing surely
     /// does. A step that is skipped settles before all that it waits for has, so that only what must hold leads further.
-    pub(crate) fn after(&mut self, later: usize, earlier: usize) -> Option<Span> {
-        let (later, earlier) = siblings(&self.pipeline.steps, later, earlier)?;
+    pub(crate) fn find_wait(&mut self, later: usize, earlier: usize) -> Option<Span> {
+        let (later, earlier) = find_siblings(&self.pipeline.steps, later, earlier)?;
         let mut seen = BTreeSet::new();
         // Each step with the need of the first that leads to it.
         let mut open = vec![(later, None)];
@@ -52,7 +52,7 @@ impl Flow<'_, '_> {
                 if need.step == earlier {
                     return Some(first);
                 }
-                let ran = need.when != When::Always && resolved.binds(need);
+                let ran = need.when != When::Always && resolved.is_binding(need);
                 if ran && self.position[need.step] > self.position[earlier] && seen.insert(need.step) {
                     open.push((need.step, Some(first)));
                 }
@@ -62,10 +62,10 @@ impl Flow<'_, '_> {
     }
 
     /// Whether each of two steps runs in some run, and both in none.
-    pub(crate) fn exclude(&mut self, one: usize, other: usize) -> bool {
-        self.diagram.ask();
-        let both = self.runs(one).and_then(|one| {
-            let other = self.runs(other)?;
+    pub(crate) fn is_exclusive(&mut self, one: usize, other: usize) -> bool {
+        self.diagram.begin_question();
+        let both = self.run_formula(one).and_then(|one| {
+            let other = self.run_formula(other)?;
             Ok((one, other, self.diagram.and(one, other)?))
         });
         matches!(both, Ok((one, other, NEVER)) if one != NEVER && other != NEVER)
@@ -77,7 +77,7 @@ impl Flow<'_, '_> {
     }
 
     /// Whether `later` waits, by however many steps between, for `earlier`; both stand in one list.
-    fn waits(&mut self, later: usize, earlier: usize) -> bool {
+    fn is_after(&mut self, later: usize, earlier: usize) -> bool {
         if self.position[later] < self.position[earlier] {
             return false;
         }

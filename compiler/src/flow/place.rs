@@ -5,34 +5,34 @@
 use std::ops::Range;
 
 use super::Flow;
-use super::diagram::{ALWAYS, NEVER, Sized, not};
+use super::diagram::{ALWAYS, NEVER, Sized, negate_formula};
 use crate::model::{Read, Step, TemplateText, Variable};
 use crate::template::{Fact, Part, Statement, Status, Template};
 
 impl Flow<'_, '_> {
     /// Holds where this read of the step is reached.
-    pub(super) fn place(&mut self, step: usize, read: &Read) -> Sized {
-        let facts = self.facts(step, &read.assumes)?;
+    pub(super) fn read_formula(&mut self, step: usize, read: &Read) -> Sized {
+        let facts = self.facts_formula(step, &read.assumes)?;
         let around = match read.in_when {
             true => self.asked_before(step, read)?,
-            false => self.around(step, read)?,
+            false => self.context_formula(step, read)?,
         };
         self.diagram.and(facts, around)
     }
 
-    fn facts(&mut self, step: usize, facts: &[Fact]) -> Sized {
+    fn facts_formula(&mut self, step: usize, facts: &[Fact]) -> Sized {
         let mut all = ALWAYS;
         for fact in facts {
             let holds = match fact {
                 Fact::Repeated => continue,
                 Fact::Defined { root, name, fields, .. } => {
                     match self.key_of(Some(step), *root, name.as_deref(), fields.clone()) {
-                        Some(key) => self.present(Some(step), &key)?,
+                        Some(key) => self.presence_formula(Some(step), &key)?,
                         None => continue,
                     }
                 }
-                Fact::Ended { step: name, any_of } => match self.step(name) {
-                    Some(target) => self.ended(Some(step), target, any_of)?,
+                Fact::Ended { step: name, any_of } => match self.find_step(name) {
+                    Some(target) => self.status_formula(Some(step), target, any_of)?,
                     None => continue,
                 },
             };
@@ -42,14 +42,14 @@ impl Flow<'_, '_> {
     }
 
     /// Holds where the step ended in one of these ways, as the reader sees it.
-    pub(super) fn ended(&mut self, reader: Option<usize>, step: usize, any_of: &[Status]) -> Sized {
-        let ends = self.seen(reader, step)?;
+    pub(super) fn status_formula(&mut self, reader: Option<usize>, step: usize, any_of: &[Status]) -> Sized {
+        let ends = self.ends_for_reader(reader, step)?;
         let mut any = NEVER;
         for status in any_of {
             let is = match status {
                 Status::Succeeded => ends.succeeded,
                 Status::Failed => ends.failed,
-                Status::Skipped => not(self.diagram.or(ends.succeeded, ends.failed)?),
+                Status::Skipped => negate_formula(self.diagram.or(ends.succeeded, ends.failed)?),
             };
             any = self.diagram.or(any, is)?;
         }
@@ -61,21 +61,22 @@ impl Flow<'_, '_> {
         let Some(when) = &pipeline.steps[step].when else { return Ok(ALWAYS) };
         let found = when.expression.reads.iter().find(|found| when.text.span(found.whole.clone()) == read.whole);
         match (found, &when.expression.tree) {
-            (Some(found), Some(tree)) => self.reached(Some(step), tree, &found.whole).unwrap_or(Ok(ALWAYS)),
+            (Some(found), Some(tree)) => self.reach_in_expression(Some(step), tree, &found.whole).unwrap_or(Ok(ALWAYS)),
             _ => Ok(ALWAYS),
         }
     }
 
-    fn around(&mut self, step: usize, read: &Read) -> Sized {
+    fn context_formula(&mut self, step: usize, read: &Read) -> Sized {
         let (model, pipeline) = (self.model, self.pipeline);
         let resolved = &pipeline.steps[step];
         let system = resolved.agent.and_then(|agent| model.agents[agent].system.as_ref());
-        for prose in proses(resolved).into_iter().chain(system).filter(|prose| !prose.template.logic.is_empty()) {
+        for prose in step_texts(resolved).into_iter().chain(system).filter(|prose| !prose.template.logic.is_empty()) {
             let found = prose.template.reads.iter().find(|found| {
                 found.via_directive == read.directive && prose.passage.span(found.whole.clone()) == read.whole
             });
             if let Some(found) = found
-                && let Some(around) = self.walk(step, &prose.template, &prose.template.logic, &found.whole)
+                && let Some(around) =
+                    self.reach_in_statements(step, &prose.template, &prose.template.logic, &found.whole)
             {
                 return around;
             }
@@ -84,11 +85,17 @@ impl Flow<'_, '_> {
     }
 
     /// Holds where the place is reached; none where it is not in these statements.
-    fn walk(&mut self, step: usize, text: &Template, list: &[Statement], wanted: &Range<usize>) -> Option<Sized> {
-        list.iter().find_map(|statement| self.statement(step, text, statement, wanted))
+    fn reach_in_statements(
+        &mut self,
+        step: usize,
+        text: &Template,
+        list: &[Statement],
+        wanted: &Range<usize>,
+    ) -> Option<Sized> {
+        list.iter().find_map(|statement| self.reach_in_statement(step, text, statement, wanted))
     }
 
-    fn statement(
+    fn reach_in_statement(
         &mut self,
         step: usize,
         text: &Template,
@@ -103,47 +110,47 @@ impl Flow<'_, '_> {
                 inside.then_some(Ok(ALWAYS))
             }
             Statement::Emit(expr) | Statement::Do(expr) | Statement::Set { value: expr, .. } => {
-                self.reached(reader, expr, wanted)
+                self.reach_in_expression(reader, expr, wanted)
             }
             Statement::If { condition, then, otherwise } => {
-                if let Some(found) = self.reached(reader, condition, wanted) {
+                if let Some(found) = self.reach_in_expression(reader, condition, wanted) {
                     return Some(found);
                 }
-                let (inside, truth) = match self.walk(step, text, then, wanted) {
+                let (inside, truth) = match self.reach_in_statements(step, text, then, wanted) {
                     Some(inside) => (inside, true),
-                    None => (self.walk(step, text, otherwise, wanted)?, false),
+                    None => (self.reach_in_statements(step, text, otherwise, wanted)?, false),
                 };
                 Some(inside.and_then(|inside| {
-                    let condition = self.holds(reader, condition)?;
-                    if truth { self.diagram.and(inside, condition) } else { self.diagram.without(inside, condition) }
+                    let condition = self.condition_formula(reader, condition)?;
+                    if truth { self.diagram.and(inside, condition) } else { self.diagram.and_not(inside, condition) }
                 }))
             }
             Statement::For { list, filter, body, otherwise, .. } => self
-                .reached(reader, list, wanted)
-                .or_else(|| self.reached(reader, filter.as_ref()?, wanted))
-                .or_else(|| self.walk(step, text, body, wanted))
-                .or_else(|| self.walk(step, text, otherwise, wanted)),
+                .reach_in_expression(reader, list, wanted)
+                .or_else(|| self.reach_in_expression(reader, filter.as_ref()?, wanted))
+                .or_else(|| self.reach_in_statements(step, text, body, wanted))
+                .or_else(|| self.reach_in_statements(step, text, otherwise, wanted)),
             Statement::With { assignments, body } => assignments
                 .iter()
-                .find_map(|(_, value)| self.reached(reader, value, wanted))
-                .or_else(|| self.walk(step, text, body, wanted)),
+                .find_map(|(_, value)| self.reach_in_expression(reader, value, wanted))
+                .or_else(|| self.reach_in_statements(step, text, body, wanted)),
             Statement::Capture { filter, body, .. } => filter
                 .as_ref()
-                .and_then(|filter| self.reached(reader, filter, wanted))
-                .or_else(|| self.walk(step, text, body, wanted)),
-            Statement::Filter { filter, body } => {
-                self.reached(reader, filter, wanted).or_else(|| self.walk(step, text, body, wanted))
-            }
-            Statement::AutoEscape { enabled, body } => {
-                self.reached(reader, enabled, wanted).or_else(|| self.walk(step, text, body, wanted))
-            }
+                .and_then(|filter| self.reach_in_expression(reader, filter, wanted))
+                .or_else(|| self.reach_in_statements(step, text, body, wanted)),
+            Statement::Filter { filter, body } => self
+                .reach_in_expression(reader, filter, wanted)
+                .or_else(|| self.reach_in_statements(step, text, body, wanted)),
+            Statement::AutoEscape { enabled, body } => self
+                .reach_in_expression(reader, enabled, wanted)
+                .or_else(|| self.reach_in_statements(step, text, body, wanted)),
         }
     }
 }
 
 /// The texts of a step.
-fn proses<'s>(step: &'s Step<'_>) -> Vec<&'s TemplateText> {
-    let mut proses = step.body.proses();
+fn step_texts<'s>(step: &'s Step<'_>) -> Vec<&'s TemplateText> {
+    let mut proses = step.body.template_texts();
     proses.extend(&step.stdin);
     proses.extend(step.env.iter().filter_map(|variable| match variable {
         Variable::Set(_, prose) => Some(prose),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use swarmc_plan::{Join, When};
 
 use crate::ast::OnFailure;
-use crate::model::{Body, Need, Pipeline, Read, Step, siblings};
+use crate::model::{Body, Need, Pipeline, Read, Step, find_siblings};
 use crate::template::{Fact, Root, Status, same_name};
 
 /// The needs that may be looked at for all values of a pipeline: so many, and some more for each step.
@@ -43,38 +43,40 @@ impl<'p, 'a> Proofs<'p, 'a> {
             position[step] = at;
         }
         let left = MOST_LOOKS + PER_STEP * pipeline.steps.len();
-        Proofs { pipeline, left, certain: certain(pipeline), position, by_value: BTreeMap::new() }
+        Proofs { pipeline, left, certain: certain_steps(pipeline), position, by_value: BTreeMap::new() }
     }
 
     /// Whether the step proves the value that it reads of another.
-    pub(crate) fn present(&mut self, step: usize, target: usize, read: &Read) -> bool {
+    pub(crate) fn is_proved(&mut self, step: usize, target: usize, read: &Read) -> bool {
         let pipeline = self.pipeline;
         let producer = &pipeline.steps[target];
         let ran = [Status::Succeeded, Status::Failed];
         if self.certain[target]
-            && ran.into_iter().all(|status| leaves(producer, read.root, status))
+            && ran.into_iter().all(|status| has_value_after(producer, read.root, status))
             && pipeline.steps[step].needs.iter().any(|need| need.step == target)
         {
             return true;
         }
         // Nearly every read is proved by the need that it implies.
         let direct = |holder: usize, need: &Need| {
-            need.step == target && pipeline.steps[holder].binds(need) && gives(producer, read.root, need.when)
+            need.step == target
+                && pipeline.steps[holder].is_binding(need)
+                && has_value_when(producer, read.root, need.when)
         };
         // What a step in a loop reads from outside is a need of the loop.
-        let holder = siblings(&pipeline.steps, step, target).map_or(step, |(holder, _)| holder);
+        let holder = find_siblings(&pipeline.steps, step, target).map_or(step, |(holder, _)| holder);
         if pipeline.steps[holder].needs.iter().any(|need| direct(holder, need)) {
             return true;
         }
         let root = if read.root == Root::Input { Root::Output } else { read.root };
-        let Some(proof) = self.proof(step, target, root) else { return false };
+        let Some(proof) = self.prove_value(step, target, root) else { return false };
         // A `when` proves nothing for what it reads itself.
         if read.in_when { proof.settled } else { proof.started }
     }
 
     /// What `step` proves of a value of `target`: looks at the steps before it whose end it depends on, each once. None
     /// where these are too many.
-    fn proof(&mut self, step: usize, target: usize, root: Root) -> Option<Proof> {
+    fn prove_value(&mut self, step: usize, target: usize, root: Root) -> Option<Proof> {
         let steps = &self.pipeline.steps;
         let known = self.by_value.entry((target, root)).or_default();
         let mut open = vec![step];
@@ -84,12 +86,12 @@ impl<'p, 'a> Proofs<'p, 'a> {
                 continue;
             }
             self.left = self.left.checked_sub(1 + steps[step].needs.len())?;
-            let told = |need: &&Need| need.step != target && effective(&steps[step], need) != When::Always;
+            let told = |need: &&Need| need.step != target && effective_when(&steps[step], need) != When::Always;
             open.extend(steps[step].needs.iter().filter(told).map(|need| need.step));
         }
         // In the order of needs, so that what a step needs is known before it.
         for step in found.into_values() {
-            let proof = proof(&steps[step], &steps[target], target, root, known);
+            let proof = prove_step(&steps[step], &steps[target], target, root, known);
             known.insert(step, proof);
         }
         known.get(&step).copied()
@@ -97,7 +99,7 @@ impl<'p, 'a> Proofs<'p, 'a> {
 }
 
 /// The steps that nothing can skip: without `when`, and with needs that hold however those before them end.
-fn certain(pipeline: &Pipeline<'_>) -> Vec<bool> {
+fn certain_steps(pipeline: &Pipeline<'_>) -> Vec<bool> {
     let mut certain = vec![false; pipeline.steps.len()];
     for &index in &pipeline.order.sorted {
         let step = &pipeline.steps[index];
@@ -116,11 +118,17 @@ fn certain(pipeline: &Pipeline<'_>) -> Vec<bool> {
 }
 
 /// What a step proves, once those that it needs are known.
-fn proof(step: &Step<'_>, producer: &Step<'_>, target: usize, root: Root, known: &BTreeMap<usize, Proof>) -> Proof {
+fn prove_step(
+    step: &Step<'_>,
+    producer: &Step<'_>,
+    target: usize,
+    root: Root,
+    known: &BTreeMap<usize, Proof>,
+) -> Proof {
     let by = |need: &Need| {
-        let when = effective(step, need);
+        let when = effective_when(step, need);
         if need.step == target {
-            return gives(producer, root, when);
+            return has_value_when(producer, root, when);
         }
         let before = known.get(&need.step).copied().unwrap_or_default();
         match when {
@@ -129,17 +137,17 @@ fn proof(step: &Step<'_>, producer: &Step<'_>, target: usize, root: Root, known:
             When::Always => false,
         }
     };
-    let binding = step.needs.iter().any(|need| step.binds(need) && by(need));
+    let binding = step.needs.iter().any(|need| step.is_binding(need) && by(need));
     let mut declared = step.needs.iter().filter(|need| need.declared).peekable();
     let any = step.ast.join.value != Join::All && declared.peek().is_some() && declared.all(by);
     let settled = binding || any;
-    let proves = |fact: &Fact| says(fact, producer, root);
+    let proves = |fact: &Fact| is_proof_of(fact, producer, root);
     let started = settled || step.when.as_ref().is_some_and(|when| when.expression.proves.iter().any(proves));
     Proof { settled, started }
 }
 
 /// How the step that is needed must have ended where this need is the one that held.
-fn effective(step: &Step<'_>, need: &Need) -> When {
+fn effective_when(step: &Step<'_>, need: &Need) -> When {
     match need.declared && step.ast.join.value == Join::NoneFailed {
         true => When::Success,
         false => need.when,
@@ -147,12 +155,12 @@ fn effective(step: &Step<'_>, need: &Need) -> When {
 }
 
 /// Whether a step that ended like this has a value.
-fn gives(producer: &Step<'_>, root: Root, when: When) -> bool {
-    ends(producer, when).into_iter().all(|status| leaves(producer, root, status))
+fn has_value_when(producer: &Step<'_>, root: Root, when: When) -> bool {
+    ending_statuses(producer, when).into_iter().all(|status| has_value_after(producer, root, status))
 }
 
 /// The ways to end that satisfy a need; a failure that counts as a skip is none of its own.
-pub(crate) fn ends(producer: &Step<'_>, when: When) -> Vec<Status> {
+pub(crate) fn ending_statuses(producer: &Step<'_>, when: When) -> Vec<Status> {
     let all = match when {
         When::Success => vec![Status::Succeeded],
         When::Failure => vec![Status::Failed],
@@ -164,7 +172,7 @@ pub(crate) fn ends(producer: &Step<'_>, when: When) -> Vec<Status> {
 }
 
 /// Whether a step that ended like this leaves such a value behind.
-pub(crate) fn leaves(producer: &Step<'_>, root: Root, status: Status) -> bool {
+pub(crate) fn has_value_after(producer: &Step<'_>, root: Root, status: Status) -> bool {
     match (root, status) {
         // What a call gives is another pipeline's to say.
         (Root::Output | Root::Input, Status::Succeeded) => {
@@ -180,15 +188,15 @@ pub(crate) fn leaves(producer: &Step<'_>, root: Root, status: Status) -> bool {
     }
 }
 
-pub(crate) fn assumed(read: &Read, producer: &Step<'_>) -> bool {
+pub(crate) fn is_assumed(read: &Read, producer: &Step<'_>) -> bool {
     read.assumes.iter().any(|fact| match fact {
-        Fact::Defined { root: Root::Input, .. } => read.root == Root::Input && names(fact, read),
-        fact => says(fact, producer, read.root),
+        Fact::Defined { root: Root::Input, .. } => read.root == Root::Input && is_about(fact, read),
+        fact => is_proof_of(fact, producer, read.root),
     })
 }
 
 /// Whether a fact is about what a reference names.
-pub(crate) fn names(fact: &Fact, read: &Read) -> bool {
+pub(crate) fn is_about(fact: &Fact, read: &Read) -> bool {
     match (fact, &read.name) {
         (Fact::Defined { name: Some(name), .. }, Some(read)) => same_name(name, read),
         (Fact::Defined { name: None, .. }, None) => true,
@@ -197,7 +205,7 @@ pub(crate) fn names(fact: &Fact, read: &Read) -> bool {
 }
 
 /// Whether a fact says that the value of a step is there.
-fn says(fact: &Fact, producer: &Step<'_>, wanted: Root) -> bool {
+fn is_proof_of(fact: &Fact, producer: &Step<'_>, wanted: Root) -> bool {
     match fact {
         Fact::Defined { root, name: Some(name), .. } => {
             *root != Root::Input && *root == wanted && same_name(name, producer.name())
@@ -206,7 +214,7 @@ fn says(fact: &Fact, producer: &Step<'_>, wanted: Root) -> bool {
         Fact::Ended { step, any_of } => {
             same_name(step, producer.name())
                 && !any_of.is_empty()
-                && any_of.iter().all(|status| leaves(producer, wanted, *status))
+                && any_of.iter().all(|status| has_value_after(producer, wanted, *status))
         }
     }
 }

@@ -32,38 +32,38 @@ pub(crate) struct Hop {
 
 impl Flow<'_, '_> {
     /// Whether the value that a step reads of another can be missing there.
-    pub(crate) fn missing(&mut self, step: usize, target: usize, read: &Read) -> Missing {
-        self.diagram.ask();
-        self.routes(step, target, read).unwrap_or(Missing::Unknown)
+    pub(crate) fn find_missing(&mut self, step: usize, target: usize, read: &Read) -> Missing {
+        self.diagram.begin_question();
+        self.find_routes(step, target, read).unwrap_or(Missing::Unknown)
     }
 
-    fn routes(&mut self, step: usize, target: usize, read: &Read) -> Result<Missing, TooLarge> {
+    fn find_routes(&mut self, step: usize, target: usize, read: &Read) -> Result<Missing, TooLarge> {
         // A `when` proves nothing for what it reads itself.
-        let starts = if read.in_when { self.needs_hold(step)? } else { self.runs(step)? };
-        let place = self.place(step, read)?;
+        let starts = if read.in_when { self.needs_hold(step)? } else { self.run_formula(step)? };
+        let place = self.read_formula(step, read)?;
         let reached = self.diagram.and(starts, place)?;
         let root = if read.root == Root::Input { Root::Output } else { read.root };
-        let present = self.leaves(Some(step), target, root)?;
-        let missing = self.diagram.without(reached, present)?;
+        let present = self.value_formula(Some(step), target, root)?;
+        let missing = self.diagram.and_not(reached, present)?;
         let mut ends = Vec::new();
         let mut hops = Vec::new();
         let mut open = false;
         for status in [Status::Succeeded, Status::Failed, Status::Skipped] {
-            let ended = self.ended(Some(step), target, &[status])?;
+            let ended = self.status_formula(Some(step), target, &[status])?;
             let route = self.diagram.and(missing, ended)?;
             if status != Status::Skipped {
-                match self.never(Ok(route)) {
+                match self.prove_never(Ok(route)) {
                     Answer::Yes => {}
                     Answer::No => ends.push(status),
                     Answer::Unknown => open = true,
                 }
                 continue;
             }
-            match self.diagram.example(route) {
+            match self.diagram.find_assignment(route) {
                 Ok(None) => {}
                 Ok(Some(example)) => {
                     ends.push(status);
-                    hops = self.hops(target, &example);
+                    hops = self.route_hops(target, &example);
                 }
                 Err(TooLarge) => open = true,
             }
@@ -76,7 +76,7 @@ impl Flow<'_, '_> {
     }
 
     /// What keeps a step from running on this route, back to where it began.
-    fn hops(&mut self, step: usize, route: &Assignment) -> Vec<Hop> {
+    fn route_hops(&mut self, step: usize, route: &Assignment) -> Vec<Hop> {
         let pipeline = self.pipeline;
         let mut hops = Vec::new();
         let mut at = step;
@@ -86,16 +86,16 @@ impl Flow<'_, '_> {
             let join = resolved.ast.join.value;
             // Of what was too large nothing can be shown.
             let is_exact =
-                |flow: &mut Self, need| flow.satisfied(need, join).is_ok_and(|holds| flow.diagram.is_exact(holds));
+                |flow: &mut Self, need| flow.need_formula(need, join).is_ok_and(|holds| flow.diagram.is_exact(holds));
             if !resolved.needs.iter().all(|need| is_exact(self, need)) {
                 break;
             }
             let broken = resolved.needs.iter().find(|need| {
-                let holds = self.satisfied(need, join);
-                (join != Join::Any || resolved.binds(need)) && !self.is_so(holds, route)
+                let holds = self.need_formula(need, join);
+                (join != Join::Any || resolved.is_binding(need)) && !self.is_so(holds, route)
             });
             let Some(need) = broken else {
-                let runs = self.runs(at);
+                let runs = self.run_formula(at);
                 if self.is_so(runs, route) {
                     hops.push(match resolved.within.filter(|_| resolved.ast.on_failure != OnFailure::Skip) {
                         Some(holder) => {
@@ -117,7 +117,7 @@ impl Flow<'_, '_> {
                 break;
             };
             let needed = pipeline.steps[need.step].name();
-            let text = match self.status(need.step, route) {
+            let text = match self.status_on_route(need.step, route) {
                 Status::Skipped if need.when != When::Failure => {
                     format!("`{name}` is skipped together with `{needed}`")
                 }
@@ -126,7 +126,7 @@ impl Flow<'_, '_> {
                 Status::Skipped => format!("`{name}` is skipped when `{needed}` does not fail"),
             };
             hops.push(Hop { span: need.span, text });
-            if self.status(need.step, route) != Status::Skipped {
+            if self.status_on_route(need.step, route) != Status::Skipped {
                 break;
             }
             at = need.step;
@@ -135,12 +135,12 @@ impl Flow<'_, '_> {
     }
 
     fn is_so(&self, formula: Sized, route: &Assignment) -> bool {
-        formula.is_ok_and(|formula| self.diagram.holds(formula, route))
+        formula.is_ok_and(|formula| self.diagram.evaluate(formula, route))
     }
 
     /// How a step ends on a route.
-    fn status(&mut self, step: usize, route: &Assignment) -> Status {
-        let ends = self.ends(step);
+    fn status_on_route(&mut self, step: usize, route: &Assignment) -> Status {
+        let ends = self.step_ends(step);
         let (succeeded, failed) = (ends.map(|ends| ends.succeeded), ends.map(|ends| ends.failed));
         if self.is_so(succeeded, route) {
             Status::Succeeded
@@ -153,31 +153,31 @@ impl Flow<'_, '_> {
 
     /// Whether the step runs on some route; where that is too large a question, it may.
     pub(crate) fn may_run(&mut self, step: usize) -> bool {
-        self.diagram.ask();
-        self.runs(step) != Ok(NEVER)
+        self.diagram.begin_question();
+        self.run_formula(step) != Ok(NEVER)
     }
 
     /// Whether `other` runs on every route on which the step does; where that is too large a question, it need not.
     pub(crate) fn runs_with(&mut self, step: usize, other: usize) -> bool {
-        self.diagram.ask();
-        let alone = self.runs(step).and_then(|step| {
-            let other = self.runs(other)?;
-            self.diagram.without(step, other)
+        self.diagram.begin_question();
+        let alone = self.run_formula(step).and_then(|step| {
+            let other = self.run_formula(other)?;
+            self.diagram.and_not(step, other)
         });
         alone == Ok(NEVER)
     }
 
     /// Whether the step is skipped on some route; where that is too large a question, it may be.
     pub(crate) fn may_be_skipped(&mut self, step: usize) -> bool {
-        self.diagram.ask();
-        let skipped = self.ended(None, step, &[Status::Skipped]);
+        self.diagram.begin_question();
+        let skipped = self.status_formula(None, step, &[Status::Skipped]);
         skipped != Ok(NEVER)
     }
 
     /// Whether, on some route on which the `when` of the step holds, those of some of `steps` hold and those of others do
     /// not, though all of them could start; where that is too large a question, it is not so.
     pub(crate) fn guards_differ(&mut self, step: usize, steps: &[usize]) -> bool {
-        self.diagram.ask();
+        self.diagram.begin_question();
         self.differing_guards(step, steps).is_ok_and(|differ| differ != NEVER)
     }
 
@@ -191,22 +191,22 @@ impl Flow<'_, '_> {
             every = self.diagram.and(every, holds)?;
             some = self.diagram.or(some, holds)?;
         }
-        let differ = self.diagram.without(some, every)?;
+        let differ = self.diagram.and_not(some, every)?;
         self.diagram.and(could, differ)
     }
 
     /// Whether what the step waits for allows it to start on some route.
     pub(crate) fn may_start(&mut self, step: usize) -> bool {
-        self.diagram.ask();
+        self.diagram.begin_question();
         self.needs_hold(step) != Ok(NEVER)
     }
 
     /// Whether two needs of a step hold on one route.
     pub(crate) fn may_hold(&mut self, step: usize, needs: &[usize]) -> bool {
-        self.diagram.ask();
+        self.diagram.begin_question();
         let resolved = &self.pipeline.steps[step];
         let both = needs.iter().try_fold(super::diagram::ALWAYS, |all: Formula, &need| {
-            let holds = self.satisfied(&resolved.needs[need], resolved.ast.join.value)?;
+            let holds = self.need_formula(&resolved.needs[need], resolved.ast.join.value)?;
             self.diagram.and(all, holds)
         });
         both != Ok(NEVER)
@@ -214,10 +214,10 @@ impl Flow<'_, '_> {
 
     /// Whether one need of a step and its `when` hold on one route.
     pub(crate) fn agrees_with_when(&mut self, step: usize, need: usize) -> bool {
-        self.diagram.ask();
+        self.diagram.begin_question();
         let resolved = &self.pipeline.steps[step];
         let both = self.when_holds(step).and_then(|when| {
-            let holds = self.satisfied(&resolved.needs[need], resolved.ast.join.value)?;
+            let holds = self.need_formula(&resolved.needs[need], resolved.ast.join.value)?;
             self.diagram.and(when, holds)
         });
         both != Ok(NEVER)

@@ -66,13 +66,13 @@ pub(crate) struct Vocabulary {
 
 impl Vocabulary {
     /// Takes the comparisons of an expression in; `key` gives the value that a path names.
-    pub(crate) fn learn(&mut self, expr: &Expr, key: &dyn Fn(&Expr) -> Option<Key>) {
+    pub(crate) fn learn_comparisons(&mut self, expr: &Expr, key: &dyn Fn(&Expr) -> Option<Key>) {
         let mut open = vec![expr];
         while let Some(expr) = open.pop() {
             let mut compared = |path: &Expr, consts: &[&Expr]| {
-                if let Some(key) = key(unwrapped(path)) {
+                if let Some(key) = key(unwrap_default(path)) {
                     let known = self.compared.entry(key).or_default();
-                    for constant in consts.iter().filter_map(|expr| constant(expr)) {
+                    for constant in consts.iter().filter_map(|expr| as_constant(expr)) {
                         if !known.contains(constant) && known.len() < MOST_VALUES / 3 {
                             known.push(constant.clone());
                         }
@@ -81,7 +81,7 @@ impl Vocabulary {
             };
             match &expr.kind {
                 ExprKind::Compare { left, op: Comparison::In, right } => {
-                    compared(left, &right.items().unwrap_or_default().iter().collect::<Vec<_>>());
+                    compared(left, &right.as_items().unwrap_or_default().iter().collect::<Vec<_>>());
                 }
                 ExprKind::Compare { left, right, .. } => {
                     compared(left, &[right]);
@@ -89,7 +89,7 @@ impl Vocabulary {
                 }
                 _ => {}
             }
-            open.extend(parts(expr));
+            open.extend(child_expressions(expr));
         }
     }
 
@@ -109,7 +109,7 @@ impl Vocabulary {
             Kind::Bool => vec![Class::Bool(true), Class::Bool(false)],
             Kind::Enum(members) if members.len() <= MOST_VALUES => members.iter().cloned().map(Class::Text).collect(),
             Kind::Int => {
-                let mut classes = free(self.compared.get(key).map_or(&[], Vec::as_slice));
+                let mut classes = free_classes(self.compared.get(key).map_or(&[], Vec::as_slice));
                 classes.retain(|class| match class {
                     Class::Between(Some(below), Some(above)) => above - below > 1.0,
                     Class::Number(_) | Class::Between(..) => true,
@@ -117,12 +117,12 @@ impl Vocabulary {
                 });
                 if classes.is_empty() { vec![Class::Other(true), Class::Other(false)] } else { classes }
             }
-            Kind::Enum(_) | Kind::Free => free(self.compared.get(key).map_or(&[], Vec::as_slice)),
+            Kind::Enum(_) | Kind::Free => free_classes(self.compared.get(key).map_or(&[], Vec::as_slice)),
         }
     }
 }
 
-fn free(compared: &[Const]) -> Vec<Class> {
+fn free_classes(compared: &[Const]) -> Vec<Class> {
     let mut classes = vec![Class::Other(true)];
     let mut numbers: Vec<f64> = Vec::new();
     for constant in compared {
@@ -152,7 +152,7 @@ fn free(compared: &[Const]) -> Vec<Class> {
 }
 
 /// How a class compares with a constant: none where its values differ in that.
-pub(crate) fn compares(class: &Class, op: Comparison, with: &Const) -> Option<bool> {
+pub(crate) fn compare_class(class: &Class, op: Comparison, with: &Const) -> Option<bool> {
     let number = match with {
         Const::Int(number) => Some(*number as f64),
         Const::Float(number) => Some(*number),
@@ -201,7 +201,7 @@ pub(crate) fn is_true(class: &Class) -> bool {
 }
 
 /// A constant that is written out.
-pub(crate) fn constant(expr: &Expr) -> Option<&Const> {
+pub(crate) fn as_constant(expr: &Expr) -> Option<&Const> {
     match &expr.kind {
         ExprKind::Const(constant) => Some(constant),
         _ => None,
@@ -209,7 +209,7 @@ pub(crate) fn constant(expr: &Expr) -> Option<&Const> {
 }
 
 /// The expression behind a `| default(…)`, or itself.
-pub(crate) fn unwrapped(expr: &Expr) -> &Expr {
+pub(crate) fn unwrap_default(expr: &Expr) -> &Expr {
     match &expr.kind {
         ExprKind::Filter { of: Some(of), name, .. } if matches!(name.value.as_str(), "default" | "d") => of,
         _ => expr,
@@ -217,7 +217,7 @@ pub(crate) fn unwrapped(expr: &Expr) -> &Expr {
 }
 
 /// The expressions that an expression is made of.
-pub(crate) fn parts(expr: &Expr) -> Vec<&Expr> {
+pub(crate) fn child_expressions(expr: &Expr) -> Vec<&Expr> {
     let mut parts: Vec<&Expr> = Vec::new();
     match &expr.kind {
         ExprKind::Const(_) | ExprKind::Path(_) | ExprKind::Variable(_) => {}

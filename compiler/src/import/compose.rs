@@ -92,15 +92,15 @@ pub(super) struct Pipeline {
 }
 
 /// Reads a document.
-pub(super) fn read(root: &Node, notes: &mut Notes) -> Compose {
+pub(super) fn read_compose(root: &Node, notes: &mut Notes) -> Compose {
     let mut compose = Compose::default();
-    let Some(keys) = keys(root, "a compose file", TOP, None, notes) else { return compose };
+    let Some(keys) = read_keys(root, "a compose file", TOP, None, notes) else { return compose };
     for (key, value) in keys {
         match key.text.as_str() {
-            "tasks" => compose.tasks = named(value, "task", notes, task),
-            "pipelines" => compose.pipelines = named(value, "pipeline", notes, pipeline),
-            "name" => compose.name = text(value, "name", None, notes),
-            "description" => compose.description = text(value, "description", None, notes),
+            "tasks" => compose.tasks = read_entries(value, "task", notes, read_task),
+            "pipelines" => compose.pipelines = read_entries(value, "pipeline", notes, read_pipeline),
+            "name" => compose.name = read_text(value, "name", None, notes),
+            "description" => compose.description = read_text(value, "description", None, notes),
             // Its tool's own version says nothing about the workflow.
             _ => {}
         }
@@ -109,7 +109,7 @@ pub(super) fn read(root: &Node, notes: &mut Notes) -> Compose {
 }
 
 /// The keys of a map that are known, once each; the others are reported.
-fn keys<'n>(
+fn read_keys<'n>(
     node: &'n Node,
     what: &str,
     known: &[&'static str],
@@ -117,25 +117,37 @@ fn keys<'n>(
     notes: &mut Notes,
 ) -> Option<Vec<(Said, &'n Rc<Node>)>> {
     let Value::Map(entries) = &node.value else {
-        notes.lost(node.span, format!("{what} is a map of keys"), "no map", None, owner);
+        notes.report_loss(node.span, format!("{what} must be a map of keys"), "no map", None, owner);
         return None;
     };
     let mut seen: BTreeMap<String, Span> = BTreeMap::new();
     let mut found = Vec::new();
     for entry in entries {
         let Value::Text { text: written, .. } = &entry.key.value else {
-            notes.lost(entry.key.span, format!("a key of {what} is a list or a map"), "no name", None, owner);
+            notes.report_loss(
+                entry.key.span,
+                format!("a key of {what} must be a text, not a list or a map"),
+                "no name",
+                None,
+                owner,
+            );
             continue;
         };
         // The older and the newer separator mean the same.
         let plain = written.to_lowercase().replace('_', "-");
         let Some(&name) = known.iter().find(|name| name.replace('_', "-") == plain) else {
             let (_, help) = suggest::did_you_mean(written, known, "known here are ");
-            notes.lost(entry.key.span, format!("unknown key `{written}` in {what}"), "not carried over", help, owner);
+            notes.report_loss(
+                entry.key.span,
+                format!("unknown key `{written}` in {what}"),
+                "not carried over",
+                help,
+                owner,
+            );
             continue;
         };
         if let Some(first) = seen.get(name) {
-            notes.twice(entry.key.span, *first, format!("`{written}` stands twice in {what}"), owner);
+            notes.report_duplicate(entry.key.span, *first, format!("`{written}` stands twice in {what}"), owner);
             continue;
         }
         seen.insert(name.to_owned(), entry.key.span);
@@ -145,7 +157,7 @@ fn keys<'n>(
 }
 
 /// Tasks or pipelines: a map by name, or a list of maps that say their name.
-fn named<T>(
+fn read_entries<T>(
     node: &Rc<Node>,
     what: &str,
     notes: &mut Notes,
@@ -160,7 +172,13 @@ fn named<T>(
                     Value::Text { text, .. } => {
                         entries.push((Said { text: text.clone(), span: entry.key.span }, &entry.value, false));
                     }
-                    _ => notes.lost(entry.key.span, format!("the name of a {what} is a text"), "no text", None, None),
+                    _ => notes.report_loss(
+                        entry.key.span,
+                        format!("the name of a {what} must be a text"),
+                        "no text",
+                        None,
+                        None,
+                    ),
                 }
             }
         }
@@ -179,22 +197,28 @@ fn named<T>(
                     Some(name) => entries.push((name, item, true)),
                     None => {
                         let help = Some(format!("`- name: NAME`, or a map of {what}s by name"));
-                        notes.lost(item.span, format!("this {what} has no name"), "not carried over", help, None);
+                        notes.report_loss(
+                            item.span,
+                            format!("this {what} has no name"),
+                            "not carried over",
+                            help,
+                            None,
+                        );
                     }
                 }
             }
         }
         Value::Text { .. } => {
-            notes.lost(node.span, format!("`{what}s` is a map by name"), "no map", None, None);
+            notes.report_loss(node.span, format!("`{what}s` must be a map by name"), "no map", None, None);
         }
     }
     let mut seen: BTreeMap<String, Span> = BTreeMap::new();
     let mut found = Vec::new();
     for (name, node, listed) in entries {
         if let Some(first) = seen.get(&name.text) {
-            notes.twice(name.span, *first, format!("there are two {what}s `{}`", name.text), None);
+            notes.report_duplicate(name.span, *first, format!("there are two {what}s `{}`", name.text), None);
         } else if found.len() == MOST {
-            notes.lost(name.span, format!("more than {MOST} {what}s"), "this one and what follows", None, None);
+            notes.report_loss(name.span, format!("more than {MOST} {what}s"), "this one and what follows", None, None);
             break;
         } else {
             seen.insert(name.text.clone(), name.span);
@@ -204,7 +228,7 @@ fn named<T>(
     found
 }
 
-fn task(name: Said, node: &Node, listed: bool, notes: &mut Notes) -> Task {
+fn read_task(name: Said, node: &Node, listed: bool, notes: &mut Notes) -> Task {
     let mut task = Task {
         name,
         prompt: None,
@@ -221,9 +245,9 @@ fn task(name: Said, node: &Node, listed: bool, notes: &mut Notes) -> Task {
     let own = task.name.clone();
     let owner = Some(&own);
     let mut prompts = Vec::new();
-    for (key, value) in members(node, &own, "task", TASK, listed, notes) {
+    for (key, value) in read_members(node, &own, "task", TASK, listed, notes) {
         let name = key.text.as_str();
-        let text = |notes: &mut Notes| text(value, name, owner, notes);
+        let text = |notes: &mut Notes| read_text(value, name, owner, notes);
         match name {
             "prompt-file" => prompts.extend(text(notes).map(|text| (Source::File, text, key.span))),
             "prompt-string" => prompts.extend(text(notes).map(|text| (Source::Text, text, key.span))),
@@ -232,11 +256,11 @@ fn task(name: Said, node: &Node, listed: bool, notes: &mut Notes) -> Task {
             "prefix" => task.prefix = text(notes),
             "suffix" => task.suffix = text(notes),
             "description" => task.description = text(notes),
-            "iterations" => task.iterations = count(value, name, owner, notes).map(|count| (count, key.span)),
-            "parallelism" => task.parallelism = count(value, name, owner, notes).map(|count| (count, key.span)),
-            "concurrency" => task.concurrency = count(value, name, owner, notes),
-            "depends_on" => task.needs = needs(value, owner, notes),
-            "inputs" => task.inputs = inputs(value, owner, notes),
+            "iterations" => task.iterations = read_count(value, name, owner, notes).map(|count| (count, key.span)),
+            "parallelism" => task.parallelism = read_count(value, name, owner, notes).map(|count| (count, key.span)),
+            "concurrency" => task.concurrency = read_count(value, name, owner, notes),
+            "depends_on" => task.needs = read_needs(value, owner, notes),
+            "inputs" => task.inputs = read_inputs(value, owner, notes),
             _ => {}
         }
     }
@@ -250,30 +274,30 @@ fn task(name: Said, node: &Node, listed: bool, notes: &mut Notes) -> Task {
     task.prompt = prompts.next().map(|(source, text, _)| (source, text));
     for (_, _, span) in prompts {
         let message = format!("task `{}` has several prompts", own.text);
-        notes.twice(span, first.unwrap_or(span), message, owner);
+        notes.report_duplicate(span, first.unwrap_or(span), message, owner);
     }
     task
 }
 
-fn pipeline(name: Said, node: &Node, listed: bool, notes: &mut Notes) -> Pipeline {
+fn read_pipeline(name: Said, node: &Node, listed: bool, notes: &mut Notes) -> Pipeline {
     let mut pipeline =
         Pipeline { name, description: None, iterations: None, parallelism: None, concurrency: None, tasks: None };
     let own = pipeline.name.clone();
     let owner = Some(&own);
     if let Value::List(_) = &node.value {
         // `main: [plan, code]`
-        pipeline.tasks = Some(texts(node, "tasks", owner, notes));
+        pipeline.tasks = Some(read_texts(node, "tasks", owner, notes));
         return pipeline;
     }
-    for (key, value) in members(node, &own, "pipeline", PIPELINE, listed, notes) {
+    for (key, value) in read_members(node, &own, "pipeline", PIPELINE, listed, notes) {
         let name = key.text.as_str();
         match name {
-            "iterations" => pipeline.iterations = count(value, name, owner, notes),
-            "parallelism" => pipeline.parallelism = count(value, name, owner, notes),
-            "concurrency" => pipeline.concurrency = count(value, name, owner, notes),
-            "description" => pipeline.description = text(value, name, owner, notes),
+            "iterations" => pipeline.iterations = read_count(value, name, owner, notes),
+            "parallelism" => pipeline.parallelism = read_count(value, name, owner, notes),
+            "concurrency" => pipeline.concurrency = read_count(value, name, owner, notes),
+            "description" => pipeline.description = read_text(value, name, owner, notes),
             "tasks" if value.is_null() => {}
-            "tasks" => pipeline.tasks = Some(texts(value, name, owner, notes)),
+            "tasks" => pipeline.tasks = Some(read_texts(value, name, owner, notes)),
             _ => {}
         }
     }
@@ -281,7 +305,7 @@ fn pipeline(name: Said, node: &Node, listed: bool, notes: &mut Notes) -> Pipelin
 }
 
 /// The keys of a task or a pipeline; one of a list says its name there, one without anything says nothing.
-fn members<'n>(
+fn read_members<'n>(
     node: &'n Node,
     name: &Said,
     what: &str,
@@ -293,68 +317,68 @@ fn members<'n>(
         return Vec::new();
     }
     let with_name: Vec<&'static str> = known.iter().copied().chain(listed.then_some("name")).collect();
-    keys(node, &format!("{what} `{}`", name.text), &with_name, Some(name), notes).unwrap_or_default()
+    read_keys(node, &format!("{what} `{}`", name.text), &with_name, Some(name), notes).unwrap_or_default()
 }
 
-fn text(node: &Node, key: &str, owner: Option<&Said>, notes: &mut Notes) -> Option<Said> {
+fn read_text(node: &Node, key: &str, owner: Option<&Said>, notes: &mut Notes) -> Option<Said> {
     match &node.value {
         _ if node.is_null() => None,
         Value::Text { text, .. } => Some(Said { text: text.clone(), span: node.span }),
         _ => {
-            notes.lost(node.span, format!("`{key}` is a text"), "a list or a map", None, owner);
+            notes.report_loss(node.span, format!("`{key}` must be a text"), "a list or a map", None, owner);
             None
         }
     }
 }
 
 /// A text, or a list of texts.
-fn texts(node: &Node, key: &str, owner: Option<&Said>, notes: &mut Notes) -> Vec<Said> {
+fn read_texts(node: &Node, key: &str, owner: Option<&Said>, notes: &mut Notes) -> Vec<Said> {
     match &node.value {
-        Value::List(items) => items.iter().filter_map(|item| text(item, key, owner, notes)).collect(),
-        _ => text(node, key, owner, notes).into_iter().collect(),
+        Value::List(items) => items.iter().filter_map(|item| read_text(item, key, owner, notes)).collect(),
+        _ => read_text(node, key, owner, notes).into_iter().collect(),
     }
 }
 
-fn count(node: &Node, key: &str, owner: Option<&Said>, notes: &mut Notes) -> Option<u64> {
-    let Said { text, span } = text(node, key, owner, notes)?;
+fn read_count(node: &Node, key: &str, owner: Option<&Said>, notes: &mut Notes) -> Option<u64> {
+    let Said { text, span } = read_text(node, key, owner, notes)?;
     match text.parse::<u32>() {
         Ok(0) => {
-            let help = Some("say how many at most: nothing here runs without an end".to_owned());
-            notes.lost(span, format!("`{key}: 0`"), "has no end, or no sense", help, owner);
+            let help = Some("write a limit: swarmc runs nothing without a limit".to_owned());
+            notes.report_loss(span, format!("`{key}: 0`"), "no limit, or no meaning", help, owner);
             None
         }
         Ok(count) if key == "parallelism" && count > 10_000 => {
-            notes.lost(span, format!("`{key}` is more than 10000"), "not carried over", None, owner);
+            notes.report_loss(span, format!("`{key}` is more than 10000"), "not carried over", None, owner);
             None
         }
         Ok(count) => Some(count.into()),
         Err(_) => {
-            notes.lost(span, format!("`{key}` is a whole number from 1"), "not carried over", None, owner);
+            notes.report_loss(span, format!("`{key}` must be a whole number from 1"), "not carried over", None, owner);
             None
         }
     }
 }
 
 /// `depends_on: plan`, `[plan, code]`, `[{task: plan, condition: success}]` or `{plan: {condition: success}}`.
-fn needs(node: &Node, owner: Option<&Said>, notes: &mut Notes) -> Vec<Needs> {
+fn read_needs(node: &Node, owner: Option<&Said>, notes: &mut Notes) -> Vec<Needs> {
     let items = match &node.value {
         Value::List(items) => items,
         Value::Map(entries) if !entries.iter().any(|entry| is_key(&entry.key, "task")) => {
             let mut found = Vec::new();
             for entry in entries {
-                let Some(task) = text(&entry.key, "task", owner, notes) else { continue };
-                found.push(need(Some(task), &entry.value, owner, notes));
+                let Some(task) = read_text(&entry.key, "task", owner, notes) else { continue };
+                found.push(read_need(Some(task), &entry.value, owner, notes));
             }
             return found.into_iter().flatten().collect();
         }
-        Value::Map(_) => return need(None, node, owner, notes).into_iter().collect(),
-        Value::Text { .. } => return texts(node, "depends_on", owner, notes).into_iter().map(any).collect(),
+        Value::Map(_) => return read_need(None, node, owner, notes).into_iter().collect(),
+        Value::Text { .. } => return read_texts(node, "depends_on", owner, notes).into_iter().map(any_need).collect(),
     };
     let mut found = Vec::new();
     for item in items {
         match &item.value {
-            Value::Map(_) => found.extend(need(None, item, owner, notes)),
-            _ => found.extend(text(item, "depends_on", owner, notes).map(any)),
+            Value::Map(_) => found.extend(read_need(None, item, owner, notes)),
+            _ => found.extend(read_text(item, "depends_on", owner, notes).map(any_need)),
         }
     }
     found
@@ -364,16 +388,16 @@ fn is_key(node: &Node, name: &str) -> bool {
     matches!(&node.value, Value::Text { text, .. } if text == name)
 }
 
-fn any(task: Said) -> Needs {
+fn any_need(task: Said) -> Needs {
     Needs { task, when: "any" }
 }
 
-fn need(mut task: Option<Said>, node: &Node, owner: Option<&Said>, notes: &mut Notes) -> Option<Needs> {
+fn read_need(mut task: Option<Said>, node: &Node, owner: Option<&Said>, notes: &mut Notes) -> Option<Needs> {
     let mut when = "any";
     let known = ["task", "condition"];
     if !node.is_null() {
-        for (key, value) in keys(node, "a dependency", &known, owner, notes).unwrap_or_default() {
-            let Some(said) = text(value, &key.text, owner, notes) else { continue };
+        for (key, value) in read_keys(node, "a dependency", &known, owner, notes).unwrap_or_default() {
+            let Some(said) = read_text(value, &key.text, owner, notes) else { continue };
             if key.text == "task" {
                 task = Some(said);
                 continue;
@@ -384,32 +408,34 @@ fn need(mut task: Option<Said>, node: &Node, owner: Option<&Said>, notes: &mut N
                 None => {
                     let (_, help) = suggest::did_you_mean(&said.text, CONDITIONS, "there are ");
                     let message = format!("unknown condition `{}`", said.text);
-                    notes.lost(said.span, message, "`any`, the default, is written instead", help, owner);
+                    notes.report_loss(said.span, message, "`any`, the default, is written instead", help, owner);
                 }
             }
         }
     }
     if task.is_none() {
-        notes.lost(node.span, "this dependency names no task".to_owned(), "not carried over", None, owner);
+        notes.report_loss(node.span, "this dependency names no task".to_owned(), "not carried over", None, owner);
     }
     task.map(|task| Needs { task, when })
 }
 
 /// `inputs: {plan: planner}`.
-fn inputs(node: &Node, owner: Option<&Said>, notes: &mut Notes) -> Vec<(Said, Said)> {
+fn read_inputs(node: &Node, owner: Option<&Said>, notes: &mut Notes) -> Vec<(Said, Said)> {
     let mut found: Vec<(Said, Said)> = Vec::new();
     let Value::Map(entries) = &node.value else {
         if !node.is_null() {
-            notes.lost(node.span, "`inputs` is a map of names to tasks".to_owned(), "no map", None, owner);
+            notes.report_loss(node.span, "`inputs` must be a map of names to tasks".to_owned(), "no map", None, owner);
         }
         return found;
     };
     let mut seen: BTreeMap<String, Span> = BTreeMap::new();
     for entry in entries {
-        let Some(name) = text(&entry.key, "inputs", owner, notes) else { continue };
-        let Some(task) = text(&entry.value, &name.text, owner, notes) else { continue };
+        let Some(name) = read_text(&entry.key, "inputs", owner, notes) else { continue };
+        let Some(task) = read_text(&entry.value, &name.text, owner, notes) else { continue };
         match seen.get(&name.text) {
-            Some(first) => notes.twice(name.span, *first, format!("there are two inputs `{}`", name.text), owner),
+            Some(first) => {
+                notes.report_duplicate(name.span, *first, format!("there are two inputs `{}`", name.text), owner)
+            }
             None => {
                 seen.insert(name.text.clone(), name.span);
                 found.push((name, task));

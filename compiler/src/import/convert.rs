@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::compose::{Compose, Pipeline as Written, Said, Task as Old};
-use super::names::{Names, spelt};
+use super::names::{Names, spell_name};
 use super::prompt::Reader;
 use super::{Notes, Route};
 use crate::files::Files;
@@ -77,12 +77,18 @@ pub(super) struct Pipeline {
 }
 
 /// What stands for an output that is not there, as seed 000 says.
-pub(super) fn placeholder(task: &str) -> String {
+pub(super) fn output_placeholder(task: &str) -> String {
     format!("(No output available from task \"{task}\")")
 }
 
 /// Carries everything over.
-pub(super) fn carry(compose: Compose, route: Route<'_>, text: &str, files: &dyn Files, notes: &mut Notes) -> Carried {
+pub(super) fn convert_compose(
+    compose: Compose,
+    route: Route<'_>,
+    text: &str,
+    files: &dyn Files,
+    notes: &mut Notes,
+) -> Carried {
     let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
     let mut names = Names::default();
     let new: Vec<String> = compose.tasks.iter().map(|task| names.add("task", &task.name, notes)).collect();
@@ -99,13 +105,13 @@ pub(super) fn carry(compose: Compose, route: Route<'_>, text: &str, files: &dyn 
         files,
         notes,
     };
-    carrier.order(&compose.tasks);
-    let groups = carrier.pipelines(compose.pipelines, &compose.tasks, text);
-    let agents = agents(&compose.tasks, route.preset, carrier.notes);
+    carrier.collect_dependencies(&compose.tasks);
+    let groups = carrier.convert_pipelines(compose.pipelines, &compose.tasks, text);
+    let agents = collect_agents(&compose.tasks, route.preset, carrier.notes);
     let mut tasks = Vec::new();
     let mut reads = Vec::new();
     for (index, task) in compose.tasks.iter().enumerate() {
-        let (carried, read) = carrier.task(index, task, &groups, &agents, text);
+        let (carried, read) = carrier.convert_task(index, task, &groups, &agents, text);
         tasks.push(carried);
         reads.push(read);
     }
@@ -115,8 +121,8 @@ pub(super) fn carry(compose: Compose, route: Route<'_>, text: &str, files: &dyn 
         .collect();
     tasks.iter_mut().for_each(|task| task.may_fail = risky.contains(&task.name) && !matches!(task.body, Body::Nothing));
     let deps = carrier.deps;
-    let pipelines = groups.into_iter().map(|group| group.finish(&deps, &reads, &carrier.new)).collect();
-    let name = compose.name.map_or_else(|| stem(route.from), |name| spelt(&name.text, "workflow"));
+    let pipelines = groups.into_iter().map(|group| group.into_pipeline(&deps, &reads, &carrier.new)).collect();
+    let name = compose.name.map_or_else(|| workflow_name(route.from), |name| spell_name(&name.text, "workflow"));
     let used: BTreeSet<&str> = tasks.iter().filter_map(|task| task.agent.as_deref()).collect();
     let agents: Vec<Agent> = agents.list.into_iter().filter(|agent| used.contains(agent.name.as_str())).collect();
     Carried {
@@ -129,13 +135,13 @@ pub(super) fn carry(compose: Compose, route: Route<'_>, text: &str, files: &dyn 
     }
 }
 
-fn stem(path: &str) -> String {
+fn workflow_name(path: &str) -> String {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
-    spelt(name.split_once('.').map_or(name, |(stem, _)| stem), "workflow")
+    spell_name(name.split_once('.').map_or(name, |(stem, _)| stem), "workflow")
 }
 
 /// The comment lines directly above a place, which stands alone on its line.
-fn comments(text: &str, at: u32) -> Vec<String> {
+fn comments_above(text: &str, at: u32) -> Vec<String> {
     /// The bytes looked at.
     const NEAR: usize = 4096;
     let at = at as usize;
@@ -174,7 +180,7 @@ impl Group {
         Group { pipeline, members, order }
     }
 
-    fn finish(self, deps: &[BTreeMap<usize, Span>], reads: &[BTreeSet<usize>], names: &[String]) -> Pipeline {
+    fn into_pipeline(self, deps: &[BTreeMap<usize, Span>], reads: &[BTreeSet<usize>], names: &[String]) -> Pipeline {
         let needed = self.order.iter().flat_map(|&task| deps[task].keys().chain(&reads[task]));
         let partial = needed.into_iter().any(|needed| !self.members.contains(needed));
         let tasks = self.order.iter().map(|&task| names[task].clone()).collect();
@@ -188,7 +194,7 @@ struct Agents {
     by_model: BTreeMap<Option<String>, usize>,
 }
 
-fn agents(tasks: &[Old], preset: &str, notes: &mut Notes) -> Agents {
+fn collect_agents(tasks: &[Old], preset: &str, notes: &mut Notes) -> Agents {
     let mut agents = Agents { list: Vec::new(), by_model: BTreeMap::new() };
     let mut names = Names::default();
     for task in tasks {
@@ -196,10 +202,14 @@ fn agents(tasks: &[Old], preset: &str, notes: &mut Notes) -> Agents {
         if agents.by_model.contains_key(&model) {
             continue;
         }
-        let name = names.fresh(model.as_deref().unwrap_or("agent"));
-        let told = model.as_deref().and_then(family);
+        let name = names.fresh_name(model.as_deref().unwrap_or("agent"));
+        let told = model.as_deref().and_then(find_preset);
         if let (Some(said), Some(told)) = (&task.model, told.filter(|told| *told != preset)) {
-            notes.told(said.span, format!("`{}` is taken for a model of {told}", said.text), "runs with that program");
+            notes.report_change(
+                said.span,
+                format!("`{}` is taken for a model of {told}", said.text),
+                "runs with that program",
+            );
         }
         let preset = told.unwrap_or(preset);
         agents.by_model.insert(model.clone(), agents.list.len());
@@ -209,7 +219,7 @@ fn agents(tasks: &[Old], preset: &str, notes: &mut Notes) -> Agents {
 }
 
 /// The preset that models of this name belong to.
-fn family(model: &str) -> Option<&'static str> {
+fn find_preset(model: &str) -> Option<&'static str> {
     const FAMILIES: &[(&str, &[&str])] = &[
         ("claude-code", &["claude", "opus", "sonnet", "haiku"]),
         ("codex", &["gpt", "o1", "o3", "o4", "codex"]),
@@ -240,44 +250,44 @@ pub(super) struct Converter<'a, 'n, 's> {
 
 impl Converter<'_, '_, '_> {
     /// Takes in what tasks say they wait for, without what closes a cycle.
-    fn order(&mut self, tasks: &[Old]) {
+    fn collect_dependencies(&mut self, tasks: &[Old]) {
         for (task, old) in tasks.iter().enumerate() {
             let said = old.needs.iter().map(|needs| &needs.task).chain(old.inputs.iter().map(|(_, task)| task));
             for needed in said {
-                let Some(index) = self.find(needed, Some(&old.name)) else { continue };
+                let Some(index) = self.find_task(needed, Some(&old.name)) else { continue };
                 if self.deps[task].contains_key(&index) {
                     continue;
                 }
-                match self.path(index, task) {
+                match self.find_path(index, task) {
                     None => _ = self.deps[task].insert(index, needed.span),
-                    Some(path) => self.cycle(&path, needed, &old.name),
+                    Some(path) => self.report_cycle(&path, needed, &old.name),
                 }
             }
         }
     }
 
     /// The task of that name, or a report.
-    fn find(&mut self, said: &Said, owner: Option<&Said>) -> Option<usize> {
+    fn find_task(&mut self, said: &Said, owner: Option<&Said>) -> Option<usize> {
         let found = self.index.get(said.text.trim()).copied();
         if found.is_none() {
-            let help = self.nearest(&said.text);
+            let help = self.suggest_task(&said.text);
             let message = format!("there is no task `{}`", said.text);
-            self.notes.lost(said.span, message, "not carried over", help, owner);
+            self.notes.report_loss(said.span, message, "not carried over", help, owner);
         }
         found
     }
 
     /// What to type instead of a name that no task has.
-    pub(super) fn nearest(&self, name: &str) -> Option<String> {
+    pub(super) fn suggest_task(&self, name: &str) -> Option<String> {
         // The search compares every name: the converter skips it when it reports no more notes.
         if self.notes.is_full() {
             return None;
         }
-        suggest::did_you_mean(name, &self.names.olds(), "there are ").1
+        suggest::did_you_mean(name, &self.names.old_names(), "there are ").1
     }
 
     /// How `from` waits for `to`, both included; none when it does not.
-    pub(super) fn path(&mut self, from: usize, to: usize) -> Option<Vec<usize>> {
+    pub(super) fn find_path(&mut self, from: usize, to: usize) -> Option<Vec<usize>> {
         if self.steps >= MAX_STEPS {
             return None;
         }
@@ -305,7 +315,7 @@ impl Converter<'_, '_, '_> {
         None
     }
 
-    fn cycle(&mut self, path: &[usize], needed: &Said, owner: &Said) {
+    fn report_cycle(&mut self, path: &[usize], needed: &Said, owner: &Said) {
         const SHOWN: usize = 10;
         let old: BTreeMap<usize, &String> = self.index.iter().map(|(name, index)| (*index, name)).collect();
         let mut circle: Vec<String> = path.iter().take(SHOWN).map(|task| format!("`{}`", old[task])).collect();
@@ -315,7 +325,7 @@ impl Converter<'_, '_, '_> {
         circle.insert(0, format!("`{}`", owner.text));
         let message = format!("these tasks wait for each other: {}", circle.join(" → "));
         let help = "remove one of the dependencies; for the value of the round before, write `<<previous:NAME>>`";
-        self.notes.lost(
+        self.notes.report_loss(
             needed.span,
             message,
             "closes the circle; not carried over",
@@ -325,29 +335,29 @@ impl Converter<'_, '_, '_> {
     }
 
     /// The pipelines that were written, and some for tasks that are in none.
-    fn pipelines(&mut self, written: Vec<Written>, tasks: &[Old], text: &str) -> Vec<Group> {
+    fn convert_pipelines(&mut self, written: Vec<Written>, tasks: &[Old], text: &str) -> Vec<Group> {
         let mut names = Names::default();
         let none_written = written.is_empty();
         let mut groups = Vec::new();
         for pipeline in written {
             let own = pipeline.name.clone();
             let order = match &pipeline.tasks {
-                Some(listed) => self.listed(listed, &own),
+                Some(listed) => self.resolve_tasks(listed, &own),
                 None => {
                     let message = format!("pipeline `{}` lists no tasks", own.text);
-                    self.notes.told(own.span, message, "it gets all of them");
+                    self.notes.report_change(own.span, message, "it gets all of them");
                     (0..tasks.len()).collect()
                 }
             };
             if order.is_empty() {
                 let message = format!("no task is left in pipeline `{}`", own.text);
-                self.notes.lost(own.span, message, "not carried over", None, None);
+                self.notes.report_loss(own.span, message, "not carried over", None, None);
                 continue;
             }
             let name = names.add("pipeline", &own, self.notes);
             let mut group = Group::new(name, order);
             group.pipeline.at = Some(own.span.start);
-            group.pipeline.comments = comments(text, own.span.start);
+            group.pipeline.comments = comments_above(text, own.span.start);
             group.pipeline.description = pipeline.description.map(|said| said.text);
             group.pipeline.iterations = pipeline.iterations;
             group.pipeline.parallelism = pipeline.parallelism;
@@ -356,7 +366,7 @@ impl Converter<'_, '_, '_> {
         }
         let held: BTreeSet<usize> = groups.iter().flat_map(|group| group.members.iter().copied()).collect();
         for (index, task) in tasks.iter().enumerate().filter(|(index, _)| held.contains(index)) {
-            self.rounds(task, &format!("of a task inside of a pipeline, as `{}` is", self.new[index]));
+            self.report_rounds(task, &format!("of a task inside of a pipeline, as `{}` is", self.new[index]));
         }
         let free: Vec<usize> = (0..tasks.len()).filter(|task| !held.contains(task)).collect();
         let waited: BTreeSet<usize> = self.deps.iter().flat_map(|deps| deps.keys().copied()).collect();
@@ -366,7 +376,7 @@ impl Converter<'_, '_, '_> {
             rounds && self.deps[index].is_empty() && !waited.contains(&index)
         });
         for index in alone {
-            let mut group = Group::new(names.fresh(&self.new[index]), vec![index]);
+            let mut group = Group::new(names.fresh_name(&self.new[index]), vec![index]);
             group.pipeline.iterations = more(tasks[index].iterations);
             group.pipeline.parallelism = more(tasks[index].parallelism);
             groups.push(group);
@@ -374,16 +384,16 @@ impl Converter<'_, '_, '_> {
         if !rest.is_empty() {
             for &index in &rest {
                 let why = "of a task that others wait for, or that waits for others";
-                self.rounds(&tasks[index], why);
+                self.report_rounds(&tasks[index], why);
             }
-            let name = names.fresh(if none_written { "main" } else { "rest" });
+            let name = names.fresh_name(if none_written { "main" } else { "rest" });
             groups.push(Group::new(name, rest));
         }
         groups
     }
 
     /// Reports rounds and instances of a task that has none of its own here.
-    fn rounds(&mut self, task: &Old, why: &str) {
+    fn report_rounds(&mut self, task: &Old, why: &str) {
         for (key, count) in [("iterations", task.iterations), ("parallelism", task.parallelism)] {
             let Some((count, span)) = count.filter(|(count, _)| *count > 1) else { continue };
             let message = format!("`{key}: {count}` {why}");
@@ -392,19 +402,19 @@ impl Converter<'_, '_, '_> {
                 _ => "`for-each \"[1, 2]\"` in the task runs it once for each item; its output is a list then",
             };
             let help = Some(help.to_owned());
-            self.notes.lost(span, message, "runs once a round", help, Some(&task.name));
+            self.notes.report_loss(span, message, "runs once a round", help, Some(&task.name));
         }
     }
 
-    fn listed(&mut self, listed: &[Said], owner: &Said) -> Vec<usize> {
+    fn resolve_tasks(&mut self, listed: &[Said], owner: &Said) -> Vec<usize> {
         let mut seen: BTreeMap<usize, Span> = BTreeMap::new();
         let mut order = Vec::new();
         for said in listed {
-            let Some(index) = self.find(said, Some(owner)) else { continue };
+            let Some(index) = self.find_task(said, Some(owner)) else { continue };
             match seen.get(&index) {
                 Some(first) => {
                     let message = format!("pipeline `{}` lists `{}` twice", owner.text, said.text);
-                    self.notes.twice(said.span, *first, message, Some(owner));
+                    self.notes.report_duplicate(said.span, *first, message, Some(owner));
                 }
                 None => {
                     seen.insert(index, said.span);
@@ -416,7 +426,7 @@ impl Converter<'_, '_, '_> {
     }
 
     /// A task, and the tasks whose output its text reads.
-    fn task(
+    fn convert_task(
         &mut self,
         index: usize,
         old: &Old,
@@ -438,9 +448,9 @@ impl Converter<'_, '_, '_> {
             }
         }
         let mut reader = Reader { task: index, old, ports: &known, groups, reads: &mut reads };
-        let prefix = old.prefix.as_ref().map(|said| self.text(said, &mut reader));
-        let suffix = old.suffix.as_ref().map(|said| self.text(said, &mut reader));
-        let body = self.body(&mut reader);
+        let prefix = old.prefix.as_ref().map(|said| self.convert_text(said, &mut reader));
+        let suffix = old.suffix.as_ref().map(|said| self.convert_text(said, &mut reader));
+        let body = self.convert_body(&mut reader);
         let model = old.model.as_ref().map(|model| model.text.trim().to_owned());
         let agent = agents.by_model.get(&model).map(|&agent| agents.list[agent].name.clone());
         let mut told = BTreeSet::new();
@@ -453,7 +463,7 @@ impl Converter<'_, '_, '_> {
         let task = Task {
             name: self.new[index].clone(),
             at: old.name.span.start,
-            comments: comments(text, old.name.span.start),
+            comments: comments_above(text, old.name.span.start),
             description: old.description.as_ref().map(|said| said.text.clone()),
             body,
             agent: agent.filter(|_| !nothing),

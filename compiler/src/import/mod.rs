@@ -21,7 +21,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, MOST};
 use crate::files::Files;
 use crate::source::{Sources, Span};
 use compose::Said;
-pub(crate) use write::typed;
+pub(crate) use write::escape_entry;
 
 /// What came of a compose file.
 #[derive(Debug)]
@@ -48,32 +48,38 @@ pub struct Route<'a> {
 }
 
 /// Turns the text of a compose file into a spec.
-pub fn import(text: &str, route: Route<'_>, files: &dyn Files) -> Import {
+pub fn import_compose(text: &str, route: Route<'_>, files: &dyn Files) -> Import {
     let mut sources = Sources::new();
     let file = sources.add(route.from, text);
     let mut notes = Notes::new(&sources);
     let mut spec = None;
     let mut counts = (0, 0);
     match yaml::parse(text, file) {
-        Err(broken) => notes.lost(broken.span, broken.message, "not read from here on", None, None),
+        Err(broken) => notes.report_loss(broken.span, broken.message, "not read from here on", None, None),
         Ok(document) => {
             for (span, what) in document.unread {
-                notes.lost(span, what.to_owned(), "not carried over", None, None);
+                notes.report_loss(span, what.to_owned(), "not carried over", None, None);
             }
             match document.root {
                 Some(root) => {
-                    let compose = compose::read(&root, &mut notes);
-                    let carried = convert::carry(compose, route, text, files, &mut notes);
+                    let compose = compose::read_compose(&root, &mut notes);
+                    let carried = convert::convert_compose(compose, route, text, files, &mut notes);
                     counts = (carried.tasks.len(), carried.pipelines.len());
-                    spec = (!carried.tasks.is_empty()).then(|| write::write(&carried, &notes.comments));
+                    spec = (!carried.tasks.is_empty()).then(|| write::render_spec(&carried, &notes.comments));
                 }
-                None => notes.lost(Span::new(file, 0, 0), "this file says nothing".to_owned(), "empty", None, None),
+                None => notes.report_loss(Span::new(file, 0, 0), "this file is empty".to_owned(), "empty", None, None),
             }
         }
     }
     if spec.is_none() && notes.count == 0 {
         let help = Some("a compose file has `tasks:`, by name".to_owned());
-        notes.lost(Span::new(file, 0, 0), "there is no task here".to_owned(), "nothing to carry over", help, None);
+        notes.report_loss(
+            Span::new(file, 0, 0),
+            "there is no task here".to_owned(),
+            "nothing to carry over",
+            help,
+            None,
+        );
     }
     let diagnostics = notes.diagnostics.into_sorted();
     Import { spec, sources, diagnostics, counts }
@@ -99,27 +105,28 @@ impl<'s> Notes<'s> {
     }
 
     /// Reports something that the spec does not say.
-    fn lost(&mut self, span: Span, message: String, label: &str, help: Option<String>, owner: Option<&Said>) {
-        self.comment(span, &message, owner);
+    fn report_loss(&mut self, span: Span, message: String, label: &str, help: Option<String>, owner: Option<&Said>) {
+        self.add_comment(span, &message, owner);
         let diagnostic = Diagnostic::new(Code::NotImported, message).label(span, label).help_maybe(help);
         self.diagnostics.push(diagnostic);
     }
 
     /// Reports the second of two where one may stand.
-    fn twice(&mut self, span: Span, first: Span, message: String, owner: Option<&Said>) {
-        self.comment(span, &message, owner);
-        let diagnostic =
-            Diagnostic::new(Code::NotImported, message).label(span, "not carried over").label(first, "this one counts");
+    fn report_duplicate(&mut self, span: Span, first: Span, message: String, owner: Option<&Said>) {
+        self.add_comment(span, &message, owner);
+        let diagnostic = Diagnostic::new(Code::NotImported, message)
+            .label(span, "not carried over")
+            .label(first, "this one is used");
         self.diagnostics.push(diagnostic);
     }
 
     /// Tells what is otherwise than before, and means the same.
-    fn told(&mut self, span: Span, message: String, label: &str) {
+    fn report_change(&mut self, span: Span, message: String, label: &str) {
         let diagnostic = Diagnostic::new(Code::NotImported, message).label(span, label);
         self.diagnostics.push(Diagnostic { severity: Some(Severity::Hint), ..diagnostic });
     }
 
-    fn comment(&mut self, span: Span, message: &str, owner: Option<&Said>) {
+    fn add_comment(&mut self, span: Span, message: &str, owner: Option<&Said>) {
         /// The characters of a comment at most.
         const LONGEST: usize = 160;
         if self.is_full() {

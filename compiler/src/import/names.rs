@@ -20,22 +20,22 @@ pub(super) struct Names {
 impl Names {
     /// What `old` is called from now on; one that had to change is told.
     pub(super) fn add(&mut self, what: &str, old: &Said, notes: &mut Notes) -> String {
-        let name = self.free(spelt(&old.text, what));
+        let name = self.unique_name(spell_name(&old.text, what));
         if name != old.text {
             let message = format!("{what} `{}` is called `{name}` from now on", old.text);
-            notes.told(old.span, message, "a name is lower-case letters, digits, `_` and `-`, each once");
+            notes.report_change(old.span, message, "a name is lower-case letters, digits, `_` and `-`, each once");
         }
         self.by_old.insert(old.text.clone(), name.clone());
         name
     }
 
     /// A name for something that had none.
-    pub(super) fn fresh(&mut self, wanted: &str) -> String {
-        self.free(spelt(wanted, "agent"))
+    pub(super) fn fresh_name(&mut self, wanted: &str) -> String {
+        self.unique_name(spell_name(wanted, "agent"))
     }
 
     /// The name itself, or with the next number behind it.
-    fn free(&mut self, wanted: String) -> String {
+    fn unique_name(&mut self, wanted: String) -> String {
         let next = self.next.entry(wanted.replace('-', "_")).or_insert(2);
         let mut name = wanted.clone();
         while !self.taken.insert(name.replace('-', "_")) {
@@ -46,13 +46,13 @@ impl Names {
     }
 
     /// Every old name.
-    pub(super) fn olds(&self) -> Vec<&str> {
+    pub(super) fn old_names(&self) -> Vec<&str> {
         self.by_old.keys().map(String::as_str).collect()
     }
 }
 
 /// A text as a name.
-pub(super) fn spelt(text: &str, otherwise: &str) -> String {
+pub(super) fn spell_name(text: &str, otherwise: &str) -> String {
     let mut name = String::new();
     for c in text.trim().chars().take(LONGEST).flat_map(char::to_lowercase) {
         match c {
@@ -78,11 +78,11 @@ mod tests {
     #[test]
     fn names_that_are_taken_get_numbers() {
         let mut names = Names::default();
-        let fresh = ["a b", "a-b", "a_b", "a-b-2", "A B"].map(|wanted| names.fresh(wanted));
+        let fresh = ["a b", "a-b", "a_b", "a-b-2", "A B"].map(|wanted| names.fresh_name(wanted));
         assert_eq!(fresh, ["a-b", "a-b-2", "a_b-3", "a-b-2-2", "a-b-4"]);
         for number in 2..5_000 {
             assert_eq!(
-                names.fresh("計画"),
+                names.fresh_name("計画"),
                 if number == 2 { "agent".to_owned() } else { format!("agent-{}", number - 1) }
             );
         }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn whatever_was_written_becomes_a_name() {
-        let check = |text: &str, name: &str| assert_eq!(spelt(text, "task"), name, "{text}");
+        let check = |text: &str, name: &str| assert_eq!(spell_name(text, "task"), name, "{text}");
         check("planner", "planner");
         check("Unit Tests", "unit-tests");
         check("2nd", "task-2nd");

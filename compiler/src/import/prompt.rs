@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::compose::{Said, Source, Task as Old};
-use super::convert::{Body, Converter, Group, placeholder};
+use super::convert::{Body, Converter, Group, output_placeholder};
 use super::text::{self, Directive};
 use crate::files::Entry;
-use crate::load::join;
+use crate::load::join_path;
 use crate::suggest;
 
 /// Includes of prompt files that are looked through for references.
@@ -25,26 +25,26 @@ pub(super) struct Reader<'r, 'g> {
 }
 
 impl Converter<'_, '_, '_> {
-    pub(super) fn body(&mut self, reader: &mut Reader<'_, '_>) -> Body {
+    pub(super) fn convert_body(&mut self, reader: &mut Reader<'_, '_>) -> Body {
         let name = &reader.old.name;
         let Some((source, said)) = &reader.old.prompt else {
             let help = Some("`prompt-file`, `prompt-string` or `prompt`".to_owned());
             let message = format!("task `{}` has no prompt", name.text);
-            self.notes.lost(name.span, message, "does nothing in the spec", help, Some(name));
+            self.notes.report_loss(name.span, message, "does nothing in the spec", help, Some(name));
             return Body::Nothing;
         };
         let missing = match source {
-            Source::Text => return Body::Prompt(self.text(said, reader)),
-            // The name of a prompt has no white space; a text that has none is no prompt for anybody.
+            Source::Text => return Body::Prompt(self.convert_text(said, reader)),
+            // The name of a prompt has no white space; a text without white space is the name of a prompt.
             Source::Either if said.text.trim().contains(char::is_whitespace) => {
-                return Body::Prompt(self.text(said, reader));
+                return Body::Prompt(self.convert_text(said, reader));
             }
-            Source::Either => match self.prompt(&said.text) {
-                Some(path) => return self.file(path, reader),
+            Source::Either => match self.find_prompt(&said.text) {
+                Some(path) => return self.convert_file(path, reader),
                 None => format!("there is no prompt `{}`", said.text),
             },
-            Source::File => match self.beside(&said.text) {
-                Some(path) => return self.file(path, reader),
+            Source::File => match self.find_file(&said.text) {
+                Some(path) => return self.convert_file(path, reader),
                 None => format!("there is no prompt file `{}`", said.text),
             },
         };
@@ -52,16 +52,16 @@ impl Converter<'_, '_, '_> {
             Source::Either => "looked for as `prompts/NAME.md` and `swarm/prompts/NAME.md`, here and in the workspace",
             _ => "looked for here and in the workspace; files outside of it are not read",
         };
-        self.notes.lost(said.span, missing, "not found", Some(help.to_owned()), Some(name));
+        self.notes.report_loss(said.span, missing, "not found", Some(help.to_owned()), Some(name));
         match source {
             // It may have been meant as the text itself.
-            Source::Either => Body::Prompt(self.text(said, reader)),
+            Source::Either => Body::Prompt(self.convert_text(said, reader)),
             _ => Body::Nothing,
         }
     }
 
     /// A prompt file, with the tasks that it reads.
-    fn file(&mut self, path: String, reader: &mut Reader<'_, '_>) -> Body {
+    fn convert_file(&mut self, path: String, reader: &mut Reader<'_, '_>) -> Body {
         let mut open = vec![path.clone()];
         let mut seen = BTreeSet::new();
         while let Some(path) = open.pop() {
@@ -70,22 +70,22 @@ impl Converter<'_, '_, '_> {
             }
             let Ok(text) = self.files.read(&path) else { continue };
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            for directive in text::directives(&text) {
+            for directive in text::list_directives(&text) {
                 match directive {
                     Directive::Output(name) => reader.reads.extend(self.index.get(name)),
-                    Directive::Include(include) => open.extend(self.included(folder, include)),
+                    Directive::Include(include) => open.extend(self.find_include(folder, include)),
                     Directive::Input(_) => {}
                 }
             }
         }
-        Body::File(self.shown(&path))
+        Body::File(self.relative_path(&path))
     }
 
     /// A text with its directives rewritten.
-    pub(super) fn text(&mut self, said: &Said, reader: &mut Reader<'_, '_>) -> String {
+    pub(super) fn convert_text(&mut self, said: &Said, reader: &mut Reader<'_, '_>) -> String {
         let owner = Some(&reader.old.name);
-        text::rewrite(&said.text, |directive| match directive {
-            Directive::Output(name) => self.output(name, said, reader),
+        text::rewrite_directives(&said.text, |directive| match directive {
+            Directive::Output(name) => self.convert_output(name, said, reader),
             Directive::Input(name) => match reader.ports.get(name) {
                 Some(port) => format!("<<input:{port}>>"),
                 None => {
@@ -94,28 +94,28 @@ impl Converter<'_, '_, '_> {
                         let names: Vec<&str> = reader.ports.keys().map(String::as_str).collect();
                         let (_, help) = suggest::did_you_mean(name, &names, "there are ");
                         let message = format!("there is no input `{name}`");
-                        self.notes.lost(said.span, message, "read in this text", help, owner);
+                        self.notes.report_loss(said.span, message, "read in this text", help, owner);
                     }
-                    text::plain(&placeholder(named.map_or(name, |(_, task)| &task.text)))
+                    text::escape_template(&output_placeholder(named.map_or(name, |(_, task)| &task.text)))
                 }
             },
-            Directive::Include(path) => match self.include(path) {
+            Directive::Include(path) => match self.resolve_include(path) {
                 Some(path) => format!("<<include:{path}>>"),
                 None => {
                     let message = format!("there is no file `{path}` to include");
-                    self.notes.lost(said.span, message, "included by this text", None, owner);
+                    self.notes.report_loss(said.span, message, "included by this text", None, owner);
                     String::new()
                 }
             },
         })
     }
 
-    fn output(&mut self, name: &str, said: &Said, reader: &mut Reader<'_, '_>) -> String {
+    fn convert_output(&mut self, name: &str, said: &Said, reader: &mut Reader<'_, '_>) -> String {
         let Some(&index) = self.index.get(name) else {
-            let help = self.nearest(name);
+            let help = self.suggest_task(name);
             let message = format!("there is no task `{name}` whose output could be read");
-            self.notes.lost(said.span, message, "read in this text", help, Some(&reader.old.name));
-            return text::plain(&placeholder(name));
+            self.notes.report_loss(said.span, message, "read in this text", help, Some(&reader.old.name));
+            return text::escape_template(&output_placeholder(name));
         };
         reader.reads.insert(index);
         let new = self.new[index].clone();
@@ -123,7 +123,7 @@ impl Converter<'_, '_, '_> {
         if self.deps[task].contains_key(&index) {
             return format!("<<output:{new}>>");
         }
-        if self.path(index, task).is_none() {
+        if self.find_path(index, task).is_none() {
             self.deps[task].insert(index, said.span);
             return format!("<<output:{new}>>");
         }
@@ -134,39 +134,41 @@ impl Converter<'_, '_, '_> {
             return format!("<<previous:{new}>>");
         }
         let message = format!("the output of `{name}` is read before it runs, and nothing repeats");
-        self.notes.lost(said.span, message, "read in this text", None, Some(&reader.old.name));
-        text::plain(&placeholder(name))
+        self.notes.report_loss(said.span, message, "read in this text", None, Some(&reader.old.name));
+        text::escape_template(&output_placeholder(name))
     }
 
     /// The prompt that a name stands for.
-    fn prompt(&self, name: &str) -> Option<String> {
+    fn find_prompt(&self, name: &str) -> Option<String> {
         let name = name.trim();
         let folders = ["prompts", "swarm/prompts", ""];
         let names = [format!("{name}.md"), name.to_owned()];
         let bases = [self.from.as_str(), ""];
         let paths = bases.iter().flat_map(|base| folders.iter().map(move |folder| (base, folder)));
         paths.into_iter().find_map(|(base, folder)| {
-            names.iter().find_map(|name| self.is_file(&join(base, format!("{folder}/{name}").trim_start_matches('/'))?))
+            names
+                .iter()
+                .find_map(|name| self.is_file(&join_path(base, format!("{folder}/{name}").trim_start_matches('/'))?))
         })
     }
 
     /// A file that is named from the compose file, or from the workspace.
-    fn beside(&self, written: &str) -> Option<String> {
+    fn find_file(&self, written: &str) -> Option<String> {
         let written = written.trim();
-        [self.from.as_str(), ""].iter().find_map(|base| self.is_file(&join(base, written)?))
+        [self.from.as_str(), ""].iter().find_map(|base| self.is_file(&join_path(base, written)?))
     }
 
     /// An included file, as a directive in the spec names it.
-    fn include(&self, written: &str) -> Option<String> {
+    fn resolve_include(&self, written: &str) -> Option<String> {
         let folders = ["", "prompts", "swarm/prompts"];
-        let found = folders.iter().find_map(|folder| self.included(&join(&self.from, folder)?, written));
-        let path = found.or_else(|| self.included("", written))?;
+        let found = folders.iter().find_map(|folder| self.find_include(&join_path(&self.from, folder)?, written));
+        let path = found.or_else(|| self.find_include("", written))?;
         // A directive ends at these.
-        (!path.contains(['>', '|', '\n'])).then(|| self.shown(&path))
+        (!path.contains(['>', '|', '\n'])).then(|| self.relative_path(&path))
     }
 
-    fn included(&self, folder: &str, written: &str) -> Option<String> {
-        let path = join(folder, written)?;
+    fn find_include(&self, folder: &str, written: &str) -> Option<String> {
+        let path = join_path(folder, written)?;
         self.is_file(&path).or_else(|| self.is_file(&format!("{path}.md")))
     }
 
@@ -178,7 +180,7 @@ impl Converter<'_, '_, '_> {
     }
 
     /// A path of the workspace as the spec names it.
-    fn shown(&self, path: &str) -> String {
+    fn relative_path(&self, path: &str) -> String {
         let base: Vec<&str> = self.to.split('/').filter(|part| !part.is_empty()).collect();
         let parts: Vec<&str> = path.split('/').collect();
         let shared = base.iter().zip(&parts[..parts.len() - 1]).take_while(|(a, b)| a == b).count();

@@ -12,7 +12,7 @@ fn files(list: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 fn run(yaml: &str, files: &BTreeMap<String, String>) -> Import {
-    import(yaml, Route { from: "compose.yaml", to: "compose.kdl", preset: "claude-code" }, files)
+    import_compose(yaml, Route { from: "compose.yaml", to: "compose.kdl", preset: "claude-code" }, files)
 }
 
 /// The spec, which must check, and what was said about the way.
@@ -32,7 +32,7 @@ fn imported(yaml: &str, list: &[(&str, &str)]) -> (String, Vec<String>) {
     }
     let said = import.diagnostics.iter().map(|said| {
         let at = said.span().map_or(0, |span| import.sources.position(span.file, span.start).line);
-        format!("{at} {}: {}", said.severity().word(), said.message)
+        format!("{at} {}: {}", said.severity().as_str(), said.message)
     });
     let said = said.collect();
     (spec, said)
@@ -125,7 +125,7 @@ tasks:
   b: {prompt-string: B, depends_on: [{task: a, condition: sucess}, {condition: any}]}
   c: {prompt-string: C, prompt: x y, depends_on: b, iterations: 3, parallelism: 0, concurrency: many}
   d: {}
-  e: {prompt-file: none.md, inputs: {x: nobody}}
+  e: {prompt-file: none.md, inputs: {x: missing}}
   f: {prompt: typo, model: gpt-5}
   F: !custom {prompt-string: F}
   a: {prompt-string: again}
@@ -147,10 +147,10 @@ pipelines:
         "6 error: these tasks wait for each other: `c` → `b` → `a` → `c`",
         "6 error: `iterations: 3` of a task inside of a pipeline, as `c` is",
         "6 error: `parallelism: 0`",
-        "6 error: `concurrency` is a whole number from 1",
+        "6 error: `concurrency` must be a whole number from 1",
         "7 error: task `d` has no prompt",
         "8 error: there is no prompt file `none.md`",
-        "8 error: there is no task `nobody`",
+        "8 error: there is no task `missing`",
         "9 error: there is no prompt `typo`",
         "9 hint: `gpt-5` is taken for a model of codex",
         "10 hint: task `F` is called `f-2` from now on",
@@ -199,10 +199,10 @@ fn what_is_no_compose_file_gives_no_spec() {
     });
     let chain = (1..4000).fold("a0: &a0 x\n".to_owned(), |text, n| text + &format!("a{n}: &a{n} [[[*a{}]]]\n", n - 1));
     let cases: [(String, &str); 12] = [
-        (String::new(), "1 error: this file says nothing"),
+        (String::new(), "1 error: this file is empty"),
         ("tasks:\n".to_owned(), "1 error: there is no task here"),
-        ("tasks: 5\n".to_owned(), "1 error: `tasks` is a map by name"),
-        ("[1, 2]".to_owned(), "1 error: a compose file is a map of keys"),
+        ("tasks: 5\n".to_owned(), "1 error: `tasks` must be a map by name"),
+        ("[1, 2]".to_owned(), "1 error: a compose file must be a map of keys"),
         ("tasks:\n\ta: b\n".to_owned(), "2 error: tabs disallowed within this context (block indentation)"),
         ("a: \0".to_owned(), "1 error: found unprintable character"),
         ("a: [".to_owned(), "1 error: while parsing a node, did not find expected node content"),
@@ -210,7 +210,7 @@ fn what_is_no_compose_file_gives_no_spec() {
         (nested("- ", 10_000), "1 error: lists and maps are nested more than 128 deep"),
         (bomb, "9 error: with its aliases written out this would be too large"),
         (chain, "44 error: lists and maps are nested more than 128 deep"),
-        ("a: &a [*a]\n".to_owned(), "1 error: this alias stands for what it is part of"),
+        ("a: &a [*a]\n".to_owned(), "1 error: this alias refers to a value that contains it"),
     ];
     for (yaml, expected) in cases {
         let (spec, said) = imported(&yaml, &[]);

@@ -12,13 +12,13 @@ pub(super) enum Directive<'t> {
 }
 
 /// Rewrites a text; `each` says what stands for a directive, as template text.
-pub(super) fn rewrite<'t>(text: &'t str, mut each: impl FnMut(Directive<'t>) -> String) -> String {
+pub(super) fn rewrite_directives<'t>(text: &'t str, mut each: impl FnMut(Directive<'t>) -> String) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;
     while let Some(at) = rest.find(['{', '<']) {
         let (before, here) = rest.split_at(at);
         out.push_str(before);
-        if let Some((directive, length)) = directive(here) {
+        if let Some((directive, length)) = parse_directive(here) {
             out.push_str(&each(directive));
             rest = &here[length..];
             continue;
@@ -50,17 +50,17 @@ pub(super) fn rewrite<'t>(text: &'t str, mut each: impl FnMut(Directive<'t>) -> 
 }
 
 /// A text in which nothing is a directive.
-pub(super) fn plain(text: &str) -> String {
-    rewrite(text, |_| String::new())
+pub(super) fn escape_template(text: &str) -> String {
+    rewrite_directives(text, |_| String::new())
 }
 
 /// The directives of a text.
-pub(super) fn directives(text: &str) -> impl Iterator<Item = Directive<'_>> {
-    text.match_indices("{{").filter_map(|(at, _)| Some(directive(&text[at..])?.0))
+pub(super) fn list_directives(text: &str) -> impl Iterator<Item = Directive<'_>> {
+    text.match_indices("{{").filter_map(|(at, _)| Some(parse_directive(&text[at..])?.0))
 }
 
 /// The directive that a text begins with, and its length.
-fn directive(text: &str) -> Option<(Directive<'_>, usize)> {
+fn parse_directive(text: &str) -> Option<(Directive<'_>, usize)> {
     let inner = text.strip_prefix("{{")?;
     let word = ["output:", "input:", "include:"].into_iter().find(|word| inner.starts_with(word))?;
     let rest = &inner[word.len()..];
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let found = rewrite(text, |directive| match directive {
+        let found = rewrite_directives(text, |directive| match directive {
             Directive::Output(name) => format!("<<output:{name}>>"),
             Directive::Input(name) => format!("<<input:{name}>>"),
             Directive::Include(path) => format!("<<include:{path}>>"),
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn directives_are_found_without_spaces_before_their_word() {
-        let found: Vec<_> = directives("{{output:a}} {{output: b-c }} {{input:d}} {{ output:e }}").collect();
+        let found: Vec<_> = list_directives("{{output:a}} {{output: b-c }} {{input:d}} {{ output:e }}").collect();
         assert_eq!(found, [Directive::Output("a"), Directive::Output("b-c"), Directive::Input("d")]);
     }
 }

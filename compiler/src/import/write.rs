@@ -4,102 +4,102 @@ use std::collections::BTreeMap;
 
 use kdl::{KdlDocument, KdlEntry, KdlEntryFormat, KdlNode, KdlNodeFormat};
 
-use super::convert::{Agent, Body, Carried, Pipeline, Task, placeholder};
+use super::convert::{Agent, Body, Carried, Pipeline, Task, output_placeholder};
 
 /// Comments about one node at most.
 const MOST: usize = 20;
 
 /// The text of a spec.
-pub(super) fn write(carried: &Carried, lost: &BTreeMap<u32, Vec<String>>) -> String {
+pub(super) fn render_spec(carried: &Carried, lost: &BTreeMap<u32, Vec<String>>) -> String {
     let mut document = KdlDocument::new();
     let nodes = document.nodes_mut();
-    let mut workflow = node("workflow", [&carried.name]);
+    let mut workflow = make_node("workflow", [&carried.name]);
     if let Some(text) = &carried.description {
-        push(&mut workflow, node("description", [text]));
+        push(&mut workflow, make_node("description", [text]));
     }
     if let Some(first) = carried.pipelines.first() {
-        push(&mut workflow, node("default", [&first.name]));
+        push(&mut workflow, make_node("default", [&first.name]));
     }
-    nodes.push(commented(workflow, &[], lost.get(&0)));
+    nodes.push(add_comments(workflow, &[], lost.get(&0)));
     for preset in &carried.presets {
-        let mut provider = node("provider", [preset]);
-        set(&mut provider, "preset", preset.as_str());
-        nodes.push(commented(provider, &[], None));
+        let mut provider = make_node("provider", [preset]);
+        set_property(&mut provider, "preset", preset.as_str());
+        nodes.push(add_comments(provider, &[], None));
     }
-    nodes.extend(carried.agents.iter().map(agent));
+    nodes.extend(carried.agents.iter().map(render_agent));
     let several = carried.agents.len() > 1;
-    nodes.extend(carried.tasks.iter().map(|it| commented(task(it, several), &it.comments, lost.get(&it.at))));
+    nodes.extend(carried.tasks.iter().map(|it| add_comments(render_task(it, several), &it.comments, lost.get(&it.at))));
     for it in &carried.pipelines {
         let lost = it.at.and_then(|at| lost.get(&at));
-        nodes.push(commented(pipeline(it), &it.comments, lost));
+        nodes.push(add_comments(render_pipeline(it), &it.comments, lost));
     }
     let text = document.to_string();
     // What `kdl` writes is KDL; were it not, its text would still be the better answer than none.
-    crate::format(&text).unwrap_or(text)
+    crate::format_document(&text).unwrap_or(text)
 }
 
-fn agent(agent: &Agent) -> KdlNode {
-    let mut node = node("agent", [&agent.name]);
-    set(&mut node, "provider", agent.preset.as_str());
+fn render_agent(agent: &Agent) -> KdlNode {
+    let mut node = make_node("agent", [&agent.name]);
+    set_property(&mut node, "provider", agent.preset.as_str());
     if let Some(model) = &agent.model {
-        set(&mut node, "model", model.as_str());
+        set_property(&mut node, "model", model.as_str());
     }
     node
 }
 
-fn task(task: &Task, several: bool) -> KdlNode {
-    let mut out = node("task", [&task.name]);
+fn render_task(task: &Task, several: bool) -> KdlNode {
+    let mut out = make_node("task", [&task.name]);
     if let Some(agent) = task.agent.as_ref().filter(|_| several) {
-        set(&mut out, "agent", agent.as_str());
+        set_property(&mut out, "agent", agent.as_str());
     }
     if let Some(text) = &task.description {
-        push(&mut out, node("description", [text]));
+        push(&mut out, make_node("description", [text]));
     }
     for (needed, when) in &task.needs {
-        let mut depends = node("depends-on", [needed]);
+        let mut depends = make_node("depends-on", [needed]);
         if *when != "success" {
-            set(&mut depends, "when", when);
+            set_property(&mut depends, "when", when);
         }
         push(&mut out, depends);
     }
     for (port, from) in &task.inputs {
-        let mut input = node("input", [port]);
-        set(&mut input, "from", from.as_str());
+        let mut input = make_node("input", [port]);
+        set_property(&mut input, "from", from.as_str());
         push(&mut out, input);
     }
     if let Some(text) = &task.prefix {
-        push(&mut out, long("prefix", text));
+        push(&mut out, text_node("prefix", text));
     }
     push(
         &mut out,
         match &task.body {
-            Body::Prompt(text) => long("prompt", text),
+            Body::Prompt(text) => text_node("prompt", text),
             Body::File(path) => {
-                let mut prompt = node("prompt", []);
-                set(&mut prompt, "file", path.as_str());
+                let mut prompt = make_node("prompt", []);
+                set_property(&mut prompt, "file", path.as_str());
                 prompt
             }
-            Body::Nothing => node("value", [&placeholder(&task.name)]),
+            Body::Nothing => make_node("value", [&output_placeholder(&task.name)]),
         },
     );
     if let Some(text) = &task.suffix {
-        push(&mut out, long("suffix", text));
+        push(&mut out, text_node("suffix", text));
     }
     if task.may_fail {
-        let mut output = node("output", []);
-        set(&mut output, "default", &placeholder(&task.name));
+        let mut output = make_node("output", []);
+        set_property(&mut output, "default", &output_placeholder(&task.name));
         push(&mut out, output);
     }
     if let Some(count) = task.concurrency {
-        push(&mut out, number("concurrency", count));
+        push(&mut out, number_node("concurrency", count));
     }
     out
 }
 
-fn pipeline(pipeline: &Pipeline) -> KdlNode {
-    let mut out = node("pipeline", [&pipeline.name]);
+fn render_pipeline(pipeline: &Pipeline) -> KdlNode {
+    let mut out = make_node("pipeline", [&pipeline.name]);
     if let Some(text) = &pipeline.description {
-        push(&mut out, node("description", [text]));
+        push(&mut out, make_node("description", [text]));
     }
     let counts = [
         ("iterations", pipeline.iterations),
@@ -108,10 +108,10 @@ fn pipeline(pipeline: &Pipeline) -> KdlNode {
     ];
     for (name, count) in counts {
         if let Some(count) = count {
-            push(&mut out, number(name, count));
+            push(&mut out, number_node(name, count));
         }
     }
-    let mut used = node("use", pipeline.tasks.iter());
+    let mut used = make_node("use", pipeline.tasks.iter());
     if pipeline.partial {
         used.push(("partial", true));
     }
@@ -119,22 +119,23 @@ fn pipeline(pipeline: &Pipeline) -> KdlNode {
     out
 }
 
-fn node<'t>(name: &str, arguments: impl IntoIterator<Item = &'t String>) -> KdlNode {
+fn make_node<'t>(name: &str, arguments: impl IntoIterator<Item = &'t String>) -> KdlNode {
     let mut node = KdlNode::new(name);
-    node.entries_mut().extend(arguments.into_iter().map(|argument| typed(KdlEntry::new(argument.as_str()), argument)));
+    node.entries_mut()
+        .extend(arguments.into_iter().map(|argument| escape_entry(KdlEntry::new(argument.as_str()), argument)));
     node
 }
 
 /// A property.
-fn set(node: &mut KdlNode, name: &str, value: &str) {
-    node.push(typed(KdlEntry::new_prop(name, value), value));
+fn set_property(node: &mut KdlNode, name: &str, value: &str) {
+    node.push(escape_entry(KdlEntry::new_prop(name, value), value));
 }
 
 /// Writes invisible characters as escapes: `kdl` writes them as they are.
-pub(crate) fn typed(mut entry: KdlEntry, text: &str) -> KdlEntry {
+pub(crate) fn escape_entry(mut entry: KdlEntry, text: &str) -> KdlEntry {
     if text.chars().any(is_odd) {
         entry.set_format(KdlEntryFormat {
-            value_repr: quoted(text),
+            value_repr: quote_text(text),
             leading: " ".to_owned(),
             ..KdlEntryFormat::default()
         });
@@ -142,7 +143,7 @@ pub(crate) fn typed(mut entry: KdlEntry, text: &str) -> KdlEntry {
     entry
 }
 
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let escape = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),
         '\n' => "\\n".to_owned(),
@@ -154,17 +155,17 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.chars().map(escape).collect::<String>())
 }
 
-fn number(name: &str, count: u64) -> KdlNode {
+fn number_node(name: &str, count: u64) -> KdlNode {
     let mut node = KdlNode::new(name);
     node.push(i128::from(count));
     node
 }
 
 /// A node with a text that may go over lines.
-fn long(name: &str, text: &str) -> KdlNode {
+fn text_node(name: &str, text: &str) -> KdlNode {
     let mut node = KdlNode::new(name);
-    let mut entry = typed(KdlEntry::new(text), text);
-    if let Some(lines) = lines(text) {
+    let mut entry = escape_entry(KdlEntry::new(text), text);
+    if let Some(lines) = quote_lines(text) {
         entry.set_format(KdlEntryFormat {
             value_repr: lines,
             leading: " ".to_owned(),
@@ -177,7 +178,7 @@ fn long(name: &str, text: &str) -> KdlNode {
 }
 
 /// A text over lines as it would be typed; none where it has one line, or characters that only an escape can write.
-fn lines(text: &str) -> Option<String> {
+fn quote_lines(text: &str) -> Option<String> {
     const INDENT: &str = "        ";
     let text = text.strip_suffix('\n').unwrap_or(text);
     let typed = |c: char| c == '\n' || c == '\t' || !is_odd(c);
@@ -212,7 +213,7 @@ fn push(parent: &mut KdlNode, child: KdlNode) {
 }
 
 /// With comments of its own above it, and what was lost.
-fn commented(mut node: KdlNode, own: &[String], lost: Option<&Vec<String>>) -> KdlNode {
+fn add_comments(mut node: KdlNode, own: &[String], lost: Option<&Vec<String>>) -> KdlNode {
     let lost = lost.map_or(&[][..], Vec::as_slice);
     let mut leading = "\n".to_owned();
     let more = (lost.len() > MOST).then(|| format!("and {} more that are not carried over", lost.len() - MOST));

@@ -74,7 +74,7 @@ impl Node {
 
 /// Reads the first document of a text.
 pub(super) fn parse(text: &str, file: FileId) -> Result<Document, Broken> {
-    Builder::new(text, file).run(text)
+    Builder::new(text, file).build_document(text)
 }
 
 /// A list or map that is still open, with its anchor; a map knows the key that waits for its value.
@@ -112,14 +112,14 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn run(mut self, text: &str) -> Result<Document, Broken> {
+    fn build_document(mut self, text: &str) -> Result<Document, Broken> {
         let mut parser = Parser::new_from_str(text);
         let mut documents = 0;
         while let Some(event) = parser.next_event() {
             let (event, at) = match event {
                 Ok(event) => event,
                 Err(error) => {
-                    let span = self.places.span(*error.marker(), *error.marker());
+                    let span = self.places.span_between(*error.marker(), *error.marker());
                     // The scanner, which looks ahead, may be the first to see how deep it goes.
                     return Err(match error.info() {
                         "recursion limit exceeded" => too_deep(span),
@@ -127,7 +127,7 @@ impl<'t> Builder<'t> {
                     });
                 }
             };
-            let span = self.places.span(at.start, at.end);
+            let span = self.places.span_between(at.start, at.end);
             match event {
                 Event::DocumentStart(_) => {
                     documents += 1;
@@ -137,36 +137,39 @@ impl<'t> Builder<'t> {
                     }
                 }
                 Event::Scalar(text, style, anchor, tag) => {
-                    self.tagged(tag.is_some(), span);
+                    self.report_tag(tag.is_some(), span);
                     let plain = style == ScalarStyle::Plain;
                     let size = text.len() + 1;
                     let value = Value::Text { text: text.into_owned(), plain };
-                    self.take(Node { span, value, size, height: 0 }, anchor)?;
+                    self.finish_value(Node { span, value, size, height: 0 }, anchor)?;
                 }
                 Event::SequenceStart(anchor, tag) => {
-                    self.tagged(tag.is_some(), span);
-                    self.start(span, anchor, Value::List(Vec::new()))?;
+                    self.report_tag(tag.is_some(), span);
+                    self.open_value(span, anchor, Value::List(Vec::new()))?;
                 }
                 Event::MappingStart(anchor, tag) => {
-                    self.tagged(tag.is_some(), span);
-                    self.start(span, anchor, Value::Map(Vec::new()))?;
+                    self.report_tag(tag.is_some(), span);
+                    self.open_value(span, anchor, Value::Map(Vec::new()))?;
                 }
                 Event::SequenceEnd | Event::MappingEnd => {
                     let Some(mut open) = self.open.pop() else { continue };
                     if let Value::Map(entries) = &mut open.value {
-                        self.merge(entries, &mut open.size, open.start)?;
+                        self.merge_entries(entries, &mut open.size, open.start)?;
                     }
                     let Open { start, anchor, value, size, height, .. } = open;
-                    self.take(Node { span: start, value, size, height: height + 1 }, anchor)?;
+                    self.finish_value(Node { span: start, value, size, height: height + 1 }, anchor)?;
                 }
                 Event::Alias(anchor) => {
                     let Some(node) = self.anchors.get(anchor).cloned().flatten() else {
-                        return Err(Broken { span, message: "this alias stands for what it is part of".to_owned() });
+                        return Err(Broken {
+                            span,
+                            message: "this alias refers to a value that contains it".to_owned(),
+                        });
                     };
-                    self.share(node.size, span)?;
-                    self.deep(node.height, span)?;
+                    self.add_shared_size(node.size, span)?;
+                    self.check_depth(node.height, span)?;
                     // The place is where it is used; the value is the one that is shared.
-                    self.put(node)?;
+                    self.insert_node(node)?;
                 }
                 Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
             }
@@ -174,20 +177,20 @@ impl<'t> Builder<'t> {
         Ok(Document { root: self.root, unread: self.unread })
     }
 
-    fn tagged(&mut self, tagged: bool, span: Span) {
+    fn report_tag(&mut self, tagged: bool, span: Span) {
         if tagged && self.unread.len() < 100 {
             self.unread.push((span, "a tag: the value is read without it"));
         }
     }
 
-    fn start(&mut self, start: Span, anchor: usize, value: Value) -> Result<(), Broken> {
-        self.deep(1, start)?;
+    fn open_value(&mut self, start: Span, anchor: usize, value: Value) -> Result<(), Broken> {
+        self.check_depth(1, start)?;
         self.open.push(Open { start, anchor, value, key: None, size: 1, height: 0 });
         Ok(())
     }
 
     /// Whether so many more lists and maps may stand within those that are open.
-    fn deep(&self, height: usize, span: Span) -> Result<(), Broken> {
+    fn check_depth(&self, height: usize, span: Span) -> Result<(), Broken> {
         match self.open.len() + height > MAX_DEPTH {
             true => Err(too_deep(span)),
             false => Ok(()),
@@ -195,7 +198,7 @@ impl<'t> Builder<'t> {
     }
 
     /// Takes a value that is complete.
-    fn take(&mut self, node: Node, anchor: usize) -> Result<(), Broken> {
+    fn finish_value(&mut self, node: Node, anchor: usize) -> Result<(), Broken> {
         self.values += 1;
         if self.values > MAX_VALUES {
             return Err(Broken { span: node.span, message: format!("this file has more than {MAX_VALUES} values") });
@@ -207,10 +210,10 @@ impl<'t> Builder<'t> {
             }
             self.anchors[anchor] = Some(Rc::clone(&node));
         }
-        self.put(node)
+        self.insert_node(node)
     }
 
-    fn put(&mut self, node: Rc<Node>) -> Result<(), Broken> {
+    fn insert_node(&mut self, node: Rc<Node>) -> Result<(), Broken> {
         let Some(open) = self.open.last_mut() else {
             self.root.get_or_insert(node);
             return Ok(());
@@ -228,7 +231,7 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    fn share(&mut self, size: usize, span: Span) -> Result<(), Broken> {
+    fn add_shared_size(&mut self, size: usize, span: Span) -> Result<(), Broken> {
         self.shared = self.shared.saturating_add(size);
         match self.shared > MAX_SIZE {
             true => Err(Broken { span, message: "with its aliases written out this would be too large".to_owned() }),
@@ -237,7 +240,7 @@ impl<'t> Builder<'t> {
     }
 
     /// Puts what `<<` names in place of it, where the map does not say otherwise itself.
-    fn merge(&mut self, entries: &mut Vec<Entry>, size: &mut usize, span: Span) -> Result<(), Broken> {
+    fn merge_entries(&mut self, entries: &mut Vec<Entry>, size: &mut usize, span: Span) -> Result<(), Broken> {
         let is_merge = |entry: &Entry| matches!(&entry.key.value, Value::Text { text, plain: true } if text == "<<");
         if !entries.iter().any(is_merge) {
             return Ok(());
@@ -261,7 +264,7 @@ impl<'t> Builder<'t> {
             for source in sources {
                 let Value::Map(brought) = &source.value else { continue };
                 for entry in brought {
-                    self.share(entry.key.size.saturating_add(1), span)?;
+                    self.add_shared_size(entry.key.size.saturating_add(1), span)?;
                     if text(&entry.key).is_some_and(|key| known.insert(key)) {
                         *size = size.saturating_add(entry.value.size);
                         own.push(entry.clone());
@@ -288,15 +291,15 @@ struct Places<'t> {
 
 impl Places<'_> {
     /// The part on the first line: labels show no more.
-    fn span(&mut self, start: Marker, end: Marker) -> Span {
-        let start = self.offset(start.index());
-        let end = self.offset(end.index()).max(start);
+    fn span_between(&mut self, start: Marker, end: Marker) -> Span {
+        let start = self.byte_offset(start.index());
+        let end = self.byte_offset(end.index()).max(start);
         let part = self.text[start..end].lines().next().unwrap_or_default().trim_end();
         let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Span::new(self.file, offset(start), offset(start + part.len()))
     }
 
-    fn offset(&mut self, index: usize) -> usize {
+    fn byte_offset(&mut self, index: usize) -> usize {
         while self.index < index && self.offset < self.text.len() {
             self.offset = self.text.ceil_char_boundary(self.offset + 1);
             self.index += 1;

@@ -9,7 +9,7 @@ use super::{Import, Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbo
 use crate::ast::{self, Name};
 use crate::load::{Loader, path_from};
 use crate::model::{Body, Model, ParamRef, Read, TemplateText, Variable};
-use crate::resolve::{receivers, symbols::NameKind};
+use crate::resolve::{list_receivers, symbols::NameKind};
 use crate::schema::Target;
 use crate::source::{FileId, Span};
 use crate::template::{Root, same_name};
@@ -17,11 +17,11 @@ use crate::trust::Trust;
 use crate::types::Type;
 
 /// The index of a model, with places in the sources of `loader`.
-pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>, trust: &[(Span, Trust)]) -> Index {
+pub(crate) fn build_index(model: &Model<'_>, loader: &Loader<'_>, trust: &[(Span, Trust)]) -> Index {
     let mut builder = Builder {
         model,
         loader,
-        index: Index { workflow: workflow(model, loader), ..Index::default() },
+        index: Index { workflow: workflow_name(model, loader), ..Index::default() },
         shapes: Shapes::default(),
         top: Vec::new(),
         by_place: BTreeMap::new(),
@@ -30,16 +30,16 @@ pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>, trust: &[(Span, Trus
         locals: BTreeMap::new(),
     };
     builder.top_level();
-    builder.types();
-    builder.pipelines();
-    builder.swarms();
-    builder.aliases();
+    builder.add_types();
+    builder.add_pipelines();
+    builder.add_swarms();
+    builder.add_aliases();
     for module in &model.tables.modules.list {
-        walk::walk(&mut builder, module.file);
+        walk::visit_file(&mut builder, module.file);
     }
-    builder.reads();
-    builder.texts();
-    builder.trust(trust);
+    builder.add_reads();
+    builder.add_texts();
+    builder.add_trust(trust);
     builder.finish()
 }
 
@@ -71,12 +71,12 @@ enum Local {
 }
 
 impl Builder<'_, '_, '_> {
-    pub(super) fn top(&self, what: NameKind, index: usize) -> Option<SymbolId> {
+    pub(super) fn top_symbol(&self, what: NameKind, index: usize) -> Option<SymbolId> {
         self.top[what as usize].get(index).copied()
     }
 
     /// The symbol that is declared in a place.
-    pub(super) fn declared(&self, place: Span) -> Option<SymbolId> {
+    pub(super) fn find_declared(&self, place: Span) -> Option<SymbolId> {
         self.by_place.get(&place).copied()
     }
 
@@ -86,17 +86,17 @@ impl Builder<'_, '_, '_> {
     }
 
     /// The step of this name in a pipeline, as it is declared.
-    fn step(&self, pipeline: usize, name: &str) -> Option<SymbolId> {
-        self.local(self.top(NameKind::Pipeline, pipeline)?, Local::Step, name)
+    fn find_step(&self, pipeline: usize, name: &str) -> Option<SymbolId> {
+        self.find_local(self.top_symbol(NameKind::Pipeline, pipeline)?, Local::Step, name)
     }
 
-    fn local(&self, home: SymbolId, local: Local, name: &str) -> Option<SymbolId> {
+    fn find_local(&self, home: SymbolId, local: Local, name: &str) -> Option<SymbolId> {
         self.locals.get(&(home, local, name.to_owned())).copied()
     }
 
     /// A symbol that has its name inside another one only.
     fn add_local(&mut self, kind: SymbolKind, local: Local, name: &Name, home: Option<SymbolId>) -> SymbolId {
-        let id = self.add(kind, name, home);
+        let id = self.add_symbol(kind, name, home);
         if let Some(home) = home {
             self.locals.entry((home, local, name.value.clone())).or_insert(id);
         }
@@ -104,16 +104,16 @@ impl Builder<'_, '_, '_> {
     }
 
     /// Notes that a name stands in a place.
-    pub(super) fn occurs(&mut self, span: Span, symbol: SymbolId, role: Role) {
+    pub(super) fn add_occurrence(&mut self, span: Span, symbol: SymbolId, role: Role) {
         self.index.occurrences.push(Occurrence { span, symbol, role });
     }
 
-    fn add(&mut self, kind: SymbolKind, name: &Name, within: Option<SymbolId>) -> SymbolId {
+    fn add_symbol(&mut self, kind: SymbolKind, name: &Name, within: Option<SymbolId>) -> SymbolId {
         if let Some(&known) = self.by_place.get(&name.span) {
             return known;
         }
         let id = SymbolId(u32::try_from(self.index.symbols.len()).expect("a spec has fewer than 2^32 names"));
-        let prefix = match self.model.tables.modules.list.get(self.model.tables.modules.of(name.span.file)) {
+        let prefix = match self.model.tables.modules.list.get(self.model.tables.modules.module_of(name.span.file)) {
             Some(module) if within.is_none() => module.prefix.as_str(),
             _ => "",
         };
@@ -128,7 +128,7 @@ impl Builder<'_, '_, '_> {
             shape: None,
         });
         self.by_place.insert(name.span, id);
-        self.occurs(name.span, id, Role::Definition);
+        self.add_occurrence(name.span, id, Role::Definition);
         id
     }
 
@@ -136,61 +136,61 @@ impl Builder<'_, '_, '_> {
         let spec = self.model.spec;
         for &what in NameKind::ALL {
             let kind = kind_of(what);
-            let names = what.names(spec);
-            let ids = names.into_iter().map(|name| self.add(kind, name, None)).collect();
+            let names = what.declared_names(spec);
+            let ids = names.into_iter().map(|name| self.add_symbol(kind, name, None)).collect();
             self.top.push(ids);
         }
     }
 
-    fn shape(&mut self, kind: &Type) -> ShapeId {
+    fn add_shape(&mut self, kind: &Type) -> ShapeId {
         let types = &self.model.typing.types;
-        self.shapes.of(kind, types, &self.top[NameKind::Type as usize], &mut self.index.symbols)
+        self.shapes.shape_of(kind, types, &self.top[NameKind::Type as usize], &mut self.index.symbols)
     }
 
-    fn types(&mut self) {
+    fn add_types(&mut self) {
         for (index, (_, kind, doc)) in self.model.typing.types.iter().enumerate() {
-            let Some(id) = self.top(NameKind::Type, index) else { continue };
-            let shape = self.shape(kind);
+            let Some(id) = self.top_symbol(NameKind::Type, index) else { continue };
+            let shape = self.add_shape(kind);
             let symbol = &mut self.index.symbols[id.0 as usize];
             (symbol.shape, symbol.doc) = (Some(shape), doc.map(str::to_owned));
-            for field in self.fields(shape) {
+            for field in self.shape_fields(shape) {
                 self.index.symbols[field.0 as usize].within.get_or_insert(id);
             }
         }
         for (index, kind) in self.model.typing.params.iter().enumerate() {
-            let shape = self.shape(kind);
-            if let Some(id) = self.top(NameKind::Param, index) {
+            let shape = self.add_shape(kind);
+            if let Some(id) = self.top_symbol(NameKind::Param, index) {
                 self.index.symbols[id.0 as usize].shape = Some(shape);
             }
         }
     }
 
-    fn fields(&self, shape: ShapeId) -> Vec<SymbolId> {
+    fn shape_fields(&self, shape: ShapeId) -> Vec<SymbolId> {
         match &self.shapes.list[shape.0 as usize].kind {
             super::ShapeKind::Record(fields) => fields.clone(),
             _ => Vec::new(),
         }
     }
 
-    fn pipelines(&mut self) {
+    fn add_pipelines(&mut self) {
         let model = self.model;
         for (number, pipeline) in model.pipelines.iter().enumerate() {
-            let home = self.top(NameKind::Pipeline, number);
+            let home = self.top_symbol(NameKind::Pipeline, number);
             for (param, kind) in pipeline.ast.params.iter().zip(&model.typing.pipelines[number].own_params) {
-                let id = self.add(SymbolKind::Param, &param.name, home);
-                self.index.symbols[id.0 as usize].shape = Some(self.shape(kind));
+                let id = self.add_symbol(SymbolKind::Param, &param.name, home);
+                self.index.symbols[id.0 as usize].shape = Some(self.add_shape(kind));
             }
             let mut ids: Vec<SymbolId> = Vec::with_capacity(pipeline.steps.len());
             for step in &pipeline.steps {
                 let holder = step.within.map(|holder| ids[holder]).or(home);
-                let id = self.add(step_kind(step.ast), &step.ast.name, holder);
+                let id = self.add_symbol(step_kind(step.ast), &step.ast.name, holder);
                 ids.push(id);
                 if let Some(home) = home {
                     self.locals.entry((home, Local::Step, step.ast.name.value.clone())).or_insert(id);
                 }
                 self.pipelines_of.entry(id).or_default().push(number);
                 for input in &step.ast.inputs {
-                    self.add(SymbolKind::Port, &input.name, Some(id));
+                    self.add_symbol(SymbolKind::Port, &input.name, Some(id));
                 }
                 if let Some(ast::Body::Gate(gate)) = &step.ast.body {
                     for option in &gate.options {
@@ -200,12 +200,12 @@ impl Builder<'_, '_, '_> {
             }
             let first = self.index.steps.len();
             self.steps.push((first..first + ids.len()).collect());
-            let positions = order::positions(pipeline);
+            let positions = order::step_positions(pipeline);
             let types = &model.typing.pipelines[number];
-            let receivers = receivers(pipeline.ast);
+            let receivers = list_receivers(pipeline.ast);
             for (index, step) in pipeline.steps.iter().enumerate() {
-                let output = self.shape(types.steps.output(index));
-                let item = step.list.is_some().then(|| self.shape(&types.items[index]));
+                let output = self.add_shape(types.steps.output(index));
+                let item = step.list.is_some().then(|| self.add_shape(&types.items[index]));
                 self.index.symbols[ids[index].0 as usize].shape.get_or_insert(output);
                 let needs = step.needs.iter().map(|need| Need {
                     step: first + need.step,
@@ -217,7 +217,7 @@ impl Builder<'_, '_, '_> {
                     symbol: ids[index],
                     pipeline: home.unwrap_or(ids[index]),
                     within: step.within.map(|holder| ids[holder]),
-                    agent: step.agent.and_then(|agent| self.top(NameKind::Agent, agent)),
+                    agent: step.agent.and_then(|agent| self.top_symbol(NameKind::Agent, agent)),
                     needs: needs.collect(),
                     output,
                     item,
@@ -228,15 +228,15 @@ impl Builder<'_, '_, '_> {
                 });
             }
             if let (Some(home), Some(result)) = (home, &types.result) {
-                self.index.symbols[home.0 as usize].shape = Some(self.shape(result));
+                self.index.symbols[home.0 as usize].shape = Some(self.add_shape(result));
             }
         }
     }
 
-    fn swarms(&mut self) {
+    fn add_swarms(&mut self) {
         let model = self.model;
         for (number, swarm) in model.swarms.iter().enumerate() {
-            let home = self.top(NameKind::Swarm, number);
+            let home = self.top_symbol(NameKind::Swarm, number);
             for name in swarm.ast.leader.iter().map(|leader| &leader.name) {
                 self.add_local(SymbolKind::Member, Local::Member, name, home);
             }
@@ -249,7 +249,7 @@ impl Builder<'_, '_, '_> {
         }
     }
 
-    fn aliases(&mut self) {
+    fn add_aliases(&mut self) {
         let modules = &self.model.tables.modules;
         for module in &modules.list {
             let import = |import: &crate::modules::Import| Import {
@@ -261,12 +261,12 @@ impl Builder<'_, '_, '_> {
         }
         let imports = modules.list.iter().flat_map(|module| &module.imports);
         for alias in imports.filter_map(|import| import.alias.as_ref()) {
-            self.add(SymbolKind::Alias, alias, None);
+            self.add_symbol(SymbolKind::Alias, alias, None);
         }
     }
 
     /// What texts and conditions read.
-    fn reads(&mut self) {
+    fn add_reads(&mut self) {
         let model = self.model;
         for (number, pipeline) in model.pipelines.iter().enumerate() {
             for (index, step) in pipeline.steps.iter().enumerate() {
@@ -275,21 +275,21 @@ impl Builder<'_, '_, '_> {
                     _ => &[],
                 };
                 for read in step.reads.iter().chain(inner) {
-                    self.read(read, Some(number), Some(index));
+                    self.add_read(read, Some(number), Some(index));
                 }
             }
             for read in pipeline.until_reads.iter().chain(&pipeline.env_reads) {
-                self.read(read, Some(number), None);
+                self.add_read(read, Some(number), None);
             }
         }
         let outside = model.swarms.iter().flat_map(|swarm| &swarm.reads);
         let outside = outside.chain(model.providers.iter().flat_map(|provider| &provider.env_reads));
         for read in outside.chain(model.servers.iter().flat_map(|server| &server.env_reads)) {
-            self.read(read, None, None);
+            self.add_read(read, None, None);
         }
     }
 
-    fn read(&mut self, read: &Read, pipeline: Option<usize>, step: Option<usize>) {
+    fn add_read(&mut self, read: &Read, pipeline: Option<usize>, step: Option<usize>) {
         let role = if read.directive { Role::Directive } else { Role::Expression };
         let read_step = |builder: &Self| Some(builder.steps[pipeline?][read.step?]);
         let (symbol, mut shape) = match read.root {
@@ -300,19 +300,19 @@ impl Builder<'_, '_, '_> {
                     inputs.iter().find(|input| same_name(&input.name.value, name)).map(|input| input.name.span)
                 });
                 let shape = read_step(self).map(|step| self.index.steps[step].output);
-                (port.and_then(|port| self.declared(port)), shape)
+                (port.and_then(|port| self.find_declared(port)), shape)
             }
             Root::Param => {
                 let symbol = match read.param {
-                    Some(ParamRef::Spec(param)) => self.top(NameKind::Param, param),
+                    Some(ParamRef::Spec(param)) => self.top_symbol(NameKind::Param, param),
                     Some(ParamRef::Pipeline(param)) => pipeline.and_then(|pipeline| {
-                        self.declared(self.model.pipelines[pipeline].ast.params.get(param)?.name.span)
+                        self.find_declared(self.model.pipelines[pipeline].ast.params.get(param)?.name.span)
                     }),
                     None => None,
                 };
                 (symbol, symbol.and_then(|symbol| self.index.symbol(symbol).shape))
             }
-            Root::Context => (read.pack.and_then(|pack| self.top(NameKind::Pack, pack)), None),
+            Root::Context => (read.pack.and_then(|pack| self.top_symbol(NameKind::Pack, pack)), None),
             Root::Item => {
                 let step = pipeline.zip(step).map(|(pipeline, step)| self.steps[pipeline][step]);
                 (None, step.and_then(|step| self.index.steps[step].item))
@@ -324,51 +324,53 @@ impl Builder<'_, '_, '_> {
             _ => (read_step(self).map(|step| self.index.steps[step].symbol), None),
         };
         if let Some(symbol) = symbol {
-            self.occurs(read.span, symbol, role);
+            self.add_occurrence(read.span, symbol, role);
         }
         for field in &read.fields {
-            let fields = shape.map(|shape| self.fields(shape)).unwrap_or_default();
+            let fields = shape.map(|shape| self.shape_fields(shape)).unwrap_or_default();
             let found = fields.into_iter().find(|known| self.index.symbol(*known).name == field.value);
             let Some(found) = found else { break };
-            self.occurs(field.span, found, role);
+            self.add_occurrence(field.span, found, role);
             shape = self.index.symbol(found).shape;
         }
     }
 
     /// Who says the texts of files.
-    fn texts(&mut self) {
+    fn add_texts(&mut self) {
         let model = self.model;
         for (number, pipeline) in model.pipelines.iter().enumerate() {
-            let home = self.top(NameKind::Pipeline, number);
+            let home = self.top_symbol(NameKind::Pipeline, number);
             for (index, step) in pipeline.steps.iter().enumerate() {
                 let owner = self.index.steps[self.steps[number][index]].symbol;
-                let env = step.env.iter().filter_map(set);
-                let files = step.files.iter().flat_map(|files| files.proses());
-                for prose in step.body.proses().into_iter().chain(&step.stdin).chain(env).chain(files) {
-                    self.says(prose, owner, home);
+                let env = step.env.iter().filter_map(variable_text);
+                let files = step.files.iter().flat_map(|files| files.template_texts());
+                for prose in step.body.template_texts().into_iter().chain(&step.stdin).chain(env).chain(files) {
+                    self.add_text_uses(prose, owner, home);
                 }
                 if let Some(agent) = step.agent
-                    && let (Some(owner), Some(system)) = (self.top(NameKind::Agent, agent), &model.agents[agent].system)
+                    && let (Some(owner), Some(system)) =
+                        (self.top_symbol(NameKind::Agent, agent), &model.agents[agent].system)
                 {
-                    self.says(system, owner, home);
+                    self.add_text_uses(system, owner, home);
                 }
             }
         }
         for (index, agent) in model.agents.iter().enumerate() {
-            if let (Some(owner), Some(system)) = (self.top(NameKind::Agent, index), &agent.system) {
-                self.says(system, owner, None);
+            if let (Some(owner), Some(system)) = (self.top_symbol(NameKind::Agent, index), &agent.system) {
+                self.add_text_uses(system, owner, None);
             }
         }
         for (number, swarm) in model.swarms.iter().enumerate() {
-            let home = self.top(NameKind::Swarm, number);
+            let home = self.top_symbol(NameKind::Swarm, number);
             for (member, written) in swarm.members.iter().zip(&swarm.ast.members) {
-                if let (Some(owner), Some(task)) = (self.declared(written.name.span).or(home), &member.task) {
-                    self.says(task, owner, None);
+                if let (Some(owner), Some(task)) = (self.find_declared(written.name.span).or(home), &member.task) {
+                    self.add_text_uses(task, owner, None);
                 }
             }
         }
         for (index, prompt) in model.spec.prompts.iter().enumerate() {
-            if let (Some(owner), Some(ast::Source::File(path))) = (self.top(NameKind::Prompt, index), &prompt.text)
+            if let (Some(owner), Some(ast::Source::File(path))) =
+                (self.top_symbol(NameKind::Prompt, index), &prompt.text)
                 && let Some(file) = self.file_of(path.as_str(), path.span(0..0).file)
             {
                 self.says_file(file, owner, None);
@@ -376,7 +378,7 @@ impl Builder<'_, '_, '_> {
         }
     }
 
-    fn says(&mut self, prose: &TemplateText, owner: SymbolId, pipeline: Option<SymbolId>) {
+    fn add_text_uses(&mut self, prose: &TemplateText, owner: SymbolId, pipeline: Option<SymbolId>) {
         for file in prose.passage.files() {
             self.says_file(file, owner, pipeline);
         }
@@ -392,11 +394,11 @@ impl Builder<'_, '_, '_> {
 
     /// The file that a path in a file leads to, when it was read.
     pub(super) fn file_of(&self, written: &str, from: FileId) -> Option<FileId> {
-        self.loader.known(&path_from(self.loader.sources.name(from), written)?)
+        self.loader.loaded_file(&path_from(self.loader.sources.name(from), written)?)
     }
 
     /// What may have reached whom; of a task that pipelines share, in any of them.
-    fn trust(&mut self, trust: &[(Span, Trust)]) {
+    fn add_trust(&mut self, trust: &[(Span, Trust)]) {
         for (span, trust) in trust {
             if let Some(&id) = self.by_place.get(span) {
                 let known = self.index.trust.entry(id).or_default();
@@ -412,7 +414,7 @@ impl Builder<'_, '_, '_> {
         // The choice of a gate has no place where its name stands.
         let sources = &self.loader.sources;
         let stands = |symbol: &Symbol| sources.slice(symbol.span).trim_matches('"') == symbol.name;
-        let fields = index.ids().filter(|(_, symbol)| symbol.kind == SymbolKind::Field && stands(symbol));
+        let fields = index.list_symbols().filter(|(_, symbol)| symbol.kind == SymbolKind::Field && stands(symbol));
         let fields: Vec<Occurrence> =
             fields.map(|(id, symbol)| Occurrence { span: symbol.span, symbol: id, role: Role::Definition }).collect();
         index.occurrences.extend(fields);
@@ -427,13 +429,13 @@ impl Builder<'_, '_, '_> {
 }
 
 /// What the workflow is called; one without a node of its own after its file.
-fn workflow(model: &Model<'_>, loader: &Loader<'_>) -> String {
+fn workflow_name(model: &Model<'_>, loader: &Loader<'_>) -> String {
     let named = model.spec.workflow.as_ref().map(|workflow| workflow.name.value.clone());
-    named.unwrap_or_else(|| crate::stem(loader.sources.name(FileId::new(0))).to_owned())
+    named.unwrap_or_else(|| crate::file_stem(loader.sources.name(FileId::new(0))).to_owned())
 }
 
 /// The text of a variable that is set.
-fn set(variable: &Variable) -> Option<&TemplateText> {
+fn variable_text(variable: &Variable) -> Option<&TemplateText> {
     match variable {
         Variable::Set(_, prose) => Some(prose),
         Variable::Pass(_) | Variable::Secret(_) => None,
@@ -469,42 +471,44 @@ fn step_kind(step: &ast::Step) -> SymbolKind {
 /// What the names of a spec lead to.
 impl Builder<'_, '_, '_> {
     /// The pipeline that a symbol is, by index.
-    pub(super) fn pipeline(&self, id: SymbolId) -> Option<usize> {
+    pub(super) fn pipeline_index(&self, id: SymbolId) -> Option<usize> {
         self.top[NameKind::Pipeline as usize].iter().position(|known| *known == id)
     }
 
     /// The swarm that a symbol is, by index.
-    pub(super) fn swarm(&self, id: SymbolId) -> Option<usize> {
+    pub(super) fn swarm_index(&self, id: SymbolId) -> Option<usize> {
         self.top[NameKind::Swarm as usize].iter().position(|known| *known == id)
     }
 
     /// The parameter of a pipeline.
-    pub(super) fn param(&self, pipeline: SymbolId, name: &str) -> Option<SymbolId> {
-        let params = &self.model.pipelines[self.pipeline(pipeline)?].ast.params;
-        self.declared(params.iter().find(|param| param.name.value == name)?.name.span)
+    pub(super) fn find_param(&self, pipeline: SymbolId, name: &str) -> Option<SymbolId> {
+        let params = &self.model.pipelines[self.pipeline_index(pipeline)?].ast.params;
+        self.find_declared(params.iter().find(|param| param.name.value == name)?.name.span)
     }
 
     /// The parameter that a test gives a value to, by the place of its name there.
-    pub(super) fn tested(&self, name: &str, place: Span) -> Option<SymbolId> {
+    pub(super) fn find_test_param(&self, name: &str, place: Span) -> Option<SymbolId> {
         let holds = |span: Span| span.file == place.file && (span.start..span.end).contains(&place.start);
         let test = self.model.tests.iter().find(|test| holds(test.ast.span))?;
         let own = test.pipeline.map(|pipeline| self.model.pipelines[pipeline].ast.params.as_slice());
         match own.unwrap_or_default().iter().find(|param| param.name.value == name) {
-            Some(param) => self.declared(param.name.span),
-            None => self.top(NameKind::Param, self.model.tables.find(NameKind::Param, name, true, place.file)?),
+            Some(param) => self.find_declared(param.name.span),
+            None => {
+                self.top_symbol(NameKind::Param, self.model.tables.find_name(NameKind::Param, name, true, place.file)?)
+            }
         }
     }
 
     /// What an import is called in a file.
-    pub(super) fn alias(&self, alias: &str, file: FileId) -> Option<SymbolId> {
+    pub(super) fn find_alias(&self, alias: &str, file: FileId) -> Option<SymbolId> {
         let modules = &self.model.tables.modules;
-        let imports = &modules.list[modules.of(file)].imports;
+        let imports = &modules.list[modules.module_of(file)].imports;
         let found = imports.iter().filter_map(|import| import.alias.as_ref()).find(|known| known.value == alias)?;
-        self.declared(found.span)
+        self.find_declared(found.span)
     }
 
     /// What a reference leads to: more than one symbol only in a shared task, whose pipelines each have a step so called.
-    pub(super) fn find(
+    pub(super) fn resolve_reference(
         &self,
         target: Target,
         name: &str,
@@ -514,8 +518,8 @@ impl Builder<'_, '_, '_> {
         owner: Option<SymbolId>,
     ) -> Vec<SymbolId> {
         let named = |what: NameKind| {
-            let found = self.model.tables.find(what, name, true, file);
-            found.and_then(|found| self.top(what, found)).into_iter().collect::<Vec<_>>()
+            let found = self.model.tables.find_name(what, name, true, file);
+            found.and_then(|found| self.top_symbol(what, found)).into_iter().collect::<Vec<_>>()
         };
         let or = |one: Vec<SymbolId>, other: &dyn Fn() -> Vec<SymbolId>| if one.is_empty() { other() } else { one };
         let of_swarm = |local: Local| {
@@ -523,10 +527,10 @@ impl Builder<'_, '_, '_> {
                 Some(swarm) => &self.top[NameKind::Swarm as usize][swarm..=swarm],
                 None => &self.top[NameKind::Swarm as usize],
             };
-            homes.iter().filter_map(|home| self.local(*home, local, name)).collect::<Vec<_>>()
+            homes.iter().filter_map(|home| self.find_local(*home, local, name)).collect::<Vec<_>>()
         };
         let steps = |pipelines: &mut dyn Iterator<Item = usize>| {
-            let mut found: Vec<SymbolId> = pipelines.filter_map(|pipeline| self.step(pipeline, name)).collect();
+            let mut found: Vec<SymbolId> = pipelines.filter_map(|pipeline| self.find_step(pipeline, name)).collect();
             found.sort_unstable();
             found.dedup();
             found
@@ -558,7 +562,7 @@ impl Builder<'_, '_, '_> {
             },
             Target::Member => of_swarm(Local::Member),
             Target::Item => of_swarm(Local::Item),
-            Target::Option => owner.and_then(|gate| self.local(gate, Local::Option, name)).into_iter().collect(),
+            Target::Option => owner.and_then(|gate| self.find_local(gate, Local::Option, name)).into_iter().collect(),
         }
     }
 }

@@ -19,7 +19,7 @@ use swarmc_plan::When;
 use crate::source::{FileId, Span};
 use crate::trust::Trust;
 
-pub(crate) use build::build;
+pub(crate) use build::build_index;
 
 /// The names, texts and types of a spec and of what it imports.
 #[derive(Clone, Debug, Default)]
@@ -120,7 +120,7 @@ pub enum SymbolKind {
 
 impl SymbolKind {
     /// What it is called: "agent".
-    pub fn noun(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             SymbolKind::Param => "parameter",
             SymbolKind::Secret => "secret",
@@ -289,33 +289,33 @@ impl Index {
     }
 
     /// Every symbol with its id.
-    pub fn ids(&self) -> impl Iterator<Item = (SymbolId, &Symbol)> {
+    pub fn list_symbols(&self) -> impl Iterator<Item = (SymbolId, &Symbol)> {
         self.symbols.iter().zip(0..).map(|(symbol, id)| (SymbolId(id), symbol))
     }
 
     /// The names that stand at an offset or end there.
-    pub fn at(&self, file: FileId, offset: u32) -> impl Iterator<Item = &Occurrence> {
+    pub fn occurrences_at(&self, file: FileId, offset: u32) -> impl Iterator<Item = &Occurrence> {
         let until = self.occurrences.partition_point(|found| (found.span.file, found.span.start) <= (file, offset));
         // Names are short, and few stand in one place.
-        let touches = move |found: &&Occurrence| found.span.file == file && found.span.touches(offset);
+        let touches = move |found: &&Occurrence| found.span.file == file && found.span.touches_offset(offset);
         self.occurrences[..until].iter().rev().take(64).filter(touches)
     }
 
     /// Every place where a symbol stands, its definition included; by place.
-    pub fn places(&self, symbol: SymbolId) -> impl Iterator<Item = &Occurrence> {
+    pub fn occurrences_of(&self, symbol: SymbolId) -> impl Iterator<Item = &Occurrence> {
         self.occurrences.iter().filter(move |found| found.symbol == symbol)
     }
 
     /// The names in a range of a file.
-    pub fn within(&self, file: FileId, range: Range<u32>) -> &[Occurrence] {
+    pub fn occurrences_in(&self, file: FileId, range: Range<u32>) -> &[Occurrence] {
         let from = self.occurrences.partition_point(|found| (found.span.file, found.span.start) < (file, range.start));
         let to = self.occurrences.partition_point(|found| (found.span.file, found.span.start) < (file, range.end));
         &self.occurrences[from..to.max(from)]
     }
 
     /// Who says the text that stands at an offset: the innermost text, and everybody who says it.
-    pub fn speakers(&self, file: FileId, offset: u32) -> Vec<TextUse> {
-        let around = self.texts.iter().filter(|text| text.span.file == file && text.span.touches(offset));
+    pub fn text_uses_at(&self, file: FileId, offset: u32) -> Vec<TextUse> {
+        let around = self.texts.iter().filter(|text| text.span.file == file && text.span.touches_offset(offset));
         let mut around: Vec<TextUse> = around.copied().collect();
         if let Some(least) = around.iter().map(|text| text.span.len()).min() {
             around.retain(|text| text.span.len() == least);
@@ -324,7 +324,7 @@ impl Index {
     }
 
     /// Everybody who says something in a file that is a prompt.
-    pub fn users(&self, file: FileId) -> impl Iterator<Item = &TextUse> {
+    pub fn text_uses_in(&self, file: FileId) -> impl Iterator<Item = &TextUse> {
         self.texts.iter().filter(move |text| text.span.file == file)
     }
 
@@ -334,7 +334,7 @@ impl Index {
     }
 
     /// How far above a step others run: for each that it waits for, directly or not, the fewest needs in between, from 1.
-    pub fn upstream(&self, step: usize) -> Vec<(usize, usize)> {
+    pub fn upstream_steps(&self, step: usize) -> Vec<(usize, usize)> {
         let mut found: Vec<(usize, usize)> = vec![(step, 0)];
         let mut seen = vec![false; self.steps.len()];
         seen[step] = true;
@@ -351,7 +351,7 @@ impl Index {
     }
 
     /// The fields of a value, of the items of a list or map that it is included.
-    pub fn fields(&self, shape: ShapeId) -> &[SymbolId] {
+    pub fn shape_fields(&self, shape: ShapeId) -> &[SymbolId] {
         match &self.shape(shape).kind {
             ShapeKind::Record(fields) => fields,
             _ => &[],

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use crate::model::Pipeline;
 
 /// The position of each step from 1, by index. Steps in a circle come last, as they are declared.
-pub(super) fn positions(pipeline: &Pipeline<'_>) -> Vec<usize> {
+pub(super) fn step_positions(pipeline: &Pipeline<'_>) -> Vec<usize> {
     let count = pipeline.steps.len();
     let before = |step: usize| {
         let step = &pipeline.steps[step];

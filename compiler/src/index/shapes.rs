@@ -25,18 +25,18 @@ pub(super) struct Shapes {
 
 impl Shapes {
     /// The shape of a type; its fields become symbols.
-    pub(super) fn of(
+    pub(super) fn shape_of(
         &mut self,
         kind: &Type,
         types: &Types,
         declared: &[SymbolId],
         symbols: &mut Vec<Symbol>,
     ) -> ShapeId {
-        self.shape(kind, types, declared, symbols, 0)
+        self.add_shape(kind, types, declared, symbols, 0)
     }
 
     /// Recursion is bounded by [`DEEPEST`].
-    fn shape(
+    fn add_shape(
         &mut self,
         kind: &Type,
         types: &Types,
@@ -54,17 +54,17 @@ impl Shapes {
             return known;
         }
         let inner = |shapes: &mut Shapes, symbols: &mut Vec<Symbol>, kind: &Type| {
-            shapes.shape(kind, types, declared, symbols, depth + 1)
+            shapes.add_shape(kind, types, declared, symbols, depth + 1)
         };
         let text = kind.to_string();
         match &kind.kind {
-            _ if depth > DEEPEST => self.simple("any".to_owned(), ShapeKind::Plain, optional),
+            _ if depth > DEEPEST => self.add_simple("any".to_owned(), ShapeKind::Plain, optional),
             Kind::Named(index, _) => {
                 let id = self.push(text, ShapeKind::Plain, optional);
                 self.list[id.0 as usize].declared = declared.get(*index).copied();
                 // Before its fields, which may be of this very type.
                 self.named.insert((*index, optional), id);
-                let behind = Type { kind: types.kind(&kind.kind).clone(), lack: Lack::NEVER };
+                let behind = Type { kind: types.underlying_kind(&kind.kind).clone(), lack: Lack::NEVER };
                 let behind = inner(self, symbols, &behind);
                 let behind = self.list[behind.0 as usize].kind.clone();
                 self.list[id.0 as usize].kind = behind;
@@ -72,11 +72,11 @@ impl Shapes {
             }
             Kind::List(item) => {
                 let item = inner(self, symbols, item);
-                self.simple(text, ShapeKind::List(item), optional)
+                self.add_simple(text, ShapeKind::List(item), optional)
             }
             Kind::Map(item) => {
                 let item = inner(self, symbols, item);
-                self.simple(text, ShapeKind::Map(item), optional)
+                self.add_simple(text, ShapeKind::Map(item), optional)
             }
             Kind::Record(record) if !record.written => {
                 let id = self.push(text, ShapeKind::Plain, optional);
@@ -103,14 +103,14 @@ impl Shapes {
                 self.list[id.0 as usize].kind = ShapeKind::Record(fields);
                 id
             }
-            Kind::Enum(words) => self.simple(text, ShapeKind::Words(words.words.clone()), optional),
-            Kind::Bool => self.simple(text, ShapeKind::Bool, optional),
-            _ => self.simple(text, ShapeKind::Plain, optional),
+            Kind::Enum(words) => self.add_simple(text, ShapeKind::Words(words.words.clone()), optional),
+            Kind::Bool => self.add_simple(text, ShapeKind::Bool, optional),
+            _ => self.add_simple(text, ShapeKind::Plain, optional),
         }
     }
 
     /// A shape that is the same wherever it is called so, except for its words.
-    fn simple(&mut self, text: String, kind: ShapeKind, optional: bool) -> ShapeId {
+    fn add_simple(&mut self, text: String, kind: ShapeKind, optional: bool) -> ShapeId {
         if matches!(kind, ShapeKind::Plain | ShapeKind::Bool) {
             if let Some(&known) = self.plain.get(&text) {
                 return known;

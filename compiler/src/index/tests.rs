@@ -15,7 +15,7 @@ fn analyze(files: &[(&str, &str)]) -> (Sources, Index) {
     let mut tell = |_: &Sources, diagnostics: &[crate::Diagnostic]| told = Some(diagnostics.to_vec());
     let cancel = crate::Cancel::default();
     let analyzed = crate::analyze(files[0].0, &texts, &settings, &cache, &cancel, &mut tell);
-    let (compilation, index) = analyzed.expect("nobody cancels it");
+    let (compilation, index) = analyzed.expect("it is not cancelled");
     assert_eq!(told.as_ref(), Some(&compilation.diagnostics));
     (compilation.sources, index)
 }
@@ -23,9 +23,9 @@ fn analyze(files: &[(&str, &str)]) -> (Sources, Index) {
 /// Every name with the places where it stands: `kind name: definition, references`, places as `line:column`.
 fn listed(sources: &Sources, index: &Index) -> String {
     let mut list = String::new();
-    for (id, symbol) in index.ids() {
-        let _ = write!(list, "{} {}:", symbol.kind.noun(), symbol.name);
-        for place in index.places(id) {
+    for (id, symbol) in index.list_symbols() {
+        let _ = write!(list, "{} {}:", symbol.kind.as_str(), symbol.name);
+        for place in index.occurrences_of(id) {
             let at = sources.position(place.span.file, place.span.start);
             let mark = match place.role {
                 Role::Definition => "=",

@@ -3,14 +3,17 @@
 use swarmc_plan as plan;
 
 use super::element::Element;
-use super::provider::amount;
-use super::{choice, command, description, files, name, names, policy, source, spanned, value, variables};
+use super::provider::lower_amount;
+use super::{
+    argument_name, argument_names, datum_name, description_text, files, lower_command, lower_source, lower_variables,
+    parse_choice, policy, value,
+};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// `tiers { small P; medium P model=M }`.
-pub(super) fn tiers(element: &Element, diagnostics: &mut Diagnostics) -> Vec<ast::Tier> {
+pub(super) fn lower_tiers(element: &Element, diagnostics: &mut Diagnostics) -> Vec<ast::Tier> {
     let mut tiers: Vec<ast::Tier> = Vec::new();
     for child in element.children.iter().filter(|child| child.schema.name == "TIER") {
         let name = Spanned { value: child.name.text.to_string(), span: child.name.span };
@@ -21,10 +24,10 @@ pub(super) fn tiers(element: &Element, diagnostics: &mut Diagnostics) -> Vec<ast
                     .help("a name is a lowercase letter, then lowercase letters, digits, `-` and `_`");
             diagnostics.push(diagnostic);
         }
-        let Some(provider) = child.argument(0).map(spanned) else { continue };
+        let Some(provider) = child.argument(0).map(datum_name) else { continue };
         tiers.push(ast::Tier { name, provider, model: child.property("model").map(|model| model.text.clone()) });
     }
-    if tiers.is_empty() && !diagnostics.covers(element.span) {
+    if tiers.is_empty() && !diagnostics.has_report_at(element.span) {
         let diagnostic = Diagnostic::new(Code::WrongValue, "`tiers` names no tier")
             .label(element.name.span, "nothing in it")
             .help("write `tiers { small PROVIDER; large PROVIDER model=\"…\" }`");
@@ -33,11 +36,11 @@ pub(super) fn tiers(element: &Element, diagnostics: &mut Diagnostics) -> Vec<ast
     tiers
 }
 
-pub(super) fn agent(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Agent> {
-    let reference = |property: &str| element.property(property).map(spanned);
+pub(super) fn lower_agent(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Agent> {
+    let reference = |property: &str| element.property(property).map(datum_name);
     let (provider, tier) = (reference("provider"), reference("tier"));
     if let (Some(provider), Some(tier)) = (&provider, &tier) {
-        let diagnostic = Diagnostic::new(Code::WrongValue, "an agent has a provider or a tier, and only one of them")
+        let diagnostic = Diagnostic::new(Code::WrongValue, "an agent takes a provider or a tier, not both")
             .label(tier.span, "one too many")
             .label(provider.span, "first here")
             .help("remove one of them");
@@ -45,44 +48,44 @@ pub(super) fn agent(element: &Element, diagnostics: &mut Diagnostics) -> Option<
     }
     let temperature = element.child("temperature").and_then(|node| node.argument(0));
     Some(ast::Agent {
-        name: name(element, 0)?,
+        name: argument_name(element, 0)?,
         template: reference("template"),
         provider,
         tier,
         model: reference("model"),
-        description: description(element),
-        system: element.child("system").and_then(|system| source(system, 0, diagnostics)),
-        mode: element.child("mode").and_then(|node| Some(choice(node.argument(0)?, mode))),
+        description: description_text(element),
+        system: element.child("system").and_then(|system| lower_source(system, 0, diagnostics)),
+        mode: element.child("mode").and_then(|node| Some(parse_choice(node.argument(0)?, parse_mode))),
         temperature: temperature.and_then(|datum| match &datum.form {
             super::Form::Number(number) => Some(Spanned { value: number.as_f64()?, span: datum.span }),
             super::Form::Bool | super::Form::Text => None,
         }),
-        max_output: element.child("max-output").and_then(|node| Some(amount(node.argument(0)?))),
-        tools: element.child("tools").map(|node| ast::Tools { names: names(node), span: node.span }),
-        can: element.child("can").map(|node| capabilities(node, diagnostics)).unwrap_or_default(),
+        max_output: element.child("max-output").and_then(|node| Some(lower_amount(node.argument(0)?))),
+        tools: element.child("tools").map(|node| ast::Tools { names: argument_names(node), span: node.span }),
+        can: element.child("can").map(|node| lower_capabilities(node, diagnostics)).unwrap_or_default(),
         permissions: element.child("permissions").and_then(|node| {
-            Some(choice(node.argument(0)?, |word| match word {
+            Some(parse_choice(node.argument(0)?, |word| match word {
                 "skip" => plan::Permissions::Skip,
                 _ => plan::Permissions::Gated,
             }))
         }),
-        fallback: element.child("fallback").and_then(|node| name(node, 0)),
-        budget: element.child("budget").map(|node| policy::budget(node, diagnostics)),
-        files: element.child("files").map(|node| files::files(node, diagnostics)),
+        fallback: element.child("fallback").and_then(|node| argument_name(node, 0)),
+        budget: element.child("budget").map(|node| policy::lower_budget(node, diagnostics)),
+        files: element.child("files").map(|node| files::lower_files(node, diagnostics)),
     })
 }
 
-pub(super) fn mode(word: &str) -> plan::Mode {
+pub(super) fn parse_mode(word: &str) -> plan::Mode {
     match word {
         "planning" => plan::Mode::Planning,
         _ => plan::Mode::Implementation,
     }
 }
 
-fn capabilities(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Spanned<plan::Capability>> {
+fn lower_capabilities(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Spanned<plan::Capability>> {
     let mut found: Vec<Spanned<plan::Capability>> = Vec::new();
     for (_, datum) in &element.arguments {
-        let capability = choice(datum, |word| match word {
+        let capability = parse_choice(datum, |word| match word {
             "write-files" => plan::Capability::WriteFiles,
             "run-commands" => plan::Capability::RunCommands,
             "network" => plan::Capability::Network,
@@ -93,7 +96,7 @@ fn capabilities(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Spanned
         match found.iter().find(|known| known.value == capability.value) {
             Some(first) => {
                 let what = format!("`{}`", datum.text.as_str());
-                diagnostics.push(super::unknown::twice(&what, capability.span, first.span));
+                diagnostics.push(super::unknown::report_duplicate(&what, capability.span, first.span));
             }
             None => found.push(capability),
         }
@@ -113,40 +116,42 @@ pub(super) fn tool_server(element: &Element, diagnostics: &mut Diagnostics) -> O
                     .help("remove one of them");
             diagnostics.push(diagnostic);
         }
-        (None, None) if !diagnostics.covers(element.span) => {
-            let diagnostic =
-                Diagnostic::new(Code::WrongValue, format!("tool server `{server}` says no way to reach it"))
-                    .label(element.name.span, "`exec` or `url=` is missing")
-                    .help("write `exec PROGRAM ARG…` in its block, or `url=\"https://…\"`");
+        (None, None) if !diagnostics.has_report_at(element.span) => {
+            let diagnostic = Diagnostic::new(
+                Code::WrongValue,
+                format!("tool server `{server}` has neither a command nor an address"),
+            )
+            .label(element.name.span, "`exec` or `url=` is missing")
+            .help("write `exec PROGRAM ARG…` in its block, or `url=\"https://…\"`");
             diagnostics.push(diagnostic);
         }
         _ => {}
     }
     if let Some(url) = url {
-        address(url, diagnostics);
+        check_address(url, diagnostics);
     }
-    let auth = element.child("auth").and_then(|node| node.argument(0)).map(spanned);
+    let auth = element.child("auth").and_then(|node| node.argument(0)).map(datum_name);
     if let (Some(auth), Some(_), None) = (&auth, exec, url) {
         let diagnostic = Diagnostic::new(
             Code::WrongValue,
-            format!("`auth` is for addresses, and tool server `{server}` is a command"),
+            format!("`auth` is for addresses, but tool server `{server}` is a command"),
         )
-        .label(auth.span, "of no use to a command")
+        .label(auth.span, "a command does not read it")
         .help("give a command its token with `env NAME`");
         diagnostics.push(diagnostic);
     }
     Some(ast::ToolServer {
-        name: name(element, 0)?,
-        description: description(element),
-        exec: exec.and_then(|exec| command(exec, diagnostics)),
+        name: argument_name(element, 0)?,
+        description: description_text(element),
+        exec: exec.and_then(|exec| lower_command(exec, diagnostics)),
         url: url.map(|url| url.text.clone()),
         auth,
-        env: variables(element, diagnostics),
+        env: lower_variables(element, diagnostics),
     })
 }
 
 /// Reports an address that is none of HTTP.
-pub(super) fn address(url: &super::Datum, diagnostics: &mut Diagnostics) {
+pub(super) fn check_address(url: &super::Datum, diagnostics: &mut Diagnostics) {
     let written = url.text.as_str();
     let host = written.strip_prefix("https://").or_else(|| written.strip_prefix("http://"));
     if host.is_none_or(|host| host.is_empty() || host.starts_with('/') || host.contains(char::is_whitespace)) {

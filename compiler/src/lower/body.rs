@@ -2,7 +2,7 @@
 
 use super::datum::Datum;
 use super::element::Element;
-use super::{command, source, spanned, value};
+use super::{datum_name, lower_command, lower_source, value};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -11,7 +11,7 @@ use crate::syntax::Text;
 const BODIES: [&str; 5] = ["prompt", "run", "value", "call", "swarm"];
 
 /// The one body of a task.
-pub(super) fn body(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
+pub(super) fn lower_body(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
     let bodies: Vec<&Element> = element.children.iter().filter(|child| BODIES.contains(&child.schema.name)).collect();
     let task = element.argument(0).map_or("task", |name| name.text.as_str());
     if let [first, second, ..] = bodies.as_slice() {
@@ -24,7 +24,7 @@ pub(super) fn body(element: &Element, diagnostics: &mut Diagnostics) -> Option<a
     }
     let Some(body) = bodies.first() else {
         // A body that could not be read has been reported.
-        if element.argument(0).is_some() && !diagnostics.covers(element.span) {
+        if element.argument(0).is_some() && !diagnostics.has_report_at(element.span) {
             let diagnostic = Diagnostic::new(Code::WrongValue, format!("task `{task}` does nothing"))
                 .label(element.name.span, "`prompt`, `run`, `value`, `call` or `swarm` is missing")
                 .help("write `prompt \"…\"` for an agent, `run PROGRAM ARG…` for a command, or `value \"…\"`");
@@ -43,10 +43,10 @@ pub(super) fn body(element: &Element, diagnostics: &mut Diagnostics) -> Option<a
         diagnostics.push(diagnostic);
     }
     match body.schema.name {
-        "prompt" => Some(ast::Body::Prompt(source(body, 0, diagnostics)?)),
-        "run" => run(body, diagnostics),
+        "prompt" => Some(ast::Body::Prompt(lower_source(body, 0, diagnostics)?)),
+        "run" => lower_run(body, diagnostics),
         "call" => Some(ast::Body::Call {
-            pipeline: spanned(body.argument(0)?),
+            pipeline: datum_name(body.argument(0)?),
             args: body
                 .properties
                 .iter()
@@ -54,35 +54,34 @@ pub(super) fn body(element: &Element, diagnostics: &mut Diagnostics) -> Option<a
                 .collect(),
         }),
         "swarm" => Some(ast::Body::Swarm {
-            swarm: spanned(body.argument(0)?),
+            swarm: datum_name(body.argument(0)?),
             goal: body.property("goal").map(|goal| goal.text.clone()),
         }),
-        _ => computed(body, diagnostics),
+        _ => lower_value(body, diagnostics),
     }
 }
 
 /// A command, or a script file.
-pub(super) fn run(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
+pub(super) fn lower_run(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
     match element.property("file") {
         Some(file) if element.arguments.is_empty() => Some(ast::Body::Script(file.text.clone())),
         Some(file) => {
-            let diagnostic =
-                Diagnostic::new(Code::WrongValue, "`run` takes a command or `file=`, and only one of them")
-                    .label(file.span, "one too many")
-                    .help("remove one of them");
+            let diagnostic = Diagnostic::new(Code::WrongValue, "`run` takes a command or `file=`, not both")
+                .label(file.span, "one too many")
+                .help("remove one of them");
             diagnostics.push(diagnostic);
             None
         }
-        None => command(element, diagnostics).map(ast::Body::Run),
+        None => lower_command(element, diagnostics).map(ast::Body::Run),
     }
 }
 
 /// `value "TEXT"` or `value { FIELD "TEXT" }`.
-fn computed(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
+fn lower_value(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
     let fields: Vec<&Element> = body.children.iter().filter(|field| field.schema.name == "FIELD").collect();
     if let Some(text) = body.argument(0) {
         if let Some(field) = fields.first() {
-            let diagnostic = Diagnostic::new(Code::WrongValue, "`value` takes a text or fields, and only one of them")
+            let diagnostic = Diagnostic::new(Code::WrongValue, "`value` takes a text or fields, not both")
                 .label(field.name.span, "a field")
                 .label(text.span, "the text is here already")
                 .help("remove one of them");
@@ -112,7 +111,7 @@ fn computed(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> 
         record.push((Spanned { value: written.to_owned(), span: field.name.span }, text));
     }
     if record.is_empty() {
-        if !diagnostics.covers(body.span) {
+        if !diagnostics.has_report_at(body.span) {
             let diagnostic = Diagnostic::new(Code::WrongValue, "`value` needs a text or fields")
                 .label(body.name.span, "nothing to compute")
                 .help("write `value \"…\"` or `value { FIELD \"…\" }`");

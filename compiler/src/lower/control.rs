@@ -6,8 +6,8 @@ use swarmc_plan as plan;
 
 use super::datum::Datum;
 use super::element::Element;
-use super::types::field;
-use super::{Section, argument, count, name, names, spanned, step, value};
+use super::types::lower_field;
+use super::{Section, argument_name, argument_names, child_argument, clamp_count, datum_name, step, value};
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -17,12 +17,12 @@ use crate::suggest;
 /// What a gate says besides its options.
 const FAIL: &str = "fail";
 
-pub(super) fn gate(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> ast::Gate {
+pub(super) fn lower_gate(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> ast::Gate {
     let gate = element.argument(0).map_or("", |name| name.text.as_str());
-    let options = options(element, diagnostics);
-    let asks = asks(element, text, diagnostics);
+    let options = lower_options(element, diagnostics);
+    let asks = lower_asks(element, text, diagnostics);
     let mut decision = |node: &Element| {
-        let choice = name(node, 0)?;
+        let choice = argument_name(node, 0)?;
         if choice.value != FAIL && !options.iter().any(|option| option.value == choice.value) {
             diagnostics.push(no_option(gate, &choice, &options));
         }
@@ -34,26 +34,30 @@ pub(super) fn gate(element: &Element, text: &str, diagnostics: &mut Diagnostics)
         Some(ast::OnTimeout { choice: decision(node)?, after_ms })
     });
     let headless = element.child("headless").and_then(decision);
-    ast::Gate { message: argument(element, "message"), options, asks, on_timeout, headless }
+    ast::Gate { message: child_argument(element, "message"), options, asks, on_timeout, headless }
 }
 
-fn options(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Name> {
+fn lower_options(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Name> {
     let Some(node) = element.child("options") else {
         let word = Section::of(element).child("options").word();
         return vec![Spanned { value: word, span: element.name.span }];
     };
     let mut options: Vec<Name> = Vec::new();
     let mut known: BTreeMap<String, Span> = BTreeMap::new();
-    for option in names(node) {
+    for option in argument_names(node) {
         if option.value == FAIL {
-            let diagnostic = Diagnostic::new(Code::WrongValue, "`fail` is no option: it is what fails the gate")
-                .label(option.span, "means something else")
+            let diagnostic = Diagnostic::new(Code::WrongValue, "`fail` cannot be an option: it fails the gate")
+                .label(option.span, "reserved")
                 .help("write another word, such as `reject`");
             diagnostics.push(diagnostic);
             continue;
         }
         if let Some(first) = known.insert(option.value.clone(), option.span) {
-            diagnostics.push(super::unknown::twice(&format!("option `{}`", option.value), option.span, first));
+            diagnostics.push(super::unknown::report_duplicate(
+                &format!("option `{}`", option.value),
+                option.span,
+                first,
+            ));
             continue;
         }
         options.push(option);
@@ -61,17 +65,17 @@ fn options(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Name> {
     options
 }
 
-fn asks(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Vec<ast::Field> {
+fn lower_asks(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Vec<ast::Field> {
     let mut asks: Vec<ast::Field> = Vec::new();
     let mut known: BTreeMap<String, Span> = BTreeMap::new();
     for node in element.children("ask") {
-        let Some(name) = name(node, 0) else { continue };
+        let Some(name) = argument_name(node, 0) else { continue };
         if let Some(first) = known.insert(name.value.clone(), name.span) {
-            diagnostics.push(super::unknown::twice(&format!("field `{}`", name.value), name.span, first));
+            diagnostics.push(super::unknown::report_duplicate(&format!("field `{}`", name.value), name.span, first));
             continue;
         }
         let wrong = match name.value.as_str() {
-            "choice" => Some(("`choice` is the option that was chosen", "ask for another name")),
+            "choice" => Some(("`choice` is reserved for the chosen option", "ask for another name")),
             written if !value::is_field(written) => {
                 Some(("a field is a letter or `_`, then letters, digits, `_` and `-`", "write such a name"))
             }
@@ -82,7 +86,7 @@ fn asks(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Vec<ast
             diagnostics.push(Diagnostic::new(Code::WrongValue, message).label(name.span, label).help(help));
             continue;
         }
-        asks.push(field(node, name, 1, text, diagnostics));
+        asks.push(lower_field(node, name, 1, text, diagnostics));
     }
     asks
 }
@@ -100,10 +104,10 @@ fn no_option(gate: &str, choice: &Name, options: &[Name]) -> Diagnostic {
 }
 
 /// A loop; its steps nest as deep as the parser lets blocks nest.
-pub(super) fn repetition(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> ast::Loop {
+pub(super) fn lower_loop(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> ast::Loop {
     let steps: Vec<ast::Step> =
-        element.children.iter().filter_map(|child| step::step(child, text, diagnostics)).collect();
-    if !element.children.iter().any(step::is_step) && !diagnostics.covers(element.span) {
+        element.children.iter().filter_map(|child| step::lower_step(child, text, diagnostics)).collect();
+    if !element.children.iter().any(step::is_step) && !diagnostics.has_report_at(element.span) {
         let name = element.argument(0).map_or("", |name| name.text.as_str());
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("loop `{name}` has no task"))
             .label(element.argument(0).map_or(element.name.span, |name: &Datum| name.span), "nothing to repeat")
@@ -111,35 +115,35 @@ pub(super) fn repetition(element: &Element, text: &str, diagnostics: &mut Diagno
         diagnostics.push(diagnostic);
     }
     ast::Loop {
-        max: element.property("max").map(|datum| Spanned { value: count(datum.number), span: datum.span }),
-        exhausted: exhausted(&Section::of(element).word_of("exhausted")),
+        max: element.property("max").map(|datum| Spanned { value: clamp_count(datum.number), span: datum.span }),
+        exhausted: parse_exhausted(&Section::of(element).word_of("exhausted")),
         until: element.children("until").filter_map(|until| Some(until.argument(0)?.text.clone())).collect(),
         steps,
     }
 }
 
-pub(super) fn exhausted(word: &str) -> plan::Exhausted {
+pub(super) fn parse_exhausted(word: &str) -> plan::Exhausted {
     match word {
         "success" => plan::Exhausted::Success,
         _ => plan::Exhausted::Fail,
     }
 }
 
-pub(super) fn stop(element: &Element) -> ast::Body {
+pub(super) fn lower_stop(element: &Element) -> ast::Body {
     let status = match Section::of(element).word_of("status").as_str() {
         "failure" => plan::StopStatus::Failure,
         _ => plan::StopStatus::Success,
     };
-    ast::Body::Stop { status, message: argument(element, "message") }
+    ast::Body::Stop { status, message: child_argument(element, "message") }
 }
 
 /// Why the step cannot run once more, where that is what its failure leads to.
-fn cannot(element: &Element, node: &Element, word: &str) -> Option<Diagnostic> {
+fn report_unrepeatable(element: &Element, node: &Element, word: &str) -> Option<Diagnostic> {
     let has = |names: &[&str]| element.children.iter().any(|child| names.contains(&child.schema.name));
     let repeats = element.schema.name == "task" && !has(&["value"]);
     let (fits, for_whom) = match word {
         "fix" => (repeats && !has(&["for-each", "call", "swarm"]), "a single prompt or command"),
-        "escalate" => (repeats, "what can run once more: a prompt, a command, a call or a for-each"),
+        "escalate" => (repeats, "a step that can run again: a prompt, a command, a call or a for-each"),
         _ => return None,
     };
     if fits {
@@ -147,16 +151,16 @@ fn cannot(element: &Element, node: &Element, word: &str) -> Option<Diagnostic> {
     }
     let name = element.argument(0).map_or(element.schema.name, |name| name.text.as_str());
     let help = match (element.schema.name, word) {
-        ("loop", _) => format!("say it in the step of `{name}` that fails, or let another round mend it"),
+        ("loop", _) => format!("write it in the step of `{name}` that fails, or let another round mend it"),
         ("task", "fix") if has(&["for-each"]) => {
-            "say `retry` or `check`, which hold for each item, or give each item to a pipeline with `call`".to_owned()
+            "write `retry` or `check`, which apply to each item, or give each item to a pipeline with `call`".to_owned()
         }
-        ("task", "fix") if has(&["call"]) => format!("say it in the step of the pipeline that `{name}` calls"),
+        ("task", "fix") if has(&["call"]) => format!("write it in the step of the pipeline that `{name}` calls"),
         _ => format!("remove it, or write a step with `depends-on {name} when=failure`"),
     };
     Some(
         Diagnostic::new(Code::WrongValue, format!("`on-failure {word}` is for {for_whom}"))
-            .label(node.span, format!("`{name}` is none"))
+            .label(node.span, format!("`{name}` is not one"))
             .help(help),
     )
 }
@@ -164,15 +168,15 @@ fn cannot(element: &Element, node: &Element, word: &str) -> Option<Diagnostic> {
 /// What a failure of the step means, with what only `fix` has.
 pub(super) fn on_failure(element: &Element, diagnostics: &mut Diagnostics) -> ast::OnFailure {
     let Some(node) = element.child("on-failure") else { return ast::OnFailure::Fail };
-    let agent = node.property("agent").map(spanned);
+    let agent = node.property("agent").map(datum_name);
     let word = node.argument(0).map_or("", |word| word.text.as_str());
-    if let Some(diagnostic) = cannot(element, node, word) {
+    if let Some(diagnostic) = report_unrepeatable(element, node, word) {
         diagnostics.push(diagnostic);
         return ast::OnFailure::Fail;
     }
     match (word, agent) {
         ("fix", Some(agent)) => return ast::OnFailure::Fix(agent),
-        ("fix", None) if !diagnostics.covers(node.span) => {
+        ("fix", None) if !diagnostics.has_report_at(node.span) => {
             let diagnostic = Diagnostic::new(Code::WrongValue, "`on-failure fix` does not say who mends it")
                 .label(node.span, "`agent=` is missing")
                 .help("write `on-failure fix agent=NAME`");

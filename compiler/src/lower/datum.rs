@@ -1,7 +1,7 @@
 //! Values: in goes what stands in the text, out comes a [`Datum`] of the kind that the table asks for, or a report
 //! (SW005).
 
-use super::unknown::deprecated;
+use super::unknown::report_deprecated;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lower::value;
@@ -52,7 +52,7 @@ impl std::fmt::Display for Place<'_> {
 }
 
 /// A value as its kind, or a report.
-pub(super) fn datum(
+pub(super) fn lower_datum(
     value: &syntax::Value,
     kind: Kind,
     place: Place<'_>,
@@ -60,8 +60,8 @@ pub(super) fn datum(
 ) -> Option<Datum> {
     let span = value.span;
     let wrong = |found: &str, help: Option<String>| {
-        Diagnostic::new(Code::WrongValue, format!("{place} takes {}, not {found}", kind.noun()))
-            .label(span, format!("not {}", kind.noun()))
+        Diagnostic::new(Code::WrongValue, format!("{place} takes {}, not {found}", kind.describe()))
+            .label(span, format!("not {}", kind.describe()))
             .help_maybe(help)
     };
     let diagnostic = match (&value.kind, kind) {
@@ -72,13 +72,13 @@ pub(super) fn datum(
         }
         (ValueKind::Null, _) => wrong("`#null`", Some("leave it out instead".into())),
         (ValueKind::Bool(on), Kind::Bool | Kind::Literal) => {
-            let text = Text::plain(if *on { "true" } else { "false" }, span);
+            let text = Text::from_bare(if *on { "true" } else { "false" }, span);
             return Some(Datum { span, text, number: i64::from(*on), form: Form::Bool });
         }
-        (ValueKind::Bool(on), Kind::Choice(words)) if words.iter().any(|word| word.word == boolean(*on)) => {
+        (ValueKind::Bool(on), Kind::Choice(words)) if words.iter().any(|word| word.word == format_boolean(*on)) => {
             return Some(Datum {
                 span,
-                text: Text::plain(boolean(*on), span),
+                text: Text::from_bare(format_boolean(*on), span),
                 number: i64::from(*on),
                 form: Form::Bool,
             });
@@ -95,38 +95,40 @@ pub(super) fn datum(
                 .filter(|count| (min..=max).contains(count))
             {
                 Some(count) => {
-                    let number_text = Text::plain(number.written(), span);
+                    let number_text = Text::from_bare(number.as_str(), span);
                     let number = i64::try_from(count).unwrap_or(i64::MAX);
                     return Some(Datum { span, text: number_text, number, form: Form::Number(count.into()) });
                 }
-                None => wrong(&format!("`{}`", number.written()), None),
+                None => wrong(&format!("`{}`", number.as_str()), None),
             }
         }
-        (ValueKind::Number(number), Kind::Literal | Kind::Number | Kind::Ratio(..)) => match json(number, kind) {
-            Some(form) => {
-                let whole = number.as_i128().and_then(|whole| i64::try_from(whole).ok());
-                let text = Text::plain(number.written(), span);
-                return Some(Datum { span, text, number: whole.unwrap_or_default(), form });
+        (ValueKind::Number(number), Kind::Literal | Kind::Number | Kind::Ratio(..)) => {
+            match number_form(number, kind) {
+                Some(form) => {
+                    let whole = number.as_i128().and_then(|whole| i64::try_from(whole).ok());
+                    let text = Text::from_bare(number.as_str(), span);
+                    return Some(Datum { span, text, number: whole.unwrap_or_default(), form });
+                }
+                None => wrong(&format!("`{}`", number.as_str()), None),
             }
-            None => wrong(&format!("`{}`", number.written()), None),
-        },
+        }
         (ValueKind::Number(number), Kind::Scalar) => {
-            return Some(Datum { span, text: Text::plain(number.written(), span), number: 0, form: Form::Text });
+            return Some(Datum { span, text: Text::from_bare(number.as_str(), span), number: 0, form: Form::Text });
         }
         (ValueKind::Number(number), Kind::Money) => {
-            let quoted = format!("\"${}\"", number.written());
+            let quoted = format!("\"${}\"", number.as_str());
             wrong("a bare number", Some(format!("say the unit: `{quoted}`"))).unsafe_fix("say the unit", span, quoted)
         }
         (ValueKind::Number(number), Kind::Duration) => {
-            let written = number.written();
+            let written = number.as_str();
             wrong("a bare number", Some(format!("say the unit: `\"{written}s\"` or `\"{written}m\"`")))
         }
         (ValueKind::Number(number), Kind::Size) => {
-            let written = number.written();
+            let written = number.as_str();
             wrong("a bare number", Some(format!("say the unit: `\"{written}KB\"` or `\"{written}B\"`")))
         }
         (ValueKind::Number(number), _) => {
-            let quoted = format!("\"{}\"", number.written());
+            let quoted = format!("\"{}\"", number.as_str());
             match kind {
                 Kind::Text | Kind::Template | Kind::Expression => {
                     wrong("a number", Some(format!("write `{quoted}`"))).unsafe_fix("put it in quotes", span, quoted)
@@ -134,10 +136,10 @@ pub(super) fn datum(
                 _ => wrong("a number", None),
             }
         }
-        (ValueKind::String(text), kind) => return string(text.clone(), kind, span, place, diagnostics),
+        (ValueKind::String(text), kind) => return lower_string(text.clone(), kind, span, place, diagnostics),
     };
     // A literal of KDL 1 has been reported; here it is the word that was meant, or nothing.
-    match diagnostics.covers(span) {
+    match diagnostics.has_report_at(span) {
         true => diagnostics.amend(Code::V1Literal, span, diagnostic),
         false => diagnostics.push(diagnostic),
     }
@@ -145,7 +147,7 @@ pub(super) fn datum(
 }
 
 /// A number in JSON, where it is finite and in the range of the kind.
-fn json(number: &syntax::Number, kind: Kind) -> Option<Form> {
+fn number_form(number: &syntax::Number, kind: Kind) -> Option<Form> {
     let float = number.as_f64();
     if let Kind::Ratio(min, max) = kind
         && !(min..=max).contains(&float)
@@ -156,16 +158,23 @@ fn json(number: &syntax::Number, kind: Kind) -> Option<Form> {
     whole.or_else(|| serde_json::Number::from_f64(float)).map(Form::Number)
 }
 
-fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics: &mut Diagnostics) -> Option<Datum> {
+fn lower_string(
+    mut text: Text,
+    kind: Kind,
+    span: Span,
+    place: Place<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Datum> {
     if let Kind::Choice(words) = kind
         && !words.iter().any(|word| word.word == text.as_str())
-        && let Some((word, older)) = words.iter().find_map(|it| Some((it, schema::once(it.older, text.as_str())?)))
+        && let Some((word, older)) =
+            words.iter().find_map(|it| Some((it, schema::find_older(it.older, text.as_str())?)))
     {
-        diagnostics.push(deprecated(older, word.word, span));
-        text = Text::plain(word.word, span);
+        diagnostics.push(report_deprecated(older, word.word, span));
+        text = Text::from_bare(word.word, span);
     }
     let wrong = |message: String, help: Option<String>| {
-        Diagnostic::new(Code::WrongValue, message).label(span, format!("not {}", kind.noun())).help_maybe(help)
+        Diagnostic::new(Code::WrongValue, message).label(span, format!("not {}", kind.describe())).help_maybe(help)
     };
     let value = text.as_str();
     let mut number = 0;
@@ -199,14 +208,14 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
             format!("`{value}` is not the name of an environment variable"),
             Some("letters, digits and `_`, and no digit first".into()),
         )),
-        Kind::Duration => match value::duration(value) {
+        Kind::Duration => match value::parse_duration(value) {
             Ok(millis) => {
                 number = i64::try_from(millis).unwrap_or(i64::MAX);
                 None
             }
             Err(help) => Some(wrong(format!("`{value}` is not a duration"), Some(help))),
         },
-        Kind::Size => match value::size(value) {
+        Kind::Size => match value::parse_size(value) {
             Ok(bytes) => {
                 number = i64::try_from(bytes).unwrap_or(i64::MAX);
                 None
@@ -218,14 +227,15 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
             true => None,
             false => {
                 let names: Vec<&str> = words.iter().map(|word| word.word).collect();
-                let meant = keyword(value).filter(|keyword| names.contains(keyword));
+                let meant = parse_keyword(value).filter(|keyword| names.contains(keyword));
                 if meant == Some(value) {
                     let diagnostic = wrong(format!("{place} takes `{value}` without quotes"), None);
                     diagnostics.push(diagnostic.fix("remove the quotes", span, value));
                     return None;
                 }
-                let close = meant.map(|name| Near { name, certain: false }).or_else(|| suggest::nearest(value, names));
-                let help = format!("write {}", kind.noun());
+                let close =
+                    meant.map(|name| Near { name, certain: false }).or_else(|| suggest::find_nearest(value, names));
+                let help = format!("write {}", kind.describe());
                 let diagnostic = wrong(
                     format!("{place} cannot be `{value}`"),
                     Some(close.map_or(help, |close| format!("did you mean `{close}`?"))),
@@ -243,14 +253,14 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
                 None => diagnostic,
             }
         }),
-        Kind::Money => match value::money(value) {
+        Kind::Money => match value::parse_money(value) {
             Ok(money) => {
                 number = i64::try_from(money).unwrap_or(i64::MAX);
                 None
             }
             Err(help) => Some(wrong(format!("`{value}` is not an amount of money"), Some(help))),
         },
-        Kind::Lines => match value::lines(value) {
+        Kind::Lines => match value::parse_line_range(value) {
             Some(_) => None,
             None => Some(wrong(
                 format!("`{value}` are no lines of a file"),
@@ -258,7 +268,7 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
             )),
         },
         Kind::Number | Kind::Ratio(..) => {
-            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), None);
+            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.describe()), None);
             Some(match value.parse::<f64>() {
                 Ok(plain) if plain.is_finite() && value.starts_with(|first: char| first.is_ascii_digit()) => {
                     diagnostic.help(format!("write `{value}` without quotes")).fix("remove the quotes", span, value)
@@ -267,8 +277,8 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
             })
         }
         Kind::Count(..) => {
-            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), None);
-            Some(match (value.parse::<u64>(), value::thousands(value)) {
+            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.describe()), None);
+            Some(match (value.parse::<u64>(), value::expand_thousands(value)) {
                 (Ok(plain), _) => {
                     diagnostic.help(format!("write `{plain}` without quotes")).fix("remove the quotes", span, value)
                 }
@@ -279,9 +289,9 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
             })
         }
         Kind::Bool => {
-            let keyword = keyword(value);
+            let keyword = parse_keyword(value);
             let help = keyword.map(|keyword| format!("write `{keyword}`"));
-            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), help);
+            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.describe()), help);
             Some(match keyword {
                 Some(keyword) => diagnostic.fix("write the keyword", span, keyword),
                 None => diagnostic,
@@ -303,15 +313,15 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
 }
 
 /// A keyword of KDL.
-fn boolean(on: bool) -> &'static str {
+fn format_boolean(on: bool) -> &'static str {
     if on { "#true" } else { "#false" }
 }
 
 /// The keyword that a word stands for.
-fn keyword(value: &str) -> Option<&'static str> {
+fn parse_keyword(value: &str) -> Option<&'static str> {
     match value.trim_start_matches('#').to_lowercase().as_str() {
-        "true" | "yes" | "on" => Some(boolean(true)),
-        "false" | "no" | "off" => Some(boolean(false)),
+        "true" | "yes" | "on" => Some(format_boolean(true)),
+        "false" | "no" | "off" => Some(format_boolean(false)),
         _ => None,
     }
 }

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::datum::{Datum, Place, datum};
-use super::unknown::{annotated, deprecated, too_many, twice, unknown, unknown_property};
+use super::datum::{Datum, Place, lower_datum};
+use super::unknown::{
+    report_annotation, report_deprecated, report_duplicate, report_unknown, too_many, unknown_property,
+};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lower::value;
@@ -54,7 +56,7 @@ impl Element {
 }
 
 /// Holds the nodes of a block against what `parent` may hold, which is called so in messages.
-pub(super) fn block(
+pub(super) fn lower_block(
     nodes: &[syntax::Node],
     parent: &'static Node,
     called: &str,
@@ -64,12 +66,12 @@ pub(super) fn block(
     // Nodes that may stand once are few and named in the table, so this list stays short.
     let mut once: Vec<(&'static str, Span)> = Vec::new();
     for node in nodes {
-        let schema = match parent.child(&node.name.text).or(parent.open_children) {
+        let schema = match parent.find_child(&node.name.text).or(parent.open_children) {
             Some(schema) => schema,
             None => {
                 // What is no name at all, such as `-`, has been reported.
-                if !diagnostics.covers(node.name.span) {
-                    diagnostics.push(unknown(node, parent, called));
+                if !diagnostics.has_report_at(node.name.span) {
+                    diagnostics.push(report_unknown(node, parent, called));
                 }
                 continue;
             }
@@ -77,25 +79,25 @@ pub(super) fn block(
         if !schema.many {
             match once.iter().find(|(name, _)| *name == schema.name) {
                 Some((_, first)) => {
-                    diagnostics.push(twice(&format!("`{}`", schema.name), node.name.span, *first));
+                    diagnostics.push(report_duplicate(&format!("`{}`", schema.name), node.name.span, *first));
                     continue;
                 }
                 None => once.push((schema.name, node.name.span)),
             }
         }
-        if let Some(older) = schema::once(schema.older, &node.name.text) {
-            diagnostics.push(deprecated(older, schema.name, node.name.span));
+        if let Some(older) = schema::find_older(schema.older, &node.name.text) {
+            diagnostics.push(report_deprecated(older, schema.name, node.name.span));
         }
-        elements.push(element(node, schema, diagnostics));
+        elements.push(lower_element(node, schema, diagnostics));
     }
     elements
 }
 
-fn element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut Diagnostics) -> Element {
+fn lower_element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut Diagnostics) -> Element {
     let span = node.span;
-    let called = schema.called(&node.name.text);
+    let called = schema.display_name(&node.name.text);
     if let Some(annotation) = &node.annotation {
-        diagnostics.push(annotated(annotation));
+        diagnostics.push(report_annotation(annotation));
     }
     let mut arguments = Vec::new();
     let mut properties: Vec<(Name, Datum)> = Vec::new();
@@ -105,14 +107,14 @@ fn element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut Diagnos
     let mut position = 0;
     for entry in &node.entries {
         if let Some(annotation) = &entry.annotation {
-            diagnostics.push(annotated(annotation));
+            diagnostics.push(report_annotation(annotation));
         }
         match &entry.name {
             None => {
                 let known = schema.arguments.get(position).or(schema.rest.as_ref());
                 match known {
                     Some(known) => {
-                        if let Some(datum) = datum(&entry.value, known.kind, Place::Node(called), diagnostics) {
+                        if let Some(datum) = lower_datum(&entry.value, known.kind, Place::Node(called), diagnostics) {
                             arguments.push((position, datum));
                         }
                     }
@@ -122,19 +124,19 @@ fn element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut Diagnos
             }
             Some(written) => {
                 let mut name = written.clone();
-                let property = schema.property(&name.text);
-                let older = property.and_then(|property| schema::once(property.older, &name.text));
+                let property = schema.find_property(&name.text);
+                let older = property.and_then(|property| schema::find_older(property.older, &name.text));
                 if let Some(property) = property {
                     name.text = property.name.into();
                 }
                 let key = property.map_or(&*written.text, |property| property.name);
                 if let Some(first) = keys.get(key) {
-                    diagnostics.push(twice(&format!("property `{}`", name.text), name.span, *first));
+                    diagnostics.push(report_duplicate(&format!("property `{}`", name.text), name.span, *first));
                     continue;
                 }
                 keys.insert(key, name.span);
                 if let Some(older) = older {
-                    diagnostics.push(deprecated(older, &name.text, name.span));
+                    diagnostics.push(report_deprecated(older, &name.text, name.span));
                 }
                 let known = property.map(|property| property.kind);
                 let Some(kind) = known.or(schema.open_properties.map(|(_, kind)| kind)) else {
@@ -147,7 +149,7 @@ fn element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut Diagnos
                     diagnostics.push(wrong);
                     continue;
                 }
-                if let Some(datum) = datum(&entry.value, kind, Place::Property(key), diagnostics) {
+                if let Some(datum) = lower_datum(&entry.value, kind, Place::Property(key), diagnostics) {
                     properties.push((name, datum));
                 }
             }
@@ -160,7 +162,7 @@ fn element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut Diagnos
         let missing = schema.arguments.iter().skip(position).filter(|argument| argument.required);
         // Half an edge is one mistake, and edges tell it themselves.
         for argument in missing.filter(|_| !std::ptr::eq(schema, &schema::EDGE)) {
-            let message = format!("`{called}` needs {}", argument.kind.noun());
+            let message = format!("`{called}` needs {}", argument.kind.describe());
             let diagnostic = Diagnostic::new(Code::WrongValue, message)
                 .label(node.name.span, format!("{} is missing", argument.name))
                 .help(format!("write `{}`", schema.usage_as(called)));
@@ -176,7 +178,7 @@ fn element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut Diagnos
             }
         }
     }
-    let children = block(node.children(), schema, called, diagnostics);
+    let children = lower_block(node.children(), schema, called, diagnostics);
     let (name, comments) = (node.name.clone(), node.comments.clone());
     Element { schema, name, span, arguments, properties, children, comments }
 }
@@ -218,13 +220,13 @@ mod tests {
         since: "2026",
         older: ONCE,
     };
-    static PEN: Node = Node { properties: &[COLOUR], older: ONCE, ..schema::plain("pen") };
-    static DESK: Node = Node { children: &[&PEN], ..schema::plain("desk") };
+    static PEN: Node = Node { properties: &[COLOUR], older: ONCE, ..schema::bare_node("pen") };
+    static DESK: Node = Node { children: &[&PEN], ..schema::bare_node("desk") };
 
     /// What is said of a text: each message with the text that its fix makes of it.
     fn check(text: &str, expected: &[&str]) -> Vec<Element> {
         let mut diagnostics = Diagnostics::default();
-        let elements = block(&syntax::parse(text, FileId::new(0)).nodes, &DESK, "desk", &mut diagnostics);
+        let elements = lower_block(&syntax::parse(text, FileId::new(0)).nodes, &DESK, "desk", &mut diagnostics);
         let said = |diagnostic: Diagnostic| match diagnostic.fix {
             Some(fix) => {
                 let mut text = text.to_owned();

@@ -2,16 +2,16 @@
 //!
 //! In: the text of a type. Out: the type in the notation of this language, or nothing where that is not certain.
 
-use super::type_text::{habit, qualified};
+use super::type_text::{is_qualified_type, suggest_type};
 
 /// How deep types nest.
 const DEEPEST: usize = 8;
 
 /// What a type is here that is written as in another language.
-pub(super) fn translated(text: &str) -> Option<String> {
+pub(super) fn translate_type(text: &str) -> Option<String> {
     let mut reader = Reader { rest: text };
-    let kind = reader.kind(0)?;
-    reader.space();
+    let kind = reader.parse_type(0)?;
+    reader.skip_space();
     reader.rest.is_empty().then_some(kind)
 }
 
@@ -20,31 +20,31 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    fn kind(&mut self, depth: usize) -> Option<String> {
+    fn parse_type(&mut self, depth: usize) -> Option<String> {
         if depth > DEEPEST {
             return None;
         }
-        self.space();
+        self.skip_space();
         let length = self.rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.')));
         let (word, rest) = self.rest.split_at(length.unwrap_or(self.rest.len()));
         self.rest = rest;
-        let inner = self.inner(depth)?;
+        let inner = self.parse_inner(depth)?;
         let mut optional = false;
         let mut kind = match (word.to_lowercase().as_str(), inner.as_slice()) {
             ("optional" | "option" | "maybe" | "nullable", [one]) => {
                 optional = true;
                 one.trim_end_matches('?').to_owned()
             }
-            (_, [one]) if habit(word, "<") == Some("list") => format!("list<{one}>"),
-            (_, [one]) if habit(word, "<") == Some("map") => format!("map<{one}>"),
+            (_, [one]) if suggest_type(word, "<") == Some("list") => format!("list<{one}>"),
+            (_, [one]) if suggest_type(word, "<") == Some("map") => format!("map<{one}>"),
             // Keys are texts.
-            (_, [key, one]) if habit(word, "<") == Some("map") && key == "string" => format!("map<{one}>"),
-            (_, []) if qualified(word) && habit(word, "").is_none() => word.to_owned(),
-            (_, []) => habit(word, "").filter(|kind| *kind != "enum")?.to_owned(),
+            (_, [key, one]) if suggest_type(word, "<") == Some("map") && key == "string" => format!("map<{one}>"),
+            (_, []) if is_qualified_type(word) && suggest_type(word, "").is_none() => word.to_owned(),
+            (_, []) => suggest_type(word, "").filter(|kind| *kind != "enum")?.to_owned(),
             _ => return None,
         };
         loop {
-            self.space();
+            self.skip_space();
             if let Some(rest) = self.rest.strip_prefix("[]") {
                 self.rest = rest;
                 kind = format!("list<{kind}{}>", if std::mem::take(&mut optional) { "?" } else { "" });
@@ -63,7 +63,7 @@ impl Reader<'_> {
     }
 
     /// The types in the brackets behind a word; none where there are no brackets.
-    fn inner(&mut self, depth: usize) -> Option<Vec<String>> {
+    fn parse_inner(&mut self, depth: usize) -> Option<Vec<String>> {
         let close = match self.rest.chars().next() {
             Some('<') => '>',
             Some('[') if !self.rest.starts_with("[]") => ']',
@@ -72,8 +72,8 @@ impl Reader<'_> {
         self.rest = &self.rest[1..];
         let mut kinds = Vec::new();
         loop {
-            kinds.push(self.kind(depth + 1)?);
-            self.space();
+            kinds.push(self.parse_type(depth + 1)?);
+            self.skip_space();
             if let Some(rest) = self.rest.strip_prefix(close) {
                 self.rest = rest;
                 return Some(kinds);
@@ -82,7 +82,7 @@ impl Reader<'_> {
         }
     }
 
-    fn space(&mut self) {
+    fn skip_space(&mut self) {
         self.rest = self.rest.trim_start();
     }
 }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn types_of_other_languages_have_one_notation_here() {
-        let check = |text: &str, kind: &str| assert_eq!(translated(text).as_deref(), Some(kind), "{text}");
+        let check = |text: &str, kind: &str| assert_eq!(translate_type(text).as_deref(), Some(kind), "{text}");
         check("optional<string>", "string?");
         check("Optional[str]", "string?");
         check("Option<String>", "string?");
@@ -112,8 +112,8 @@ mod tests {
         for text in
             ["Union[str, int]", "string | int", "Finding<string>", "list<", "map<int, string>", "", "()", "enum"]
         {
-            assert_eq!(translated(text), None, "{text}");
+            assert_eq!(translate_type(text), None, "{text}");
         }
-        assert_eq!(translated(&"list<".repeat(10_000)), None);
+        assert_eq!(translate_type(&"list<".repeat(10_000)), None);
     }
 }

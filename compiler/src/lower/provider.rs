@@ -2,24 +2,27 @@
 
 use swarmc_plan as plan;
 
-use super::agent::address;
+use super::agent::check_address;
 use super::datum::Datum;
 use super::element::Element;
-use super::{Section, choice, command, count, name, source, spanned, step, texts, variables};
+use super::{
+    Section, argument_name, argument_texts, clamp_count, datum_name, lower_command, lower_source, lower_variables,
+    parse_choice, step,
+};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::syntax::Text;
 
-pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Provider> {
-    let preset = element.property("preset").map(spanned);
+pub(super) fn lower_provider(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Provider> {
+    let preset = element.property("preset").map(datum_name);
     let way = |node: &str| element.child(node);
     let named = ["exec", "acp", "llm", "script"].into_iter().filter_map(way);
     let named = named.map(|way| (way.name.span, format!("`{}`", way.schema.name)));
     let mut ways = preset.iter().map(|preset| (preset.span, "`preset=`".to_owned())).chain(named);
     match (ways.next(), ways.next()) {
         (None, _) => diagnostics.push(
-            Diagnostic::new(Code::WrongValue, "the provider says no way to reach its agents")
+            Diagnostic::new(Code::WrongValue, "the provider does not say how to reach its agents")
                 .label(element.name.span, "`exec`, `acp`, `llm`, `script` or `preset=` is missing")
                 .help(
                     "write `exec PROGRAM ARG…`, `acp PROGRAM ARG…`, `llm KIND` or `script { … }` in its block, or \
@@ -38,42 +41,42 @@ pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Opti
         _ => {}
     }
     Some(ast::Provider {
-        name: name(element, 0)?,
+        name: argument_name(element, 0)?,
         preset,
-        exec: way("exec").and_then(|exec| command(exec, diagnostics)),
-        acp: way("acp").and_then(|acp| command(acp, diagnostics)),
-        llm: way("llm").and_then(|node| llm(node, diagnostics)),
-        script: way("script").map(|script| self::script(script, diagnostics)),
-        auth: element.child("auth").and_then(|node| node.argument(0)).map(spanned),
-        rate: element.child("rate").map(rate),
-        args: element.children("args").flat_map(texts).collect(),
-        delivery: element.child("prompt").and_then(|how| whole(how, delivery)),
-        reads: element.child("reads").and_then(|format| whole(format, self::format)),
-        model_flag: flag(element, "model-flag"),
-        system_flag: flag(element, "system-flag"),
-        resume_args: resume(element, diagnostics),
+        exec: way("exec").and_then(|exec| lower_command(exec, diagnostics)),
+        acp: way("acp").and_then(|acp| lower_command(acp, diagnostics)),
+        llm: way("llm").and_then(|node| lower_llm(node, diagnostics)),
+        script: way("script").map(|script| self::lower_script(script, diagnostics)),
+        auth: element.child("auth").and_then(|node| node.argument(0)).map(datum_name),
+        rate: element.child("rate").map(lower_rate),
+        args: element.children("args").flat_map(argument_texts).collect(),
+        delivery: element.child("prompt").and_then(|how| parse_node_choice(how, parse_delivery)),
+        reads: element.child("reads").and_then(|format| parse_node_choice(format, self::parse_format)),
+        model_flag: lower_flag(element, "model-flag"),
+        system_flag: lower_flag(element, "system-flag"),
+        resume_args: lower_resume(element, diagnostics),
         schema_flag: element.child("schema-flag").and_then(schema_flag),
-        mcp_args: element.child("mcp-args").map(texts),
+        mcp_args: element.child("mcp-args").map(argument_texts),
         mcp_env: element.children("mcp-env").filter_map(mcp_variable).collect(),
-        env: variables(element, diagnostics),
-        install: flag(element, "install"),
-        login: flag(element, "login"),
-        context_window: element.child("context-window").and_then(|node| Some(amount(node.argument(0)?))),
-        price: element.child("price").map(price),
-        concurrency: step::concurrency(element),
+        env: lower_variables(element, diagnostics),
+        install: lower_flag(element, "install"),
+        login: lower_flag(element, "login"),
+        context_window: element.child("context-window").and_then(|node| Some(lower_amount(node.argument(0)?))),
+        price: element.child("price").map(lower_price),
+        concurrency: step::lower_concurrency(element),
         provides: element
             .child("provides")
-            .map(|node| node.arguments.iter().map(|(_, datum)| choice(datum, ability)).collect()),
+            .map(|node| node.arguments.iter().map(|(_, datum)| parse_choice(datum, parse_ability)).collect()),
     })
 }
 
-fn llm(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Llm> {
+fn lower_llm(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Llm> {
     if let Some(url) = element.property("base-url") {
-        address(url, diagnostics);
+        check_address(url, diagnostics);
     }
     let text = |property: &str| element.property(property).map(|datum| datum.text.clone());
     Some(ast::Llm {
-        kind: choice(element.argument(0)?, |word| match word {
+        kind: parse_choice(element.argument(0)?, |word| match word {
             "openai-responses" => plan::LlmKind::OpenaiResponses,
             "anthropic" => plan::LlmKind::Anthropic,
             "gemini" => plan::LlmKind::Gemini,
@@ -82,7 +85,7 @@ fn llm(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Llm> {
         base_url: text("base-url"),
         model: text("model"),
         tools: element.property("tools").map(|datum| {
-            choice(datum, |word| match word {
+            parse_choice(datum, |word| match word {
                 "schema" => plan::ToolProtocol::Schema,
                 _ => plan::ToolProtocol::Native,
             })
@@ -91,13 +94,13 @@ fn llm(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Llm> {
     })
 }
 
-fn rate(element: &Element) -> ast::Rate {
-    let of = |property: &str| element.property(property).map(amount);
+fn lower_rate(element: &Element) -> ast::Rate {
+    let of = |property: &str| element.property(property).map(lower_amount);
     ast::Rate { requests: of("requests"), tokens: of("tokens"), span: element.span }
 }
 
-fn price(element: &Element) -> ast::Price {
-    let of = |property: &str| element.property(property).map(amount);
+fn lower_price(element: &Element) -> ast::Price {
+    let of = |property: &str| element.property(property).map(lower_amount);
     ast::Price {
         input: of("input"),
         output: of("output"),
@@ -107,7 +110,7 @@ fn price(element: &Element) -> ast::Price {
     }
 }
 
-fn ability(word: &str) -> plan::Ability {
+fn parse_ability(word: &str) -> plan::Ability {
     match word {
         "schema" => plan::Ability::Schema,
         "tools" => plan::Ability::Tools,
@@ -117,7 +120,7 @@ fn ability(word: &str) -> plan::Ability {
 }
 
 /// The number of a value, with its place.
-pub(super) fn amount(datum: &Datum) -> Spanned<u64> {
+pub(super) fn lower_amount(datum: &Datum) -> Spanned<u64> {
     Spanned { value: u64::try_from(datum.number).unwrap_or(u64::MAX), span: datum.span }
 }
 
@@ -136,13 +139,13 @@ fn mcp_variable(element: &Element) -> Option<plan::McpVariable> {
 }
 
 /// The words that continue a conversation; without a place for its id they do not.
-fn resume(element: &Element, diagnostics: &mut Diagnostics) -> Option<Vec<Text>> {
+fn lower_resume(element: &Element, diagnostics: &mut Diagnostics) -> Option<Vec<Text>> {
     let node = element.child("resume-args")?;
-    let words = texts(node);
+    let words = argument_texts(node);
     if words.iter().any(|word| word.as_str() == plan::SESSION) {
         return Some(words);
     }
-    if !diagnostics.covers(node.span) {
+    if !diagnostics.has_report_at(node.span) {
         let diagnostic = Diagnostic::new(Code::WrongValue, "`resume-args` does not say which conversation")
             .label(node.span, format!("no `{}` among them", plan::SESSION))
             .help(format!("write `resume-args \"--resume\" \"{}\"`", plan::SESSION));
@@ -151,17 +154,17 @@ fn resume(element: &Element, diagnostics: &mut Diagnostics) -> Option<Vec<Text>>
     None
 }
 
-fn script(element: &Element, diagnostics: &mut Diagnostics) -> ast::Script {
-    let answers = element.children("answer").map(|answer| self::answer(answer, diagnostics)).collect();
+fn lower_script(element: &Element, diagnostics: &mut Diagnostics) -> ast::Script {
+    let answers = element.children("answer").map(|answer| self::lower_answer(answer, diagnostics)).collect();
     ast::Script { answers }
 }
 
-fn answer(element: &Element, diagnostics: &mut Diagnostics) -> ast::Answer {
-    let number = |property: &str| element.property(property).map(|datum| count(datum.number));
+fn lower_answer(element: &Element, diagnostics: &mut Diagnostics) -> ast::Answer {
+    let number = |property: &str| element.property(property).map(|datum| clamp_count(datum.number));
     let section = Section::of(element);
     ast::Answer {
-        text: source(element, 0, diagnostics),
-        task: element.property("task").map(spanned),
+        text: lower_source(element, 0, diagnostics),
+        task: element.property("task").map(datum_name),
         iteration: number("iteration"),
         attempt: number("attempt"),
         turn: number("turn"),
@@ -172,17 +175,17 @@ fn answer(element: &Element, diagnostics: &mut Diagnostics) -> ast::Answer {
     }
 }
 
-fn flag(element: &Element, child: &str) -> Option<String> {
+fn lower_flag(element: &Element, child: &str) -> Option<String> {
     Some(element.child(child)?.argument(0)?.text.as_str().to_owned())
 }
 
 /// What the argument of a node says, with the place of the node.
-fn whole<T>(element: &Element, read: fn(&str) -> T) -> Option<Spanned<T>> {
+fn parse_node_choice<T>(element: &Element, read: fn(&str) -> T) -> Option<Spanned<T>> {
     let datum = element.argument(0)?;
     Some(Spanned { value: read(datum.text.as_str()), span: element.span })
 }
 
-pub(crate) fn delivery(word: &str) -> plan::PromptDelivery {
+pub(crate) fn parse_delivery(word: &str) -> plan::PromptDelivery {
     match word {
         "argument" => plan::PromptDelivery::Argument,
         "file" => plan::PromptDelivery::File,
@@ -190,7 +193,7 @@ pub(crate) fn delivery(word: &str) -> plan::PromptDelivery {
     }
 }
 
-pub(crate) fn format(word: &str) -> plan::Format {
+pub(crate) fn parse_format(word: &str) -> plan::Format {
     match word {
         "json" => plan::Format::Json,
         "claude-stream-json" => plan::Format::ClaudeStreamJson,

@@ -25,7 +25,7 @@ impl<'e> Section<'e> {
 
     /// The node called `name` in its block.
     pub(super) fn child(self, name: &str) -> Section<'e> {
-        let schema = self.schema.child(name).expect("the table has this node");
+        let schema = self.schema.find_child(name).expect("the table has this node");
         Section { schema, element: self.element.and_then(|element| element.child(name)) }
     }
 
@@ -38,14 +38,14 @@ impl<'e> Section<'e> {
     pub(super) fn number(self) -> u64 {
         let argument = self.schema.arguments.first().expect("the table gives it an argument");
         let given = self.element.and_then(|element| element.argument(0));
-        number(given, argument.kind, argument.default)
+        number_or_default(given, argument.kind, argument.default)
     }
 
     /// The number that a property is.
     pub(super) fn number_of(self, property: &str) -> u64 {
-        let property = self.schema.property(property).expect("the table has this property");
+        let property = self.schema.find_property(property).expect("the table has this property");
         let given = self.element.and_then(|element| element.property(property.name));
-        number(given, property.kind, property.default)
+        number_or_default(given, property.kind, property.default)
     }
 
     /// The word that its first argument is.
@@ -57,7 +57,7 @@ impl<'e> Section<'e> {
 
     /// The word that a property is.
     pub(super) fn word_of(self, property: &str) -> String {
-        let property = self.schema.property(property).expect("the table has this property");
+        let property = self.schema.find_property(property).expect("the table has this property");
         let given = self.element.and_then(|element| element.property(property.name));
         let default = || property.default.expect("the table has a default for it").to_owned();
         given.map_or_else(default, |datum| datum.text.as_str().to_owned())
@@ -74,20 +74,20 @@ impl<'e> Section<'e> {
     }
 
     /// Whether a property is `#true`.
-    pub(super) fn is(self, property: &str) -> bool {
+    pub(super) fn is_set(self, property: &str) -> bool {
         self.number_of(property) == 1
     }
 }
 
-fn number(given: Option<&Datum>, kind: Kind, default: Option<&str>) -> u64 {
+fn number_or_default(given: Option<&Datum>, kind: Kind, default: Option<&str>) -> u64 {
     if let Some(datum) = given {
         return u64::try_from(datum.number).unwrap_or(u64::MAX);
     }
     let default = default.expect("the table has a default for it");
     match kind {
-        Kind::Duration => value::duration(default).expect("the table's default is a duration"),
-        Kind::Size => value::size(default).expect("the table's default is a size"),
-        Kind::Money => value::money(default).expect("the table's default is an amount"),
+        Kind::Duration => value::parse_duration(default).expect("the table's default is a duration"),
+        Kind::Size => value::parse_size(default).expect("the table's default is a size"),
+        Kind::Money => value::parse_money(default).expect("the table's default is an amount"),
         Kind::Bool => u64::from(default == "#true"),
         _ => default.parse().expect("the table's default is a number"),
     }

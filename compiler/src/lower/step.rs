@@ -4,10 +4,13 @@ use swarmc_plan as plan;
 
 use super::datum::{Datum, Form};
 use super::element::Element;
-use super::policy::budget;
+use super::policy::lower_budget;
 use super::type_text::type_expr;
-use super::{Section, argument, body, command, control, count, description, files, literal, misfit, name, names};
-use super::{source, spanned, texts, types, variables};
+use super::{
+    Section, argument_name, argument_names, body, child_argument, clamp_count, control, describe_misfit,
+    description_text, files, literal_text, lower_command,
+};
+use super::{argument_texts, datum_name, lower_source, lower_variables, types};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -19,12 +22,12 @@ pub(super) fn is_step(element: &Element) -> bool {
 }
 
 /// A step of a pipeline or a loop, or a task of the top level; `text` is that of the file. Nothing for another node.
-pub(super) fn step(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Option<ast::Step> {
+pub(super) fn lower_step(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Option<ast::Step> {
     let body = match element.schema.name {
-        "task" => body::body(element, diagnostics),
-        "gate" => Some(ast::Body::Gate(control::gate(element, text, diagnostics))),
-        "loop" => Some(ast::Body::Loop(control::repetition(element, text, diagnostics))),
-        "stop" => Some(control::stop(element)),
+        "task" => body::lower_body(element, diagnostics),
+        "gate" => Some(ast::Body::Gate(control::lower_gate(element, text, diagnostics))),
+        "loop" => Some(ast::Body::Loop(control::lower_loop(element, text, diagnostics))),
+        "stop" => Some(control::lower_stop(element)),
         _ => return None,
     };
     // What only tasks have is left out everywhere else.
@@ -37,16 +40,16 @@ pub(super) fn step(element: &Element, text: &str, diagnostics: &mut Diagnostics)
     if !matches!(body, Some(ast::Body::Prompt(_)) | None) {
         without_prompt(element, diagnostics);
     }
-    let output = output(element, task, body.as_ref(), text, diagnostics);
-    let mut of = |child: &str| element.child(child).and_then(|node| source(node, 0, diagnostics));
+    let output = lower_output(element, task, body.as_ref(), text, diagnostics);
+    let mut of = |child: &str| element.child(child).and_then(|node| lower_source(node, 0, diagnostics));
     let (prefix, suffix) = (of("prefix"), of("suffix"));
     let join = Section::of(element).child("join");
     let millis = |datum: &Datum| u64::try_from(datum.number).unwrap_or(u64::MAX);
     let retry = task.child("retry");
     Some(ast::Step {
-        name: name(element, 0)?,
-        description: description(element),
-        needs: element.children("depends-on").flat_map(dependencies).collect(),
+        name: argument_name(element, 0)?,
+        description: description_text(element),
+        needs: element.children("depends-on").flat_map(lower_dependencies).collect(),
         join: Spanned {
             value: match join.word().as_str() {
                 "any" => plan::Join::Any,
@@ -55,22 +58,24 @@ pub(super) fn step(element: &Element, text: &str, diagnostics: &mut Diagnostics)
             },
             span: join.element().map_or(element.name.span, |join| join.span),
         },
-        when: argument(element, "when"),
+        when: child_argument(element, "when"),
         on_failure: control::on_failure(element, diagnostics),
         body,
-        agent: element.property("agent").map(spanned),
+        agent: element.property("agent").map(datum_name),
         prefix,
         suffix,
-        context: context(element),
+        context: lower_context(element),
         output,
         inputs: element
             .children("input")
-            .filter_map(|input| Some(ast::Input { name: name(input, 0)?, from: spanned(input.property("from")?) }))
+            .filter_map(|input| {
+                Some(ast::Input { name: argument_name(input, 0)?, from: datum_name(input.property("from")?) })
+            })
             .collect(),
-        session: element.child("session").and_then(|session| name(session, 0)),
+        session: element.child("session").and_then(|session| argument_name(session, 0)),
         for_each: element.child("for-each").and_then(for_each),
         retry: plan::Retry {
-            times: retry.element().and_then(|retry| retry.argument(0)).map_or(0, |times| count(times.number)),
+            times: retry.element().and_then(|retry| retry.argument(0)).map_or(0, |times| clamp_count(times.number)),
             backoff_ms: retry.number_of("backoff"),
             max_backoff_ms: retry.number_of("max"),
         },
@@ -79,47 +84,47 @@ pub(super) fn step(element: &Element, text: &str, diagnostics: &mut Diagnostics)
         grace_ms: task.child("grace").number(),
         stall: task.child("stall").count(),
         stalls: element.child("stall").is_some(),
-        checks: element.children("check").filter_map(|check| command(check, diagnostics)).collect(),
-        concurrency: concurrency(element),
-        reads: element.children("reads").flat_map(texts).collect(),
-        writes: element.children("writes").flat_map(texts).collect(),
-        worktree: worktree(element),
-        files: element.child("files").map(|node| files::files(node, diagnostics)),
-        env: variables(element, diagnostics),
-        stdin: argument(element, "stdin"),
-        budget: element.child("budget").map(|node| budget(node, diagnostics)),
+        checks: element.children("check").filter_map(|check| lower_command(check, diagnostics)).collect(),
+        concurrency: lower_concurrency(element),
+        reads: element.children("reads").flat_map(argument_texts).collect(),
+        writes: element.children("writes").flat_map(argument_texts).collect(),
+        worktree: lower_worktree(element),
+        files: element.child("files").map(|node| files::lower_files(node, diagnostics)),
+        env: lower_variables(element, diagnostics),
+        stdin: child_argument(element, "stdin"),
+        budget: element.child("budget").map(|node| lower_budget(node, diagnostics)),
     })
 }
 
-pub(super) fn concurrency(element: &Element) -> Option<u32> {
-    Some(count(element.child("concurrency")?.argument(0)?.number))
+pub(super) fn lower_concurrency(element: &Element) -> Option<u32> {
+    Some(clamp_count(element.child("concurrency")?.argument(0)?.number))
 }
 
-pub(super) fn worktree(element: &Element) -> Option<ast::Worktree> {
+pub(super) fn lower_worktree(element: &Element) -> Option<ast::Worktree> {
     let node = element.child("worktree")?;
-    Some(ast::Worktree { name: name(node, 0), span: node.span })
+    Some(ast::Worktree { name: argument_name(node, 0), span: node.span })
 }
 
-fn dependencies(node: &Element) -> Vec<ast::Dependency> {
+fn lower_dependencies(node: &Element) -> Vec<ast::Dependency> {
     let when = match Section::of(node).word_of("when").as_str() {
         "failure" => plan::When::Failure,
         "any" => plan::When::Any,
         "always" => plan::When::Always,
         _ => plan::When::Success,
     };
-    names(node).into_iter().map(|step| ast::Dependency { step, when }).collect()
+    argument_names(node).into_iter().map(|step| ast::Dependency { step, when }).collect()
 }
 
 /// The packs of `context` nodes, and of the prompt.
-fn context(element: &Element) -> Vec<ast::Name> {
-    let of_prompt = element.child("prompt").and_then(|prompt| prompt.property("context")).map(spanned);
-    element.children("context").flat_map(names).chain(of_prompt).collect()
+fn lower_context(element: &Element) -> Vec<ast::Name> {
+    let of_prompt = element.child("prompt").and_then(|prompt| prompt.property("context")).map(datum_name);
+    element.children("context").flat_map(argument_names).chain(of_prompt).collect()
 }
 
 fn for_each(node: &Element) -> Option<ast::ForEach> {
     Some(ast::ForEach {
         list: node.argument(0)?.text.clone(),
-        parallel: node.property("parallel").map(|datum| Spanned { value: count(datum.number), span: datum.span }),
+        parallel: node.property("parallel").map(|datum| Spanned { value: clamp_count(datum.number), span: datum.span }),
         join: match Section::of(node).word_of("join").as_str() {
             "any" => plan::EachJoin::Any,
             "settled" => plan::EachJoin::Settled,
@@ -140,7 +145,7 @@ fn without_prompt(element: &Element, diagnostics: &mut Diagnostics) {
 }
 
 /// `output TYPE max= default= repair=`, or with fields in its block.
-fn output(
+fn lower_output(
     element: &Element,
     task: Section<'_>,
     body: Option<&ast::Body>,
@@ -152,14 +157,13 @@ fn output(
     let written = node.and_then(|node| node.argument(0));
     let words: Vec<&Datum> =
         node.iter().flat_map(|node| &node.arguments).filter(|(at, _)| *at > 0).map(|(_, datum)| datum).collect();
-    let record = node.and_then(|node| types::record(node, text, diagnostics));
+    let record = node.and_then(|node| types::lower_record(node, text, diagnostics));
     let kind = match (written, record) {
         (Some(written), Some(fields)) => {
-            let diagnostic =
-                Diagnostic::new(Code::WrongValue, "`output` has a type and fields, and takes only one of them")
-                    .label(written.span, "one too many")
-                    .label(fields.span, "the fields")
-                    .help("remove one of them");
+            let diagnostic = Diagnostic::new(Code::WrongValue, "`output` takes a type or fields, not both")
+                .label(written.span, "one too many")
+                .label(fields.span, "the fields")
+                .help("remove one of them");
             diagnostics.push(diagnostic);
             Some(fields)
         }
@@ -183,7 +187,7 @@ fn output(
         }
     }
     let plain = |default: &Datum| match &kind {
-        Some(kind) => literal(kind, default),
+        Some(kind) => literal_text(kind, default),
         None => default.text.as_str().to_owned(),
     };
     let default = default.map(|default| Spanned { value: plain(default), span: default.span });
@@ -198,7 +202,7 @@ fn output(
 }
 
 fn typed_default(kind: &ast::TypeExpr, default: &Datum, diagnostics: &mut Diagnostics) {
-    if let Some(expected) = misfit(kind, &literal(kind, default)) {
+    if let Some(expected) = describe_misfit(kind, &literal_text(kind, default)) {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("the default is not {expected}"))
             .label(default.span, format!("not {expected}"))
             .label(kind.span, "the type")
@@ -210,8 +214,8 @@ fn typed_default(kind: &ast::TypeExpr, default: &Datum, diagnostics: &mut Diagno
 /// Reports a `timeout` without a time, or one that leaves none.
 fn time_limit(timeout: &Element, diagnostics: &mut Diagnostics) {
     let times = [timeout.argument(0), timeout.property("idle")];
-    if times.iter().all(Option::is_none) && !diagnostics.covers(timeout.span) {
-        let diagnostic = Diagnostic::new(Code::WrongValue, "`timeout` says no time")
+    if times.iter().all(Option::is_none) && !diagnostics.has_report_at(timeout.span) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "`timeout` has no time")
             .label(timeout.name.span, "nothing to wait for")
             .help("write `timeout \"20m\"`, `timeout idle=\"5m\"` or both");
         diagnostics.push(diagnostic);

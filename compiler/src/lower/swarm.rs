@@ -3,21 +3,25 @@
 use swarmc_plan as plan;
 
 use super::element::Element;
-use super::policy::{approval, budget};
-use super::{Section, argument, choice, count, description, edges, name, names, source, spanned};
+use super::policy::{lower_budget, parse_approval};
+use super::{
+    Section, argument_name, argument_names, child_argument, clamp_count, datum_name, description_text, edges,
+    lower_source, parse_choice,
+};
 use crate::ast::{self, LeaderKind, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-pub(super) fn swarm(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Swarm> {
-    let name = name(element, 0)?;
+pub(super) fn lower_swarm(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Swarm> {
+    let name = argument_name(element, 0)?;
     let section = Section::of(element);
-    let leader = leader(element, diagnostics);
-    let members: Vec<ast::Member> = element.children("member").filter_map(|node| member(node, diagnostics)).collect();
-    let groups: Vec<ast::Group> = element.children("members").filter_map(group).collect();
-    if members.is_empty() && groups.is_empty() && !diagnostics.covers(element.span) {
+    let leader = lower_leader(element, diagnostics);
+    let members: Vec<ast::Member> =
+        element.children("member").filter_map(|node| lower_member(node, diagnostics)).collect();
+    let groups: Vec<ast::Group> = element.children("members").filter_map(lower_group).collect();
+    if members.is_empty() && groups.is_empty() && !diagnostics.has_report_at(element.span) {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("swarm `{}` has no member", name.value))
-            .label(name.span, "nobody to work")
+            .label(name.span, "no member")
             .help("write `member NAME \"TASK\"` or `members 3` in its block");
         diagnostics.push(diagnostic);
     }
@@ -26,86 +30,85 @@ pub(super) fn swarm(element: &Element, diagnostics: &mut Diagnostics) -> Option<
         .map(|node| ast::Decompose { max: Section::of(node).count_of("max"), span: node.span });
     if let (Some(decompose), None) = (&decompose, &leader) {
         let diagnostic =
-            Diagnostic::new(Code::WrongValue, format!("nobody in swarm `{}` can split the goal", name.value))
-                .label(decompose.span, "a leader does this")
+            Diagnostic::new(Code::WrongValue, format!("swarm `{}` has no leader to split the goal", name.value))
+                .label(decompose.span, "only a leader splits a goal")
                 .help("write `supervisor NAME` in its block, or remove `decompose`");
         diagnostics.push(diagnostic);
     }
     let channel = |node: &Element| {
         Some(ast::Channel {
-            name: super::name(node, 0)?,
-            members: node.child("members").map(names).unwrap_or_default(),
+            name: super::argument_name(node, 0)?,
+            members: node.child("members").map(argument_names).unwrap_or_default(),
         })
     };
     let synthesize = |node: &Element| ast::Synthesize {
-        agent: node.property("agent").map(spanned),
-        tier: node.property("tier").map(spanned),
+        agent: node.property("agent").map(datum_name),
+        tier: node.property("tier").map(datum_name),
         span: node.span,
     };
     Some(ast::Swarm {
-        description: description(element),
-        goal: argument(element, "goal"),
+        description: description_text(element),
+        goal: child_argument(element, "goal"),
         leader,
         members,
         groups,
         decompose,
-        limits: limits(section.child("limits"), diagnostics),
-        timeouts: timeouts(section.child("timeouts")),
-        history: history(section.child("history")),
-        workspace: workspace(section.child("workspace")),
+        limits: lower_limits(section.child("limits"), diagnostics),
+        timeouts: lower_timeouts(section.child("timeouts")),
+        history: lower_history(section.child("history")),
+        workspace: lower_workspace(section.child("workspace")),
         ttl_ms: section.child("ttl").number(),
-        convergence: convergence(section.child("convergence")),
-        retry: retry(section.child("retry").child("transient")),
-        spawn: spawn(section.child("spawn")),
+        convergence: lower_convergence(section.child("convergence")),
+        retry: lower_retry(section.child("retry").child("transient")),
+        spawn: lower_spawn(section.child("spawn")),
         channels: element.children("channel").filter_map(channel).collect(),
-        items: element.children("item").filter_map(item).collect(),
-        worktrees: element.children("worktree").filter_map(managed).collect(),
-        edges: element.child("edges").map(|node| edges::edges(node, diagnostics)),
+        items: element.children("item").filter_map(lower_item).collect(),
+        worktrees: element.children("worktree").filter_map(lower_managed_worktree).collect(),
+        edges: element.child("edges").map(|node| edges::lower_edges(node, diagnostics)),
         synthesize: element.child("synthesize").map(synthesize),
-        budget: element.child("budget").map(|node| budget(node, diagnostics)),
+        budget: element.child("budget").map(|node| lower_budget(node, diagnostics)),
         span: element.span,
         name,
     })
 }
 
-fn leader(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Leader> {
+fn lower_leader(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Leader> {
     let (supervisor, coordinator) = (element.child("supervisor"), element.child("coordinator"));
     if let (Some(first), Some(second)) = (supervisor, coordinator) {
-        let diagnostic =
-            Diagnostic::new(Code::WrongValue, "a swarm has a supervisor or a coordinator, and only one of them")
-                .label(second.name.span, "one leader too many")
-                .label(first.name.span, "first here")
-                .help("a coordinator owns the plan and alone may spawn; remove the other one");
+        let diagnostic = Diagnostic::new(Code::WrongValue, "a swarm takes a supervisor or a coordinator, not both")
+            .label(second.name.span, "one leader too many")
+            .label(first.name.span, "first here")
+            .help("remove one of them; a coordinator owns the plan, and only it may spawn");
         diagnostics.push(diagnostic);
     }
     let (node, kind) = match (supervisor, coordinator) {
         (Some(node), _) => (node, LeaderKind::Supervisor),
         (None, node) => (node?, LeaderKind::Coordinator),
     };
-    Some(ast::Leader { kind, name: name(node, 0)?, agent: node.property("agent").map(spanned) })
+    Some(ast::Leader { kind, name: argument_name(node, 0)?, agent: node.property("agent").map(datum_name) })
 }
 
-fn member(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Member> {
+fn lower_member(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Member> {
     let says = node.argument(1).is_some() || node.property("file").is_some() || node.property("ref").is_some();
     Some(ast::Member {
-        name: name(node, 0)?,
-        agent: node.property("agent").map(spanned),
-        task: says.then(|| source(node, 1, diagnostics)).flatten(),
+        name: argument_name(node, 0)?,
+        agent: node.property("agent").map(datum_name),
+        task: says.then(|| lower_source(node, 1, diagnostics)).flatten(),
     })
 }
 
-fn group(node: &Element) -> Option<ast::Group> {
+fn lower_group(node: &Element) -> Option<ast::Group> {
     let size = node.argument(0)?;
     Some(ast::Group {
-        count: Spanned { value: count(size.number), span: size.span },
-        agent: node.property("agent").map(spanned),
+        count: Spanned { value: clamp_count(size.number), span: size.span },
+        agent: node.property("agent").map(datum_name),
         // The only list there is.
         names: ast::NameList::Stations,
         span: node.span,
     })
 }
 
-fn limits(section: Section<'_>, diagnostics: &mut Diagnostics) -> ast::Limits {
+fn lower_limits(section: Section<'_>, diagnostics: &mut Diagnostics) -> ast::Limits {
     let timeout = section.child("timeout");
     if let Some(zero) = timeout.element().and_then(|node| node.argument(0)).filter(|time| time.number == 0) {
         let diagnostic = Diagnostic::new(Code::WrongValue, "a time limit of zero ends every member at once")
@@ -122,7 +125,7 @@ fn limits(section: Section<'_>, diagnostics: &mut Diagnostics) -> ast::Limits {
     }
 }
 
-fn timeouts(section: Section<'_>) -> ast::Timeouts {
+fn lower_timeouts(section: Section<'_>) -> ast::Timeouts {
     let of = |child: &str| {
         let section = section.child(child);
         ast::TurnTimeout { time_ms: section.number(), retries: section.count_of("retries") }
@@ -130,7 +133,7 @@ fn timeouts(section: Section<'_>) -> ast::Timeouts {
     ast::Timeouts { turn: of("turn"), decompose: of("decompose"), synthesize: of("synthesize") }
 }
 
-fn history(section: Section<'_>) -> ast::History {
+fn lower_history(section: Section<'_>) -> ast::History {
     let (recent, whole) = (section.child("recent"), section.child("prompt"));
     ast::History {
         recent: recent.count(),
@@ -141,7 +144,7 @@ fn history(section: Section<'_>) -> ast::History {
     }
 }
 
-fn workspace(section: Section<'_>) -> ast::Workspace {
+fn lower_workspace(section: Section<'_>) -> ast::Workspace {
     ast::Workspace {
         per_topic: section.child("per-topic").count(),
         entries: section.child("entries").count(),
@@ -149,7 +152,7 @@ fn workspace(section: Section<'_>) -> ast::Workspace {
     }
 }
 
-fn convergence(section: Section<'_>) -> ast::Convergence {
+fn lower_convergence(section: Section<'_>) -> ast::Convergence {
     let no_progress = section.child("no-progress");
     ast::Convergence {
         no_progress: no_progress.count(),
@@ -162,33 +165,36 @@ fn convergence(section: Section<'_>) -> ast::Convergence {
     }
 }
 
-fn retry(transient: Section<'_>) -> ast::TransientRetry {
+fn lower_retry(transient: Section<'_>) -> ast::TransientRetry {
     ast::TransientRetry { transient_ms: transient.number(), max_ms: transient.number_of("max") }
 }
 
-fn spawn(section: Section<'_>) -> ast::Spawn {
+fn lower_spawn(section: Section<'_>) -> ast::Spawn {
     let written = section.element().and_then(|node| node.property("approval"));
-    ast::Spawn { approval: written.map(|datum| choice(datum, approval)), per_agent: section.count_of("per-agent") }
+    ast::Spawn {
+        approval: written.map(|datum| parse_choice(datum, parse_approval)),
+        per_agent: section.count_of("per-agent"),
+    }
 }
 
-fn item(node: &Element) -> Option<ast::Item> {
+fn lower_item(node: &Element) -> Option<ast::Item> {
     Some(ast::Item {
-        name: name(node, 0)?,
+        name: argument_name(node, 0)?,
         text: node.argument(1).map(|text| text.text.clone()),
-        owner: node.property("owner").map(spanned),
+        owner: node.property("owner").map(datum_name),
         priority: match Section::of(node).word_of("priority").as_str() {
             "low" => plan::Priority::Low,
             "high" => plan::Priority::High,
             _ => plan::Priority::Normal,
         },
-        needs: node.children("depends-on").flat_map(names).collect(),
+        needs: node.children("depends-on").flat_map(argument_names).collect(),
     })
 }
 
-fn managed(node: &Element) -> Option<ast::Managed> {
+fn lower_managed_worktree(node: &Element) -> Option<ast::Managed> {
     Some(ast::Managed {
-        name: name(node, 0)?,
-        manager: node.property("manager").map(spanned),
-        members: node.child("members").map(names).unwrap_or_default(),
+        name: argument_name(node, 0)?,
+        manager: node.property("manager").map(datum_name),
+        members: node.child("members").map(argument_names).unwrap_or_default(),
     })
 }

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 
 use super::datum::{Datum, Form};
 use super::element::Element;
-use super::unknown::twice;
-use super::{Section, argument, count, description, name, names, spanned};
+use super::unknown::report_duplicate;
+use super::{Section, argument_name, argument_names, child_argument, clamp_count, datum_name, description_text};
 use crate::ast::{self, Expect, ExpectKind, Fake, Holds, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Span;
 use crate::test::{Count, Ending, Hold, Moment, Part, StepEnd};
 
-pub(super) fn test(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Test> {
-    let name = name(element, 0)?;
+pub(super) fn lower_test(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Test> {
+    let name = argument_name(element, 0)?;
     let expects = match element.child("expect") {
-        Some(block) => block.children.iter().filter_map(|child| expect(child, diagnostics)).collect(),
+        Some(block) => block.children.iter().filter_map(|child| lower_expect(child, diagnostics)).collect(),
         None => Vec::new(),
     };
-    if expects.is_empty() && !diagnostics.covers(element.span) {
+    if expects.is_empty() && !diagnostics.has_report_at(element.span) {
         let place = element.child("expect").map_or(name.span, |block| block.name.span);
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("test `{}` expects nothing", name.value))
             .label(place, "nothing could make it fail")
@@ -26,22 +26,22 @@ pub(super) fn test(element: &Element, diagnostics: &mut Diagnostics) -> Option<a
         diagnostics.push(diagnostic);
     }
     Some(ast::Test {
-        description: description(element),
-        pipeline: element.child("pipeline").and_then(|node| self::name(node, 0)),
-        params: params(element, diagnostics),
-        stdin: argument(element, "stdin").map(|text| text.as_str().to_owned()),
-        fakes: element.children("fake").filter_map(|node| fake(node, diagnostics)).collect(),
+        description: description_text(element),
+        pipeline: element.child("pipeline").and_then(|node| self::argument_name(node, 0)),
+        params: lower_params(element, diagnostics),
+        stdin: child_argument(element, "stdin").map(|text| text.as_str().to_owned()),
+        fakes: element.children("fake").filter_map(|node| lower_fake(node, diagnostics)).collect(),
         expects,
         span: element.span,
         name,
     })
 }
 
-fn params(element: &Element, diagnostics: &mut Diagnostics) -> Vec<(Name, Name)> {
+fn lower_params(element: &Element, diagnostics: &mut Diagnostics) -> Vec<(Name, Name)> {
     let mut params = Vec::new();
     let mut known: BTreeMap<String, Span> = BTreeMap::new();
     for node in element.children("param") {
-        if node.properties.is_empty() && !diagnostics.covers(node.span) {
+        if node.properties.is_empty() && !diagnostics.has_report_at(node.span) {
             let diagnostic = Diagnostic::new(Code::WrongValue, "`param` gives no value")
                 .label(node.name.span, "nothing is given")
                 .help("write `param NAME=VALUE`");
@@ -49,19 +49,21 @@ fn params(element: &Element, diagnostics: &mut Diagnostics) -> Vec<(Name, Name)>
         }
         for (key, datum) in &node.properties {
             match known.insert(key.text.to_string(), key.span) {
-                Some(first) => diagnostics.push(twice(&format!("parameter `{}`", key.text), key.span, first)),
-                None => params.push((Spanned { value: key.text.to_string(), span: key.span }, literal(datum))),
+                Some(first) => {
+                    diagnostics.push(report_duplicate(&format!("parameter `{}`", key.text), key.span, first))
+                }
+                None => params.push((Spanned { value: key.text.to_string(), span: key.span }, literal_name(datum))),
             }
         }
     }
     params
 }
 
-fn fake(element: &Element, diagnostics: &mut Diagnostics) -> Option<Fake> {
-    let step = name(element, 0)?;
+fn lower_fake(element: &Element, diagnostics: &mut Diagnostics) -> Option<Fake> {
+    let step = argument_name(element, 0)?;
     let section = Section::of(element);
     let texts: Vec<Name> =
-        element.arguments.iter().filter(|(at, _)| *at > 0).map(|(_, datum)| spanned(datum)).collect();
+        element.arguments.iter().filter(|(at, _)| *at > 0).map(|(_, datum)| datum_name(datum)).collect();
     let file = element.property("file");
     if let (Some(file), Some(text)) = (file, texts.first()) {
         let diagnostic = Diagnostic::new(Code::WrongValue, "`fake` takes texts or `file=`, and only one of them")
@@ -93,40 +95,40 @@ fn fake(element: &Element, diagnostics: &mut Diagnostics) -> Option<Fake> {
     for (field, datum) in own.filter_map(|child| Some((child, child.argument(0)?))) {
         let name = Spanned { value: field.name.text.to_string(), span: field.name.span };
         match known.insert(name.value.clone(), name.span) {
-            Some(first) => diagnostics.push(twice(&format!("field `{}`", name.value), name.span, first)),
-            None => fields.push((name, literal(datum))),
+            Some(first) => diagnostics.push(report_duplicate(&format!("field `{}`", name.value), name.span, first)),
+            None => fields.push((name, literal_name(datum))),
         }
     }
     Some(Fake {
         part: match (check, fix, tool) {
-            (Some(check), ..) => Part::Check(count(check.number)),
+            (Some(check), ..) => Part::Check(clamp_count(check.number)),
             (None, Some(_), _) => Part::Fix,
             (None, None, Some(_)) => Part::Tool,
             (None, None, None) => Part::Body,
         },
         part_span: check.or(fix).or(tool).map_or(step.span, |datum| datum.span),
         tool: tool.map(|tool| tool.text.as_str().to_owned()),
-        moment: moment(element),
+        moment: lower_moment(element),
         texts,
         file: file.map(|file| file.text.clone()),
         exit: i32::try_from(section.number_of("exit")).unwrap_or(i32::MAX),
         exit_span: element.property("exit").map(|exit| exit.span),
         delay_ms: section.number_of("delay"),
-        choice: element.property("choice").map(spanned),
+        choice: element.property("choice").map(datum_name),
         fields,
-        unchecked: section.is("unchecked"),
+        unchecked: section.is_set("unchecked"),
         span: element.span,
         step,
     })
 }
 
-fn moment(element: &Element) -> Moment {
-    let number = |property: &str| element.property(property).map(|datum| count(datum.number));
+fn lower_moment(element: &Element) -> Moment {
+    let number = |property: &str| element.property(property).map(|datum| clamp_count(datum.number));
     Moment { iteration: number("iteration"), attempt: number("attempt"), turn: number("turn"), index: number("index") }
 }
 
 /// A value as the command line would take it.
-fn literal(datum: &Datum) -> Name {
+fn literal_name(datum: &Datum) -> Name {
     let value = match &datum.form {
         Form::Number(number) => number.to_string(),
         _ => datum.text.as_str().to_owned(),
@@ -134,7 +136,7 @@ fn literal(datum: &Datum) -> Name {
     Spanned { value, span: datum.span }
 }
 
-fn expect(element: &Element, diagnostics: &mut Diagnostics) -> Option<Expect> {
+fn lower_expect(element: &Element, diagnostics: &mut Diagnostics) -> Option<Expect> {
     let number =
         |property: &str| element.property(property).map(|datum| u64::try_from(datum.number).unwrap_or(u64::MAX));
     let kind = match element.schema.name {
@@ -149,15 +151,19 @@ fn expect(element: &Element, diagnostics: &mut Diagnostics) -> Option<Expect> {
                 "skipped" => StepEnd::Skipped,
                 _ => StepEnd::Succeeded,
             };
-            ExpectKind::Step(name(element, 0)?, moment(element), status)
+            ExpectKind::Step(argument_name(element, 0)?, lower_moment(element), status)
         }
-        "order" => ExpectKind::Order(order(element, diagnostics)),
-        "prompt" => ExpectKind::Prompt(name(element, 0)?, moment(element), holds(element, diagnostics)),
-        "output" => ExpectKind::Output(name(element, 0)?, moment(element), holds(element, diagnostics)),
-        "result" => ExpectKind::Result(holds(element, diagnostics)),
+        "order" => ExpectKind::Order(lower_order(element, diagnostics)),
+        "prompt" => {
+            ExpectKind::Prompt(argument_name(element, 0)?, lower_moment(element), lower_holds(element, diagnostics))
+        }
+        "output" => {
+            ExpectKind::Output(argument_name(element, 0)?, lower_moment(element), lower_holds(element, diagnostics))
+        }
+        "result" => ExpectKind::Result(lower_holds(element, diagnostics)),
         "rounds" => {
             let rounds = u64::try_from(element.argument(0)?.number).unwrap_or(u64::MAX);
-            ExpectKind::Rounds(element.property("of").map(spanned), rounds)
+            ExpectKind::Rounds(element.property("of").map(datum_name), rounds)
         }
         "launches" => ExpectKind::Launches(how_many(element, diagnostics)?),
         "turns" => ExpectKind::Turns(how_many(element, diagnostics)?),
@@ -168,9 +174,9 @@ fn expect(element: &Element, diagnostics: &mut Diagnostics) -> Option<Expect> {
     Some(Expect { kind, span: element.span })
 }
 
-fn order(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Name> {
-    let steps = names(element);
-    if steps.len() < 2 && !diagnostics.covers(element.span) {
+fn lower_order(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Name> {
+    let steps = argument_names(element);
+    if steps.len() < 2 && !diagnostics.has_report_at(element.span) {
         let diagnostic = Diagnostic::new(Code::WrongValue, "`order` needs two steps or more")
             .label(element.name.span, "one step has no order")
             .help("write `order FIRST THEN…`");
@@ -179,9 +185,9 @@ fn order(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Name> {
     steps
 }
 
-fn holds(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Holds> {
+fn lower_holds(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Holds> {
     let hold = |(key, datum): &(crate::syntax::Name, Datum)| {
-        let text = || literal(datum).value;
+        let text = || literal_name(datum).value;
         let hold = match &*key.text {
             "contains" => Hold::Contains(text()),
             "lacks" => Hold::Lacks(text()),
@@ -193,7 +199,7 @@ fn holds(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Holds> {
         Some(Holds { hold, span: datum.span })
     };
     let holds: Vec<Holds> = element.properties.iter().filter_map(hold).collect();
-    if holds.is_empty() && !diagnostics.covers(element.span) {
+    if holds.is_empty() && !diagnostics.has_report_at(element.span) {
         let node = element.schema.name;
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{node}` says nothing that must hold"))
             .label(element.name.span, "nothing is expected")
@@ -208,7 +214,7 @@ fn how_many(element: &Element, diagnostics: &mut Diagnostics) -> Option<Count> {
     match (element.argument(0), element.property("max")) {
         (Some(exactly), None) => Some(Count::Exactly(number(exactly))),
         (None, Some(most)) => Some(Count::Most(number(most))),
-        _ if diagnostics.covers(element.span) => None,
+        _ if diagnostics.has_report_at(element.span) => None,
         _ => {
             let node = element.schema.name;
             let diagnostic =

@@ -2,7 +2,7 @@
 
 use swarmc_plan as plan;
 
-use super::lower;
+use super::lower_spec;
 use crate::ast::{Body, Literal, OnFailure, PackRule, Spec, Step, Summary, TypeExpr, TypeKind};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::FileId;
@@ -12,7 +12,7 @@ fn read(text: &str) -> (Spec, Vec<Diagnostic>) {
     let mut diagnostics = Diagnostics::default();
     let tree = syntax::parse(text, FileId::new(0));
     assert_eq!(tree.problems, [], "{text}");
-    let spec = lower(&tree.nodes, text, &mut diagnostics);
+    let spec = lower_spec(&tree.nodes, text, &mut diagnostics);
     (spec, diagnostics.into_sorted())
 }
 
@@ -64,7 +64,7 @@ fn types_have_fields_limits_and_descriptions() {
          // In two lines.\n\
          type Verdict {\n\
          \x20   approved bool\n\
-         \x20   // swarmc: allow(SW103) not said to anybody\n\
+         \x20   // swarmc: allow(SW103) not in the description\n\
          \x20   /* How bad it is. */\n\
          \x20   severity enum low medium high\n\
          \x20   issues list<string>? max=10\n\

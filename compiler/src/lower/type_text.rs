@@ -17,13 +17,13 @@ const DEEPEST: usize = 16;
 /// Reads a type and the words behind it, which only an `enum` has. `paths` says whether `file` and `dir` are types here.
 pub(super) fn type_expr(datum: &Datum, words: &[&Datum], paths: bool, diagnostics: &mut Diagnostics) -> TypeExpr {
     let mut reader = Reader { text: &datum.text, rest: datum.text.as_str(), paths };
-    let read = match reader.expression(0, words) {
-        Ok(expression) => reader.end(words).map(|()| expression),
+    let read = match reader.parse_type(0, words) {
+        Ok(expression) => reader.expect_end(words).map(|()| expression),
         Err(diagnostic) => Err(diagnostic),
     };
     let unknown = |span| TypeExpr { kind: TypeKind::Unknown, optional: false, span };
     match read {
-        Ok(expression) => match repeated(&expression.kind) {
+        Ok(expression) => match report_repeated_word(&expression.kind) {
             Some(diagnostic) => {
                 diagnostics.push(diagnostic);
                 unknown(expression.span)
@@ -31,20 +31,21 @@ pub(super) fn type_expr(datum: &Datum, words: &[&Datum], paths: bool, diagnostic
             None => expression,
         },
         Err(diagnostic) => {
-            diagnostics.push(foreign(datum, words).unwrap_or(*diagnostic));
+            diagnostics.push(report_foreign(datum, words).unwrap_or(*diagnostic));
             unknown(datum.span)
         }
     }
 }
 
 /// What a type is here that is written as in another language.
-fn foreign(datum: &Datum, words: &[&Datum]) -> Option<Diagnostic> {
+fn report_foreign(datum: &Datum, words: &[&Datum]) -> Option<Diagnostic> {
     let text = datum.text.as_str();
     // A plain word, and a list with brackets behind it, have messages of their own.
     let composed = text.trim_end_matches("[]").contains(['<', '[', '|']) && words.is_empty();
-    let kind = super::foreign::translated(text).filter(|kind| composed && kind != text)?;
+    let kind = super::foreign::translate_type(text).filter(|kind| composed && kind != text)?;
     let whole = datum.text.span(0..text.len());
-    let diagnostic = report(format!("`{text}` is written `{kind}` here"), whole, "the notation of another language");
+    let diagnostic =
+        make_diagnostic(format!("`{text}` is written `{kind}` here"), whole, "the notation of another language");
     Some(diagnostic.help(format!("write `{kind}`")).fix(format!("write `{kind}`"), whole, kind))
 }
 
@@ -59,17 +60,17 @@ struct Reader<'t> {
 
 impl<'t> Reader<'t> {
     /// One type; `words` are what follows the whole text.
-    fn expression(&mut self, depth: usize, words: &[&Datum]) -> Read<TypeExpr> {
-        self.space();
-        let start = self.at();
-        let name = self.word();
+    fn parse_type(&mut self, depth: usize, words: &[&Datum]) -> Read<TypeExpr> {
+        self.skip_space();
+        let start = self.current_offset();
+        let name = self.read_word();
         if name.is_empty() {
             return Err(self.no_type());
         }
-        let place = self.text.span(start..self.at());
+        let place = self.text.span(start..self.current_offset());
         if depth > DEEPEST {
             let message = format!("a type nests {DEEPEST} deep at most");
-            return Err(report(message, place, "too deep")
+            return Err(make_diagnostic(message, place, "too deep")
                 .help("give the inner part a name: `type NAME { … }`")
                 .into());
         }
@@ -81,39 +82,40 @@ impl<'t> Reader<'t> {
             "bool" => TypeKind::Bool,
             "file" if self.paths && depth == 0 => TypeKind::File,
             "dir" if self.paths && depth == 0 => TypeKind::Dir,
-            "list" => TypeKind::List(Box::new(self.inner(name, place, depth)?)),
-            "map" => TypeKind::Map(Box::new(self.inner(name, place, depth)?)),
+            "list" => TypeKind::List(Box::new(self.parse_inner(name, place, depth)?)),
+            "map" => TypeKind::Map(Box::new(self.parse_inner(name, place, depth)?)),
             "enum" => {
                 optional = self.take('?');
-                return self.enumeration(start, optional, depth, words);
+                return self.parse_enum(start, optional, depth, words);
             }
-            _ if qualified(name) => TypeKind::Named(Spanned { value: name.to_owned(), span: place }),
-            _ => return Err(self.unknown(name, place).into()),
+            _ if is_qualified_type(name) => TypeKind::Named(Spanned { value: name.to_owned(), span: place }),
+            _ => return Err(self.report_unknown(name, place).into()),
         };
         optional |= self.take('?');
-        self.suffix(name, start)?;
-        Ok(TypeExpr { kind, optional, span: self.text.span(start..self.at()) })
+        self.check_suffix(name, start)?;
+        Ok(TypeExpr { kind, optional, span: self.text.span(start..self.current_offset()) })
     }
 
     /// `<T>`, after `list` or `map`.
-    fn inner(&mut self, name: &str, place: Span, depth: usize) -> Read<TypeExpr> {
-        self.space();
+    fn parse_inner(&mut self, name: &str, place: Span, depth: usize) -> Read<TypeExpr> {
+        self.skip_space();
         if !self.take('<') {
             let entries = if name == "list" { "items" } else { "values" };
-            let diagnostic = report(format!("`{name}` does not say the type of its {entries}"), place, "of what?")
-                .help(format!("write `{name}<string>`, or another type in its brackets"));
+            let diagnostic =
+                make_diagnostic(format!("`{name}` does not say the type of its {entries}"), place, "of what?")
+                    .help(format!("write `{name}<string>`, or another type in its brackets"));
             return Err(match self.rest.is_empty() {
                 true => diagnostic.unsafe_fix(format!("write `{name}<string>`"), place, format!("{name}<string>")),
                 false => diagnostic,
             }
             .into());
         }
-        let inner = self.expression(depth + 1, &[])?;
-        self.space();
+        let inner = self.parse_type(depth + 1, &[])?;
+        self.skip_space();
         if self.rest.starts_with(',') {
-            let at = self.at();
+            let at = self.current_offset();
             let comma = self.text.span(at..at + 1);
-            let diagnostic = report(format!("`{name}` takes one type"), comma, "a second type");
+            let diagnostic = make_diagnostic(format!("`{name}` takes one type"), comma, "a second type");
             return Err(match name {
                 "map" => diagnostic.help("the keys of a map are always texts: write `map<T>`"),
                 _ => diagnostic.help("write `list<T>`"),
@@ -121,10 +123,10 @@ impl<'t> Reader<'t> {
             .into());
         }
         if !self.take('>') {
-            let at = self.at();
+            let at = self.current_offset();
             let here = self.text.span(at..at);
-            let diagnostic =
-                report(format!("`{name}<` is not closed"), place, "opened here").help("write `>` after its type");
+            let diagnostic = make_diagnostic(format!("`{name}<` is not closed"), place, "opened here")
+                .help("write `>` after its type");
             return Err(match self.rest.is_empty() && self.text.form != crate::syntax::Form::Lines {
                 true => diagnostic.fix("close it", here, ">"),
                 false => diagnostic,
@@ -135,31 +137,31 @@ impl<'t> Reader<'t> {
     }
 
     /// The words of an `enum`: those of this text, and those behind it.
-    fn enumeration(&mut self, start: usize, optional: bool, depth: usize, words: &[&Datum]) -> Read<TypeExpr> {
+    fn parse_enum(&mut self, start: usize, optional: bool, depth: usize, words: &[&Datum]) -> Read<TypeExpr> {
         let mut members: Vec<Name> = Vec::new();
         loop {
             self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '|', ',']);
-            let from = self.at();
+            let from = self.current_offset();
             let word = self.rest.split([' ', '\t', '\n', '|', ',', '<', '>']).next().unwrap_or_default();
             if word.is_empty() {
                 break;
             }
             self.rest = &self.rest[word.len()..];
-            members.push(Spanned { value: word.to_owned(), span: self.text.span(from..self.at()) });
+            members.push(Spanned { value: word.to_owned(), span: self.text.span(from..self.current_offset()) });
         }
-        let whole = self.text.span(start..self.at());
+        let whole = self.text.span(start..self.current_offset());
         let behind = words.iter().map(|word| Spanned { value: word.text.as_str().to_owned(), span: word.span });
         members.extend(behind.filter(|_| depth == 0));
         let Some(last) = members.last() else {
-            let diagnostic =
-                report("`enum` names no words".into(), whole, "one of what?").help("write `enum low medium high`");
+            let diagnostic = make_diagnostic("`enum` names no words".into(), whole, "one of what?")
+                .help("write `enum low medium high`");
             return Err(diagnostic.into());
         };
         if let Some(empty) = members.iter().find(|member| member.value.trim().is_empty()) {
-            return Err(report("an empty text is no word of an `enum`".into(), empty.span, "empty").into());
+            return Err(make_diagnostic("an empty text is no word of an `enum`".into(), empty.span, "empty").into());
         }
         if let Some(word) = last.value.strip_suffix('?') {
-            let diagnostic = report(
+            let diagnostic = make_diagnostic(
                 format!("`{}` is a word of the `enum`, `?` included", last.value),
                 last.span,
                 "not optional by this",
@@ -173,12 +175,14 @@ impl<'t> Reader<'t> {
     }
 
     /// Nothing follows the whole type.
-    fn end(&mut self, words: &[&Datum]) -> Read<()> {
-        self.space();
+    fn expect_end(&mut self, words: &[&Datum]) -> Read<()> {
+        self.skip_space();
         if !self.rest.is_empty() {
-            let at = self.at();
+            let at = self.current_offset();
             let here = self.text.span(at..self.text.as_str().len());
-            return Err(report(format!("`{}` belongs to no type", self.rest), here, "one type stands here").into());
+            return Err(
+                make_diagnostic(format!("`{}` belongs to no type", self.rest), here, "one type stands here").into()
+            );
         }
         let (Some(first), Some(last)) = (words.first(), words.last()) else { return Ok(()) };
         if self.text.as_str().trim_start().starts_with("enum") {
@@ -186,7 +190,7 @@ impl<'t> Reader<'t> {
         }
         let written = self.text.as_str();
         let surplus = first.span.to(last.span);
-        let diagnostic = report(format!("`{written}` takes no further words"), surplus, "belongs to no type");
+        let diagnostic = make_diagnostic(format!("`{written}` takes no further words"), surplus, "belongs to no type");
         Err(match first.text.as_str() {
             "optional" | "?" | "nullable" => diagnostic.help(format!("write `{written}?`")),
             "required" => diagnostic.help("a field is there unless its type ends in `?`: remove it"),
@@ -197,40 +201,45 @@ impl<'t> Reader<'t> {
     }
 
     /// What stands behind a type in other languages.
-    fn suffix(&mut self, name: &str, start: usize) -> Read<()> {
-        let at = self.at();
+    fn check_suffix(&mut self, name: &str, start: usize) -> Read<()> {
+        let at = self.current_offset();
         let here = |length: usize| self.text.span(at..at + length);
         if self.rest.starts_with("[]") {
             let fixed = format!("list<{}>", &self.text.as_str()[start..at]);
             let whole = self.text.span(start..at + 2);
-            let diagnostic = report(format!("a list of `{name}` is written `{fixed}`"), whole, "a list")
+            let diagnostic = make_diagnostic(format!("a list of `{name}` is written `{fixed}`"), whole, "a list")
                 .help(format!("write `{fixed}`"));
             return Err(diagnostic.fix(format!("write `{fixed}`"), whole, fixed).into());
         }
         if self.rest.starts_with('?') {
-            let diagnostic = report("a type has one `?` at most".into(), here(1), "a second `?`").help("remove it");
+            let diagnostic =
+                make_diagnostic("a type has one `?` at most".into(), here(1), "a second `?`").help("remove it");
             return Err(diagnostic.fix("remove it", here(1), "").into());
         }
         if self.rest.trim_start().starts_with('|') {
-            let diagnostic = report("a value has one type".into(), here(self.rest.len()), "a second type").help(
-                "for one of several words, write `enum A B`; for a value that may be missing, `?` after its type",
-            );
+            let diagnostic = make_diagnostic("a value has one type".into(), here(self.rest.len()), "a second type")
+                .help(
+                    "for one of several words, write `enum A B`; for a value that may be missing, `?` after its type",
+                );
             return Err(diagnostic.into());
         }
         if self.rest.starts_with('<') {
-            let diagnostic =
-                report(format!("`{name}` takes no type in brackets"), here(self.rest.len()), "of no meaning here")
-                    .help("`list<T>` and `map<T>` do");
+            let diagnostic = make_diagnostic(
+                format!("`{name}` takes no type in brackets"),
+                here(self.rest.len()),
+                "of no meaning here",
+            )
+            .help("`list<T>` and `map<T>` do");
             return Err(diagnostic.into());
         }
         Ok(())
     }
 
     fn no_type(&self) -> Box<Diagnostic> {
-        let (text, at) = (self.text.as_str(), self.at());
+        let (text, at) = (self.text.as_str(), self.current_offset());
         let next = self.rest.chars().next();
         let place = self.text.span(at..at + next.map_or(0, char::len_utf8));
-        let diagnostic = report("a type is missing".into(), place, "no type");
+        let diagnostic = make_diagnostic("a type is missing".into(), place, "no type");
         match next {
             None if text.is_empty() => diagnostic.help(built_in(self.paths)),
             None => diagnostic.help("write a type in its brackets, as in `list<string>`"),
@@ -242,8 +251,8 @@ impl<'t> Reader<'t> {
         .into()
     }
 
-    fn unknown(&self, name: &str, place: Span) -> Diagnostic {
-        let diagnostic = report(format!("there is no type `{name}`"), place, "not a type");
+    fn report_unknown(&self, name: &str, place: Span) -> Diagnostic {
+        let diagnostic = make_diagnostic(format!("there is no type `{name}`"), place, "not a type");
         if matches!(name, "file" | "dir") {
             return diagnostic
                 .help(format!("`{name}` is the whole type of a parameter; elsewhere a path is a `string`"))
@@ -251,8 +260,8 @@ impl<'t> Reader<'t> {
         }
         let names: Vec<&str> = TYPES.iter().map(|word| word.word).filter(|word| self.paths || !is_path(word)).collect();
         // A type that another language calls so is that type.
-        let meant = habit(name, self.rest).map(|name| Near { name, certain: !matches!(name, "list" | "map") });
-        let close = meant.or_else(|| suggest::nearest(name, names));
+        let meant = suggest_type(name, self.rest).map(|name| Near { name, certain: !matches!(name, "list" | "map") });
+        let close = meant.or_else(|| suggest::find_nearest(name, names));
         match (close, value::type_name(name)) {
             // A list without its brackets has a message of its own.
             (Some(close), _) => {
@@ -267,11 +276,11 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn at(&self) -> usize {
+    fn current_offset(&self) -> usize {
         self.text.as_str().len() - self.rest.len()
     }
 
-    fn space(&mut self) {
+    fn skip_space(&mut self) {
         self.rest = self.rest.trim_start();
     }
 
@@ -286,7 +295,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A name, also one with the name of an import before it.
-    fn word(&mut self) -> &'t str {
+    fn read_word(&mut self) -> &'t str {
         let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
         let length = self.rest.find(|c: char| !inside(c)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(length);
@@ -295,12 +304,12 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn report(message: String, span: Span, label: &str) -> Diagnostic {
+fn make_diagnostic(message: String, span: Span, label: &str) -> Diagnostic {
     Diagnostic::new(Code::WrongValue, message).label(span, label)
 }
 
 /// Whether it may be a declared type: `Verdict`, or `library.Verdict`.
-pub(super) fn qualified(name: &str) -> bool {
+pub(super) fn is_qualified_type(name: &str) -> bool {
     match name.rsplit_once('.') {
         Some((alias, name)) => value::is_name(alias) && value::type_name(name).is_ok(),
         None => value::type_name(name).is_ok(),
@@ -315,11 +324,11 @@ fn built_in(paths: bool) -> String {
     let names = TYPES.iter().map(|word| word.word).filter(|word| paths || !is_path(word));
     let shown: Vec<String> =
         names.map(|name| if matches!(name, "list" | "map") { format!("{name}<T>") } else { name.into() }).collect();
-    format!("the types are {}", suggest::list(shown.iter().map(String::as_str), "and"))
+    format!("the types are {}", suggest::format_list(shown.iter().map(String::as_str), "and"))
 }
 
 /// What other languages call a type; `rest` is what follows it.
-pub(super) fn habit(name: &str, rest: &str) -> Option<&'static str> {
+pub(super) fn suggest_type(name: &str, rest: &str) -> Option<&'static str> {
     let bracket = rest.starts_with('<');
     match name.to_lowercase().as_str() {
         "string" | "str" | "text" | "char" | "varchar" | "uuid" | "date" | "datetime" | "url" => Some("string"),
@@ -339,7 +348,7 @@ pub(super) fn habit(name: &str, rest: &str) -> Option<&'static str> {
 }
 
 /// A word that an `enum` says twice, at any depth.
-fn repeated(kind: &TypeKind) -> Option<Diagnostic> {
+fn report_repeated_word(kind: &TypeKind) -> Option<Diagnostic> {
     let mut kind = kind;
     loop {
         match kind {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::datum::{Datum, Form};
 use super::element::Element;
 use super::type_text::type_expr;
-use super::{name, spanned, value};
+use super::{argument_name, datum_name, value};
 use crate::ast::{Field, Name, Spanned, TypeDef, TypeExpr, TypeKind};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -14,8 +14,8 @@ use crate::syntax;
 
 /// `type NAME { FIELD TYPE }` or `type NAME enum A B`; `text` is that of the file.
 pub(super) fn type_def(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Option<TypeDef> {
-    let name = name(element, 0)?;
-    let fields = record(element, text, diagnostics);
+    let name = argument_name(element, 0)?;
+    let fields = lower_record(element, text, diagnostics);
     let words: Vec<&Datum> = element.arguments.iter().filter(|(at, _)| *at > 1).map(|(_, datum)| datum).collect();
     let unknown = TypeExpr { kind: TypeKind::Unknown, optional: false, span: element.span };
     let kind = match (element.argument(1), fields) {
@@ -48,7 +48,7 @@ pub(super) fn type_def(element: &Element, text: &str, diagnostics: &mut Diagnost
         }
         (None, Some(fields)) => fields,
         (None, None) => {
-            if !diagnostics.covers(element.span) {
+            if !diagnostics.has_report_at(element.span) {
                 let diagnostic = Diagnostic::new(Code::WrongValue, format!("type `{}` has no fields", name.value))
                     .label(name.span, "nothing in it")
                     .help(format!("write `type {0} {{ FIELD TYPE }}` or `type {0} enum A B`", name.value));
@@ -57,11 +57,11 @@ pub(super) fn type_def(element: &Element, text: &str, diagnostics: &mut Diagnost
             unknown
         }
     };
-    Some(TypeDef { name, kind, description: comment(&element.comments, text), span: element.span })
+    Some(TypeDef { name, kind, description: comment_text(&element.comments, text), span: element.span })
 }
 
 /// The fields in a block as a type; none where there are none.
-pub(super) fn record(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Option<TypeExpr> {
+pub(super) fn lower_record(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Option<TypeExpr> {
     let mut fields: Vec<Field> = Vec::new();
     let mut known: BTreeMap<String, &syntax::Name> = BTreeMap::new();
     let mut any = false;
@@ -72,22 +72,22 @@ pub(super) fn record(element: &Element, text: &str, diagnostics: &mut Diagnostic
             diagnostics.push(bad_field(&child.name, child.argument(0)));
         }
         if let Some(first) = known.insert(written.replace('-', "_"), &child.name) {
-            diagnostics.push(again(&child.name, first));
+            diagnostics.push(report_second_field(&child.name, first));
             continue;
         }
         let name = Spanned { value: written.to_owned(), span: child.name.span };
-        fields.push(field(child, name, 0, text, diagnostics));
+        fields.push(lower_field(child, name, 0, text, diagnostics));
     }
     any.then_some(TypeExpr { kind: TypeKind::Record(fields), optional: false, span: element.span })
 }
 
 /// A second field of one name; expressions read `-` as `_`.
-fn again(second: &syntax::Name, first: &syntax::Name) -> Diagnostic {
+fn report_second_field(second: &syntax::Name, first: &syntax::Name) -> Diagnostic {
     let (written, other) = (&second.text, &first.text);
     let diagnostic = match written == other {
         true => Diagnostic::new(Code::Duplicate, format!("field `{written}` is declared twice")),
         false => {
-            let message = format!("the fields `{other}` and `{written}` are one in an expression");
+            let message = format!("the fields `{other}` and `{written}` have the same name in an expression");
             Diagnostic::new(Code::DuplicateDefinition, message)
         }
     };
@@ -96,7 +96,7 @@ fn again(second: &syntax::Name, first: &syntax::Name) -> Diagnostic {
 }
 
 /// A field whose type is the argument at `position`.
-pub(super) fn field(
+pub(super) fn lower_field(
     element: &Element,
     name: Name,
     position: usize,
@@ -117,11 +117,11 @@ pub(super) fn field(
         }
     };
     let (min, max) = (number("min"), number("max"));
-    let pattern = element.property("pattern").map(spanned);
+    let pattern = element.property("pattern").map(datum_name);
     let limits = [("min", min.as_ref()), ("max", max.as_ref())];
     limits
         .into_iter()
-        .filter_map(|(property, limit)| misplaced(property, limit?, &kind))
+        .filter_map(|(property, limit)| report_misplaced_limit(property, limit?, &kind))
         .for_each(|wrong| diagnostics.push(wrong));
     if let (Some(min), Some(max)) = (&min, &max)
         && min.value.as_f64() > max.value.as_f64()
@@ -133,11 +133,11 @@ pub(super) fn field(
         diagnostics.push(diagnostic);
     }
     if let Some(pattern) = &pattern
-        && let Some(fault) = crate::pattern::fault(&pattern.value)
+        && let Some(fault) = crate::pattern::find_fault(&pattern.value)
     {
-        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`pattern=` of `{}` is none: {fault}", name.value))
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`pattern=` of `{}` is not a pattern: {fault}", name.value))
             .label(pattern.span, fault)
-            .help("write a regular expression without look-around and back references; a sign that stands for itself has a `\\` before it");
+            .help("write a regular expression without look-around and back references; write `\\` before a sign to match it literally");
         diagnostics.push(diagnostic);
     } else if let Some(pattern) = &pattern
         && !matches!(kind.kind, TypeKind::String | TypeKind::Unknown)
@@ -148,11 +148,11 @@ pub(super) fn field(
             .help("remove it");
         diagnostics.push(diagnostic);
     }
-    Field { name, kind, min, max, pattern, description: comment(&element.comments, text) }
+    Field { name, kind, min, max, pattern, description: comment_text(&element.comments, text) }
 }
 
 /// A limit that the type does not have, or that is none.
-fn misplaced(property: &str, limit: &Spanned<serde_json::Number>, kind: &TypeExpr) -> Option<Diagnostic> {
+fn report_misplaced_limit(property: &str, limit: &Spanned<serde_json::Number>, kind: &TypeExpr) -> Option<Diagnostic> {
     let wrong = |message: String, label: &str, help: &str| {
         let diagnostic =
             Diagnostic::new(Code::WrongValue, message).label(limit.span, label).label(kind.span, "the type");
@@ -207,8 +207,8 @@ fn bad_field(name: &syntax::Name, kind: Option<&Datum>) -> Diagnostic {
     }
 }
 
-/// What the comments above say; suppressions are not said to anybody.
-fn comment(comments: &[Span], text: &str) -> Option<String> {
+/// What the comments above say; suppressions are left out.
+fn comment_text(comments: &[Span], text: &str) -> Option<String> {
     let mut lines: Vec<&str> = Vec::new();
     for comment in comments {
         let written = text.get(comment.range()).unwrap_or_default();

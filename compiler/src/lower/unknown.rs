@@ -8,13 +8,13 @@ use crate::source::Span;
 use crate::suggest::{self, Near};
 use crate::syntax::{self, Name, ValueKind};
 
-pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) -> Diagnostic {
+pub(super) fn report_unknown(node: &syntax::Node, parent: &'static Node, called: &str) -> Diagnostic {
     let name = &*node.name.text;
     let place = match called {
         "" => "at the top level".to_owned(),
         called => format!("in `{called}`"),
     };
-    if parent.property(name).is_some() {
+    if parent.find_property(name).is_some() {
         let value = match node.entries.first().map(|entry| &entry.value.kind) {
             Some(ValueKind::String(text)) if text.is_bare() => text.as_str(),
             _ => "…",
@@ -29,8 +29,8 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) 
     let allowed: Vec<&str> = parent.children.iter().map(|child| child.name).collect();
     let takes = match (called, allowed.is_empty()) {
         (called, true) => format!("`{called}` takes no block: write `{}`", parent.usage_as(called)),
-        ("", false) => format!("the top level takes {}", suggest::list(allowed.iter().copied(), "and")),
-        (called, false) => format!("`{called}` takes {}", suggest::list(allowed.iter().copied(), "and")),
+        ("", false) => format!("the top level takes {}", suggest::format_list(allowed.iter().copied(), "and")),
+        (called, false) => format!("`{called}` takes {}", suggest::format_list(allowed.iter().copied(), "and")),
     };
     if let ("timeout", "gate" | "policy") = (name, called) {
         let (what, then, others) = match called {
@@ -42,21 +42,21 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) 
             _ => "24h",
         };
         let meant = format!("on-timeout {then} after=\"{after}\"");
-        return Diagnostic::new(Code::MisplacedNode, format!("a {called} says what holds when time is up"))
+        return Diagnostic::new(Code::MisplacedNode, format!("a {called} takes `on-timeout`, not `timeout`"))
             .label(node.name.span, format!("not known in a `{called}`"))
             .help(format!("write `on-timeout {what} after=\"{after}\"`, {others}"))
             .unsafe_fix(format!("write `{meant}`"), node.span, meant);
     }
     // A file of another kind takes nothing of the language, wherever that belongs.
     let other = called.is_empty() && !std::ptr::eq(parent, &schema::SPEC);
-    let parents = if other { Vec::new() } else { schema::parents(name) };
+    let parents = if other { Vec::new() } else { schema::list_parents(name) };
     if !parents.is_empty() {
         let home = match parents.as_slice() {
             [""] => "at the top level".to_owned(),
             [..] => {
                 let inside = parents.iter().copied().filter(|parent| !parent.is_empty());
                 let top = if parents.contains(&"") { "the top level, or in " } else { "" };
-                format!("in {top}{}", suggest::list(inside, "or"))
+                format!("in {top}{}", suggest::format_list(inside, "or"))
             }
         };
         return Diagnostic::new(Code::MisplacedNode, format!("`{name}` is not allowed {place}"))
@@ -64,9 +64,9 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) 
             .help(takes);
     }
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("there is no `{name}` {place}"));
-    match suggest::habit(name, &allowed)
+    match suggest::find_habit(name, &allowed)
         .map(|name| Near { name, certain: false })
-        .or_else(|| suggest::nearest(name, allowed.iter().copied()))
+        .or_else(|| suggest::find_nearest(name, allowed.iter().copied()))
     {
         Some(close) => diagnostic
             .label(node.name.span, "not known here")
@@ -86,7 +86,7 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
     if schema.rest.is_some_and(|rest| matches!(rest.kind, Kind::Scalar)) {
         let word = match &entry.value.kind {
             ValueKind::String(text) => format!("\"{key}={}\"", text.as_str().escape_debug()),
-            ValueKind::Number(number) => format!("\"{key}={}\"", number.written()),
+            ValueKind::Number(number) => format!("\"{key}={}\"", number.as_str()),
             _ => format!("\"{key}=…\""),
         };
         return Diagnostic::new(
@@ -97,7 +97,7 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
         .help(format!("write `{word}`"))
         .fix("put the word in quotes", entry.span, word);
     }
-    if let Some(child) = schema.child(key).filter(|child| child.name != schema::ALLOW.name) {
+    if let Some(child) = schema.find_child(key).filter(|child| child.name != schema::ALLOW.name) {
         return Diagnostic::new(
             Code::MisplacedNode,
             format!("`{key}` is a node in the block of `{node}`, not a property"),
@@ -108,10 +108,10 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
     let known: Vec<&str> = schema.properties.iter().map(|property: &Property| property.name).collect();
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("`{node}` has no property `{key}`"))
         .label(name.span, "not known here");
-    match suggest::nearest(key, known.iter().copied()) {
+    match suggest::find_nearest(key, known.iter().copied()) {
         Some(close) => diagnostic.help(format!("did you mean `{close}=`?")).write_near(name.span, close),
         None if known.is_empty() => diagnostic.help(format!("it takes no properties: `{}`", schema.usage_as(node))),
-        None => diagnostic.help(format!("its properties are {}", suggest::list(known.into_iter(), "and"))),
+        None => diagnostic.help(format!("its properties are {}", suggest::format_list(known.into_iter(), "and"))),
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) fn too_many(
 }
 
 /// An older spelling of `name`.
-pub(super) fn deprecated(older: &Older, name: &str, span: Span) -> Diagnostic {
+pub(super) fn report_deprecated(older: &Older, name: &str, span: Span) -> Diagnostic {
     let message = format!("`{}` is deprecated since edition {}", older.name, older.since);
     Diagnostic::new(Code::Deprecated, message)
         .label(span, format!("an older spelling of `{name}`"))
@@ -148,14 +148,14 @@ pub(super) fn deprecated(older: &Older, name: &str, span: Span) -> Diagnostic {
         .fix(format!("write `{name}`"), span, name)
 }
 
-pub(super) fn twice(what: &str, again: Span, first: Span) -> Diagnostic {
+pub(super) fn report_duplicate(what: &str, again: Span, first: Span) -> Diagnostic {
     Diagnostic::new(Code::Duplicate, format!("{what} is given twice"))
         .label(again, "again here")
         .label(first, "first here")
         .help("remove one of them")
 }
 
-pub(super) fn annotated(annotation: &Name) -> Diagnostic {
+pub(super) fn report_annotation(annotation: &Name) -> Diagnostic {
     Diagnostic::new(Code::WrongValue, format!("the annotation `({})` means nothing here", annotation.text))
         .label(annotation.span, "a KDL type annotation")
         .help("remove it")

@@ -6,9 +6,9 @@ use crate::schema::TYPES;
 ///
 /// # Errors
 /// Says what to write.
-pub(crate) fn duration(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<u64, String> {
     const UNITS: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-    quantity(text, UNITS)
+    parse_quantity(text, UNITS)
         .ok_or_else(|| "a duration is a number and a unit of `ms`, `s`, `m`, `h` or `d`: `\"90s\"`".into())
 }
 
@@ -16,13 +16,14 @@ pub(crate) fn duration(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// Says what to write.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     const UNITS: &[(&str, u64)] = &[("B", 1), ("KB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30)];
-    quantity(text, UNITS).ok_or_else(|| "a size is a number and a unit of `B`, `KB`, `MB` or `GB`: `\"100KB\"`".into())
+    parse_quantity(text, UNITS)
+        .ok_or_else(|| "a size is a number and a unit of `B`, `KB`, `MB` or `GB`: `\"100KB\"`".into())
 }
 
 /// A decimal number times its unit, rounded down; none when it is not one or does not fit.
-fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(digits);
     let (_, scale) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
@@ -39,16 +40,16 @@ fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 ///
 /// # Errors
 /// Says what to write.
-pub(crate) fn money(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_money(text: &str) -> Result<u64, String> {
     const UNITS: &[(&str, u64)] = &[("", 1_000_000)];
     let help = || "an amount is `$` and a number, to a millionth of a dollar: `\"$5\"` or `\"$0.25\"`".to_owned();
     let number = text.strip_prefix('$').ok_or_else(help)?;
     // Without a unit behind it a quantity has no end.
-    quantity(&format!("{number} "), UNITS).ok_or_else(help)
+    parse_quantity(&format!("{number} "), UNITS).ok_or_else(help)
 }
 
 /// `100k` or `2M` as a plain number.
-pub(crate) fn thousands(text: &str) -> Option<String> {
+pub(crate) fn expand_thousands(text: &str) -> Option<String> {
     let zeros = match text.chars().last()? {
         'k' | 'K' => "000",
         'm' | 'M' => "000000",
@@ -60,7 +61,7 @@ pub(crate) fn thousands(text: &str) -> Option<String> {
 }
 
 /// The first and the last line of `1-40`, or of `7`.
-pub(crate) fn lines(text: &str) -> Option<(u32, u32)> {
+pub(crate) fn parse_line_range(text: &str) -> Option<(u32, u32)> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(first) || !digits(last) {
@@ -84,7 +85,7 @@ pub(crate) fn type_name(text: &str) -> Result<(), Option<String>> {
     };
     match fits(text) {
         true => Ok(()),
-        false => Err(Some(capitals(text)).filter(|other| fits(other))),
+        false => Err(Some(capitalize_name(text)).filter(|other| fits(other))),
     }
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn type_name(text: &str) -> Result<(), Option<String>> {
 const BUILT_IN: usize = 7;
 
 /// The parts of a name, each with a capital: `review-result` is `ReviewResult`.
-fn capitals(text: &str) -> String {
+fn capitalize_name(text: &str) -> String {
     let parts = text.split(|c: char| !c.is_ascii_alphanumeric());
     let capital = |part: &str| {
         let mut chars = part.chars();
@@ -125,33 +126,33 @@ mod tests {
 
     #[test]
     fn quantities_have_a_unit() {
-        assert_eq!(duration("90s"), Ok(90_000));
-        assert_eq!(duration("1.5h"), Ok(5_400_000));
-        assert_eq!(duration("2 m"), Ok(120_000));
-        assert_eq!(size("100KB"), Ok(102_400));
+        assert_eq!(parse_duration("90s"), Ok(90_000));
+        assert_eq!(parse_duration("1.5h"), Ok(5_400_000));
+        assert_eq!(parse_duration("2 m"), Ok(120_000));
+        assert_eq!(parse_size("100KB"), Ok(102_400));
         for wrong in
             ["", "10", "m", "-1s", "1.s", "1..2s", "10 parsecs", "99999999999999999999h", "9999999999999999999h"]
         {
-            assert!(duration(wrong).is_err(), "{wrong}");
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn money_has_a_sign_and_millionths() {
-        assert_eq!(money("$5"), Ok(5_000_000));
-        assert_eq!(money("$0.25"), Ok(250_000));
-        assert_eq!(money("$1.000001"), Ok(1_000_001));
+        assert_eq!(parse_money("$5"), Ok(5_000_000));
+        assert_eq!(parse_money("$0.25"), Ok(250_000));
+        assert_eq!(parse_money("$1.000001"), Ok(1_000_001));
         for wrong in ["", "5", "$", "$-1", "5 USD", "$5.", "$1.0000001", "$99999999999999999999", "$ ", "$5m"] {
-            assert!(money(wrong).is_err(), "{wrong}");
+            assert!(parse_money(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn lines_go_upwards_from_one() {
-        assert_eq!(lines("1-40"), Some((1, 40)));
-        assert_eq!(lines("7"), Some((7, 7)));
+        assert_eq!(parse_line_range("1-40"), Some((1, 40)));
+        assert_eq!(parse_line_range("7"), Some((7, 7)));
         for wrong in ["", "-", "0-3", "4-3", "a-b", "1-", "1-2-3", "+1-2"] {
-            assert_eq!(lines(wrong), None, "{wrong}");
+            assert_eq!(parse_line_range(wrong), None, "{wrong}");
         }
     }
 

@@ -15,15 +15,15 @@ use crate::types::{Lookup, Type, Types};
 
 impl Resolver<'_, '_, '_, '_> {
     /// Looks the ends up; `unknown` says what is wrong with one that is not there.
-    pub(super) fn edges(&mut self, edges: &Edges, names: &Names, unknown: &dyn Fn(&Name) -> Diagnostic) {
+    pub(super) fn resolve_edges(&mut self, edges: &Edges, names: &Names, unknown: &dyn Fn(&Name) -> Diagnostic) {
         let mut ways: BTreeMap<(&str, &str, u8), Span> = BTreeMap::new();
         for edge in &edges.list {
             for end in [&edge.from, &edge.to] {
-                if names.exact(&end.value).is_none() {
+                if names.find_exact(&end.value).is_none() {
                     self.diagnostics.push(unknown(end));
                 }
             }
-            if self.diagnostics.covers(edge.span) {
+            if self.diagnostics.has_report_at(edge.span) {
                 continue;
             }
             let kind = edge.kind as u8;
@@ -46,7 +46,7 @@ impl Resolver<'_, '_, '_, '_> {
 }
 
 /// The types of what edges carry, in their order.
-pub(super) fn carries(edges: Option<&Edges>, types: &Types, lookup: &mut Lookup<'_>) -> Vec<Option<Type>> {
+pub(super) fn carried_types(edges: Option<&Edges>, types: &Types, lookup: &mut Lookup<'_>) -> Vec<Option<Type>> {
     let edges = edges.into_iter().flat_map(|edges| &edges.list);
     edges.map(|edge| Some(types.resolve(edge.carries.as_ref()?, lookup))).collect()
 }

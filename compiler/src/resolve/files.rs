@@ -8,7 +8,7 @@ use crate::ast::{self, FileOutput, Name};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
-use crate::load::beside;
+use crate::load::workspace_path;
 use crate::model::{Agent, Await, Files, Step, TemplateText};
 use crate::source::{Sources, Span};
 use crate::suggest;
@@ -36,12 +36,12 @@ struct Place {
 }
 
 impl Place {
-    fn key(&self) -> (&str, Vec<&str>) {
+    fn sort_key(&self) -> (&str, Vec<&str>) {
         (self.root, self.path.split('/').collect())
     }
 
     /// Whether it cannot be there beside another one that lies above it.
-    fn meets(&self, above: &Place) -> bool {
+    fn is_in_conflict(&self, above: &Place) -> bool {
         if self.path == above.path || !above.is_folder {
             return true;
         }
@@ -58,42 +58,42 @@ impl Place {
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
     /// The texts of a file protocol; paths that lead nowhere are reported.
-    pub(super) fn files(&mut self, files: &ast::Files) -> Files {
+    pub(super) fn resolve_files(&mut self, files: &ast::Files) -> Files {
         let skill = files.skill.as_ref().and_then(|path| {
             let span = path.span(0..path.as_str().len());
-            self.loader.named(path.as_str(), span, self.diagnostics)
+            self.loader.resolve_file(path.as_str(), span, self.diagnostics)
         });
         let mut prose = |texts: &[Text]| -> Vec<TemplateText> {
-            texts.iter().map(|text| text::inline(text, self.loader, self.diagnostics)).collect()
+            texts.iter().map(|text| text::scan_inline(text, self.loader, self.diagnostics)).collect()
         };
         let (requirements, criteria, constraints) =
             (prose(&files.requirements), prose(&files.criteria), prose(&files.constraints));
-        self.landing(files);
+        self.check_places(files);
         for output in &files.outputs {
             if let Some(path) = &output.copy_to {
-                self.loader.path(path.as_str(), whole(path), self.diagnostics);
+                self.loader.resolve_path(path.as_str(), path_span(path), self.diagnostics);
             }
         }
         Files { skill, requirements, criteria, constraints, kinds: Vec::new() }
     }
 
     /// Two things with one place, in the inbox, the outbox or the workspace, or one where the other needs a folder.
-    fn landing(&mut self, files: &ast::Files) {
+    fn check_places(&mut self, files: &ast::Files) {
         let mut places: Vec<Place> = Vec::new();
         for input in files.inputs.iter().filter(|input| !input.reference) {
             let folder = input.copy_to.as_ref().map_or("", |folder| folder.as_str().trim_matches('/'));
             // Both ways to say where in the inbox.
             let folder = folder.strip_prefix("inbox/").unwrap_or(if folder == "inbox" { "" } else { folder });
-            let source = plain(input.path.as_str());
-            let path = plain(&format!("{folder}/{}", last(&source)));
+            let source = normalize_path(input.path.as_str());
+            let path = normalize_path(&format!("{folder}/{}", file_name(&source)));
             let from = input.from.as_ref().map(|from| from.value.clone());
             let is_folder = input.path.as_str().ends_with('/');
-            let (span, origin) = (whole(&input.path), Some((from, source)));
+            let (span, origin) = (path_span(&input.path), Some((from, source)));
             if let Some(ours) = OURS.iter().find(|ours| lies_in(&path, ours)) {
                 self.diagnostics.push(
                     Diagnostic::new(
                         Code::DuplicateDefinition,
-                        format!("`inbox/{ours}` is what the task itself is told"),
+                        format!("`inbox/{ours}` is reserved for the task's own instructions"),
                     )
                     .label(span, format!("would be `inbox/{path}`"))
                     .help("give the input a `copy-to` of its own"),
@@ -103,26 +103,29 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             places.push(Place { root: "inbox/", path, is_folder, span, origin });
         }
         for output in &files.outputs {
-            let (path, is_folder) = (plain(output.path.as_str()), output.path.as_str().ends_with('/'));
+            let (path, is_folder) = (normalize_path(output.path.as_str()), output.path.as_str().ends_with('/'));
             if let Some(target) = &output.copy_to {
                 // A file goes into a folder under its own name.
                 let into = !is_folder && target.as_str().ends_with('/');
-                let path =
-                    if into { plain(&format!("{}/{}", target.as_str(), last(&path))) } else { plain(target.as_str()) };
-                places.push(Place { root: "", path, is_folder: true, span: whole(target), origin: None });
+                let path = if into {
+                    normalize_path(&format!("{}/{}", target.as_str(), file_name(&path)))
+                } else {
+                    normalize_path(target.as_str())
+                };
+                places.push(Place { root: "", path, is_folder: true, span: path_span(target), origin: None });
             }
-            places.push(Place { root: "outbox/", path, is_folder, span: whole(&output.path), origin: None });
+            places.push(Place { root: "outbox/", path, is_folder, span: path_span(&output.path), origin: None });
         }
         // By their names, what lies in a folder stands behind it.
         let mut order: Vec<usize> = (0..places.len()).collect();
-        order.sort_by(|&one, &other| places[one].key().cmp(&places[other].key()).then(one.cmp(&other)));
+        order.sort_by(|&one, &other| places[one].sort_key().cmp(&places[other].sort_key()).then(one.cmp(&other)));
         let mut above: Vec<usize> = Vec::new();
         for index in order {
             let place = &places[index];
             above.retain(|&other| places[other].root == place.root && lies_in(&place.path, &places[other].path));
-            if let Some(&first) = above.iter().find(|&&other| place.meets(&places[other])) {
+            if let Some(&first) = above.iter().find(|&&other| place.is_in_conflict(&places[other])) {
                 let (first, again) = (&places[first.min(index)], &places[first.max(index)]);
-                self.diagnostics.push(meeting(first, again));
+                self.diagnostics.push(report_conflict(first, again));
             } else {
                 above.push(index);
             }
@@ -130,7 +133,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// What a step waits for because of its files, its agent's files and its packs.
-    pub(super) fn awaits(
+    pub(super) fn collect_awaits(
         &mut self,
         steps: &[Step<'a>],
         index: usize,
@@ -139,42 +142,42 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     ) -> Vec<Await> {
         let step = &steps[index];
         let mut awaits = Vec::new();
-        self.diagnostics.about(Some(step.ast.name.span));
+        self.diagnostics.set_home(Some(step.ast.name.span));
         if let Some(files) = files_of(step, agents) {
             for input in &files.inputs {
                 match &input.from {
                     // What may be absent need not lie in the workspace, and not outside of it either.
                     None if !input.required => {
-                        self.loader.path(input.path.as_str(), whole(&input.path), self.diagnostics);
+                        self.loader.resolve_path(input.path.as_str(), path_span(&input.path), self.diagnostics);
                     }
                     None => self.lies_there(&input.path, steps, agents),
                     Some(from) => {
-                        let Some(target) = self.maker(step, from, names, steps) else { continue };
+                        let Some(target) = self.find_maker(step, from, names, steps) else { continue };
                         if steps[target].list.is_some() {
                             self.one_of_many(&steps[target], from);
                             continue;
                         }
-                        self.leaves(&steps[target], input, from, agents);
-                        awaits.push(success(target, from.span));
+                        self.check_output_file(&steps[target], input, from, agents);
+                        awaits.push(await_success(target, from.span));
                     }
                 }
             }
             for name in &files.wait_for {
-                awaits.extend(self.maker(step, name, names, steps).map(|target| success(target, name.span)));
+                awaits.extend(self.find_maker(step, name, names, steps).map(|target| await_success(target, name.span)));
             }
         }
-        self.diagnostics.about(None);
+        self.diagnostics.set_home(None);
         let ends = |edge: &ast::Edge, name: &Name| {
             let (from, to) = (edge.from.value.as_str(), edge.to.value.as_str());
             let (one, other) = (step.name(), name.value.as_str());
             (from, to) == (one, other) || (from, to) == (other, one)
         };
-        for name in self.handed(step) {
+        for name in self.list_contributors(step) {
             // What comes along an edge comes whenever it is sent.
             if edges.is_some_and(|edges| edges.list.iter().any(|edge| ends(edge, name))) {
                 continue;
             }
-            if let Some(target) = names.exact(&name.value).filter(|target| *target != index) {
+            if let Some(target) = names.find_exact(&name.value).filter(|target| *target != index) {
                 awaits.push(Await { step: target, when: swarmc_plan::When::Always, soft: true, span: name.span });
             }
         }
@@ -182,8 +185,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// The task that files come from.
-    fn maker(&mut self, step: &Step<'a>, name: &Name, names: &Names, steps: &[Step<'a>]) -> Option<usize> {
-        let Some(target) = names.exact(&name.value) else {
+    fn find_maker(&mut self, step: &Step<'a>, name: &Name, names: &Names, steps: &[Step<'a>]) -> Option<usize> {
+        let Some(target) = names.find_exact(&name.value) else {
             let known: Vec<&str> = names.iter().filter(|known| *known != step.name()).collect();
             let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
             let message = format!("there is no task `{}` beside `{}`", name.value, step.name());
@@ -212,38 +215,35 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         self.diagnostics.push(
             Diagnostic::new(
                 Code::WrongValue,
-                format!(
-                    "files come from `{0}`, and `{0}` runs once for each item, so that nobody's are meant",
-                    from.value
-                ),
+                format!("`{0}` uses `for-each`, so an input cannot take files from `{0}`", from.value),
             )
             .label(from.span, "not one task")
             .label(maker.ast.name.span, "with `for-each`")
-            .help("let a task behind it gather what they make, and name that one"),
+            .help("let a later task collect the files, and name that task"),
         );
     }
 
     /// A file of the workspace, or one that a task puts there.
     fn lies_there(&mut self, path: &Text, steps: &[Step<'a>], agents: &[Agent<'a>]) {
         let wanted = if path.as_str().ends_with('/') { Entry::Folder } else { Entry::File };
-        let (loader, home) = (&*self.loader, whole(path));
+        let (loader, home) = (&*self.loader, path_span(path));
         let made = |path: &str| {
             steps.iter().any(|step| {
                 let globs = &step.ast.writes;
                 globs.iter().any(|glob| fast_glob::glob_match(glob.as_str(), path))
-                    || outputs(step, agents)
+                    || declared_outputs(step, agents)
                         .filter_map(|output| output.copy_to.as_ref())
-                        .any(|copy| beside(&loader.sources, copy).is_some_and(|copy| lies_in(path, &copy)))
+                        .any(|copy| workspace_path(&loader.sources, copy).is_some_and(|copy| lies_in(path, &copy)))
             })
         };
-        self.loader.find(path.as_str().trim_end_matches('/'), wanted, home, Some(&made), self.diagnostics);
+        self.loader.find_entry(path.as_str().trim_end_matches('/'), wanted, home, Some(&made), self.diagnostics);
     }
 
     /// Reports a file that a task does not say it leaves, or says it may leave out.
-    fn leaves(&mut self, maker: &Step<'a>, input: &ast::FileInput, from: &Name, agents: &[Agent<'a>]) {
+    fn check_output_file(&mut self, maker: &Step<'a>, input: &ast::FileInput, from: &Name, agents: &[Agent<'a>]) {
         let path = &input.path;
-        let wanted = plain(path.as_str());
-        let outputs: Vec<&FileOutput> = outputs(maker, agents).collect();
+        let wanted = normalize_path(path.as_str());
+        let outputs: Vec<&FileOutput> = declared_outputs(maker, agents).collect();
         let none = files_of(maker, agents).is_none();
         let is_folder = path.as_str().ends_with('/');
         if let Some((what, output)) =
@@ -253,7 +253,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             return;
         }
         let covers = |output: &&FileOutput| {
-            let made = plain(output.path.as_str());
+            let made = normalize_path(output.path.as_str());
             made == wanted
                 || wanted.starts_with(&format!("{made}/")) && output.path.as_str().ends_with('/')
                 || made.starts_with(&format!("{wanted}/"))
@@ -280,10 +280,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let known: Vec<&str> = outputs.iter().map(|output| output.path.as_str()).collect();
         let (close, help) = suggest::did_you_mean(path.as_str(), &known, "it leaves ");
         let help = help.unwrap_or_else(|| format!("declare it there: `files {{ output \"{}\" }}`", path.as_str()));
-        let span = whole(path);
+        let span = path_span(path);
         let diagnostic =
             Diagnostic::new(Code::UnknownReference, format!("task `{}` leaves no `{}`", from.value, path.as_str()))
-                .label(span, "nobody makes it")
+                .label(span, "no task makes it")
                 .label(maker.ast.name.span, "its `files` do not name it")
                 .help(help);
         self.diagnostics.push(match close {
@@ -296,20 +296,20 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 /// A file without which there is no turn, and that its task may leave out.
 fn may_be_absent(path: &Text, from: &Name, output: Option<&FileOutput>) -> Diagnostic {
     let (task, name) = (&from.value, path.as_str());
-    let message = format!("task `{task}` may leave no `{name}`, and without it nobody can begin here");
-    let diagnostic = Diagnostic::new(Code::OutputMayBeSkipped, message).label(whole(path), "may be absent");
-    let leave = "write `required=#false` behind this input: it is left out then, and the agent is told";
+    let message = format!("task `{task}` may leave out `{name}`, but this task cannot start without it");
+    let diagnostic = Diagnostic::new(Code::OutputMayBeSkipped, message).label(path_span(path), "may be absent");
+    let leave = "write `required=#false` on this input: the runner then tells the agent that the file is missing";
     match output {
         Some(output) => diagnostic
-            .label(whole(&output.path), "`required=#false`")
-            .help(format!("{leave}; or take `required=#false` out there")),
+            .label(path_span(&output.path), "`required=#false`")
+            .help(format!("{leave}; or remove `required=#false` there")),
         None => diagnostic
-            .label(from.span, "is free to leave it")
+            .label(from.span, "may leave it out")
             .help(format!("{leave}; or declare it there: `files {{ output \"{name}\" }}`")),
     }
 }
 
-fn success(step: usize, span: Span) -> Await {
+fn await_success(step: usize, span: Span) -> Await {
     Await { step, when: swarmc_plan::When::Success, soft: false, span }
 }
 
@@ -319,13 +319,13 @@ pub(crate) fn files_of<'s>(step: &'s Step<'_>, agents: &'s [Agent<'_>]) -> Optio
 }
 
 /// What a step leaves in its outbox.
-fn outputs<'s>(step: &'s Step<'_>, agents: &'s [Agent<'_>]) -> impl Iterator<Item = &'s FileOutput> {
+fn declared_outputs<'s>(step: &'s Step<'_>, agents: &'s [Agent<'_>]) -> impl Iterator<Item = &'s FileOutput> {
     files_of(step, agents).into_iter().flat_map(|files| &files.outputs)
 }
 
 /// What an output is, where an input of that name takes it for the other: a file or a folder.
 fn other_kind(output: &FileOutput, wanted: &str, is_folder: bool) -> Option<&'static str> {
-    let (made, whole) = (plain(output.path.as_str()), output.path.as_str().ends_with('/'));
+    let (made, whole) = (normalize_path(output.path.as_str()), output.path.as_str().ends_with('/'));
     match (made == wanted, is_folder) {
         (true, true) if !whole => Some("a file"),
         (true, false) if whole => Some("a folder"),
@@ -335,14 +335,14 @@ fn other_kind(output: &FileOutput, wanted: &str, is_folder: bool) -> Option<&'st
 }
 
 fn kinds_differ(path: &Text, from: &Name, what: &str, output: &FileOutput) -> Diagnostic {
-    let (span, bare) = (whole(path), path.as_str().trim_end_matches('/'));
+    let (span, bare) = (path_span(path), path.as_str().trim_end_matches('/'));
     let right = if what == "a folder" { format!("{bare}/") } else { bare.to_owned() };
     let diagnostic = Diagnostic::new(
         Code::UnknownReference,
-        format!("`{bare}` of task `{}` is {what}, and not read as one", from.value),
+        format!("`{bare}` of task `{}` is {what}, but this input reads another kind", from.value),
     )
     .label(span, if what == "a folder" { "a file" } else { "a folder, by its final `/`" })
-    .label(whole(&output.path), what)
+    .label(path_span(&output.path), what)
     .help(format!("write `input \"{right}\"`"));
     // A name without quotes holds no `/`.
     let text = if path.is_bare() { format!("\"{right}\"") } else { right.clone() };
@@ -350,7 +350,7 @@ fn kinds_differ(path: &Text, from: &Name, what: &str, output: &FileOutput) -> Di
 }
 
 /// Two that cannot both be there.
-fn meeting(first: &Place, again: &Place) -> Diagnostic {
+fn report_conflict(first: &Place, again: &Place) -> Diagnostic {
     let help = match first.root {
         "" => "copy one of them to another place",
         "outbox/" => "remove one of them",
@@ -368,9 +368,9 @@ fn meeting(first: &Place, again: &Place) -> Diagnostic {
 }
 
 /// The places in the workspace that the outputs are copied to: files, or folders that files lie in.
-pub(crate) fn copies<'f>(files: &'f ast::Files, sources: &Sources) -> impl Iterator<Item = (String, &'f Text)> {
+pub(crate) fn copy_targets<'f>(files: &'f ast::Files, sources: &Sources) -> impl Iterator<Item = (String, &'f Text)> {
     let places = files.outputs.iter().filter_map(|output| output.copy_to.as_ref());
-    places.filter_map(|place| Some((beside(sources, place)?, place)))
+    places.filter_map(|place| Some((workspace_path(sources, place)?, place)))
 }
 
 /// Whether a path is a place that something is copied to, or lies in it.
@@ -379,21 +379,21 @@ pub(crate) fn lies_in(path: &str, place: &str) -> bool {
 }
 
 /// The types of outputs, in their order.
-pub(super) fn kinds(files: &ast::Files, types: &Types, lookup: &mut Lookup<'_>) -> Vec<Option<Type>> {
+pub(super) fn output_types(files: &ast::Files, types: &Types, lookup: &mut Lookup<'_>) -> Vec<Option<Type>> {
     files.outputs.iter().map(|output| Some(types.resolve(output.kind.as_ref()?, lookup))).collect()
 }
 
 /// A path without what does not change it.
-fn plain(path: &str) -> String {
+fn normalize_path(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     parts.join("/")
 }
 
 /// The last name of a plain path.
-fn last(path: &str) -> &str {
+fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn whole(path: &Text) -> Span {
+fn path_span(path: &Text) -> Span {
     path.span(0..path.as_str().len())
 }

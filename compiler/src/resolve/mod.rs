@@ -31,7 +31,7 @@ use crate::suggest;
 use crate::types::{self, Typing};
 use names::Names;
 use params::Params;
-pub(crate) use pipeline::receivers;
+pub(crate) use pipeline::list_receivers;
 use symbols::{NameKind, Tables};
 use text::{Has, Scope};
 
@@ -44,7 +44,7 @@ pub(crate) struct Filled {
 }
 
 /// Resolves a spec. `presets` are the providers of the library that it may start from.
-pub(crate) fn resolve<'a>(
+pub(crate) fn resolve_spec<'a>(
     spec: &'a ast::Spec,
     presets: &'a ast::Spec,
     tables: Tables,
@@ -71,21 +71,21 @@ pub(crate) fn resolve<'a>(
     let mut resolver = Resolver { spec, presets, tables, uses, renames, loader, diagnostics, shared };
     resolver.default_paths(&spec.params);
     resolver.shared = resolver.shared_prompts();
-    let providers = spec.providers.iter().map(|provider| resolver.provider(provider)).collect();
+    let providers = spec.providers.iter().map(|provider| resolver.resolve_provider(provider)).collect();
     let agents: Vec<Agent<'a>> =
-        spec.agents.iter().enumerate().map(|(index, agent)| resolver.agent(index, agent)).collect();
-    let packs = resolver.packs(&agents);
-    let wanted = reach::wanted(spec, &resolver.tables);
-    let pipelines = resolver.pipelines(&agents, &wanted);
+        spec.agents.iter().enumerate().map(|(index, agent)| resolver.resolve_agent(index, agent)).collect();
+    let packs = resolver.resolve_packs(&agents);
+    let wanted = reach::find_reachable(spec, &resolver.tables);
+    let pipelines = resolver.resolve_pipelines(&agents, &wanted);
     let default = resolver.default();
-    let swarms = resolver.swarms(&agents, default);
+    let swarms = resolver.resolve_swarms(&agents, default);
     resolver.packs_given(&packs, &pipelines, &swarms);
-    let servers = spec.tool_servers.iter().map(|server| resolver.server(server)).collect();
-    let hooks = spec.hooks.iter().map(|hook| resolver.hook(hook)).collect();
-    resolver.fallbacks(&agents);
+    let servers = spec.tool_servers.iter().map(|server| resolver.resolve_server(server)).collect();
+    let hooks = spec.hooks.iter().map(|hook| resolver.resolve_hook(hook)).collect();
+    resolver.resolve_fallbacks(&agents);
     resolver.orphan_prompts();
     resolver.answers_name_steps(&pipelines);
-    let tests = resolver.tests(&pipelines, &wanted, default);
+    let tests = resolver.resolve_tests(&pipelines, &wanted, default);
     let Resolver { tables, uses, renames, diagnostics, .. } = resolver;
     let typing = Typing::default();
     let mut model = Model {
@@ -107,27 +107,27 @@ pub(crate) fn resolve<'a>(
     };
     let mut used = std::mem::take(&mut model.uses.types);
     let mut find = |name: &Name| {
-        let index = model.tables.lookup(NameKind::Type, name, diagnostics)?;
+        let index = model.tables.resolve_name(NameKind::Type, name, diagnostics)?;
         used[index] = true;
         Some(index)
     };
-    let typing = types::typing(&model, &mut find);
+    let typing = types::infer_types(&model, &mut find);
     for (pipeline, known) in model.pipelines.iter_mut().zip(&typing.pipelines) {
         for (index, step) in pipeline.steps.iter_mut().enumerate() {
             step.declared = known.declared[index].clone();
             step.output = known.steps.output(index).clone();
             if let Some((written, files)) = step.ast.files.as_ref().zip(step.files.as_mut()) {
-                files.kinds = files::kinds(written, &typing.types, &mut find);
+                files.kinds = files::output_types(written, &typing.types, &mut find);
             }
         }
-        pipeline.carries = edges::carries(pipeline.ast.edges.as_ref(), &typing.types, &mut find);
+        pipeline.carries = edges::carried_types(pipeline.ast.edges.as_ref(), &typing.types, &mut find);
     }
     for swarm in &mut model.swarms {
-        swarm.carries = edges::carries(swarm.ast.edges.as_ref(), &typing.types, &mut find);
+        swarm.carries = edges::carried_types(swarm.ast.edges.as_ref(), &typing.types, &mut find);
     }
     for agent in &mut model.agents {
         if let Some((written, files)) = agent.ast.files.as_ref().zip(agent.files.as_mut()) {
-            files.kinds = files::kinds(written, &typing.types, &mut find);
+            files.kinds = files::output_types(written, &typing.types, &mut find);
         }
     }
     model.typing = typing;
@@ -150,7 +150,7 @@ struct Resolver<'r, 'a, 'l, 'd> {
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
     /// Every pipeline. Those that no run comes to are resolved last, and what they use does not count.
-    fn pipelines(&mut self, agents: &[Agent<'a>], wanted: &[bool]) -> Vec<Pipeline<'a>> {
+    fn resolve_pipelines(&mut self, agents: &[Agent<'a>], wanted: &[bool]) -> Vec<Pipeline<'a>> {
         let spec = self.spec;
         let mut order: Vec<usize> = (0..spec.pipelines.len()).collect();
         order.sort_by_key(|&index| !wanted[index]);
@@ -160,7 +160,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             if !wanted[index] && kept.is_none() {
                 kept = Some(self.uses.clone());
             }
-            resolved.push((index, self.pipeline(&spec.pipelines[index], agents)));
+            resolved.push((index, self.resolve_pipeline(&spec.pipelines[index], agents)));
         }
         let params = std::mem::take(&mut self.uses.pipeline_params);
         if let Some(kept) = kept {
@@ -175,7 +175,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     fn shared_prompts(&mut self) -> Vec<Option<MappedText>> {
         let spec = self.spec;
-        spec.prompts.iter().map(|prompt| self.passage(prompt.text.as_ref()?)).collect()
+        spec.prompts.iter().map(|prompt| self.resolve_passage(prompt.text.as_ref()?)).collect()
     }
 
     /// A shared prompt that no task uses is scanned here; the others are, with their task.
@@ -184,7 +184,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             if let Some(passage) = passage
                 && !self.uses.prompts[index]
             {
-                text::prose(passage, true, self.diagnostics);
+                text::scan_prose(passage, true, self.diagnostics);
             }
         }
     }
@@ -197,15 +197,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             return pipeline.or_else(|| (self.tables.own_len(NameKind::Swarm) > 0).then_some(Start::Swarm(0)));
         };
         let home = name.span.file;
-        if let Some(pipeline) = self.tables.find(NameKind::Pipeline, &name.value, true, home) {
+        if let Some(pipeline) = self.tables.find_name(NameKind::Pipeline, &name.value, true, home) {
             return Some(Start::Pipeline(pipeline));
         }
-        if let Some(swarm) = self.tables.find(NameKind::Swarm, &name.value, true, home) {
+        if let Some(swarm) = self.tables.find_name(NameKind::Swarm, &name.value, true, home) {
             return Some(Start::Swarm(swarm));
         }
-        let swarms = self.tables.seen(NameKind::Swarm, home);
+        let swarms = self.tables.visible_names(NameKind::Swarm, home);
         let swarms: Vec<&str> = swarms.iter().map(String::as_str).collect();
-        let unknown = self.tables.unknown(NameKind::Pipeline, &name.value, name.span, home, &str::to_owned, &swarms);
+        let unknown =
+            self.tables.unknown_name(NameKind::Pipeline, &name.value, name.span, home, &str::to_owned, &swarms);
         self.diagnostics.push(unknown);
         None
     }
@@ -219,23 +220,24 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 _ => continue,
             };
             if let Some(default) = &param.default {
-                self.loader.find(&default.value, wanted, default.span, None, self.diagnostics);
+                self.loader.find_entry(&default.value, wanted, default.span, None, self.diagnostics);
             }
         }
     }
 
-    fn provider(&mut self, provider: &'a ast::Provider) -> Provider<'a> {
-        let preset = provider.preset.as_ref().and_then(|preset| self.preset(preset));
-        let mut env = preset.map_or_else(Vec::new, |preset| self.variables(&preset.env));
-        env.extend(self.variables(&provider.env));
+    fn resolve_provider(&mut self, provider: &'a ast::Provider) -> Provider<'a> {
+        let preset = provider.preset.as_ref().and_then(|preset| self.resolve_preset(preset));
+        let mut env = preset.map_or_else(Vec::new, |preset| self.resolve_variables(&preset.env));
+        env.extend(self.resolve_variables(&provider.env));
         let env_reads = self.outside_reads(&env, None, "the `env` of a provider");
         let answers = provider.script.iter().flat_map(|script| &script.answers);
-        let answers = answers.filter_map(|answer| Some(Answer { ast: answer, text: self.answer(answer)? })).collect();
-        Provider { ast: provider, preset, auth: self.auth(provider, preset), env, env_reads, answers }
+        let answers =
+            answers.filter_map(|answer| Some(Answer { ast: answer, text: self.resolve_answer(answer)? })).collect();
+        Provider { ast: provider, preset, auth: self.resolve_auth(provider, preset), env, env_reads, answers }
     }
 
     /// The variable that holds the key of a provider's model.
-    fn auth(&mut self, provider: &ast::Provider, preset: Option<&ast::Provider>) -> Option<String> {
+    fn resolve_auth(&mut self, provider: &ast::Provider, preset: Option<&ast::Provider>) -> Option<String> {
         let has_way = provider.exec.is_some() || provider.acp.is_some() || provider.script.is_some();
         let is_model = provider.llm.is_some() || !has_way && preset.is_none_or(|preset| preset.llm.is_some());
         let stray = provider.auth.as_ref().map(|auth| ("auth", auth.span));
@@ -244,36 +246,36 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         {
             let diagnostic = Diagnostic::new(
                 Code::WrongValue,
-                format!("`{node}` is for models, and `{}` is none", provider.name.value),
+                format!("`{node}` is for models, but `{}` is not a model", provider.name.value),
             )
-            .label(span, "of no use to what is no `llm`")
+            .label(span, "only an `llm` uses it")
             .help(match node {
                 "auth" => "give a command its key with `env NAME`",
-                _ => "bound how many attempts run at once with `concurrency`",
+                _ => "limit the attempts that run at once with `concurrency`",
             });
             self.diagnostics.push(diagnostic);
             return None;
         }
         // An endpoint of its own is not sent the key of the preset's.
         let name = provider.auth.as_ref().or_else(|| preset.filter(|_| provider.llm.is_none())?.auth.as_ref())?;
-        self.key(name)
+        self.resolve_key(name)
     }
 
     /// The variable that holds a secret, which may be named itself.
-    fn key(&mut self, name: &Name) -> Option<String> {
-        if let Some(secret) = self.secret(name) {
+    fn resolve_key(&mut self, name: &Name) -> Option<String> {
+        if let Some(secret) = self.find_secret(name) {
             self.uses.secrets[secret] = true;
             return Some(self.spec.secrets[secret].env.clone());
         }
         if name.value.bytes().any(|byte| byte.is_ascii_lowercase()) {
             // Environment variables have no lower case, so the author means a secret.
-            self.tables.lookup(NameKind::Secret, name, self.diagnostics);
+            self.tables.resolve_name(NameKind::Secret, name, self.diagnostics);
             return None;
         }
         Some(name.value.clone())
     }
 
-    fn preset(&mut self, name: &Name) -> Option<&'a ast::Provider> {
+    fn resolve_preset(&mut self, name: &Name) -> Option<&'a ast::Provider> {
         let preset = self.presets.providers.iter().find(|preset| preset.name.value == name.value);
         if preset.is_none() {
             let known: Vec<&str> = self.presets.providers.iter().map(|preset| preset.name.value.as_str()).collect();
@@ -290,47 +292,50 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// A recorded answer is data: its text stands as it is.
-    fn answer(&mut self, answer: &ast::Answer) -> Option<String> {
+    fn resolve_answer(&mut self, answer: &ast::Answer) -> Option<String> {
         match answer.text.as_ref()? {
             ast::Source::Inline(text) => Some(text.as_str().to_owned()),
             ast::Source::File(path) => {
-                let file = self.loader.named(path.as_str(), path.span(0..path.as_str().len()), self.diagnostics)?;
+                let file =
+                    self.loader.resolve_file(path.as_str(), path.span(0..path.as_str().len()), self.diagnostics)?;
                 Some(self.loader.sources.text(file).to_owned())
             }
             ast::Source::Ref(_) => None,
         }
     }
 
-    fn agent(&mut self, index: usize, agent: &'a ast::Agent) -> Agent<'a> {
+    fn resolve_agent(&mut self, index: usize, agent: &'a ast::Agent) -> Agent<'a> {
         let provider = self.provider_of(index, agent);
         if let Some(provider) = provider {
             self.uses.providers[provider] = true;
         }
-        let system = agent.system.as_ref().and_then(|system| self.passage(system));
-        let system = system.map(|system| text::prose(system, true, self.diagnostics));
-        let tier =
-            agent.tier.as_ref().and_then(|tier| self.tables.find(NameKind::Tier, &tier.value, true, tier.span.file));
+        let system = agent.system.as_ref().and_then(|system| self.resolve_passage(system));
+        let system = system.map(|system| text::scan_prose(system, true, self.diagnostics));
+        let tier = agent
+            .tier
+            .as_ref()
+            .and_then(|tier| self.tables.find_name(NameKind::Tier, &tier.value, true, tier.span.file));
         let fallback =
-            agent.fallback.as_ref().and_then(|name| self.tables.lookup(NameKind::Agent, name, self.diagnostics));
-        let files = agent.files.as_ref().map(|files| self.files(files));
+            agent.fallback.as_ref().and_then(|name| self.tables.resolve_name(NameKind::Agent, name, self.diagnostics));
+        let files = agent.files.as_ref().map(|files| self.resolve_files(files));
         Agent { ast: agent, provider, tier, fallback, system, files }
     }
 
-    fn server(&mut self, server: &'a ast::ToolServer) -> Server<'a> {
-        let env = self.variables(&server.env);
+    fn resolve_server(&mut self, server: &'a ast::ToolServer) -> Server<'a> {
+        let env = self.resolve_variables(&server.env);
         let env_reads = self.outside_reads(&env, None, "the `env` of a tool server");
-        let auth = server.auth.as_ref().and_then(|auth| self.key(auth));
+        let auth = server.auth.as_ref().and_then(|auth| self.resolve_key(auth));
         Server { ast: server, auth, env, env_reads }
     }
 
     /// The script file of a hook, if it runs one.
-    fn hook(&mut self, hook: &ast::Hook) -> Option<FileId> {
+    fn resolve_hook(&mut self, hook: &ast::Hook) -> Option<FileId> {
         let Some(ast::Body::Script(path)) = &hook.body else { return None };
-        self.loader.named(path.as_str(), path.span(0..path.as_str().len()), self.diagnostics)
+        self.loader.resolve_file(path.as_str(), path.span(0..path.as_str().len()), self.diagnostics)
     }
 
     /// An agent that stands in for one that is used is used too; agents that stand in for each other are reported.
-    fn fallbacks(&mut self, agents: &[Agent<'a>]) {
+    fn resolve_fallbacks(&mut self, agents: &[Agent<'a>]) {
         let used: Vec<usize> = (0..agents.len()).filter(|&agent| self.uses.agents[agent]).collect();
         for mut agent in used {
             while let Some(next) = agents[agent].fallback.filter(|&next| !self.uses.agents[next]) {
@@ -361,7 +366,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn provider_of(&mut self, index: usize, agent: &ast::Agent) -> Option<usize> {
         let of_tier = match (&agent.provider, &agent.tier) {
             (None, Some(tier)) => {
-                let tier = self.tables.lookup(NameKind::Tier, tier, self.diagnostics)?;
+                let tier = self.tables.resolve_name(NameKind::Tier, tier, self.diagnostics)?;
                 self.uses.tiers[tier] = true;
                 Some(&self.spec.tiers[tier].provider)
             }
@@ -369,8 +374,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         };
         let Some(name) = agent.provider.as_ref().or(of_tier) else {
             let (home, spec) = (agent.name.span.file, self.tables.modules.list[0].file);
-            let sole =
-                self.tables.sole(NameKind::Provider, home).or_else(|| self.tables.sole(NameKind::Provider, spec));
+            let sole = self
+                .tables
+                .find_sole(NameKind::Provider, home)
+                .or_else(|| self.tables.find_sole(NameKind::Provider, spec));
             if sole.is_some() || self.is_template(index) {
                 return sole;
             }
@@ -381,8 +388,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             );
             return None;
         };
-        let is_preset = || crate::library::presets().contains(&name.value);
-        if self.tables.find(NameKind::Provider, &name.value, true, name.span.file).is_none() && is_preset() {
+        let is_preset = || crate::library::preset_names().contains(&name.value);
+        if self.tables.find_name(NameKind::Provider, &name.value, true, name.span.file).is_none() && is_preset() {
             let message = format!("there is no provider `{}`", name.value);
             self.diagnostics.push(
                 Diagnostic::new(Code::UnknownReference, message)
@@ -391,7 +398,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             );
             return None;
         }
-        self.tables.lookup(NameKind::Provider, name, self.diagnostics)
+        self.tables.resolve_name(NameKind::Provider, name, self.diagnostics)
     }
 
     /// Whether an agent need not be able to take turns itself: others start from it, or it is there for those that
@@ -402,33 +409,37 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// What to type where one of several has to be named.
     fn name_one(&self, what: NameKind, from: FileId) -> String {
-        let seen = self.tables.seen(what, from);
+        let seen = self.tables.visible_names(what, from);
         match (what, seen.is_empty()) {
             (NameKind::Agent, true) => {
                 "declare one: `agent coder provider=…`; a sole agent is the default one".to_owned()
             }
             (_, true) => "declare one: `provider claude preset=claude-code`, and say `provider=claude`".to_owned(),
             (_, false) => {
-                format!("write `{}=` with {}", what.noun(), suggest::list(seen.iter().map(String::as_str), "or"))
+                format!(
+                    "write `{}=` with {}",
+                    what.as_str(),
+                    suggest::format_list(seen.iter().map(String::as_str), "or")
+                )
             }
         }
     }
 
-    fn passage(&mut self, source: &ast::Source) -> Option<MappedText> {
+    fn resolve_passage(&mut self, source: &ast::Source) -> Option<MappedText> {
         let (tables, shared, uses) = (&self.tables, &self.shared, &mut self.uses);
         let mut lookup = |name: &Spanned<String>, diagnostics: &mut Diagnostics| {
-            let index = tables.lookup(NameKind::Prompt, name, diagnostics)?;
+            let index = tables.resolve_name(NameKind::Prompt, name, diagnostics)?;
             uses.prompts[index] = true;
             shared[index].clone()
         };
-        text::passage(source, self.loader, &mut lookup, self.diagnostics)
+        text::load_passage(source, self.loader, &mut lookup, self.diagnostics)
     }
 
-    fn variables(&mut self, variables: &[ast::Variable]) -> Vec<Variable> {
+    fn resolve_variables(&mut self, variables: &[ast::Variable]) -> Vec<Variable> {
         let mut resolved = Vec::new();
         for variable in variables {
             resolved.push(match variable {
-                ast::Variable::Named(name) => match self.secret(name) {
+                ast::Variable::Named(name) => match self.find_secret(name) {
                     Some(secret) => {
                         self.uses.secrets[secret] = true;
                         Variable::Secret(self.spec.secrets[secret].env.clone())
@@ -436,7 +447,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                     None => Variable::Pass(name.value.clone()),
                 },
                 ast::Variable::Set(name, text) => {
-                    Variable::Set(name.clone(), text::inline(text, self.loader, self.diagnostics))
+                    Variable::Set(name.clone(), text::scan_inline(text, self.loader, self.diagnostics))
                 }
             });
         }
@@ -444,11 +455,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// The secret of this name, or the one that this variable holds.
-    fn secret(&self, name: &Name) -> Option<usize> {
+    fn find_secret(&self, name: &Name) -> Option<usize> {
         let (name, home) = (&name.value, name.span.file);
-        self.tables.find(NameKind::Secret, name, true, home).or_else(|| {
+        self.tables.find_name(NameKind::Secret, name, true, home).or_else(|| {
             let holds = |secret: &ast::Secret| secret.env == *name;
-            let seen = |index: &usize| self.tables.sees(NameKind::Secret, *index, home);
+            let seen = |index: &usize| self.tables.is_visible(NameKind::Secret, *index, home);
             (0..self.spec.secrets.len()).filter(|index| holds(&self.spec.secrets[*index])).find(seen)
         })
     }
@@ -477,7 +488,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let params =
             Params { tables: &self.tables, inner, outer: &spec.params, packs: &spec.packs, uses: &mut self.uses };
         let mut scope = Scope { steps: None, ports: &[], params, renames: &mut self.renames, task: None, place, has };
-        text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics)
+        text::resolve_reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics)
     }
 }
 
@@ -485,12 +496,12 @@ fn fallback_cycle(agents: &[Agent<'_>], cycle: &[usize]) -> Diagnostic {
     let name = |agent: usize| agents[agent].ast.name.value.as_str();
     let path: Vec<String> = cycle.iter().chain(cycle.first()).map(|&agent| format!("`{}`", name(agent))).collect();
     let diagnostic =
-        Diagnostic::new(Code::Cycle, format!("these agents stand in for each other: {}", path.join(" → ")));
+        Diagnostic::new(Code::Cycle, format!("these agents are fallbacks of each other: {}", path.join(" → ")));
     let spans = cycle.iter().filter_map(|&agent| Some((agent, agents[agent].ast.fallback.as_ref()?.span)));
     spans
         .take(6)
         .fold(diagnostic, |diagnostic, (agent, span)| {
-            diagnostic.label(span, format!("stands in for `{}`", name(agent)))
+            diagnostic.label(span, format!("the fallback of `{}`", name(agent)))
         })
-        .help("take one of these `fallback` out")
+        .help("remove one of these `fallback` nodes")
 }

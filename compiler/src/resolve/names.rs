@@ -22,7 +22,7 @@ impl Names {
         for (index, name) in names.enumerate() {
             table.list.push(name.value.clone());
             table.spans.push(name.span);
-            let first = *table.by_plain.entry(plain(&name.value)).or_insert(index);
+            let first = *table.by_plain.entry(normalize_name(&name.value)).or_insert(index);
             if first != index {
                 let diagnostic = if table.list[first] == name.value {
                     Diagnostic::new(Code::DuplicateDefinition, format!("{what} `{}` is defined twice", name.value))
@@ -45,18 +45,18 @@ impl Names {
     }
 
     /// The index of exactly this name.
-    pub(super) fn exact(&self, name: &str) -> Option<usize> {
-        self.same(name).filter(|&index| self.list[index] == name)
+    pub(super) fn find_exact(&self, name: &str) -> Option<usize> {
+        self.find_same(name).filter(|&index| self.list[index] == name)
     }
 
     /// The index of this name, `-` and `_` being one.
-    pub(super) fn same(&self, name: &str) -> Option<usize> {
-        self.by_plain.get(&plain(name)).copied()
+    pub(super) fn find_same(&self, name: &str) -> Option<usize> {
+        self.by_plain.get(&normalize_name(name)).copied()
     }
 
     /// The index of this name, spelt as it is declared or as expressions may spell it.
     pub(super) fn find(&self, name: &str, exact: bool) -> Option<usize> {
-        if exact { self.exact(name) } else { self.same(name) }
+        if exact { self.find_exact(name) } else { self.find_same(name) }
     }
 
     /// Where the name of this index is declared.
@@ -65,11 +65,11 @@ impl Names {
     }
 
     /// The first index of this table whose name another has too, with its index there.
-    pub(super) fn shared(&self, other: &Names) -> Option<(usize, usize)> {
+    pub(super) fn find_shared(&self, other: &Names) -> Option<(usize, usize)> {
         if self.len() > other.len() {
-            return other.shared(self).map(|(theirs, ours)| (ours, theirs));
+            return other.find_shared(self).map(|(theirs, ours)| (ours, theirs));
         }
-        self.list.iter().enumerate().find_map(|(index, name)| Some((index, other.same(name)?)))
+        self.list.iter().enumerate().find_map(|(index, name)| Some((index, other.find_same(name)?)))
     }
 
     /// The names, in order.
@@ -78,7 +78,7 @@ impl Names {
     }
 
     /// How many different names there are.
-    pub(super) fn distinct(&self) -> usize {
+    pub(super) fn count_distinct(&self) -> usize {
         self.by_plain.len()
     }
 
@@ -88,6 +88,6 @@ impl Names {
 }
 
 /// A name as expressions write it.
-pub(super) fn plain(name: &str) -> String {
+pub(super) fn normalize_name(name: &str) -> String {
     name.replace('-', "_")
 }

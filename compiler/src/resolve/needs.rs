@@ -9,7 +9,7 @@ use swarmc_plan::{Join, When};
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Await, Need, Read, Step, siblings};
+use crate::model::{Await, Need, Read, Step, find_siblings};
 use crate::source::Span;
 use crate::template::Root;
 
@@ -22,7 +22,7 @@ pub(super) struct Declared {
 }
 
 /// Writes down the needs that are written.
-pub(super) fn declare(steps: &mut [Step<'_>], declared: Vec<Declared>, diagnostics: &mut Diagnostics) {
+pub(super) fn add_declared_needs(steps: &mut [Step<'_>], declared: Vec<Declared>, diagnostics: &mut Diagnostics) {
     let mut seen: Vec<(usize, Span)> = Vec::new();
     let mut reader = usize::MAX;
     for Declared { step, target, when, span } in declared {
@@ -36,9 +36,9 @@ pub(super) fn declare(steps: &mut [Step<'_>], declared: Vec<Declared>, diagnosti
             continue;
         }
         seen.push((target, span));
-        let Some((holder, needed)) = siblings(steps, step, target) else {
+        let Some((holder, needed)) = find_siblings(steps, step, target) else {
             if step != target {
-                diagnostics.push(inside(steps, step, target, span));
+                diagnostics.push(nested_dependency(steps, step, target, span));
                 continue;
             }
             steps[step].needs.push(Need { step: target, when, declared: true, handles: false, span });
@@ -61,7 +61,7 @@ pub(super) fn declare(steps: &mut [Step<'_>], declared: Vec<Declared>, diagnosti
             continue;
         }
         // Other steps of the loop may need the same: the weaker is the loop's.
-        lifted(&mut steps[holder], Need { step: needed, when, declared: false, handles, span });
+        merge_need(&mut steps[holder], Need { step: needed, when, declared: false, handles, span });
     }
     for step in steps {
         // What is written stands first.
@@ -78,12 +78,12 @@ fn depends_twice(steps: &[Step<'_>], step: usize, target: usize, span: Span, fir
         .help("remove one of them; `when=any` covers success and failure")
 }
 
-fn inside(steps: &[Step<'_>], step: usize, target: usize, span: Span) -> Diagnostic {
+fn nested_dependency(steps: &[Step<'_>], step: usize, target: usize, span: Span) -> Diagnostic {
     let (one, other) = (steps[step].name(), steps[target].name());
-    let holds = matches!(steps[step].body, crate::model::Body::Loop { .. }) && holds(steps, step, target);
+    let holds = matches!(steps[step].body, crate::model::Body::Loop { .. }) && encloses_step(steps, step, target);
     let message = match holds {
-        true => format!("loop `{one}` waits for `{other}`, which stands in it"),
-        false => format!("`{one}` waits for loop `{other}`, in which it stands"),
+        true => format!("loop `{one}` waits for `{other}`, which is part of it"),
+        false => format!("`{one}` waits for loop `{other}`, of which it is a part"),
     };
     Diagnostic::new(Code::Cycle, message)
         .label(span, "ends only after this began")
@@ -91,7 +91,7 @@ fn inside(steps: &[Step<'_>], step: usize, target: usize, span: Span) -> Diagnos
         .help("take this `depends-on` out; the steps of a loop start when the loop does")
 }
 
-fn holds(steps: &[Step<'_>], outer: usize, inner: usize) -> bool {
+fn encloses_step(steps: &[Step<'_>], outer: usize, inner: usize) -> bool {
     std::iter::successors(Some(inner), |&step| steps[step].within).any(|step| step == outer)
 }
 
@@ -108,7 +108,7 @@ fn join_across(steps: &[Step<'_>], step: usize, holder: usize, target: usize, sp
 }
 
 /// Adds the needs that steps' reads imply; `back` says which reads mean the round before.
-pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool) {
+pub(super) fn infer_needs(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool) {
     let defaults: Vec<bool> = steps.iter().map(|step| step.ast.output.default.is_some()).collect();
     for step in steps.iter_mut() {
         step.needs.truncate(step.written);
@@ -116,15 +116,16 @@ pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool)
     for index in 0..steps.len() {
         for position in 0..steps[index].awaits.len() {
             let Await { step: target, when, span, .. } = steps[index].awaits[position];
-            let Some((holder, needed)) = siblings(steps, index, target) else { continue };
-            lifted(&mut steps[holder], Need { step: needed, when, declared: false, handles: false, span });
+            let Some((holder, needed)) = find_siblings(steps, index, target) else { continue };
+            merge_need(&mut steps[holder], Need { step: needed, when, declared: false, handles: false, span });
         }
-        let asked: BTreeSet<usize> = steps[index].reads.iter().filter(|read| read.in_when).filter_map(needed).collect();
-        let whole: BTreeSet<usize> = steps[index].reads.iter().filter_map(needed).collect();
+        let asked: BTreeSet<usize> =
+            steps[index].reads.iter().filter(|read| read.in_when).filter_map(unguarded_step).collect();
+        let whole: BTreeSet<usize> = steps[index].reads.iter().filter_map(unguarded_step).collect();
         for position in 0..steps[index].reads.len() {
             let read = &steps[index].reads[position];
             let Some(target) = read.step else { continue };
-            let Some((when, handles)) = implied(read, defaults[target]) else { continue };
+            let Some((when, handles)) = required_outcome(read, defaults[target]) else { continue };
             let span = read.span;
             // Without what its `when` reads a step fails before any guard is asked; and a default for a field that may
             // be left out says nothing of the whole value, where another place needs that.
@@ -136,14 +137,14 @@ pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool)
             if back(index, position) || guard && outdone {
                 continue;
             }
-            let Some((holder, needed)) = siblings(steps, index, target) else { continue };
-            lifted(&mut steps[holder], Need { step: needed, when, declared: false, handles, span });
+            let Some((holder, needed)) = find_siblings(steps, index, target) else { continue };
+            merge_need(&mut steps[holder], Need { step: needed, when, declared: false, handles, span });
         }
     }
 }
 
 /// Adds a need that is not the step's own word: what is written overrides it, several become the weakest.
-fn lifted(holder: &mut Step<'_>, need: Need) {
+fn merge_need(holder: &mut Step<'_>, need: Need) {
     match holder.needs.iter().position(|known| known.step == need.step) {
         Some(known) if known < holder.written || holder.needs[known].declared => {}
         Some(known) => {
@@ -156,7 +157,7 @@ fn lifted(holder: &mut Step<'_>, need: Need) {
 }
 
 /// How the step that is read must have ended, and whether that handles its failure.
-fn implied(read: &Read, has_default: bool) -> Option<(When, bool)> {
+fn required_outcome(read: &Read, has_default: bool) -> Option<(When, bool)> {
     match read.root {
         Root::Output | Root::Input if read.guards_step() || has_default => Some((When::Always, false)),
         Root::Output | Root::Input => Some((When::Success, false)),
@@ -167,7 +168,7 @@ fn implied(read: &Read, has_default: bool) -> Option<(When, bool)> {
 }
 
 /// The step whose output is read where nothing says what holds without it.
-fn needed(read: &Read) -> Option<usize> {
+fn unguarded_step(read: &Read) -> Option<usize> {
     let output = matches!(read.root, Root::Output | Root::Input);
     read.step.filter(|_| output && !read.guards_step())
 }

@@ -6,16 +6,16 @@ use petgraph::algo::{has_path_connecting, kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::needs;
-use crate::model::{Back, Order, Step, siblings};
+use crate::model::{Back, Order, Step, find_siblings};
 use crate::template::Root;
 
 /// Spells the implied needs out and orders the steps.
 ///
 /// Where references alone close a cycle, those to a later-declared step are taken out: they are back references.
-pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
+pub(super) fn order_steps(steps: &mut [Step<'_>]) -> Order {
     let later = later_logs(steps);
-    needs::imply(steps, &|step, read| later.contains(&(step, read)));
-    let implied = graph(steps, |declared| !declared);
+    needs::infer_needs(steps, &|step, read| later.contains(&(step, read)));
+    let implied = build_graph(steps, |declared| !declared);
     let mut component = vec![usize::MAX; steps.len()];
     for (index, scc) in kosaraju_scc(&implied).into_iter().enumerate().filter(|(_, scc)| scc.len() > 1) {
         scc.into_iter().for_each(|node| component[node.index()] = index);
@@ -24,14 +24,14 @@ pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
     for (index, step) in steps.iter().enumerate() {
         for (position, read) in step.reads.iter().enumerate() {
             let Some(target) = read.step else { continue };
-            let is_back = match siblings(steps, index, target) {
+            let is_back = match find_siblings(steps, index, target) {
                 Some((holder, needed)) => {
                     let same_cycle = component[holder] != usize::MAX && component[holder] == component[needed];
-                    let closes = same_cycle && needed > holder && waits(&steps[holder], read.root, needed);
+                    let closes = same_cycle && needed > holder && is_blocking_read(&steps[holder], read.root, needed);
                     closes || later.contains(&(index, position))
                 }
                 // The step itself, or one of which one holds the other: neither has ended where it is read.
-                None => own(step, read.root, target == index),
+                None => is_back_reference(step, read.root, target == index),
             };
             if is_back {
                 back.push(Back { step: index, read: position });
@@ -43,15 +43,15 @@ pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
         // In the order of their reads, so a search finds them.
         let is_back =
             |step: usize, read: usize| back.binary_search_by_key(&(step, read), |back| (back.step, back.read)).is_ok();
-        needs::imply(steps, &is_back);
+        needs::infer_needs(steps, &is_back);
     }
-    let graph = graph(steps, |_| true);
+    let graph = build_graph(steps, |_| true);
     match toposort(&graph, None) {
-        Ok(sorted) => Order { sorted: nested(steps, sorted), back, cycles: Vec::new() },
+        Ok(sorted) => Order { sorted: group_loop_steps(steps, sorted), back, cycles: Vec::new() },
         Err(_) => {
             let sccs = kosaraju_scc(&graph);
-            let sorted = sccs.iter().filter(|scc| !looped(&graph, scc)).map(|scc| scc[0]).collect();
-            Order { sorted: nested(steps, sorted), back, cycles: circles_in(&graph, &sccs) }
+            let sorted = sccs.iter().filter(|scc| !is_cyclic(&graph, scc)).map(|scc| scc[0]).collect();
+            Order { sorted: group_loop_steps(steps, sorted), back, cycles: circles_in(&graph, &sccs) }
         }
     }
 }
@@ -61,7 +61,7 @@ fn later_logs(steps: &mut [Step<'_>]) -> BTreeSet<(usize, usize)> {
     let mut logs = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         for (position, read) in step.reads.iter().enumerate().filter(|(_, read)| read.root == Root::Log) {
-            if let Some((holder, needed)) = read.step.and_then(|target| siblings(steps, index, target)) {
+            if let Some((holder, needed)) = read.step.and_then(|target| find_siblings(steps, index, target)) {
                 logs.push(((index, position), holder, needed));
             }
         }
@@ -70,8 +70,8 @@ fn later_logs(steps: &mut [Step<'_>]) -> BTreeSet<(usize, usize)> {
     if later.is_empty() {
         return later;
     }
-    needs::imply(steps, &|step, read| later.contains(&(step, read)));
-    let mut graph = graph(steps, |_| true);
+    needs::infer_needs(steps, &|step, read| later.contains(&(step, read)));
+    let mut graph = build_graph(steps, |_| true);
     // Where logs alone close a circle, those of later-declared steps are of the round before.
     logs.sort_by_key(|(_, holder, needed)| needed > holder);
     for (read, holder, needed) in logs {
@@ -85,7 +85,7 @@ fn later_logs(steps: &mut [Step<'_>]) -> BTreeSet<(usize, usize)> {
 }
 
 /// One circle, the shortest from its first member, of each component of a graph: `needs` says what each needs.
-pub(super) fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub(super) fn find_cycles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut graph = DiGraph::with_capacity(needs.len(), needs.len());
     for _ in needs {
         graph.add_node(());
@@ -100,12 +100,12 @@ pub(super) fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
 
 fn circles_in(graph: &DiGraph<(), ()>, sccs: &[Vec<NodeIndex>]) -> Vec<Vec<usize>> {
     let mut circles: Vec<Vec<usize>> =
-        sccs.iter().filter(|scc| looped(graph, scc)).map(|scc| shortest(graph, scc)).collect();
+        sccs.iter().filter(|scc| is_cyclic(graph, scc)).map(|scc| find_shortest_cycle(graph, scc)).collect();
     circles.sort();
     circles
 }
 
-fn looped(graph: &DiGraph<(), ()>, scc: &[NodeIndex]) -> bool {
+fn is_cyclic(graph: &DiGraph<(), ()>, scc: &[NodeIndex]) -> bool {
     scc.len() > 1 || graph.contains_edge(scc[0], scc[0])
 }
 
@@ -117,7 +117,7 @@ fn drop_soft(steps: &mut [Step<'_>], component: &[usize]) -> bool {
             continue;
         }
         let mut awaits = std::mem::take(&mut steps[index].awaits);
-        awaits.retain(|wait| match siblings(steps, index, wait.step) {
+        awaits.retain(|wait| match find_siblings(steps, index, wait.step) {
             Some((holder, needed)) => {
                 let circular = component[holder] != usize::MAX && component[holder] == component[needed];
                 let keep = !(wait.soft && circular && needed > holder);
@@ -132,13 +132,13 @@ fn drop_soft(steps: &mut [Step<'_>], component: &[usize]) -> bool {
 }
 
 /// Whether reading this root of a step makes the reader wait for it.
-fn waits(reader: &Step<'_>, root: Root, target: usize) -> bool {
+fn is_blocking_read(reader: &Step<'_>, root: Root, target: usize) -> bool {
     let reads = matches!(root, Root::Output | Root::Input | Root::Status | Root::Exit | Root::Error);
     reads && reader.needs.iter().any(|need| need.step == target && !need.declared)
 }
 
 /// The order with the steps of a loop behind it, and before what waits for the loop.
-fn nested(steps: &[Step<'_>], sorted: Vec<NodeIndex>) -> Vec<usize> {
+fn group_loop_steps(steps: &[Step<'_>], sorted: Vec<NodeIndex>) -> Vec<usize> {
     if steps.iter().all(|step| step.within.is_none()) {
         return sorted.into_iter().map(NodeIndex::index).collect();
     }
@@ -159,7 +159,7 @@ fn nested(steps: &[Step<'_>], sorted: Vec<NodeIndex>) -> Vec<usize> {
 }
 
 /// Whether a step that reads this of itself, or of what holds it, reads something that is not there.
-fn own(step: &Step<'_>, root: Root, itself: bool) -> bool {
+fn is_back_reference(step: &Step<'_>, root: Root, itself: bool) -> bool {
     match root {
         Root::Output | Root::Input | Root::Status => true,
         // A repeated attempt may read how the one before it failed.
@@ -169,7 +169,7 @@ fn own(step: &Step<'_>, root: Root, itself: bool) -> bool {
 }
 
 /// The graph from each step to those that wait for it.
-fn graph(steps: &[Step<'_>], keep: impl Fn(bool) -> bool) -> DiGraph<(), ()> {
+fn build_graph(steps: &[Step<'_>], keep: impl Fn(bool) -> bool) -> DiGraph<(), ()> {
     let mut graph = DiGraph::with_capacity(steps.len(), steps.len());
     for _ in steps {
         graph.add_node(());
@@ -183,7 +183,7 @@ fn graph(steps: &[Step<'_>], keep: impl Fn(bool) -> bool) -> DiGraph<(), ()> {
 }
 
 /// The shortest cycle through the first-declared step of a component: each needs the next one.
-fn shortest(graph: &DiGraph<(), ()>, component: &[NodeIndex]) -> Vec<usize> {
+fn find_shortest_cycle(graph: &DiGraph<(), ()>, component: &[NodeIndex]) -> Vec<usize> {
     let start = component.iter().copied().min().expect("a component has a member");
     let inside: std::collections::BTreeSet<NodeIndex> = component.iter().copied().collect();
     let mut came = std::collections::BTreeMap::new();

@@ -17,46 +17,48 @@ use crate::suggest;
 use crate::syntax::Text;
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
-    pub(super) fn packs(&mut self, agents: &[Agent<'a>]) -> Vec<Pack<'a>> {
+    pub(super) fn resolve_packs(&mut self, agents: &[Agent<'a>]) -> Vec<Pack<'a>> {
         let spec = self.spec;
         let made = if spec.packs.is_empty() { Vec::new() } else { self.made_by_any() };
-        let packs: Vec<Pack<'a>> = spec.packs.iter().map(|pack| self.pack(pack, &made, agents)).collect();
-        let merged = |pack: &Pack<'_>| pack.rules.iter().filter_map(PackRule::merged).collect::<Vec<usize>>();
+        let packs: Vec<Pack<'a>> = spec.packs.iter().map(|pack| self.resolve_pack(pack, &made, agents)).collect();
+        let merged = |pack: &Pack<'_>| pack.rules.iter().filter_map(PackRule::merged_pack).collect::<Vec<usize>>();
         let needs: Vec<Vec<usize>> = packs.iter().map(merged).collect();
-        for circle in order::circles(&needs) {
+        for circle in order::find_cycles(&needs) {
             self.diagnostics.push(merged_in_circle(&packs, &circle));
         }
         packs
     }
 
     /// A pack; `made` are the patterns of what tasks write.
-    fn pack(&mut self, pack: &'a ast::ContextPack, made: &[&str], agents: &[Agent<'a>]) -> Pack<'a> {
+    fn resolve_pack(&mut self, pack: &'a ast::ContextPack, made: &[&str], agents: &[Agent<'a>]) -> Pack<'a> {
         let rules = pack.rules.iter().map(|rule| match &rule.value {
             ast::PackRule::Goal(text) => self.pack_texts(std::slice::from_ref(text)),
             ast::PackRule::DefinitionOfDone(texts) => self.pack_texts(texts),
             ast::PackRule::Docs { path, .. } => {
                 let made = |path: &str| made.iter().any(|glob| fast_glob::glob_match(glob, path));
                 let span = path.span(0..path.as_str().len());
-                self.loader.find(path.as_str(), Entry::File, span, Some(&made), self.diagnostics);
+                self.loader.find_entry(path.as_str(), Entry::File, span, Some(&made), self.diagnostics);
                 PackRule::Plain
             }
             ast::PackRule::Files { globs, summary, .. } => {
                 for glob in globs {
-                    self.loader.path(glob.as_str(), glob.span(0..glob.as_str().len()), self.diagnostics);
+                    self.loader.resolve_path(glob.as_str(), glob.span(0..glob.as_str().len()), self.diagnostics);
                 }
                 match summary {
                     Summary::Agent(Some(name), _) => PackRule::Summed(self.agent_named(name, agents)),
                     Summary::Agent(None, span) => {
                         let message = format!(
-                            "an agent is to sum files up in context pack `{}`, and none is named",
+                            "context pack `{}` needs an agent for its summaries, but names none",
                             pack.name.value
                         );
-                        PackRule::Summed(self.sole_agent(&message, "by whom?", *span, agents))
+                        PackRule::Summed(self.sole_agent(&message, "no agent named", *span, agents))
                     }
                     Summary::None | Summary::Rule => PackRule::Plain,
                 }
             }
-            ast::PackRule::Merge(name) => PackRule::Merge(self.tables.lookup(NameKind::Pack, name, self.diagnostics)),
+            ast::PackRule::Merge(name) => {
+                PackRule::Merge(self.tables.resolve_name(NameKind::Pack, name, self.diagnostics))
+            }
             _ => PackRule::Plain,
         });
         Pack { ast: pack, rules: rules.collect() }
@@ -65,7 +67,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn pack_texts(&mut self, texts: &[Text]) -> PackRule {
         let mut proses = Vec::with_capacity(texts.len());
         for text in texts {
-            let prose = text::inline(text, self.loader, self.diagnostics);
+            let prose = text::scan_inline(text, self.loader, self.diagnostics);
             self.file_reads(&prose, None);
             self.free_reads(&prose, None, PACK, Has::default());
             proses.push(prose);
@@ -89,7 +91,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// Whose work the packs of a step hand on.
-    pub(super) fn handed(&self, step: &Step<'a>) -> Vec<&'a Name> {
+    pub(super) fn list_contributors(&self, step: &Step<'a>) -> Vec<&'a Name> {
         let of_texts = step.reads.iter().filter_map(|read| read.pack);
         let given: Vec<usize> = step.context.iter().copied().chain(of_texts).collect();
         if given.is_empty() {
@@ -109,7 +111,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         while let Some(pack) = open.pop() {
             if seen.insert(pack) {
                 open.extend(self.spec.packs[pack].rules.iter().filter_map(|rule| match &rule.value {
-                    ast::PackRule::Merge(name) => self.tables.find(NameKind::Pack, &name.value, true, name.span.file),
+                    ast::PackRule::Merge(name) => {
+                        self.tables.find_name(NameKind::Pack, &name.value, true, name.span.file)
+                    }
                     _ => None,
                 }));
             }
@@ -155,7 +159,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                     None => {
                         let known: BTreeSet<&str> =
                             places.iter().flat_map(|&place| people[place].iter().copied()).collect();
-                        self.diagnostics.push(nobody(pack, name, &known));
+                        self.diagnostics.push(unknown_contributor(pack, name, &known));
                     }
                     // No pipeline has it, for those come first.
                     Some(Some(swarm)) => self.diagnostics.push(of_a_member(pack, name, &swarms[swarm])),
@@ -179,52 +183,52 @@ fn handed_on(pack: &ast::ContextPack) -> Vec<&Name> {
     names
 }
 
-fn nobody(pack: &Pack<'_>, name: &Name, known: &BTreeSet<&str>) -> Diagnostic {
+fn unknown_contributor(pack: &Pack<'_>, name: &Name, known: &BTreeSet<&str>) -> Diagnostic {
     let known: Vec<&str> = known.iter().copied().collect();
     let (close, help) = suggest::did_you_mean(&name.value, &known, "where it is read there are ");
-    let message = format!("no step or member `{}` is there where pack `{}` is read", name.value, pack.ast.name.value);
+    let message = format!("there is no step or member `{}` where pack `{}` is read", name.value, pack.ast.name.value);
     let diagnostic =
-        Diagnostic::new(Code::UnknownReference, message).label(name.span, "hands nothing over").help_maybe(help);
+        Diagnostic::new(Code::UnknownReference, message).label(name.span, "not found there").help_maybe(help);
     match close {
         Some(close) => diagnostic.write_near(name.span, close),
         None => diagnostic,
     }
 }
 
-/// A member that is to hand something on, which none does: its pack is put together before anybody acts.
+/// A pack that reads from a member: the pack is built before any member acts, so there is nothing to read.
 fn of_a_member(pack: &Pack<'_>, name: &Name, swarm: &Swarm<'_>) -> Diagnostic {
     let (pack, member, swarm) = (&pack.ast.name.value, &name.value, &swarm.ast.name);
-    let message = format!("member `{member}` of swarm `{}` hands nothing on to pack `{pack}`", swarm.value);
+    let message = format!("member `{member}` of swarm `{}` has no output for pack `{pack}`", swarm.value);
     Diagnostic::new(Code::UnknownReference, message)
-        .label(name.span, "of a member there is nothing yet")
-        .label(swarm.span, "read here, before anybody acts")
+        .label(name.span, "a member has no output yet")
+        .label(swarm.span, "read here, before any member acts")
         .help(format!(
-            "take `{member}` out: members are told what others write and publish; a pack hands on the work of steps"
+            "remove `{member}`: members see what others write and publish; a pack reads the work of steps only"
         ))
 }
 
-/// Packs that take each other in, drawn.
+/// Packs that merge each other, drawn.
 fn merged_in_circle(packs: &[Pack<'_>], circle: &[usize]) -> Diagnostic {
     const DRAWN: usize = 6;
     let name = |pack: usize| packs[pack].ast.name.value.as_str();
     let message = match circle {
-        [only] => format!("context pack `{}` takes itself in", name(*only)),
+        [only] => format!("context pack `{}` merges itself", name(*only)),
         _ => {
             let way: Vec<String> =
                 circle.iter().chain(&circle[..1]).take(DRAWN + 1).map(|&pack| format!("`{}`", name(pack))).collect();
-            format!("these context packs take each other in: {}", way.join(" → "))
+            format!("these context packs merge each other: {}", way.join(" → "))
         }
     };
     let steps = circle.iter().zip(circle.iter().cycle().skip(1)).take(DRAWN);
     steps
         .fold(Diagnostic::new(Code::Cycle, message), |diagnostic, (&pack, &next)| {
             let rules = packs[pack].rules.iter().zip(&packs[pack].ast.rules);
-            match rules.into_iter().find(|(rule, _)| rule.merged() == Some(next)) {
+            match rules.into_iter().find(|(rule, _)| rule.merged_pack() == Some(next)) {
                 Some((_, written)) => {
-                    diagnostic.label(written.span, format!("`{}` takes in `{}`", name(pack), name(next)))
+                    diagnostic.label(written.span, format!("`{}` merges `{}`", name(pack), name(next)))
                 }
                 None => diagnostic,
             }
         })
-        .help("take one of these `merge` out")
+        .help("remove one of these `merge` nodes")
 }

@@ -24,7 +24,7 @@ pub(super) struct Params<'p> {
 impl Params<'_> {
     /// The parameter that a read of `param` names, marked as used, and how many of the fields belong to its name; or
     /// what is wrong.
-    pub(super) fn find(
+    pub(super) fn resolve_param(
         &mut self,
         read: &template::Read,
         passage: &MappedText,
@@ -36,10 +36,10 @@ impl Params<'_> {
         let inner = self.inner.map(|(names, file)| (names.find(name, exact), file));
         let inner = inner.and_then(|(index, file)| Some((index?, file)));
         // In the module of the pipeline its own parameters come first.
-        if let Some((index, _)) = inner.filter(|(_, file)| self.tables.modules.same(*file, home)) {
+        if let Some((index, _)) = inner.filter(|(_, file)| self.tables.modules.is_same_module(*file, home)) {
             return Ok((self.use_inner(index), 0));
         }
-        if let Some(index) = self.tables.find(NameKind::Param, name, exact, home) {
+        if let Some(index) = self.tables.find_name(NameKind::Param, name, exact, home) {
             self.uses.params[index] = true;
             return Ok((ParamRef::Spec(index), 0));
         }
@@ -48,15 +48,15 @@ impl Params<'_> {
         }
         let field = read.fields.first().filter(|_| self.tables.is_alias(name, exact, home));
         if let Some(field) = field {
-            if let Some(index) = self.tables.qualified(NameKind::Param, name, field, exact, home) {
+            if let Some(index) = self.tables.find_qualified(NameKind::Param, name, field, exact, home) {
                 self.uses.params[index] = true;
                 return Ok((ParamRef::Spec(index), 1));
             }
-            let places = super::text::fields(read, passage);
+            let places = super::text::locate_fields(read, passage);
             let span = places.first().map_or(passage.span(read.range.clone()), |field| field.span);
-            let alias = self.tables.alias(name, exact, home);
+            let alias = self.tables.declared_alias(name, exact, home);
             let last = |name: &str| spelt(name.rsplit('.').next().unwrap_or(name));
-            return Err(Box::new(self.tables.unknown(
+            return Err(Box::new(self.tables.unknown_name(
                 NameKind::Param,
                 &format!("{alias}.{field}"),
                 span,
@@ -67,11 +67,11 @@ impl Params<'_> {
         }
         let also: Vec<&str> = self.inner.into_iter().flat_map(|(names, _)| names.iter()).collect();
         let span = passage.span(read.range.clone());
-        Err(Box::new(self.tables.unknown(NameKind::Param, name, span, home, spelt, &also)))
+        Err(Box::new(self.tables.unknown_name(NameKind::Param, name, span, home, spelt, &also)))
     }
 
     /// The name in the plan of a parameter of the spec, where it is another than the text says.
-    pub(super) fn renamed(&self, found: ParamRef, fields: usize, name: &str) -> Option<String> {
+    pub(super) fn plan_name(&self, found: ParamRef, fields: usize, name: &str) -> Option<String> {
         let ParamRef::Spec(index) = found else { return None };
         let in_plan = &self.outer[index].name.value;
         (fields > 0 || !template::same_name(in_plan, name)).then(|| in_plan.clone())

@@ -48,23 +48,23 @@ pub(super) struct Listed<'a> {
 }
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
-    pub(super) fn pipeline(&mut self, pipeline: &'a ast::Pipeline, agents: &[Agent<'a>]) -> Pipeline<'a> {
-        let params = self.params(pipeline);
-        let list = self.listed(pipeline);
+    pub(super) fn resolve_pipeline(&mut self, pipeline: &'a ast::Pipeline, agents: &[Agent<'a>]) -> Pipeline<'a> {
+        let params = self.resolve_params(pipeline);
+        let list = self.list_steps(pipeline);
         let steps = Names::new("step", list.iter().map(|step| &step.ast.name), self.diagnostics);
         if let Some(path) = &pipeline.working_dir {
             let span = path.span(0..path.as_str().len());
-            self.loader.find(path.as_str(), Entry::Folder, span, None, self.diagnostics);
+            self.loader.find_entry(path.as_str(), Entry::Folder, span, None, self.diagnostics);
         }
         let writes = list.iter().flat_map(|step| &step.ast.writes).map(|pattern| pattern.as_str()).collect();
         let files = list.iter().filter_map(|step| step.ast.files.as_ref());
         let files = files.chain(agents.iter().filter_map(|agent| agent.ast.files.as_ref()));
         let copies =
-            files.flat_map(|files| files::copies(files, &self.loader.sources)).map(|(place, _)| place).collect();
+            files.flat_map(|files| files::copy_targets(files, &self.loader.sources)).map(|(place, _)| place).collect();
         let left_out = match list.iter().any(|step| step.partial) {
             true => {
                 let tasks = self.spec.tasks.iter().map(|task| task.name.value.as_str());
-                tasks.filter(|task| steps.exact(task).is_none()).collect()
+                tasks.filter(|task| steps.find_exact(task).is_none()).collect()
             }
             false => BTreeSet::new(),
         };
@@ -72,11 +72,12 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             matches!(step.ast.body, Some(ast::Body::Prompt(_) | ast::Body::Run(_) | ast::Body::Script(_)))
         };
         let talkers: Vec<&str> = list.iter().filter(talks).map(|step| step.ast.name.value.as_str()).collect();
-        let mut receivers = receivers(pipeline);
+        let mut receivers = list_receivers(pipeline);
         // The resolver does not know the receiver of a wrong edge, so every step counts as one.
         let is_wrong = |edges: &ast::Edges| {
-            let unknown = |edge: &ast::Edge| [&edge.from, &edge.to].iter().any(|end| steps.exact(&end.value).is_none());
-            self.diagnostics.covers(edges.span) || edges.list.iter().any(unknown)
+            let unknown =
+                |edge: &ast::Edge| [&edge.from, &edge.to].iter().any(|end| steps.find_exact(&end.value).is_none());
+            self.diagnostics.has_report_at(edges.span) || edges.list.iter().any(unknown)
         };
         if pipeline.edges.as_ref().is_some_and(is_wrong) {
             receivers.extend(&talkers);
@@ -92,27 +93,27 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             receivers,
             talkers,
         };
-        let env = self.variables(&pipeline.env);
+        let env = self.resolve_variables(&pipeline.env);
         let env_reads = self.outside_reads(&env, Some((&params, pipeline.name.span.file)), "the `env` of a pipeline");
         let mut resolved: Vec<Step<'a>> = Vec::with_capacity(list.len());
         let mut declared = Vec::new();
         for (index, step) in list.iter().enumerate() {
-            resolved.push(self.step(step, &within, agents));
-            declared.extend(self.dependencies(index, step, &within));
+            resolved.push(self.resolve_step(step, &within, agents));
+            declared.extend(self.resolve_dependencies(index, step, &within));
         }
         if let Some(edges) = &pipeline.edges {
-            self.edges(edges, &steps, &|name| {
+            self.resolve_edges(edges, &steps, &|name| {
                 text::unknown_step(&name.value, &within, None, name.span, &str::to_owned)
             });
         }
         for index in 0..resolved.len() {
-            let awaits = self.awaits(&resolved, index, (&steps, pipeline.edges.as_ref()), agents);
+            let awaits = self.collect_awaits(&resolved, index, (&steps, pipeline.edges.as_ref()), agents);
             resolved[index].awaits = awaits;
         }
-        needs::declare(&mut resolved, declared, self.diagnostics);
+        needs::add_declared_needs(&mut resolved, declared, self.diagnostics);
         self.guards_of_fields(&mut resolved);
-        let (until, until_reads) = self.untils(&pipeline.until, &within);
-        let order = order::order(&mut resolved);
+        let (until, until_reads) = self.resolve_untils(&pipeline.until, &within);
+        let order = order::order_steps(&mut resolved);
         let edges = pipeline.edges.iter().flat_map(|edges| &edges.list);
         let spawns = edges.filter(|edge| edge.kind == swarmc_plan::EdgeKind::Spawn);
         let spawns: BTreeMap<&str, Span> = spawns.map(|edge| (edge.to.value.as_str(), edge.span)).collect();
@@ -137,10 +138,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// The pipeline's own parameters; a name that the workflow has too is reported.
-    fn params(&mut self, pipeline: &'a ast::Pipeline) -> Names {
+    fn resolve_params(&mut self, pipeline: &'a ast::Pipeline) -> Names {
         let params = Names::new("parameter", pipeline.params.iter().map(|param| &param.name), self.diagnostics);
         for param in &pipeline.params {
-            if let Some(outer) = self.tables.find(NameKind::Param, &param.name.value, false, param.name.span.file) {
+            if let Some(outer) = self.tables.find_name(NameKind::Param, &param.name.value, false, param.name.span.file)
+            {
                 self.diagnostics.push(
                     Diagnostic::new(
                         Code::DuplicateDefinition,
@@ -158,7 +160,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// The steps of a pipeline in declaration order, each loop before what stands in it; shared tasks come first.
-    fn listed(&mut self, pipeline: &'a ast::Pipeline) -> Vec<Listed<'a>> {
+    fn list_steps(&mut self, pipeline: &'a ast::Pipeline) -> Vec<Listed<'a>> {
         let mut list = Vec::with_capacity(pipeline.steps.len());
         self.taken_in(pipeline, &mut list);
         let mut open = vec![(pipeline.steps.iter(), None)];
@@ -188,7 +190,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut taken: Vec<(usize, Span)> = Vec::new();
         for used in &pipeline.uses {
             for name in &used.tasks {
-                let Some(task) = self.tables.lookup(NameKind::Task, name, self.diagnostics) else { continue };
+                let Some(task) = self.tables.resolve_name(NameKind::Task, name, self.diagnostics) else { continue };
                 self.uses.tasks[task] = true;
                 if let Some((_, first)) = taken.iter().find(|(known, _)| *known == task) {
                     self.diagnostics.push(
@@ -241,7 +243,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             }
             kind = match kind.kind {
                 ast::TypeKind::Named(name) => {
-                    let known = self.tables.find(NameKind::Type, &name.value, true, name.span.file);
+                    let known = self.tables.find_name(NameKind::Type, &name.value, true, name.span.file);
                     match known.map(|index| &self.spec.types[index].kind) {
                         // A type that is another name for itself is reported where it is declared.
                         Some(known) if !matches!(known.kind, ast::TypeKind::Named(_)) => known.clone(),
@@ -259,12 +261,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// Conditions that end rounds, with what they read.
-    pub(super) fn untils(&mut self, until: &[crate::syntax::Text], within: &Within<'_>) -> (Vec<Condition>, Vec<Read>) {
-        let until: Vec<Condition> = until.iter().map(|until| text::condition(until, self.diagnostics)).collect();
+    pub(super) fn resolve_untils(
+        &mut self,
+        until: &[crate::syntax::Text],
+        within: &Within<'_>,
+    ) -> (Vec<Condition>, Vec<Read>) {
+        let until: Vec<Condition> = until.iter().map(|until| text::parse_condition(until, self.diagnostics)).collect();
         let mut reads = Vec::new();
         for condition in &until {
-            let passage = MappedText::string(&condition.text);
-            reads.extend(self.reads(
+            let passage = MappedText::from_string(&condition.text);
+            reads.extend(self.resolve_reads(
                 &condition.expression.reads,
                 &passage,
                 (within, None),
@@ -284,7 +290,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             return;
         }
         let steps = pipelines.iter().flat_map(|pipeline| &pipeline.steps);
-        let members = spec.swarms.iter().flat_map(ast::Swarm::names);
+        let members = spec.swarms.iter().flat_map(ast::Swarm::party_names);
         let known: BTreeSet<&str> =
             steps.map(|step| step.name()).chain(members.map(|name| name.value.as_str())).collect();
         let answers = spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
@@ -301,7 +307,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             let place = if spec.swarms.is_empty() { " in any pipeline" } else { "" };
             let diagnostic =
                 Diagnostic::new(Code::UnknownReference, format!("there is no {what} `{}`{place}", name.value))
-                    .label(name.span, "answers nothing")
+                    .label(name.span, "this answer is never given")
                     .help_maybe(help);
             self.diagnostics.push(match close {
                 Some(close) => diagnostic.write_near(name.span, close),
@@ -312,7 +318,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 }
 
 /// The steps that an edge of the pipeline leads to.
-pub(crate) fn receivers(pipeline: &ast::Pipeline) -> BTreeSet<&str> {
+pub(crate) fn list_receivers(pipeline: &ast::Pipeline) -> BTreeSet<&str> {
     let edges = pipeline.edges.iter().flat_map(|edges| &edges.list);
     let ends = edges.flat_map(|edge| std::iter::once(&edge.to).chain(edge.both.then_some(&edge.from)));
     ends.map(|name| name.value.as_str()).collect()

@@ -5,9 +5,9 @@ use crate::ast::{Body, Pipeline, Spec, Step};
 use crate::resolve::symbols::{NameKind, Tables};
 
 /// Says by index which pipelines are in the plan.
-pub(super) fn wanted(spec: &Spec, tables: &Tables) -> Vec<bool> {
+pub(super) fn find_reachable(spec: &Spec, tables: &Tables) -> Vec<bool> {
     let mut wanted = vec![tables.modules.list.len() == 1; spec.pipelines.len()];
-    let find = |what: NameKind, name: &crate::ast::Name| tables.find(what, &name.value, true, name.span.file);
+    let find = |what: NameKind, name: &crate::ast::Name| tables.find_name(what, &name.value, true, name.span.file);
     let default = spec.workflow.as_ref().and_then(|workflow| workflow.default.as_ref());
     let mut open: Vec<usize> = (0..tables.own_len(NameKind::Pipeline)).collect();
     open.extend(default.and_then(|name| find(NameKind::Pipeline, name)));

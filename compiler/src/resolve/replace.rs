@@ -9,27 +9,32 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::library;
 use crate::load::Loader;
 use crate::modules::Modules;
-use crate::resolve::names::plain;
+use crate::resolve::names::normalize_name;
 use crate::resolve::symbols::{NameKind, Tables};
 use crate::suggest;
 
 /// Declares in the spec itself, as they stand in the library, the presets that pairs put in the place of other providers;
 /// not those whose name means something there already.
-pub(crate) fn declare(specs: &mut [Spec], modules: &Modules, pairs: &[(String, String)], loader: &mut Loader<'_>) {
+pub(crate) fn declare_presets(
+    specs: &mut [Spec],
+    modules: &Modules,
+    pairs: &[(String, String)],
+    loader: &mut Loader<'_>,
+) {
     for (_, to) in pairs {
         let imports = modules.list[0].imports.iter().filter(|import| import.alias.is_none());
         let mut seen = imports.map(|import| import.module).chain([0]).flat_map(|module| &specs[module].providers);
-        if seen.any(|provider| plain(&provider.name.value) == plain(to)) {
+        if seen.any(|provider| normalize_name(&provider.name.value) == normalize_name(to)) {
             continue;
         }
-        let preset = library::preset(to, loader);
+        let preset = library::find_preset(to, loader);
         specs[0].providers.extend(preset);
     }
 }
 
 /// Puts the second provider of each pair in the place of the first; says by index which are used for that reason. Names are
 /// those that the spec itself may use, presets among them; each is looked up once, so pairs do not chain.
-pub(crate) fn apply(
+pub(crate) fn replace_providers(
     spec: &mut Spec,
     tables: &Tables,
     pairs: &[(String, String)],
@@ -43,20 +48,20 @@ pub(crate) fn apply(
     let mut others: Vec<Option<Name>> = vec![None; spec.providers.len()];
     for (from, to) in pairs {
         let mut find = |name: &str, presets: &[String]| {
-            let found = tables.find(NameKind::Provider, name, true, home);
+            let found = tables.find_name(NameKind::Provider, name, true, home);
             if found.is_none() {
-                diagnostics.push(unknown(spec, name, presets));
+                diagnostics.push(unknown_provider(spec, name, presets));
             }
             found
         };
-        let (Some(from), Some(to)) = (find(from, &[]), find(to, &library::presets())) else { continue };
+        let (Some(from), Some(to)) = (find(from, &[]), find(to, &library::preset_names())) else { continue };
         (used[from], used[to]) = (true, true);
         // With the place of its declaration, the name means that provider in every file.
         others[from] = Some(spec.providers[to].name.clone());
     }
     let names = spec.agents.iter_mut().filter_map(|agent| agent.provider.as_mut());
     for name in names.chain(spec.tiers.iter_mut().map(|tier| &mut tier.provider)) {
-        let found = tables.find(NameKind::Provider, &name.value, true, name.span.file);
+        let found = tables.find_name(NameKind::Provider, &name.value, true, name.span.file);
         if let Some(other) = found.and_then(|found| others[found].clone()) {
             *name = other;
         }
@@ -64,13 +69,14 @@ pub(crate) fn apply(
     used
 }
 
-fn unknown(spec: &Spec, name: &str, presets: &[String]) -> Diagnostic {
+fn unknown_provider(spec: &Spec, name: &str, presets: &[String]) -> Diagnostic {
     let own = spec.providers.iter().map(|provider| provider.name.value.as_str());
     let known: Vec<&str> = own.chain(presets.iter().map(String::as_str)).collect();
     let (_, help) = suggest::did_you_mean(name, &known, "the providers are ");
     let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no provider `{name}`"));
     let diagnostic = match spec.providers.first() {
-        Some(first) => diagnostic.label(first.name.span, "what `--provider` names is declared as this is"),
+        Some(first) => diagnostic
+            .label(first.name.span, "`--provider` takes the name of a provider that is declared like this one"),
         None => diagnostic,
     };
     diagnostic.help_maybe(help)

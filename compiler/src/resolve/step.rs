@@ -20,9 +20,9 @@ use crate::types::Type;
 type Ports = [(String, Option<usize>)];
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
-    pub(super) fn step(&mut self, listed: &Listed<'a>, within: &Within<'_>, agents: &[Agent<'a>]) -> Step<'a> {
+    pub(super) fn resolve_step(&mut self, listed: &Listed<'a>, within: &Within<'_>, agents: &[Agent<'a>]) -> Step<'a> {
         let step = listed.ast;
-        self.diagnostics.about(Some(step.name.span));
+        self.diagnostics.set_home(Some(step.name.span));
         let mut ports: Vec<(String, Option<usize>)> = Vec::new();
         Names::new("input", step.inputs.iter().map(|input| &input.name), self.diagnostics);
         for input in &step.inputs {
@@ -41,12 +41,12 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             _ => None,
         };
         let context = step.context.iter().filter_map(|name| self.pack_named(name)).collect();
-        let body = self.body(step, within);
-        let files = step.files.as_ref().map(|files| self.files(files));
-        let stdin = step.stdin.as_ref().map(|stdin| text::inline(stdin, self.loader, self.diagnostics));
-        let env = self.variables(&step.env);
-        let when = step.when.as_ref().map(|when| text::condition(when, self.diagnostics));
-        let list = step.for_each.as_ref().map(|each| text::condition(&each.list, self.diagnostics));
+        let body = self.resolve_body(step, within);
+        let files = step.files.as_ref().map(|files| self.resolve_files(files));
+        let stdin = step.stdin.as_ref().map(|stdin| text::scan_inline(stdin, self.loader, self.diagnostics));
+        let env = self.resolve_variables(&step.env);
+        let when = step.when.as_ref().map(|when| text::parse_condition(when, self.diagnostics));
+        let list = step.for_each.as_ref().map(|each| text::parse_condition(&each.list, self.diagnostics));
         let (mut reads, mut made) = (Vec::new(), Vec::new());
         let of_env = env.iter().filter_map(|variable| match variable {
             Variable::Set(_, prose) => Some(prose),
@@ -54,26 +54,39 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         });
         let system = agent.and_then(|agent| agents[agent].system.as_ref());
         let of_agent = || agents[agent?].files.as_ref();
-        let of_files = files.as_ref().or_else(of_agent).into_iter().flat_map(Files::proses);
+        let of_files = files.as_ref().or_else(of_agent).into_iter().flat_map(Files::template_texts);
         let has = Has {
             item: step.for_each.is_some(),
             inbox: within.receivers.contains(step.name.value.as_str()),
             team: false,
         };
         let task = Some(step.name.value.as_str());
-        for prose in body.proses().into_iter().chain(system).chain(&stdin).chain(of_env).chain(of_files) {
-            reads.extend(self.reads(&prose.template.reads, &prose.passage, (within, task), &ports, "this", has));
+        for prose in body.template_texts().into_iter().chain(system).chain(&stdin).chain(of_env).chain(of_files) {
+            reads.extend(self.resolve_reads(
+                &prose.template.reads,
+                &prose.passage,
+                (within, task),
+                &ports,
+                "this",
+                has,
+            ));
             made.extend(self.file_reads(prose, Some(within)));
         }
         for (condition, place) in [(&when, "a `when`"), (&list, "a `for-each`")] {
             let Some(condition) = condition else { continue };
-            let passage = MappedText::string(&condition.text);
-            let found =
-                self.reads(&condition.expression.reads, &passage, (within, task), &ports, place, Has::default());
+            let passage = MappedText::from_string(&condition.text);
+            let found = self.resolve_reads(
+                &condition.expression.reads,
+                &passage,
+                (within, task),
+                &ports,
+                place,
+                Has::default(),
+            );
             reads.extend(found.into_iter().map(|read| Read { in_when: place == "a `when`", ..read }));
         }
         let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
-        self.diagnostics.about(None);
+        self.diagnostics.set_home(None);
         Step {
             ast: step,
             within: listed.within,
@@ -98,7 +111,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// What a step says that it depends on.
-    pub(super) fn dependencies(
+    pub(super) fn resolve_dependencies(
         &mut self,
         index: usize,
         listed: &Listed<'a>,
@@ -122,7 +135,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             return self.agent_named(name, agents);
         }
         let message = format!("task `{}` has a prompt and no agent", step.name.value);
-        self.sole_agent(&message, "who takes the prompt?", step.name.span, agents)
+        self.sole_agent(&message, "no agent", step.name.span, agents)
     }
 
     /// The agent that is meant where none is named, or the report that there is none.
@@ -134,8 +147,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         agents: &[Agent<'a>],
     ) -> Option<usize> {
         let home = place.file;
-        let Some(agent) = self.tables.sole(NameKind::Agent, home) else {
-            let none = self.tables.seen(NameKind::Agent, home).is_empty();
+        let Some(agent) = self.tables.find_sole(NameKind::Agent, home) else {
+            let none = self.tables.visible_names(NameKind::Agent, home).is_empty();
             let code = if none { Code::UnknownReference } else { Code::WrongValue };
             let diagnostic = Diagnostic::new(code, message).label(place, label);
             self.diagnostics.push(diagnostic.help(self.name_one(NameKind::Agent, home)));
@@ -147,7 +160,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// An agent that is named where one takes a turn.
     pub(super) fn agent_named(&mut self, name: &Name, agents: &[Agent<'a>]) -> Option<usize> {
-        let agent = self.tables.lookup(NameKind::Agent, name, self.diagnostics)?;
+        let agent = self.tables.resolve_name(NameKind::Agent, name, self.diagnostics)?;
         Some(self.takes_turns(agent, name, agents))
     }
 
@@ -163,7 +176,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             self.diagnostics.push(
                 Diagnostic::new(Code::WrongValue, format!("agent `{}` has no provider", declared.name.value))
                     .label(name.span, "takes a turn here")
-                    .label(declared.name.span, "declared here, for others to start from")
+                    .label(declared.name.span, "declared here as a template")
                     .help(help),
             );
         }
@@ -171,75 +184,76 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     fn pack_named(&mut self, name: &Name) -> Option<usize> {
-        let pack = self.tables.lookup(NameKind::Pack, name, self.diagnostics)?;
+        let pack = self.tables.resolve_name(NameKind::Pack, name, self.diagnostics)?;
         self.uses.packs[pack] = true;
         Some(pack)
     }
 
-    fn body(&mut self, step: &'a ast::Step, within: &Within<'_>) -> Body {
+    fn resolve_body(&mut self, step: &'a ast::Step, within: &Within<'_>) -> Body {
         let Some(body) = &step.body else { return Body::Missing };
         match body {
-            ast::Body::Prompt(source) => self.prompt(step, source).map_or(Body::Missing, Body::Prompt),
+            ast::Body::Prompt(source) => self.resolve_prompt(step, source).map_or(Body::Missing, Body::Prompt),
             ast::Body::Run(_) => Body::Run,
             ast::Body::Script(path) => {
                 let span = path.span(0..path.as_str().len());
-                self.loader.named(path.as_str(), span, self.diagnostics).map_or(Body::Missing, Body::Script)
+                self.loader.resolve_file(path.as_str(), span, self.diagnostics).map_or(Body::Missing, Body::Script)
             }
-            ast::Body::Value(text) => Body::Value(text::inline(text, self.loader, self.diagnostics)),
+            ast::Body::Value(text) => Body::Value(text::scan_inline(text, self.loader, self.diagnostics)),
             ast::Body::Fields(fields) => Body::Fields(self.named_texts(fields)),
             ast::Body::Stop { message, .. } => {
-                Body::Stop(message.as_ref().map(|message| text::inline(message, self.loader, self.diagnostics)))
+                Body::Stop(message.as_ref().map(|message| text::scan_inline(message, self.loader, self.diagnostics)))
             }
             ast::Body::Call { pipeline, args } => {
-                let target = self.tables.lookup(NameKind::Pipeline, pipeline, self.diagnostics);
+                let target = self.tables.resolve_name(NameKind::Pipeline, pipeline, self.diagnostics);
                 Body::Call { pipeline: target, args: self.named_texts(args) }
             }
             ast::Body::Swarm { swarm, goal } => {
-                let target = self.tables.lookup(NameKind::Swarm, swarm, self.diagnostics);
+                let target = self.tables.resolve_name(NameKind::Swarm, swarm, self.diagnostics);
                 if let Some(target) = target {
                     self.uses.swarms[target] = true;
                 }
-                let goal = goal.as_ref().map(|goal| text::inline(goal, self.loader, self.diagnostics));
+                let goal = goal.as_ref().map(|goal| text::scan_inline(goal, self.loader, self.diagnostics));
                 Body::Swarm { swarm: target, goal }
             }
             ast::Body::Gate(gate) => {
                 let message = gate.message.as_ref();
-                Body::Gate(message.map(|message| text::inline(message, self.loader, self.diagnostics)))
+                Body::Gate(message.map(|message| text::scan_inline(message, self.loader, self.diagnostics)))
             }
             ast::Body::Loop(body) => {
-                let (until, until_reads) = self.untils(&body.until, within);
+                let (until, until_reads) = self.resolve_untils(&body.until, within);
                 Body::Loop { until, until_reads }
             }
         }
     }
 
     fn named_texts(&mut self, texts: &[(Name, crate::syntax::Text)]) -> Vec<(String, TemplateText)> {
-        let inline = |(name, text): &(Name, _)| (name.value.clone(), text::inline(text, self.loader, self.diagnostics));
+        let inline =
+            |(name, text): &(Name, _)| (name.value.clone(), text::scan_inline(text, self.loader, self.diagnostics));
         texts.iter().map(inline).collect()
     }
 
     /// Prefix, prompt and suffix as one text, so that logic and narrowing see what will be rendered.
-    fn prompt(&mut self, step: &'a ast::Step, source: &'a ast::Source) -> Option<TemplateText> {
-        let prefix = step.prefix.as_ref().map(|prefix| self.passage(prefix));
-        let prompt = self.passage(source);
-        let suffix = step.suffix.as_ref().map(|suffix| self.passage(suffix));
+    fn resolve_prompt(&mut self, step: &'a ast::Step, source: &'a ast::Source) -> Option<TemplateText> {
+        let prefix = step.prefix.as_ref().map(|prefix| self.resolve_passage(prefix));
+        let prompt = self.resolve_passage(source);
+        let suffix = step.suffix.as_ref().map(|suffix| self.resolve_passage(suffix));
         // A part that is not there has been reported; the others are read all the same.
         let mut parts: Vec<MappedText> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
         if parts.len() > 1 {
             let mut whole = MappedText::empty(step.name.span);
             for (index, part) in parts.iter().enumerate() {
                 if index > 0 {
-                    whole.made("\n\n", step.name.span);
+                    whole.append_made("\n\n", step.name.span);
                 }
-                let part = part.trimmed();
+                let part = part.trim_line_breaks();
                 whole.append(&part, 0..part.text().len());
             }
-            return Some(text::prose(whole, true, self.diagnostics));
+            return Some(text::scan_prose(whole, true, self.diagnostics));
         }
-        parts.pop().map(|whole| text::prose(whole, true, self.diagnostics))
+        parts.pop().map(|whole| text::scan_prose(whole, true, self.diagnostics))
     }
 
-    pub(super) fn reads(
+    pub(super) fn resolve_reads(
         &mut self,
         found: &[crate::template::Read],
         passage: &MappedText,
@@ -252,7 +266,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let params =
             Params { tables: &self.tables, inner, outer: &spec.params, packs: &spec.packs, uses: &mut self.uses };
         let mut scope = Scope { steps: Some(within), ports, params, renames: &mut self.renames, task, place, has };
-        text::reads(found, passage, &mut scope, self.diagnostics)
+        text::resolve_reads(found, passage, &mut scope, self.diagnostics)
     }
 
     /// `<<file:PATH>>`: it must be there, unless a step says that it writes it; those are given.
@@ -269,7 +283,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 })
             };
             let written = within.map(|_| &written as &dyn Fn(&str) -> bool);
-            let path = self.loader.find(&name.value, Entry::File, span, written, self.diagnostics);
+            let path = self.loader.find_entry(&name.value, Entry::File, span, written, self.diagnostics);
             made.extend(path.map(|path| Made { path, span }));
         }
         made
@@ -277,7 +291,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// The step of this name; `own` is the step that refers to it, where one does.
     pub(super) fn step_named(&mut self, name: &Name, within: &Within<'_>, own: Option<&str>) -> Option<usize> {
-        let step = within.steps.exact(&name.value);
+        let step = within.steps.find_exact(&name.value);
         if step.is_none() {
             self.diagnostics.push(text::unknown_step(&name.value, within, own, name.span, &str::to_owned));
         }

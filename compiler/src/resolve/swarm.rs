@@ -16,7 +16,7 @@ use crate::suggest;
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
     /// The swarms. Those of imports that no run comes to are checked, and use nothing.
-    pub(super) fn swarms(&mut self, agents: &[Agent<'a>], default: Option<Start>) -> Vec<Swarm<'a>> {
+    pub(super) fn resolve_swarms(&mut self, agents: &[Agent<'a>], default: Option<Start>) -> Vec<Swarm<'a>> {
         let spec = self.spec;
         let wanted: Vec<bool> = spec
             .swarms
@@ -35,7 +35,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             if !wanted[index] && kept.is_none() {
                 kept = Some(self.uses.clone());
             }
-            let swarm = self.swarm(&spec.swarms[index], agents);
+            let swarm = self.resolve_swarm(&spec.swarms[index], agents);
             swarms.push((index, Swarm { wanted: wanted[index], ..swarm }));
         }
         if let Some(kept) = kept {
@@ -45,39 +45,40 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         swarms.into_iter().map(|(_, swarm)| swarm).collect()
     }
 
-    fn swarm(&mut self, swarm: &'a ast::Swarm, agents: &[Agent<'a>]) -> Swarm<'a> {
+    fn resolve_swarm(&mut self, swarm: &'a ast::Swarm, agents: &[Agent<'a>]) -> Swarm<'a> {
         let leader = swarm.leader.as_ref();
         let names =
             leader.map(|leader| &leader.name).into_iter().chain(swarm.members.iter().map(|member| &member.name));
         let everyone = Names::new("member", names, self.diagnostics);
         let mut reads = Vec::new();
-        let goal = swarm.goal.as_ref().map(|goal| text::inline(goal, self.loader, self.diagnostics));
+        let goal = swarm.goal.as_ref().map(|goal| text::scan_inline(goal, self.loader, self.diagnostics));
         if let Some(goal) = &goal {
             self.file_reads(goal, None);
             reads.extend(self.free_reads(goal, None, GOAL, Has::default()));
         }
         let name = &swarm.name.value;
         let leader_agent = leader.and_then(|leader| {
-            let who = format!("`{}`, who leads swarm `{name}`, has no agent", leader.name.value);
-            self.player(leader.agent.as_ref(), &who, leader.name.span, agents)
+            let who = format!("`{}`, the leader of swarm `{name}`, has no agent", leader.name.value);
+            self.select_agent(leader.agent.as_ref(), &who, leader.name.span, agents)
         });
-        let members: Vec<Member> = swarm.members.iter().map(|member| self.member(swarm, member, agents)).collect();
+        let members: Vec<Member> =
+            swarm.members.iter().map(|member| self.resolve_member(swarm, member, agents)).collect();
         let group = |resolver: &mut Self, group: &ast::Group| {
             let who = format!("the {} members of swarm `{name}` have no agent", group.count.value);
-            resolver.player(group.agent.as_ref(), &who, group.count.span, agents)
+            resolver.select_agent(group.agent.as_ref(), &who, group.count.span, agents)
         };
         let groups: Vec<Option<usize>> = swarm.groups.iter().map(|it| group(self, it)).collect();
         let managers: Vec<Option<usize>> =
-            swarm.worktrees.iter().map(|tree| self.manager(swarm, tree, &everyone, agents)).collect();
-        let synthesize = self.synthesize(swarm, leader_agent, agents);
-        self.parts(swarm, &everyone);
+            swarm.worktrees.iter().map(|tree| self.resolve_manager(swarm, tree, &everyone, agents)).collect();
+        let synthesize = self.resolve_synthesizer(swarm, leader_agent, agents);
+        self.check_swarm_names(swarm, &everyone);
         for (written, member) in swarm.members.iter().zip(&members) {
             let Some(task) = &member.task else { continue };
-            self.diagnostics.about(Some(written.name.span));
+            self.diagnostics.set_home(Some(written.name.span));
             self.file_reads(task, None);
             reads.extend(self.free_reads(task, None, TURN, Has::TURNS));
         }
-        self.diagnostics.about(Some(swarm.name.span));
+        self.diagnostics.set_home(Some(swarm.name.span));
         let mut playing: Vec<usize> = std::iter::once(leader_agent)
             .chain(members.iter().map(|member| member.agent))
             .chain(groups.iter().copied())
@@ -88,12 +89,12 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         playing.sort_unstable();
         playing.dedup();
         for agent in playing {
-            let of_files = agents[agent].files.iter().flat_map(Files::proses);
+            let of_files = agents[agent].files.iter().flat_map(Files::template_texts);
             for prose in agents[agent].system.iter().chain(of_files) {
                 reads.extend(self.free_reads(prose, None, TURN, Has::TURNS));
             }
         }
-        self.diagnostics.about(None);
+        self.diagnostics.set_home(None);
         Swarm {
             ast: swarm,
             wanted: true,
@@ -108,44 +109,50 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
     }
 
-    fn member(&mut self, swarm: &ast::Swarm, member: &ast::Member, agents: &[Agent<'a>]) -> Member {
+    fn resolve_member(&mut self, swarm: &ast::Swarm, member: &ast::Member, agents: &[Agent<'a>]) -> Member {
         let who = format!("member `{}` of swarm `{}` has no agent", member.name.value, swarm.name.value);
-        let agent = self.player(member.agent.as_ref(), &who, member.name.span, agents);
-        self.diagnostics.about(Some(member.name.span));
-        let task = member.task.as_ref().and_then(|task| self.passage(task));
-        let task = task.map(|task| text::prose(task, true, self.diagnostics));
-        self.diagnostics.about(None);
+        let agent = self.select_agent(member.agent.as_ref(), &who, member.name.span, agents);
+        self.diagnostics.set_home(Some(member.name.span));
+        let task = member.task.as_ref().and_then(|task| self.resolve_passage(task));
+        let task = task.map(|task| text::scan_prose(task, true, self.diagnostics));
+        self.diagnostics.set_home(None);
         Member { agent, task }
     }
 
     /// The agent that is named, or the only one.
-    fn player(&mut self, named: Option<&Name>, without: &str, place: Span, agents: &[Agent<'a>]) -> Option<usize> {
+    fn select_agent(
+        &mut self,
+        named: Option<&Name>,
+        without: &str,
+        place: Span,
+        agents: &[Agent<'a>],
+    ) -> Option<usize> {
         match named {
             Some(name) => self.agent_named(name, agents),
-            None => self.sole_agent(without, "who plays it?", place, agents),
+            None => self.sole_agent(without, "no agent", place, agents),
         }
     }
 
     /// The agent of a manager who is no member.
-    fn manager(
+    fn resolve_manager(
         &mut self,
         swarm: &ast::Swarm,
         tree: &ast::Managed,
         everyone: &Names,
         agents: &[Agent<'a>],
     ) -> Option<usize> {
-        let name = tree.manager.as_ref().filter(|name| everyone.exact(&name.value).is_none())?;
-        if let Some(agent) = self.tables.find(NameKind::Agent, &name.value, true, name.span.file) {
+        let name = tree.manager.as_ref().filter(|name| everyone.find_exact(&name.value).is_none())?;
+        if let Some(agent) = self.tables.find_name(NameKind::Agent, &name.value, true, name.span.file) {
             return Some(self.takes_turns(agent, name, agents));
         }
-        let known = self.tables.seen(NameKind::Agent, name.span.file);
+        let known = self.tables.visible_names(NameKind::Agent, name.span.file);
         let unknown = unknown_member(swarm, name, everyone, &known);
         self.diagnostics.push(unknown);
         None
     }
 
     /// Who sums up, and the tier that stands in for its own.
-    fn synthesize(
+    fn resolve_synthesizer(
         &mut self,
         swarm: &ast::Swarm,
         leader: Option<usize>,
@@ -156,15 +163,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             (Some(name), _) => self.agent_named(name, agents),
             (None, Some(leader)) => Some(leader),
             (None, None) => {
-                let who = format!("nobody sums up what swarm `{}` finds", swarm.name.value);
-                self.player(None, &who, synthesize.span, agents)
+                let who = format!("swarm `{}` has no agent for `synthesize`", swarm.name.value);
+                self.select_agent(None, &who, synthesize.span, agents)
             }
         };
-        let tier = synthesize.tier.as_ref().and_then(|tier| self.tables.lookup(NameKind::Tier, tier, self.diagnostics));
+        let tier =
+            synthesize.tier.as_ref().and_then(|tier| self.tables.resolve_name(NameKind::Tier, tier, self.diagnostics));
         if let Some(tier) = tier {
             self.uses.tiers[tier] = true;
             if let Some(provider) =
-                self.tables.lookup(NameKind::Provider, &self.spec.tiers[tier].provider, self.diagnostics)
+                self.tables.resolve_name(NameKind::Provider, &self.spec.tiers[tier].provider, self.diagnostics)
             {
                 self.uses.providers[provider] = true;
             }
@@ -173,7 +181,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// Channels, items, worktrees and edges name who and what there is.
-    fn parts(&mut self, swarm: &'a ast::Swarm, everyone: &Names) {
+    fn check_swarm_names(&mut self, swarm: &'a ast::Swarm, everyone: &Names) {
         Names::new("channel", swarm.channels.iter().map(|channel| &channel.name), self.diagnostics);
         Names::new("worktree", swarm.worktrees.iter().map(|tree| &tree.name), self.diagnostics);
         let lists = swarm.channels.iter().map(|channel| &channel.members);
@@ -183,34 +191,34 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let items = Names::new("item", swarm.items.iter().map(|item| &item.name), self.diagnostics);
         let mut needs = Vec::with_capacity(swarm.items.len());
         for item in &swarm.items {
-            if let Some(owner) = item.owner.as_ref().filter(|owner| everyone.exact(&owner.value).is_none()) {
+            if let Some(owner) = item.owner.as_ref().filter(|owner| everyone.find_exact(&owner.value).is_none()) {
                 self.diagnostics.push(unknown_member(swarm, owner, everyone, &[]));
             }
             let mut found = Vec::new();
             for need in &item.needs {
-                match items.exact(&need.value) {
+                match items.find_exact(&need.value) {
                     Some(index) => found.push(index),
                     None => self.diagnostics.push(unknown_item(swarm, need, &items)),
                 }
             }
             needs.push(found);
         }
-        for circle in order::circles(&needs) {
+        for circle in order::find_cycles(&needs) {
             self.diagnostics.push(items_in_circle(swarm, &circle));
         }
         if let Some(edges) = &swarm.edges {
-            self.edges(edges, everyone, &|name| unknown_member(swarm, name, everyone, &[]));
+            self.resolve_edges(edges, everyone, &|name| unknown_member(swarm, name, everyone, &[]));
         }
     }
 
     fn members_named(&mut self, swarm: &ast::Swarm, list: &[Name], everyone: &Names) {
         let mut seen = std::collections::BTreeMap::new();
         for name in list {
-            if everyone.exact(&name.value).is_none() {
+            if everyone.find_exact(&name.value).is_none() {
                 self.diagnostics.push(unknown_member(swarm, name, everyone, &[]));
             } else if let Some(first) = seen.insert(name.value.as_str(), name.span) {
                 self.diagnostics.push(
-                    Diagnostic::new(Code::Duplicate, format!("`{}` stands here twice", name.value))
+                    Diagnostic::new(Code::Duplicate, format!("`{}` is listed twice", name.value))
                         .label(name.span, "again here")
                         .label(first, "first here")
                         .help("remove one of them"),

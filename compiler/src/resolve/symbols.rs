@@ -10,7 +10,7 @@ use crate::ast::{Name, Spec};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::modules::{self, Import, Modules};
-use crate::resolve::names::{Names, plain};
+use crate::resolve::names::{Names, normalize_name};
 use crate::source::{FileId, Span};
 use crate::suggest::{self, Near};
 
@@ -50,7 +50,7 @@ impl NameKind {
     ];
 
     /// What it is called: "agent".
-    pub(crate) fn noun(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             NameKind::Param => "parameter",
             NameKind::Secret => "secret",
@@ -68,7 +68,7 @@ impl NameKind {
     }
 
     /// How one is declared.
-    fn declaration(self, name: &str) -> String {
+    fn declaration_example(self, name: &str) -> String {
         match self {
             NameKind::Param => format!("param {name} type=string"),
             NameKind::Secret => format!("secret {name} env=…"),
@@ -86,7 +86,7 @@ impl NameKind {
     }
 
     /// The names that a spec declares.
-    pub(crate) fn names(self, spec: &Spec) -> Vec<&Name> {
+    pub(crate) fn declared_names(self, spec: &Spec) -> Vec<&Name> {
         match self {
             NameKind::Param => spec.params.iter().map(|param| &param.name).collect(),
             NameKind::Secret => spec.secrets.iter().map(|secret| &secret.name).collect(),
@@ -129,7 +129,7 @@ impl Tables {
         let mut own = Vec::with_capacity(specs.len());
         for spec in specs {
             let table = |(&what, first): (&NameKind, &mut usize)| {
-                let names = Names::new(what.noun(), what.names(spec).into_iter(), diagnostics);
+                let names = Names::new(what.as_str(), what.declared_names(spec).into_iter(), diagnostics);
                 let own = Own { first: *first, names };
                 *first += own.names.len();
                 own
@@ -144,9 +144,9 @@ impl Tables {
             let place = |what: usize| if what == NameKind::Swarm as usize { NameKind::Pipeline as usize } else { what };
             kinds.flat_map(|(what, own)| own.names.iter().map(move |name| (place(what), name))).collect()
         };
-        let prefixes = modules::prefixes(&tables.modules, declared);
+        let prefixes = modules::assign_prefixes(&tables.modules, declared);
         tables.modules.list.iter_mut().zip(prefixes).for_each(|(module, prefix)| module.prefix = prefix);
-        (0..tables.own.len()).for_each(|module| tables.clashes(module, diagnostics));
+        (0..tables.own.len()).for_each(|module| tables.report_clashes(module, diagnostics));
         (0..tables.own.len()).for_each(|module| diagnostics.extend(tables.runnable_twice(module)));
         tables
     }
@@ -158,21 +158,21 @@ impl Tables {
 
     /// How many the spec itself declares.
     pub(crate) fn own_len(&self, what: NameKind) -> usize {
-        self.own(0, what).names.len()
+        self.module_names(0, what).names.len()
     }
 
     /// What a name means in the text of a file: its index. Where it need not be `exact`, `-` and `_` are one.
-    pub(crate) fn find(&self, what: NameKind, name: &str, exact: bool, from: FileId) -> Option<usize> {
-        let module = self.modules.of(from);
-        if let Some(found) = self.own(module, what).find(name, exact) {
+    pub(crate) fn find_name(&self, what: NameKind, name: &str, exact: bool, from: FileId) -> Option<usize> {
+        let module = self.modules.module_of(from);
+        if let Some(found) = self.module_names(module, what).find(name, exact) {
             return Some(found);
         }
         if let Some((alias, rest)) = name.split_once('.') {
-            return self.qualified(what, alias, rest, exact, from);
+            return self.find_qualified(what, alias, rest, exact, from);
         }
         let imports = self.modules.list[module].imports.iter().enumerate();
         for (position, import) in imports.filter(|(_, import)| import.alias.is_none()) {
-            if let Some(found) = self.own(import.module, what).find(name, exact) {
+            if let Some(found) = self.module_names(import.module, what).find(name, exact) {
                 self.used[module][position].set(true);
                 return Some(found);
             }
@@ -181,7 +181,7 @@ impl Tables {
     }
 
     /// What `alias.name` means in the text of a file.
-    pub(crate) fn qualified(
+    pub(crate) fn find_qualified(
         &self,
         what: NameKind,
         alias: &str,
@@ -189,39 +189,39 @@ impl Tables {
         exact: bool,
         from: FileId,
     ) -> Option<usize> {
-        let module = self.modules.of(from);
-        let (position, import) = self.import(alias, exact, from)?;
-        let found = self.own(import.module, what).find(name, exact)?;
+        let module = self.modules.module_of(from);
+        let (position, import) = self.find_import(alias, exact, from)?;
+        let found = self.module_names(import.module, what).find(name, exact)?;
         self.used[module][position].set(true);
         Some(found)
     }
 
     /// Whether something is imported under this qualifier.
     pub(crate) fn is_alias(&self, alias: &str, exact: bool, from: FileId) -> bool {
-        self.import(alias, exact, from).is_some()
+        self.find_import(alias, exact, from).is_some()
     }
 
     /// A qualifier as its import spells it.
-    pub(crate) fn alias<'n>(&'n self, alias: &'n str, exact: bool, from: FileId) -> &'n str {
-        let import = self.import(alias, exact, from).and_then(|(_, import)| import.alias.as_ref());
+    pub(crate) fn declared_alias<'n>(&'n self, alias: &'n str, exact: bool, from: FileId) -> &'n str {
+        let import = self.find_import(alias, exact, from).and_then(|(_, import)| import.alias.as_ref());
         import.map_or(alias, |alias| &alias.value)
     }
 
     /// What a name means, or a report.
-    pub(crate) fn lookup(&self, what: NameKind, name: &Name, diagnostics: &mut Diagnostics) -> Option<usize> {
-        let found = self.find(what, &name.value, true, name.span.file);
+    pub(crate) fn resolve_name(&self, what: NameKind, name: &Name, diagnostics: &mut Diagnostics) -> Option<usize> {
+        let found = self.find_name(what, &name.value, true, name.span.file);
         if found.is_none() {
-            diagnostics.push(self.unknown(what, &name.value, name.span, name.span.file, &str::to_owned, &[]));
+            diagnostics.push(self.unknown_name(what, &name.value, name.span, name.span.file, &str::to_owned, &[]));
         }
         found
     }
 
     /// The one that is meant where none is named: the only one that a module declares, or that it sees unqualified
     /// where it declares none.
-    pub(crate) fn sole(&self, what: NameKind, from: FileId) -> Option<usize> {
-        let module = self.modules.of(from);
-        let own = self.own(module, what);
-        match own.names.distinct() {
+    pub(crate) fn find_sole(&self, what: NameKind, from: FileId) -> Option<usize> {
+        let module = self.modules.module_of(from);
+        let own = self.module_names(module, what);
+        match own.names.count_distinct() {
             0 => {}
             1 => return Some(own.first),
             _ => return None,
@@ -229,10 +229,10 @@ impl Tables {
         let imports = self.modules.list[module].imports.iter().enumerate();
         let mut seen = imports
             .filter(|(_, import)| import.alias.is_none())
-            .map(|(position, import)| (position, self.own(import.module, what)))
-            .filter(|(_, own)| own.names.distinct() > 0);
+            .map(|(position, import)| (position, self.module_names(import.module, what)))
+            .filter(|(_, own)| own.names.count_distinct() > 0);
         match (seen.next(), seen.next()) {
-            (Some((position, own)), None) if own.names.distinct() == 1 => {
+            (Some((position, own)), None) if own.names.count_distinct() == 1 => {
                 self.used[module][position].set(true);
                 Some(own.first)
             }
@@ -241,13 +241,13 @@ impl Tables {
     }
 
     /// The names that the text of a file can use, as they are written there.
-    pub(crate) fn seen(&self, what: NameKind, from: FileId) -> Vec<String> {
-        let module = self.modules.of(from);
-        let mut seen: Vec<String> = self.own(module, what).names.iter().map(str::to_owned).collect();
+    pub(crate) fn visible_names(&self, what: NameKind, from: FileId) -> Vec<String> {
+        let module = self.modules.module_of(from);
+        let mut seen: Vec<String> = self.module_names(module, what).names.iter().map(str::to_owned).collect();
         let mut imports: Vec<&Import> = self.modules.list[module].imports.iter().collect();
         imports.sort_by_key(|import| import.alias.is_some());
         for import in imports {
-            let names = self.own(import.module, what).names.iter();
+            let names = self.module_names(import.module, what).names.iter();
             seen.extend(names.map(|name| match &import.alias {
                 Some(alias) => format!("{}.{name}", alias.value),
                 None => name.to_owned(),
@@ -257,10 +257,10 @@ impl Tables {
     }
 
     /// Whether the text of a file can name this one.
-    pub(crate) fn sees(&self, what: NameKind, index: usize, from: FileId) -> bool {
-        let module = self.modules.of(from);
+    pub(crate) fn is_visible(&self, what: NameKind, index: usize, from: FileId) -> bool {
+        let module = self.modules.module_of(from);
         let holds = |module: usize| {
-            let own = self.own(module, what);
+            let own = self.module_names(module, what);
             (own.first..own.first + own.names.len()).contains(&index)
         };
         holds(module)
@@ -278,7 +278,7 @@ impl Tables {
     }
 
     /// A name that means nothing here; `spelt` is how names are written in this place, `also` what can be named besides.
-    pub(crate) fn unknown(
+    pub(crate) fn unknown_name(
         &self,
         what: NameKind,
         name: &str,
@@ -287,7 +287,7 @@ impl Tables {
         spelt: &dyn Fn(&str) -> String,
         also: &[&str],
     ) -> Diagnostic {
-        let noun = what.noun();
+        let noun = what.as_str();
         let diagnostic = |label: &str| {
             Diagnostic::new(Code::UnknownReference, format!("there is no {noun} `{name}`")).label(span, label)
         };
@@ -295,10 +295,10 @@ impl Tables {
             let name = spelt(near.name);
             diagnostic.edit(format!("write `{name}`"), span, name, near.certain)
         };
-        let seen = self.seen(what, from);
+        let seen = self.visible_names(what, from);
         let seen: Vec<&str> = also.iter().copied().chain(seen.iter().map(String::as_str)).collect();
         if let Some((alias, rest)) = name.split_once('.') {
-            let Some((_, import)) = self.import(alias, true, from) else {
+            let Some((_, import)) = self.find_import(alias, true, from) else {
                 return fix_maybe(diagnostic("nothing is imported under this name"), &seen, name, &fix)
                     .help(self.missing_alias(alias, rest, &seen, from));
             };
@@ -319,7 +319,7 @@ impl Tables {
         let qualified: Vec<&str> = seen
             .iter()
             .copied()
-            .filter(|seen| seen.split_once('.').is_some_and(|(_, rest)| plain(rest) == plain(name)))
+            .filter(|seen| seen.split_once('.').is_some_and(|(_, rest)| normalize_name(rest) == normalize_name(name)))
             .collect();
         if let [only] = qualified.as_slice() {
             let written = spelt(only);
@@ -332,10 +332,10 @@ impl Tables {
         let qualified_names = qualified.len();
         let (close, help) = match qualified.is_empty() {
             true => suggest::did_you_mean(name, &seen, &format!("the {noun}s are ")),
-            false => (None, Some(format!("write {}", suggest::list(qualified.into_iter(), "or")))),
+            false => (None, Some(format!("write {}", suggest::format_list(qualified.into_iter(), "or")))),
         };
-        let elsewhere = (close.is_none() && qualified_names == 0).then(|| self.elsewhere(what, name)).flatten();
-        let help = elsewhere.or(help).unwrap_or_else(|| format!("declare it: `{}`", what.declaration(name)));
+        let elsewhere = (close.is_none() && qualified_names == 0).then(|| self.suggest_import(what, name)).flatten();
+        let help = elsewhere.or(help).unwrap_or_else(|| format!("declare it: `{}`", what.declaration_example(name)));
         let label = if what == NameKind::Param { "not a parameter" } else { "not defined" };
         let diagnostic = diagnostic(label).help(help);
         match close {
@@ -345,47 +345,48 @@ impl Tables {
     }
 
     /// A module that declares the name and is not imported where it is used.
-    fn elsewhere(&self, what: NameKind, name: &str) -> Option<String> {
-        let module = (1..self.own.len()).find(|&module| self.own(module, what).names.exact(name).is_some())?;
+    fn suggest_import(&self, what: NameKind, name: &str) -> Option<String> {
+        let module =
+            (1..self.own.len()).find(|&module| self.module_names(module, what).names.find_exact(name).is_some())?;
         Some(format!("`{}` declares one: import it in this file", self.modules.list[module].name))
     }
 
     /// What to type where `alias.rest` is qualified by nothing that is imported.
     fn missing_alias(&self, alias: &str, rest: &str, seen: &[&str], from: FileId) -> String {
-        if let Some(close) = suggest::closest(&format!("{alias}.{rest}"), seen.iter().copied()) {
+        if let Some(close) = suggest::find_closest(&format!("{alias}.{rest}"), seen.iter().copied()) {
             return format!("did you mean `{close}`?");
         }
-        let imports = &self.modules.list[self.modules.of(from)].imports;
+        let imports = &self.modules.list[self.modules.module_of(from)].imports;
         let aliases: Vec<&str> =
             imports.iter().filter_map(|import| Some(import.alias.as_ref()?.value.as_str())).collect();
         let import = match alias {
             "std" => "std:agents".to_owned(),
             alias => format!("{alias}.kdl"),
         };
-        match suggest::closest(alias, aliases.iter().copied()) {
+        match suggest::find_closest(alias, aliases.iter().copied()) {
             Some(close) => format!("did you mean `{close}.{rest}`?"),
             None if aliases.is_empty() || alias == "std" => format!("import it: `import \"{import}\" as={alias}`"),
-            None => format!("the imports are {}", suggest::list(aliases.into_iter(), "and")),
+            None => format!("the imports are {}", suggest::format_list(aliases.into_iter(), "and")),
         }
     }
 
-    fn own(&self, module: usize, what: NameKind) -> &Own {
+    fn module_names(&self, module: usize, what: NameKind) -> &Own {
         &self.own[module][what as usize]
     }
 
     /// The import that has this qualifier, and its position.
-    fn import(&self, alias: &str, exact: bool, from: FileId) -> Option<(usize, &Import)> {
-        let same = |known: &str| if exact { known == alias } else { plain(known) == plain(alias) };
-        let imports = self.modules.list[self.modules.of(from)].imports.iter().enumerate();
+    fn find_import(&self, alias: &str, exact: bool, from: FileId) -> Option<(usize, &Import)> {
+        let same = |known: &str| if exact { known == alias } else { normalize_name(known) == normalize_name(alias) };
+        let imports = self.modules.list[self.modules.module_of(from)].imports.iter().enumerate();
         imports.into_iter().find(|(_, import)| import.alias.as_ref().is_some_and(|known| same(&known.value)))
     }
 
     /// Names that a module sees twice.
-    fn clashes(&self, module: usize, diagnostics: &mut Diagnostics) {
+    fn report_clashes(&self, module: usize, diagnostics: &mut Diagnostics) {
         let imports = &self.modules.list[module].imports;
-        let params = &self.own(module, NameKind::Param).names;
+        let params = &self.module_names(module, NameKind::Param).names;
         for alias in imports.iter().filter_map(|import| import.alias.as_ref()) {
-            if let Some(param) = params.same(&alias.value) {
+            if let Some(param) = params.find_same(&alias.value) {
                 diagnostics.push(
                     Diagnostic::new(
                         Code::DuplicateDefinition,
@@ -393,21 +394,21 @@ impl Tables {
                     )
                     .label(alias.span, "again here")
                     .label(params.span(param), "first here")
-                    .help(format!("rename one of them: `param.{}` could mean either", plain(&alias.value))),
+                    .help(format!("rename one of them: `param.{}` could mean either", normalize_name(&alias.value))),
                 );
             }
         }
         let seen: Vec<&Import> = imports.iter().filter(|import| import.alias.is_none()).collect();
         for (position, import) in seen.iter().enumerate() {
             for &what in NameKind::ALL {
-                let theirs = &self.own(import.module, what).names;
-                if let Some((own, other)) = self.own(module, what).names.shared(theirs) {
-                    diagnostics.push(self.shadows(what, (module, own), (import, other)));
+                let theirs = &self.module_names(import.module, what).names;
+                if let Some((own, other)) = self.module_names(module, what).names.find_shared(theirs) {
+                    diagnostics.push(self.shadowed_import(what, (module, own), (import, other)));
                 }
                 for earlier in &seen[..position] {
-                    let pair = self.own(earlier.module, what).names.shared(theirs);
+                    let pair = self.module_names(earlier.module, what).names.find_shared(theirs);
                     if let Some((first, again)) = pair.filter(|_| earlier.module != import.module) {
-                        diagnostics.push(self.ambiguous(what, (earlier, first), (import, again)));
+                        diagnostics.push(self.ambiguous_import(what, (earlier, first), (import, again)));
                     }
                 }
             }
@@ -417,8 +418,8 @@ impl Tables {
     /// A pipeline and a swarm with one name: `swarmc run NAME` could mean either.
     fn runnable_twice(&self, module: usize) -> Option<Diagnostic> {
         let (pipelines, swarms) =
-            (&self.own(module, NameKind::Pipeline).names, &self.own(module, NameKind::Swarm).names);
-        let (pipeline, swarm) = pipelines.shared(swarms)?;
+            (&self.module_names(module, NameKind::Pipeline).names, &self.module_names(module, NameKind::Swarm).names);
+        let (pipeline, swarm) = pipelines.find_shared(swarms)?;
         let name = swarms.iter().nth(swarm).unwrap_or_default();
         Some(
             Diagnostic::new(Code::DuplicateDefinition, format!("a pipeline and a swarm are called `{name}`"))
@@ -428,29 +429,29 @@ impl Tables {
         )
     }
 
-    fn shadows(&self, what: NameKind, own: (usize, usize), import: (&Import, usize)) -> Diagnostic {
-        let (here, there) = (&self.own(own.0, what).names, &self.own(import.0.module, what).names);
-        let (noun, name) = (what.noun(), there.iter().nth(import.1).unwrap_or_default());
+    fn shadowed_import(&self, what: NameKind, own: (usize, usize), import: (&Import, usize)) -> Diagnostic {
+        let (here, there) = (&self.module_names(own.0, what).names, &self.module_names(import.0.module, what).names);
+        let (noun, name) = (what.as_str(), there.iter().nth(import.1).unwrap_or_default());
         let other = &self.modules.list[import.0.module].name;
-        let qualify = qualify(other);
+        let qualify = alias_argument(other);
         Diagnostic::new(Code::ImportCycle, format!("{noun} `{name}` hides the one that `{other}` declares"))
-            .label(here.span(own.1), format!("{} already has this name", quoted(other)))
+            .label(here.span(own.1), format!("{} already has this name", quote_name(other)))
             .label(there.span(import.1), "the imported one")
             .help(format!("rename it, or qualify the import: `import … {qualify}`"))
-            .unsafe_fix(format!("write `{qualify}`"), after(import.0.span), format!(" {qualify}"))
+            .unsafe_fix(format!("write `{qualify}`"), span_after(import.0.span), format!(" {qualify}"))
     }
 
-    fn ambiguous(&self, what: NameKind, first: (&Import, usize), again: (&Import, usize)) -> Diagnostic {
-        let table = |import: &Import| &self.own(import.module, what).names;
+    fn ambiguous_import(&self, what: NameKind, first: (&Import, usize), again: (&Import, usize)) -> Diagnostic {
+        let table = |import: &Import| &self.module_names(import.module, what).names;
         let name = table(again.0).iter().nth(again.1).unwrap_or_default();
         let (one, other) = (&self.modules.list[first.0.module].name, &self.modules.list[again.0.module].name);
-        let (noun, qualify) = (what.noun(), qualify(other));
+        let (noun, qualify) = (what.as_str(), alias_argument(other));
         Diagnostic::new(Code::DuplicateDefinition, format!("`{one}` and `{other}` both declare {noun} `{name}`"))
             .label(again.0.path, "imported here")
             .label(table(first.0).span(first.1), "first here")
             .label(table(again.0).span(again.1), "again here")
             .help(format!("qualify one of the imports: `import … {qualify}`"))
-            .unsafe_fix(format!("write `{qualify}`"), after(again.0.span), format!(" {qualify}"))
+            .unsafe_fix(format!("write `{qualify}`"), span_after(again.0.span), format!(" {qualify}"))
     }
 }
 
@@ -466,21 +467,21 @@ fn fix_maybe(
     name: &str,
     fix: &dyn Fn(Diagnostic, Near<'_>) -> Diagnostic,
 ) -> Diagnostic {
-    match suggest::nearest(name, seen.iter().copied()) {
+    match suggest::find_nearest(name, seen.iter().copied()) {
         Some(close) => fix(diagnostic, close),
         None => diagnostic,
     }
 }
 
-fn qualify(module: &str) -> String {
-    format!("as={}", modules::stem(module))
+fn alias_argument(module: &str) -> String {
+    format!("as={}", modules::path_qualifier(module))
 }
 
-fn quoted(name: &str) -> String {
+fn quote_name(name: &str) -> String {
     format!("`{name}`")
 }
 
 /// The place behind a node.
-fn after(span: Span) -> Span {
+fn span_after(span: Span) -> Span {
     Span { start: span.end, ..span }
 }

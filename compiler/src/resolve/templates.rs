@@ -9,12 +9,12 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::resolve::symbols::{NameKind, Tables};
 
 /// Fills in the agents; returns by index which of them other agents start from.
-pub(crate) fn apply(spec: &mut Spec, tables: &Tables, diagnostics: &mut Diagnostics) -> Vec<bool> {
+pub(crate) fn apply_templates(spec: &mut Spec, tables: &Tables, diagnostics: &mut Diagnostics) -> Vec<bool> {
     let mut used = vec![false; spec.agents.len()];
     if spec.agents.iter().all(|agent| agent.template.is_none()) {
         return used;
     }
-    let found = |agent: &Agent| tables.lookup(NameKind::Agent, agent.template.as_ref()?, diagnostics);
+    let found = |agent: &Agent| tables.resolve_name(NameKind::Agent, agent.template.as_ref()?, diagnostics);
     let templates: Vec<Option<usize>> = spec.agents.iter().map(found).collect();
     templates.iter().flatten().for_each(|&template| used[template] = true);
     let mut done = vec![false; spec.agents.len()];
@@ -27,13 +27,13 @@ pub(crate) fn apply(spec: &mut Spec, tables: &Tables, diagnostics: &mut Diagnost
             next = templates[agent];
         }
         if let Some(position) = next.and_then(|next| chain.iter().position(|&agent| agent == next)) {
-            diagnostics.push(cycle(spec, &chain[position..]));
+            diagnostics.push(template_cycle(spec, &chain[position..]));
         }
         for &agent in chain.iter().rev() {
             if let Some(template) = templates[agent].filter(|&template| template != agent) {
                 let [agent, template] =
                     spec.agents.get_disjoint_mut([agent, template]).expect("two agents of the spec");
-                fill(agent, template);
+                inherit_fields(agent, template);
             }
         }
     }
@@ -41,36 +41,36 @@ pub(crate) fn apply(spec: &mut Spec, tables: &Tables, diagnostics: &mut Diagnost
 }
 
 /// Gives an agent what it does not say itself.
-fn fill(agent: &mut Agent, template: &Agent) {
-    fn or<T: Clone>(own: &mut Option<T>, other: &Option<T>) {
+fn inherit_fields(agent: &mut Agent, template: &Agent) {
+    fn fill_missing<T: Clone>(own: &mut Option<T>, other: &Option<T>) {
         if own.is_none() {
             own.clone_from(other);
         }
     }
     // A model is one of its provider.
     if agent.provider.is_none() && agent.tier.is_none() {
-        or(&mut agent.model, &template.model);
-        or(&mut agent.provider, &template.provider);
-        or(&mut agent.tier, &template.tier);
+        fill_missing(&mut agent.model, &template.model);
+        fill_missing(&mut agent.provider, &template.provider);
+        fill_missing(&mut agent.tier, &template.tier);
     }
-    or(&mut agent.description, &template.description);
-    or(&mut agent.system, &template.system);
-    or(&mut agent.mode, &template.mode);
-    or(&mut agent.temperature, &template.temperature);
-    or(&mut agent.max_output, &template.max_output);
-    or(&mut agent.tools, &template.tools);
-    or(&mut agent.permissions, &template.permissions);
-    or(&mut agent.fallback, &template.fallback);
-    or(&mut agent.budget, &template.budget);
-    or(&mut agent.files, &template.files);
-    or(&mut agent.fallback, &template.fallback);
+    fill_missing(&mut agent.description, &template.description);
+    fill_missing(&mut agent.system, &template.system);
+    fill_missing(&mut agent.mode, &template.mode);
+    fill_missing(&mut agent.temperature, &template.temperature);
+    fill_missing(&mut agent.max_output, &template.max_output);
+    fill_missing(&mut agent.tools, &template.tools);
+    fill_missing(&mut agent.permissions, &template.permissions);
+    fill_missing(&mut agent.fallback, &template.fallback);
+    fill_missing(&mut agent.budget, &template.budget);
+    fill_missing(&mut agent.files, &template.files);
+    fill_missing(&mut agent.fallback, &template.fallback);
     if agent.can.is_empty() {
         agent.can.clone_from(&template.can);
     }
 }
 
 /// Agents that start from each other.
-fn cycle(spec: &Spec, agents: &[usize]) -> Diagnostic {
+fn template_cycle(spec: &Spec, agents: &[usize]) -> Diagnostic {
     let name = |agent: usize| spec.agents[agent].name.value.as_str();
     let message = match agents {
         [only] => format!("agent `{}` starts from itself", name(*only)),
@@ -85,5 +85,5 @@ fn cycle(spec: &Spec, agents: &[usize]) -> Diagnostic {
         .fold(Diagnostic::new(Code::Cycle, message), |diagnostic, (agent, template)| {
             diagnostic.label(template.span, format!("`{}` starts from `{}`", name(agent), template.value))
         })
-        .help("one of them must stand without `template=`")
+        .help("remove `template=` from one of them")
 }

@@ -32,7 +32,7 @@ struct Reach<'a> {
 }
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
-    pub(super) fn tests(
+    pub(super) fn resolve_tests(
         &mut self,
         pipelines: &[Pipeline<'a>],
         wanted: &[bool],
@@ -44,9 +44,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut known: BTreeMap<Start, Rc<Reach<'a>>> = BTreeMap::new();
         let mut tests = Vec::with_capacity(spec.tests.len());
         for test in &spec.tests {
-            let start = self.tested(test, wanted, default);
-            let reach = start
-                .map(|start| Rc::clone(known.entry(start).or_insert_with(|| Rc::new(reach(spec, pipelines, start)))));
+            let start = self.resolve_test_target(test, wanted, default);
+            let reach = start.map(|start| {
+                Rc::clone(known.entry(start).or_insert_with(|| Rc::new(collect_reach(spec, pipelines, start))))
+            });
             let params = start.map(|start| self.test_params(test, start)).unwrap_or_default();
             // A member of a swarm is asked as a step is; nothing else can be said of one by its name.
             let mut steps = |name: &Name, is_asked: bool| -> Vec<StepRef> {
@@ -61,14 +62,14 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                             Start::Pipeline(index) => ("pipeline", pipelines[index].ast.name.value.as_str()),
                             Start::Swarm(index) => ("swarm", spec.swarms[index].name.value.as_str()),
                         };
-                        self.diagnostics.push(unknown(name, of, reach, is_asked));
+                        self.diagnostics.push(unknown_test_step(name, of, reach, is_asked));
                         Vec::new()
                     }
                 }
             };
             let mut of_expect = |kind: &ast::ExpectKind| {
                 let is_asked = matches!(kind, ast::ExpectKind::Prompt(..));
-                kind.steps().into_iter().map(|name| steps(name, is_asked)).collect()
+                kind.step_names().into_iter().map(|name| steps(name, is_asked)).collect()
             };
             let expects = test.expects.iter().map(|expect| of_expect(&expect.kind)).collect();
             let of_fakes: Vec<Vec<StepRef>> = test.fakes.iter().map(|fake| steps(&fake.step, true)).collect();
@@ -87,25 +88,25 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// What a test is of.
-    fn tested(&mut self, test: &ast::Test, wanted: &[bool], default: Option<Start>) -> Option<Start> {
+    fn resolve_test_target(&mut self, test: &ast::Test, wanted: &[bool], default: Option<Start>) -> Option<Start> {
         let Some(name) = &test.pipeline else { return default };
         let home = name.span.file;
-        if self.tables.find(NameKind::Pipeline, &name.value, true, home).is_none()
-            && let Some(swarm) = self.tables.find(NameKind::Swarm, &name.value, true, home)
+        if self.tables.find_name(NameKind::Pipeline, &name.value, true, home).is_none()
+            && let Some(swarm) = self.tables.find_name(NameKind::Swarm, &name.value, true, home)
         {
             let start = Start::Swarm(swarm);
             let place = self.spec.swarms[swarm].name.span;
             let runs = self.tables.modules.is_own(place) || self.uses.swarms[swarm] || default == Some(start);
-            return self.runs(name, "swarm", runs).then_some(start);
+            return self.check_reachable(name, "swarm", runs).then_some(start);
         }
-        let index = self.tables.lookup(NameKind::Pipeline, name, self.diagnostics)?;
-        self.runs(name, "pipeline", wanted[index]).then_some(Start::Pipeline(index))
+        let index = self.tables.resolve_name(NameKind::Pipeline, name, self.diagnostics)?;
+        self.check_reachable(name, "pipeline", wanted[index]).then_some(Start::Pipeline(index))
     }
 
     /// Whether a run comes to something that a test names.
-    fn runs(&mut self, name: &Name, what: &str, runs: bool) -> bool {
+    fn check_reachable(&mut self, name: &Name, what: &str, runs: bool) -> bool {
         if !runs {
-            let message = format!("no run of this workflow comes to {what} `{}`", name.value);
+            let message = format!("no run of this workflow reaches {what} `{}`", name.value);
             let diagnostic = Diagnostic::new(Code::WrongValue, message)
                 .label(name.span, "neither the default nor called")
                 .help("test it in the spec that declares it");
@@ -123,13 +124,19 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut params = Vec::new();
         for (name, value) in &test.params {
             let position = own.iter().position(|param| param.name.value == name.value);
-            let found = position
-                .map(ParamRef::Pipeline)
-                .or_else(|| self.tables.find(NameKind::Param, &name.value, true, name.span.file).map(ParamRef::Spec));
+            let found = position.map(ParamRef::Pipeline).or_else(|| {
+                self.tables.find_name(NameKind::Param, &name.value, true, name.span.file).map(ParamRef::Spec)
+            });
             let Some(found) = found else {
                 let also: Vec<&str> = own.iter().map(|param| param.name.value.as_str()).collect();
-                let unknown =
-                    self.tables.unknown(NameKind::Param, &name.value, name.span, name.span.file, &str::to_owned, &also);
+                let unknown = self.tables.unknown_name(
+                    NameKind::Param,
+                    &name.value,
+                    name.span,
+                    name.span.file,
+                    &str::to_owned,
+                    &also,
+                );
                 self.diagnostics.push(unknown);
                 continue;
             };
@@ -143,7 +150,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 _ => None,
             };
             if let Some(entry) = entry {
-                self.loader.find(&value.value, entry, value.span, None, self.diagnostics);
+                self.loader.find_entry(&value.value, entry, value.span, None, self.diagnostics);
             }
             params.push((found, value));
         }
@@ -152,12 +159,12 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     fn fake_file(&mut self, path: Option<&Text>) -> Option<String> {
         let path = path?;
-        let file = self.loader.named(path.as_str(), path.span(0..path.as_str().len()), self.diagnostics)?;
+        let file = self.loader.resolve_file(path.as_str(), path.span(0..path.as_str().len()), self.diagnostics)?;
         Some(self.loader.sources.text(file).to_owned())
     }
 }
 
-fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: Start) -> Reach<'a> {
+fn collect_reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: Start) -> Reach<'a> {
     let mut reach = Reach::default();
     let mut seen = vec![false; spec.pipelines.len()];
     let mut open = match start {
@@ -165,7 +172,7 @@ fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: Start) -> R
         Start::Swarm(swarm) => {
             let swarm = &spec.swarms[swarm];
             reach.alone = Some(&swarm.name.value);
-            reach.take(swarm);
+            reach.add_swarm(swarm);
             Vec::new()
         }
     };
@@ -178,7 +185,7 @@ fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: Start) -> R
             reach.steps.entry(name).or_default().push(StepRef { pipeline, step });
             match &resolved.body {
                 Body::Call { pipeline: Some(called), .. } => open.push(*called),
-                Body::Swarm { swarm: Some(swarm), .. } => reach.take(&spec.swarms[*swarm]),
+                Body::Swarm { swarm: Some(swarm), .. } => reach.add_swarm(&spec.swarms[*swarm]),
                 _ => {}
             }
         }
@@ -188,8 +195,8 @@ fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: Start) -> R
 
 impl<'a> Reach<'a> {
     /// Adds the agents of a swarm.
-    fn take(&mut self, swarm: &'a ast::Swarm) {
-        self.members.extend(swarm.names().map(|name| name.value.as_str()));
+    fn add_swarm(&mut self, swarm: &'a ast::Swarm) {
+        self.members.extend(swarm.party_names().map(|name| name.value.as_str()));
         if swarm.leader.is_none() && (swarm.synthesize.is_some() || swarm.decompose.is_some()) {
             self.members.insert(SUPERVISOR);
         }
@@ -203,7 +210,7 @@ impl<'a> Reach<'a> {
     }
 }
 
-fn unknown(name: &Name, (kind, of): (&str, &str), reach: &Reach<'_>, is_asked: bool) -> Diagnostic {
+fn unknown_test_step(name: &Name, (kind, of): (&str, &str), reach: &Reach<'_>, is_asked: bool) -> Diagnostic {
     let is_member = !is_asked && reach.members.contains(name.value.as_str());
     let has_members = is_asked && !reach.members.is_empty();
     let members = reach.members.iter().filter(|_| is_asked);
@@ -217,7 +224,7 @@ fn unknown(name: &Name, (kind, of): (&str, &str), reach: &Reach<'_>, is_asked: b
     if is_member {
         return diagnostic
             .label(name.span, "a member of a swarm")
-            .help("`fake` and `prompt` are said of members, what else there is of steps");
+            .help("only `fake` and `prompt` can name a member; other nodes name a step");
     }
     let (close, help) = suggest::did_you_mean(&name.value, &known, list);
     let diagnostic = diagnostic.label(name.span, "not one of its steps").help_maybe(help);

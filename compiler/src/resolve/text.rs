@@ -20,7 +20,7 @@ use crate::syntax::Text;
 use crate::template::{self, Root};
 
 /// The text of a source, includes in place; none when a file or a shared prompt is not there.
-pub(super) fn passage(
+pub(super) fn load_passage(
     source: &Source,
     loader: &mut Loader<'_>,
     shared: &mut dyn FnMut(&Spanned<String>, &mut Diagnostics) -> Option<MappedText>,
@@ -29,28 +29,28 @@ pub(super) fn passage(
     let text = match source {
         Source::Inline(text) => {
             diagnostics.extend(path_for_text(text, loader));
-            MappedText::string(text)
+            MappedText::from_string(text)
         }
         Source::File(path) => {
-            let file = loader.named(path.as_str(), path.span(0..path.as_str().len()), diagnostics)?;
-            MappedText::file(file, loader.facts(file), path.span(0..0).file)
+            let file = loader.resolve_file(path.as_str(), path.span(0..path.as_str().len()), diagnostics)?;
+            MappedText::from_file(file, loader.facts(file), path.span(0..0).file)
         }
         Source::Ref(name) => return shared(name, diagnostics),
     };
-    Some(loader.expand(text, diagnostics))
+    Some(loader.expand_includes(text, diagnostics))
 }
 
 /// Reports a text that is nothing but the path of a file that is there.
 fn path_for_text(text: &Text, loader: &Loader<'_>) -> Option<Diagnostic> {
     let path = text.as_str();
     let shaped = path.contains(['.', '/']) && !path.contains(|sign: char| sign.is_whitespace() || sign == '<');
-    let place = text.place();
-    let found = shaped.then(|| loader.beside(path, place)).flatten()?;
+    let place = text.outer_span();
+    let found = shaped.then(|| loader.workspace_path(path, place)).flatten()?;
     if loader.workspace().find(&found) != Ok(Entry::File) {
         return None;
     }
     Some(
-        Diagnostic::new(Code::WrongValue, format!("the text is `{path}`, and not what stands in that file"))
+        Diagnostic::new(Code::WrongValue, format!("the text is the path `{path}`, not the content of that file"))
             .label(place, "the path of a file")
             .help(format!("write `file=\"{path}\"`"))
             .fix("write `file=`", Span { end: place.start, ..place }, "file="),
@@ -58,23 +58,23 @@ fn path_for_text(text: &Text, loader: &Loader<'_>) -> Option<Diagnostic> {
 }
 
 /// Scans a text and reports what is wrong with it.
-pub(super) fn prose(passage: MappedText, wrap: bool, diagnostics: &mut Diagnostics) -> TemplateText {
+pub(super) fn scan_prose(passage: MappedText, wrap: bool, diagnostics: &mut Diagnostics) -> TemplateText {
     let template = passage.template();
-    template.problems.iter().for_each(|wrong| diagnostics.push(passage.problem(wrong)));
+    template.problems.iter().for_each(|wrong| diagnostics.push(passage.report_problem(wrong)));
     TemplateText { passage, template, wrap }
 }
 
 /// A text that stands in the spec.
-pub(super) fn inline(text: &Text, loader: &mut Loader<'_>, diagnostics: &mut Diagnostics) -> TemplateText {
-    let passage = loader.expand(MappedText::string(text), diagnostics);
-    prose(passage, false, diagnostics)
+pub(super) fn scan_inline(text: &Text, loader: &mut Loader<'_>, diagnostics: &mut Diagnostics) -> TemplateText {
+    let passage = loader.expand_includes(MappedText::from_string(text), diagnostics);
+    scan_prose(passage, false, diagnostics)
 }
 
 /// Reads a condition and reports what is wrong with it.
-pub(super) fn condition(text: &Text, diagnostics: &mut Diagnostics) -> Condition {
-    let expression = template::expression(text.as_str());
-    let passage = MappedText::string(text);
-    expression.problems.iter().for_each(|wrong| diagnostics.push(passage.problem(wrong)));
+pub(super) fn parse_condition(text: &Text, diagnostics: &mut Diagnostics) -> Condition {
+    let expression = template::parse_expression(text.as_str());
+    let passage = MappedText::from_string(text);
+    expression.problems.iter().for_each(|wrong| diagnostics.push(passage.report_problem(wrong)));
     Condition { text: text.clone(), expression }
 }
 
@@ -112,16 +112,16 @@ impl Has {
 }
 
 /// What a text or condition reads, each name looked up.
-pub(super) fn reads(
+pub(super) fn resolve_reads(
     found: &[template::Read],
     passage: &MappedText,
     scope: &mut Scope<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Read> {
-    found.iter().filter_map(|read| resolved(read, passage, scope, diagnostics)).collect()
+    found.iter().filter_map(|read| resolve_read(read, passage, scope, diagnostics)).collect()
 }
 
-fn resolved(
+fn resolve_read(
     read: &template::Read,
     passage: &MappedText,
     scope: &mut Scope<'_>,
@@ -137,9 +137,9 @@ fn resolved(
         // A string of the spec may stand around it, in which `"` would end it.
         (Some(_), false) => format!("'{name}'"),
         (_, true) => name.to_owned(),
-        (None, false) => names::plain(name),
+        (None, false) => names::normalize_name(name),
     };
-    if let Some(lack) = lack(read, scope, span) {
+    if let Some(lack) = unavailable_read(read, scope, span) {
         diagnostics.push(lack);
         return None;
     }
@@ -173,7 +173,7 @@ fn resolved(
             // The pack of an import: its qualifier and its name.
             let field = read.fields.first();
             let whole = field.map_or_else(|| name.to_owned(), |field| format!("{name}.{field}"));
-            match scope.params.tables.find(NameKind::Pack, &whole, exact, home) {
+            match scope.params.tables.find_name(NameKind::Pack, &whole, exact, home) {
                 Some(found) => {
                     pack = Some(found);
                     in_name = usize::from(field.is_some());
@@ -187,7 +187,7 @@ fn resolved(
                 None => {
                     let end = name_end(read, passage, usize::from(field.is_some()));
                     let span = passage.span(read.range.start..end);
-                    diagnostics.push(scope.params.tables.unknown(NameKind::Pack, &whole, span, home, &spelt, &[]));
+                    diagnostics.push(scope.params.tables.unknown_name(NameKind::Pack, &whole, span, home, &spelt, &[]));
                     return None;
                 }
             }
@@ -216,16 +216,16 @@ fn resolved(
                     let diagnostic = Diagnostic::new(Code::UnknownReference, format!("the task has no input `{name}`"))
                         .label(span, "not an input of this task")
                         .help(help);
-                    diagnostics.push(fixed(diagnostic, close, span, &spelt));
+                    diagnostics.push(attach_fix(diagnostic, close, span, &spelt));
                     return None;
                 }
             }
         }
-        (Root::Param, Some(name)) => match scope.params.find(read, passage, exact, &spelt) {
+        (Root::Param, Some(name)) => match scope.params.resolve_param(read, passage, exact, &spelt) {
             Ok((found, fields)) => {
                 param = Some(found);
                 in_name = fields;
-                if let Some(renamed) = scope.params.renamed(found, fields, name) {
+                if let Some(renamed) = scope.params.plan_name(found, fields, name) {
                     let place = (passage.home(read.range.start), passage.span(read.whole.clone()));
                     scope.renames.insert(place, (renamed, fields));
                 }
@@ -243,7 +243,7 @@ fn resolved(
         param,
         pack,
         name: read.name.clone(),
-        fields: fields(read, passage).split_off(in_name),
+        fields: locate_fields(read, passage).split_off(in_name),
         span,
         whole: passage.span(read.whole.clone()),
         guarded: read.guarded,
@@ -256,7 +256,7 @@ fn resolved(
 }
 
 /// The fields of a read, each with its place: after the name, in order.
-pub(super) fn fields(read: &template::Read, passage: &MappedText) -> Vec<Name> {
+pub(super) fn locate_fields(read: &template::Read, passage: &MappedText) -> Vec<Name> {
     let places = field_ranges(read, passage);
     let field = |(field, range): (&String, _)| Spanned { value: field.clone(), span: passage.span(range) };
     read.fields.iter().zip(places).map(field).collect()
@@ -288,16 +288,21 @@ pub(super) fn unknown_step(
     let pipeline = within.name;
     let known: Vec<&str> = within.steps.iter().filter(|step| Some(*step) != own).collect();
     let (close, help) = suggest::did_you_mean(name, &known, "its steps are ");
-    let alone = |own| format!("`{own}` is its only step; a value of another pipeline comes in by a `param`");
+    let alone = |own| format!("`{own}` is its only step; use a `param` for a value of another pipeline");
     let help = help.or_else(|| own.map(alone));
     let diagnostic =
         Diagnostic::new(Code::UnknownReference, format!("there is no step `{name}` in pipeline `{pipeline}`"))
             .label(span, "not a step of this pipeline")
             .help_maybe(help);
-    fixed(diagnostic, close, span, spelt)
+    attach_fix(diagnostic, close, span, spelt)
 }
 
-fn fixed(diagnostic: Diagnostic, close: Option<Near<'_>>, span: Span, spelt: &dyn Fn(&str) -> String) -> Diagnostic {
+fn attach_fix(
+    diagnostic: Diagnostic,
+    close: Option<Near<'_>>,
+    span: Span,
+    spelt: &dyn Fn(&str) -> String,
+) -> Diagnostic {
     match close {
         Some(close) => {
             let text = spelt(close.name);
@@ -309,7 +314,7 @@ fn fixed(diagnostic: Diagnostic, close: Option<Near<'_>>, span: Span, spelt: &dy
 
 /// A value of a task that `use partial=#true` left out, where no placeholder can stand for it.
 fn left_out_value(name: &str, pipeline: &str, root: Root, span: Span) -> Diagnostic {
-    let word = template::Kind::Read(root).word();
+    let word = template::Kind::Read(root).as_str();
     let plain = name.replace('-', "_");
     Diagnostic::new(
         Code::OutputMayBeSkipped,
@@ -320,9 +325,9 @@ fn left_out_value(name: &str, pipeline: &str, root: Root, span: Span) -> Diagnos
 }
 
 fn no_steps(place: &str, root: Root, span: Span) -> Diagnostic {
-    let word = template::Kind::Read(root).word();
+    let word = template::Kind::Read(root).as_str();
     let (why, help) = match place {
-        PACK => ("it is the same for every step", "hand it over instead: `inputs STEP` gives what a step made"),
+        PACK => ("it is the same for every step", "use `inputs STEP` instead: it gives the output of a step"),
         GOAL | TURN => (
             "a swarm stands outside of every pipeline",
             "let a task start the swarm and pass it on: `swarm NAME goal=\"<<output:STEP>>\"`",
@@ -344,27 +349,25 @@ pub(super) const GOAL: &str = "the goal of a swarm";
 pub(super) const TURN: &str = "a member of a swarm";
 
 /// The edge that would lead to the task of a place.
-fn sender(scope: &Scope<'_>) -> Option<String> {
+fn suggest_edge(scope: &Scope<'_>) -> Option<String> {
     let (task, within) = (scope.task?, scope.steps?);
     let other = within.talkers.iter().copied().find(|name| *name != task).unwrap_or("SENDER");
     Some(format!("let another task write to it: `edges {{ {other} -> {task} }}` in pipeline `{}`", within.name))
 }
 
 /// Something that is read and that is not there in this place.
-fn lack(read: &template::Read, scope: &Scope<'_>, span: Span) -> Option<Diagnostic> {
-    let word = template::Kind::Read(read.root).word();
+fn unavailable_read(read: &template::Read, scope: &Scope<'_>, span: Span) -> Option<Diagnostic> {
+    let word = template::Kind::Read(read.root).as_str();
     let report = |message: String, label: &str, help: &str| {
         Some(Diagnostic::new(Code::BadDirective, message).label(span, label).help(help))
     };
     match read.root {
         Root::Input if scope.steps.is_none() => Some(no_steps(scope.place, read.root, span)),
-        Root::Item | Root::Index if !scope.has.item && scope.steps.is_none() => report(
-            format!("there is no `{word}` here"),
-            "no `for-each`",
-            "it is what a task with a `for-each` works on",
-        ),
+        Root::Item | Root::Index if !scope.has.item && scope.steps.is_none() => {
+            report(format!("there is no `{word}` here"), "no `for-each`", "only a task with a `for-each` has one")
+        }
         Root::Item | Root::Index if scope.place == "a `when`" || scope.place == "a `for-each`" => report(
-            format!("{} cannot read `{word}`: it is there for the body alone", scope.place),
+            format!("{} cannot read `{word}`: only the body can read it", scope.place),
             "decided before the first item",
             "to leave items out, filter the list: `for-each \"output.find | selectattr('fix')\"`",
         ),
@@ -374,14 +377,14 @@ fn lack(read: &template::Read, scope: &Scope<'_>, span: Span) -> Option<Diagnost
             "write `for-each \"LIST\"` in the task; its prompt, `stdin`, `env` and `value` then see `item` and `index`",
         ),
         Root::Inbox if !scope.has.inbox => report(
-            format!("there is no `{word}` here: nobody sends messages to it"),
+            format!("there is no `{word}` here: no task or member sends messages to it"),
             "no messages",
-            &sender(scope).unwrap_or_else(|| {
-                "it is there for members of a `swarm`, and for tasks that an edge in `edges` leads to".to_owned()
+            &suggest_edge(scope).unwrap_or_else(|| {
+                "members of a `swarm` have one, and tasks that an edge in `edges` leads to".to_owned()
             }),
         ),
         Root::Shared | Root::Team | Root::Plan if !scope.has.team => report(
-            format!("there is no `{word}` here: it is the members of a swarm that have one"),
+            format!("there is no `{word}` here: only members of a swarm have one"),
             "not in a swarm",
             "write it in the text of a `member`, or in the `system` of an agent that only members use",
         ),

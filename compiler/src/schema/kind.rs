@@ -90,7 +90,7 @@ pub enum Target {
 
 impl Target {
     /// What it is called: "an agent".
-    pub fn noun(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Target::Agent => "an agent",
             Target::Provider => "a provider",
@@ -113,7 +113,7 @@ impl Target {
 
 impl Kind {
     /// What it is called in a message: "a name".
-    pub fn noun(self) -> String {
+    pub fn describe(self) -> String {
         match self {
             Kind::Name | Kind::Reference(_) => "a name".into(),
             Kind::Text | Kind::Template => "a text".into(),
@@ -123,7 +123,7 @@ impl Kind {
             Kind::Bool => "`#true` or `#false`".into(),
             Kind::Duration => "a duration such as `\"10m\"`".into(),
             Kind::Size => "a size such as `\"100KB\"`".into(),
-            Kind::Choice(words) => crate::suggest::list(words.iter().map(|word| word.word), "or"),
+            Kind::Choice(words) => crate::suggest::format_list(words.iter().map(|word| word.word), "or"),
             Kind::Scalar | Kind::Literal => "a value".into(),
             Kind::Path => "a path".into(),
             Kind::Glob => "a pattern of paths".into(),

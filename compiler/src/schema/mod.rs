@@ -18,7 +18,7 @@ mod words;
 pub use config::CONFIG;
 pub(crate) use config::KNOWN;
 pub use kind::{Kind, Target};
-pub(crate) use page::page;
+pub(crate) use page::render_page;
 pub use pipeline::EDGE;
 pub use table::{ALLOW, SPEC};
 pub use task::TASK;
@@ -154,21 +154,21 @@ impl Node {
     }
 
     /// The property called `name`, or once called so.
-    pub fn property(&self, name: &str) -> Option<&'static Property> {
-        let older = |property: &&Property| once(property.older, name).is_some();
+    pub fn find_property(&self, name: &str) -> Option<&'static Property> {
+        let older = |property: &&Property| find_older(property.older, name).is_some();
         self.properties.iter().find(|property| property.name == name).or_else(|| self.properties.iter().find(older))
     }
 
     /// The node called `name` in its block, or once called so; [`ALLOW`] stands everywhere.
-    pub fn child(&self, name: &str) -> Option<&'static Node> {
+    pub fn find_child(&self, name: &str) -> Option<&'static Node> {
         let mut children = self.children.iter().copied();
-        let older = |child: &&Node| once(child.older, name).is_some();
+        let older = |child: &&Node| find_older(child.older, name).is_some();
         let found = children.clone().find(|child| child.name == name).or((name == ALLOW.name).then_some(&ALLOW));
         found.or_else(|| children.find(older))
     }
 
     /// What one that is written so is called in messages: a field, an edge or a tier has a name of its own.
-    pub fn called<'n>(&self, written: &'n str) -> &'n str {
+    pub fn display_name<'n>(&self, written: &'n str) -> &'n str {
         if self.name.starts_with(|first: char| first.is_ascii_uppercase()) { written } else { self.name }
     }
 
@@ -209,40 +209,40 @@ impl Property {
         self
     }
 
-    const fn required(mut self) -> Property {
+    const fn make_required(mut self) -> Property {
         self.required = true;
         self
     }
 }
 
 /// The older spelling that is written so.
-pub(crate) fn once(older: &'static [Older], name: &str) -> Option<&'static Older> {
+pub(crate) fn find_older(older: &'static [Older], name: &str) -> Option<&'static Older> {
     older.iter().find(|older| older.name == name)
 }
 
 /// A node as a test declares it.
 #[cfg(test)]
-pub(crate) const fn plain(name: &'static str) -> Node {
+pub(crate) const fn bare_node(name: &'static str) -> Node {
     Node::new(name, "A node.")
 }
 
-const fn required(name: &'static str, kind: Kind) -> Argument {
+const fn required_argument(name: &'static str, kind: Kind) -> Argument {
     Argument { name, kind, required: true, default: None }
 }
 
-const fn defaulted(name: &'static str, kind: Kind, default: &'static str) -> Argument {
+const fn default_argument(name: &'static str, kind: Kind, default: &'static str) -> Argument {
     Argument { name, kind, required: true, default: Some(default) }
 }
 
-const fn optional(name: &'static str, kind: Kind) -> Argument {
+const fn optional_argument(name: &'static str, kind: Kind) -> Argument {
     Argument { name, kind, required: false, default: None }
 }
 
 /// The names of the nodes in whose block a node of this name may stand; the empty name is the top level.
-pub(crate) fn parents(name: &str) -> Vec<&'static str> {
+pub(crate) fn list_parents(name: &str) -> Vec<&'static str> {
     let mut parents = Vec::new();
-    for node in nodes() {
-        let known = |child: &&Node| child.name == name || once(child.older, name).is_some();
+    for node in list_nodes() {
+        let known = |child: &&Node| child.name == name || find_older(child.older, name).is_some();
         if node.children.iter().any(known) && !parents.contains(&node.name) {
             parents.push(node.name);
         }
@@ -251,7 +251,7 @@ pub(crate) fn parents(name: &str) -> Vec<&'static str> {
 }
 
 /// Every node of the table once, the top level first.
-fn nodes() -> Vec<&'static Node> {
+fn list_nodes() -> Vec<&'static Node> {
     let mut nodes: Vec<&'static Node> = vec![&SPEC];
     let mut next = 0;
     while let Some(node) = nodes.get(next).copied() {
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn every_default_of_the_table_is_a_value_of_its_kind() {
-        for node in nodes() {
+        for node in list_nodes() {
             assert_eq!(node.since, EDITION, "{}", node.name);
             for (kind, default) in node.properties.iter().map(|property| (property.kind, property.default)) {
                 default.into_iter().for_each(|default| fits(kind, default, node.name));
@@ -293,7 +293,7 @@ mod tests {
                 assert!(older[..index].iter().all(|other| other.name != spelling.name), "`{}` twice", spelling.name);
             }
         };
-        for node in nodes() {
+        for node in list_nodes() {
             let children: Vec<&str> = node.children.iter().map(|child| child.name).collect();
             check(&children, &node.children.iter().flat_map(|child| child.older).collect::<Vec<_>>(), node.name);
             let properties: Vec<&str> = node.properties.iter().map(|property| property.name).collect();
@@ -311,9 +311,9 @@ mod tests {
         use crate::lower::value;
         let fits = match kind {
             Kind::Count(min, max) => default.parse().is_ok_and(|count: u64| (min..=max).contains(&count)),
-            Kind::Duration => value::duration(default).is_ok(),
-            Kind::Size => value::size(default).is_ok(),
-            Kind::Money => value::money(default).is_ok(),
+            Kind::Duration => value::parse_duration(default).is_ok(),
+            Kind::Size => value::parse_size(default).is_ok(),
+            Kind::Money => value::parse_money(default).is_ok(),
             Kind::Choice(words) => words.iter().any(|word| word.word == default),
             Kind::Bool => matches!(default, "#true" | "#false"),
             _ => true,
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn every_node_and_property_says_what_it_is() {
-        for node in nodes() {
+        for node in list_nodes() {
             assert!(node.doc.ends_with('.'), "{}", node.name);
             assert!(node.properties.iter().all(|property| property.doc.ends_with('.')), "{}", node.name);
         }

@@ -3,7 +3,7 @@
 use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, ENV, NAME, PARAM};
 use super::task::{CONCURRENCY, DEPENDS_ON, LIMITS, STEP_JOIN, STEP_ON_FAILURE, STEP_WHEN, TASK, WORKTREE};
 use super::words::{EDGE_KIND, EXHAUSTED, RESPONSE, ROUND_FAILURE, STOP_STATUS};
-use super::{Kind, Node, Property, Target, defaulted, optional, required};
+use super::{Kind, Node, Property, Target, default_argument, optional_argument, required_argument};
 
 /// A graph of steps.
 pub(crate) static PIPELINE: Node = Node::new("pipeline", "Steps that run in the order of their data, round by round.")
@@ -31,24 +31,25 @@ pub(crate) static PIPELINE: Node = Node::new("pipeline", "Steps that run in the 
     .many();
 
 const EXHAUSTED_OF: Property =
-    Property::new("exhausted", Kind::Choice(EXHAUSTED), "What it means that no `until` ever held.").default("fail");
+    Property::new("exhausted", Kind::Choice(EXHAUSTED), "The result if no `until` ever holds.").default("fail");
 
-static ITERATIONS: Node =
-    Node::new("iterations", "How many rounds at most.").arguments(&[defaulted("N", ANY_COUNT, "1")]).properties(&[
+static ITERATIONS: Node = Node::new("iterations", "How many rounds at most.")
+    .arguments(&[default_argument("N", ANY_COUNT, "1")])
+    .properties(&[
         Property::new("on-failure", Kind::Choice(ROUND_FAILURE), "What an unhandled failure in a round does.")
             .default("stop"),
         EXHAUSTED_OF,
     ]);
-static UNTIL: Node = Node::new("until", "Ends the rounds when it holds after one; any of several does.")
-    .arguments(&[required("EXPRESSION", Kind::Expression)])
+static UNTIL: Node = Node::new("until", "Ends the rounds when it holds after a round; one of several is enough.")
+    .arguments(&[required_argument("EXPRESSION", Kind::Expression)])
     .many();
-static PARALLELISM: Node = Node::new("parallelism", "How many independent instances run, as `NAME.1` to `NAME.N`; more than one only of a pipeline that no `call` names.").arguments(&[defaulted(
+static PARALLELISM: Node = Node::new("parallelism", "How many independent instances run, as `NAME.1` to `NAME.N`; more than one only of a pipeline that no `call` names.").arguments(&[default_argument(
     "N",
     Kind::Count(1, 10_000),
     "1",
 )]);
-static USE: Node = Node::new("use", "Takes in shared tasks of the top level.")
-    .arguments(&[required("TASK", Kind::Reference(Target::Shared))])
+static USE: Node = Node::new("use", "Includes shared tasks of the top level.")
+    .arguments(&[required_argument("TASK", Kind::Reference(Target::Shared))])
     .rest("TASK", Kind::Reference(Target::Shared))
     .properties(&[Property::new(
         "partial",
@@ -57,14 +58,16 @@ static USE: Node = Node::new("use", "Takes in shared tasks of the top level.")
     )
     .default("#false")])
     .many();
-static RESULT: Node =
-    Node::new("result", "The value: that of the first listed step that succeeded; the only last step's unless said.")
-        .arguments(&[required("STEP", Kind::Reference(Target::Step))])
-        .rest("STEP", Kind::Reference(Target::Step));
+static RESULT: Node = Node::new(
+    "result",
+    "The value: that of the first listed step that succeeded; that of the only last step, when left out.",
+)
+.arguments(&[required_argument("STEP", Kind::Reference(Target::Step))])
+.rest("STEP", Kind::Reference(Target::Step));
 static FAIL_FAST: Node = Node::new("fail-fast", "Starts no further step after a failure that nothing handles.")
-    .arguments(&[optional("ON", Kind::Bool)]);
-static WORKING_DIR: Node = Node::new("working-dir", "Where processes run; the workspace unless said.")
-    .arguments(&[required("PATH", Kind::Path)]);
+    .arguments(&[optional_argument("ON", Kind::Bool)]);
+static WORKING_DIR: Node = Node::new("working-dir", "Where processes run; the workspace, when left out.")
+    .arguments(&[required_argument("PATH", Kind::Path)]);
 
 /// A decision of a person.
 static GATE: Node =
@@ -84,23 +87,24 @@ static GATE: Node =
         ])
         .many();
 static GATE_MESSAGE: Node =
-    Node::new("message", "What the person is asked.").arguments(&[required("TEXT", Kind::Template)]);
+    Node::new("message", "What the person is asked.").arguments(&[required_argument("TEXT", Kind::Template)]);
 static OPTIONS: Node = Node::new("options", "What the person can choose.")
-    .arguments(&[defaulted("OPTION", Kind::Name, "approve")])
+    .arguments(&[default_argument("OPTION", Kind::Name, "approve")])
     .rest("OPTION", Kind::Name);
 static ASK: Node = Node::new("ask", "A field that the person fills in besides: `output.GATE.NAME`.")
-    .arguments(&[required("NAME", Kind::Text), required("TYPE", Kind::Type)])
+    .arguments(&[required_argument("NAME", Kind::Text), required_argument("TYPE", Kind::Type)])
     .rest("WORD", Kind::Text)
     .properties(LIMITS)
     .many();
-static ON_TIMEOUT: Node = Node::new("on-timeout", "What holds when nobody decides: an option, or `fail`.")
-    .arguments(&[required("OPTION", Kind::Reference(Target::Option))])
-    .properties(&[Property::new("after", Kind::Duration, "How long it waits.").required()]);
+static ON_TIMEOUT: Node =
+    Node::new("on-timeout", "What is chosen when no person decides in time: an option, or `fail`.")
+        .arguments(&[required_argument("OPTION", Kind::Reference(Target::Option))])
+        .properties(&[Property::new("after", Kind::Duration, "How long it waits.").make_required()]);
 static HEADLESS: Node = Node::new(
     "headless",
-    "What holds at once where no person is: an option, or `fail`. Without it, what `on-timeout` says.",
+    "What is chosen at once in an unattended run: an option, or `fail`; the choice of `on-timeout`, when left out.",
 )
-.arguments(&[required("OPTION", Kind::Reference(Target::Option))]);
+.arguments(&[required_argument("OPTION", Kind::Reference(Target::Option))]);
 
 /// Steps that repeat.
 static LOOP: Node = Node::new("loop", "Steps that repeat until a condition holds.")
@@ -127,19 +131,21 @@ static STOP: Node = Node::new("stop", "Ends its pipeline when it is reached.")
     .children(&[&DESCRIPTION, &DEPENDS_ON, &STEP_JOIN, &STEP_WHEN, &STOP_MESSAGE])
     .many();
 static STOP_MESSAGE: Node = Node::new("message", "Why it ends; the value where `result` lists the stop.")
-    .arguments(&[required("TEXT", Kind::Template)]);
+    .arguments(&[required_argument("TEXT", Kind::Template)]);
 
-pub(super) static EDGES: Node =
-    Node::new("edges", "Who may hand over to whom, one edge a line: `a -> b`, or `a <-> b` for both ways.")
-        .open_children(&EDGE);
+pub(super) static EDGES: Node = Node::new(
+    "edges",
+    "Which step or member may send to which one, one edge a line: `a -> b`, or `a <-> b` for both ways.",
+)
+.open_children(&EDGE);
 
 /// An edge; its name is the sender.
 pub static EDGE: Node = Node::new("SENDER", "An edge from its sender to a receiver.")
-    .arguments(&[required("ARROW", Kind::Text), required("RECEIVER", Kind::Reference(Target::Party))])
+    .arguments(&[required_argument("ARROW", Kind::Text), required_argument("RECEIVER", Kind::Reference(Target::Party))])
     .properties(&[
-        Property::new("kind", Kind::Choice(EDGE_KIND), "What goes along it.").default("handoff"),
+        Property::new("kind", Kind::Choice(EDGE_KIND), "What it carries.").default("handoff"),
         Property::new("carries", Kind::Type, "The type of `payload.structured`; anything, when left out."),
         Property::new("response", Kind::Choice(RESPONSE), "Whether the receiver answers.").default("none"),
-        Property::new("max", ANY_COUNT, "How many go along it at most."),
+        Property::new("max", ANY_COUNT, "How many messages it carries at most."),
     ])
     .many();

@@ -4,7 +4,7 @@ use super::pipeline::EDGES;
 use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, FILE, NAME, REF};
 use super::task::COMPOSED;
 use super::words::{APPROVAL, NAMES, PRIORITY, PROGRESS};
-use super::{Kind, Node, Property, Target, defaulted, optional, required};
+use super::{Kind, Node, Property, Target, default_argument, optional_argument, required_argument};
 
 const AGENT: Property =
     Property::new("agent", Kind::Reference(Target::Agent), "The agent that plays it; the only one, when left out.");
@@ -39,22 +39,22 @@ pub(super) static SWARM: Node =
         ])
         .many();
 
-static GOAL: Node = Node::new("goal", "What it is to reach; a task that starts it may say another one.")
-    .arguments(&[required("TEXT", Kind::Template)]);
+static GOAL: Node = Node::new("goal", "Its goal; a task that starts it may set another one.")
+    .arguments(&[required_argument("TEXT", Kind::Template)]);
 static SUPERVISOR: Node =
-    Node::new("supervisor", "Who leads: splits the goal, answers requests for help, and sums up.")
+    Node::new("supervisor", "The leader: it splits the goal, answers requests for help, and sums up.")
         .arguments(NAME)
         .properties(&[AGENT]);
 static COORDINATOR: Node =
-    Node::new("coordinator", "Who leads and owns the plan; alone it may spawn and stop members.")
+    Node::new("coordinator", "The leader that also owns the plan; only it may spawn and stop members.")
         .arguments(NAME)
         .properties(&[AGENT]);
 static MEMBER: Node = Node::new("member", "A member and its task; without one it waits for its first message.")
-    .arguments(&[required("NAME", Kind::Name), optional("TASK", Kind::Template)])
+    .arguments(&[required_argument("NAME", Kind::Name), optional_argument("TASK", Kind::Template)])
     .properties(&[AGENT, FILE, REF])
     .many();
 static MEMBERS: Node = Node::new("members", "Members that are named from a list.")
-    .arguments(&[required("N", Kind::Count(1, 1000))])
+    .arguments(&[required_argument("N", Kind::Count(1, 1000))])
     .properties(&[AGENT, Property::new("names", Kind::Choice(NAMES), "The list of names.").default("stations")])
     .many();
 static DECOMPOSE: Node = Node::new("decompose", "The leader splits the goal into the tasks of the members.")
@@ -67,30 +67,30 @@ static LIMITS: Node = Node::new("limits", "What members may use up.").children(&
     &LIMIT_MESSAGES,
 ]);
 static LIMIT_AGENTS: Node = Node::new("agents", "How many members there are at most, spawned ones included.")
-    .arguments(&[defaulted("N", Kind::Count(1, 1000), "10")]);
+    .arguments(&[default_argument("N", Kind::Count(1, 1000), "10")]);
 static LIMIT_ITERATIONS: Node =
-    Node::new("iterations", "How many turns each takes at most.").arguments(&[defaulted("N", ANY_COUNT, "25")]);
+    Node::new("iterations", "How many turns each takes at most.").arguments(&[default_argument("N", ANY_COUNT, "25")]);
 static LIMIT_TIMEOUT: Node =
-    Node::new("timeout", "How long each may take.").arguments(&[defaulted("TIME", Kind::Duration, "600s")]);
+    Node::new("timeout", "How long each may take.").arguments(&[default_argument("TIME", Kind::Duration, "600s")]);
 static LIMIT_MESSAGES: Node =
-    Node::new("messages", "How many messages each may send.").arguments(&[defaulted("N", ANY_COUNT, "20")]);
+    Node::new("messages", "How many messages each may send.").arguments(&[default_argument("N", ANY_COUNT, "20")]);
 
 static TIMEOUTS: Node = Node::new("timeouts", "How long a turn may take, and how often it is tried again.")
     .children(&[&TURN, &DECOMPOSE_TIME, &SYNTHESIZE_TIME]);
 static TURN: Node = Node::new("turn", "A member's turn.")
-    .arguments(&[defaulted("TIME", Kind::Duration, "90s")])
+    .arguments(&[default_argument("TIME", Kind::Duration, "90s")])
     .properties(&[Property::new("retries", RETRIES, "Further attempts.").default("2")]);
 static DECOMPOSE_TIME: Node = Node::new("decompose", "Splitting the goal.")
-    .arguments(&[defaulted("TIME", Kind::Duration, "10m")])
+    .arguments(&[default_argument("TIME", Kind::Duration, "10m")])
     .properties(&[Property::new("retries", RETRIES, "Further attempts.").default("3")]);
 static SYNTHESIZE_TIME: Node = Node::new("synthesize", "Summing up.")
-    .arguments(&[defaulted("TIME", Kind::Duration, "10m")])
+    .arguments(&[default_argument("TIME", Kind::Duration, "10m")])
     .properties(&[Property::new("retries", RETRIES, "Further attempts.").default("3")]);
 
 static HISTORY: Node =
     Node::new("history", "What a member's prompt shows of its earlier turns.").children(&[&RECENT, &OLDER, &WHOLE]);
 static RECENT: Node = Node::new("recent", "How many turns count as recent.")
-    .arguments(&[defaulted("N", ANY_COUNT, "3")])
+    .arguments(&[default_argument("N", ANY_COUNT, "3")])
     .properties(&[Property::new("chars", ANY_COUNT, "The characters shown of each.").default("4000")]);
 static OLDER: Node = Node::new("older", "The turns before them.").properties(&[Property::new(
     "chars",
@@ -106,31 +106,28 @@ static WHOLE: Node = Node::new("prompt", "The whole prompt; the oldest turns go 
 static WORKSPACE: Node = Node::new("workspace", "What a member's prompt shows of the shared workspace.")
     .children(&[&PER_TOPIC, &ENTRIES, &SNIPPET]);
 static PER_TOPIC: Node =
-    Node::new("per-topic", "The entries of each topic.").arguments(&[defaulted("N", ANY_COUNT, "5")]);
-static ENTRIES: Node = Node::new("entries", "The entries in all.").arguments(&[defaulted("N", ANY_COUNT, "5")]);
+    Node::new("per-topic", "The entries of each topic.").arguments(&[default_argument("N", ANY_COUNT, "5")]);
+static ENTRIES: Node = Node::new("entries", "The entries in all.").arguments(&[default_argument("N", ANY_COUNT, "5")]);
 static SNIPPET: Node =
-    Node::new("snippet", "The characters of each entry.").arguments(&[defaulted("N", ANY_COUNT, "800")]);
+    Node::new("snippet", "The characters of each entry.").arguments(&[default_argument("N", ANY_COUNT, "800")]);
 
-static TTL: Node = Node::new("ttl", "How long messages and entries of the workspace live.").arguments(&[defaulted(
-    "TIME",
-    Kind::Duration,
-    "48h",
-)]);
+static TTL: Node = Node::new("ttl", "How long messages and entries of the workspace live.")
+    .arguments(&[default_argument("TIME", Kind::Duration, "48h")]);
 
 static CONVERGENCE: Node =
-    Node::new("convergence", "What ends a member that gets nowhere.").children(&[&NO_PROGRESS, &ERRORS]);
+    Node::new("convergence", "When a member without progress ends.").children(&[&NO_PROGRESS, &ERRORS]);
 static NO_PROGRESS: Node = Node::new("no-progress", "Turns in a row without progress.")
-    .arguments(&[defaulted("N", ANY_COUNT, "3")])
+    .arguments(&[default_argument("N", ANY_COUNT, "3")])
     .properties(&[Property::new("counts", Kind::Choice(PROGRESS), "What counts as progress.").default("tools")]);
 static ERRORS: Node =
-    Node::new("errors", "Errors in a row that do not pass.").arguments(&[defaulted("N", ANY_COUNT, "3")]);
+    Node::new("errors", "Errors in a row that do not pass.").arguments(&[default_argument("N", ANY_COUNT, "3")]);
 
 static SWARM_RETRY: Node = Node::new("retry", "What follows an error that passes.").children(&[&TRANSIENT]);
 static TRANSIENT: Node = Node::new("transient", "The wait before the next attempt, times its number.")
-    .arguments(&[defaulted("TIME", Kind::Duration, "5s")])
+    .arguments(&[default_argument("TIME", Kind::Duration, "5s")])
     .properties(&[Property::new("max", Kind::Duration, "The longest wait.").default("30s")]);
 
-static SPAWN: Node = Node::new("spawn", "Who may have further members started.").properties(&[
+static SPAWN: Node = Node::new("spawn", "The rules for spawning further members.").properties(&[
     Property::new("approval", Kind::Choice(APPROVAL), "Who approves it; the workflow's `policy`, when left out."),
     Property::new("per-agent", Kind::Count(0, 1000), "How often each member may ask.").default("1"),
 ]);
@@ -138,27 +135,27 @@ static SPAWN: Node = Node::new("spawn", "Who may have further members started.")
 static CHANNEL: Node =
     Node::new("channel", "Members that talk among themselves.").arguments(NAME).children(&[&CHANNEL_MEMBERS]).many();
 static CHANNEL_MEMBERS: Node = Node::new("members", "Who takes part.")
-    .arguments(&[required("MEMBER", Kind::Reference(Target::Member))])
+    .arguments(&[required_argument("MEMBER", Kind::Reference(Target::Member))])
     .rest("MEMBER", Kind::Reference(Target::Member));
 
 static ITEM: Node = Node::new("item", "An item of the plan.")
-    .arguments(&[required("NAME", Kind::Name), optional("TEXT", Kind::Template)])
+    .arguments(&[required_argument("NAME", Kind::Name), optional_argument("TEXT", Kind::Template)])
     .properties(&[
-        Property::new("owner", Kind::Reference(Target::Member), "The member that does it; anybody, when left out."),
+        Property::new("owner", Kind::Reference(Target::Member), "The member that does it; any member, when left out."),
         Property::new("priority", Kind::Choice(PRIORITY), "Its place among those that are ready.").default("normal"),
     ])
     .children(&[&DEPENDS_ON_ITEM])
     .many();
 static DEPENDS_ON_ITEM: Node = Node::new("depends-on", "Items that must be done first.")
-    .arguments(&[required("ITEM", Kind::Reference(Target::Item))])
+    .arguments(&[required_argument("ITEM", Kind::Reference(Target::Item))])
     .rest("ITEM", Kind::Reference(Target::Item))
     .older(COMPOSED)
     .many();
 
-static MANAGED: Node = Node::new("worktree", "A Git worktree that members share, and who integrates it.")
+static MANAGED: Node = Node::new("worktree", "A Git worktree that members share, and the member that integrates it.")
     .arguments(NAME)
     .properties(&[
-        Property::new("manager", Kind::Reference(Target::Member), "The member that integrates it.").required()
+        Property::new("manager", Kind::Reference(Target::Member), "The member that integrates it.").make_required()
     ])
     .children(&[&CHANNEL_MEMBERS])
     .many();

@@ -7,9 +7,9 @@ use super::swarm::SWARM;
 use super::task::{RUN, TASK, TYPE_FIELD};
 use super::test::TEST;
 use super::words::{APPROVAL, EDITIONS, EVENTS, MODE, UNATTENDED};
-use super::{Argument, Kind, Node, Property, Target, defaulted, optional, required};
+use super::{Argument, Kind, Node, Property, Target, default_argument, optional_argument, required_argument};
 
-pub(super) const NAME: &[Argument] = &[required("NAME", Kind::Name)];
+pub(super) const NAME: &[Argument] = &[required_argument("NAME", Kind::Name)];
 pub(super) const ANY_COUNT: Kind = Kind::Count(1, u32::MAX as u64);
 pub(super) const ANY_AMOUNT: Kind = Kind::Count(1, u64::MAX);
 
@@ -37,12 +37,12 @@ pub static SPEC: Node = Node::new("", "A workflow.").children(&[
 
 /// A suppression; stands in every block.
 pub static ALLOW: Node = Node::new("allow", "Suppresses a check in the node that holds it, or in the whole file.")
-    .arguments(&[required("CODE", Kind::Text)])
+    .arguments(&[required_argument("CODE", Kind::Text)])
     .properties(&[Property::new("reason", Kind::Text, "Why the spec is right and the check is not.")])
     .many();
 
 pub(super) static DESCRIPTION: Node =
-    Node::new("description", "What it is for, for people.").arguments(&[required("TEXT", Kind::Text)]);
+    Node::new("description", "What it is for, for people.").arguments(&[required_argument("TEXT", Kind::Text)]);
 
 static WORKFLOW: Node =
     Node::new("workflow", "The workflow as a whole; without this node it has the name of its file.")
@@ -50,23 +50,23 @@ static WORKFLOW: Node =
         .children(&[&DESCRIPTION, &DEFAULT, &EDITION_OF, &DOCS_ROOT, &WORKFLOW_MODE, &LOCKED]);
 
 static DEFAULT: Node =
-    Node::new("default", "The pipeline or swarm that `swarmc run` starts; the first pipeline unless said.")
-        .arguments(&[required("NAME", Kind::Reference(Target::Runnable))]);
+    Node::new("default", "The pipeline or swarm that `swarmc run` starts; the first pipeline, when left out.")
+        .arguments(&[required_argument("NAME", Kind::Reference(Target::Runnable))]);
 static EDITION_OF: Node = Node::new("edition", "The edition of the language that the spec is written in.")
-    .arguments(&[defaulted("EDITION", Kind::Choice(EDITIONS), "2026")]);
+    .arguments(&[default_argument("EDITION", Kind::Choice(EDITIONS), "2026")]);
 static DOCS_ROOT: Node = Node::new("docs-root", "The folder of the documents that context packs refer to.")
-    .arguments(&[required("PATH", Kind::Path)]);
-static WORKFLOW_MODE: Node = Node::new("mode", "What agents are there to do, unless they say otherwise.")
-    .arguments(&[defaulted("MODE", Kind::Choice(MODE), "implementation")]);
+    .arguments(&[required_argument("PATH", Kind::Path)]);
+static WORKFLOW_MODE: Node = Node::new("mode", "What agents are there to do; an agent may set its own mode.")
+    .arguments(&[default_argument("MODE", Kind::Choice(MODE), "implementation")]);
 static LOCKED: Node = Node::new(
     "locked",
-    "Asks for models and tools of a fixed version everywhere; the profile `audit` tells where one floats.",
+    "Requires fixed versions of all models and tools; the profile `audit` reports each one that can change.",
 )
-.arguments(&[optional("ON", Kind::Bool)]);
+.arguments(&[optional_argument("ON", Kind::Bool)]);
 
 static IMPORT: Node =
-    Node::new("import", "Takes in the declarations of another spec, or of the library: `\"std:types\"`.")
-        .arguments(&[required("FILE", Kind::Path)])
+    Node::new("import", "Includes the declarations of another spec, or of the library: `\"std:types\"`.")
+        .arguments(&[required_argument("FILE", Kind::Path)])
         .properties(&[Property::new(
             "as",
             Kind::Name,
@@ -85,7 +85,7 @@ pub(super) static PARAM: Node =
                  type; with `?` it may be left out.",
             )
             .default("string"),
-            Property::new("default", Kind::Literal, "The value where none is given; JSON for lists, maps and records."),
+            Property::new("default", Kind::Literal, "The value when none is given; JSON for lists, maps and records."),
         ])
         .children(&[&DESCRIPTION])
         .many();
@@ -95,14 +95,14 @@ static SECRET: Node = Node::new(
     "A value that stays in the environment; it reaches processes that name it in `env`, and nothing else.",
 )
 .arguments(NAME)
-.properties(&[Property::new("env", Kind::Variable, "The environment variable that holds it.").required()])
+.properties(&[Property::new("env", Kind::Variable, "The environment variable that holds it.").make_required()])
 .many();
 
 static TYPE: Node = Node::new(
     "type",
     "A type: fields in its block, or `enum` and its words. A `//` comment above it, or above a field, describes it.",
 )
-.arguments(&[required("NAME", Kind::TypeName), optional("TYPE", Kind::Type)])
+.arguments(&[required_argument("NAME", Kind::TypeName), optional_argument("TYPE", Kind::Type)])
 .rest("WORD", Kind::Text)
 .open_children(&TYPE_FIELD)
 .many();
@@ -120,7 +120,7 @@ pub(super) const REF: Property =
     Property::new("ref", Kind::Reference(Target::Prompt), "The shared `prompt` that holds the text.");
 
 static PROMPT: Node = Node::new("prompt", "A text that tasks share by `prompt ref=NAME`.")
-    .arguments(&[required("NAME", Kind::Name), optional("TEXT", Kind::Template)])
+    .arguments(&[required_argument("NAME", Kind::Name), optional_argument("TEXT", Kind::Template)])
     .properties(&[FILE])
     .many();
 
@@ -142,24 +142,23 @@ static POLICY: Node = Node::new("policy", "Who approves what agents ask for.").c
     &UNATTENDED_POLICY,
     &REQUEST_TIMEOUT,
 ]);
-static POLICY_SPAWN: Node = Node::new("spawn", "Starting further agents; what a swarm says goes before.")
-    .arguments(&[defaulted("WHO", Kind::Choice(APPROVAL), "auto")]);
+static POLICY_SPAWN: Node = Node::new("spawn", "Starting further agents; the `spawn` of a swarm overrides this.")
+    .arguments(&[default_argument("WHO", Kind::Choice(APPROVAL), "auto")]);
 static POLICY_TOOL: Node = Node::new("tool", "Using a tool.")
-    .arguments(&[required("NAME", Kind::Text), required("WHO", Kind::Choice(APPROVAL))])
+    .arguments(&[required_argument("NAME", Kind::Text), required_argument("WHO", Kind::Choice(APPROVAL))])
     .many();
-static PLAN_UPDATE: Node = Node::new("plan-update", "Changing the plan of a swarm.").arguments(&[defaulted(
+static PLAN_UPDATE: Node = Node::new("plan-update", "Changing the plan of a swarm.").arguments(&[default_argument(
     "WHO",
     Kind::Choice(APPROVAL),
     "coordinator",
 )]);
-static UNATTENDED_POLICY: Node = Node::new("unattended", "What an approval of a person becomes where no person is.")
-    .arguments(&[defaulted("WHAT", Kind::Choice(UNATTENDED), "deny")]);
-static REQUEST_TIMEOUT: Node =
-    Node::new("on-timeout", "What an approval of a person becomes that nobody gives in time.")
-        .arguments(&[required("WHAT", Kind::Choice(UNATTENDED))])
-        .properties(&[Property::new("after", Kind::Duration, "How long a request waits.").required()]);
+static UNATTENDED_POLICY: Node = Node::new("unattended", "The answer to a request to a person in an unattended run.")
+    .arguments(&[default_argument("WHAT", Kind::Choice(UNATTENDED), "deny")]);
+static REQUEST_TIMEOUT: Node = Node::new("on-timeout", "The answer to a request that no person answers in time.")
+    .arguments(&[required_argument("WHAT", Kind::Choice(UNATTENDED))])
+    .properties(&[Property::new("after", Kind::Duration, "How long a request waits.").make_required()]);
 
-static HOOK: Node = Node::new("hook", "A command that runs when something happened, in the workspace and beside the steps; it holds nothing up and changes nothing. It gets `SWARM_EVENT`, `SWARM_RUN`, `SWARM_RUN_DIR` and `SWARM_WORKFLOW`; at the end `SWARM_STATUS` (`succeeded`, `failed`, `over_budget`), at a gate `SWARM_GATE`.")
-    .arguments(&[required("EVENT", Kind::Choice(EVENTS))])
+static HOOK: Node = Node::new("hook", "A command that runs after an event, in the workspace and in parallel to the steps; the run does not wait for it and ignores its result. It gets `SWARM_EVENT`, `SWARM_RUN`, `SWARM_RUN_DIR` and `SWARM_WORKFLOW`; at the end `SWARM_STATUS` (`succeeded`, `failed`, `over_budget`), at a gate `SWARM_GATE`.")
+    .arguments(&[required_argument("EVENT", Kind::Choice(EVENTS))])
     .children(&[&DESCRIPTION, &RUN])
     .many();

@@ -2,7 +2,7 @@
 
 use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, ENV, FILE, NAME, REF};
 use super::words::{EACH_JOIN, JOIN, ON_FAILURE, WHEN};
-use super::{Kind, Node, Older, Property, Target, defaulted, optional, required};
+use super::{Kind, Node, Older, Property, Target, default_argument, optional_argument, required_argument};
 
 /// One step.
 pub static TASK: Node = Node::new(
@@ -51,40 +51,41 @@ pub static TASK: Node = Node::new(
 .many();
 
 pub(super) static DEPENDS_ON: Node = Node::new("depends-on", "Steps that must have settled first.")
-    .arguments(&[required("STEP", Kind::Reference(Target::Step))])
+    .arguments(&[required_argument("STEP", Kind::Reference(Target::Step))])
     .rest("STEP", Kind::Reference(Target::Step))
     .properties(&[Property::new("when", Kind::Choice(WHEN), "How they must have ended.").default("success")])
     .older(COMPOSED)
     .many();
 /// As compose files write it, which the first users have come from.
 pub(super) const COMPOSED: &[Older] = &[Older { name: "depends_on", since: "2026" }];
-pub(super) static STEP_JOIN: Node =
-    Node::new("join", "How several `depends-on` combine.").arguments(&[defaulted("HOW", Kind::Choice(JOIN), "all")]);
-pub(super) static STEP_WHEN: Node = Node::new("when", "What must be true besides; otherwise the step is skipped.")
-    .arguments(&[required("EXPRESSION", Kind::Expression)]);
+pub(super) static STEP_JOIN: Node = Node::new("join", "How several `depends-on` combine.")
+    .arguments(&[default_argument("HOW", Kind::Choice(JOIN), "all")]);
+pub(super) static STEP_WHEN: Node = Node::new("when", "A condition that must hold too; otherwise the step is skipped.")
+    .arguments(&[required_argument("EXPRESSION", Kind::Expression)]);
 pub(super) static STEP_ON_FAILURE: Node = Node::new("on-failure", "What its failure means.")
-    .arguments(&[defaulted("WHAT", Kind::Choice(ON_FAILURE), "fail")])
+    .arguments(&[default_argument("WHAT", Kind::Choice(ON_FAILURE), "fail")])
     .properties(&[Property::new("agent", Kind::Reference(Target::Agent), "The agent that `fix` gives a turn.")]);
 
-static TASK_PROMPT: Node =
-    Node::new("prompt", "What the agent is asked.").arguments(&[optional("TEXT", Kind::Template)]).properties(&[
+static TASK_PROMPT: Node = Node::new("prompt", "What the agent is asked.")
+    .arguments(&[optional_argument("TEXT", Kind::Template)])
+    .properties(&[
         FILE,
         REF,
         Property::new("context", Kind::Reference(Target::Pack), "A context pack, as the node `context` names it."),
     ]);
 static PREFIX: Node = Node::new("prefix", "Text before the prompt, a blank line between.")
-    .arguments(&[optional("TEXT", Kind::Template)])
+    .arguments(&[optional_argument("TEXT", Kind::Template)])
     .properties(&[FILE, REF]);
 static SUFFIX: Node = Node::new("suffix", "Text after the prompt, a blank line between.")
-    .arguments(&[optional("TEXT", Kind::Template)])
+    .arguments(&[optional_argument("TEXT", Kind::Template)])
     .properties(&[FILE, REF]);
 static CONTEXT: Node = Node::new("context", "Context packs that stand before the prompt.")
-    .arguments(&[required("PACK", Kind::Reference(Target::Pack))])
+    .arguments(&[required_argument("PACK", Kind::Reference(Target::Pack))])
     .rest("PACK", Kind::Reference(Target::Pack))
     .many();
 pub(super) static RUN: Node = Node::new(
     "run",
-    "A command: an argument vector, or one shell line. Never a template. A program with a `/` in its name counts from the workspace (the nearest folder with `.git`, else that of the spec), the pipeline's `working-dir`, or the task's worktree, and not from the file that names it. Its output is what it prints on standard output; where it fails, what it wrote to standard error stands in it as well.",
+    "A command: an argument vector, or one shell line. Never a template. A program with a `/` in its name is relative to the workspace (the nearest folder with `.git`, else that of the spec), the pipeline's `working-dir`, or the task's worktree, not to the file that names it. Its output is what it prints on standard output; if it fails, also what it writes to standard error.",
 )
 .rest("WORD", Kind::Scalar)
 .properties(&[Property::new(
@@ -93,36 +94,36 @@ pub(super) static RUN: Node = Node::new(
     "The script to run, by its `#!` line or by `sh`; relative to the file that names it, wherever tasks run.",
 )]);
 static VALUE: Node = Node::new("value", "A computed text, or a record of fields with a text each.")
-    .arguments(&[optional("TEXT", Kind::Template)])
+    .arguments(&[optional_argument("TEXT", Kind::Template)])
     .open_children(&RECORD_FIELD);
 static RECORD_FIELD: Node =
-    Node::new("FIELD", "A field of the record.").arguments(&[required("TEXT", Kind::Template)]).many();
+    Node::new("FIELD", "A field of the record.").arguments(&[required_argument("TEXT", Kind::Template)]).many();
 static CALL: Node = Node::new("call", "Another pipeline as a function; its value is the output.")
-    .arguments(&[required("PIPELINE", Kind::Reference(Target::Pipeline))])
+    .arguments(&[required_argument("PIPELINE", Kind::Reference(Target::Pipeline))])
     .open_properties(Kind::Name, Kind::Template);
 static TASK_SWARM: Node = Node::new("swarm", "A swarm; its result is the output.")
-    .arguments(&[required("SWARM", Kind::Reference(Target::Swarm))])
+    .arguments(&[required_argument("SWARM", Kind::Reference(Target::Swarm))])
     .properties(&[Property::new("goal", Kind::Template, "Its goal; the swarm's own, when left out.")]);
 
 static OUTPUT: Node = Node::new(
     "output",
-    "What becomes of what it prints: its type (one argument, `enum` and its words, or fields in the block), and more.",
+    "How its output is read and kept: its type (one argument, `enum` and its words, or fields in the block), and more.",
 )
-.arguments(&[optional("TYPE", Kind::Type)])
+.arguments(&[optional_argument("TYPE", Kind::Type)])
 .rest("WORD", Kind::Text)
 .properties(&[
     Property::new("max", Kind::Size, "The bytes kept at most; the tail stays.").default("100KB"),
     Property::new(
         "default",
         Kind::Literal,
-        "The value when the step failed or was skipped; JSON for lists, maps and records.",
+        "The value if the step fails or is skipped; JSON for lists, maps and records.",
     ),
     Property::new("repair", Kind::Count(0, 10), "The turns of an agent to mend an answer that does not fit the type.")
         .default("1"),
 ])
 .open_children(&TYPE_FIELD);
 pub(super) static TYPE_FIELD: Node = Node::new("FIELD", "A field: its name, then its type.")
-    .arguments(&[required("TYPE", Kind::Type)])
+    .arguments(&[required_argument("TYPE", Kind::Type)])
     .rest("WORD", Kind::Text)
     .properties(LIMITS)
     .many();
@@ -135,54 +136,56 @@ pub(super) const LIMITS: &[Property] = &[
 static INPUT: Node =
     Node::new("input", "A name for another step's output, read as `<<input:NAME>>`, so that steps can share a prompt.")
         .arguments(NAME)
-        .properties(&[Property::new("from", Kind::Reference(Target::Step), "The step whose output it is.").required()])
+        .properties(&[
+            Property::new("from", Kind::Reference(Target::Step), "The step whose output it is.").make_required()
+        ])
         .many();
 static SESSION: Node = Node::new(
     "session",
-    "The conversation that the turn belongs to: tasks of one agent with one name go on with it; a new one unless said.",
+    "The conversation that the turn belongs to: tasks of one agent with one name go on with it; a new one, when left out.",
 )
 .arguments(NAME);
 static FOR_EACH: Node = Node::new("for-each", "Runs the body once for each item of a list, which it reads as `item`.")
-    .arguments(&[required("LIST", Kind::Expression)])
+    .arguments(&[required_argument("LIST", Kind::Expression)])
     .properties(&[
-        Property::new("parallel", ANY_COUNT, "How many items at once; as many as may run, when left out."),
+        Property::new("parallel", ANY_COUNT, "How many items run at once; the limit of the run, when left out."),
         Property::new("join", Kind::Choice(EACH_JOIN), "How many items must succeed.").default("all"),
     ]);
 static RETRY: Node = Node::new("retry", "Further attempts after a failed one.")
-    .arguments(&[required("N", Kind::Count(1, 1000))])
+    .arguments(&[required_argument("N", Kind::Count(1, 1000))])
     .properties(&[
         Property::new("backoff", Kind::Duration, "The wait before the first of them, doubled before each next one.")
             .default("1s"),
         Property::new("max", Kind::Duration, "The longest wait.").default("5m"),
     ]);
-static TIMEOUT: Node = Node::new("timeout", "The time of one attempt at most; no limit unless said.")
-    .arguments(&[optional("TIME", Kind::Duration)])
+static TIMEOUT: Node = Node::new("timeout", "The time of one attempt at most; no limit, when left out.")
+    .arguments(&[optional_argument("TIME", Kind::Duration)])
     .properties(&[Property::new("idle", Kind::Duration, "The time without a byte of output at most.")]);
 static GRACE: Node = Node::new("grace", "How long an agent that has reported its result may take to exit.")
-    .arguments(&[defaulted("TIME", Kind::Duration, "30s")]);
+    .arguments(&[default_argument("TIME", Kind::Duration, "30s")]);
 static STALL: Node = Node::new(
     "stall",
-    "After how many turns in a row that put out, send and change the same, or attempts that fail the same check, somebody \
-     is asked whether it goes on (`swarmc approve`); 0 is never. Counted where edges lead to a task with a `prompt`, or it \
-     says so.",
+    "After how many turns in a row with the same output, messages and changes, or attempts that fail the same check, the \
+     runner asks a person whether it goes on (`swarmc approve`); 0 is never. Counted where edges lead to a task with a \
+     `prompt`, or where the task sets it.",
 )
-.arguments(&[defaulted("N", Kind::Count(0, 1000), "3")]);
+.arguments(&[default_argument("N", Kind::Count(0, 1000), "3")]);
 static CHECK: Node =
     Node::new("check", "A command that must exit with 0 after the body; otherwise the attempt failed.")
         .rest("WORD", Kind::Scalar)
         .many();
 pub(super) static CONCURRENCY: Node =
     Node::new("concurrency", "How many steps run at once. Without it, a pipeline runs as many commands as there are processors, and 16 agents beside them.")
-        .arguments(&[required("N", ANY_COUNT)]);
+        .arguments(&[required_argument("N", ANY_COUNT)]);
 static WRITES: Node =
     Node::new("writes", "The files it writes, relative to the workspace.").rest("GLOB", Kind::Glob).many();
 static READS: Node =
     Node::new("reads", "The files it reads, relative to the workspace.").rest("GLOB", Kind::Glob).many();
 pub(super) static WORKTREE: Node =
     Node::new("worktree", "A Git worktree of its own to work in, for each instance, call and item; tasks that name one share it. It begins at the last commit, on a branch `swarm/RUN/…`, and is kept after the run when there is work in it: commits, or files that are changed or new. What Git ignores is not looked at, and goes with a tree that has nothing else.")
-        .arguments(&[optional("NAME", Kind::Name)]);
-static STDIN: Node =
-    Node::new("stdin", "What its process reads on standard input.").arguments(&[required("TEXT", Kind::Template)]);
+        .arguments(&[optional_argument("NAME", Kind::Name)]);
+static STDIN: Node = Node::new("stdin", "What its process reads on standard input.")
+    .arguments(&[required_argument("TEXT", Kind::Template)]);
 
 pub(super) static FILES: Node = Node::new(
     "files",
@@ -191,14 +194,14 @@ pub(super) static FILES: Node = Node::new(
 .properties(&[Property::new(
     "copy-max",
     Kind::Size,
-    "The bytes of an input that are copied at most; of a larger one the path is given.",
+    "The bytes of an input that are copied at most; the agent receives only the path of a larger one.",
 )
 .default("1MB")])
 .children(&[&SKILL, &FILE_INPUT, &FILE_OUTPUT, &REQUIREMENT, &CRITERION, &FILE_CONSTRAINT, &WAIT_FOR]);
 static SKILL: Node =
-    Node::new("skill", "The file that becomes its `SKILL.md`.").arguments(&[required("PATH", Kind::Path)]);
+    Node::new("skill", "The file that becomes its `SKILL.md`.").arguments(&[required_argument("PATH", Kind::Path)]);
 static FILE_INPUT: Node = Node::new("input", "A file or folder for the inbox.")
-    .arguments(&[required("PATH", Kind::Glob), optional("TEXT", Kind::Text)])
+    .arguments(&[required_argument("PATH", Kind::Glob), optional_argument("TEXT", Kind::Text)])
     .properties(&[
         Property::new(
             "from",
@@ -210,14 +213,14 @@ static FILE_INPUT: Node = Node::new("input", "A file or folder for the inbox.")
         Property::new(
             "required",
             Kind::Bool,
-            "Whether it is there for sure; what may be absent is left out then, and the agent is told.",
+            "Whether it must exist; with `#false`, a missing file is left out and the agent is told.",
         )
         .default("#true"),
     ])
     .many();
 static FILE_OUTPUT: Node =
     Node::new("output", "A file, or a folder with a `/` at its end, that the outbox holds at the end.")
-        .arguments(&[required("PATH", Kind::Glob), optional("TEXT", Kind::Text)])
+        .arguments(&[required_argument("PATH", Kind::Glob), optional_argument("TEXT", Kind::Text)])
         .properties(&[
             Property::new("required", Kind::Bool, "Whether the task fails without it.").default("#true"),
             Property::new("type", Kind::Type, "The type of a JSON file."),
@@ -225,16 +228,16 @@ static FILE_OUTPUT: Node =
         ])
         .many();
 static REQUIREMENT: Node = Node::new("requirement", "A requirement, for its instructions.")
-    .arguments(&[required("TEXT", Kind::Template)])
+    .arguments(&[required_argument("TEXT", Kind::Template)])
     .many();
 static CRITERION: Node = Node::new("criterion", "A success criterion, for its instructions.")
-    .arguments(&[required("TEXT", Kind::Template)])
+    .arguments(&[required_argument("TEXT", Kind::Template)])
     .many();
 static FILE_CONSTRAINT: Node = Node::new("constraint", "A constraint, for its instructions.")
-    .arguments(&[required("TEXT", Kind::Template)])
+    .arguments(&[required_argument("TEXT", Kind::Template)])
     .many();
 static WAIT_FOR: Node =
     Node::new("wait-for", "Tasks that must have succeeded first, whether or not their files are copied.")
-        .arguments(&[required("TASK", Kind::Reference(Target::Step))])
+        .arguments(&[required_argument("TASK", Kind::Reference(Target::Step))])
         .rest("TASK", Kind::Reference(Target::Step))
         .many();

@@ -2,7 +2,7 @@
 
 use super::table::{ANY_AMOUNT, ANY_COUNT, DESCRIPTION, FILE, NAME};
 use super::words::{ENDING, STEP_END};
-use super::{Argument, Kind, Node, Property, Target, optional, required};
+use super::{Argument, Kind, Node, Property, Target, optional_argument, required_argument};
 
 /// A test.
 pub(super) static TEST: Node = Node::new(
@@ -14,16 +14,17 @@ pub(super) static TEST: Node = Node::new(
 .many();
 
 static TEST_PIPELINE: Node = Node::new("pipeline", "The pipeline; the workflow's default, when left out.")
-    .arguments(&[required("NAME", Kind::Reference(Target::Pipeline))]);
+    .arguments(&[required_argument("NAME", Kind::Reference(Target::Pipeline))]);
 pub(crate) static TEST_PARAM: Node = Node::new("param", "Values of parameters; paths are relative to the spec.")
     .open_properties(Kind::Name, Kind::Literal)
     .many();
 
-static TEST_STDIN: Node = Node::new("stdin", "What is piped into the run.").arguments(&[required("TEXT", Kind::Text)]);
+static TEST_STDIN: Node =
+    Node::new("stdin", "What is piped into the run.").arguments(&[required_argument("TEXT", Kind::Text)]);
 
-const STEP: &[Argument] = &[required("STEP", Kind::Reference(Target::AnyStep))];
+const STEP: &[Argument] = &[required_argument("STEP", Kind::Reference(Target::AnyStep))];
 /// What is asked for something: a member of a swarm too.
-const ASKED: &[Argument] = &[required("STEP", Kind::Reference(Target::Maker))];
+const ASKED: &[Argument] = &[required_argument("STEP", Kind::Reference(Target::Maker))];
 const ITERATION: Property = Property::new("iteration", ANY_COUNT, "The round, from 1; any, when left out.");
 const ATTEMPT: Property = Property::new("attempt", ANY_COUNT, "The attempt, from 1; any, when left out.");
 const TURN: Property = Property::new(
@@ -36,7 +37,7 @@ const INDEX: Property =
 
 static FAKE: Node = Node::new(
     "fake",
-    "What a step, or a member of a swarm, is answered instead of being started; the first `fake` that fits answers. Of several texts each answers \
+    "What a step, or a member of a swarm, answers instead of being started; the first `fake` that fits is used. Of several texts each answers \
      once, in order, and the last one from then on. Without a text it succeeds and says nothing.",
 )
 .arguments(ASKED)
@@ -53,25 +54,30 @@ static FAKE: Node = Node::new(
         "The exit code; with anything but 0 the attempt fails, and the text stands on standard error too.",
     )
     .default("0"),
-    Property::new("delay", Kind::Duration, "How long it takes, in a time that nobody waits for; timeouts fire.")
+    Property::new("delay", Kind::Duration, "How long it takes, in simulated time; timeouts fire.")
         .default("0s"),
     Property::new("choice", Kind::Reference(Target::Option), "What a person chooses, at a gate or after `escalate`."),
     Property::new("check", ANY_COUNT, "Which `check` of the step this is, from 1; the step itself, when left out."),
     Property::new("fix", Kind::Bool, "Whether this is the turn of the agent of `on-failure fix`.").default("#false"),
     Property::new("tool", Kind::Text, "The tool whose call by a member of a swarm this answers, where it is not the turn itself."),
-    Property::new("unchecked", Kind::Bool, "Whether the text need not be of the declared type, as where a repair is tested.")
+    Property::new("unchecked", Kind::Bool, "Whether the text may differ from the declared type, for a test of a repair.")
         .default("#false"),
 ])
 .open_children(&FAKE_FIELD)
 .many();
-static FAKE_FIELD: Node =
-    Node::new("FIELD", "A field that the gate asks for.").arguments(&[required("VALUE", Kind::Literal)]).many();
+static FAKE_FIELD: Node = Node::new("FIELD", "A field that the gate asks for.")
+    .arguments(&[required_argument("VALUE", Kind::Literal)])
+    .many();
 
-static EXPECT: Node = Node::new("expect", "What must hold after it.")
+static EXPECT: Node = Node::new("expect", "What must hold after the run.")
     .children(&[&STATUS, &STEP_ENDS, &ORDER, &PROMPT, &OUTPUT, &RESULT, &ROUNDS, &LAUNCHES, &TURNS, &TOKENS, &COST]);
-static STATUS: Node = Node::new("status", "How the run ends.").arguments(&[required("STATUS", Kind::Choice(ENDING))]);
-static STEP_ENDS: Node = Node::new("step", "How a step ends, in its last round unless said.")
-    .arguments(&[required("STEP", Kind::Reference(Target::AnyStep)), required("STATUS", Kind::Choice(STEP_END))])
+static STATUS: Node =
+    Node::new("status", "How the run ends.").arguments(&[required_argument("STATUS", Kind::Choice(ENDING))]);
+static STEP_ENDS: Node = Node::new("step", "How a step ends, in its last round, when left out.")
+    .arguments(&[
+        required_argument("STEP", Kind::Reference(Target::AnyStep)),
+        required_argument("STATUS", Kind::Choice(STEP_END)),
+    ])
     .properties(&[ITERATION, INDEX])
     .many();
 static ORDER: Node = Node::new("order", "Steps of which each begins after the one before it has ended.")
@@ -79,20 +85,20 @@ static ORDER: Node = Node::new("order", "Steps of which each begins after the on
     .rest("STEP", Kind::Reference(Target::AnyStep))
     .many();
 
-const CONTAINS: Property = Property::new("contains", Kind::Text, "A text that stands in it.");
-const LACKS: Property = Property::new("lacks", Kind::Text, "A text that does not.");
+const CONTAINS: Property = Property::new("contains", Kind::Text, "A text that it contains.");
+const LACKS: Property = Property::new("lacks", Kind::Text, "A text that it does not contain.");
 const MATCHES: Property = Property::new("matches", Kind::Text, "A regular expression that matches somewhere in it.");
 const EQUALS: Property = Property::new("equals", Kind::Literal, "The whole text, or the same value as JSON.");
 const SNAPSHOT: Property = Property::new(
     "snapshot",
     Kind::Bool,
-    "Whether it is what the file in `snapshots/` beside the spec says; `swarmc test --update` writes that.",
+    "Whether it equals the file in `snapshots/` beside the spec; `swarmc test --update` writes that file.",
 )
 .default("#false");
 
 static PROMPT: Node = Node::new(
     "prompt",
-    "What a step, or a member of a swarm, is asked, each time that fits: the prompt of an agent, the standard input of a \
+    "What a step, or a member of a swarm, receives as a request, each time that fits: the prompt of an agent, the standard input of a \
      command, the message of a gate.",
 )
 .arguments(ASKED)
@@ -106,7 +112,7 @@ static RESULT: Node =
     Node::new("result", "The value of the pipeline.").properties(&[CONTAINS, LACKS, MATCHES, EQUALS, SNAPSHOT]).many();
 
 static ROUNDS: Node = Node::new("rounds", "How many rounds there are.")
-    .arguments(&[required("N", Kind::Count(0, u32::MAX as u64))])
+    .arguments(&[required_argument("N", Kind::Count(0, u32::MAX as u64))])
     .properties(&[Property::new(
         "of",
         Kind::Reference(Target::AnyStep),
@@ -114,16 +120,16 @@ static ROUNDS: Node = Node::new("rounds", "How many rounds there are.")
     )])
     .many();
 static LAUNCHES: Node = Node::new("launches", "How many turns of agents, commands and checks are started.")
-    .arguments(&[optional("N", Kind::Count(0, u64::MAX))])
+    .arguments(&[optional_argument("N", Kind::Count(0, u64::MAX))])
     .properties(MOST);
 static TURNS: Node = Node::new("turns", "How many turns agents take, repairs included.")
-    .arguments(&[optional("N", Kind::Count(0, u64::MAX))])
+    .arguments(&[optional_argument("N", Kind::Count(0, u64::MAX))])
     .properties(MOST);
 const MOST: &[Property] = &[Property::new("max", Kind::Count(0, u64::MAX), "At most so many, instead of exactly N.")];
 static TOKENS: Node = Node::new(
     "tokens",
     "How many tokens the prompts, system texts and faked answers have, counted with the vocabulary `o200k`.",
 )
-.properties(&[Property::new("max", ANY_AMOUNT, "At most so many.").required()]);
+.properties(&[Property::new("max", ANY_AMOUNT, "At most so many.").make_required()]);
 static COST: Node = Node::new("cost", "What these tokens cost by the `price` of their providers.")
-    .properties(&[Property::new("max", Kind::Money, "At most so much.").required()]);
+    .properties(&[Property::new("max", Kind::Money, "At most so much.").make_required()]);

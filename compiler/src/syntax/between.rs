@@ -4,21 +4,21 @@
 
 use super::parse::{Frame, Now, Parser, Reading, Stage, Step, empty_node};
 use super::problem::Problem;
-use super::string::forbidden;
+use super::string::forbidden_character;
 use super::token::TokenKind;
 use super::tree::{Block, Name, Node, ValueKind};
 use crate::source::Span;
 
 impl Parser<'_> {
     /// Takes what stands between nodes and starts the next one, or goes back to the node whose block ends.
-    pub(super) fn between(&mut self) -> Step {
+    pub(super) fn parse_between_nodes(&mut self) -> Step {
         let mut dash: Option<Span> = None;
         loop {
             let Some(kind) = self.kind() else {
                 self.nothing_hidden(dash);
                 let Some(frame) = self.stack.pop() else { return Step::End };
                 self.unclosed = self.unclosed.saturating_sub(1);
-                return Step::Within(self.close(frame, None));
+                return Step::Within(self.close_block(frame, None));
             };
             match kind {
                 TokenKind::Space | TokenKind::Bom => self.bump(),
@@ -30,15 +30,15 @@ impl Parser<'_> {
                     self.bump();
                 }
                 TokenKind::LineComment | TokenKind::BlockComment => {
-                    self.comments.push(self.here());
+                    self.comments.push(self.token_span());
                     self.breaks = 0;
                     self.bump();
                 }
                 TokenKind::OpenComment => self.open_comment(),
-                TokenKind::Backslash => self.backslash(),
+                TokenKind::Backslash => self.parse_backslash(),
                 TokenKind::Slashdash => {
                     self.double_dash(dash);
-                    dash = Some(self.here());
+                    dash = Some(self.token_span());
                     self.comments.clear();
                     self.bump();
                 }
@@ -52,8 +52,8 @@ impl Parser<'_> {
                     self.orphan_block(dash.take().is_some());
                 }
                 TokenKind::Semicolon | TokenKind::CloseParen | TokenKind::Equals => self.stray_between(),
-                TokenKind::Stray if self.written() == "]" => self.stray_between(),
-                TokenKind::Forbidden => self.forbidden(),
+                TokenKind::Stray if self.token_text() == "]" => self.stray_between(),
+                TokenKind::Forbidden => self.skip_forbidden(),
                 TokenKind::Keyword if self.is_hash_comment() => self.hash_comment(),
                 _ => {
                     if let Some(step) = self.missing_close(dash) {
@@ -62,7 +62,7 @@ impl Parser<'_> {
                     if let Some(line) = self.line {
                         self.indent = self.at - line;
                     }
-                    return Step::Within(self.node(dash.is_some()));
+                    return Step::Within(self.start_node(dash.is_some()));
                 }
             }
         }
@@ -80,7 +80,7 @@ impl Parser<'_> {
 
     pub(super) fn double_dash(&mut self, dash: Option<Span>) {
         if dash.is_some() {
-            let here = self.here();
+            let here = self.token_span();
             self.problems.add(|| {
                 Problem::new(here, "one `/-` comments out what follows; a second one means nothing", "a second `/-`")
                     .help("remove it")
@@ -89,17 +89,17 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn forbidden(&mut self) {
-        let here = self.here();
+    pub(super) fn skip_forbidden(&mut self) {
+        let here = self.token_span();
         let text = self.text;
-        self.problems.add(|| forbidden(text, here));
+        self.problems.add(|| forbidden_character(text, here));
         self.bump();
     }
 
     /// A mark that means nothing between nodes.
     pub(super) fn stray_between(&mut self) {
-        let here = self.here();
-        let mark = self.written();
+        let here = self.token_span();
+        let mark = self.token_text();
         self.problems.add(|| {
             let problem = match mark {
                 ";" => Problem::new(here, "no node stands before this `;`", "ends nothing"),
@@ -113,7 +113,7 @@ impl Parser<'_> {
 
     /// `# …`, a comment in other languages.
     pub(super) fn is_hash_comment(&self) -> bool {
-        let word = self.written();
+        let word = self.token_text();
         word.bytes().all(|byte| byte == b'#')
             || self.line.is_some()
                 && !matches!(word, "#true" | "#false" | "#null")
@@ -123,7 +123,7 @@ impl Parser<'_> {
     pub(super) fn hash_comment(&mut self) {
         // Braces on this line were counted, and are not braces here.
         self.local = false;
-        let here = self.here();
+        let here = self.token_span();
         self.problems.add(|| {
             let mark = Span { end: here.start + 1, ..here };
             Problem::new(mark, "a comment starts with `//`", "not with `#`").help("write `//`").fix(
@@ -159,9 +159,9 @@ impl Parser<'_> {
         if let Some(own) = own {
             self.indent = own;
         }
-        let close = self.here();
+        let close = self.token_span();
         self.bump();
-        Some(Step::Within(self.close(frame, Some(close))))
+        Some(Step::Within(self.close_block(frame, Some(close))))
     }
 
     /// A run of `}` that close nothing.
@@ -200,11 +200,11 @@ impl Parser<'_> {
     pub(super) fn cut_off(&mut self) -> Option<Step> {
         let frame = self.stack.pop()?;
         self.unclosed -= 1;
-        Some(Step::Within(self.close(frame, None)))
+        Some(Step::Within(self.close_block(frame, None)))
     }
 
     /// Gives the read nodes to the node of the block that ends.
-    pub(super) fn close(&mut self, frame: Frame, close: Option<Span>) -> Reading {
+    pub(super) fn close_block(&mut self, frame: Frame, close: Option<Span>) -> Reading {
         let Frame { mut parent, siblings, open, indent, hides } = frame;
         let nodes = std::mem::replace(&mut self.nodes, siblings);
         if close.is_none() {
@@ -230,10 +230,10 @@ impl Parser<'_> {
     pub(super) fn unclosed_block(&mut self, node: &Node, open: Span, indent: usize) {
         self.local = false;
         let place = self.span(self.last, self.last);
-        let name = headline(node);
+        let name = format_headline(node);
         self.problems.add(|| {
             Problem::new(place, format!("the block of `{name}` has no closing `}}`"), "`}` is missing after this")
-                .second(open, "the block starts here")
+                .second_label(open, "the block starts here")
                 .help("write `}` where the block ends")
                 .unsafe_fix("write `}`", place, format!("\n{}}}", " ".repeat(indent.min(80))))
         });
@@ -242,7 +242,7 @@ impl Parser<'_> {
     /// A `{` where a node should start: the block of the node on the line before, or of none.
     pub(super) fn orphan_block(&mut self, hidden: bool) {
         self.local = false;
-        let here = self.here();
+        let here = self.token_span();
         let earlier = self.nodes.last().is_some_and(|node| node.children.is_none() && !node.broken) && !hidden;
         let before = self.tokens[..self.index].iter().rev().map(|token| token.kind);
         let directly = before
@@ -264,11 +264,11 @@ impl Parser<'_> {
             let name = node.name.text.clone();
             self.problems.add(|| {
                 Problem::new(here, format!("the block of `{name}` starts on another line"), "belongs to no node here")
-                    .second(node.name.span, "the node ends with its line")
+                    .second_label(node.name.span, "the node ends with its line")
                     .help(format!("write `{{` at the end of the line of `{name}`"))
                     .unsafe_fix("join the lines", gap, " ")
             });
-            self.open(Reading { node, hidden: false, stage: Stage::Entries }, false);
+            self.open_block(Reading { node, hidden: false, stage: Stage::Entries }, false);
             return;
         }
         self.problems.add(|| {
@@ -276,24 +276,24 @@ impl Parser<'_> {
                 .help("write the name of a node before `{`")
         });
         let name = Name { text: "".into(), span: Span { end: here.start, ..here }, quoted: false };
-        self.open(Reading { node: empty_node(name, None), hidden: true, stage: Stage::Entries }, false);
+        self.open_block(Reading { node: empty_node(name, None), hidden: true, stage: Stage::Entries }, false);
     }
 
     /// Enters the block whose `{` is the current token.
-    pub(super) fn open(&mut self, mut parent: Reading, hides: bool) {
-        let open = self.here();
-        self.flush(&mut parent.node);
+    pub(super) fn open_block(&mut self, mut parent: Reading, hides: bool) {
+        let open = self.token_span();
+        self.flush_entries(&mut parent.node);
         let siblings = std::mem::take(&mut self.nodes);
         self.stack.push(Frame { parent, siblings, open, indent: self.indent, hides });
         self.bump();
         self.now = Now::default();
         self.comments.clear();
         self.breaks = 0;
-        self.opened();
+        self.attach_open_comment();
     }
 
     /// A comment right behind `{` belongs to the node of the block.
-    pub(super) fn opened(&mut self) {
+    pub(super) fn attach_open_comment(&mut self) {
         if self.kind() == Some(TokenKind::Space) {
             self.bump();
         }
@@ -307,7 +307,7 @@ impl Parser<'_> {
             _ => false,
         };
         if first {
-            let here = self.here();
+            let here = self.token_span();
             if let Some(frame) = self.stack.last_mut() {
                 frame.parent.node.trailing.get_or_insert(here);
             }
@@ -317,7 +317,7 @@ impl Parser<'_> {
 }
 
 /// The name of a node with its first argument, when that is short.
-fn headline(node: &Node) -> String {
+fn format_headline(node: &Node) -> String {
     let name = &node.name.text;
     match node.entries.first().map(|entry| (&entry.name, &entry.value.kind)) {
         Some((None, ValueKind::String(text))) if text.value.len() <= 40 && !text.value.contains(char::is_control) => {

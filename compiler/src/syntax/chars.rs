@@ -20,13 +20,13 @@ pub(super) enum Class {
 }
 
 /// What each byte starts.
-pub(super) static CLASSES: [Class; 256] = classes();
+pub(super) static CLASSES: [Class; 256] = build_classes();
 
 /// The bytes that end the plain part of a quoted string: quotes, backslashes, controls, and the lead bytes of characters
 /// outside ASCII that break lines or are forbidden.
-pub(super) static STOPS: [bool; 256] = stops();
+pub(super) static STOPS: [bool; 256] = build_stops();
 
-const fn classes() -> [Class; 256] {
+const fn build_classes() -> [Class; 256] {
     let mut table = [Class::Word; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -43,7 +43,7 @@ const fn classes() -> [Class; 256] {
     table
 }
 
-const fn stops() -> [bool; 256] {
+const fn build_stops() -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -56,7 +56,7 @@ const fn stops() -> [bool; 256] {
 }
 
 /// What a character is; the byte order mark is forbidden, except that the lexer takes it at the start.
-pub(super) fn classify(character: char) -> Class {
+pub(super) fn classify_char(character: char) -> Class {
     match character {
         '\u{85}' | '\u{2028}' | '\u{2029}' => Class::Newline,
         '\u{A0}' | '\u{1680}' | '\u{2000}'..='\u{200A}' | '\u{202F}' | '\u{205F}' | '\u{3000}' => Class::Space,
@@ -67,18 +67,18 @@ pub(super) fn classify(character: char) -> Class {
 }
 
 /// What stands at an offset that is a character boundary, and its length in bytes; a CRLF is one line break. None at the end.
-pub(super) fn at(text: &str, offset: usize) -> Option<(Class, usize)> {
+pub(super) fn class_at(text: &str, offset: usize) -> Option<(Class, usize)> {
     let byte = *text.as_bytes().get(offset)?;
     match CLASSES[byte as usize] {
         Class::Newline if byte == b'\r' && text.as_bytes().get(offset + 1) == Some(&b'\n') => Some((Class::Newline, 2)),
         class if byte < 0x80 => Some((class, 1)),
-        _ => text[offset..].chars().next().map(|character| (classify(character), character.len_utf8())),
+        _ => text[offset..].chars().next().map(|character| (classify_char(character), character.len_utf8())),
     }
 }
 
 /// The offset after the run of a class that starts at `offset`.
-pub(super) fn skip(text: &str, mut offset: usize, class: Class) -> usize {
-    while let Some((found, length)) = at(text, offset)
+pub(super) fn skip_class(text: &str, mut offset: usize, class: Class) -> usize {
+    while let Some((found, length)) = class_at(text, offset)
         && found == class
     {
         offset += length;
@@ -88,7 +88,7 @@ pub(super) fn skip(text: &str, mut offset: usize, class: Class) -> usize {
 
 /// The offset after the run of spaces and line breaks that starts at `offset`.
 pub(super) fn skip_white(text: &str, mut offset: usize) -> usize {
-    while let Some((Class::Space | Class::Newline, length)) = at(text, offset) {
+    while let Some((Class::Space | Class::Newline, length)) = class_at(text, offset) {
         offset += length;
     }
     offset
@@ -96,7 +96,7 @@ pub(super) fn skip_white(text: &str, mut offset: usize) -> usize {
 
 /// Whether a text has nothing but spaces.
 pub(super) fn is_blank(text: &str) -> bool {
-    skip(text, 0, Class::Space) == text.len()
+    skip_class(text, 0, Class::Space) == text.len()
 }
 
 /// The offset of the next line break at or after `offset`, or the end.

@@ -15,12 +15,12 @@ impl<'t> Parser<'t> {
     }
 
     /// The current token as text; nothing at the end.
-    pub(super) fn written(&self) -> &'t str {
+    pub(super) fn token_text(&self) -> &'t str {
         self.tokens.get(self.index).map_or("", |token| &self.text[self.at..token.end as usize])
     }
 
     /// The place of the current token; the end of the text when there is none.
-    pub(super) fn here(&self) -> Span {
+    pub(super) fn token_span(&self) -> Span {
         self.span(self.at, self.tokens.get(self.index).map_or(self.at, |token| token.end as usize))
     }
 
@@ -64,7 +64,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Takes an escaped line break, or complains about the backslash.
-    pub(super) fn backslash(&mut self) {
+    pub(super) fn parse_backslash(&mut self) {
         match self.escline(self.index) {
             Some(end) => {
                 while self.index < end {
@@ -72,7 +72,7 @@ impl<'t> Parser<'t> {
                 }
             }
             None => {
-                let here = self.here();
+                let here = self.token_span();
                 self.problems.add(|| {
                     Problem::new(here, "a `\\` between values only continues a line", "no line break follows")
                         .help("remove it, or put the text that has it in quotes")
@@ -99,14 +99,14 @@ impl<'t> Parser<'t> {
     }
 
     /// Takes the space within a node; gives the last comment in it.
-    pub(super) fn space(&mut self) -> Option<Span> {
+    pub(super) fn skip_space(&mut self) -> Option<Span> {
         let mut comment = None;
         loop {
             match self.kind() {
                 Some(TokenKind::Space) => {}
-                Some(TokenKind::BlockComment) => comment = Some(self.here()),
+                Some(TokenKind::BlockComment) => comment = Some(self.token_span()),
                 Some(TokenKind::Backslash) if self.escline(self.index).is_some() => {
-                    self.backslash();
+                    self.parse_backslash();
                     continue;
                 }
                 _ => return comment,
@@ -118,7 +118,7 @@ impl<'t> Parser<'t> {
     /// Takes the space that may follow `/-`, line breaks included.
     pub(super) fn wide_space(&mut self) {
         loop {
-            self.space();
+            self.skip_space();
             match self.kind() {
                 Some(TokenKind::Newline | TokenKind::LineComment) => self.bump(),
                 Some(TokenKind::OpenComment) => self.open_comment(),
@@ -128,7 +128,7 @@ impl<'t> Parser<'t> {
     }
 
     pub(super) fn open_comment(&mut self) {
-        let here = self.here();
+        let here = self.token_span();
         let mark = self.span(self.at, self.at + 2);
         self.problems.add(|| {
             let end = Span { start: here.end, ..here };

@@ -22,20 +22,20 @@ enum Read {
 impl Parser<'_> {
     /// Reads the name of a node.
     pub(super) fn node_name(&mut self) -> Name {
-        let here = self.here();
-        let written = self.written();
+        let here = self.token_span();
+        let written = self.token_text();
         if self.kind() == Some(TokenKind::Bare) && self.is_single() {
             if let Some(name) = habit::node_name(self) {
                 return name;
             }
-            let class = word::classify(written);
+            let class = word::classify_word(written);
             if class != Word::Name {
                 self.bad_node_name(here, written);
             }
             self.bump();
             return Name { text: written.into(), span: here, quoted: false };
         }
-        match self.read() {
+        match self.parse_value() {
             Some((Read::Text(text), span)) => {
                 let quoted = !text.is_bare();
                 Name { text: text.value, span, quoted }
@@ -63,7 +63,7 @@ impl Parser<'_> {
     fn bad_node_name(&mut self, span: Span, written: &str) {
         self.now.broken = true;
         self.problems.add(|| {
-            let quoted = word::quote(written);
+            let quoted = word::quote_text(written);
             Problem::new(span, format!("a node starts with its name, and `{written}` is none"), "not a name")
                 .help(format!("write the name of a node before it, or `{quoted}` when this is the name"))
         });
@@ -74,18 +74,18 @@ impl Parser<'_> {
         if self.kind() != Some(TokenKind::OpenParen) {
             return None;
         }
-        let annotation = self.annotation();
-        self.space();
+        let annotation = self.parse_annotation();
+        self.skip_space();
         annotation
     }
 
     /// Reads `(type)`.
-    pub(super) fn annotation(&mut self) -> Option<Box<Name>> {
-        let open = self.here();
+    pub(super) fn parse_annotation(&mut self) -> Option<Box<Name>> {
+        let open = self.token_span();
         self.bump();
-        self.space();
+        self.skip_space();
         let name = match self.kind() {
-            Some(kind) if is_string(kind) => self.read().and_then(|(read, span)| match read {
+            Some(kind) if is_string(kind) => self.parse_value().and_then(|(read, span)| match read {
                 Read::Text(text) => {
                     let quoted = !text.is_bare();
                     Some(Box::new(Name { text: text.value, span, quoted }))
@@ -94,7 +94,7 @@ impl Parser<'_> {
             }),
             _ => None,
         };
-        self.space();
+        self.skip_space();
         if self.kind() == Some(TokenKind::CloseParen) && name.is_some() {
             self.bump();
             return name;
@@ -102,7 +102,7 @@ impl Parser<'_> {
         self.now.broken = true;
         let forbidden = self.kind() == Some(TokenKind::Forbidden);
         if forbidden {
-            self.forbidden();
+            self.skip_forbidden();
         }
         let ends = |kind: Option<TokenKind>| {
             use TokenKind::{CloseBrace, LineComment, Newline, OpenBrace, Semicolon};
@@ -128,7 +128,7 @@ impl Parser<'_> {
     }
 
     /// Reads an argument or a property, or complains about what is neither.
-    pub(super) fn entry(&mut self, spaced: bool, node: &Name) {
+    pub(super) fn parse_entry(&mut self, spaced: bool, node: &Name) {
         let start = self.at;
         if !spaced && !self.now.glue && !self.now.list {
             self.lacking_space();
@@ -136,15 +136,15 @@ impl Parser<'_> {
         self.now.glue = false;
         match self.kind() {
             Some(TokenKind::Equals) => return self.lone_equals(node),
-            Some(TokenKind::Stray) if self.written() == "[" => return self.open_list(),
-            Some(TokenKind::Stray) if self.written() == "]" => return self.close_list(),
-            Some(TokenKind::Bare) if self.written().starts_with(',') && self.comma(spaced) => return,
+            Some(TokenKind::Stray) if self.token_text() == "[" => return self.open_list(),
+            Some(TokenKind::Stray) if self.token_text() == "]" => return self.close_list(),
+            Some(TokenKind::Bare) if self.token_text().starts_with(',') && self.parse_comma(spaced) => return,
             _ => {}
         }
         let annotation = self.annotation_of_value();
-        let first = self.here();
-        let Some((read, span)) = self.read() else { return self.no_value(annotation.is_some(), start) };
-        let equals = self.equals();
+        let first = self.token_span();
+        let Some((read, span)) = self.parse_value() else { return self.no_value(annotation.is_some(), start) };
+        let equals = self.take_equals();
         let Some(equals) = equals else {
             let kind = match read {
                 Read::Text(text) => ValueKind::String(text),
@@ -165,30 +165,30 @@ impl Parser<'_> {
             }
             Read::Other(_) => self.bad_key(span),
         };
-        self.property(start, name, equals);
+        self.parse_property(start, name, equals);
     }
 
     /// Takes the `=` of a property, spaces before it included.
-    fn equals(&mut self) -> Option<Span> {
+    fn take_equals(&mut self) -> Option<Span> {
         if self.kind() != Some(TokenKind::Equals) {
             let index = self.after_space();
             if self.tokens.get(index).is_none_or(|token| token.kind != TokenKind::Equals) {
                 return None;
             }
-            self.space();
+            self.skip_space();
         }
-        let equals = self.here();
+        let equals = self.token_span();
         self.bump();
         Some(equals)
     }
 
     /// Reads the value of a property.
-    fn property(&mut self, start: usize, name: Name, equals: Span) {
+    fn parse_property(&mut self, start: usize, name: Name, equals: Span) {
         if !matches!(self.kind(), Some(TokenKind::Newline)) {
-            self.space();
+            self.skip_space();
         }
         if self.kind() == Some(TokenKind::Equals) {
-            let here = self.here();
+            let here = self.token_span();
             self.problems.add(|| {
                 Problem::new(here, "one `=` stands between a name and its value", "a second `=`")
                     .help("remove it")
@@ -199,7 +199,7 @@ impl Parser<'_> {
             }
         }
         if self.kind() == Some(TokenKind::Slashdash) {
-            let here = self.here();
+            let here = self.token_span();
             self.problems.add(|| {
                 Problem::new(here, "`/-` cannot hide the value of a property alone", "between `=` and the value")
                     .help(format!("write it before `{}` to hide the property", name.text))
@@ -208,7 +208,7 @@ impl Parser<'_> {
             self.bump();
         }
         let annotation = self.annotation_of_value();
-        let read = self.read();
+        let read = self.parse_value();
         let (kind, span) = match read {
             Some((Read::Text(text), span)) => (ValueKind::String(text), span),
             Some((Read::Other(kind), span)) => (kind, span),
@@ -229,22 +229,22 @@ impl Parser<'_> {
     }
 
     /// Reads a value without its annotation; none when no value starts here.
-    fn read(&mut self) -> Option<(Read, Span)> {
+    fn parse_value(&mut self) -> Option<(Read, Span)> {
         let start = self.at;
         match self.kind()? {
-            TokenKind::Bare if self.is_single() => Some(self.bare()),
+            TokenKind::Bare if self.is_single() => Some(self.parse_bare()),
             TokenKind::Keyword if self.is_single() => {
-                let here = self.here();
-                let kind = self.keyword();
+                let here = self.token_span();
+                let kind = self.parse_keyword();
                 self.bump();
                 Some((Read::Other(kind), here))
             }
-            TokenKind::Stray if self.written() == "]" => None,
-            TokenKind::Bare | TokenKind::Keyword | TokenKind::Stray => Some(self.joined()),
+            TokenKind::Stray if self.token_text() == "]" => None,
+            TokenKind::Bare | TokenKind::Keyword | TokenKind::Stray => Some(self.parse_joined()),
             kind if is_string(kind) => {
                 let token = self.tokens[self.index];
                 let end = token.end as usize;
-                let text = self.strings.read(kind, token.plain, start, end, &mut self.problems);
+                let text = self.strings.read_string(kind, token.plain, start, end, &mut self.problems);
                 self.now.broken |= kind == TokenKind::OpenString;
                 self.bump();
                 Some((Read::Text(text), self.span(start, end)))
@@ -255,11 +255,11 @@ impl Parser<'_> {
 
     /// Whether the word or keyword here stands alone, with nothing directly behind it that would belong to it.
     fn is_single(&self) -> bool {
-        !self.joins(self.index + 1)
+        !self.is_continuation(self.index + 1)
     }
 
     /// Whether the token belongs to the word directly before it.
-    fn joins(&self, index: usize) -> bool {
+    fn is_continuation(&self, index: usize) -> bool {
         use TokenKind::{Backslash, Bare, Keyword, Newline, Slashdash, Space, Stray};
         let kind = |index: usize| self.tokens.get(index).map(|token| token.kind);
         match kind(index) {
@@ -271,27 +271,27 @@ impl Parser<'_> {
     }
 
     /// A word.
-    fn bare(&mut self) -> (Read, Span) {
-        let here = self.here();
-        let written = self.written();
+    fn parse_bare(&mut self) -> (Read, Span) {
+        let here = self.token_span();
+        let written = self.token_text();
         let plain = self.tokens[self.index].plain;
-        if let Some((from, to)) = habit::value(self) {
+        if let Some((from, to)) = habit::detect_habit(self) {
             self.bump();
             let offset = u32::try_from(from).unwrap_or(0);
-            if word::classify(&written[from..to]) == Word::Number {
+            if word::classify_word(&written[from..to]) == Word::Number {
                 return (Read::Other(ValueKind::Number(Number::new(&written[from..to]))), here);
             }
             return (Read::Text(Text::verbatim(&written[from..to], Form::Bare, here, offset)), here);
         }
         self.bump();
-        let class = if plain && !(3..=5).contains(&written.len()) { Word::Name } else { word::classify(written) };
+        let class = if plain && !(3..=5).contains(&written.len()) { Word::Name } else { word::classify_word(written) };
         let text = || Read::Text(Text::verbatim(written, Form::Bare, here, 0));
         let read = match class {
             Word::Name => text(),
             Word::Number => Read::Other(ValueKind::Number(Number::new(written))),
             Word::Literal if self.after_is_equals() => text(),
             Word::Literal => {
-                self.problems.add(|| word::literal(written, here));
+                self.problems.add(|| word::literal_problem(written, here));
                 Read::Other(match written {
                     "true" => ValueKind::Bool(true),
                     "false" => ValueKind::Bool(false),
@@ -299,7 +299,7 @@ impl Parser<'_> {
                 })
             }
             Word::Float => {
-                self.problems.add(|| word::float(written, here));
+                self.problems.add(|| word::float_problem(written, here));
                 text()
             }
             Word::NumberLike => {
@@ -319,7 +319,7 @@ impl Parser<'_> {
 
     /// `true=` and its like.
     fn literal_key(&mut self, here: Span, written: &str) {
-        let quoted = word::quote(written);
+        let quoted = word::quote_text(written);
         self.problems.add(|| {
             Problem::new(here, format!("a property named `{written}` needs quotes"), "needs quotes")
                 .help(format!("write `{quoted}`"))
@@ -328,8 +328,8 @@ impl Parser<'_> {
     }
 
     /// What `#…` is.
-    fn keyword(&mut self) -> ValueKind {
-        let (written, here) = (self.written(), self.here());
+    fn parse_keyword(&mut self) -> ValueKind {
+        let (written, here) = (self.token_text(), self.token_span());
         match written {
             "#true" => ValueKind::Bool(true),
             "#false" => ValueKind::Bool(false),
@@ -337,32 +337,32 @@ impl Parser<'_> {
             "#inf" | "#-inf" | "#nan" => ValueKind::Number(Number::new(written)),
             _ => {
                 self.now.broken = true;
-                self.problems.add(|| word::keyword(written, here));
+                self.problems.add(|| word::keyword_problem(written, here));
                 ValueKind::Missing
             }
         }
     }
 
     /// Tokens side by side that were meant as one text, such as a path.
-    fn joined(&mut self) -> (Read, Span) {
+    fn parse_joined(&mut self) -> (Read, Span) {
         let start = self.at;
         self.bump();
-        while self.joins(self.index) {
+        while self.is_continuation(self.index) {
             self.bump();
         }
         let span = self.span(start, self.at);
         let written = &self.text[start..self.at];
-        self.problems.add(|| word::unquoted(written, span));
+        self.problems.add(|| word::unquoted_problem(written, span));
         (Read::Text(Text::verbatim(written, Form::Bare, span, 0)), span)
     }
 
     /// Nothing that could be a value stands here.
     fn no_value(&mut self, annotated: bool, start: usize) {
         self.now.broken = true;
-        let here = self.here();
+        let here = self.token_span();
         if self.kind() == Some(TokenKind::Forbidden) {
             self.now.glue = true;
-            return self.forbidden();
+            return self.skip_forbidden();
         }
         if annotated {
             let span = self.span(start, self.last.max(start));
@@ -374,7 +374,7 @@ impl Parser<'_> {
         }
         match self.kind() {
             Some(TokenKind::CloseParen | TokenKind::Backslash) => {
-                let mark = self.written();
+                let mark = self.token_text();
                 self.problems.add(|| {
                     Problem::new(here, format!("this `{mark}` belongs to nothing"), "stands alone")
                         .help("remove it, or put the text that has it in quotes")
@@ -404,14 +404,14 @@ impl Parser<'_> {
         let told = match self.kind() {
             Some(TokenKind::OpenString | TokenKind::Equals | TokenKind::CloseParen | TokenKind::Backslash) => true,
             Some(TokenKind::Forbidden) => true,
-            Some(TokenKind::Bare) => self.written().starts_with(','),
-            Some(TokenKind::Stray) => matches!(self.written(), "[" | "]"),
+            Some(TokenKind::Bare) => self.token_text().starts_with(','),
+            Some(TokenKind::Stray) => matches!(self.token_text(), "[" | "]"),
             _ => false,
         };
         if told {
             return;
         }
-        let here = self.here();
+        let here = self.token_span();
         let place = Span { end: here.start, ..here };
         self.problems.add(|| {
             Problem::new(here, "values are separated by a space", "no space before this")
@@ -453,7 +453,7 @@ impl Parser<'_> {
     /// A number or keyword before `=`.
     fn bad_key(&mut self, span: Span) -> Name {
         let written = &self.text[span.range()];
-        let quoted = word::quote(written);
+        let quoted = word::quote_text(written);
         self.problems.add(|| {
             Problem::new(span, format!("a property named `{written}` needs quotes"), "not a name")
                 .help(format!("write `{quoted}`"))
@@ -476,7 +476,7 @@ impl Parser<'_> {
     /// `[a, b]`: the brackets are complained about once, and what is in them is read.
     fn open_list(&mut self) {
         let start = self.at;
-        let here = self.here();
+        let here = self.token_span();
         let told = self.now.list;
         self.bump();
         self.now.list = true;
@@ -507,7 +507,7 @@ impl Parser<'_> {
     }
 
     fn close_list(&mut self) {
-        let here = self.here();
+        let here = self.token_span();
         if !self.now.list {
             self.problems.add(|| {
                 Problem::new(here, "this `]` closes nothing", "nothing is open")
@@ -522,20 +522,20 @@ impl Parser<'_> {
     }
 
     /// A comma between values, perhaps with the next value directly behind it; whether that was all of the word.
-    fn comma(&mut self, spaced: bool) -> bool {
-        let here = self.here();
+    fn parse_comma(&mut self, spaced: bool) -> bool {
+        let here = self.token_span();
         if spaced {
             return self.spaced_comma(here);
         }
         let mark = Span { end: here.start + 1, ..here };
-        if self.written() != "," {
+        if self.token_text() != "," {
             // `"a",b`: the rest of the word is a value.
             self.tell_comma(mark, " ");
             let from = self.at + 1;
             let written = &self.text[from..here.end as usize];
             self.bump();
             let span = Span { start: here.start + 1, ..here };
-            let kind = match word::classify(written) {
+            let kind = match word::classify_word(written) {
                 Word::Number => ValueKind::Number(Number::new(written)),
                 _ => ValueKind::String(Text::verbatim(written, Form::Bare, span, 0)),
             };
@@ -552,7 +552,7 @@ impl Parser<'_> {
 
     /// A comma between spaces is a word in KDL.
     fn spaced_comma(&mut self, here: Span) -> bool {
-        let alone = self.written() == ",";
+        let alone = self.token_text() == ",";
         if alone && !self.now.list && !self.now.comma {
             self.now.comma = true;
             self.problems.add(|| {

@@ -22,22 +22,22 @@ const QUOTES: [(char, &[char]); 6] = [
 
 /// Looks at the word that names a node, and takes it when it is a habit.
 pub(super) fn node_name(parser: &mut Parser<'_>) -> Option<Name> {
-    let (written, here) = (parser.written(), parser.here());
+    let (written, here) = (parser.token_text(), parser.token_span());
     let next = next_on_line(parser);
     if written == "-" && next {
         parser.now.broken = true;
         parser.problems.add(|| {
-            habit(here, "a list is not written with `-`", "not an item")
+            habit_problem(here, "a list is not written with `-`", "not an item")
                 .help("write a node for each item, or the items one after another behind the name of their node")
         });
     } else if written.len() > 1
         && let Some(name) = written.strip_suffix(':')
-        && word::classify(written) == Word::Name
+        && word::classify_word(written) == Word::Name
     {
         let colon = Span { start: here.end - 1, ..here };
         let name: Box<str> = name.into();
         parser.problems.add(|| {
-            habit(colon, format!("`{name}` is written without `:`"), "a colon")
+            habit_problem(colon, format!("`{name}` is written without `:`"), "a colon")
                 .help(format!("write `{name} VALUE`, or `{name} {{ … }}` for a block"))
                 .fix("remove the colon", colon, "")
         });
@@ -52,8 +52,8 @@ pub(super) fn node_name(parser: &mut Parser<'_>) -> Option<Name> {
 }
 
 /// Looks at a word that is a value; gives the range of it that was meant when it is a habit.
-pub(super) fn value(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
-    let written = parser.written();
+pub(super) fn detect_habit(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
+    let written = parser.token_text();
     let bytes = written.as_bytes();
     let (first, last) = (bytes[0], bytes[bytes.len() - 1]);
     let glob = parser.kind_after(1) == Some(TokenKind::BlockComment) && parser.kind_after(2) == Some(TokenKind::Bare);
@@ -64,20 +64,20 @@ pub(super) fn value(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
         return None;
     }
     if first == b'\'' || first >= 0x80 {
-        return quotes(parser);
+        return detect_quotes(parser);
     }
     if glob {
-        return pattern(parser);
+        return detect_glob(parser);
     }
     match last {
-        b',' if written.len() > 1 && (parser.now.list || next_on_line(parser)) => comma(parser),
-        b':' if parser.kind_after(1) == Some(TokenKind::LineComment) => address(parser),
-        b':' if written.len() > 1 && next_on_line(parser) => colon(parser),
+        b',' if written.len() > 1 && (parser.now.list || next_on_line(parser)) => detect_comma(parser),
+        b':' if parser.kind_after(1) == Some(TokenKind::LineComment) => detect_url(parser),
+        b':' if written.len() > 1 && next_on_line(parser) => detect_colon(parser),
         _ => None,
     }
 }
 
-fn habit(span: Span, message: impl Into<String>, label: &str) -> Problem {
+fn habit_problem(span: Span, message: impl Into<String>, label: &str) -> Problem {
     Problem::new(span, message, label).kind(ProblemKind::Habit)
 }
 
@@ -89,8 +89,8 @@ fn next_on_line(parser: &Parser<'_>) -> bool {
 }
 
 /// `'text'` and typographic quotes.
-fn quotes(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
-    let written = parser.written();
+fn detect_quotes(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
+    let written = parser.token_text();
     let first = written.chars().next()?;
     let (_, closers) = QUOTES.iter().find(|(open, _)| *open == first)?;
     let from = first.len_utf8();
@@ -110,7 +110,7 @@ fn quotes(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
         }
         length += character.len_utf8();
     }
-    let here = parser.here();
+    let here = parser.token_span();
     let Some((text_end, end)) = close else {
         parser.now.quoted_until = start + length;
         if first == '\'' {
@@ -120,16 +120,16 @@ fn quotes(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
         let mark = Span { end: here.start + u32::try_from(from).unwrap_or(1), ..here };
         parser
             .problems
-            .add(|| habit(mark, format!("`{first}` is not a quote"), "a typographic quote").help("write `\"`"));
+            .add(|| habit_problem(mark, format!("`{first}` is not a quote"), "a typographic quote").help("write `\"`"));
         return None;
     };
     let span = parser.span(start, end);
     let text = &parser.text[start + from..text_end];
     parser.now.quoted_until = end;
     parser.problems.add(|| {
-        let quoted = word::quote(text);
+        let quoted = word::quote_text(text);
         let label = if first == '\'' { "single quotes" } else { "typographic quotes" };
-        habit(span, format!("a text is quoted with `\"`, not with {label}"), label)
+        habit_problem(span, format!("a text is quoted with `\"`, not with {label}"), label)
             .help(format!("write `{quoted}`"))
             .fix(format!("write `{quoted}`"), span, quoted.clone())
     });
@@ -137,7 +137,7 @@ fn quotes(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
 }
 
 /// `src/**/*.rs`, which KDL takes as a comment between two words.
-fn pattern(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
+fn detect_glob(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
     let start = parser.at;
     let mut index = parser.index;
     let kind = |index: usize| parser.tokens.get(index).map(|token| token.kind);
@@ -154,8 +154,8 @@ fn pattern(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
     let span = parser.span(start, end);
     parser.now.quoted_until = end;
     parser.problems.add(|| {
-        let quoted = word::quote(written);
-        habit(span, format!("`{written}` needs quotes: it has a comment, from `/*` to `*/`"), "needs quotes")
+        let quoted = word::quote_text(written);
+        habit_problem(span, format!("`{written}` needs quotes: it has a comment, from `/*` to `*/`"), "needs quotes")
             .help(format!("write `{quoted}`"))
             .fix(format!("write `{quoted}`"), span, quoted.clone())
     });
@@ -163,15 +163,16 @@ fn pattern(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
 }
 
 /// `a, b`
-fn comma(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
-    let (written, here) = (parser.written(), parser.here());
+fn detect_comma(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
+    let (written, here) = (parser.token_text(), parser.token_span());
     if !parser.now.list && !parser.now.comma {
         parser.now.comma = true;
         let mark = Span { start: here.end - 1, ..here };
         parser.problems.add(|| {
-            let quoted = word::quote(written);
-            let kind = if word::classify(written) == Word::Name { ProblemKind::Habit } else { ProblemKind::Syntax };
-            habit(mark, "values are separated by spaces, not by commas", "a comma")
+            let quoted = word::quote_text(written);
+            let kind =
+                if word::classify_word(written) == Word::Name { ProblemKind::Habit } else { ProblemKind::Syntax };
+            habit_problem(mark, "values are separated by spaces, not by commas", "a comma")
                 .kind(kind)
                 .help(format!("remove the comma, or write `{quoted}` when it belongs to the text"))
                 .unsafe_fix("remove the comma", mark, "")
@@ -181,14 +182,14 @@ fn comma(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
 }
 
 /// `http://…`, which KDL takes as a word and a comment.
-fn address(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
-    let here = parser.here();
+fn detect_url(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
+    let here = parser.token_span();
     let rest = &parser.text[here.end as usize..];
     let length = rest.find([' ', '\t', '\n', '\r', ';', '{', '}']).unwrap_or(rest.len());
     let span = Span { end: here.end + u32::try_from(length).unwrap_or(0), ..here };
     parser.problems.add(|| {
-        let quoted = word::quote(&parser.text[span.range()]);
-        habit(span, "an address needs quotes: `//` starts a comment", "needs quotes")
+        let quoted = word::quote_text(&parser.text[span.range()]);
+        habit_problem(span, "an address needs quotes: `//` starts a comment", "needs quotes")
             .help(format!("write `{quoted}`"))
             .fix(format!("write `{quoted}`"), span, quoted.clone())
     });
@@ -196,14 +197,14 @@ fn address(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
 }
 
 /// `key: value` behind the name of a node.
-fn colon(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
-    let (written, here) = (parser.written(), parser.here());
+fn detect_colon(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
+    let (written, here) = (parser.token_text(), parser.token_span());
     let name = &written[..written.len() - 1];
     let gap = Span { start: here.end - 1, end: here.end, ..here };
     let after = parser.tokens.get(parser.index + 1).map_or(here.end, |token| token.end);
     parser.problems.add(|| {
-        let quoted = word::quote(written);
-        habit(gap, format!("a property is written `{name}=VALUE`, without `:`"), "a colon")
+        let quoted = word::quote_text(written);
+        habit_problem(gap, format!("a property is written `{name}=VALUE`, without `:`"), "a colon")
             .help(format!("write `{name}=` directly before its value, or `{quoted}` for the text"))
             .unsafe_fix(format!("write `{name}=`"), Span { end: after, ..gap }, "=")
     });

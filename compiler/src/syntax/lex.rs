@@ -58,7 +58,7 @@ pub(super) fn lex(text: &str, from_start: bool) -> Lexed {
         lexer.push(TokenKind::Bom, 3);
     }
     while lexer.at < text.len() && lexer.limit.is_none() {
-        lexer.token();
+        lexer.lex_token();
     }
     if lexer.at < text.len() {
         lexer.push(TokenKind::Stray, text.len());
@@ -91,40 +91,40 @@ impl Lexer<'_> {
 
     fn push_plain(&mut self, kind: TokenKind, end: usize, plain: bool) {
         debug_assert!(end > self.at, "tokens are never empty");
-        self.tokens.push(Token { kind, end: offset(end), plain });
+        self.tokens.push(Token { kind, end: span_offset(end), plain });
         self.at = end;
     }
 
-    fn byte(&self, at: usize) -> Option<u8> {
+    fn byte_at(&self, at: usize) -> Option<u8> {
         self.bytes.get(at).copied()
     }
 
-    fn token(&mut self) {
+    fn lex_token(&mut self) {
         let byte = self.bytes[self.at];
         match CLASSES[byte as usize] {
-            Class::Word => self.word(self.at + 1, byte.is_ascii_alphabetic() || byte == b'_'),
-            Class::Space => self.space(self.at + 1),
+            Class::Word => self.lex_word(self.at + 1, byte.is_ascii_alphabetic() || byte == b'_'),
+            Class::Space => self.lex_space(self.at + 1),
             Class::Newline => {
-                let crlf = byte == b'\r' && self.byte(self.at + 1) == Some(b'\n');
+                let crlf = byte == b'\r' && self.byte_at(self.at + 1) == Some(b'\n');
                 self.push(TokenKind::Newline, self.at + if crlf { 2 } else { 1 });
             }
-            Class::Mark => self.mark(byte),
-            Class::Forbidden => self.forbidden(),
-            Class::Unsure => match chars::at(self.text, self.at) {
-                Some((Class::Space, length)) => self.space(self.at + length),
+            Class::Mark => self.lex_mark(byte),
+            Class::Forbidden => self.lex_forbidden(),
+            Class::Unsure => match chars::class_at(self.text, self.at) {
+                Some((Class::Space, length)) => self.lex_space(self.at + length),
                 Some((Class::Newline, length)) => self.push(TokenKind::Newline, self.at + length),
-                Some((Class::Forbidden, _)) => self.forbidden(),
-                Some((_, length)) => self.word(self.at + length, true),
+                Some((Class::Forbidden, _)) => self.lex_forbidden(),
+                Some((_, length)) => self.lex_word(self.at + length, true),
                 None => {}
             },
         }
     }
 
-    fn mark(&mut self, byte: u8) {
-        let next = self.byte(self.at + 1);
+    fn lex_mark(&mut self, byte: u8) {
+        let next = self.byte_at(self.at + 1);
         let kind = match byte {
-            b'"' => return self.quoted(),
-            b'#' => return self.hash(),
+            b'"' => return self.lex_quoted(),
+            b'#' => return self.lex_hash(),
             b'/' if next == Some(b'/') => {
                 return self.push(TokenKind::LineComment, chars::line_end(self.text, self.at));
             }
@@ -133,7 +133,7 @@ impl Lexer<'_> {
             b'{' => {
                 self.depth += 1;
                 if self.depth > MAX_DEPTH {
-                    self.limit = Some(Limit::Depth(offset(self.at)));
+                    self.limit = Some(Limit::Depth(span_offset(self.at)));
                 }
                 TokenKind::OpenBrace
             }
@@ -154,27 +154,27 @@ impl Lexer<'_> {
         self.push(kind, self.at + 1);
     }
 
-    fn space(&mut self, from: usize) {
+    fn lex_space(&mut self, from: usize) {
         let mut at = from;
-        while let Some(b' ' | b'\t') = self.byte(at) {
+        while let Some(b' ' | b'\t') = self.byte_at(at) {
             at += 1;
         }
-        if self.byte(at).is_some_and(|byte| byte >= 0x80) {
-            at = chars::skip(self.text, at, Class::Space);
+        if self.byte_at(at).is_some_and(|byte| byte >= 0x80) {
+            at = chars::skip_class(self.text, at, Class::Space);
         }
         self.push(TokenKind::Space, at);
     }
 
-    fn forbidden(&mut self) {
-        let end = chars::skip(self.text, self.at, Class::Forbidden);
+    fn lex_forbidden(&mut self) {
+        let end = chars::skip_class(self.text, self.at, Class::Forbidden);
         self.push(TokenKind::Forbidden, end);
     }
 
-    fn word(&mut self, from: usize, plain: bool) {
+    fn lex_word(&mut self, from: usize, plain: bool) {
         let start = self.at;
         let end = self.word_end(from);
         let legacy = end == start + 1 && self.bytes[start] == b'r';
-        if legacy && matches!(self.byte(end), Some(b'"' | b'#')) && self.legacy_raw(end) {
+        if legacy && matches!(self.byte_at(end), Some(b'"' | b'#')) && self.legacy_raw(end) {
             return;
         }
         self.push_plain(TokenKind::Bare, end, plain);
@@ -182,13 +182,13 @@ impl Lexer<'_> {
 
     fn word_end(&self, mut at: usize) -> usize {
         loop {
-            while let Some(byte) = self.byte(at)
+            while let Some(byte) = self.byte_at(at)
                 && CLASSES[byte as usize] == Class::Word
             {
                 at += 1;
             }
-            match self.byte(at).map(|byte| CLASSES[byte as usize]) {
-                Some(Class::Unsure) => match chars::at(self.text, at) {
+            match self.byte_at(at).map(|byte| CLASSES[byte as usize]) {
+                Some(Class::Unsure) => match chars::class_at(self.text, at) {
                     Some((Class::Word, length)) => at += length,
                     _ => return at,
                 },
@@ -198,37 +198,37 @@ impl Lexer<'_> {
     }
 
     // A raw string or a keyword.
-    fn hash(&mut self) {
+    fn lex_hash(&mut self) {
         let start = self.at;
         let quote = start + self.bytes[start..].iter().take_while(|&&byte| byte == b'#').count();
-        if self.byte(quote) == Some(b'"') {
-            self.raw(quote, quote - start);
+        if self.byte_at(quote) == Some(b'"') {
+            self.lex_raw(quote, quote - start);
         } else {
             self.push(TokenKind::Keyword, self.word_end(quote));
         }
     }
 
-    fn quoted(&mut self) {
+    fn lex_quoted(&mut self) {
         let start = self.at;
         if self.bytes[start..].starts_with(b"\"\"\"") {
-            return self.lines();
+            return self.lex_lines();
         }
         let mut at = start + 1;
         let mut plain = true;
         loop {
-            while let Some(byte) = self.byte(at)
+            while let Some(byte) = self.byte_at(at)
                 && !STOPS[byte as usize]
             {
                 at += 1;
             }
-            match self.byte(at) {
+            match self.byte_at(at) {
                 None => return self.without_end(at),
                 Some(b'"') => return self.push_plain(TokenKind::Quoted, at + 1, plain),
                 Some(b'\\') => {
                     plain = false;
                     at = escape_end(self.text, at);
                 }
-                Some(_) => match chars::at(self.text, at) {
+                Some(_) => match chars::class_at(self.text, at) {
                     Some((Class::Newline, _)) => return self.without_end(at),
                     Some((class, length)) => {
                         plain &= class != Class::Forbidden;
@@ -253,8 +253,8 @@ impl Lexer<'_> {
         let opens = line.ends_with([' ', '\t', '=', '(', '{', '#', '\\', ';']) && !chars::is_blank(line);
         let closes = self.bytes[quote + 1..].iter().take_while(|&&byte| byte == b'#').count() == hashes;
         let end = quote + 1 + if closes { hashes } else { 0 };
-        let ends = matches!(chars::at(self.text, end), None | Some((Class::Space | Class::Newline, _)))
-            || matches!(self.byte(end), Some(b';' | b'}' | b')'));
+        let ends = matches!(chars::class_at(self.text, end), None | Some((Class::Space | Class::Newline, _)))
+            || matches!(self.byte_at(end), Some(b';' | b'}' | b')'));
         if closes && ends && !opens {
             self.push(TokenKind::BrokenLines, end);
         } else {
@@ -272,7 +272,7 @@ impl Lexer<'_> {
         self.push(TokenKind::OpenString, self.at + length);
     }
 
-    fn lines(&mut self) {
+    fn lex_lines(&mut self) {
         let mut at = self.at + 3;
         while !self.lines_open
             && let Some(found) = self.bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest))
@@ -290,9 +290,9 @@ impl Lexer<'_> {
         self.open_lines();
     }
 
-    fn raw(&mut self, quote: usize, hashes: usize) {
+    fn lex_raw(&mut self, quote: usize, hashes: usize) {
         let triple = self.bytes[quote..].starts_with(b"\"\"\"");
-        if triple && matches!(chars::at(self.text, quote + 3), Some((Class::Newline, _))) {
+        if triple && matches!(chars::class_at(self.text, quote + 3), Some((Class::Newline, _))) {
             return match self.raw_end(quote + 3, b"\"\"\"", hashes) {
                 Some(end) => self.push(TokenKind::RawLines, end),
                 None => self.open_lines(),
@@ -342,12 +342,12 @@ impl Lexer<'_> {
     fn open_lines(&mut self) {
         self.looked_far = true;
         let line = memrchr2(b'\n', b'\r', &self.bytes[..self.at]).map_or(0, |newline| newline + 1);
-        let indent = chars::skip(self.text, line, Class::Space) - line;
+        let indent = chars::skip_class(self.text, line, Class::Space) - line;
         let mut end = chars::line_end(self.text, self.at);
         let mut last = end;
-        while let Some((Class::Newline, length)) = chars::at(self.text, end) {
+        while let Some((Class::Newline, length)) = chars::class_at(self.text, end) {
             let start = end + length;
-            let word = chars::skip(self.text, start, Class::Space);
+            let word = chars::skip_class(self.text, start, Class::Space);
             end = chars::line_end(self.text, word);
             if word == end {
                 continue;
@@ -363,7 +363,7 @@ impl Lexer<'_> {
     /// `r"…"` and `r#"…"#`; whether it is one.
     fn legacy_raw(&mut self, from: usize) -> bool {
         let hashes = self.bytes[from..].iter().take_while(|&&byte| byte == b'#').count();
-        if self.byte(from + hashes) != Some(b'"') {
+        if self.byte_at(from + hashes) != Some(b'"') {
             return false;
         }
         match self.raw_end(from + hashes + 1, b"\"", hashes) {
@@ -382,7 +382,7 @@ impl Lexer<'_> {
         let mut depth = 1;
         while let Some(found) = self.bytes.get(at..).and_then(|rest| memchr2(b'*', b'/', rest)) {
             at += found;
-            match (self.bytes[at], self.byte(at + 1)) {
+            match (self.bytes[at], self.byte_at(at + 1)) {
                 (b'*', Some(b'/')) => {
                     depth -= 1;
                     at += 2;
@@ -393,7 +393,7 @@ impl Lexer<'_> {
                 (b'/', Some(b'*')) => {
                     depth += 1;
                     if depth > MAX_COMMENT_DEPTH {
-                        self.limit = Some(Limit::CommentDepth(offset(at)));
+                        self.limit = Some(Limit::CommentDepth(span_offset(at)));
                         return;
                     }
                     at += 2;
@@ -412,8 +412,8 @@ impl Lexer<'_> {
             return self.push(TokenKind::Stray, self.word_end(self.at + 1));
         }
         let mut end = chars::line_end(self.text, self.at);
-        while let Some((Class::Newline, length)) = chars::at(self.text, end) {
-            let word = chars::skip(self.text, end + length, Class::Space);
+        while let Some((Class::Newline, length)) = chars::class_at(self.text, end) {
+            let word = chars::skip_class(self.text, end + length, Class::Space);
             let next = chars::line_end(self.text, word);
             if word == next {
                 break;
@@ -426,7 +426,7 @@ impl Lexer<'_> {
 
 /// The offset after the escape that starts at a backslash: a run of white space, or one character.
 pub(super) fn escape_end(text: &str, backslash: usize) -> usize {
-    match chars::at(text, backslash + 1) {
+    match chars::class_at(text, backslash + 1) {
         None => backslash + 1,
         Some((Class::Space | Class::Newline, length)) => chars::skip_white(text, backslash + 1 + length),
         // An escaped `\r` before `\n` never comes here, as both are white.
@@ -434,6 +434,6 @@ pub(super) fn escape_end(text: &str, backslash: usize) -> usize {
     }
 }
 
-fn offset(at: usize) -> u32 {
+fn span_offset(at: usize) -> u32 {
     u32::try_from(at).expect("files are under 16 MiB")
 }

@@ -22,10 +22,10 @@ pub fn parse(text: &str, file: FileId) -> Tree {
 /// part could not change what was read.
 pub(super) fn parse_part(text: &str, file: FileId, from_start: bool) -> (Tree, bool) {
     if text.len() > MAX_BYTES {
-        return (unread(text, too_large(text, file)), false);
+        return (problem_tree(text, too_large(text, file)), false);
     }
     if let Some(problem) = other_encoding(text, file) {
-        return (unread(text, problem), false);
+        return (problem_tree(text, problem), false);
     }
     let lexed = lex::lex(text, from_start);
     if let Some(limit) = lexed.limit {
@@ -35,11 +35,11 @@ pub(super) fn parse_part(text: &str, file: FileId, from_start: bool) -> (Tree, b
         return (tree, false);
     }
     let mut parser = Parser::new(text, file, lexed);
-    parser.run();
+    parser.parse_nodes();
     let ends_whole = parser.cuts.last().is_some_and(|cut| cut.is_some_and(|cut| cut as usize == text.len()));
     let tree = Tree {
         nodes: parser.nodes,
-        problems: parser.problems.sorted(),
+        problems: parser.problems.into_sorted(),
         tokens: parser.tokens,
         cuts: parser.cuts,
         local: parser.local,
@@ -49,7 +49,7 @@ pub(super) fn parse_part(text: &str, file: FileId, from_start: bool) -> (Tree, b
 }
 
 /// A tree of nothing but a problem.
-fn unread(text: &str, problem: Problem) -> Tree {
+fn problem_tree(text: &str, problem: Problem) -> Tree {
     let end = u32::try_from(text.len()).unwrap_or(u32::MAX);
     let token = Token { kind: TokenKind::Forbidden, end, plain: false };
     let tokens = if text.is_empty() { Vec::new() } else { vec![token] };
@@ -205,56 +205,58 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn run(&mut self) {
-        while let Step::Within(reading) = self.between() {
-            self.within(reading);
+    fn parse_nodes(&mut self) {
+        while let Step::Within(reading) = self.parse_between_nodes() {
+            self.parse_node(reading);
         }
     }
 
     /// Reads on in a node to its end or into its block.
-    fn within(&mut self, mut reading: Reading) {
+    fn parse_node(&mut self, mut reading: Reading) {
         if reading.stage == Stage::Cut {
-            return self.finish(reading, None, None);
+            return self.finish_node(reading, None, None);
         }
         loop {
             let before = self.index;
-            let comment = self.space();
+            let comment = self.skip_space();
             let spaced = self.index > before;
             match self.kind() {
-                None | Some(TokenKind::CloseBrace) => return self.finish(reading, comment, None),
+                None | Some(TokenKind::CloseBrace) => return self.finish_node(reading, comment, None),
                 Some(TokenKind::Newline) => {
                     self.bump();
-                    return self.finish(reading, comment, Some(self.at));
+                    return self.finish_node(reading, comment, Some(self.at));
                 }
                 Some(TokenKind::Semicolon) => {
                     self.bump();
-                    return self.finish(reading, None, None);
+                    return self.finish_node(reading, None, None);
                 }
                 Some(TokenKind::LineComment) => {
-                    let comment = self.here();
+                    let comment = self.token_span();
                     self.bump();
                     let newline = self.kind() == Some(TokenKind::Newline);
                     if newline {
                         self.bump();
                     }
-                    return self.finish(reading, Some(comment), newline.then_some(self.at));
+                    return self.finish_node(reading, Some(comment), newline.then_some(self.at));
                 }
                 Some(TokenKind::OpenComment) => self.open_comment(),
-                Some(TokenKind::OpenBrace) if reading.stage == Stage::Block => return self.finish(reading, None, None),
-                Some(TokenKind::OpenBrace) => return self.open(reading, false),
-                Some(TokenKind::Slashdash) => match self.hide(reading, spaced) {
+                Some(TokenKind::OpenBrace) if reading.stage == Stage::Block => {
+                    return self.finish_node(reading, None, None);
+                }
+                Some(TokenKind::OpenBrace) => return self.open_block(reading, false),
+                Some(TokenKind::Slashdash) => match self.parse_slashdash(reading, spaced) {
                     Some(back) => reading = back,
                     None => return,
                 },
                 Some(_) if reading.stage == Stage::Block => {
                     self.after_block(&reading.node);
-                    return self.finish(reading, None, None);
+                    return self.finish_node(reading, None, None);
                 }
                 Some(_) => {
                     if reading.stage == Stage::Hidden {
                         self.after_hidden();
                     }
-                    self.entry(spaced, &reading.node.name);
+                    self.parse_entry(spaced, &reading.node.name);
                 }
             }
         }
@@ -262,10 +264,10 @@ impl<'t> Parser<'t> {
 
     /// Something stands behind the block of a node.
     fn after_block(&mut self, node: &Node) {
-        let here = self.here();
+        let here = self.token_span();
         let name = &node.name.text;
         let between = self.span(node.span.end as usize, self.at);
-        if self.written() == "," {
+        if self.token_text() == "," {
             self.problems.add(|| {
                 Problem::new(here, "nodes are separated by line breaks, not by commas", "a comma")
                     .help("remove the comma")
@@ -282,7 +284,7 @@ impl<'t> Parser<'t> {
 
     /// Something other than a block stands behind a commented-out one; told once for a node.
     fn after_hidden(&mut self) {
-        let here = self.here();
+        let here = self.token_span();
         if !std::mem::replace(&mut self.now.misplaced, true) {
             self.problems.add(|| {
                 Problem::new(here, "arguments and properties stand before every block", "behind a commented-out block")
@@ -292,8 +294,8 @@ impl<'t> Parser<'t> {
     }
 
     /// Reads `/-` and what it hides; nothing is given back when that is a block, whose reading then goes on.
-    fn hide(&mut self, reading: Reading, spaced: bool) -> Option<Reading> {
-        let dash = self.here();
+    fn parse_slashdash(&mut self, reading: Reading, spaced: bool) -> Option<Reading> {
+        let dash = self.token_span();
         if !spaced && reading.stage != Stage::Block && !std::mem::take(&mut self.now.glue) {
             self.problems.add(|| {
                 let place = Span { end: dash.start, ..dash };
@@ -311,7 +313,7 @@ impl<'t> Parser<'t> {
                 self.now.glue = true;
             }
             Some(TokenKind::OpenBrace) => {
-                self.open(reading, true);
+                self.open_block(reading, true);
                 return None;
             }
             Some(_) => {
@@ -322,7 +324,7 @@ impl<'t> Parser<'t> {
                 }
                 let count = self.entries.len();
                 let broken = self.now.broken;
-                self.entry(true, &reading.node.name);
+                self.parse_entry(true, &reading.node.name);
                 self.entries.truncate(count);
                 self.now.broken = broken;
             }
@@ -331,7 +333,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Gives the entries read so far to their node.
-    pub(super) fn flush(&mut self, node: &mut Node) {
+    pub(super) fn flush_entries(&mut self, node: &mut Node) {
         if let Some(last) = self.entries.last() {
             node.span.end = last.span.end;
             node.entries.reserve_exact(self.entries.len());
@@ -341,8 +343,8 @@ impl<'t> Parser<'t> {
     }
 
     /// Ends a node; `cut` is the offset after the line break that ended it.
-    fn finish(&mut self, mut reading: Reading, comment: Option<Span>, cut: Option<usize>) {
-        self.flush(&mut reading.node);
+    fn finish_node(&mut self, mut reading: Reading, comment: Option<Span>, cut: Option<usize>) {
+        self.flush_entries(&mut reading.node);
         if let Some(comment) = comment
             && reading.node.trailing.is_none()
             && self.is_one_line(&reading.node)
@@ -372,12 +374,12 @@ impl<'t> Parser<'t> {
     }
 
     /// Starts the node at the current token.
-    pub(super) fn node(&mut self, hidden: bool) -> Reading {
+    pub(super) fn start_node(&mut self, hidden: bool) -> Reading {
         self.now = Now::default();
         let comments = std::mem::take(&mut self.comments);
         let start = self.at;
-        let annotation = if self.kind() == Some(TokenKind::OpenParen) { self.annotation() } else { None };
-        self.space();
+        let annotation = if self.kind() == Some(TokenKind::OpenParen) { self.parse_annotation() } else { None };
+        self.skip_space();
         let name = self.node_name();
         let mut node = empty_node(name, annotation);
         node.span.start = self.span(start, start).start;

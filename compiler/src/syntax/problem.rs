@@ -65,7 +65,7 @@ impl Problems {
     }
 
     /// The problems by place.
-    pub(super) fn sorted(mut self) -> Vec<Problem> {
+    pub(super) fn into_sorted(mut self) -> Vec<Problem> {
         self.0.sort_by_key(|problem| problem.span.start);
         self.0
     }
@@ -94,7 +94,7 @@ impl Problem {
         self
     }
 
-    pub(super) fn second(mut self, span: Span, label: impl Into<String>) -> Self {
+    pub(super) fn second_label(mut self, span: Span, label: impl Into<String>) -> Self {
         self.second = Some((span, label.into()));
         self
     }

@@ -16,11 +16,11 @@ use crate::source::{FileId, Span};
 /// Reads a text that came about by replacing the bytes `old` of the text of `tree` with others, `inserted` of them; `text` is
 /// the whole new text.
 pub fn reparse(tree: Arc<Tree>, text: &str, file: FileId, old: Range<usize>, inserted: usize) -> Tree {
-    match part(&tree, text, file, &old, inserted) {
+    match reparse_region(&tree, text, file, &old, inserted) {
         Some((part, read)) => {
             // What is read again needs no copy where others still look at the old tree.
             let kept = Arc::try_unwrap(tree).unwrap_or_else(|tree| Tree {
-                nodes: without(&tree.nodes, &part.lines),
+                nodes: clear_nodes(&tree.nodes, &part.lines),
                 problems: tree.problems.clone(),
                 tokens: tree.tokens.clone(),
                 cuts: tree.cuts.clone(),
@@ -50,20 +50,20 @@ struct Lines {
 }
 
 /// Reads the part of the text around an edit; none when that could differ from a full parse.
-fn part(tree: &Tree, text: &str, file: FileId, old: &Range<usize>, inserted: usize) -> Option<(Part, Tree)> {
+fn reparse_region(tree: &Tree, text: &str, file: FileId, old: &Range<usize>, inserted: usize) -> Option<(Part, Tree)> {
     if !tree.local || tree.problems.len() >= MAX_PROBLEMS || text.len() > MAX_BYTES {
         // A full list may have been cut, and then it cannot be put together from parts.
         return None;
     }
     let edit = u32::try_from(old.start).ok()?..u32::try_from(old.end).ok()?;
     let shift = i64::try_from(inserted).ok()? - i64::from(edit.end - edit.start);
-    let read = |lines: Lines| Some((read(tree, text, file, &lines, shift)?, lines));
-    let (tree, lines) = inner(tree, &edit).and_then(read).or_else(|| read(outer(tree, &edit)?))?;
+    let read = |lines: Lines| Some((parse_lines(tree, text, file, &lines, shift)?, lines));
+    let (tree, lines) = inner_lines(tree, &edit).and_then(read).or_else(|| read(outer_lines(tree, &edit)?))?;
     Some((Part { lines, shift }, tree))
 }
 
 /// The lines of top-level nodes around an edit.
-fn outer(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
+fn outer_lines(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
     // The cuts are in order, but those of nodes that share a line are missing: a missing one is passed over.
     let first = (0..tree.cuts.len()).rev().find(|&node| tree.cuts[node].is_some_and(|cut| cut <= edit.start));
     let start = first.and_then(|node| tree.cuts[node]).unwrap_or(0);
@@ -73,7 +73,7 @@ fn outer(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
 }
 
 /// The lines around an edit in the innermost block that has some.
-fn inner(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
+fn inner_lines(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
     let (mut nodes, mut path, mut found) = (tree.nodes.as_slice(), Vec::new(), None);
     loop {
         let index = nodes.partition_point(|node| node.span.end <= edit.start);
@@ -82,7 +82,7 @@ fn inner(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
             return found;
         }
         path.push(index);
-        if let Some((nodes, old)) = lines(tree, block, edit) {
+        if let Some((nodes, old)) = find_lines(tree, block, edit) {
             found = Some(Lines { path: path.clone(), nodes, old });
         }
         nodes = &block.nodes;
@@ -90,18 +90,18 @@ fn inner(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
 }
 
 /// The nodes of a block around an edit that have whole lines for themselves, and these lines.
-fn lines(tree: &Tree, block: &Block, edit: &Range<u32>) -> Option<(Range<usize>, Range<u32>)> {
-    let before = |end: u32| cut(tree, end).filter(|&cut| cut <= edit.start);
+fn find_lines(tree: &Tree, block: &Block, edit: &Range<u32>) -> Option<(Range<usize>, Range<u32>)> {
+    let before = |end: u32| line_break_end(tree, end).filter(|&cut| cut <= edit.start);
     let passed = block.nodes.partition_point(|node| node.span.end <= edit.start);
     let first = (0..passed).rev().find_map(|node| Some((node + 1, before(block.nodes[node].span.end)?)));
     let (first, start) = first.or_else(|| Some((0, before(block.open.end)?)))?;
-    let behind = |node: usize| cut(tree, block.nodes[node].span.end).filter(|&cut| cut > edit.end);
+    let behind = |node: usize| line_break_end(tree, block.nodes[node].span.end).filter(|&cut| cut > edit.end);
     let (last, end) = (first..block.nodes.len()).find_map(|node| Some((node, behind(node)?)))?;
     Some((first..last + 1, start..end))
 }
 
 /// The offset after the line break that follows what ends at `end`, if nothing but a comment stands before it.
-fn cut(tree: &Tree, end: u32) -> Option<u32> {
+fn line_break_end(tree: &Tree, end: u32) -> Option<u32> {
     let next = tree.tokens.partition_point(|token| token.end <= end);
     let mut tokens = tree.tokens[next..].iter().peekable();
     tokens.next_if(|token| token.kind == TokenKind::Space);
@@ -110,7 +110,7 @@ fn cut(tree: &Tree, end: u32) -> Option<u32> {
 }
 
 /// Reads lines again; none when that could differ from a full parse.
-fn read(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i64) -> Option<Tree> {
+fn parse_lines(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i64) -> Option<Tree> {
     let Lines { path, old: Range { start, end }, .. } = lines;
     let new_end = u32::try_from(i64::from(*end) + shift).ok()?;
     let piece = text.get(*start as usize..new_end as usize)?;
@@ -121,7 +121,7 @@ fn read(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i64) -> Opt
     if let Some(&top) = path.first() {
         // What is wrong with the nodes around may be told at one place and be about another.
         let span = tree.nodes[top].span;
-        let around = |at: u32| span.touches(at) && !(*start..*end).contains(&at);
+        let around = |at: u32| span.touches_offset(at) && !(*start..*end).contains(&at);
         if tree.problems.iter().any(|problem| around(problem.span.start)) {
             return None;
         }
@@ -139,8 +139,8 @@ fn read(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i64) -> Opt
 }
 
 /// A copy of nodes in which those that are read again are empty.
-fn without(nodes: &[Node], lines: &Lines) -> Vec<Node> {
-    fn copied(nodes: &[Node], path: &[usize], emptied: &Range<usize>) -> Vec<Node> {
+fn clear_nodes(nodes: &[Node], lines: &Lines) -> Vec<Node> {
+    fn copy_nodes(nodes: &[Node], path: &[usize], emptied: &Range<usize>) -> Vec<Node> {
         let copy = |(index, node): (usize, &Node)| match path.split_first() {
             None if emptied.contains(&index) => empty_node(node.name.clone(), None),
             Some((&next, path)) if next == index => Node {
@@ -150,7 +150,7 @@ fn without(nodes: &[Node], lines: &Lines) -> Vec<Node> {
                 children: node
                     .children
                     .as_ref()
-                    .map(|block| Block { nodes: copied(&block.nodes, path, emptied), ..*block }),
+                    .map(|block| Block { nodes: copy_nodes(&block.nodes, path, emptied), ..*block }),
                 comments: node.comments.clone(),
                 ..*node
             },
@@ -158,7 +158,7 @@ fn without(nodes: &[Node], lines: &Lines) -> Vec<Node> {
         };
         nodes.iter().enumerate().map(copy).collect()
     }
-    copied(nodes, &lines.path, &lines.nodes)
+    copy_nodes(nodes, &lines.path, &lines.nodes)
 }
 
 fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {
@@ -167,7 +167,7 @@ fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {
     for &index in &path {
         list[index + 1..].iter_mut().for_each(|node| move_node(node, shift));
         let Node { span, children, .. } = &mut list[index];
-        span.end = moved(span.end, shift);
+        span.end = shift_offset(span.end, shift);
         let block = children.as_mut().expect("a path leads through blocks");
         block.close.iter_mut().for_each(|span| move_span(span, shift));
         list = &mut block.nodes;
@@ -175,7 +175,7 @@ fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {
     list[nodes.end..].iter_mut().for_each(|node| move_node(node, shift));
     list.splice(nodes.clone(), read.nodes);
     let later = path.first().map_or(nodes.end, |&top| top);
-    tree.cuts[later..].iter_mut().flatten().for_each(|cut| *cut = moved(*cut, shift));
+    tree.cuts[later..].iter_mut().flatten().for_each(|cut| *cut = shift_offset(*cut, shift));
     if path.is_empty() {
         tree.cuts.splice(nodes, read.cuts);
     }
@@ -187,26 +187,26 @@ fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {
     let first = tree.tokens.partition_point(|token| token.end <= old.start);
     let last = tree.tokens.partition_point(|token| token.end <= old.end);
     for token in &mut tree.tokens[last..] {
-        token.end = moved(token.end, shift);
+        token.end = shift_offset(token.end, shift);
     }
     tree.tokens.splice(first..last, read.tokens);
     tree.problems.splice(later..later, read.problems);
     tree
 }
 
-fn moved(offset: u32, shift: i64) -> u32 {
+fn shift_offset(offset: u32, shift: i64) -> u32 {
     u32::try_from(i64::from(offset) + shift).expect("what follows an edit stays in the text")
 }
 
 fn move_tree(tree: &mut Tree, shift: i64) {
     tree.nodes.iter_mut().for_each(|node| move_node(node, shift));
     tree.problems.iter_mut().for_each(|problem| move_problem(problem, shift));
-    tree.tokens.iter_mut().for_each(|token| token.end = moved(token.end, shift));
-    tree.cuts.iter_mut().flatten().for_each(|cut| *cut = moved(*cut, shift));
+    tree.tokens.iter_mut().for_each(|token| token.end = shift_offset(token.end, shift));
+    tree.cuts.iter_mut().flatten().for_each(|cut| *cut = shift_offset(*cut, shift));
 }
 
 fn move_span(span: &mut Span, shift: i64) {
-    *span = Span { start: moved(span.start, shift), end: moved(span.end, shift), ..*span };
+    *span = Span { start: shift_offset(span.start, shift), end: shift_offset(span.end, shift), ..*span };
 }
 
 /// Moves a node; it recurses as deep as blocks may nest.

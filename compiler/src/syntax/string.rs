@@ -38,40 +38,47 @@ struct Line {
 
 impl<'t> Strings<'t> {
     /// Reads the string from `start` to `end`, a token of one of the kinds of strings.
-    pub(super) fn read(&self, kind: TokenKind, plain: bool, start: usize, end: usize, problems: &mut Problems) -> Text {
-        let span = self.span(start, end);
+    pub(super) fn read_string(
+        &self,
+        kind: TokenKind,
+        plain: bool,
+        start: usize,
+        end: usize,
+        problems: &mut Problems,
+    ) -> Text {
+        let span = self.make_span(start, end);
         match kind {
             TokenKind::Quoted if plain => Text::verbatim(&self.text[start + 1..end - 1], Form::Quoted, span, 1),
-            TokenKind::Quoted | TokenKind::BrokenLines => self.quoted(kind, start, end, problems),
-            TokenKind::Raw => self.raw(start, end, problems),
-            TokenKind::Lines => self.lines(start, end, 3, Form::Lines, problems),
-            TokenKind::RawLines => self.lines(start, end, 3 + self.hashes(start), Form::RawLines, problems),
+            TokenKind::Quoted | TokenKind::BrokenLines => self.read_quoted(kind, start, end, problems),
+            TokenKind::Raw => self.read_raw(start, end, problems),
+            TokenKind::Lines => self.read_lines(start, end, 3, Form::Lines, problems),
+            TokenKind::RawLines => self.read_lines(start, end, 3 + self.count_hashes(start), Form::RawLines, problems),
             TokenKind::LegacyRaw => self.legacy_raw(start, end, problems),
-            _ => self.open(start, end, problems),
+            _ => self.read_unclosed(start, end, problems),
         }
     }
 
-    fn span(&self, start: usize, end: usize) -> Span {
-        Span::new(self.file, offset(start), offset(end))
+    fn make_span(&self, start: usize, end: usize) -> Span {
+        Span::new(self.file, span_offset(start), span_offset(end))
     }
 
-    fn hashes(&self, start: usize) -> usize {
+    fn count_hashes(&self, start: usize) -> usize {
         self.text.as_bytes()[start..].iter().take_while(|&&byte| byte == b'#').count()
     }
 
-    fn builder(&self, start: usize, capacity: usize) -> Builder<'t> {
+    fn make_builder(&self, start: usize, capacity: usize) -> Builder<'t> {
         Builder { text: self.text, start, value: String::with_capacity(capacity), pieces: Vec::new() }
     }
 
-    fn quoted(&self, kind: TokenKind, start: usize, end: usize, problems: &mut Problems) -> Text {
-        let hashes = self.hashes(start);
+    fn read_quoted(&self, kind: TokenKind, start: usize, end: usize, problems: &mut Problems) -> Text {
+        let hashes = self.count_hashes(start);
         let (from, to) = (start + hashes + 1, end - hashes - 1);
         if kind == TokenKind::BrokenLines {
             problems.add(|| self.broken_lines(start, end, hashes));
         }
-        let mut builder = self.builder(start, to - from);
-        self.content(from, to, hashes == 0, &mut builder, problems);
-        builder.finish(if hashes == 0 { Form::Quoted } else { Form::Raw }, self.span(start, end))
+        let mut builder = self.make_builder(start, to - from);
+        self.read_content(from, to, hashes == 0, &mut builder, problems);
+        builder.finish(if hashes == 0 { Form::Quoted } else { Form::Raw }, self.make_span(start, end))
     }
 
     fn broken_lines(&self, start: usize, end: usize, hashes: usize) -> Problem {
@@ -80,73 +87,77 @@ impl<'t> Strings<'t> {
         let marks = &self.text[start..start + hashes];
         let body = &self.text[start + hashes + 1..end - hashes - 1];
         let several = format!("{marks}\"\"\"");
-        Problem::new(self.span(start, line_end), "a string between single quotes ends on its line", "this one goes on")
-            .second(self.span(end - hashes - 1, end), "up to here")
-            .help(format!(
-                "write `{several}`, then the text on lines of its own, then `\"\"\"{marks}` on a line of its own"
-            ))
-            .unsafe_fix(
-                format!("write `{several}` instead of `{quotes}`"),
-                self.span(start, end),
-                format!("{several}\n{body}\n\"\"\"{marks}"),
-            )
+        Problem::new(
+            self.make_span(start, line_end),
+            "a string between single quotes ends on its line",
+            "this one goes on",
+        )
+        .second_label(self.make_span(end - hashes - 1, end), "up to here")
+        .help(format!(
+            "write `{several}`, then the text on lines of its own, then `\"\"\"{marks}` on a line of its own"
+        ))
+        .unsafe_fix(
+            format!("write `{several}` instead of `{quotes}`"),
+            self.make_span(start, end),
+            format!("{several}\n{body}\n\"\"\"{marks}"),
+        )
     }
 
-    fn raw(&self, start: usize, end: usize, problems: &mut Problems) -> Text {
-        let hashes = self.hashes(start);
+    fn read_raw(&self, start: usize, end: usize, problems: &mut Problems) -> Text {
+        let hashes = self.count_hashes(start);
         let (from, to) = (start + hashes + 1, end - hashes - 1);
         let body = &self.text[from..to];
         if body == "\"" || body.starts_with("\"\"") {
             problems.add(|| {
                 let marks = &self.text[start..start + hashes];
                 Problem::new(
-                    self.span(start, end),
+                    self.make_span(start, end),
                     format!("after `{marks}\"\"\"` the text starts on the next line"),
                     "this opens a string of several lines",
                 )
                 .help("break the line after `\"\"\"`, or write a quoted string with `\\\"` for each quote")
             });
         }
-        self.forbidden(from, to, problems);
-        let span = self.span(start, end);
+        self.report_forbidden(from, to, problems);
+        let span = self.make_span(start, end);
         // `#"""one line"""#` means the line.
         match body.strip_prefix("\"\"").and_then(|rest| rest.strip_suffix("\"\"")) {
-            Some(inner) => Text::verbatim(inner, Form::Raw, span, offset(hashes + 3)),
-            None => Text::verbatim(body, Form::Raw, span, offset(hashes + 1)),
+            Some(inner) => Text::verbatim(inner, Form::Raw, span, span_offset(hashes + 3)),
+            None => Text::verbatim(body, Form::Raw, span, span_offset(hashes + 1)),
         }
     }
 
     fn legacy_raw(&self, start: usize, end: usize, problems: &mut Problems) -> Text {
-        let hashes = self.hashes(start + 1);
+        let hashes = self.count_hashes(start + 1);
         let (from, to) = (start + hashes + 2, end - hashes - 1);
         let body = &self.text[from..to];
-        let span = self.span(start, end);
+        let span = self.make_span(start, end);
         let marks = "#".repeat(hashes.max(1));
         let several = chars::line_end(body, 0) < body.len();
         let written =
             if several { format!("{marks}\"\"\"\n{body}\n\"\"\"{marks}") } else { format!("{marks}\"{body}\"{marks}") };
         problems.add(|| {
             let shape = if several { "#\"\"\"" } else { "#\"…\"#" };
-            Problem::new(self.span(start, from), "`r\"…\"` is a raw string of KDL 1", "KDL 1")
+            Problem::new(self.make_span(start, from), "`r\"…\"` is a raw string of KDL 1", "KDL 1")
                 .kind(ProblemKind::V1Literal)
                 .help(format!("write `{shape}`"))
                 .fix("write it as a raw string of KDL 2", span, written)
         });
-        self.forbidden(from, to, problems);
-        Text::verbatim(body, Form::Raw, span, offset(from - start))
+        self.report_forbidden(from, to, problems);
+        Text::verbatim(body, Form::Raw, span, span_offset(from - start))
     }
 
     /// A string without its end.
-    fn open(&self, start: usize, end: usize, problems: &mut Problems) -> Text {
+    fn read_unclosed(&self, start: usize, end: usize, problems: &mut Problems) -> Text {
         let legacy = usize::from(self.text.as_bytes()[start] == b'r');
-        let hashes = self.hashes(start + legacy);
+        let hashes = self.count_hashes(start + legacy);
         let quotes = start + legacy + hashes;
         let several = self.text[quotes..end].starts_with("\"\"\"");
         let from = quotes + if several { 3 } else { 1 };
         let close = format!("{}{}", if several { "\"\"\"" } else { "\"" }, "#".repeat(hashes));
         problems.add(|| {
             let problem = Problem::new(
-                self.span(start, from),
+                self.make_span(start, from),
                 format!("this string has no closing `{close}`"),
                 format!("no `{close}` follows"),
             );
@@ -155,12 +166,12 @@ impl<'t> Strings<'t> {
             } else {
                 problem.help(format!("write `{close}` where the text ends")).unsafe_fix(
                     format!("write `{close}` at the end"),
-                    self.span(end, end),
+                    self.make_span(end, end),
                     close.clone(),
                 )
             }
         });
-        let mut builder = self.builder(start, end - from);
+        let mut builder = self.make_builder(start, end - from);
         builder.copy(from, end);
         let form = match (several, hashes + legacy) {
             (false, 0) => Form::Quoted,
@@ -168,11 +179,11 @@ impl<'t> Strings<'t> {
             (true, 0) => Form::Lines,
             (true, _) => Form::RawLines,
         };
-        builder.finish(form, self.span(start, end))
+        builder.finish(form, self.make_span(start, end))
     }
 
     /// Adds the text from `from` to `to`, its escapes resolved.
-    fn content(&self, from: usize, to: usize, escapes: bool, builder: &mut Builder<'t>, problems: &mut Problems) {
+    fn read_content(&self, from: usize, to: usize, escapes: bool, builder: &mut Builder<'t>, problems: &mut Problems) {
         let bytes = self.text.as_bytes();
         let (mut copied, mut at) = (from, from);
         while at < to {
@@ -181,14 +192,14 @@ impl<'t> Strings<'t> {
                 at += 1;
             } else if byte == b'\\' && escapes {
                 builder.copy(copied, at);
-                at = self.escape(at, builder, problems).min(to);
+                at = self.read_escape(at, builder, problems).min(to);
                 copied = at;
             } else if byte == b'"' || byte == b'\\' {
                 at += 1;
             } else {
-                let (class, length) = chars::at(self.text, at).unwrap_or((Class::Word, 1));
+                let (class, length) = chars::class_at(self.text, at).unwrap_or((Class::Word, 1));
                 if class == Class::Forbidden {
-                    problems.add(|| forbidden(self.text, self.span(at, at + length)));
+                    problems.add(|| forbidden_character(self.text, self.make_span(at, at + length)));
                 }
                 at += length;
             }
@@ -197,7 +208,7 @@ impl<'t> Strings<'t> {
     }
 
     /// Resolves the escape at a backslash and gives the offset after it.
-    fn escape(&self, backslash: usize, builder: &mut Builder<'t>, problems: &mut Problems) -> usize {
+    fn read_escape(&self, backslash: usize, builder: &mut Builder<'t>, problems: &mut Problems) -> usize {
         let end = escape_end(self.text, backslash);
         let character = match &self.text[backslash + 1..end] {
             "n" => '\n',
@@ -208,11 +219,11 @@ impl<'t> Strings<'t> {
             "f" => '\u{C}',
             "\\" => '\\',
             "\"" => '"',
-            "u" => return self.unicode(backslash, builder, problems),
+            "u" => return self.read_unicode(backslash, builder, problems),
             white
                 if white
                     .chars()
-                    .all(|character| matches!(chars::classify(character), Class::Space | Class::Newline)) =>
+                    .all(|character| matches!(chars::classify_char(character), Class::Space | Class::Newline)) =>
             {
                 return end;
             }
@@ -222,12 +233,12 @@ impl<'t> Strings<'t> {
                 return end;
             }
         };
-        builder.put(character, backslash, end);
+        builder.push_char(character, backslash, end);
         end
     }
 
     /// `\u{…}`
-    fn unicode(&self, backslash: usize, builder: &mut Builder<'t>, problems: &mut Problems) -> usize {
+    fn read_unicode(&self, backslash: usize, builder: &mut Builder<'t>, problems: &mut Problems) -> usize {
         let bytes = self.text.as_bytes();
         let open = backslash + 2;
         let digits = bytes[open..].iter().skip(1).take(7).take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -236,7 +247,7 @@ impl<'t> Strings<'t> {
         if !shaped {
             problems.add(|| {
                 let sample = if bytes[open] == b'{' { "\\u{1F41D}" } else { "\\u{E9}" };
-                Problem::new(self.span(backslash, open), "`\\u` needs a code in braces", "an unfinished escape")
+                Problem::new(self.make_span(backslash, open), "`\\u` needs a code in braces", "an unfinished escape")
                     .help(format!("write one to six hexadecimal digits: `{sample}`"))
             });
             builder.copy(backslash, open);
@@ -244,12 +255,16 @@ impl<'t> Strings<'t> {
         }
         let end = close + 1;
         match u32::from_str_radix(&self.text[open + 1..close], 16).ok().and_then(char::from_u32) {
-            Some(character) => builder.put(character, backslash, end),
+            Some(character) => builder.push_char(character, backslash, end),
             None => {
                 problems.add(|| {
                     let written = &self.text[backslash..end];
-                    Problem::new(self.span(backslash, end), format!("`{written}` is no character"), "no such character")
-                        .help("write a Unicode code up to `10FFFF`, without `D800` to `DFFF`")
+                    Problem::new(
+                        self.make_span(backslash, end),
+                        format!("`{written}` is no character"),
+                        "no such character",
+                    )
+                    .help("write a Unicode code up to `10FFFF`, without `D800` to `DFFF`")
                 });
                 builder.copy(backslash, end);
             }
@@ -258,11 +273,11 @@ impl<'t> Strings<'t> {
     }
 
     fn bad_escape(&self, backslash: usize, end: usize) -> Problem {
-        let span = self.span(backslash, end);
-        let place = self.span(backslash, backslash + 1);
+        let span = self.make_span(backslash, end);
+        let place = self.make_span(backslash, backslash + 1);
         let written = &self.text[backslash..end];
         if self.text[backslash..].starts_with("\\<<") {
-            let span = self.span(backslash, backslash + 3);
+            let span = self.make_span(backslash, backslash + 3);
             return Problem::new(span, "`\\<<` is not an escape in a quoted string", "no such escape")
                 .help("write `\\\\<<`, or a raw string `#\"…\"#` with `\\<<` in it")
                 .fix("write `\\\\<<`", place, "\\\\");
@@ -287,52 +302,52 @@ impl<'t> Strings<'t> {
     }
 
     /// Reports forbidden characters between two places.
-    fn forbidden(&self, from: usize, to: usize, problems: &mut Problems) {
+    fn report_forbidden(&self, from: usize, to: usize, problems: &mut Problems) {
         for (index, &byte) in self.text.as_bytes()[from..to].iter().enumerate() {
             if !matches!(CLASSES[byte as usize], Class::Forbidden | Class::Unsure) {
                 continue;
             }
             let at = from + index;
-            if let Some((Class::Forbidden, length)) = chars::at(self.text, at) {
-                problems.add(|| forbidden(self.text, self.span(at, at + length)));
+            if let Some((Class::Forbidden, length)) = chars::class_at(self.text, at) {
+                problems.add(|| forbidden_character(self.text, self.make_span(at, at + length)));
             }
         }
     }
 
     /// A multi-line string; `marks` is the length of its opening quotes with the `#`.
-    fn lines(&self, start: usize, end: usize, marks: usize, form: Form, problems: &mut Problems) -> Text {
+    fn read_lines(&self, start: usize, end: usize, marks: usize, form: Form, problems: &mut Problems) -> Text {
         let (from, to) = (start + marks, end - marks);
-        let span = self.span(start, end);
+        let span = self.make_span(start, end);
         let escapes = form == Form::Lines;
-        let mut builder = self.builder(start, to - from);
-        let first = match chars::at(self.text, from) {
+        let mut builder = self.make_builder(start, to - from);
+        let first = match chars::class_at(self.text, from) {
             Some((Class::Newline, length)) if from < to => from + length,
             _ => {
                 problems.add(|| self.not_on_next_line(start, from, to, end));
                 if chars::line_end(&self.text[from..to], 0) == to - from {
-                    self.content(from, to, escapes, &mut builder, problems);
+                    self.read_content(from, to, escapes, &mut builder, problems);
                     return builder.finish(form, span);
                 }
                 from
             }
         };
-        let mut lines = self.split(first, to, escapes);
+        let mut lines = self.split_lines(first, to, escapes);
         let last = lines.pop().unwrap_or(Line { start: first, end: to, newline: 0, folded: false });
-        let closing = self.unfold(&last);
+        let closing = self.unfold_line(&last);
         let prefix = if chars::is_blank(&closing) {
             closing
         } else {
             problems.add(|| self.not_on_own_line(&last, marks, end));
-            let blank = chars::skip(&closing, 0, Class::Space);
+            let blank = chars::skip_class(&closing, 0, Class::Space);
             lines.push(last);
             closing[..blank].to_owned()
         };
-        self.dedent(&lines, &prefix, end - marks, escapes, &mut builder, problems);
+        self.dedent_lines(&lines, &prefix, end - marks, escapes, &mut builder, problems);
         builder.finish(form, span)
     }
 
     /// The lines between two places, one at least; a line break that is escaped ends none.
-    fn split(&self, from: usize, to: usize, escapes: bool) -> Vec<Line> {
+    fn split_lines(&self, from: usize, to: usize, escapes: bool) -> Vec<Line> {
         let bytes = self.text.as_bytes();
         let mut lines = Vec::new();
         let (mut start, mut at, mut folded) = (from, from, false);
@@ -342,10 +357,11 @@ impl<'t> Strings<'t> {
                 at += 1;
             } else if byte == b'\\' {
                 let end = if escapes { escape_end(self.text, at).min(to) } else { at + 1 };
-                folded |= escapes && matches!(chars::at(self.text, at + 1), Some((Class::Space | Class::Newline, _)));
+                folded |=
+                    escapes && matches!(chars::class_at(self.text, at + 1), Some((Class::Space | Class::Newline, _)));
                 at = end;
             } else {
-                match chars::at(self.text, at) {
+                match chars::class_at(self.text, at) {
                     Some((Class::Newline, newline)) => {
                         lines.push(Line { start, end: at, newline, folded });
                         at += newline;
@@ -361,7 +377,7 @@ impl<'t> Strings<'t> {
     }
 
     /// A line without the white space that is escaped in it.
-    fn unfold(&self, line: &Line) -> String {
+    fn unfold_line(&self, line: &Line) -> String {
         if !line.folded {
             return self.text[line.start..line.end].to_owned();
         }
@@ -370,7 +386,7 @@ impl<'t> Strings<'t> {
         while let Some(found) = self.text[at..line.end].find('\\') {
             let backslash = at + found;
             at = escape_end(self.text, backslash).min(line.end);
-            if matches!(chars::at(self.text, backslash + 1), Some((Class::Space | Class::Newline, _))) {
+            if matches!(chars::class_at(self.text, backslash + 1), Some((Class::Space | Class::Newline, _))) {
                 unfolded.push_str(&self.text[copied..backslash]);
                 copied = at;
             }
@@ -380,7 +396,7 @@ impl<'t> Strings<'t> {
     }
 
     /// Adds the lines without the indentation that the closing quotes have.
-    fn dedent(
+    fn dedent_lines(
         &self,
         lines: &[Line],
         prefix: &str,
@@ -392,7 +408,7 @@ impl<'t> Strings<'t> {
         let mut complained = false;
         for (index, line) in lines.iter().enumerate() {
             let written = &self.text[line.start..line.end];
-            let blank = if line.folded { chars::is_blank(&self.unfold(line)) } else { chars::is_blank(written) };
+            let blank = if line.folded { chars::is_blank(&self.unfold_line(line)) } else { chars::is_blank(written) };
             if !blank {
                 let from = self.after_prefix(line, prefix).unwrap_or_else(|common| {
                     if !complained {
@@ -401,7 +417,7 @@ impl<'t> Strings<'t> {
                     complained = true;
                     common
                 });
-                self.content(from, line.end, escapes, builder, problems);
+                self.read_content(from, line.end, escapes, builder, problems);
             }
             if index + 1 == lines.len() {
                 break;
@@ -409,7 +425,7 @@ impl<'t> Strings<'t> {
             if &self.text[line.end..line.end + line.newline] == "\n" {
                 builder.copy(line.end, line.end + 1);
             } else {
-                builder.put('\n', line.end, line.end + line.newline);
+                builder.push_char('\n', line.end, line.end + line.newline);
             }
         }
     }
@@ -422,7 +438,7 @@ impl<'t> Strings<'t> {
         let mut at = line.start;
         for wanted in prefix.chars() {
             while self.text[at..line.end].starts_with('\\')
-                && matches!(chars::at(self.text, at + 1), Some((Class::Space | Class::Newline, _)))
+                && matches!(chars::class_at(self.text, at + 1), Some((Class::Space | Class::Newline, _)))
             {
                 at = escape_end(self.text, at).min(line.end);
             }
@@ -435,7 +451,7 @@ impl<'t> Strings<'t> {
     }
 
     fn bad_indent(&self, line: &Line, prefix: &str, close: usize) -> Problem {
-        let word = chars::skip(self.text, line.start, Class::Space);
+        let word = chars::skip_class(self.text, line.start, Class::Space);
         let indent = &self.text[line.start..word];
         let mixed = indent.chars().count() >= prefix.chars().count();
         let message = if mixed {
@@ -444,21 +460,21 @@ impl<'t> Strings<'t> {
             "this line is indented less than the closing quotes"
         };
         let next = self.text[word..line.end].chars().next().map_or(0, char::len_utf8);
-        let span = if indent.is_empty() { self.span(word, word + next) } else { self.span(line.start, word) };
+        let span = if indent.is_empty() { self.make_span(word, word + next) } else { self.make_span(line.start, word) };
         let from = close - prefix.len().min(close);
         Problem::new(span, message, if mixed { "other spaces or tabs" } else { "too few spaces" })
-            .second(
-                self.span(if self.text.is_char_boundary(from) { from } else { close }, close + 3),
+            .second_label(
+                self.make_span(if self.text.is_char_boundary(from) { from } else { close }, close + 3),
                 "the indentation here counts",
             )
             .help("indent every line at least as deep as the closing quotes, with the same characters")
-            .unsafe_fix("indent this line like the closing quotes", self.span(line.start, word), prefix)
+            .unsafe_fix("indent this line like the closing quotes", self.make_span(line.start, word), prefix)
     }
 
     fn not_on_next_line(&self, start: usize, from: usize, to: usize, end: usize) -> Problem {
         let line_end = chars::line_end(&self.text[from..to], 0) + from;
         let quotes = &self.text[start..from];
-        let span = if line_end > from { self.span(from, line_end) } else { self.span(start, end) };
+        let span = if line_end > from { self.make_span(from, line_end) } else { self.make_span(start, end) };
         let problem =
             Problem::new(span, format!("after `{quotes}` the text starts on the next line"), "on the same line");
         let body = &self.text[from..to];
@@ -469,11 +485,11 @@ impl<'t> Strings<'t> {
         let written = format!("{marks}\"{body}\"{marks}");
         problem
             .help(format!("break the line after `{quotes}`, or write `{marks}\"…\"{marks}` for text on one line"))
-            .fix(format!("write `{marks}\"…\"{marks}`"), self.span(start, end), written)
+            .fix(format!("write `{marks}\"…\"{marks}`"), self.make_span(start, end), written)
     }
 
     fn not_on_own_line(&self, last: &Line, marks: usize, end: usize) -> Problem {
-        let close = self.span(end - marks, end);
+        let close = self.make_span(end - marks, end);
         let quotes = &self.text[close.range()];
         let problem = Problem::new(close, format!("the closing `{quotes}` stands on a line of its own"), "behind text");
         if last.folded {
@@ -481,7 +497,7 @@ impl<'t> Strings<'t> {
         } else {
             problem.help(format!("break the line before `{quotes}`")).unsafe_fix(
                 format!("break the line before `{quotes}`"),
-                self.span(end - marks, end - marks),
+                self.make_span(end - marks, end - marks),
                 "\n",
             )
         }
@@ -494,7 +510,7 @@ impl Builder<'_> {
         if from >= to {
             return;
         }
-        let (decoded, source) = (offset(self.value.len()), offset(from - self.start));
+        let (decoded, source) = (span_offset(self.value.len()), span_offset(from - self.start));
         let goes_on =
             self.pieces.last().is_some_and(|last| last.escape == 0 && decoded - last.decoded == source - last.source);
         if !goes_on {
@@ -504,22 +520,22 @@ impl Builder<'_> {
     }
 
     /// Adds a character that the source writes in another way.
-    fn put(&mut self, character: char, from: usize, to: usize) {
-        let (decoded, source) = (offset(self.value.len()), offset(from - self.start));
-        self.pieces.push(Piece { decoded, source, escape: offset(to - from) });
+    fn push_char(&mut self, character: char, from: usize, to: usize) {
+        let (decoded, source) = (span_offset(self.value.len()), span_offset(from - self.start));
+        self.pieces.push(Piece { decoded, source, escape: span_offset(to - from) });
         self.value.push(character);
     }
 
     fn finish(self, form: Form, span: Span) -> Text {
         match self.pieces[..] {
             [Piece { source, escape: 0, .. }] => Text::verbatim(&self.value, form, span, source),
-            _ => Text::pieced(self.value, form, span, self.pieces),
+            _ => Text::from_pieces(self.value, form, span, self.pieces),
         }
     }
 }
 
 /// A character that may stand nowhere.
-pub(super) fn forbidden(text: &str, span: Span) -> Problem {
+pub(super) fn forbidden_character(text: &str, span: Span) -> Problem {
     let mut characters = text[span.range()].chars();
     let first = characters.next().unwrap_or('\0');
     let code = format!("U+{:04X}", u32::from(first));
@@ -535,6 +551,6 @@ pub(super) fn forbidden(text: &str, span: Span) -> Problem {
         .unsafe_fix("remove it", span, "")
 }
 
-fn offset(at: usize) -> u32 {
+fn span_offset(at: usize) -> u32 {
     u32::try_from(at).expect("files are under 16 MiB")
 }

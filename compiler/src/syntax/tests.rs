@@ -35,7 +35,7 @@ fn short_value(kind: &ValueKind) -> String {
     match kind {
         ValueKind::String(text) if text.is_bare() => text.as_str().to_owned(),
         ValueKind::String(text) => format!("{:?}", text.as_str()),
-        ValueKind::Number(number) => format!("n{}", number.written()),
+        ValueKind::Number(number) => format!("n{}", number.as_str()),
         ValueKind::Bool(value) => format!("#{value}"),
         ValueKind::Null => "#null".to_owned(),
         ValueKind::Missing => "?".to_owned(),
@@ -482,7 +482,7 @@ fn edit(text: &str, at: prop::sample::Index, length: usize, new: &str) -> Result
     let (old, range) = (Arc::new(read(text)), start..end);
     let shared = Arc::clone(&old);
     prop_assert_eq!(reparse(shared, &edited, FILE, range.clone(), new.len()), read(&edited));
-    prop_assert_eq!(&*old, &read(text), "whoever holds the old tree keeps it");
+    prop_assert_eq!(&*old, &read(text), "the old tree does not change");
     prop_assert_eq!(reparse(old, &edited, FILE, range, new.len()), read(&edited));
     Ok(())
 }

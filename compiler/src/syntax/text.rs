@@ -55,13 +55,13 @@ impl Text {
     }
 
     /// A value put together from pieces.
-    pub(super) fn pieced(value: String, form: Form, span: Span, pieces: Vec<Piece>) -> Self {
+    pub(super) fn from_pieces(value: String, form: Form, span: Span, pieces: Vec<Piece>) -> Self {
         let (value, pieces) = (value.into_boxed_str(), Some(pieces.into_boxed_slice()));
         Self { value, form, span, offset: 0, pieces }
     }
 
     /// What stands at `span` as it is, without quotes.
-    pub(crate) fn plain(value: &str, span: Span) -> Self {
+    pub(crate) fn from_bare(value: &str, span: Span) -> Self {
         Self::verbatim(value, Form::Bare, span, 0)
     }
 
@@ -83,7 +83,7 @@ impl Text {
     }
 
     /// Where it stands, quotes included.
-    pub fn place(&self) -> Span {
+    pub fn outer_span(&self) -> Span {
         self.span
     }
 

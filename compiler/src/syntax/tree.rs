@@ -149,13 +149,13 @@ impl Number {
     }
 
     /// The number as written: `0x1F`, `1_000`, `#inf`.
-    pub fn written(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.written
     }
 
     /// The value of a number without fraction and exponent, when it fits.
     pub fn as_i128(&self) -> Option<i128> {
-        let (negative, digits, radix) = self.parts();
+        let (negative, digits, radix) = self.split_literal();
         let digits: String = digits.chars().filter(|&digit| digit != '_').collect();
         let sign = if negative { "-" } else { "" };
         i128::from_str_radix(&format!("{sign}{digits}"), radix).ok()
@@ -169,7 +169,7 @@ impl Number {
             "#nan" => return f64::NAN,
             _ => {}
         }
-        let (negative, digits, radix) = self.parts();
+        let (negative, digits, radix) = self.split_literal();
         let digits = digits.chars().filter(|&digit| digit != '_');
         let size = if radix == 10 {
             digits.collect::<String>().parse().unwrap_or(f64::NAN)
@@ -181,7 +181,7 @@ impl Number {
     }
 
     /// Sign, digits without prefix, and radix.
-    fn parts(&self) -> (bool, &str, u32) {
+    fn split_literal(&self) -> (bool, &str, u32) {
         let written = &*self.written;
         let digits = written.strip_prefix(['+', '-']).unwrap_or(written);
         let negative = written.starts_with('-');

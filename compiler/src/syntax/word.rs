@@ -19,7 +19,7 @@ pub(super) enum Word {
 }
 
 /// Tells what a word is.
-pub(super) fn classify(word: &str) -> Word {
+pub(super) fn classify_word(word: &str) -> Word {
     match word {
         "true" | "false" | "null" => Word::Literal,
         "inf" | "-inf" | "nan" => Word::Float,
@@ -66,7 +66,7 @@ fn is_digits(word: &[u8], is_digit: impl Fn(&u8) -> bool) -> bool {
 }
 
 /// `true`, `false` or `null` where a value is expected.
-pub(super) fn literal(word: &str, span: Span) -> Problem {
+pub(super) fn literal_problem(word: &str, span: Span) -> Problem {
     Problem::new(span, format!("`{word}` is written `#{word}`"), "KDL 1")
         .kind(ProblemKind::V1Literal)
         .help(format!("write `#{word}`, or `\"{word}\"` for the word"))
@@ -74,7 +74,7 @@ pub(super) fn literal(word: &str, span: Span) -> Problem {
 }
 
 /// `inf`, `-inf` or `nan`.
-pub(super) fn float(word: &str, span: Span) -> Problem {
+pub(super) fn float_problem(word: &str, span: Span) -> Problem {
     Problem::new(span, format!("`{word}` is neither a number nor a word"), "needs `#` or quotes")
         .help(format!("write `#{word}` for the number, or `\"{word}\"` for the word"))
         .unsafe_fix(format!("write `#{word}`"), span, format!("#{word}"))
@@ -83,7 +83,7 @@ pub(super) fn float(word: &str, span: Span) -> Problem {
 /// A word that starts like a number.
 pub(super) fn number_like(word: &str, span: Span) -> Problem {
     if word.contains(',') && word.chars().all(|character| character.is_ascii_digit() || ",.-+_".contains(character)) {
-        return commas(word, span);
+        return comma_problem(word, span);
     }
     let problem =
         Problem::new(span, format!("`{word}` is not a number, and as a text it needs quotes"), "starts like a number");
@@ -94,11 +94,11 @@ pub(super) fn number_like(word: &str, span: Span) -> Problem {
             number,
         );
     }
-    let quoted = quote(word);
+    let quoted = quote_text(word);
     problem.help(format!("write `{quoted}`")).fix(format!("write `{quoted}`"), span, quoted.clone())
 }
 
-fn commas(word: &str, span: Span) -> Problem {
+fn comma_problem(word: &str, span: Span) -> Problem {
     let spaced = word.split(',').filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     Problem::new(span, "values are separated by spaces, not by commas", "a comma")
         .help(format!("write `{spaced}`"))
@@ -116,9 +116,9 @@ fn meant_number(word: &str) -> Option<String> {
 }
 
 /// Several tokens side by side that were meant as one text, as in `src/main.rs`.
-pub(super) fn unquoted(written: &str, span: Span) -> Problem {
+pub(super) fn unquoted_problem(written: &str, span: Span) -> Problem {
     let wanted = written.strip_suffix(',').filter(|rest| !rest.is_empty()).unwrap_or(written);
-    let quoted = quote(wanted);
+    let quoted = quote_text(wanted);
     let character = wanted.chars().find(|character| "/\\#[]()".contains(*character)).unwrap_or('/');
     let message = if character == '/' {
         format!("`{wanted}` has a `/`, and so it needs quotes")
@@ -133,7 +133,7 @@ pub(super) fn unquoted(written: &str, span: Span) -> Problem {
 }
 
 /// What follows one `#` and is no keyword.
-pub(super) fn keyword(word: &str, span: Span) -> Problem {
+pub(super) fn keyword_problem(word: &str, span: Span) -> Problem {
     let help =
         "write `#true`, `#false`, `#null`, `#inf`, `#-inf` or `#nan`, or put a text that starts with `#` in quotes";
     let problem = Problem::new(span, format!("`{word}` is no value"), "not a keyword");
@@ -150,7 +150,7 @@ pub(super) fn keyword(word: &str, span: Span) -> Problem {
 }
 
 /// A text as a string: quoted, or raw when it has backslashes or quotes.
-pub(super) fn quote(text: &str) -> String {
+pub(super) fn quote_text(text: &str) -> String {
     if !text.contains(['\\', '"']) {
         return format!("\"{text}\"");
     }
@@ -170,18 +170,18 @@ mod tests {
         for word in
             ["a", "-", "--x", "+", "-a", ".", ".a", "-.", "+.a", "a1", "_1", "?15", "é", "trueish", "+inf", "a,b"]
         {
-            assert_eq!(classify(word), Word::Name, "{word}");
+            assert_eq!(classify_word(word), Word::Name, "{word}");
         }
         for word in ["0", "-1", "+1_000", "1.5", "1e3", "1.5E-3_0", "0x1F", "-0o17", "+0b1_0_", "1_", "00"] {
-            assert_eq!(classify(word), Word::Number, "{word}");
+            assert_eq!(classify_word(word), Word::Number, "{word}");
         }
         for word in
             ["20m", "1-40", ".5", "-.5", "1.", "1._7", "0x", "0xx1", "0b2", "0X1F", "1e", "1.0.0", "1e3e4", "0x_1"]
         {
-            assert_eq!(classify(word), Word::NumberLike, "{word}");
+            assert_eq!(classify_word(word), Word::NumberLike, "{word}");
         }
-        assert_eq!(classify("null"), Word::Literal);
-        assert_eq!(classify("-inf"), Word::Float);
+        assert_eq!(classify_word("null"), Word::Literal);
+        assert_eq!(classify_word("-inf"), Word::Float);
     }
 
     #[test]
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn quotes_fit_the_text() {
-        assert_eq!(quote("a/b"), "\"a/b\"");
-        assert_eq!(quote("a\\b"), "#\"a\\b\"#");
-        assert_eq!(quote("a\"#b"), "##\"a\"#b\"##");
+        assert_eq!(quote_text("a/b"), "\"a/b\"");
+        assert_eq!(quote_text("a\\b"), "#\"a\\b\"#");
+        assert_eq!(quote_text("a\"#b"), "##\"a\"#b\"##");
     }
 }

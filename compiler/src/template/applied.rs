@@ -134,18 +134,18 @@ pub(crate) const TESTS: &[Applied] = &[
 ];
 
 /// What is known of the filter or test of this name.
-pub(super) fn find(table: &'static [Applied], name: &str) -> Option<&'static Applied> {
+pub(super) fn find_applied(table: &'static [Applied], name: &str) -> Option<&'static Applied> {
     table.iter().find(|(word, ..)| *word == name)
 }
 
 /// How many arguments it needs at least: those that do not stand in `[…]`.
-pub(super) fn needs((_, usage, _): &Applied) -> usize {
+pub(super) fn count_required((_, usage, _): &Applied) -> usize {
     let certain = usage.split('[').next().unwrap_or_default();
     let arguments = certain.split_once('(').map_or("", |(_, arguments)| arguments).trim_end_matches(')');
     arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty() && *argument != "…").count()
 }
 
 /// A table as an editor shows it.
-pub(crate) fn terms(table: &'static [Applied]) -> impl Iterator<Item = Term> {
+pub(crate) fn list_terms(table: &'static [Applied]) -> impl Iterator<Item = Term> {
     table.iter().map(|&(word, usage, doc)| Term { word, usage: usage.to_owned(), doc })
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::names::{OPENING, PLAIN};
 use super::region::{Region, as_text, template_error};
 use super::{Problem, Spanned};
-use crate::suggest::{list, nearest};
+use crate::suggest::{find_nearest, format_list};
 
 /// How deep blocks may nest; an `{% elif %}` nests in its `{% if %}`.
 const MAX_BLOCKS: usize = 48;
@@ -39,11 +39,11 @@ impl<'a> Blocks<'a> {
         let problem = match word {
             "set" if region.assigns => None,
             word if PLAIN.contains(&word) => None,
-            word if OPENING.contains(&word) => self.enter(word, whole, 1),
-            "elif" | "else" => self.another(word, whole),
+            word if OPENING.contains(&word) => self.open_block(word, whole, 1),
+            "elif" | "else" => self.continue_block(word, whole),
             word => match word.strip_prefix("end").filter(|opening| OPENING.contains(opening)) {
-                Some(opening) => self.leave(opening, whole),
-                None => Some(unknown(word, range)),
+                Some(opening) => self.close_block(opening, whole),
+                None => Some(unknown_statement(word, range)),
             },
         };
         self.broken |= problem.is_some();
@@ -51,7 +51,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// Reports what is still open at the end of the text.
-    pub(super) fn finish(&mut self, problems: &mut Vec<Problem>) {
+    pub(super) fn report_unclosed(&mut self, problems: &mut Vec<Problem>) {
         for open in &self.open {
             self.broken = true;
             let word = open.word;
@@ -62,12 +62,12 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    fn enter(&mut self, word: &'a str, range: Range<usize>, depth: usize) -> Option<Problem> {
+    fn open_block(&mut self, word: &'a str, range: Range<usize>, depth: usize) -> Option<Problem> {
         self.open.push(Open { word, range: range.clone(), depth, last: false });
-        self.deepen(depth, range)
+        self.increase_depth(depth, range)
     }
 
-    fn deepen(&mut self, by: usize, range: Range<usize>) -> Option<Problem> {
+    fn increase_depth(&mut self, by: usize, range: Range<usize>) -> Option<Problem> {
         self.depth += by;
         (self.depth == MAX_BLOCKS + 1).then(|| {
             template_error(range, format!("blocks nest more than {MAX_BLOCKS} deep"), "too deep").help(
@@ -76,7 +76,7 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    fn another(&mut self, word: &str, range: Range<usize>) -> Option<Problem> {
+    fn continue_block(&mut self, word: &str, range: Range<usize>) -> Option<Problem> {
         let fits = |open: &&mut Open<'_>| match word {
             "elif" => open.word == "if" && !open.last,
             _ => matches!(open.word, "if" | "for") && !open.last,
@@ -92,10 +92,10 @@ impl<'a> Blocks<'a> {
             return None;
         }
         open.depth += 1;
-        self.deepen(1, range)
+        self.increase_depth(1, range)
     }
 
-    fn leave(&mut self, opening: &str, range: Range<usize>) -> Option<Problem> {
+    fn close_block(&mut self, opening: &str, range: Range<usize>) -> Option<Problem> {
         let message = format!("`{{% end{opening} %}}` closes nothing");
         // The innermost block of that kind is meant; what it leaves open in between is reported there.
         let Some(index) = self.open.iter().rposition(|open| open.word == opening) else {
@@ -114,8 +114,8 @@ impl<'a> Blocks<'a> {
     }
 }
 
-fn unknown(word: &str, range: Range<usize>) -> Problem {
-    let shown = super::directive::clip(word);
+fn unknown_statement(word: &str, range: Range<usize>) -> Problem {
+    let shown = super::directive::clip_word(word);
     match word {
         "include" | "extends" | "import" | "from" | "block" | "endblock" => {
             template_error(range, format!("`{word}` is not available: there are no other templates"), "not here")
@@ -132,7 +132,7 @@ fn unknown(word: &str, range: Range<usize>) -> Problem {
             let ends: Vec<String> = OPENING.iter().map(|word| format!("end{word}")).collect();
             let candidates = known.iter().copied().chain(ends.iter().map(String::as_str));
             let problem = template_error(range.clone(), format!("unknown statement `{shown}`"), "not a statement");
-            match (word.len() <= 40).then(|| nearest(word, candidates)).flatten() {
+            match (word.len() <= 40).then(|| find_nearest(word, candidates)).flatten() {
                 Some(near) => problem.help(format!("did you mean `{near}`?")).fix(
                     format!("write `{near}`"),
                     range,
@@ -141,7 +141,7 @@ fn unknown(word: &str, range: Range<usize>) -> Problem {
                 ),
                 None => problem.help(format!(
                     "the statements are {}; for the text itself, {}",
-                    list(known.into_iter(), "and"),
+                    format_list(known.into_iter(), "and"),
                     as_text("{%")
                 )),
             }

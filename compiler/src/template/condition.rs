@@ -6,25 +6,25 @@ use std::ops::Range;
 
 use minijinja::machinery::parse_expr;
 
-use super::fact::{Outcomes, Reading, contradictory, outcomes};
+use super::fact::{Outcomes, Reading, infer_outcomes, is_contradictory};
 use super::region::{self, template_error};
 use super::tree::{Comparison, Const, Expr, ExprKind};
 use super::{Expression, Problem, logic, lower};
 
 /// Reads a condition.
-pub(crate) fn expression(text: &str) -> Expression {
+pub(crate) fn parse_expression(text: &str) -> Expression {
     let mut expression = Expression::default();
-    if let Some(problem) = wrapped(text) {
+    if let Some(problem) = check_wrapping(text) {
         expression.problems.push(problem);
         return expression;
     }
-    if let Some(source) = region::standalone(text, &mut expression.problems)
+    if let Some(source) = region::prepare_expression(text, &mut expression.problems)
         && let Ok(tree) = parse_expr(&source)
     {
-        let tree = lower::expression(&tree);
-        expression.reads = logic::condition(&tree, &mut expression.problems);
-        expression.constant = fold(&tree);
-        expression.proves = outcomes(&tree, Reading::Outcome).yes;
+        let tree = lower::lower_expression(&tree);
+        expression.reads = logic::visit_condition(&tree, &mut expression.problems);
+        expression.constant = fold_condition(&tree);
+        expression.proves = infer_outcomes(&tree, Reading::Outcome).yes;
         expression.tree = Some(tree);
     }
     expression.problems.sort_by_key(|problem| (problem.range.start, problem.range.end));
@@ -33,7 +33,7 @@ pub(crate) fn expression(text: &str) -> Expression {
 }
 
 /// A condition that is written as a piece of text.
-fn wrapped(text: &str) -> Option<Problem> {
+fn check_wrapping(text: &str) -> Option<Problem> {
     let trimmed = text.trim();
     let start = text.len() - text.trim_start().len();
     let range: Range<usize> = start..start + trimmed.len();
@@ -49,34 +49,34 @@ fn wrapped(text: &str) -> Option<Problem> {
 }
 
 /// The truth that the expression has whatever it reads.
-fn fold(expr: &Expr) -> Option<bool> {
-    if let Some(truth) = literal(expr) {
+fn fold_condition(expr: &Expr) -> Option<bool> {
+    if let Some(truth) = fold_literal(expr) {
         return Some(truth);
     }
-    let Outcomes { yes, no } = outcomes(expr, Reading::Outcome);
-    match (contradictory(&yes), contradictory(&no)) {
+    let Outcomes { yes, no } = infer_outcomes(expr, Reading::Outcome);
+    match (is_contradictory(&yes), is_contradictory(&no)) {
         (true, _) => Some(false),
         (false, true) => Some(true),
         (false, false) => None,
     }
 }
 
-fn literal(expr: &Expr) -> Option<bool> {
+fn fold_literal(expr: &Expr) -> Option<bool> {
     match &expr.kind {
         ExprKind::Const(constant) => Some(constant.is_true()),
         ExprKind::List(items) => Some(!items.is_empty()),
         ExprKind::Map(items) => Some(!items.is_empty()),
-        ExprKind::Not(operand) => literal(operand).map(|truth| !truth),
-        ExprKind::And(terms) => joined(terms, false),
-        ExprKind::Or(terms) => joined(terms, true),
-        ExprKind::Compare { left, op, right } => compare(*op, left, right),
+        ExprKind::Not(operand) => fold_literal(operand).map(|truth| !truth),
+        ExprKind::And(terms) => fold_terms(terms, false),
+        ExprKind::Or(terms) => fold_terms(terms, true),
+        ExprKind::Compare { left, op, right } => compare_literals(*op, left, right),
         _ => None,
     }
 }
 
 /// The truth of terms of which one that is `decides` decides.
-fn joined(terms: &[Expr], decides: bool) -> Option<bool> {
-    let mut terms = terms.iter().map(literal);
+fn fold_terms(terms: &[Expr], decides: bool) -> Option<bool> {
+    let mut terms = terms.iter().map(fold_literal);
     let mut all = true;
     let decided = terms.any(|truth| {
         all &= truth.is_some();
@@ -90,7 +90,7 @@ fn joined(terms: &[Expr], decides: bool) -> Option<bool> {
 }
 
 /// Compares two literals; nothing else is computed, since arithmetic on literals can be made to take for ever.
-fn compare(op: Comparison, left: &Expr, right: &Expr) -> Option<bool> {
+fn compare_literals(op: Comparison, left: &Expr, right: &Expr) -> Option<bool> {
     let (ExprKind::Const(left), ExprKind::Const(right)) = (&left.kind, &right.kind) else { return None };
     let order = match (left, right) {
         (Const::Text(left), Const::Text(right)) => Some(left.cmp(right)),

@@ -49,7 +49,7 @@ impl Status {
     pub(crate) const ALL: [Status; 3] = [Status::Succeeded, Status::Failed, Status::Skipped];
 
     /// The word for it in expressions.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Status::Succeeded => "succeeded",
             Status::Failed => "failed",
@@ -57,8 +57,8 @@ impl Status {
         }
     }
 
-    pub(super) fn find(word: &str) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| status.word() == word)
+    pub(super) fn from_word(word: &str) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.as_str() == word)
     }
 }
 
@@ -87,69 +87,73 @@ pub(super) struct Outcomes {
 }
 
 /// What follows from each outcome of `expr`.
-pub(super) fn outcomes(expr: &Expr, reading: Reading) -> Outcomes {
+pub(super) fn infer_outcomes(expr: &Expr, reading: Reading) -> Outcomes {
     match &expr.kind {
         ExprKind::Not(operand) => {
-            let Outcomes { yes, no } = outcomes(operand, reading);
+            let Outcomes { yes, no } = infer_outcomes(operand, reading);
             Outcomes { yes: no, no: yes }
         }
-        ExprKind::And(terms) => terms.iter().map(|term| outcomes(term, reading)).reduce(and).unwrap_or_default(),
-        ExprKind::Or(terms) => terms.iter().map(|term| outcomes(term, reading)).reduce(or).unwrap_or_default(),
+        ExprKind::And(terms) => {
+            terms.iter().map(|term| infer_outcomes(term, reading)).reduce(and_outcomes).unwrap_or_default()
+        }
+        ExprKind::Or(terms) => {
+            terms.iter().map(|term| infer_outcomes(term, reading)).reduce(or_outcomes).unwrap_or_default()
+        }
         ExprKind::Compare { left, op, right } => {
-            let evaluated = evaluated([&**left, &**right], reading);
-            let outcome = |truth| comparison(*op, [left, right], truth, &evaluated);
+            let evaluated = evaluation_facts([&**left, &**right], reading);
+            let outcome = |truth| comparison_facts(*op, [left, right], truth, &evaluated);
             Outcomes { yes: outcome(true), no: outcome(false) }
         }
         ExprKind::Arithmetic { left, right, .. } | ExprKind::Concat(left, right) => {
-            always(evaluated([&**left, &**right], reading))
+            unconditional_outcomes(evaluation_facts([&**left, &**right], reading))
         }
-        ExprKind::Chain { first, .. } => always(evaluated([&**first], reading)),
-        ExprKind::Test { of, name, .. } => match (name.value.as_str(), of.path()) {
-            ("defined", Some(path)) => Outcomes { yes: vec![defined(path, true)], no: Vec::new() },
-            ("undefined", Some(path)) => Outcomes { yes: Vec::new(), no: vec![defined(path, true)] },
-            _ => always(evaluated([&**of], reading)),
+        ExprKind::Chain { first, .. } => unconditional_outcomes(evaluation_facts([&**first], reading)),
+        ExprKind::Test { of, name, .. } => match (name.value.as_str(), of.as_path()) {
+            ("defined", Some(path)) => Outcomes { yes: vec![defined_fact(path, true)], no: Vec::new() },
+            ("undefined", Some(path)) => Outcomes { yes: Vec::new(), no: vec![defined_fact(path, true)] },
+            _ => unconditional_outcomes(evaluation_facts([&**of], reading)),
         },
-        ExprKind::Path(path) if !path.segments.is_empty() => always(evaluated([expr], reading)),
+        ExprKind::Path(path) if !path.segments.is_empty() => unconditional_outcomes(evaluation_facts([expr], reading)),
         _ => Outcomes::default(),
     }
 }
 
 /// What follows from `left and right`.
-fn and(left: Outcomes, right: Outcomes) -> Outcomes {
+fn and_outcomes(left: Outcomes, right: Outcomes) -> Outcomes {
     // It fails by the left side, or by the right side after the left one held.
-    let no = either(&left.no, &both(&left.yes, right.no));
-    Outcomes { yes: both(&left.yes, right.yes), no }
+    let no = disjoin_facts(&left.no, &conjoin_facts(&left.yes, right.no));
+    Outcomes { yes: conjoin_facts(&left.yes, right.yes), no }
 }
 
 /// What follows from `left or right`.
-fn or(left: Outcomes, right: Outcomes) -> Outcomes {
-    let yes = either(&left.yes, &both(&left.no, right.yes));
-    Outcomes { yes, no: both(&left.no, right.no) }
+fn or_outcomes(left: Outcomes, right: Outcomes) -> Outcomes {
+    let yes = disjoin_facts(&left.yes, &conjoin_facts(&left.no, right.yes));
+    Outcomes { yes, no: conjoin_facts(&left.no, right.no) }
 }
 
-fn always(facts: Vec<Fact>) -> Outcomes {
+fn unconditional_outcomes(facts: Vec<Fact>) -> Outcomes {
     Outcomes { yes: facts.clone(), no: facts }
 }
 
 /// What the mere evaluation of these says.
-fn evaluated<'a>(operands: impl IntoIterator<Item = &'a Expr>, reading: Reading) -> Vec<Fact> {
+fn evaluation_facts<'a>(operands: impl IntoIterator<Item = &'a Expr>, reading: Reading) -> Vec<Fact> {
     match reading {
         Reading::Outcome => Vec::new(),
         Reading::Evaluated => {
-            let paths = operands.into_iter().filter_map(Expr::path).filter(|path| path.root != Root::Status);
-            paths.map(|path| defined(path, false)).collect()
+            let paths = operands.into_iter().filter_map(Expr::as_path).filter(|path| path.root != Root::Status);
+            paths.map(|path| defined_fact(path, false)).collect()
         }
     }
 }
 
-fn both(facts: &[Fact], more: Vec<Fact>) -> Vec<Fact> {
+fn conjoin_facts(facts: &[Fact], more: Vec<Fact>) -> Vec<Fact> {
     let mut facts = facts.to_vec();
-    merge(&mut facts, more);
+    merge_facts(&mut facts, more);
     facts
 }
 
 /// Adds facts that hold as well.
-pub(super) fn merge(facts: &mut Vec<Fact>, more: Vec<Fact>) {
+pub(super) fn merge_facts(facts: &mut Vec<Fact>, more: Vec<Fact>) {
     for fact in more {
         let known = facts.iter().position(|known| match (known, &fact) {
             (Fact::Ended { step, .. }, Fact::Ended { step: other, .. }) => same_name(step, other),
@@ -168,18 +172,18 @@ pub(super) fn merge(facts: &mut Vec<Fact>, more: Vec<Fact>) {
 }
 
 /// What holds when one or the other list holds.
-fn either(a: &[Fact], b: &[Fact]) -> Vec<Fact> {
+fn disjoin_facts(a: &[Fact], b: &[Fact]) -> Vec<Fact> {
     // A contradiction never comes about: the other way is the only one.
-    if contradictory(a) {
+    if is_contradictory(a) {
         return b.to_vec();
     }
-    if contradictory(b) {
+    if is_contradictory(b) {
         return a.to_vec();
     }
-    a.iter().filter_map(|fact| common(fact, b)).collect()
+    a.iter().filter_map(|fact| common_fact(fact, b)).collect()
 }
 
-fn common(fact: &Fact, others: &[Fact]) -> Option<Fact> {
+fn common_fact(fact: &Fact, others: &[Fact]) -> Option<Fact> {
     match fact {
         Fact::Defined { .. } | Fact::Repeated => others.contains(fact).then(|| fact.clone()),
         Fact::Ended { step, any_of } => others.iter().find_map(|other| match other {
@@ -194,22 +198,22 @@ fn common(fact: &Fact, others: &[Fact]) -> Option<Fact> {
 }
 
 /// Whether the facts cannot hold together.
-pub(super) fn contradictory(facts: &[Fact]) -> bool {
+pub(super) fn is_contradictory(facts: &[Fact]) -> bool {
     facts.iter().any(|fact| matches!(fact, Fact::Ended { any_of, .. } if any_of.is_empty()))
 }
 
 /// Whether the facts say that the value of `root` and `name` is there.
-pub(super) fn prove(facts: &[Fact], root: Root, name: Option<&str>) -> bool {
-    facts.iter().any(|fact| proves(fact, root, name))
+pub(super) fn can_prove(facts: &[Fact], root: Root, name: Option<&str>) -> bool {
+    facts.iter().any(|fact| is_proof(fact, root, name))
 }
 
 /// Whether it is a test that says so. Otherwise something else read the value without a guard, and would have failed.
-pub(super) fn tested(facts: &[Fact], root: Root, name: Option<&str>) -> bool {
+pub(super) fn is_tested(facts: &[Fact], root: Root, name: Option<&str>) -> bool {
     let by_test = |fact: &Fact| matches!(fact, Fact::Defined { tested: true, .. });
-    facts.iter().any(|fact| by_test(fact) && proves(fact, root, name))
+    facts.iter().any(|fact| by_test(fact) && is_proof(fact, root, name))
 }
 
-fn proves(fact: &Fact, root: Root, name: Option<&str>) -> bool {
+fn is_proof(fact: &Fact, root: Root, name: Option<&str>) -> bool {
     match fact {
         Fact::Defined { root: known, name: Some(step), .. } => {
             *known == root && name.is_some_and(|name| same_name(step, name))
@@ -219,23 +223,23 @@ fn proves(fact: &Fact, root: Root, name: Option<&str>) -> bool {
     }
 }
 
-fn comparison(op: Comparison, [left, right]: [&Expr; 2], truth: bool, evaluated: &[Fact]) -> Vec<Fact> {
+fn comparison_facts(op: Comparison, [left, right]: [&Expr; 2], truth: bool, evaluated: &[Fact]) -> Vec<Fact> {
     let mut facts = evaluated.to_vec();
-    if repeated(op, [left, right], truth) {
-        merge(&mut facts, vec![Fact::Repeated]);
+    if is_later_round(op, [left, right], truth) {
+        merge_facts(&mut facts, vec![Fact::Repeated]);
     }
     for (side, other) in [(left, right), (right, left)] {
-        let Some(path) = side.path() else { continue };
+        let Some(path) = side.as_path() else { continue };
         let Some(step) = path.name().map(str::to_owned) else { continue };
         match path.root {
             Root::Status => {
-                let ended = statuses(op, other, truth).map(|any_of| Fact::Ended { step, any_of });
-                merge(&mut facts, ended.into_iter().collect());
+                let ended = remaining_statuses(op, other, truth).map(|any_of| Fact::Ended { step, any_of });
+                merge_facts(&mut facts, ended.into_iter().collect());
             }
             // Only a step that ran has an exit code.
             Root::Exit => {
                 let any_of = vec![Status::Succeeded, Status::Failed];
-                merge(&mut facts, vec![Fact::Ended { step, any_of }, defined(path, false)]);
+                merge_facts(&mut facts, vec![Fact::Ended { step, any_of }, defined_fact(path, false)]);
             }
             _ => {}
         }
@@ -244,8 +248,8 @@ fn comparison(op: Comparison, [left, right]: [&Expr; 2], truth: bool, evaluated:
 }
 
 /// Whether what a comparison came to says that it is not the first round.
-fn repeated(op: Comparison, [left, right]: [&Expr; 2], truth: bool) -> bool {
-    let is_round = |expr: &Expr| expr.path().is_some_and(|path| path.root == Root::Iteration);
+fn is_later_round(op: Comparison, [left, right]: [&Expr; 2], truth: bool) -> bool {
+    let is_round = |expr: &Expr| expr.as_path().is_some_and(|path| path.root == Root::Iteration);
     let number = |expr: &Expr| match expr.kind {
         ExprKind::Const(Const::Int(number)) => Some(number),
         _ => None,
@@ -264,9 +268,11 @@ fn repeated(op: Comparison, [left, right]: [&Expr; 2], truth: bool) -> bool {
     };
     match (op, truth) {
         (Comparison::In, true) => {
-            other.items().is_some_and(|items| items.iter().all(|item| number(item).is_some_and(|number| number > 1)))
+            other.as_items().is_some_and(|items| items.iter().all(|item| number(item).is_some_and(|number| number > 1)))
         }
-        (Comparison::In, false) => other.items().is_some_and(|items| items.iter().any(|item| number(item) == Some(1))),
+        (Comparison::In, false) => {
+            other.as_items().is_some_and(|items| items.iter().any(|item| number(item) == Some(1)))
+        }
         (Comparison::Gt, true) | (Comparison::Lte, false) => number(other).is_some_and(|number| number >= 1),
         (Comparison::Gte, true) | (Comparison::Lt, false) => number(other).is_some_and(|number| number > 1),
         (Comparison::Eq, true) | (Comparison::Ne, false) => number(other).is_some_and(|number| number > 1),
@@ -276,20 +282,20 @@ fn repeated(op: Comparison, [left, right]: [&Expr; 2], truth: bool) -> bool {
 }
 
 /// The ways to end that a comparison with `other` leaves.
-fn statuses(op: Comparison, other: &Expr, truth: bool) -> Option<Vec<Status>> {
+fn remaining_statuses(op: Comparison, other: &Expr, truth: bool) -> Option<Vec<Status>> {
     let (listed, positive) = match op {
-        Comparison::Eq => (vec![status(other)?], truth),
-        Comparison::Ne => (vec![status(other)?], !truth),
-        Comparison::In => (other.items()?.iter().map(status).collect::<Option<_>>()?, truth),
+        Comparison::Eq => (vec![parse_status(other)?], truth),
+        Comparison::Ne => (vec![parse_status(other)?], !truth),
+        Comparison::In => (other.as_items()?.iter().map(parse_status).collect::<Option<_>>()?, truth),
         _ => return None,
     };
     Some(Status::ALL.into_iter().filter(|status| listed.contains(status) == positive).collect())
 }
 
-fn status(expr: &Expr) -> Option<Status> {
-    expr.text().and_then(Status::find)
+fn parse_status(expr: &Expr) -> Option<Status> {
+    expr.as_text().and_then(Status::from_word)
 }
 
-fn defined(path: &Path, tested: bool) -> Fact {
+fn defined_fact(path: &Path, tested: bool) -> Fact {
     Fact::Defined { root: path.root, name: path.name().map(str::to_owned), fields: path.field_names(), tested }
 }

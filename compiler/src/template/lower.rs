@@ -16,13 +16,13 @@ use super::tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Stateme
 use super::{Root, Spanned};
 
 /// Takes a text's tree over; `directives` are the places of the directives, in order, with their part.
-pub(super) fn statements(children: &[Stmt<'_>], directives: &[(Range<usize>, usize)]) -> Vec<Statement> {
-    Lowering { directives, scopes: vec![BTreeSet::new()] }.statements(children)
+pub(super) fn lower_statements(children: &[Stmt<'_>], directives: &[(Range<usize>, usize)]) -> Vec<Statement> {
+    Lowering { directives, scopes: vec![BTreeSet::new()] }.lower_statements(children)
 }
 
 /// Takes a lone expression's tree over.
-pub(super) fn expression(expr: &ast::Expr<'_>) -> Expr {
-    Lowering { directives: &[], scopes: Vec::new() }.expr(expr)
+pub(super) fn lower_expression(expr: &ast::Expr<'_>) -> Expr {
+    Lowering { directives: &[], scopes: Vec::new() }.lower_expression(expr)
 }
 
 struct Lowering<'d, 'a> {
@@ -32,129 +32,131 @@ struct Lowering<'d, 'a> {
 }
 
 impl<'a> Lowering<'_, 'a> {
-    fn statements(&mut self, statements: &[Stmt<'a>]) -> Vec<Statement> {
+    fn lower_statements(&mut self, statements: &[Stmt<'a>]) -> Vec<Statement> {
         let mut lowered = Vec::new();
-        statements.iter().for_each(|statement| self.statement(statement, &mut lowered));
+        statements.iter().for_each(|statement| self.lower_statement(statement, &mut lowered));
         lowered
     }
 
-    fn scoped(&mut self, statements: &[Stmt<'a>]) -> Vec<Statement> {
+    fn lower_scope(&mut self, statements: &[Stmt<'a>]) -> Vec<Statement> {
         self.scopes.push(BTreeSet::new());
-        let lowered = self.statements(statements);
+        let lowered = self.lower_statements(statements);
         self.scopes.pop();
         lowered
     }
 
-    fn statement(&mut self, statement: &Stmt<'a>, lowered: &mut Vec<Statement>) {
+    fn lower_statement(&mut self, statement: &Stmt<'a>, lowered: &mut Vec<Statement>) {
         lowered.push(match statement {
             Stmt::Template(template) => {
-                return template.children.iter().for_each(|child| self.statement(child, lowered));
+                return template.children.iter().for_each(|child| self.lower_statement(child, lowered));
             }
             Stmt::EmitRaw(raw) => {
-                let text = range(raw.span());
+                let text = span_range(raw.span());
                 let first = self.directives.partition_point(|(range, _)| range.start < text.start);
                 let inside = self.directives[first..].iter().take_while(|(range, _)| range.start < text.end);
                 return lowered.extend(inside.map(|(_, part)| Statement::Directive(*part)));
             }
-            Stmt::EmitExpr(emit) => Statement::Emit(self.expr(&emit.expr)),
-            Stmt::ForLoop(each) => self.each(each),
+            Stmt::EmitExpr(emit) => Statement::Emit(self.lower_expression(&emit.expr)),
+            Stmt::ForLoop(each) => self.lower_for(each),
             Stmt::IfCond(branch) => Statement::If {
-                condition: self.expr(&branch.expr),
+                condition: self.lower_expression(&branch.expr),
                 // What a branch sets is there after it.
-                then: self.statements(&branch.true_body),
-                otherwise: self.statements(&branch.false_body),
+                then: self.lower_statements(&branch.true_body),
+                otherwise: self.lower_statements(&branch.false_body),
             },
             Stmt::WithBlock(with) => {
                 self.scopes.push(BTreeSet::new());
                 let assignment = |(target, value): &(ast::Expr<'a>, ast::Expr<'a>)| {
-                    let value = self.expr(value);
-                    (self.bind(target), value)
+                    let value = self.lower_expression(value);
+                    (self.lower_target(target), value)
                 };
                 let assignments = with.assignments.iter().map(assignment).collect();
-                let body = self.statements(&with.body);
+                let body = self.lower_statements(&with.body);
                 self.scopes.pop();
                 Statement::With { assignments, body }
             }
             Stmt::Set(set) => {
-                let value = self.expr(&set.expr);
-                Statement::Set { target: self.bind(&set.target), value }
+                let value = self.lower_expression(&set.expr);
+                Statement::Set { target: self.lower_target(&set.target), value }
             }
             Stmt::SetBlock(set) => {
-                let body = self.scoped(&set.body);
-                let filter = set.filter.as_ref().map(|filter| self.expr(filter));
-                Statement::Capture { target: self.bind(&set.target), filter, body }
+                let body = self.lower_scope(&set.body);
+                let filter = set.filter.as_ref().map(|filter| self.lower_expression(filter));
+                Statement::Capture { target: self.lower_target(&set.target), filter, body }
             }
-            Stmt::AutoEscape(escape) => {
-                Statement::AutoEscape { enabled: self.expr(&escape.enabled), body: self.statements(&escape.body) }
-            }
-            Stmt::FilterBlock(filter) => {
-                Statement::Filter { filter: self.expr(&filter.filter), body: self.scoped(&filter.body) }
-            }
-            Stmt::Do(call) => Statement::Do(self.call(&call.call)),
+            Stmt::AutoEscape(escape) => Statement::AutoEscape {
+                enabled: self.lower_expression(&escape.enabled),
+                body: self.lower_statements(&escape.body),
+            },
+            Stmt::FilterBlock(filter) => Statement::Filter {
+                filter: self.lower_expression(&filter.filter),
+                body: self.lower_scope(&filter.body),
+            },
+            Stmt::Do(call) => Statement::Do(self.lower_call(&call.call)),
         });
     }
 
-    fn each(&mut self, each: &ast::ForLoop<'a>) -> Statement {
-        let list = self.expr(&each.iter);
+    fn lower_for(&mut self, each: &ast::ForLoop<'a>) -> Statement {
+        let list = self.lower_expression(&each.iter);
         self.scopes.push(BTreeSet::from(["loop"]));
-        let target = self.bind(&each.target);
-        let filter = each.filter_expr.as_ref().map(|filter| self.expr(filter));
-        let body = self.statements(&each.body);
+        let target = self.lower_target(&each.target);
+        let filter = each.filter_expr.as_ref().map(|filter| self.lower_expression(filter));
+        let body = self.lower_statements(&each.body);
         self.scopes.pop();
-        let otherwise = self.scoped(&each.else_body);
+        let otherwise = self.lower_scope(&each.else_body);
         Statement::For { target, list, filter, body, otherwise }
     }
 
-    fn bind(&mut self, target: &ast::Expr<'a>) -> Target {
+    fn lower_target(&mut self, target: &ast::Expr<'a>) -> Target {
         match target {
             ast::Expr::Var(var) => {
                 if let Some(scope) = self.scopes.last_mut() {
                     scope.insert(var.id);
                 }
-                Target::Name(Spanned { value: var.id.to_owned(), range: range(var.span()) })
+                Target::Name(Spanned { value: var.id.to_owned(), range: span_range(var.span()) })
             }
-            ast::Expr::List(list) => Target::Items(list.items.iter().map(|item| self.bind(item)).collect()),
-            ast::Expr::Tuple(tuple) => Target::Items(tuple.items.iter().map(|item| self.bind(item)).collect()),
-            other => Target::Field(self.expr(other)),
+            ast::Expr::List(list) => Target::Items(list.items.iter().map(|item| self.lower_target(item)).collect()),
+            ast::Expr::Tuple(tuple) => Target::Items(tuple.items.iter().map(|item| self.lower_target(item)).collect()),
+            other => Target::Field(self.lower_expression(other)),
         }
     }
 
     /// The root that a name means here.
-    fn root(&self, name: &str) -> Option<Root> {
+    fn find_root(&self, name: &str) -> Option<Root> {
         let bound = || self.scopes.iter().any(|scope| scope.contains(name));
-        Root::find(name).filter(|root| !(root.is_free() && bound()))
+        Root::from_word(name).filter(|root| !(root.is_free() && bound()))
     }
 
-    fn boxed(&self, expr: &ast::Expr<'a>) -> Box<Expr> {
-        Box::new(self.expr(expr))
+    fn lower_boxed(&self, expr: &ast::Expr<'a>) -> Box<Expr> {
+        Box::new(self.lower_expression(expr))
     }
 
-    fn expr(&self, expr: &ast::Expr<'a>) -> Expr {
-        if let Some(path) = self.path(expr) {
+    fn lower_expression(&self, expr: &ast::Expr<'a>) -> Expr {
+        if let Some(path) = self.lower_path(expr) {
             return path;
         }
-        let own = range(expr.span());
+        let own = span_range(expr.span());
         let kind = match expr {
-            ast::Expr::Const(constant) => ExprKind::Const(value(&constant.value)),
+            ast::Expr::Const(constant) => ExprKind::Const(lower_literal(&constant.value)),
             ast::Expr::Var(var) => ExprKind::Variable(var.id.to_owned()),
             ast::Expr::GetAttr(attr) => {
                 let name = own.end - attr.name.len()..own.end;
                 ExprKind::Attribute {
-                    of: self.boxed(&attr.expr),
+                    of: self.lower_boxed(&attr.expr),
                     name: Spanned { value: attr.name.to_owned(), range: name },
                 }
             }
             ast::Expr::GetItem(item) => {
-                ExprKind::Item { of: self.boxed(&item.expr), index: self.boxed(&item.subscript_expr) }
+                ExprKind::Item { of: self.lower_boxed(&item.expr), index: self.lower_boxed(&item.subscript_expr) }
             }
             ast::Expr::Slice(slice) => {
-                let bound = |bound: &Option<ast::Expr<'a>>| bound.as_ref().map(|bound| self.boxed(bound));
+                let bound = |bound: &Option<ast::Expr<'a>>| bound.as_ref().map(|bound| self.lower_boxed(bound));
                 let bounds = [bound(&slice.start), bound(&slice.stop), bound(&slice.step)];
-                ExprKind::Slice { of: self.boxed(&slice.expr), bounds }
+                ExprKind::Slice { of: self.lower_boxed(&slice.expr), bounds }
             }
             ast::Expr::UnaryOp(op) => match op.op {
-                UnaryOpKind::Not => ExprKind::Not(self.boxed(&op.expr)),
-                UnaryOpKind::Neg => match self.expr(&op.expr) {
+                UnaryOpKind::Not => ExprKind::Not(self.lower_boxed(&op.expr)),
+                UnaryOpKind::Neg => match self.lower_expression(&op.expr) {
                     Expr { kind: ExprKind::Const(Const::Int(number)), .. } => {
                         ExprKind::Const(Const::Int(number.wrapping_neg()))
                     }
@@ -162,42 +164,50 @@ impl<'a> Lowering<'_, 'a> {
                     operand => ExprKind::Negative(Box::new(operand)),
                 },
             },
-            ast::Expr::BinOp(op) => self.operation(op),
+            ast::Expr::BinOp(op) => self.lower_operation(op),
             ast::Expr::Compare(chain) => ExprKind::Chain {
-                first: self.boxed(&chain.expr),
-                rest: chain.ops.iter().map(|op| (comparison(op.op), self.expr(&op.expr))).collect(),
+                first: self.lower_boxed(&chain.expr),
+                rest: chain.ops.iter().map(|op| (lower_comparison(op.op), self.lower_expression(&op.expr))).collect(),
             },
             ast::Expr::IfExpr(choice) => ExprKind::Choice {
-                condition: self.boxed(&choice.test_expr),
-                then: self.boxed(&choice.true_expr),
-                otherwise: choice.false_expr.as_ref().map(|otherwise| self.boxed(otherwise)),
+                condition: self.lower_boxed(&choice.test_expr),
+                then: self.lower_boxed(&choice.true_expr),
+                otherwise: choice.false_expr.as_ref().map(|otherwise| self.lower_boxed(otherwise)),
             },
             ast::Expr::Filter(filter) => ExprKind::Filter {
-                of: filter.expr.as_ref().map(|of| self.boxed(of)),
-                name: head(filter.name, &own),
-                arguments: self.arguments(&filter.args),
+                of: filter.expr.as_ref().map(|of| self.lower_boxed(of)),
+                name: applied_name(filter.name, &own),
+                arguments: self.lower_arguments(&filter.args),
             },
             ast::Expr::Test(test) => ExprKind::Test {
-                of: self.boxed(&test.expr),
-                name: head(test.name, &own),
-                arguments: self.arguments(&test.args),
+                of: self.lower_boxed(&test.expr),
+                name: applied_name(test.name, &own),
+                arguments: self.lower_arguments(&test.args),
             },
-            ast::Expr::Call(call) => return self.call(call),
-            ast::Expr::List(list) => ExprKind::List(list.items.iter().map(|item| self.expr(item)).collect()),
-            ast::Expr::Tuple(tuple) => ExprKind::List(tuple.items.iter().map(|item| self.expr(item)).collect()),
+            ast::Expr::Call(call) => return self.lower_call(call),
+            ast::Expr::List(list) => {
+                ExprKind::List(list.items.iter().map(|item| self.lower_expression(item)).collect())
+            }
+            ast::Expr::Tuple(tuple) => {
+                ExprKind::List(tuple.items.iter().map(|item| self.lower_expression(item)).collect())
+            }
             ast::Expr::Map(map) => ExprKind::Map(
-                map.keys.iter().zip(&map.values).map(|(key, value)| (self.expr(key), self.expr(value))).collect(),
+                map.keys
+                    .iter()
+                    .zip(&map.values)
+                    .map(|(key, value)| (self.lower_expression(key), self.lower_expression(value)))
+                    .collect(),
             ),
         };
-        let range = extent(&kind, own);
+        let range = expression_range(&kind, own);
         Expr { kind, range }
     }
 
-    fn operation(&self, op: &ast::BinOp<'a>) -> ExprKind {
+    fn lower_operation(&self, op: &ast::BinOp<'a>) -> ExprKind {
         let comparison = match op.op {
-            BinOpKind::ScAnd => return ExprKind::And(self.terms(op)),
-            BinOpKind::ScOr => return ExprKind::Or(self.terms(op)),
-            BinOpKind::Concat => return ExprKind::Concat(self.boxed(&op.left), self.boxed(&op.right)),
+            BinOpKind::ScAnd => return ExprKind::And(self.lower_terms(op)),
+            BinOpKind::ScOr => return ExprKind::Or(self.lower_terms(op)),
+            BinOpKind::Concat => return ExprKind::Concat(self.lower_boxed(&op.left), self.lower_boxed(&op.right)),
             BinOpKind::Eq => Ok(Comparison::Eq),
             BinOpKind::Ne => Ok(Comparison::Ne),
             BinOpKind::Lt => Ok(Comparison::Lt),
@@ -213,7 +223,7 @@ impl<'a> Lowering<'_, 'a> {
             BinOpKind::Rem => Err(Operator::Rem),
             BinOpKind::Pow => Err(Operator::Pow),
         };
-        let (left, right) = (self.boxed(&op.left), self.boxed(&op.right));
+        let (left, right) = (self.lower_boxed(&op.left), self.lower_boxed(&op.right));
         match comparison {
             Ok(op) => ExprKind::Compare { left, op, right },
             Err(op) => ExprKind::Arithmetic { left, op, right },
@@ -221,75 +231,75 @@ impl<'a> Lowering<'_, 'a> {
     }
 
     /// The terms of `a and b and c`, or of `a or b or c`, in order.
-    fn terms(&self, op: &ast::BinOp<'a>) -> Vec<Expr> {
-        let mut terms = vec![self.expr(&op.right)];
+    fn lower_terms(&self, op: &ast::BinOp<'a>) -> Vec<Expr> {
+        let mut terms = vec![self.lower_expression(&op.right)];
         let mut left = &op.left;
         while let ast::Expr::BinOp(inner) = left
             && std::mem::discriminant(&inner.op) == std::mem::discriminant(&op.op)
         {
-            terms.push(self.expr(&inner.right));
+            terms.push(self.lower_expression(&inner.right));
             left = &inner.left;
         }
-        terms.push(self.expr(left));
+        terms.push(self.lower_expression(left));
         terms.reverse();
         terms
     }
 
-    fn call(&self, call: &ast::Spanned<ast::Call<'a>>) -> Expr {
-        let own = range(call.span());
-        let place = range(call.expr.span());
+    fn lower_call(&self, call: &ast::Spanned<ast::Call<'a>>) -> Expr {
+        let own = span_range(call.span());
+        let place = span_range(call.expr.span());
         let of = match &call.expr {
             // What is called is a function or a method, whatever it looks like.
             ast::Expr::Var(var) => Expr { kind: ExprKind::Variable(var.id.to_owned()), range: place },
             ast::Expr::GetAttr(attr) => {
                 let name = Spanned { value: attr.name.to_owned(), range: place.end - attr.name.len()..place.end };
-                Expr { kind: ExprKind::Attribute { of: self.boxed(&attr.expr), name }, range: place }
+                Expr { kind: ExprKind::Attribute { of: self.lower_boxed(&attr.expr), name }, range: place }
             }
-            other => self.expr(other),
+            other => self.lower_expression(other),
         };
         let range = of.range.start.min(own.start)..own.end;
-        Expr { kind: ExprKind::Call { of: Box::new(of), arguments: self.arguments(&call.args) }, range }
+        Expr { kind: ExprKind::Call { of: Box::new(of), arguments: self.lower_arguments(&call.args) }, range }
     }
 
-    fn arguments(&self, arguments: &[CallArg<'a>]) -> Vec<Argument> {
+    fn lower_arguments(&self, arguments: &[CallArg<'a>]) -> Vec<Argument> {
         let argument = |argument: &CallArg<'a>| {
             let (name, value, spread) = match argument {
                 CallArg::Pos(value) => (None, value, false),
                 CallArg::Kwarg(name, value) => (Some((*name).to_owned()), value, false),
                 CallArg::PosSplat(value) | CallArg::KwargSplat(value) => (None, value, true),
             };
-            Argument { name, value: self.expr(value), spread }
+            Argument { name, value: self.lower_expression(value), spread }
         };
         arguments.iter().map(argument).collect()
     }
 
     /// The expression as a path, if it is one of a root.
-    fn path(&self, expr: &ast::Expr<'a>) -> Option<Expr> {
+    fn lower_path(&self, expr: &ast::Expr<'a>) -> Option<Expr> {
         let mut segments = Vec::new();
-        let end = range(expr.span()).end;
+        let end = span_range(expr.span()).end;
         let mut expr = expr;
         loop {
             match expr {
                 ast::Expr::Var(var) => {
                     segments.reverse();
-                    let root = self.root(var.id)?;
-                    let range = range(var.span()).start..end;
+                    let root = self.find_root(var.id)?;
+                    let range = span_range(var.span()).start..end;
                     return Some(Expr { kind: ExprKind::Path(Path { root, segments }), range });
                 }
                 ast::Expr::GetAttr(attr) => {
-                    let end = range(attr.span()).end;
+                    let end = span_range(attr.span()).end;
                     let text = attr.name.to_owned();
                     segments.push(Segment { text, index: None, range: end - attr.name.len()..end });
                     expr = &attr.expr;
                 }
                 ast::Expr::GetItem(item) => {
                     let ast::Expr::Const(constant) = &item.subscript_expr else { return None };
-                    let (text, index) = match value(&constant.value) {
+                    let (text, index) = match lower_literal(&constant.value) {
                         Const::Text(text) => (text, None),
                         Const::Int(number) => (number.to_string(), Some(number)),
                         _ => return None,
                     };
-                    segments.push(Segment { text, index, range: range(constant.span()) });
+                    segments.push(Segment { text, index, range: span_range(constant.span()) });
                     expr = &item.expr;
                 }
                 _ => return None,
@@ -299,12 +309,12 @@ impl<'a> Lowering<'_, 'a> {
 }
 
 /// The name of a filter or a test, which its span begins with.
-fn head(name: &str, own: &Range<usize>) -> Spanned<String> {
+fn applied_name(name: &str, own: &Range<usize>) -> Spanned<String> {
     Spanned { value: name.to_owned(), range: own.start..(own.start + name.len()).min(own.end) }
 }
 
 /// From the first part to the last: minijinja's spans begin with the token before, or with a filter's name.
-fn extent(kind: &ExprKind, own: Range<usize>) -> Range<usize> {
+fn expression_range(kind: &ExprKind, own: Range<usize>) -> Range<usize> {
     let between = |first: &Expr, last: &Expr| first.range.start..last.range.end;
     match kind {
         ExprKind::And(terms) | ExprKind::Or(terms) => match terms.as_slice() {
@@ -330,7 +340,7 @@ fn extent(kind: &ExprKind, own: Range<usize>) -> Range<usize> {
     }
 }
 
-fn comparison(op: CompareOpKind) -> Comparison {
+fn lower_comparison(op: CompareOpKind) -> Comparison {
     match op {
         CompareOpKind::Eq => Comparison::Eq,
         CompareOpKind::Ne => Comparison::Ne,
@@ -344,7 +354,7 @@ fn comparison(op: CompareOpKind) -> Comparison {
 }
 
 /// A literal; a whole number beyond 64 bits is taken as one that is not.
-fn value(value: &Value) -> Const {
+fn lower_literal(value: &Value) -> Const {
     match value.kind() {
         ValueKind::Bool => Const::Bool(value.is_true()),
         ValueKind::Number => match value.as_i64().filter(|_| value.is_integer()) {
@@ -356,6 +366,6 @@ fn value(value: &Value) -> Const {
 }
 
 /// A span of minijinja as a range of bytes.
-pub(super) fn range(span: Span) -> Range<usize> {
+pub(super) fn span_range(span: Span) -> Range<usize> {
     span.start_offset as usize..span.end_offset as usize
 }

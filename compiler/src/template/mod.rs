@@ -27,12 +27,12 @@ use swarmc_plan::Filter;
 
 use crate::code::Code;
 
-pub(crate) use applied::{FILTERS, TESTS, terms as applied_terms};
-pub(crate) use condition::expression;
-pub(crate) use directive::{clip, filter_terms};
+pub(crate) use applied::{FILTERS, TESTS, list_terms as applied_terms};
+pub(crate) use condition::parse_expression;
+pub(crate) use directive::{clip_word, filter_terms};
 pub(crate) use fact::{Fact, Status, same_name};
-pub(crate) use logic::meant;
-pub(crate) use names::{OPENING, PLAIN, roots, terms};
+pub(crate) use logic::suggest_status;
+pub(crate) use names::{OPENING, PLAIN, list_roots, list_terms};
 pub(crate) use path::Path;
 pub(crate) use scan::scan;
 pub(crate) use tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Statement, Target};

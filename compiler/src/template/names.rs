@@ -7,8 +7,8 @@ use crate::interpolation::Term;
 
 /// The words of directives, and what each gives.
 pub(super) const KINDS: [(&str, Kind, &str); 21] = [
-    ("output", Kind::Read(Root::Output), "What a step put out in this round; a field of it after a `.`."),
-    ("previous", Kind::Read(Root::Previous), "What a step put out in the round before; nothing in the first."),
+    ("output", Kind::Read(Root::Output), "The output of a step in this round; a field of it after a `.`."),
+    ("previous", Kind::Read(Root::Previous), "The output of a step in the round before; nothing in the first."),
     ("status", Kind::Read(Root::Status), "How a step ended: `succeeded`, `failed` or `skipped`."),
     ("exit", Kind::Read(Root::Exit), "The exit code of a step."),
     ("error", Kind::Read(Root::Error), "Why a step failed: the tail of what it wrote to stderr."),
@@ -45,7 +45,7 @@ pub(super) const FILTER_DOCS: [(&str, &str); 7] = [
     ("chars:N", "The first N characters."),
     ("json", "The value as JSON."),
     ("raw", "The text alone, without the delimiters around it."),
-    ("default:\"TEXT\"", "What stands there when the value is missing."),
+    ("default:\"TEXT\"", "The text when the value is missing."),
 ];
 
 /// The functions of expressions.
@@ -62,14 +62,14 @@ pub(super) const LOOP: [&str; 9] =
     ["depth", "depth0", "first", "index", "index0", "last", "length", "revindex", "revindex0"];
 
 /// The words of directives, each as it is written.
-pub(crate) fn terms() -> impl Iterator<Item = Term> {
-    KINDS.iter().map(|&(word, kind, doc)| Term { word, usage: usage(word, kind), doc })
+pub(crate) fn list_terms() -> impl Iterator<Item = Term> {
+    KINDS.iter().map(|&(word, kind, doc)| Term { word, usage: directive_usage(word, kind), doc })
 }
 
-fn usage(word: &str, kind: Kind) -> String {
+fn directive_usage(word: &str, kind: Kind) -> String {
     let name = match kind {
         Kind::Include | Kind::File => "PATH",
-        Kind::Read(root) => match (root.properties(), root.of()) {
+        Kind::Read(root) => match (root.properties(), root.required_name()) {
             (Some(properties), _) => properties.first().copied().unwrap_or_default(),
             (None, Some("a step")) => "STEP",
             (None, Some("a pack")) => "PACK",
@@ -83,32 +83,32 @@ fn usage(word: &str, kind: Kind) -> String {
 
 impl Kind {
     /// The kind with this word.
-    pub(super) fn find(word: &str) -> Option<Kind> {
+    pub(super) fn from_word(word: &str) -> Option<Kind> {
         KINDS.iter().find(|(name, ..)| *name == word).map(|(_, kind, _)| *kind)
     }
 
     /// Its word.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         KINDS.iter().find(|(_, kind, _)| *kind == self).map_or("", |(word, ..)| word)
     }
 }
 
 impl Root {
     /// The root with this word.
-    pub(super) fn find(word: &str) -> Option<Root> {
-        match Kind::find(word)? {
+    pub(super) fn from_word(word: &str) -> Option<Root> {
+        match Kind::from_word(word)? {
             Kind::Read(root) => Some(root),
             Kind::Include | Kind::File => None,
         }
     }
 
     /// Its word, in directives and expressions alike.
-    pub(crate) fn word(self) -> &'static str {
-        Kind::Read(self).word()
+    pub(crate) fn as_str(self) -> &'static str {
+        Kind::Read(self).as_str()
     }
 
     /// What must be named after it: `a step`; none where nothing may.
-    pub(crate) fn of(self) -> Option<&'static str> {
+    pub(crate) fn required_name(self) -> Option<&'static str> {
         match self {
             Root::Output | Root::Previous | Root::Status | Root::Exit | Root::Error | Root::Log => Some("a step"),
             Root::Input => Some("a port"),
@@ -149,7 +149,7 @@ impl Root {
 }
 
 /// The words of the roots that an expression is likely to mean, in the order of the language's page.
-pub(crate) fn roots() -> impl Iterator<Item = &'static str> {
+pub(crate) fn list_roots() -> impl Iterator<Item = &'static str> {
     KINDS.iter().filter_map(|(word, kind, _)| match kind {
         Kind::Read(root) => (!root.is_free() || matches!(root, Root::Item | Root::Index)).then_some(*word),
         Kind::Include | Kind::File => None,
@@ -157,6 +157,6 @@ pub(crate) fn roots() -> impl Iterator<Item = &'static str> {
 }
 
 /// The words of the directives, in the order of the language's page.
-pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
+pub(super) fn list_kinds() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|(word, ..)| *word)
 }

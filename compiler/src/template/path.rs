@@ -27,12 +27,12 @@ pub(crate) struct Segment {
 impl Path {
     /// The name of the step, port or parameter.
     pub(crate) fn name(&self) -> Option<&str> {
-        self.root.of().and(self.segments.first()).map(|segment| segment.text.as_str())
+        self.root.required_name().and(self.segments.first()).map(|segment| segment.text.as_str())
     }
 
     /// The fields, outermost first.
     pub(crate) fn fields(&self) -> &[Segment] {
-        let named = usize::from(self.root.of().is_some()).min(self.segments.len());
+        let named = usize::from(self.root.required_name().is_some()).min(self.segments.len());
         &self.segments[named..]
     }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use memchr::memmem;
 use minijinja::machinery::{Span, Token, Tokenizer, parse_expr};
 
-use super::directive::{Found, clip, directive};
+use super::directive::{Found, clip_word, parse_directive};
 use super::{Kind, Problem, Root, Spanned};
 use crate::code::Code;
 
@@ -37,7 +37,7 @@ pub(super) struct Region<'a> {
 }
 
 impl<'a> Region<'a> {
-    fn until(end: usize) -> Region<'a> {
+    fn with_end(end: usize) -> Region<'a> {
         Region { end, word: None, assigns: false, dashes: Vec::new(), usable: true, lost: false }
     }
 }
@@ -45,7 +45,7 @@ impl<'a> Region<'a> {
 type Tokens<'a> = Vec<(Token<'a>, Span)>;
 
 /// Reads the region at `start`, where the text says `{{`, `{%` or `{#`. `bound` gains the names that it binds.
-pub(super) fn region<'a>(
+pub(super) fn parse_region<'a>(
     text: &'a str,
     start: usize,
     bound: &mut BTreeSet<&'a str>,
@@ -54,45 +54,47 @@ pub(super) fn region<'a>(
     let rest = &text.as_bytes()[start + 2..];
     if text.as_bytes()[start + 1] == b'#' {
         return match memmem::find(rest, b"#}") {
-            Some(index) => Region::until(start + 2 + index + 2),
+            Some(index) => Region::with_end(start + 2 + index + 2),
             None => {
                 let help = format!("write `#}}` where the comment ends; for the text itself, {}", as_text("{#"));
-                lost(start, start..start + 2, "`{#` is not closed", &help, problems)
+                report_lost(start, start..start + 2, "`{#` is not closed", &help, problems)
             }
         };
     }
     let block = text.as_bytes()[start + 1] == b'%';
-    if let Some(length) = tag(rest, b"raw").filter(|_| block) {
-        return raw(text, start, start + 2 + length, problems);
+    if let Some(length) = raw_tag_length(rest, b"raw").filter(|_| block) {
+        return parse_raw(text, start, start + 2 + length, problems);
     }
-    let (tokens, end) = match tokens(text, start) {
+    let (tokens, end) = match read_tokens(text, start) {
         Ok(tokens) => tokens,
-        Err(fault) => return broken(text, start, fault, problems),
+        Err(fault) => return report_fault(text, start, fault, problems),
     };
-    let mut region = Region::until(end);
+    let mut region = Region::with_end(end);
     if let (true, Some((Token::Ident(word), span))) = (block, tokens.first()) {
-        region.word = Some(Spanned { value: word, range: shift(*span, start) });
+        region.word = Some(Spanned { value: word, range: shift_span(*span, start) });
         region.assigns = tokens.iter().any(|(token, _)| matches!(token, Token::Assign));
-        bind(word, &tokens[1..], bound);
+        collect_bindings(word, &tokens[1..], bound);
     }
-    if nested(text, start, &tokens, problems) || too_deep(&tokens, start..end, problems) {
+    if check_nested(text, start, &tokens, problems) || too_deep(&tokens, start..end, problems) {
         region.usable = false;
         return region;
     }
-    region.dashes = dashes(text, start, &tokens, bound, problems);
+    region.dashes = check_dashes(text, start, &tokens, bound, problems);
     let expression = match (block, region.word.as_ref().map(|word| word.value)) {
-        (false, _) => Some(inner(text, start, end)),
-        (true, Some("if" | "elif")) => region.word.as_ref().map(|word| word.range.end..inner(text, start, end).end),
+        (false, _) => Some(inner_range(text, start, end)),
+        (true, Some("if" | "elif")) => {
+            region.word.as_ref().map(|word| word.range.end..inner_range(text, start, end).end)
+        }
         _ => None,
     };
     if let Some(expression) = expression {
-        region.usable = parses(text, expression, start..end, &region.dashes, problems);
+        region.usable = check_expression(text, expression, start..end, &region.dashes, problems);
     }
     region
 }
 
 /// The tokens of a standalone expression, checked as those of a region are; none when it must not go to minijinja.
-pub(super) fn standalone(text: &str, problems: &mut Vec<Problem>) -> Option<String> {
+pub(super) fn prepare_expression(text: &str, problems: &mut Vec<Problem>) -> Option<String> {
     let mut tokenizer = Tokenizer::new(text, "", true, Default::default());
     let mut tokens = Vec::new();
     loop {
@@ -103,25 +105,29 @@ pub(super) fn standalone(text: &str, problems: &mut Vec<Problem>) -> Option<Stri
             }
             Ok(Some((Token::VariableEnd, span))) => {
                 problems.push(
-                    template_error(shift(span, 0), "`}}` does not belong here", "a condition is an expression alone")
-                        .help("leave it out"),
+                    template_error(
+                        shift_span(span, 0),
+                        "`}}` does not belong here",
+                        "a condition is an expression alone",
+                    )
+                    .help("leave it out"),
                 );
                 return None;
             }
             Ok(Some(token)) => tokens.push(token),
             Ok(None) => break,
             Err(error) => {
-                problems.push(syntax(&error, 0, 0..text.len(), text));
+                problems.push(syntax_error(&error, 0, 0..text.len(), text));
                 return None;
             }
         }
     }
-    if nested(text, 0, &tokens, problems) || too_deep(&tokens, 0..text.len(), problems) {
+    if check_nested(text, 0, &tokens, problems) || too_deep(&tokens, 0..text.len(), problems) {
         return None;
     }
-    let dashes = dashes(text, 0, &tokens, &BTreeSet::new(), problems);
-    let source = patched(text, 0..text.len(), &dashes);
-    parses(text, 0..text.len(), 0..text.len(), &dashes, problems).then_some(source)
+    let dashes = check_dashes(text, 0, &tokens, &BTreeSet::new(), problems);
+    let source = replace_dashes(text, 0..text.len(), &dashes);
+    check_expression(text, 0..text.len(), 0..text.len(), &dashes, problems).then_some(source)
 }
 
 /// Why the end of a region could not be found.
@@ -132,7 +138,7 @@ enum Fault {
 }
 
 /// The tokens between the delimiters, and where the region ends.
-fn tokens(text: &str, start: usize) -> Result<(Tokens<'_>, usize), Fault> {
+fn read_tokens(text: &str, start: usize) -> Result<(Tokens<'_>, usize), Fault> {
     let mut tokenizer = Tokenizer::new(&text[start..], "", false, Default::default());
     let mut tokens = Vec::new();
     loop {
@@ -149,33 +155,39 @@ fn tokens(text: &str, start: usize) -> Result<(Tokens<'_>, usize), Fault> {
     }
 }
 
-fn broken<'a>(text: &'a str, start: usize, fault: Fault, problems: &mut Vec<Problem>) -> Region<'a> {
+fn report_fault<'a>(text: &'a str, start: usize, fault: Fault, problems: &mut Vec<Problem>) -> Region<'a> {
     let delimiter = &text[start..start + 2];
     let close = if delimiter == "{{" { "}}" } else { "%}" };
     let line = memchr::memchr(b'\n', &text.as_bytes()[start..]).map_or(text.len(), |index| start + index);
     let closed = memmem::find(&text.as_bytes()[start..line], close.as_bytes()).map(|index| start + index + 2);
     match fault {
         Fault::TooLong => problems.push(too_long(start..start + 2)),
-        Fault::Syntax(error) => problems.push(syntax(&error, start, start..closed.unwrap_or(line), text)),
+        Fault::Syntax(error) => problems.push(syntax_error(&error, start, start..closed.unwrap_or(line), text)),
         Fault::Unclosed if closed.is_some() => problems.push(
             template_error(start..closed.unwrap_or(line), "brackets do not match", "in this piece of logic")
                 .help(format!("close every bracket before `{close}`")),
         ),
         Fault::Unclosed => {
             let help = format!("write `{close}` where it ends; for the text itself, {}", as_text(delimiter));
-            return lost(start, start..start + 2, &format!("`{delimiter}` is not closed"), &help, problems);
+            return report_lost(start, start..start + 2, &format!("`{delimiter}` is not closed"), &help, problems);
         }
     }
-    Region { usable: false, lost: true, ..Region::until(closed.unwrap_or(start + 2)) }
+    Region { usable: false, lost: true, ..Region::with_end(closed.unwrap_or(start + 2)) }
 }
 
-fn lost<'a>(start: usize, range: Range<usize>, message: &str, help: &str, problems: &mut Vec<Problem>) -> Region<'a> {
+fn report_lost<'a>(
+    start: usize,
+    range: Range<usize>,
+    message: &str,
+    help: &str,
+    problems: &mut Vec<Problem>,
+) -> Region<'a> {
     problems.push(template_error(range, message, "opened here").help(help));
-    Region { usable: false, lost: true, ..Region::until(start + 2) }
+    Region { usable: false, lost: true, ..Region::with_end(start + 2) }
 }
 
 /// The length of `- raw -%}` and the like at the start of `rest`, which follows `{%`.
-fn tag(rest: &[u8], word: &[u8]) -> Option<usize> {
+fn raw_tag_length(rest: &[u8], word: &[u8]) -> Option<usize> {
     let blanks = |bytes: &[u8]| bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     let sign = |bytes: &[u8]| usize::from(matches!(bytes.first(), Some(b'-' | b'+')));
     let mut at = sign(rest);
@@ -190,19 +202,19 @@ fn tag(rest: &[u8], word: &[u8]) -> Option<usize> {
 }
 
 /// A raw region, whose opening tag ends at `body`.
-fn raw<'a>(text: &'a str, start: usize, body: usize, problems: &mut Vec<Problem>) -> Region<'a> {
+fn parse_raw<'a>(text: &'a str, start: usize, body: usize, problems: &mut Vec<Problem>) -> Region<'a> {
     for index in memmem::find_iter(&text.as_bytes()[body..], b"{%") {
         let after = body + index + 2;
-        if let Some(length) = tag(&text.as_bytes()[after..], b"endraw") {
-            return Region::until(after + length);
+        if let Some(length) = raw_tag_length(&text.as_bytes()[after..], b"endraw") {
+            return Region::with_end(after + length);
         }
     }
     let help = "write `{% endraw %}` where the raw text ends";
-    lost(start, start..body, "`{% raw %}` is not closed", help, problems)
+    report_lost(start, start..body, "`{% raw %}` is not closed", help, problems)
 }
 
 /// Notes the names that a statement binds.
-fn bind<'a>(word: &str, tokens: &[(Token<'a>, Span)], bound: &mut BTreeSet<&'a str>) {
+fn collect_bindings<'a>(word: &str, tokens: &[(Token<'a>, Span)], bound: &mut BTreeSet<&'a str>) {
     let ends = |token: &Token<'_>| match word {
         "set" => matches!(token, Token::Assign | Token::Pipe),
         "for" => matches!(token, Token::Ident("in")),
@@ -225,17 +237,17 @@ fn bind<'a>(word: &str, tokens: &[(Token<'a>, Span)], bound: &mut BTreeSet<&'a s
 }
 
 /// Reports directives that stand inside the logic.
-fn nested(text: &str, start: usize, tokens: &Tokens<'_>, problems: &mut Vec<Problem>) -> bool {
+fn check_nested(text: &str, start: usize, tokens: &Tokens<'_>, problems: &mut Vec<Problem>) -> bool {
     let mut found = false;
     for window in tokens.windows(3) {
         let [(Token::Lt, first), (Token::Lt, second), (Token::Ident(word), third)] = window else { continue };
         let adjacent = first.end_offset == second.start_offset && second.end_offset == third.start_offset;
-        let Some(kind) = Kind::find(word).filter(|_| adjacent) else { continue };
+        let Some(kind) = Kind::from_word(word).filter(|_| adjacent) else { continue };
         let at = start + first.start_offset as usize;
-        let (range, path) = match directive(text, at, &mut Vec::new()) {
+        let (range, path) = match parse_directive(text, at, &mut Vec::new()) {
             Found::Directive(directive) => {
                 let names = directive.name.iter().chain(&directive.fields).map(|name| name.value.replace('-', "_"));
-                let path: Vec<String> = std::iter::once(kind.word().to_owned()).chain(names).collect();
+                let path: Vec<String> = std::iter::once(kind.as_str().to_owned()).chain(names).collect();
                 let plain = directive.filters.is_empty() && matches!(kind, Kind::Read(_));
                 (directive.range, plain.then(|| path.join(".")))
             }
@@ -248,7 +260,7 @@ fn nested(text: &str, start: usize, tokens: &Tokens<'_>, problems: &mut Vec<Prob
             Some(path) => {
                 problem.help(format!("write `{path}`")).fix(format!("write `{path}`"), range, path.clone(), true)
             }
-            None => problem.help(format!("write it without `<<` and `>>`, as in `{}.NAME`", kind.word())),
+            None => problem.help(format!("write it without `<<` and `>>`, as in `{}.NAME`", kind.as_str())),
         });
     }
     found
@@ -298,7 +310,7 @@ fn too_deep(tokens: &Tokens<'_>, range: Range<usize>, problems: &mut Vec<Problem
 }
 
 /// Reports names with `-`, which minijinja would subtract, and says where the `-` stand.
-fn dashes(
+fn check_dashes(
     text: &str,
     start: usize,
     tokens: &Tokens<'_>,
@@ -311,11 +323,12 @@ fn dashes(
         else {
             continue;
         };
-        let named = Root::find(root).is_some_and(|root| root.of().is_some() && root.properties().is_none());
+        let named =
+            Root::from_word(root).is_some_and(|root| root.required_name().is_some() && root.properties().is_none());
         if !named || bound.contains(root) || (index > 0 && matches!(tokens[index - 1].0, Token::Dot)) {
             continue;
         }
-        let (found, end) = tail(&tokens[index + 3..], name.end_offset, bound);
+        let (found, end) = scan_name_tail(&tokens[index + 3..], name.end_offset, bound);
         if found.is_empty() {
             continue;
         }
@@ -325,9 +338,9 @@ fn dashes(
         let (root_text, name_text) = written.split_once('.').unwrap_or((written, ""));
         let right = format!("{}.{}", root_text, name_text.trim().replace('-', "_"));
         problems.push(
-            template_error(name_range, format!("`{}` is a subtraction", clip(written)), "`-` is minus here")
-                .help(format!("in an expression write `_` for the `-` of a name: `{}`", clip(&right)))
-                .fix(format!("write `{}`", clip(&right)), range, right, true),
+            template_error(name_range, format!("`{}` is a subtraction", clip_word(written)), "`-` is minus here")
+                .help(format!("in an expression write `_` for the `-` of a name: `{}`", clip_word(&right)))
+                .fix(format!("write `{}`", clip_word(&right)), range, right, true),
         );
         dashes.extend(found.iter().map(|offset| start + *offset as usize));
     }
@@ -335,7 +348,7 @@ fn dashes(
 }
 
 /// The `-` of a name that goes on after `end`, and where it really ends.
-fn tail(tokens: &[(Token<'_>, Span)], mut end: u32, bound: &BTreeSet<&str>) -> (Vec<u32>, u32) {
+fn scan_name_tail(tokens: &[(Token<'_>, Span)], mut end: u32, bound: &BTreeSet<&str>) -> (Vec<u32>, u32) {
     let mut dashes = Vec::new();
     let mut words = false;
     let mut rest = tokens;
@@ -345,10 +358,10 @@ fn tail(tokens: &[(Token<'_>, Span)], mut end: u32, bound: &BTreeSet<&str>) -> (
         }
         match part {
             Token::Ident(word) => {
-                let root = Root::find(word);
+                let root = Root::from_word(word);
                 let dotted = matches!(more.first(), Some((Token::Dot, _)));
                 // `plan` and `item` are likelier parts of a name.
-                let read = root.is_some_and(|root| dotted || (root.of().is_none() && !root.is_free()));
+                let read = root.is_some_and(|root| dotted || (root.required_name().is_none() && !root.is_free()));
                 if read || bound.contains(word) {
                     break;
                 }
@@ -366,14 +379,14 @@ fn tail(tokens: &[(Token<'_>, Span)], mut end: u32, bound: &BTreeSet<&str>) -> (
 }
 
 /// Whether the expression at `inner` parses; reports it otherwise.
-fn parses(
+fn check_expression(
     text: &str,
     inner: Range<usize>,
     region: Range<usize>,
     dashes: &[usize],
     problems: &mut Vec<Problem>,
 ) -> bool {
-    let source = patched(text, inner.clone(), dashes);
+    let source = replace_dashes(text, inner.clone(), dashes);
     if source.trim().is_empty() {
         problems.push(
             template_error(region, "an empty expression", "nothing stands here")
@@ -384,14 +397,14 @@ fn parses(
     match parse_expr(&source) {
         Ok(_) => true,
         Err(error) => {
-            problems.push(syntax(&error, inner.start, inner, text));
+            problems.push(syntax_error(&error, inner.start, inner, text));
             false
         }
     }
 }
 
 /// The text at `range` with `_` for the given `-`.
-pub(super) fn patched(text: &str, range: Range<usize>, dashes: &[usize]) -> String {
+pub(super) fn replace_dashes(text: &str, range: Range<usize>, dashes: &[usize]) -> String {
     let mut patched = String::with_capacity(range.len());
     let mut at = range.start;
     for dash in dashes.iter().filter(|dash| range.contains(dash)) {
@@ -404,20 +417,20 @@ pub(super) fn patched(text: &str, range: Range<usize>, dashes: &[usize]) -> Stri
 }
 
 /// What stands between the delimiters, their signs left out.
-fn inner(text: &str, start: usize, end: usize) -> Range<usize> {
+fn inner_range(text: &str, start: usize, end: usize) -> Range<usize> {
     let sign = |at: usize| usize::from(matches!(text.as_bytes()[at], b'-' | b'+'));
     let from = start + 2 + sign(start + 2);
     from..(end - 2 - sign(end - 3)).max(from)
 }
 
 /// A syntax error of minijinja whose offsets count from `base`.
-pub(super) fn syntax(error: &minijinja::Error, base: usize, region: Range<usize>, text: &str) -> Problem {
+pub(super) fn syntax_error(error: &minijinja::Error, base: usize, region: Range<usize>, text: &str) -> Problem {
     let detail = error.detail().unwrap_or("not an expression");
     let range = error.range().map_or(region.clone(), |range| base + range.start..base + range.end);
     let range = whole_chars(text, range.start.clamp(region.start, region.end)..range.end.min(region.end));
     let message = detail.replace("variable block", "`{{`").replace("end of block", "`%}`");
     let problem = template_error(range.clone(), message, "not understood here");
-    match foreign(text, range.start, detail) {
+    match foreign_operator(text, range.start, detail) {
         Some((place, word)) => problem.help(format!("write `{}`, not `{}`", word.trim(), &text[place.clone()])).fix(
             format!("write `{}`", word.trim()),
             place.clone(),
@@ -432,7 +445,7 @@ pub(super) fn syntax(error: &minijinja::Error, base: usize, region: Range<usize>
 }
 
 /// An operator of another language at `at`, and what it is called here.
-fn foreign(text: &str, at: usize, detail: &str) -> Option<(Range<usize>, &'static str)> {
+fn foreign_operator(text: &str, at: usize, detail: &str) -> Option<(Range<usize>, &'static str)> {
     let sign = |byte: &u8| b"&|=!".contains(byte);
     let start = at - text.as_bytes()[..at].iter().rev().take(4).take_while(|byte| sign(byte)).count();
     let length = text.as_bytes()[start..].iter().take(8).take_while(|byte| sign(byte)).count();
@@ -475,6 +488,6 @@ pub(super) fn template_error(range: Range<usize>, message: impl Into<String>, la
     Problem::new(Code::TemplateError, range, message, label)
 }
 
-fn shift(span: Span, start: usize) -> Range<usize> {
+fn shift_span(span: Span, start: usize) -> Range<usize> {
     start + span.start_offset as usize..start + span.end_offset as usize
 }

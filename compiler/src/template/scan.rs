@@ -51,47 +51,47 @@ impl<'a> Scanner<'a> {
         while let Some(index) = memchr2(b'<', b'{', &bytes[at..]) {
             let here = at + index;
             at = match (bytes[here], bytes.get(here + 1)) {
-                (b'<', Some(b'<')) => self.directive(here),
-                (b'{', Some(b'{')) => self.braces(here),
-                (b'{', Some(b'%' | b'#')) => self.region(here),
+                (b'<', Some(b'<')) => self.scan_directive(here),
+                (b'{', Some(b'{')) => self.scan_braces(here),
+                (b'{', Some(b'%' | b'#')) => self.scan_region(here),
                 _ => here + 1,
             };
             // They may be wrong by the hundred thousand: what is not shown is not kept.
             self.problems.truncate(MAX_PROBLEMS);
         }
-        self.cover(bytes.len());
+        self.cover_text(bytes.len());
     }
 
     /// Covers the text up to `end`.
-    fn cover(&mut self, end: usize) {
+    fn cover_text(&mut self, end: usize) {
         if self.covered < end {
             self.parts.push(Part::Text(self.covered..end));
             self.covered = end;
         }
     }
 
-    fn directive(&mut self, here: usize) -> usize {
+    fn scan_directive(&mut self, here: usize) -> usize {
         if here > self.covered && self.text.as_bytes()[here - 1] == b'\\' {
-            self.cover(here - 1);
+            self.cover_text(here - 1);
             self.parts.push(Part::Escape);
             self.covered = here;
             return here + 2;
         }
-        let found = directive::directive(self.text, here, &mut self.problems);
-        self.take(found).unwrap_or(here + 1)
+        let found = directive::parse_directive(self.text, here, &mut self.problems);
+        self.accept_found(found).unwrap_or(here + 1)
     }
 
-    fn braces(&mut self, here: usize) -> usize {
+    fn scan_braces(&mut self, here: usize) -> usize {
         // `{{{output:x}}}` is the older notation in braces.
         let inner = here + usize::from(self.text.as_bytes().get(here + 2) == Some(&b'{'));
-        let found = directive::legacy(self.text, inner, &mut self.problems);
-        match self.take(found) {
+        let found = directive::parse_legacy(self.text, inner, &mut self.problems);
+        match self.accept_found(found) {
             Some(end) => end,
-            None => self.region(here),
+            None => self.scan_region(here),
         }
     }
 
-    fn take(&mut self, found: Found) -> Option<usize> {
+    fn accept_found(&mut self, found: Found) -> Option<usize> {
         match found {
             Found::Nothing => None,
             Found::Broken(start, end) => {
@@ -100,7 +100,7 @@ impl<'a> Scanner<'a> {
             }
             Found::Directive(directive) => {
                 let Range { start, end } = directive.range;
-                self.cover(start);
+                self.cover_text(start);
                 self.masks.push(start..end);
                 self.parts.push(Part::Directive(directive));
                 self.covered = end;
@@ -109,11 +109,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn region(&mut self, here: usize) -> usize {
+    fn scan_region(&mut self, here: usize) -> usize {
         if self.lost == MAX_LOST {
             return here + 2;
         }
-        let region = region::region(self.text, here, &mut self.bound, &mut self.problems);
+        let region = region::parse_region(self.text, here, &mut self.bound, &mut self.problems);
         let Region { end, usable, lost, .. } = region;
         self.blocks.next(here, &region, &mut self.problems);
         self.logic = true;
@@ -126,7 +126,7 @@ impl<'a> Scanner<'a> {
         }
         // Without a known end it is not a piece of logic, only a problem.
         if end > here + 2 {
-            self.cover(here);
+            self.cover_text(here);
             self.parts.push(Part::Logic(here..end));
             self.covered = end;
         }
@@ -135,36 +135,36 @@ impl<'a> Scanner<'a> {
 
     fn finish(mut self) -> Template {
         if self.logic {
-            self.blocks.finish(&mut self.problems);
+            self.blocks.report_unclosed(&mut self.problems);
         }
         let broken = self.blocks.broken || self.lost == MAX_LOST;
         let (mut reads, mut tree): (Vec<Read>, Vec<Statement>) = Default::default();
         if self.logic && !broken {
-            let source = self.masked();
+            let source = self.mask_text();
             match parse(&source, "", Default::default()) {
                 Ok(Stmt::Template(template)) => {
-                    tree = lower::statements(&template.children, &self.directives());
-                    reads = logic::template(&tree, &mut self.parts, &mut self.problems);
+                    tree = lower::lower_statements(&template.children, &self.directive_ranges());
+                    reads = logic::visit_template(&tree, &mut self.parts, &mut self.problems);
                 }
                 Ok(_) => {}
-                Err(error) => self.problems.push(region::syntax(&error, 0, 0..self.text.len(), self.text)),
+                Err(error) => self.problems.push(region::syntax_error(&error, 0, 0..self.text.len(), self.text)),
             }
         }
         for directive in self.parts.iter().filter_map(as_directive) {
             // Broken logic has no known guards, so its reads count as guarded; the error in the logic comes first.
-            reads.extend(read(directive, broken));
+            reads.extend(find_read(directive, broken));
         }
         Template { parts: self.parts, reads, problems: self.problems, logic: tree }
     }
 
     /// The places of the directives, in order, each with its part.
-    fn directives(&self) -> Vec<(Range<usize>, usize)> {
+    fn directive_ranges(&self) -> Vec<(Range<usize>, usize)> {
         let parts = self.parts.iter().enumerate();
         parts.filter_map(|(index, part)| Some((as_directive(part)?.range.clone(), index))).collect()
     }
 
     /// The text as minijinja may see it: every byte where it was.
-    fn masked(&self) -> String {
+    fn mask_text(&self) -> String {
         let mut masked = String::with_capacity(self.text.len());
         let mut at = 0;
         for mask in &self.masks {
@@ -173,7 +173,7 @@ impl<'a> Scanner<'a> {
             at = mask.end;
         }
         masked.push_str(&self.text[at..]);
-        region::patched(&masked, 0..masked.len(), &self.dashes)
+        region::replace_dashes(&masked, 0..masked.len(), &self.dashes)
     }
 }
 
@@ -185,17 +185,17 @@ fn as_directive(part: &Part) -> Option<&Directive> {
 }
 
 /// What a directive reads.
-fn read(directive: &Directive, harmless: bool) -> Option<Read> {
+fn find_read(directive: &Directive, harmless: bool) -> Option<Read> {
     let Kind::Read(root) = directive.kind else { return None };
     let name = directive.name.as_ref().map(|name| name.value.clone());
     let default = directive.filters.iter().any(|filter| matches!(filter.value, swarmc_plan::Filter::Default(_)));
     let open = harmless || default;
-    let guarded = open || super::fact::prove(&directive.assumes, root, name.as_deref());
-    let follows = guarded && !open && !super::fact::tested(&directive.assumes, root, name.as_deref());
+    let guarded = open || super::fact::can_prove(&directive.assumes, root, name.as_deref());
+    let follows = guarded && !open && !super::fact::is_tested(&directive.assumes, root, name.as_deref());
     Some(Read {
         root,
         fields: directive.fields.iter().map(|field| field.value.clone()).collect(),
-        range: directive.name.as_ref().map_or_else(|| word(directive, root), |name| name.range.clone()),
+        range: directive.name.as_ref().map_or_else(|| word_range(directive, root), |name| name.range.clone()),
         whole: directive.range.clone(),
         guarded,
         follows,
@@ -207,7 +207,7 @@ fn read(directive: &Directive, harmless: bool) -> Option<Read> {
 }
 
 /// The place of a directive's word.
-fn word(directive: &Directive, root: Root) -> Range<usize> {
+fn word_range(directive: &Directive, root: Root) -> Range<usize> {
     let start = directive.range.start + 2;
-    start..start + root.word().len()
+    start..start + root.as_str().len()
 }

@@ -166,7 +166,7 @@ pub(crate) enum Target {
 
 impl Expr {
     /// The path, if the expression is one.
-    pub(crate) fn path(&self) -> Option<&Path> {
+    pub(crate) fn as_path(&self) -> Option<&Path> {
         match &self.kind {
             ExprKind::Path(path) => Some(path),
             _ => None,
@@ -174,7 +174,7 @@ impl Expr {
     }
 
     /// The text, if the expression is one that is written out.
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.kind {
             ExprKind::Const(Const::Text(text)) => Some(text),
             _ => None,
@@ -182,7 +182,7 @@ impl Expr {
     }
 
     /// The items, if the expression is a list that is written out.
-    pub(crate) fn items(&self) -> Option<&[Expr]> {
+    pub(crate) fn as_items(&self) -> Option<&[Expr]> {
         match &self.kind {
             ExprKind::List(items) => Some(items),
             _ => None,

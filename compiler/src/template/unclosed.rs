@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::directive::{MAX_LENGTH, clip, shaped};
+use super::directive::{MAX_LENGTH, clip_word, has_directive_shape};
 use super::{Kind, Problem};
 use crate::code::Code;
 
@@ -14,11 +14,11 @@ pub(super) fn half_closed(text: &str, start: usize, after: usize, kind: Kind) ->
     let length = bytes[after..].iter().position(|byte| matches!(byte, b'>' | b'<' | b'\n' | b'\r'))?;
     let end = after + length;
     let next = bytes.get(end + 1);
-    if bytes[end] != b'>' || next == Some(&b'>') || !shaped(&text[after..end]) {
+    if bytes[end] != b'>' || next == Some(&b'>') || !has_directive_shape(&text[after..end]) {
         return None;
     }
     // `cat <<plan>out.md` is a here-document, `<<file> <<dir>` are words to be filled in.
-    let stands_alone = matches!(kind, Kind::Read(root) if root.of().is_none());
+    let stands_alone = matches!(kind, Kind::Read(root) if root.required_name().is_none());
     let redirected = next.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"/~$&_".contains(byte));
     let here_string = start > 0 && bytes[start - 1] == b'<';
     let bare = length == 0;
@@ -26,7 +26,7 @@ pub(super) fn half_closed(text: &str, start: usize, after: usize, kind: Kind) ->
 }
 
 pub(super) fn half_closed_problem(text: &str, range: Range<usize>) -> Problem {
-    let shown = clip(&text[range.clone()]);
+    let shown = clip_word(&text[range.clone()]);
     let end = range.end;
     Problem::new(Code::BadDirective, range, format!("`{shown}` is closed by one `>`"), "two are needed")
         .help(format!("write `{shown}>`, or `\\{shown}` for the text itself"))
@@ -34,7 +34,7 @@ pub(super) fn half_closed_problem(text: &str, range: Range<usize>) -> Problem {
 }
 
 /// The problem of a directive that starts at `start`, whose word ends at `after`, and that no `>` closes.
-pub(super) fn unclosed(text: &str, start: usize, after: usize) -> Problem {
+pub(super) fn unclosed_directive(text: &str, start: usize, after: usize) -> Problem {
     let bytes = &text.as_bytes()[after..];
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(byte);
     let length = bytes.iter().take(MAX_LENGTH).take_while(|byte| part(byte)).count();
@@ -45,10 +45,10 @@ pub(super) fn unclosed(text: &str, start: usize, after: usize) -> Problem {
     let stop = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r' | b'<')).unwrap_or(rest.len());
     let line = text.get(end..end + stop).unwrap_or_default().trim_end();
     if line.trim_start().starts_with('|') {
-        certain = shaped(&text[after..end + line.len()]);
+        certain = has_directive_shape(&text[after..end + line.len()]);
         end += if certain { line.len() } else { 0 };
     }
-    let shown = clip(&text[start..end]);
+    let shown = clip_word(&text[start..end]);
     Problem::new(Code::BadDirective, start..end, format!("`{shown}` is not closed"), "no `>>` follows on this line")
         .help(format!("write `{shown}>>`, or `\\{shown}` for the text itself"))
         .fix("write `>>`", end..end, ">>", certain)

@@ -57,18 +57,18 @@ const NAMES: &[(&str, Family)] = &[
 
 impl Family {
     /// The family of the model that answers an agent.
-    pub(crate) fn of(agent: &Agent, provider: &Provider) -> Family {
+    pub(crate) fn for_agent(agent: &Agent, provider: &Provider) -> Family {
         let own = agent.model.as_deref().or(match &provider.connection {
             Connection::Llm { model, .. } => model.as_deref(),
             _ => None,
         });
         match own {
-            Some(model) => Family::named(model),
-            None => program(provider).map_or(Family::Unknown, Family::named),
+            Some(model) => Family::from_name(model),
+            None => program_name(provider).map_or(Family::Unknown, Family::from_name),
         }
     }
 
-    fn named(name: &str) -> Family {
+    fn from_name(name: &str) -> Family {
         let name = name.to_ascii_lowercase();
         // `o1`, `o3-mini`, `o4-mini`, perhaps behind the name of a service.
         let last = name.rsplit('/').next().unwrap_or(&name);
@@ -115,8 +115,8 @@ impl Family {
 /// Measured on the requests that the programs sent to an endpoint of ours for a prompt of a few words: codex 0.169 sent
 /// 43 kB, opencode 1.18 33 kB, claude 2.1 120 kB. JSON of that kind has about four bytes for each token. A program that
 /// is not known is given what the spec gives it, and nothing else.
-pub(crate) fn overhead(provider: &Provider) -> Option<u64> {
-    match program(provider) {
+pub(crate) fn prompt_overhead(provider: &Provider) -> Option<u64> {
+    match program_name(provider) {
         Some("codex") => Some(11_000),
         Some("opencode") => Some(8_500),
         Some("claude") => Some(30_000),
@@ -131,7 +131,7 @@ pub(crate) fn overhead(provider: &Provider) -> Option<u64> {
 }
 
 /// The program of a command line, without its folder.
-fn program(provider: &Provider) -> Option<&str> {
+fn program_name(provider: &Provider) -> Option<&str> {
     match &provider.connection {
         Connection::Exec { argv, .. } => argv.first().map(|path| path.rsplit('/').next().unwrap_or(path)),
         Connection::Acp { .. } | Connection::Llm { .. } | Connection::Script { .. } => None,
@@ -157,7 +157,7 @@ mod tests {
             ("Qwen3-Coder", Family::Open),
             ("something", Family::Unknown),
         ] {
-            assert_eq!(Family::named(name), family, "{name}");
+            assert_eq!(Family::from_name(name), family, "{name}");
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use swarmc_plan::{Segment, Template};
 use tiktoken::CoreBpe;
 
-pub(crate) use family::{Family, overhead};
+pub(crate) use family::{Family, prompt_overhead};
 
 /// Counts tokens.
 pub trait Tokenizer {
@@ -55,7 +55,7 @@ impl<'t> Meter<'t> {
     }
 
     /// The tokens of a text that is no template.
-    pub(crate) fn text(&mut self, text: &str, family: Family) -> u64 {
+    pub(crate) fn count_text(&mut self, text: &str, family: Family) -> u64 {
         let counted = || (self.tokenizer.count(text), text.len() as u64);
         let (tokens, bytes) = match self.known.get(text) {
             Some(&known) => known,
@@ -65,7 +65,7 @@ impl<'t> Meter<'t> {
     }
 
     /// The tokens of what stands fixed in a template.
-    pub(crate) fn fixed(&mut self, template: &Template, family: Family) -> u64 {
+    pub(crate) fn count_fixed(&mut self, template: &Template, family: Family) -> u64 {
         let (tokens, bytes) = match self.known.get(&template.digest) {
             Some(&known) => known,
             None => {
@@ -119,7 +119,7 @@ mod tests {
         let counting = Counting(Default::default());
         let mut meter = Meter::new(&counting);
         let text = Template { segments: vec![Segment::Text("abc".to_owned())], digest: "sha256:1".to_owned() };
-        assert_eq!([meter.fixed(&text, Family::O200k), meter.fixed(&text, Family::Gemini)], [3, 3]);
+        assert_eq!([meter.count_fixed(&text, Family::O200k), meter.count_fixed(&text, Family::Gemini)], [3, 3]);
         assert_eq!(counting.0.get(), 1);
     }
 }

@@ -20,14 +20,14 @@ const SPARE: usize = 10_000;
 const DEEPEST: usize = 8;
 
 /// Builds the graph of a model.
-pub(crate) fn build(model: &Model<'_>, sources: &Sources) -> Graph {
+pub(crate) fn build_graph(model: &Model<'_>, sources: &Sources) -> Graph {
     let secrets = Secrets::new(model);
     let steps: usize = model.pipelines.iter().map(|pipeline| pipeline.steps.len()).sum();
     let mut builder = Builder {
         model,
         sources,
         labels: Labels::new(model.spec, &model.tables),
-        agents: powers::agents(model, &secrets),
+        agents: powers::mark_agents(model, &secrets),
         marks: vec![None; model.pipelines.len()],
         graph: Graph::default(),
         most: 2 * steps + SPARE,
@@ -41,7 +41,7 @@ pub(crate) fn build(model: &Model<'_>, sources: &Sources) -> Graph {
         secrets,
     };
     builder.run();
-    builder.files.join(&mut builder.graph);
+    builder.files.connect_files(&mut builder.graph);
     builder.graph
 }
 
@@ -99,21 +99,21 @@ impl<'m, 'a> Builder<'m, 'a> {
                 if seen[pipeline] || called[pipeline] != only_called {
                     continue;
                 }
-                let instance = self.instance(pipeline, 0);
+                let instance = self.add_instance(pipeline, 0);
                 self.open.push(instance);
                 while let Some(instance) = self.open.pop() {
                     seen[instance.pipeline] = true;
-                    self.follow(&instance);
+                    self.connect_texts(&instance);
                 }
             }
         }
         for (swarm, _) in started.iter().enumerate().filter(|(_, started)| !**started) {
-            self.swarm(swarm, None);
+            self.add_swarm(swarm, None);
         }
     }
 
     /// The nodes of a pipeline.
-    fn instance(&mut self, pipeline: usize, depth: usize) -> Instance {
+    fn add_instance(&mut self, pipeline: usize, depth: usize) -> Instance {
         let model = self.model;
         let found = &model.pipelines[pipeline];
         let marks = match self.marks[pipeline].take() {
@@ -126,28 +126,29 @@ impl<'m, 'a> Builder<'m, 'a> {
                 _ if step.agent.is_some() => Kind::Turn,
                 _ => Kind::Step,
             };
-            let node = self.graph.node(step.name(), kind, step.ast.name.span);
+            let node = self.graph.add_node(step.name(), kind, step.ast.name.span);
             self.graph.nodes[node].marks = marks.clone();
             node
         });
         let steps = steps.collect();
         self.marks[pipeline] = Some(marks);
         let params = &found.ast.params;
-        let params = params.iter().map(|param| self.graph.node(&*param.name.value, Kind::Parameter, param.name.span));
+        let params =
+            params.iter().map(|param| self.graph.add_node(&*param.name.value, Kind::Parameter, param.name.span));
         Instance { pipeline, steps, params: params.collect(), depth }
     }
 
     /// The agents that sum up files for what a step reads.
-    fn summing(&self, step: &Step<'a>) -> Vec<usize> {
+    fn list_summarizers(&self, step: &Step<'a>) -> Vec<usize> {
         let given = step.context.iter().copied().chain(step.reads.iter().filter_map(|read| read.pack));
-        self.model.taken_in(given).into_iter().flat_map(|pack| self.model.packs[pack].summing()).collect()
+        self.model.taken_in(given).into_iter().flat_map(|pack| self.model.packs[pack].summary_agents()).collect()
     }
 
     fn step_marks(&self, pipeline: &Pipeline<'a>, step: &Step<'a>) -> Marks {
         let name = step.name();
         let mut marks = Marks::default();
         if let Some(agent) = step.agent {
-            let secret = self.secrets.of(&step.ast.env).next();
+            let secret = self.secrets.secrets_of(&step.ast.env).next();
             marks.private = secret.map(|(secret, place)| Mark {
                 span: place.span,
                 text: format!("`{name}` has the secret `{}` in its environment", secret.name.value),
@@ -160,7 +161,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                     .can
                     .iter()
                     .any(|can| can.value == swarmc_plan::Capability::RunCommands);
-                let secret = self.secrets.of(&pipeline.ast.env).next().filter(|_| commands);
+                let secret = self.secrets.secrets_of(&pipeline.ast.env).next().filter(|_| commands);
                 marks.private = secret.map(|(secret, place)| Mark {
                     span: place.span,
                     text: format!(
@@ -172,25 +173,25 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
         }
         let fallback = step.agent.and_then(|agent| self.model.agents[agent].fallback);
-        for agent in step.fixer.into_iter().chain(fallback).chain(self.summing(step)) {
+        for agent in step.fixer.into_iter().chain(fallback).chain(self.list_summarizers(step)) {
             marks.merge(&self.agents[agent]);
         }
-        for started in command::body(step, self.sources) {
+        for started in command::list_body_commands(step, self.sources) {
             let mark = |does: &str| {
                 Some(Mark { span: started.span(), text: format!("`{}` {does}", started.name()), agent: None })
             };
-            if marks.untrusted.is_none() && command::fetches(&started.simple) {
+            if marks.untrusted.is_none() && command::can_fetch(&started.simple) {
                 marks.untrusted = mark("fetches what strangers wrote");
             }
             if marks.private.is_none() && command::reads_private(&started.simple) {
                 marks.private = mark("prints private data");
             }
-            if marks.exit.is_none() && command::sends(&started.simple) {
+            if marks.exit.is_none() && command::can_send(&started.simple) {
                 marks.exit = mark("sends to the outside");
             }
         }
         if let Some(ast::Body::Gate(gate)) = &step.ast.body {
-            let text = gate.asks.iter().find(|field| self.labels.of(&field.kind) == Label::Arbitrary);
+            let text = gate.asks.iter().find(|field| self.labels.type_label(&field.kind) == Label::Arbitrary);
             marks.untrusted = text.map(|field| Mark {
                 span: field.name.span,
                 text: format!("a person writes `{}` at `{name}`", field.name.value),
@@ -201,17 +202,17 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 
     /// Follows the texts of the steps of an instance.
-    fn follow(&mut self, instance: &Instance) {
+    fn connect_texts(&mut self, instance: &Instance) {
         let model = self.model;
         let pipeline = &model.pipelines[instance.pipeline];
         let gates = gates::Gates::new(pipeline);
         let first = self.graph.edges.len();
         for index in 0..pipeline.steps.len() {
-            self.reads(instance, index);
+            self.connect_reads(instance, index);
             self.step_files(instance, index);
         }
-        self.packs(instance);
-        self.sessions(instance);
+        self.connect_packs(instance);
+        self.connect_sessions(instance);
         self.pipeline_edges(instance);
         let step_of: HashMap<usize, usize> = match gates.is_empty() {
             true => HashMap::new(),
@@ -219,18 +220,18 @@ impl<'m, 'a> Builder<'m, 'a> {
         };
         for edge in &mut self.graph.edges[first..] {
             if let (Some(&from), Some(&to)) = (step_of.get(&edge.from), step_of.get(&edge.to)) {
-                edge.gate = gates.between(pipeline, from, to);
+                edge.gate = gates.find_gate(pipeline, from, to);
             }
         }
     }
 
     /// What a step calls, ready to be passed arguments; its value comes back.
-    pub(super) fn call(&mut self, instance: &Instance, step: usize, target: usize) -> Instance {
+    pub(super) fn add_call(&mut self, instance: &Instance, step: usize, target: usize) -> Instance {
         let share = instance.depth >= DEEPEST || self.graph.nodes.len() >= self.most;
         let callee = match self.shared.get(&target) {
             Some(callee) if share => callee.clone(),
             _ => {
-                let callee = self.instance(target, instance.depth + 1);
+                let callee = self.add_instance(target, instance.depth + 1);
                 if share {
                     self.shared.insert(target, callee.clone());
                 }
@@ -240,19 +241,19 @@ impl<'m, 'a> Builder<'m, 'a> {
         };
         let results = &self.model.pipelines[target].result;
         for &result in results {
-            if self.output(target, result, &[]) == Label::Arbitrary {
+            if self.output_label(target, result, &[]) == Label::Arbitrary {
                 let span = self.model.pipelines[instance.pipeline].steps[step].ast.name.span;
-                self.graph.edge(callee.steps[result], instance.steps[step], span, Via::Returns);
+                self.graph.add_edge(callee.steps[result], instance.steps[step], span, Via::Returns);
             }
         }
         callee
     }
 
     /// What the output of a step, or a field of it, can carry.
-    pub(super) fn output(&self, pipeline: usize, step: usize, fields: &[Name]) -> Label {
+    pub(super) fn output_label(&self, pipeline: usize, step: usize, fields: &[Name]) -> Label {
         let found = &self.model.pipelines[pipeline].steps[step];
         if let Some(ast::Body::Gate(gate)) = &found.ast.body {
-            let of = |field: &ast::Field| self.labels.of(&field.kind);
+            let of = |field: &ast::Field| self.labels.type_label(&field.kind);
             return match fields.split_first() {
                 None => gate.asks.iter().map(of).max().unwrap_or(Label::Fixed),
                 Some((first, _)) => {
@@ -261,7 +262,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             };
         }
         match self.output_type(pipeline, step) {
-            Some(kind) => self.labels.at(kind, fields),
+            Some(kind) => self.labels.field_label(kind, fields),
             None => Label::Arbitrary,
         }
     }
@@ -283,9 +284,9 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 
     /// The text that the caller pipes into the run: its author is unknown.
-    pub(super) fn stdin(&mut self, span: Span) -> usize {
+    pub(super) fn stdin_node(&mut self, span: Span) -> usize {
         *self.stdin.get_or_insert_with(|| {
-            let node = self.graph.node("stdin", Kind::Stdin, span);
+            let node = self.graph.add_node("stdin", Kind::Stdin, span);
             self.graph.nodes[node].marks.untrusted =
                 Some(Mark { span, text: "what is piped into the run comes from outside".to_owned(), agent: None });
             node
@@ -293,11 +294,11 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 
     /// A folder that several work in.
-    pub(super) fn worktree(&mut self, name: &Name) -> usize {
+    pub(super) fn worktree_node(&mut self, name: &Name) -> usize {
         if let Some(&node) = self.worktrees.get(&name.value) {
             return node;
         }
-        let node = self.graph.node(&*name.value, Kind::Worktree, name.span);
+        let node = self.graph.add_node(&*name.value, Kind::Worktree, name.span);
         self.worktrees.insert(name.value.clone(), node);
         node
     }
@@ -305,21 +306,21 @@ impl<'m, 'a> Builder<'m, 'a> {
     /// Adds the edges between a node and its working folder: a writer leaves text there, and agents read it.
     pub(super) fn works_in(&mut self, node: usize, folder: usize, span: Span, writes: bool) {
         if writes {
-            self.graph.edge(node, folder, span, Via::Joins);
+            self.graph.add_edge(node, folder, span, Via::Joins);
         }
-        if self.graph.nodes[node].thinks() {
-            self.graph.edge(folder, node, span, Via::Reads);
+        if self.graph.nodes[node].is_steerable() {
+            self.graph.add_edge(folder, node, span, Via::Reads);
         }
     }
 
     /// Whether a swarm may be built anew, rather than be shared by those who start it.
-    pub(super) fn spares(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.graph.nodes.len() < self.most
     }
 }
 
 impl Gate {
-    /// Whether free text passes without anybody deciding.
+    /// Whether free text passes without a decision.
     pub(crate) fn is_open(self) -> bool {
         self == Gate::Open
     }

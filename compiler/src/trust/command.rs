@@ -31,11 +31,11 @@ enum Origin<'a> {
 impl Started<'_> {
     /// The whole command.
     pub(crate) fn span(&self) -> Span {
-        self.at(&self.simple.range())
+        self.span_at(&self.simple.range())
     }
 
     /// A place in it.
-    pub(crate) fn at(&self, range: &Range<usize>) -> Span {
+    pub(crate) fn span_at(&self, range: &Range<usize>) -> Span {
         match self.origin {
             Origin::Text(text) => text.span(range.clone()),
             Origin::File(file) => {
@@ -105,27 +105,27 @@ const SPEAKING: &[&str] = &[
 ];
 
 /// What the body of a step starts.
-pub(crate) fn body<'a>(step: &model::Step<'a>, sources: &Sources) -> Vec<Started<'a>> {
+pub(crate) fn list_body_commands<'a>(step: &model::Step<'a>, sources: &Sources) -> Vec<Started<'a>> {
     match (&step.ast.body, &step.body) {
-        (Some(Body::Run(line)), _) => started(line),
-        (_, model::Body::Script(file)) => script(*file, sources),
+        (Some(Body::Run(line)), _) => list_started(line),
+        (_, model::Body::Script(file)) => list_script_commands(*file, sources),
         _ => Vec::new(),
     }
 }
 
 /// What the `check` lines of a step start.
-pub(crate) fn checks(step: &Step) -> Vec<Started<'_>> {
-    step.checks.iter().flat_map(started).collect()
+pub(crate) fn list_check_commands(step: &Step) -> Vec<Started<'_>> {
+    step.checks.iter().flat_map(list_started).collect()
 }
 
 /// What a command starts.
-pub(crate) fn started(line: &Line) -> Vec<Started<'_>> {
+pub(crate) fn list_started(line: &Line) -> Vec<Started<'_>> {
     match line.words.as_slice() {
         [] => Vec::new(),
         [single] => shell_line(single),
         argv => {
-            let Some(whole) = words(argv) else { return Vec::new() };
-            let inner = shell::inner(&whole.simple).and_then(|inner| {
+            let Some(whole) = parse_argv(argv) else { return Vec::new() };
+            let inner = shell::find_inner_line(&whole.simple).and_then(|inner| {
                 whole
                     .simple
                     .words
@@ -139,7 +139,7 @@ pub(crate) fn started(line: &Line) -> Vec<Started<'_>> {
 }
 
 /// Words as one command, as they stand; none without any.
-pub(crate) fn words(argv: &[Text]) -> Option<Started<'_>> {
+pub(crate) fn parse_argv(argv: &[Text]) -> Option<Started<'_>> {
     let mut offset = 0;
     let words = argv.iter().map(|word| {
         let start = offset;
@@ -155,11 +155,11 @@ fn shell_line(text: &Text) -> Vec<Started<'_>> {
 }
 
 fn shell_text<'a>(origin: Origin<'a>, text: &str) -> Vec<Started<'a>> {
-    shell::commands(text).into_iter().map(|simple| Started { simple, origin }).collect()
+    shell::parse_commands(text).into_iter().map(|simple| Started { simple, origin }).collect()
 }
 
 /// The programs of a script file, where it is one for a shell.
-fn script<'a>(file: FileId, sources: &Sources) -> Vec<Started<'a>> {
+fn list_script_commands<'a>(file: FileId, sources: &Sources) -> Vec<Started<'a>> {
     let text = sources.text(file);
     let first = text.lines().next().and_then(|line| line.strip_prefix("#!"));
     let shell = first.is_none_or(|line| {
@@ -169,7 +169,7 @@ fn script<'a>(file: FileId, sources: &Sources) -> Vec<Started<'a>> {
 }
 
 /// Whether it prints text that comes from other people over a network.
-pub(crate) fn fetches(simple: &Simple) -> bool {
+pub(crate) fn can_fetch(simple: &Simple) -> bool {
     match simple.program() {
         "curl" | "wget" | "http" | "https" | "xh" | "lynx" | "w3m" => !is_local(simple),
         "gh" | "glab" => simple.operands().next().is_some_and(|group| {
@@ -189,7 +189,7 @@ pub(crate) fn fetches(simple: &Simple) -> bool {
 }
 
 /// Whether it sends what it is given to where others can read it.
-pub(crate) fn sends(simple: &Simple) -> bool {
+pub(crate) fn can_send(simple: &Simple) -> bool {
     let has = |flags: &[&str]| {
         simple.arguments().any(|word| {
             let name = word.split('=').next().unwrap_or(word);
@@ -230,11 +230,11 @@ pub(crate) fn sends(simple: &Simple) -> bool {
             "workflow" => second == "run",
             _ => false,
         },
-        "git" => simple.begins(&["push"]),
+        "git" => simple.has_operands(&["push"]),
         "npm" | "pnpm" | "yarn" | "cargo" => simple.operands().any(|word| word == "publish"),
-        "docker" | "podman" => simple.begins(&["push"]),
-        "twine" => simple.begins(&["upload"]),
-        "aws" => simple.begins(&["s3", "cp"]) || simple.begins(&["s3", "sync"]),
+        "docker" | "podman" => simple.has_operands(&["push"]),
+        "twine" => simple.has_operands(&["upload"]),
+        "aws" => simple.has_operands(&["s3", "cp"]) || simple.has_operands(&["s3", "sync"]),
         "gsutil" => simple.operands().any(|word| matches!(word, "cp" | "rsync")),
         "scp" | "rsync" => simple.operands().any(|word| word.contains(':')),
         "mail" | "mailx" | "mutt" | "sendmail" | "msmtp" | "sftp" | "ftp" | "nc" | "ncat" | "telnet" => true,
@@ -249,10 +249,10 @@ pub(crate) fn reads_private(simple: &Simple) -> bool {
             simple.operands().next().is_some_and(|verb| matches!(verb, "kv" | "read"))
                 && !simple.operands().any(|word| word == "put")
         }
-        "op" => simple.begins(&["read"]) || simple.begins(&["item", "get"]),
+        "op" => simple.has_operands(&["read"]) || simple.has_operands(&["item", "get"]),
         "pass" => simple.operands().next().is_some_and(|verb| verb == "show"),
         "aws" => simple.operands().any(|word| matches!(word, "get-secret-value" | "get-parameter" | "get-parameters")),
-        "gcloud" => simple.begins(&["secrets", "versions", "access"]),
+        "gcloud" => simple.has_operands(&["secrets", "versions", "access"]),
         "kubectl" => simple.operands().nth(1).is_some_and(|word| matches!(word, "secret" | "secrets")),
         "security" => simple.operands().next().is_some_and(|verb| verb.starts_with("find-")),
         "cat" | "head" | "tail" | "less" | "base64" => simple.operands().any(is_key_file),
@@ -269,7 +269,7 @@ fn is_key_file(path: &str) -> bool {
 }
 
 /// What it does that cannot be undone, as a verb with its object; none when it can.
-pub(crate) fn irreversible(simple: &Simple) -> Option<&'static str> {
+pub(crate) fn irreversible_effect(simple: &Simple) -> Option<&'static str> {
     if simple.arguments().any(|word| matches!(word, "--dry-run" | "-n" | "--help") || word.starts_with("--dry-run=")) {
         return None;
     }
@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     fn any(text: &str, test: impl Fn(&Simple) -> bool) -> bool {
-        shell::commands(text).iter().any(test)
+        shell::parse_commands(text).iter().any(test)
     }
 
     #[test]
@@ -393,7 +393,7 @@ mod tests {
             "git pull -q",
             "a | curl \"$URL\"",
         ] {
-            assert!(any(text, fetches), "{text}");
+            assert!(any(text, can_fetch), "{text}");
         }
         for text in [
             "curl http://localhost:80/health",
@@ -403,7 +403,7 @@ mod tests {
             "echo curl",
             "gh auth status",
         ] {
-            assert!(!any(text, fetches), "{text}");
+            assert!(!any(text, can_fetch), "{text}");
         }
     }
 
@@ -420,18 +420,18 @@ mod tests {
             "rsync a host:b",
             "curl -d@f https://x",
         ] {
-            assert!(any(text, sends), "{text}");
+            assert!(any(text, can_send), "{text}");
         }
         for text in
             ["curl https://x", "curl -d @- http://127.0.0.1:9/x", "gh pr view 1", "git commit -m push", "rsync a b"]
         {
-            assert!(!any(text, sends), "{text}");
+            assert!(!any(text, can_send), "{text}");
         }
     }
 
     #[test]
     fn what_cannot_be_undone_is_known() {
-        let what = |text: &str| shell::commands(text).iter().find_map(irreversible);
+        let what = |text: &str| shell::parse_commands(text).iter().find_map(irreversible_effect);
         for (text, verb) in [
             ("git push", "pushes"),
             ("gh pr merge 3 --squash", "merges"),

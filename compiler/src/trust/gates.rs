@@ -26,12 +26,12 @@ impl Gates {
         let list: Vec<usize> = gates.take(MOST).collect();
         let mut gates = Gates { list, after: Vec::new(), before: Vec::new() };
         if !gates.list.is_empty() && pipeline.order.cycles.is_empty() {
-            gates.fill(pipeline);
+            gates.index_gates(pipeline);
         }
         gates
     }
 
-    fn fill(&mut self, pipeline: &Pipeline<'_>) {
+    fn index_gates(&mut self, pipeline: &Pipeline<'_>) {
         let steps = &pipeline.steps;
         // A loop holds the gates in it.
         let mut own = vec![0u128; steps.len()];
@@ -65,7 +65,7 @@ impl Gates {
     }
 
     /// The gate that stands between two steps, at its strictest.
-    pub(super) fn between(&self, pipeline: &Pipeline<'_>, from: usize, to: usize) -> Gate {
+    pub(super) fn find_gate(&self, pipeline: &Pipeline<'_>, from: usize, to: usize) -> Gate {
         let between = self.before[from] & self.after[to];
         if between == 0 {
             return Gate::Open;

@@ -105,7 +105,7 @@ pub(crate) enum Gate {
 
 impl Node {
     /// Whether what it reads can steer it.
-    pub(crate) fn thinks(&self) -> bool {
+    pub(crate) fn is_steerable(&self) -> bool {
         matches!(self.kind, Kind::Turn | Kind::Member)
     }
 }
@@ -125,12 +125,12 @@ pub(crate) struct Reach {
 }
 
 impl Graph {
-    pub(crate) fn node(&mut self, name: impl Into<String>, kind: Kind, span: Span) -> usize {
+    pub(crate) fn add_node(&mut self, name: impl Into<String>, kind: Kind, span: Span) -> usize {
         self.nodes.push(Node { name: name.into(), kind, span, marks: Marks::default() });
         self.nodes.len() - 1
     }
 
-    pub(crate) fn edge(&mut self, from: usize, to: usize, span: Span, via: Via) {
+    pub(crate) fn add_edge(&mut self, from: usize, to: usize, span: Span, via: Via) {
         self.edges.push(Edge { from, to, span, via, gate: Gate::Open });
     }
 
@@ -150,7 +150,7 @@ impl Graph {
             }
         }
         while let Some(node) = queue.pop_front() {
-            for &edge in out.of(node) {
+            for &edge in out.edges_from(node) {
                 let to = self.edges[edge].to;
                 if by[to].is_none() && open(&self.edges[edge]) {
                     by[to] = Some(Some(edge));
@@ -162,7 +162,7 @@ impl Graph {
     }
 
     /// The fewest of these nodes from which all of them can be reached: where a flow that passes several begins.
-    pub(crate) fn firsts(
+    pub(crate) fn find_origins(
         &self,
         out: &Ways,
         nodes: impl IntoIterator<Item = usize>,
@@ -180,7 +180,7 @@ impl Graph {
             let mut walk = vec![(start, 0)];
             while let Some((node, next)) = walk.last_mut() {
                 let (from, at) = (*node, *next);
-                let Some(&edge) = out.of(from).get(at) else {
+                let Some(&edge) = out.edges_from(from).get(at) else {
                     left.push(from);
                     walk.pop();
                     continue;
@@ -203,7 +203,7 @@ impl Graph {
             reached[start] = true;
             let mut queue = vec![start];
             while let Some(node) = queue.pop() {
-                for &edge in out.of(node) {
+                for &edge in out.edges_from(node) {
                     let to = self.edges[edge].to;
                     if open(&self.edges[edge]) && !std::mem::replace(&mut reached[to], true) {
                         queue.push(to);
@@ -215,7 +215,7 @@ impl Graph {
     }
 
     /// The edges by the node that they leave.
-    pub(crate) fn ways(&self) -> Ways {
+    pub(crate) fn index_edges(&self) -> Ways {
         let mut starts = vec![0; self.nodes.len() + 1];
         self.edges.iter().for_each(|edge| starts[edge.from + 1] += 1);
         for node in 0..self.nodes.len() {
@@ -243,8 +243,8 @@ impl Graph {
     }
 
     /// One way in words.
-    pub(crate) fn say(&self, edge: &Edge) -> String {
-        let (from, to) = (self.named(edge.from), self.named(edge.to));
+    pub(crate) fn describe_edge(&self, edge: &Edge) -> String {
+        let (from, to) = (self.describe_node(edge.from), self.describe_node(edge.to));
         match edge.via {
             Via::Reads => format!("{to} reads {from}"),
             Via::Joins => format!("{from} takes part in {to}"),
@@ -257,8 +257,8 @@ impl Graph {
     }
 
     /// What would make a step pass on nothing but fixed values.
-    pub(crate) fn typed(&self, node: usize) -> String {
-        let name = self.named(node);
+    pub(crate) fn suggest_typing(&self, node: usize) -> String {
+        let name = self.describe_node(node);
         match self.nodes[node].kind {
             Kind::Gate => format!("let {name} `ask` for an `enum` in place of free text"),
             _ => format!("give {name} an output without free text, `output {{ kind enum … }}`"),
@@ -266,7 +266,7 @@ impl Graph {
     }
 
     /// A node with what it is.
-    pub(crate) fn named(&self, node: usize) -> String {
+    pub(crate) fn describe_node(&self, node: usize) -> String {
         let Node { name, kind, .. } = &self.nodes[node];
         match kind {
             Kind::Turn | Kind::Step | Kind::Gate | Kind::Member => format!("`{name}`"),
@@ -288,13 +288,13 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    fn of(&self, node: usize) -> &[usize] {
+    fn edges_from(&self, node: usize) -> &[usize] {
         &self.list[self.starts[node]..self.starts[node + 1]]
     }
 }
 
 impl Reach {
-    pub(crate) fn has(&self, node: usize) -> bool {
+    pub(crate) fn has_node(&self, node: usize) -> bool {
         self.by[node].is_some()
     }
 

@@ -33,13 +33,13 @@ impl<'m> Labels<'m> {
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); spec.types.len()];
         for (index, declared) in spec.types.iter().enumerate() {
             let mut named = Vec::new();
-            labels.named(&declared.kind, &mut named);
+            labels.collect_types(&declared.kind, &mut named);
             named.into_iter().for_each(|other| users[other].push(index));
         }
         // A label only ever rises, and a type is looked at again when one that it names has risen.
         let mut open: Vec<usize> = (0..spec.types.len()).rev().collect();
         while let Some(index) = open.pop() {
-            let label = labels.of(labels.types[index].0);
+            let label = labels.type_label(labels.types[index].0);
             if label > labels.types[index].1 {
                 labels.types[index].1 = label;
                 open.extend(&users[index]);
@@ -50,36 +50,41 @@ impl<'m> Labels<'m> {
 
     /// The declared type of this name.
     fn find(&self, name: &Name) -> Option<usize> {
-        self.tables.find(NameKind::Type, &name.value, true, name.span.file).filter(|&index| index < self.types.len())
+        self.tables
+            .find_name(NameKind::Type, &name.value, true, name.span.file)
+            .filter(|&index| index < self.types.len())
     }
 
     /// The types that a type names.
-    fn named(&self, kind: &TypeExpr, found: &mut Vec<usize>) {
+    fn collect_types(&self, kind: &TypeExpr, found: &mut Vec<usize>) {
         match &kind.kind {
             TypeKind::Named(name) => found.extend(self.find(name)),
-            TypeKind::List(item) | TypeKind::Map(item) => self.named(item, found),
-            TypeKind::Record(fields) => fields.iter().for_each(|field| self.named(&field.kind, found)),
+            TypeKind::List(item) | TypeKind::Map(item) => self.collect_types(item, found),
+            TypeKind::Record(fields) => fields.iter().for_each(|field| self.collect_types(&field.kind, found)),
             _ => {}
         }
     }
 
     /// What a value of this type can carry.
-    pub(crate) fn of(&self, kind: &TypeExpr) -> Label {
+    pub(crate) fn type_label(&self, kind: &TypeExpr) -> Label {
         match &kind.kind {
             TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Enum(_) => Label::Fixed,
             TypeKind::String | TypeKind::File | TypeKind::Dir | TypeKind::Unknown => Label::Arbitrary,
             // The keys of a map are free text.
             TypeKind::Map(_) => Label::Arbitrary,
-            TypeKind::List(item) => self.of(item).max(Label::Structured),
-            TypeKind::Record(fields) => {
-                fields.iter().map(|field| self.of(&field.kind)).max().unwrap_or(Label::Fixed).max(Label::Structured)
-            }
+            TypeKind::List(item) => self.type_label(item).max(Label::Structured),
+            TypeKind::Record(fields) => fields
+                .iter()
+                .map(|field| self.type_label(&field.kind))
+                .max()
+                .unwrap_or(Label::Fixed)
+                .max(Label::Structured),
             TypeKind::Named(name) => self.find(name).map_or(Label::Arbitrary, |index| self.types[index].1),
         }
     }
 
     /// What a field of such a value can carry; of the value itself without fields.
-    pub(crate) fn at(&self, kind: &'m TypeExpr, fields: &[Name]) -> Label {
+    pub(crate) fn field_label(&self, kind: &'m TypeExpr, fields: &[Name]) -> Label {
         let mut kind = kind;
         for field in fields {
             // A name of a name is an error of its own; it is followed once.
@@ -94,10 +99,10 @@ impl<'m> Labels<'m> {
                     None => return Label::Arbitrary,
                 },
                 TypeKind::List(item) | TypeKind::Map(item) => item,
-                _ => return self.of(kind),
+                _ => return self.type_label(kind),
             };
         }
-        self.of(kind)
+        self.type_label(kind)
     }
 
     /// The type of the items, where this is a list.

@@ -16,6 +16,6 @@ pub(crate) mod shell;
 mod sources;
 mod team;
 
-pub(crate) use build::build;
+pub(crate) use build::build_graph;
 pub use report::Trust;
-pub(crate) use report::seen;
+pub(crate) use report::collect_taints;

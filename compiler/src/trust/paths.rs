@@ -23,16 +23,16 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn write(&mut self, node: usize, path: &str, span: Span) {
-        self.written.entry(plain(path)).or_default().push((node, span));
+    pub(super) fn add_write(&mut self, node: usize, path: &str, span: Span) {
+        self.written.entry(normalize_path(path)).or_default().push((node, span));
     }
 
-    pub(super) fn read(&mut self, node: usize, path: &str, span: Span) {
-        self.read.entry(plain(path)).or_default().push((node, span));
+    pub(super) fn add_read(&mut self, node: usize, path: &str, span: Span) {
+        self.read.entry(normalize_path(path)).or_default().push((node, span));
     }
 
     /// Adds the files to the graph.
-    pub(super) fn join(&self, graph: &mut Graph) {
+    pub(super) fn connect_files(&self, graph: &mut Graph) {
         if self.written.is_empty() || self.read.is_empty() {
             return;
         }
@@ -40,15 +40,15 @@ impl Files {
             .written
             .iter()
             .map(|(path, writers)| {
-                let node = graph.node(path.as_str(), Kind::File, writers[0].1);
-                writers.iter().for_each(|&(writer, span)| graph.edge(writer, node, span, Via::Writes));
+                let node = graph.add_node(path.as_str(), Kind::File, writers[0].1);
+                writers.iter().for_each(|&(writer, span)| graph.add_edge(writer, node, span, Via::Writes));
                 (path.as_str(), node)
             })
             .collect();
-        let (written_patterns, read_patterns) = (patterns(&self.written), patterns(&self.read));
+        let (written_patterns, read_patterns) = (list_patterns(&self.written), list_patterns(&self.read));
         let mut meet = |written: &str, read: &str| {
             for &(reader, span) in &self.read[read] {
-                graph.edge(nodes[written], reader, span, Via::Reads);
+                graph.add_edge(nodes[written], reader, span, Via::Reads);
             }
         };
         for path in self.read.keys().filter(|path| self.written.contains_key(*path)) {
@@ -75,7 +75,7 @@ impl Files {
     }
 }
 
-fn patterns(map: &BTreeMap<String, Vec<(usize, Span)>>) -> Vec<&str> {
+fn list_patterns(map: &BTreeMap<String, Vec<(usize, Span)>>) -> Vec<&str> {
     map.keys().map(String::as_str).filter(|path| is_pattern(path)).collect()
 }
 
@@ -83,18 +83,18 @@ fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[', '{'])
 }
 
-fn plain(path: &str) -> String {
+fn normalize_path(path: &str) -> String {
     path.trim_start_matches("./").to_owned()
 }
 
 /// The files that the texts of a step name, as the workspace sees them.
-pub(super) fn named(model: &Model<'_>, step: &Step<'_>, sources: &Sources) -> Vec<(String, Span)> {
+pub(super) fn list_named_files(model: &Model<'_>, step: &Step<'_>, sources: &Sources) -> Vec<(String, Span)> {
     let system = step.agent.and_then(|agent| model.agents[agent].system.as_ref());
     let env = step.env.iter().filter_map(|variable| match variable {
         Variable::Set(_, prose) => Some(prose),
         Variable::Pass(_) | Variable::Secret(_) => None,
     });
-    let proses = step.body.proses().into_iter().chain(system).chain(&step.stdin).chain(env);
+    let proses = step.body.template_texts().into_iter().chain(system).chain(&step.stdin).chain(env);
     proses.flat_map(|prose| in_prose(prose, sources)).collect()
 }
 
@@ -106,19 +106,19 @@ pub(super) fn in_prose(prose: &TemplateText, sources: &Sources) -> Vec<(String, 
     });
     let path = |name: &crate::template::Spanned<String>| {
         let span = prose.passage.span(name.range.clone());
-        (beside(sources, span, &name.value), span)
+        (resolve_path(sources, span, &name.value), span)
     };
     files.map(path).collect()
 }
 
 /// A path of the workspace, written in the file of this place.
-pub(super) fn beside(sources: &Sources, place: Span, path: &str) -> String {
+pub(super) fn resolve_path(sources: &Sources, place: Span, path: &str) -> String {
     let folder = sources.name(place.file).rsplit_once('/').map_or("", |(folder, _)| folder);
-    join(folder, path)
+    join_path(folder, path)
 }
 
 /// A path seen from a folder of the workspace.
-fn join(folder: &str, path: &str) -> String {
+fn join_path(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
         match part {

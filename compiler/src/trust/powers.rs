@@ -32,15 +32,15 @@ impl<'m> Secrets<'m> {
     /// The secret of this name, or the one that this variable holds.
     fn find(&self, name: &ast::Name) -> Option<&'m ast::Secret> {
         let home = name.span.file;
-        let index = self.tables.find(NameKind::Secret, &name.value, true, home).or_else(|| {
+        let index = self.tables.find_name(NameKind::Secret, &name.value, true, home).or_else(|| {
             let holders = self.variables.get(name.value.as_str())?;
-            holders.iter().copied().find(|&index| self.tables.sees(NameKind::Secret, index, home))
+            holders.iter().copied().find(|&index| self.tables.is_visible(NameKind::Secret, index, home))
         })?;
         self.spec.secrets.get(index)
     }
 
     /// The secrets of an environment, each with the place that hands it over.
-    pub(crate) fn of<'v>(&self, env: &'v [Variable]) -> impl Iterator<Item = (&'m ast::Secret, &'v ast::Name)> {
+    pub(crate) fn secrets_of<'v>(&self, env: &'v [Variable]) -> impl Iterator<Item = (&'m ast::Secret, &'v ast::Name)> {
         env.iter().filter_map(|variable| match variable {
             Variable::Named(name) => Some((self.find(name)?, name)),
             Variable::Set(..) => None,
@@ -49,11 +49,11 @@ impl<'m> Secrets<'m> {
 }
 
 /// The marks of every agent.
-pub(crate) fn agents(model: &Model<'_>, secrets: &Secrets<'_>) -> Vec<Marks> {
-    model.agents.iter().map(|agent| marks(model, agent.ast, agent.provider, secrets)).collect()
+pub(crate) fn mark_agents(model: &Model<'_>, secrets: &Secrets<'_>) -> Vec<Marks> {
+    model.agents.iter().map(|agent| mark_agent(model, agent.ast, agent.provider, secrets)).collect()
 }
 
-fn marks(model: &Model<'_>, agent: &ast::Agent, provider: Option<usize>, secrets: &Secrets<'_>) -> Marks {
+fn mark_agent(model: &Model<'_>, agent: &ast::Agent, provider: Option<usize>, secrets: &Secrets<'_>) -> Marks {
     let name = &agent.name.value;
     let able = |wanted: Capability, does: &str| {
         let can = agent.can.iter().find(|can| can.value == wanted)?;
@@ -63,16 +63,16 @@ fn marks(model: &Model<'_>, agent: &ast::Agent, provider: Option<usize>, secrets
     // An agent that runs commands can read its environment with `printenv`.
     let from_provider = || {
         let provider = model.providers[provider?].ast;
-        let (secret, place) = secrets.of(&provider.env).next()?;
+        let (secret, place) = secrets.secrets_of(&provider.env).next()?;
         let text = format!("agent `{name}` runs commands with the secret `{}` in their environment", secret.name.value);
         commands.as_ref().map(|_| Mark { span: place.span, text, agent: Some(agent.name.clone()) })
     };
     let from_server = || {
         let tools = agent.tools.as_ref()?;
         tools.names.iter().find_map(|tool| {
-            let server = server(model, tool)?;
+            let server = find_server(model, tool)?;
             let token = server.auth.as_ref().and_then(|auth| secrets.find(auth));
-            let secret = secrets.of(&server.env).map(|(secret, _)| secret).next().or(token)?;
+            let secret = secrets.secrets_of(&server.env).map(|(secret, _)| secret).next().or(token)?;
             let text = format!(
                 "agent `{name}` uses the tools of `{}`, which holds the secret `{}`",
                 server.name.value, secret.name.value
@@ -92,9 +92,9 @@ fn marks(model: &Model<'_>, agent: &ast::Agent, provider: Option<usize>, secrets
 }
 
 /// The server of this spec that a tool in a list of tools belongs to.
-pub(crate) fn server<'m>(model: &'m Model<'_>, tool: &ast::Name) -> Option<&'m ast::ToolServer> {
-    let find = |name: &str| model.tables.find(NameKind::ToolServer, name, true, tool.span.file);
-    let (server, _) = tools::split(&tool.value, |name| find(name).is_some())?;
+pub(crate) fn find_server<'m>(model: &'m Model<'_>, tool: &ast::Name) -> Option<&'m ast::ToolServer> {
+    let find = |name: &str| model.tables.find_name(NameKind::ToolServer, name, true, tool.span.file);
+    let (server, _) = tools::split_tool_name(&tool.value, |name| find(name).is_some())?;
     model.servers.get(find(server)?).map(|server| server.ast)
 }
 
@@ -107,14 +107,14 @@ pub(crate) fn server_of(tool: &str) -> &str {
 impl Marks {
     /// Takes over what another one has and this one has not.
     pub(crate) fn merge(&mut self, other: &Marks) {
-        fn fill(own: &mut Option<Mark>, other: Option<&Mark>) {
+        fn fill_missing(own: &mut Option<Mark>, other: Option<&Mark>) {
             if own.is_none() {
                 *own = other.cloned();
             }
         }
-        fill(&mut self.untrusted, other.untrusted.as_ref());
-        fill(&mut self.private, other.private.as_ref());
-        fill(&mut self.exit, other.exit.as_ref());
-        fill(&mut self.privileged, other.privileged.as_ref());
+        fill_missing(&mut self.untrusted, other.untrusted.as_ref());
+        fill_missing(&mut self.private, other.private.as_ref());
+        fill_missing(&mut self.exit, other.exit.as_ref());
+        fill_missing(&mut self.privileged, other.privileged.as_ref());
     }
 }

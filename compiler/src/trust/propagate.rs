@@ -31,12 +31,12 @@ pub(crate) struct Carried {
 
 impl Carried {
     /// Adds the reads of a text.
-    pub(crate) fn add(&mut self, prose: &TemplateText) {
+    pub(crate) fn add_prose(&mut self, prose: &TemplateText) {
         if prose.template.logic.is_empty() {
             return;
         }
         let mut walk = Walk::default();
-        walk.statements(&prose.template.logic);
+        walk.visit_statements(&prose.template.logic);
         walk.idle.sort_by_key(|range| range.start);
         for read in prose.template.reads.iter().filter(|read| !read.via_directive) {
             let span = prose.passage.span(read.whole.clone());
@@ -63,90 +63,90 @@ struct Walk {
 }
 
 impl Walk {
-    fn statements(&mut self, list: &[Statement]) {
+    fn visit_statements(&mut self, list: &[Statement]) {
         for statement in list {
-            self.statement(statement);
+            self.visit_statement(statement);
         }
     }
 
-    fn statement(&mut self, statement: &Statement) {
+    fn visit_statement(&mut self, statement: &Statement) {
         match statement {
-            Statement::Emit(value) => self.carried(value),
+            Statement::Emit(value) => self.carry_value(value),
             Statement::Set { target, value } => {
                 // Of several that set one name, each may have.
-                let parts = self.bound(target, value);
+                let parts = self.bound_parts(target, value);
                 if let Target::Name(name) = target {
                     self.names.entry(name.value.clone()).or_default().extend(parts);
                 }
             }
             Statement::For { target, list, filter, body, otherwise } => {
-                let items = self.bound(target, list).into_iter().map(|part| within(part, [ITEM])).collect();
+                let items = self.bound_parts(target, list).into_iter().map(|part| extend_part(part, [ITEM])).collect();
                 self.idle.extend(filter.iter().map(|filter| filter.range.clone()));
                 let before = self.names.clone();
-                self.name(target, items);
-                self.statements(body);
+                self.bind_target(target, items);
+                self.visit_statements(body);
                 self.names = before;
-                self.statements(otherwise);
+                self.visit_statements(otherwise);
             }
             Statement::If { condition, then, otherwise } => {
                 self.idle.push(condition.range.clone());
-                self.statements(then);
-                self.statements(otherwise);
+                self.visit_statements(then);
+                self.visit_statements(otherwise);
             }
             Statement::With { assignments, body } => {
                 let before = self.names.clone();
                 for (target, value) in assignments {
-                    let parts = self.bound(target, value);
-                    self.name(target, parts);
+                    let parts = self.bound_parts(target, value);
+                    self.bind_target(target, parts);
                 }
-                self.statements(body);
+                self.visit_statements(body);
                 self.names = before;
             }
             Statement::Capture { filter, body, .. } => {
-                filter.iter().for_each(|filter| self.carried(filter));
-                self.statements(body);
+                filter.iter().for_each(|filter| self.carry_value(filter));
+                self.visit_statements(body);
             }
             Statement::Filter { filter, body } => {
-                self.carried(filter);
-                self.statements(body);
+                self.carry_value(filter);
+                self.visit_statements(body);
             }
-            Statement::AutoEscape { body, .. } => self.statements(body),
+            Statement::AutoEscape { body, .. } => self.visit_statements(body),
             Statement::Directive(_) | Statement::Do(_) => {}
         }
     }
 
     /// What a target stands for; what is not followed counts as going on whole.
-    fn bound(&mut self, target: &Target, value: &Expr) -> Vec<Part> {
-        match (target, self.followed(value)) {
+    fn bound_parts(&mut self, target: &Target, value: &Expr) -> Vec<Part> {
+        match (target, self.follow_parts(value)) {
             (Target::Name(_), Some(parts)) => {
                 parts.iter().for_each(|(read, _)| _ = self.parts.entry(*read).or_default());
                 parts
             }
             _ => {
-                self.carried(value);
+                self.carry_value(value);
                 Vec::new()
             }
         }
     }
 
-    fn name(&mut self, target: &Target, parts: Vec<Part>) {
+    fn bind_target(&mut self, target: &Target, parts: Vec<Part>) {
         match target {
             Target::Name(name) => _ = self.names.insert(name.value.clone(), parts),
-            Target::Items(targets) => targets.iter().for_each(|target| self.name(target, Vec::new())),
+            Target::Items(targets) => targets.iter().for_each(|target| self.bind_target(target, Vec::new())),
             Target::Field(_) => {}
         }
     }
 
     /// The parts of reads that an expression is, where it is nothing else.
-    fn followed(&self, value: &Expr) -> Option<Vec<Part>> {
+    fn follow_parts(&self, value: &Expr) -> Option<Vec<Part>> {
         let of = |of: &Expr, fields: &[&str]| -> Option<Vec<Part>> {
-            Some(self.followed(of)?.into_iter().map(|part| within(part, fields.iter().copied())).collect())
+            Some(self.follow_parts(of)?.into_iter().map(|part| extend_part(part, fields.iter().copied())).collect())
         };
         match &value.kind {
             ExprKind::Path(_) => Some(vec![(value.range.start, Vec::new())]),
             ExprKind::Variable(name) => self.names.get(name).cloned(),
             ExprKind::Attribute { of: whole, name } => of(whole, &[&name.value]),
-            ExprKind::Item { of: whole, index } => of(whole, &[index.text().unwrap_or(ITEM)]),
+            ExprKind::Item { of: whole, index } => of(whole, &[index.as_text().unwrap_or(ITEM)]),
             ExprKind::Slice { of: whole, .. } => of(whole, &[]),
             ExprKind::Filter { of: Some(whole), name, arguments } => match name.value.as_str() {
                 name if PICKING.contains(&name) => of(whole, &[ITEM]),
@@ -154,7 +154,7 @@ impl Walk {
                 "map" => {
                     let by_name = |name: &Option<String>| name.as_deref() == Some("attribute");
                     let [argument] = arguments.as_slice() else { return None };
-                    let fields = argument.value.text().filter(|_| by_name(&argument.name))?;
+                    let fields = argument.value.as_text().filter(|_| by_name(&argument.name))?;
                     let way: Vec<&str> = std::iter::once(ITEM).chain(fields.split('.')).collect();
                     of(whole, &way)
                 }
@@ -165,8 +165,8 @@ impl Walk {
     }
 
     /// An expression whose value goes on.
-    fn carried(&mut self, value: &Expr) {
-        if let Some(parts) = self.followed(value) {
+    fn carry_value(&mut self, value: &Expr) {
+        if let Some(parts) = self.follow_parts(value) {
             for (read, fields) in parts {
                 self.parts.entry(read).or_default().push(fields);
             }
@@ -181,36 +181,38 @@ impl Walk {
             }
             ExprKind::Choice { condition, then, otherwise } => {
                 self.idle.push(condition.range.clone());
-                self.carried(then);
-                otherwise.iter().for_each(|otherwise| self.carried(otherwise));
+                self.carry_value(then);
+                otherwise.iter().for_each(|otherwise| self.carry_value(otherwise));
             }
             ExprKind::Filter { of, arguments, .. } => {
-                of.iter().for_each(|of| self.carried(of));
-                arguments.iter().for_each(|argument| self.carried(&argument.value));
+                of.iter().for_each(|of| self.carry_value(of));
+                arguments.iter().for_each(|argument| self.carry_value(&argument.value));
             }
-            ExprKind::Attribute { of, .. } | ExprKind::Negative(of) | ExprKind::Slice { of, .. } => self.carried(of),
+            ExprKind::Attribute { of, .. } | ExprKind::Negative(of) | ExprKind::Slice { of, .. } => {
+                self.carry_value(of)
+            }
             ExprKind::Item { of, index } => {
-                self.carried(of);
-                self.carried(index);
+                self.carry_value(of);
+                self.carry_value(index);
             }
             ExprKind::Arithmetic { left, right, .. } => {
-                self.carried(left);
-                self.carried(right);
+                self.carry_value(left);
+                self.carry_value(right);
             }
             ExprKind::Concat(left, right) => {
-                self.carried(left);
-                self.carried(right);
+                self.carry_value(left);
+                self.carry_value(right);
             }
             ExprKind::Call { of, arguments } => {
-                self.carried(of);
-                arguments.iter().for_each(|argument| self.carried(&argument.value));
+                self.carry_value(of);
+                arguments.iter().for_each(|argument| self.carry_value(&argument.value));
             }
             ExprKind::Map(entries) => entries.iter().for_each(|(key, value)| {
-                self.carried(key);
-                self.carried(value);
+                self.carry_value(key);
+                self.carry_value(value);
             }),
             ExprKind::And(terms) | ExprKind::Or(terms) | ExprKind::List(terms) => {
-                terms.iter().for_each(|term| self.carried(term));
+                terms.iter().for_each(|term| self.carry_value(term));
             }
             ExprKind::Path(_) | ExprKind::Variable(_) | ExprKind::Const(_) => {}
         }
@@ -218,7 +220,7 @@ impl Walk {
 }
 
 /// A part of a part.
-fn within<'f>((read, mut way): Part, fields: impl IntoIterator<Item = &'f str>) -> Part {
+fn extend_part<'f>((read, mut way): Part, fields: impl IntoIterator<Item = &'f str>) -> Part {
     way.extend(fields.into_iter().map(str::to_owned));
     (read, way)
 }

@@ -52,7 +52,7 @@ impl Simple {
     }
 
     /// Whether its first operands are these.
-    pub(crate) fn begins(&self, operands: &[&str]) -> bool {
+    pub(crate) fn has_operands(&self, operands: &[&str]) -> bool {
         let mut own = self.operands();
         operands.iter().all(|wanted| own.next().is_some_and(|word| word == *wanted))
     }
@@ -65,16 +65,16 @@ impl Simple {
 }
 
 /// The simple commands of a shell text, in the order in which they begin.
-pub(crate) fn commands(text: &str) -> Vec<Simple> {
+pub(crate) fn parse_commands(text: &str) -> Vec<Simple> {
     let mut reader = Reader { text, at: 0, frames: vec![Frame::default()], found: Vec::new(), documents: Vec::new() };
-    reader.read();
+    reader.read_commands();
     let mut found = reader.found;
     found.sort_by_key(|simple: &Simple| simple.range().start);
     found
 }
 
 /// What a word of a command that is not a line itself (an argument vector) starts: only `sh -c LINE` and its kin.
-pub(crate) fn inner(simple: &Simple) -> Option<&Word> {
+pub(crate) fn find_inner_line(simple: &Simple) -> Option<&Word> {
     let shell = matches!(simple.program(), "sh" | "bash" | "dash" | "zsh" | "ksh");
     let flag = simple.words.iter().position(|word| word.text.starts_with('-') && word.text.ends_with('c'))?;
     simple.words.get(flag + 1).filter(|_| shell)
@@ -107,25 +107,27 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    fn read(&mut self) {
+    fn read_commands(&mut self) {
         while let Some(sign) = self.peek(0) {
-            let quoted = self.top().quoted;
+            let quoted = self.top_frame().quoted;
             match sign {
-                b'\\' => self.escape(quoted),
-                b'\'' if !quoted => self.single(),
+                b'\\' => self.read_escape(quoted),
+                b'\'' if !quoted => self.read_single_quoted(),
                 b'"' => {
-                    self.word();
-                    let top = self.top();
+                    self.current_word();
+                    let top = self.top_frame();
                     top.quoted = !top.quoted;
                     self.at += 1;
                     self.extend();
                 }
-                b'$' => self.dollar(),
-                b'`' if self.top().close == Some(b'`') && !quoted => self.close(),
-                b'`' => self.open(b'`', 1),
-                b')' if self.top().close == Some(b')') && !quoted && self.top().brackets == 0 => self.close(),
-                _ if quoted => self.keep(),
-                b'#' if self.top().word.is_none() => self.comment(),
+                b'$' => self.read_dollar(),
+                b'`' if self.top_frame().close == Some(b'`') && !quoted => self.close_substitution(),
+                b'`' => self.open_substitution(b'`', 1),
+                b')' if self.top_frame().close == Some(b')') && !quoted && self.top_frame().brackets == 0 => {
+                    self.close_substitution()
+                }
+                _ if quoted => self.take_char(),
+                b'#' if self.top_frame().word.is_none() => self.skip_comment(),
                 b' ' | b'\t' | b'\r' => {
                     self.end_word();
                     self.at += 1;
@@ -139,7 +141,7 @@ impl Reader<'_> {
                     self.end_simple(true);
                     self.at += 1;
                 }
-                b'>' | b'<' => self.redirect(sign),
+                b'>' | b'<' => self.read_redirect(sign),
                 b'&' if self.peek(1) == Some(b'>') => {
                     self.end_word();
                     self.at += 1;
@@ -150,20 +152,20 @@ impl Reader<'_> {
                 }
                 b'(' => {
                     self.end_simple(false);
-                    self.top().brackets += 1;
+                    self.top_frame().brackets += 1;
                     self.at += 1;
                 }
                 b')' => {
                     self.end_simple(false);
-                    let top = self.top();
+                    let top = self.top_frame();
                     top.brackets = top.brackets.saturating_sub(1);
                     self.at += 1;
                 }
-                _ => self.keep(),
+                _ => self.take_char(),
             }
         }
         while self.frames.len() > 1 {
-            self.close();
+            self.close_substitution();
         }
         self.end_simple(false);
     }
@@ -172,52 +174,52 @@ impl Reader<'_> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
 
-    fn top(&mut self) -> &mut Frame {
+    fn top_frame(&mut self) -> &mut Frame {
         self.frames.last_mut().expect("the text itself is the last frame")
     }
 
     /// The word at hand, begun here if there is none.
-    fn word(&mut self) -> &mut Word {
+    fn current_word(&mut self) -> &mut Word {
         let at = self.at;
-        self.top().word.get_or_insert_with(|| Word { range: at..at, ..Word::default() })
+        self.top_frame().word.get_or_insert_with(|| Word { range: at..at, ..Word::default() })
     }
 
     /// The word at hand reaches up to here.
     fn extend(&mut self) {
         let at = self.at;
-        self.word().range.end = at;
+        self.current_word().range.end = at;
     }
 
     fn push(&mut self, range: Range<usize>) {
         let text = &self.text[range];
-        self.word().text.push_str(text);
+        self.current_word().text.push_str(text);
     }
 
     /// Takes a character as it stands.
-    fn keep(&mut self) {
+    fn take_char(&mut self) {
         let length = self.text[self.at..].chars().next().map_or(1, char::len_utf8);
         self.push(self.at..self.at + length);
         self.at += length;
         self.extend();
     }
 
-    fn escape(&mut self, quoted: bool) {
+    fn read_escape(&mut self, quoted: bool) {
         if self.peek(1) == Some(b'\n') {
             self.at += 2;
             return;
         }
         let special = self.peek(1).is_some_and(|next| matches!(next, b'"' | b'\\' | b'$' | b'`'));
-        self.word();
+        self.current_word();
         if !quoted || special {
             self.at += 1;
         }
         if self.at < self.text.len() {
-            self.keep();
+            self.take_char();
         }
     }
 
-    fn single(&mut self) {
-        self.word();
+    fn read_single_quoted(&mut self) {
+        self.current_word();
         let start = self.at + 1;
         let end = self.text[start..].find('\'').map_or(self.text.len(), |end| start + end);
         self.push(start..end);
@@ -225,23 +227,23 @@ impl Reader<'_> {
         self.extend();
     }
 
-    fn comment(&mut self) {
+    fn skip_comment(&mut self) {
         self.at = self.text[self.at..].find('\n').map_or(self.text.len(), |end| self.at + end);
     }
 
     /// `$NAME`, `${NAME…}`, `$(…)`, or a dollar.
-    fn dollar(&mut self) {
+    fn read_dollar(&mut self) {
         if self.peek(1) == Some(b'(') && self.peek(2) == Some(b'(') {
-            return self.arithmetic();
+            return self.read_arithmetic();
         }
         if self.peek(1) == Some(b'(') {
-            return self.open(b')', 2);
+            return self.open_substitution(b')', 2);
         }
         let braces = usize::from(self.peek(1) == Some(b'{'));
         let start = self.at + 1 + braces;
         let name = self.text[start..].bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
         if name == 0 {
-            return self.keep();
+            return self.take_char();
         }
         let after = start + name;
         let end = match braces {
@@ -252,13 +254,13 @@ impl Reader<'_> {
         };
         let variable = Variable { name: self.text[start..after].to_owned(), range: self.at..end };
         self.push(self.at..end);
-        self.word().variables.push(variable);
+        self.current_word().variables.push(variable);
         self.at = end;
         self.extend();
     }
 
     /// `$((…))` is a number.
-    fn arithmetic(&mut self) {
+    fn read_arithmetic(&mut self) {
         let end = self.text[self.at..].find("))").map_or(self.text.len(), |end| self.at + end + 2);
         self.push(self.at..end);
         self.at = end;
@@ -266,32 +268,32 @@ impl Reader<'_> {
     }
 
     /// Begins a substitution.
-    fn open(&mut self, close: u8, length: usize) {
-        self.word();
+    fn open_substitution(&mut self, close: u8, length: usize) {
+        self.current_word();
         if self.frames.len() > DEEPEST {
-            return self.keep();
+            return self.take_char();
         }
         self.at += length;
         self.frames.push(Frame { close: Some(close), ..Frame::default() });
     }
 
     /// Ends a substitution: what it prints becomes a part of a word.
-    fn close(&mut self) {
+    fn close_substitution(&mut self) {
         self.end_simple(true);
         self.frames.pop();
         self.at = (self.at + 1).min(self.text.len());
         self.extend();
     }
 
-    fn redirect(&mut self, sign: u8) {
+    fn read_redirect(&mut self, sign: u8) {
         // `2>` is no word of the command.
-        let number = self.top().word.take_if(|word| matches!(word.text.as_str(), "1" | "2"));
+        let number = self.top_frame().word.take_if(|word| matches!(word.text.as_str(), "1" | "2"));
         self.end_word();
         let errors = number.is_some_and(|word| word.text == "2");
         let run = self.text[self.at..].bytes().take_while(|byte| *byte == sign).count();
         self.at += run;
         if sign == b'<' && run == 2 {
-            return self.document();
+            return self.read_here_document();
         }
         if self.peek(0) == Some(b'(') {
             // A process substitution: what stands in it runs, and is a list of its own.
@@ -299,10 +301,10 @@ impl Reader<'_> {
         }
         if self.peek(0) == Some(b'&') {
             self.at += 1;
-            self.top().target = true;
+            self.top_frame().target = true;
             return;
         }
-        let top = self.top();
+        let top = self.top_frame();
         top.target = true;
         if sign == b'>' && !errors {
             top.simple.hidden = true;
@@ -310,13 +312,13 @@ impl Reader<'_> {
     }
 
     /// `<<WORD`: the text up to a line that is WORD belongs to the command.
-    fn document(&mut self) {
+    fn read_here_document(&mut self) {
         let rest = self.text[self.at..].trim_start_matches(['-', ' ', '\'', '"', '\\']);
         let end = rest.find(|sign: char| !sign.is_alphanumeric() && sign != '_').unwrap_or(rest.len());
         if end > 0 {
             self.documents.push(rest[..end].to_owned());
         }
-        self.top().target = true;
+        self.top_frame().target = true;
     }
 
     fn skip_documents(&mut self) {
@@ -332,7 +334,7 @@ impl Reader<'_> {
     }
 
     fn end_word(&mut self) {
-        let top = self.top();
+        let top = self.top_frame();
         let Some(word) = top.word.take() else { return };
         if std::mem::take(&mut top.target) {
             if word.text == "/dev/stderr" || word.text == "/dev/stdout" {
@@ -356,7 +358,7 @@ impl Reader<'_> {
     fn end_simple(&mut self, hidden: bool) {
         self.end_word();
         let substituted = self.frames.len() > 1;
-        let top = self.top();
+        let top = self.top_frame();
         top.target = false;
         let mut simple = std::mem::take(&mut top.simple);
         // An `env` without a program prints the environment.
@@ -396,7 +398,7 @@ mod tests {
                 false => words.join("|"),
             }
         };
-        commands(text).iter().map(show).collect::<Vec<_>>().join(" ")
+        parse_commands(text).iter().map(show).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -413,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn substitutions_are_commands_nobody_sees() {
+    fn substitutions_are_commands_without_visible_output() {
         assert_eq!(read("a \"x $(b c) y\" d"), "a|x  y|d (b|c)");
         assert_eq!(read("x=`a b`; c"), "(a|b) c");
         assert_eq!(read("a $((1 + 2)) b"), "a|$((1 + 2))|b");
@@ -430,7 +432,7 @@ mod tests {
     #[test]
     fn variables_are_found_where_they_are_expanded() {
         let names = |text: &str| -> Vec<String> {
-            commands(text)
+            parse_commands(text)
                 .iter()
                 .flat_map(|simple| &simple.words)
                 .flat_map(|word| &word.variables)
@@ -445,18 +447,21 @@ mod tests {
         for text in
             ["$(".repeat(10_000), "`".repeat(9999), "((((".repeat(5000), "\"$(\"".repeat(5000), "<<".repeat(999)]
         {
-            commands(&text);
+            parse_commands(&text);
         }
         for text in ["a\\", "a 'b", "a \"b", "a ${B", "a <<", "é $é \"é", "a <<É\né"] {
-            commands(text);
+            parse_commands(text);
         }
     }
 
     #[test]
     fn words_know_their_places() {
         let text = "cat 'a b' | curl -d @- \"$X\"";
-        let places: Vec<&str> =
-            commands(text).iter().flat_map(|simple| &simple.words).map(|word| &text[word.range.clone()]).collect();
+        let places: Vec<&str> = parse_commands(text)
+            .iter()
+            .flat_map(|simple| &simple.words)
+            .map(|word| &text[word.range.clone()])
+            .collect();
         assert_eq!(places, ["cat", "'a b'", "curl", "-d", "@-", "\"$X\""]);
     }
 }

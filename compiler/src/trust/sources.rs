@@ -21,7 +21,7 @@ const MOST_LISTS: usize = 16;
 
 impl<'m, 'a> Builder<'m, 'a> {
     /// What a step reads goes into it; what a call is passed, into the parameters of what it calls.
-    pub(super) fn reads(&mut self, instance: &Instance, index: usize) {
+    pub(super) fn connect_reads(&mut self, instance: &Instance, index: usize) {
         let model = self.model;
         let step = &model.pipelines[instance.pipeline].steps[index];
         let node = instance.steps[index];
@@ -29,8 +29,8 @@ impl<'m, 'a> Builder<'m, 'a> {
         if matches!(step.body, Body::Gate(_) | Body::Loop { .. }) {
             return;
         }
-        let carried = carried(model, step);
-        let targets = self.targets(instance, index);
+        let carried = collect_carried(model, step);
+        let targets = self.collect_targets(instance, index);
         let list = step.list.as_ref().map(|list| list.text.span(0..list.text.as_str().len()));
         let of_list = |read: &Read| {
             list.is_some_and(|list| {
@@ -50,15 +50,15 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
             let (to, via) = targets.get(&read.whole).copied().unwrap_or((Some(node), Via::Reads));
             let Some(to) = to else { continue };
-            for fields in parts(read, carried.parts.get(&read.whole)) {
+            for fields in list_parts(read, carried.parts.get(&read.whole)) {
                 if read.root == Root::Item {
                     for &(source, kind) in &lists {
-                        if kind.is_none_or(|kind| self.labels.at(kind, &fields) == Label::Arbitrary) {
-                            self.graph.edge(source, to, read.span, via);
+                        if kind.is_none_or(|kind| self.labels.field_label(kind, &fields) == Label::Arbitrary) {
+                            self.graph.add_edge(source, to, read.span, via);
                         }
                     }
-                } else if let Some(source) = self.source(instance, read, &fields) {
-                    self.graph.edge(source, to, read.span, via);
+                } else if let Some(source) = self.find_source(instance, read, &fields) {
+                    self.graph.add_edge(source, to, read.span, via);
                     break;
                 }
             }
@@ -66,18 +66,18 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 
     /// Where free text that is read comes from; none where what goes on of it, by these fields, carries none.
-    fn source(&mut self, instance: &Instance, read: &Read, fields: &[Name]) -> Option<usize> {
+    fn find_source(&mut self, instance: &Instance, read: &Read, fields: &[Name]) -> Option<usize> {
         match read.root {
             Root::Output | Root::Previous | Root::Input => {
                 let step = read.step?;
-                (self.output(instance.pipeline, step, fields) == Label::Arbitrary).then(|| instance.steps[step])
+                (self.output_label(instance.pipeline, step, fields) == Label::Arbitrary).then(|| instance.steps[step])
             }
             Root::Error | Root::Log => read.step.map(|step| instance.steps[step]),
             Root::Param => {
-                let (index, kind) = self.param(instance, read)?;
-                (self.labels.at(kind, fields) == Label::Arbitrary).then(|| instance.params[index])
+                let (index, kind) = self.find_param(instance, read)?;
+                (self.labels.field_label(kind, fields) == Label::Arbitrary).then(|| instance.params[index])
             }
-            Root::Stdin => Some(self.stdin(read.span)),
+            Root::Stdin => Some(self.stdin_node(read.span)),
             Root::Context => Some(self.pack_given(instance, read.pack?)),
             _ => None,
         }
@@ -91,7 +91,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 (instance.steps[step], self.output_type(instance.pipeline, step))
             }
             Root::Param => {
-                let (index, kind) = self.param(instance, read)?;
+                let (index, kind) = self.find_param(instance, read)?;
                 (instance.params[index], Some(kind))
             }
             _ => return None,
@@ -100,31 +100,32 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 
     /// A parameter of the pipeline itself: those of the workflow are what its user wrote.
-    fn param(&self, instance: &Instance, read: &Read) -> Option<(usize, &'m TypeExpr)> {
+    fn find_param(&self, instance: &Instance, read: &Read) -> Option<(usize, &'m TypeExpr)> {
         let Some(ParamRef::Pipeline(index)) = read.param else { return None };
         let params = &self.model.pipelines[instance.pipeline].ast.params;
         Some((index, &params.get(index)?.kind))
     }
 
     /// What a step calls or starts, and where each of its texts goes, by the place of the read.
-    fn targets(&mut self, instance: &Instance, index: usize) -> HashMap<Span, (Option<usize>, Via)> {
+    fn collect_targets(&mut self, instance: &Instance, index: usize) -> HashMap<Span, (Option<usize>, Via)> {
         let model = self.model;
         let step = &model.pipelines[instance.pipeline].steps[index];
         let mut targets = HashMap::new();
         match &step.body {
             Body::Call { pipeline: Some(target), args } => {
-                let callee = self.call(instance, index, *target);
+                let callee = self.add_call(instance, index, *target);
                 let params = &model.pipelines[*target].ast.params;
                 for (name, prose) in args {
                     let param = params.iter().position(|param| param.name.value == *name);
-                    let carries = param.filter(|&param| self.labels.of(&params[param].kind) == Label::Arbitrary);
+                    let carries =
+                        param.filter(|&param| self.labels.type_label(&params[param].kind) == Label::Arbitrary);
                     let to = carries.map(|param| callee.params[param]);
                     let places = prose.template.reads.iter().map(|read| prose.passage.span(read.whole.clone()));
                     targets.extend(places.map(|place| (place, (to, Via::Passes))));
                 }
             }
             Body::Swarm { swarm: Some(swarm), goal } => {
-                let team = self.swarm(*swarm, Some((instance.steps[index], step.ast.name.span)));
+                let team = self.add_swarm(*swarm, Some((instance.steps[index], step.ast.name.span)));
                 let reads = goal.iter().flat_map(|goal| goal.template.reads.iter().map(move |read| (goal, read)));
                 let places = reads.map(|(goal, read)| goal.passage.span(read.whole.clone()));
                 targets.extend(places.map(|place| (place, (Some(team), Via::Passes))));
@@ -135,7 +136,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 
     /// The turns of one conversation: what was said in one is there in those after it.
-    pub(super) fn sessions(&mut self, instance: &Instance) {
+    pub(super) fn connect_sessions(&mut self, instance: &Instance) {
         let model = self.model;
         let pipeline = &model.pipelines[instance.pipeline];
         // Agents with one name for their conversations have one each.
@@ -150,12 +151,12 @@ impl<'m, 'a> Builder<'m, 'a> {
             let place = |index: usize| pipeline.steps[index].ast.session.as_ref().map(|session| session.span);
             let mut join = |from: usize, to: usize| {
                 if let Some(span) = place(to) {
-                    self.graph.edge(instance.steps[from], instance.steps[to], span, Via::Continues);
+                    self.graph.add_edge(instance.steps[from], instance.steps[to], span, Via::Continues);
                 }
             };
             turns.windows(2).for_each(|pair| join(pair[0], pair[1]));
             let (first, last) = (turns[0], turns[turns.len() - 1]);
-            if first != last && pipeline.repeats(last, first) {
+            if first != last && pipeline.has_previous_round(last, first) {
                 join(last, first);
             }
         }
@@ -168,30 +169,30 @@ impl<'m, 'a> Builder<'m, 'a> {
         let Some(edges) = &pipeline.ast.edges else { return };
         let nodes: HashMap<&str, usize> =
             pipeline.steps.iter().zip(&instance.steps).map(|(step, &node)| (step.name(), node)).collect();
-        self.edges(edges, &nodes);
+        self.connect_edges(edges, &nodes);
     }
 
     /// Envelopes along edges; one that carries a type without free text brings none.
-    pub(super) fn edges(&mut self, edges: &ast::Edges, nodes: &HashMap<&str, usize>) {
+    pub(super) fn connect_edges(&mut self, edges: &ast::Edges, nodes: &HashMap<&str, usize>) {
         for edge in &edges.list {
-            let typed = edge.carries.as_ref().is_some_and(|kind| self.labels.of(kind) != Label::Arbitrary);
+            let typed = edge.carries.as_ref().is_some_and(|kind| self.labels.type_label(kind) != Label::Arbitrary);
             let ends = (nodes.get(edge.from.value.as_str()), nodes.get(edge.to.value.as_str()));
             let (Some(&from), Some(&to), false) = (ends.0, ends.1, typed) else { continue };
-            self.graph.edge(from, to, edge.span, Via::Sends);
+            self.graph.add_edge(from, to, edge.span, Via::Sends);
             if edge.both {
-                self.graph.edge(to, from, edge.span, Via::Sends);
+                self.graph.add_edge(to, from, edge.span, Via::Sends);
             }
         }
     }
 
     /// The packs of the prompts of an instance.
-    pub(super) fn packs(&mut self, instance: &Instance) {
+    pub(super) fn connect_packs(&mut self, instance: &Instance) {
         let model = self.model;
         let steps = &model.pipelines[instance.pipeline].steps;
         for (index, step) in steps.iter().enumerate() {
             for (&pack, name) in step.context.iter().zip(&step.ast.context) {
                 let from = self.pack_given(instance, pack);
-                self.graph.edge(from, instance.steps[index], name.span, Via::Reads);
+                self.graph.add_edge(from, instance.steps[index], name.span, Via::Reads);
             }
         }
     }
@@ -200,22 +201,22 @@ impl<'m, 'a> Builder<'m, 'a> {
     fn pack_given(&mut self, instance: &Instance, pack: usize) -> usize {
         let steps = &self.model.pipelines[instance.pipeline].steps;
         let place = instance.steps.first().copied().unwrap_or_default();
-        self.pack(place, pack, &|builder, name, whole| {
+        self.add_pack(place, pack, &|builder, name, whole| {
             let step = steps.iter().position(|step| step.name() == name)?;
-            let free = whole || builder.output(instance.pipeline, step, &[]) == Label::Arbitrary;
+            let free = whole || builder.output_label(instance.pipeline, step, &[]) == Label::Arbitrary;
             free.then(|| instance.steps[step])
         })
     }
 
     /// The node of a pack in a place: `find` gives the node of whom it names, where free text comes from there; of an
     /// artifact always.
-    pub(super) fn pack(&mut self, place: usize, pack: usize, find: &Find<'_, 'm, 'a>) -> usize {
+    pub(super) fn add_pack(&mut self, place: usize, pack: usize, find: &Find<'_, 'm, 'a>) -> usize {
         if let Some(&node) = self.files.packs.get(&(place, pack)) {
             return node;
         }
         let model = self.model;
         let spec = model.spec;
-        let node = self.graph.node(&*spec.packs[pack].name.value, Kind::Pack, spec.packs[pack].name.span);
+        let node = self.graph.add_node(&*spec.packs[pack].name.value, Kind::Pack, spec.packs[pack].name.span);
         self.files.packs.insert((place, pack), node);
         let (mut open, mut seen) = (vec![pack], HashSet::from([pack]));
         while let Some(pack) = open.pop() {
@@ -227,7 +228,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 };
                 for name in names {
                     if let Some(from) = find(self, &name.value, artifact) {
-                        self.graph.edge(from, node, name.span, Via::Joins);
+                        self.graph.add_edge(from, node, name.span, Via::Joins);
                     }
                 }
                 match &rule.value {
@@ -247,12 +248,12 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     /// A path that counts from the file that it stands in.
     fn read_beside(&mut self, node: usize, path: &Text) {
-        let seen = self.beside(path);
-        self.files.read(node, &seen, whole(path));
+        let seen = self.resolve_path(path);
+        self.files.add_read(node, &seen, text_span(path));
     }
 
-    fn beside(&self, path: &Text) -> String {
-        paths::beside(self.sources, whole(path), path.as_str())
+    fn resolve_path(&self, path: &Text) -> String {
+        paths::resolve_path(self.sources, text_span(path), path.as_str())
     }
 
     /// The files that a step says it writes and reads, and the folder that it works in.
@@ -260,86 +261,86 @@ impl<'m, 'a> Builder<'m, 'a> {
         let model = self.model;
         let steps = &model.pipelines[instance.pipeline].steps;
         let (step, node) = (&steps[index], instance.steps[index]);
-        step.ast.writes.iter().for_each(|glob| self.files.write(node, glob.as_str(), whole(glob)));
-        step.ast.reads.iter().for_each(|glob| self.files.read(node, glob.as_str(), whole(glob)));
-        for (path, span) in super::paths::named(model, step, self.sources) {
-            self.files.read(node, &path, span);
+        step.ast.writes.iter().for_each(|glob| self.files.add_write(node, glob.as_str(), text_span(glob)));
+        step.ast.reads.iter().for_each(|glob| self.files.add_read(node, glob.as_str(), text_span(glob)));
+        for (path, span) in super::paths::list_named_files(model, step, self.sources) {
+            self.files.add_read(node, &path, span);
         }
-        let Some(files) = self.protocol(step) else { return self.folder(step, node) };
-        for output in files.outputs.iter().filter(|output| free(&self.labels, output)) {
+        let Some(files) = self.file_protocol(step) else { return self.connect_folder(step, node) };
+        for output in files.outputs.iter().filter(|output| can_hold_text(&self.labels, output)) {
             if let Some(place) = &output.copy_to {
-                let target = self.beside(place);
-                self.files.write(node, &target, whole(place));
+                let target = self.resolve_path(place);
+                self.files.add_write(node, &target, text_span(place));
                 // What is copied to a folder has a name in it.
                 let path = output.path.as_str();
                 let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
                 let inside = if name.is_empty() { "**" } else { name };
-                self.files.write(node, &format!("{target}/{inside}"), whole(place));
+                self.files.add_write(node, &format!("{target}/{inside}"), text_span(place));
             }
         }
         for input in &files.inputs {
             match &input.from {
                 Some(from) => {
                     if let Some(maker) = steps.iter().position(|step| step.name() == from.value)
-                        && self.left(&steps[maker], input.path.as_str()) == Label::Arbitrary
+                        && self.outbox_label(&steps[maker], input.path.as_str()) == Label::Arbitrary
                     {
-                        self.graph.edge(instance.steps[maker], node, from.span, Via::Reads);
+                        self.graph.add_edge(instance.steps[maker], node, from.span, Via::Reads);
                     }
                 }
                 None => self.read_beside(node, &input.path),
             }
         }
-        self.folder(step, node);
+        self.connect_folder(step, node);
     }
 
     /// The folder that a step shares with others.
-    fn folder(&mut self, step: &Step<'a>, node: usize) {
+    fn connect_folder(&mut self, step: &Step<'a>, node: usize) {
         if let Some(name) = step.ast.worktree.as_ref().and_then(|worktree| worktree.name.as_ref()) {
-            let folder = self.worktree(name);
+            let folder = self.worktree_node(name);
             let writes = self.graph.nodes[node].marks.privileged.is_some() || !step.ast.writes.is_empty();
             self.works_in(node, folder, name.span, writes);
         }
     }
 
     /// The file protocol of a step: its own, else that of its agent.
-    fn protocol(&self, step: &Step<'a>) -> Option<&'a ast::Files> {
+    fn file_protocol(&self, step: &Step<'a>) -> Option<&'a ast::Files> {
         step.ast.files.as_ref().or_else(|| self.model.agents[step.agent?].ast.files.as_ref())
     }
 
     /// What a file in the outbox of a step can carry.
-    fn left(&self, step: &Step<'a>, path: &str) -> Label {
-        let outputs = self.protocol(step).into_iter().flat_map(|files| &files.outputs);
+    fn outbox_label(&self, step: &Step<'a>, path: &str) -> Label {
+        let outputs = self.file_protocol(step).into_iter().flat_map(|files| &files.outputs);
         let kind = outputs.filter(|output| output.path.as_str() == path).find_map(|output| output.kind.as_ref());
-        kind.map_or(Label::Arbitrary, |kind| self.labels.of(kind))
+        kind.map_or(Label::Arbitrary, |kind| self.labels.type_label(kind))
     }
 }
 
 /// Whether a file can hold free text.
-fn free(labels: &Labels<'_>, output: &ast::FileOutput) -> bool {
-    output.kind.as_ref().is_none_or(|kind| labels.of(kind) == Label::Arbitrary)
+fn can_hold_text(labels: &Labels<'_>, output: &ast::FileOutput) -> bool {
+    output.kind.as_ref().is_none_or(|kind| labels.type_label(kind) == Label::Arbitrary)
 }
 
-fn whole(text: &Text) -> Span {
+fn text_span(text: &Text) -> Span {
     text.span(0..text.as_str().len())
 }
 
 /// The fields that lead to what goes on of a read: its own, or those and further ones to each part.
-fn parts(read: &Read, parts: Option<&Vec<Vec<String>>>) -> Vec<Vec<Name>> {
+fn list_parts(read: &Read, parts: Option<&Vec<Vec<String>>>) -> Vec<Vec<Name>> {
     let Some(parts) = parts else { return vec![read.fields.clone()] };
     let name = |field: &String| Name { value: field.clone(), span: read.span };
     parts.iter().map(|part| read.fields.iter().cloned().chain(part.iter().map(name)).collect()).collect()
 }
 
 /// What goes on of what the texts of a step read.
-fn carried(model: &model::Model<'_>, step: &Step<'_>) -> Carried {
+fn collect_carried(model: &model::Model<'_>, step: &Step<'_>) -> Carried {
     let mut carried = Carried::default();
     let system = step.agent.and_then(|agent| model.agents[agent].system.as_ref());
     let env = step.env.iter().filter_map(|variable| match variable {
         Variable::Set(_, prose) => Some(prose),
         Variable::Pass(_) | Variable::Secret(_) => None,
     });
-    for prose in step.body.proses().into_iter().chain(system).chain(&step.stdin).chain(env) {
-        carried.add(prose);
+    for prose in step.body.template_texts().into_iter().chain(system).chain(&step.stdin).chain(env) {
+        carried.add_prose(prose);
     }
     carried
 }

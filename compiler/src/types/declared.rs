@@ -38,23 +38,23 @@ impl Types {
             name: name.clone(),
             span: declared.name.span,
             description: declared.description.clone(),
-            kind: resolve(&declared.kind, Lack::NULL, &names, lookup),
+            kind: resolve_type(&declared.kind, Lack::NULL, &names, lookup),
         });
         Types { list: list.collect(), names }
     }
 
     /// The type that is written.
     pub(crate) fn resolve(&self, written: &TypeExpr, lookup: &mut Lookup<'_>) -> Type {
-        resolve(written, Lack::NULL, &self.names, lookup)
+        resolve_type(written, Lack::NULL, &self.names, lookup)
     }
 
     /// The fields that are written, as those of a gate.
-    pub(crate) fn fields(&self, written: &[ast::Field], lookup: &mut Lookup<'_>) -> Vec<Field> {
-        written.iter().map(|written| field(written, &self.names, lookup)).collect()
+    pub(crate) fn resolve_fields(&self, written: &[ast::Field], lookup: &mut Lookup<'_>) -> Vec<Field> {
+        written.iter().map(|written| resolve_field(written, &self.names, lookup)).collect()
     }
 
     /// What a type is behind its names.
-    pub(crate) fn kind<'t>(&'t self, kind: &'t Kind) -> &'t Kind {
+    pub(crate) fn underlying_kind<'t>(&'t self, kind: &'t Kind) -> &'t Kind {
         let mut kind = kind;
         // As many names as there are may stand for each other; what goes round is reported elsewhere.
         for _ in 0..=self.list.len() {
@@ -70,7 +70,7 @@ impl Types {
     }
 
     /// Where a declared type is declared.
-    pub(crate) fn declaration(&self, kind: &Kind) -> Option<Span> {
+    pub(crate) fn declaration_span(&self, kind: &Kind) -> Option<Span> {
         match kind {
             Kind::Named(index, _) => self.list.get(*index).map(|declared| declared.span),
             _ => None,
@@ -86,7 +86,7 @@ impl Types {
     /// `?`. Each circle is reported once.
     pub(crate) fn check_founded(&self, diagnostics: &mut Diagnostics) {
         let held: Vec<Vec<(usize, Span)>> =
-            self.list.iter().map(|declared| held(&declared.kind, declared.span)).collect();
+            self.list.iter().map(|declared| required_types(&declared.kind, declared.span)).collect();
         // 0: not looked at, 1: being looked at, 2: done.
         let mut state = vec![0_u8; self.list.len()];
         for start in 0..self.list.len() {
@@ -109,7 +109,7 @@ impl Types {
                     }
                     Some(1) => {
                         let from = path.iter().position(|(index, _)| *index == inner).unwrap_or(0);
-                        diagnostics.push(self.unfounded(&path[from..], &held));
+                        diagnostics.push(self.unfounded_type(&path[from..], &held));
                     }
                     _ => {}
                 }
@@ -117,14 +117,14 @@ impl Types {
         }
     }
 
-    fn unfounded(&self, circle: &[(usize, usize)], held: &[Vec<(usize, Span)>]) -> Diagnostic {
+    fn unfounded_type(&self, circle: &[(usize, usize)], held: &[Vec<(usize, Span)>]) -> Diagnostic {
         let names: Vec<&str> = circle.iter().map(|(index, _)| &*self.list[*index].name).collect();
         let first = names[0];
         let message = match names.as_slice() {
             [name] => format!("type `{name}` contains itself, so no value has it"),
             names => format!(
                 "types {} contain each other, so no value has them",
-                crate::suggest::list(names.iter().copied(), "and")
+                crate::suggest::format_list(names.iter().copied(), "and")
             ),
         };
         let mut diagnostic = Diagnostic::new(Code::Cycle, message);
@@ -143,16 +143,18 @@ impl Types {
 }
 
 /// The declared types of which a value needs one, each with the field that says so.
-fn held(kind: &Type, span: Span) -> Vec<(usize, Span)> {
+fn required_types(kind: &Type, span: Span) -> Vec<(usize, Span)> {
     match (&kind.kind, kind.lack) {
         (Kind::Named(index, _), Lack::NEVER) => vec![(*index, span)],
-        (Kind::Record(record), _) => record.fields.iter().flat_map(|field| held(&field.kind, field.span)).collect(),
+        (Kind::Record(record), _) => {
+            record.fields.iter().flat_map(|field| required_types(&field.kind, field.span)).collect()
+        }
         _ => Vec::new(),
     }
 }
 
 /// A written type; `lack` is what its `?` means in its place. How deep types nest is bounded where they are read.
-fn resolve(written: &TypeExpr, lack: Lack, names: &[Arc<str>], lookup: &mut Lookup<'_>) -> Type {
+fn resolve_type(written: &TypeExpr, lack: Lack, names: &[Arc<str>], lookup: &mut Lookup<'_>) -> Type {
     let kind = match &written.kind {
         TypeKind::String => Kind::String,
         TypeKind::Int => Kind::Int,
@@ -164,14 +166,14 @@ fn resolve(written: &TypeExpr, lack: Lack, names: &[Arc<str>], lookup: &mut Look
             let words = words.iter().map(|word| word.value.clone()).collect();
             Kind::Enum(Arc::new(Words { words, span: written.span }))
         }
-        TypeKind::List(item) => Kind::List(Arc::new(resolve(item, Lack::NULL, names, lookup))),
-        TypeKind::Map(item) => Kind::Map(Arc::new(resolve(item, Lack::NULL, names, lookup))),
+        TypeKind::List(item) => Kind::List(Arc::new(resolve_type(item, Lack::NULL, names, lookup))),
+        TypeKind::Map(item) => Kind::Map(Arc::new(resolve_type(item, Lack::NULL, names, lookup))),
         TypeKind::Named(name) => match lookup(name).and_then(|index| Some((index, names.get(index)?))) {
             Some((index, name)) => Kind::Named(index, name.clone()),
             None => Kind::Any,
         },
         TypeKind::Record(fields) => {
-            let fields = fields.iter().map(|written| field(written, names, lookup)).collect();
+            let fields = fields.iter().map(|written| resolve_field(written, names, lookup)).collect();
             Kind::Record(Arc::new(Record::new(fields, written.span)))
         }
         TypeKind::Unknown => Kind::Any,
@@ -179,10 +181,10 @@ fn resolve(written: &TypeExpr, lack: Lack, names: &[Arc<str>], lookup: &mut Look
     Type { kind, lack: if written.optional { lack } else { Lack::NEVER } }
 }
 
-fn field(written: &ast::Field, names: &[Arc<str>], lookup: &mut Lookup<'_>) -> Field {
+fn resolve_field(written: &ast::Field, names: &[Arc<str>], lookup: &mut Lookup<'_>) -> Field {
     Field {
         name: written.name.value.clone(),
-        kind: resolve(&written.kind, Lack::ABSENT, names, lookup),
+        kind: resolve_type(&written.kind, Lack::ABSENT, names, lookup),
         span: written.name.span,
         limits: Limits {
             min: written.min.as_ref().map(|min| min.value.clone()),

@@ -63,7 +63,7 @@ pub(crate) struct ParamTypes {
 impl StepTypes {
     /// Adds a step, in the order of the model's indices.
     pub(crate) fn push(&mut self, name: &Name, output: Type, each: bool) {
-        self.by_plain.entry(plain(&name.value)).or_insert(self.list.len());
+        self.by_plain.entry(normalize_name(&name.value)).or_insert(self.list.len());
         self.list.push(StepType { name: name.value.clone(), span: name.span, output, each });
     }
 
@@ -77,7 +77,7 @@ impl StepTypes {
     }
 
     fn find(&self, name: &str) -> Option<&StepType> {
-        self.by_plain.get(&plain(name)).map(|&index| &self.list[index])
+        self.by_plain.get(&normalize_name(name)).map(|&index| &self.list[index])
     }
 }
 
@@ -86,8 +86,8 @@ impl ParamTypes {
     pub(crate) fn new<'a>(params: impl IntoIterator<Item = (&'a ast::Param, Type)>) -> ParamTypes {
         let params = params.into_iter();
         // Whether one is given is for another check.
-        let known =
-            params.map(|(param, kind)| (plain(&param.name.value), (kind.lacking(Lack::NEVER), param.name.span)));
+        let known = params
+            .map(|(param, kind)| (normalize_name(&param.name.value), (kind.with_lack(Lack::NEVER), param.name.span)));
         ParamTypes { by_plain: known.collect() }
     }
 }
@@ -99,36 +99,36 @@ impl<'e> Workflow<'e> {
         Workflow { types: &typing.types, tables, params, kinds: &typing.params, file }
     }
 
-    fn param(&self, name: &str) -> Option<(Type, Span)> {
-        let index = self.tables.find(NameKind::Param, name, false, self.file)?;
+    fn find_param(&self, name: &str) -> Option<(Type, Span)> {
+        let index = self.tables.find_name(NameKind::Param, name, false, self.file)?;
         // Whether one is given is for another check.
-        Some((self.kinds.get(index)?.clone().lacking(Lack::NEVER), self.params.get(index)?.name.span))
+        Some((self.kinds.get(index)?.clone().with_lack(Lack::NEVER), self.params.get(index)?.name.span))
     }
 }
 
 impl Env<'_> {
     /// The whole name of a parameter whose first part is what its module is imported as: `lib.goal`, and its field of
     /// that name is not one.
-    pub(crate) fn qualified(&self, root: Root, name: Option<&str>, field: Option<&str>) -> Option<String> {
+    pub(crate) fn qualified_name(&self, root: Root, name: Option<&str>, field: Option<&str>) -> Option<String> {
         let (name, field) = (name?, field?);
         let is_alias = root == Root::Param
-            && self.param(Some(name)).is_none()
+            && self.find_param(Some(name)).is_none()
             && self.whole.tables.is_alias(name, false, self.whole.file);
         is_alias.then(|| format!("{name}.{field}"))
     }
 
-    fn param(&self, name: Option<&str>) -> Option<(Type, Span)> {
+    fn find_param(&self, name: Option<&str>) -> Option<(Type, Span)> {
         let name = name?;
-        self.params.by_plain.get(&plain(name)).cloned().or_else(|| self.whole.param(name))
+        self.params.by_plain.get(&normalize_name(name)).cloned().or_else(|| self.whole.find_param(name))
     }
 
     /// The type of what a root and a name give.
-    pub(crate) fn root(&self, root: Root, name: Option<&str>) -> Type {
-        let step = || self.step(root, name);
+    pub(crate) fn root_type(&self, root: Root, name: Option<&str>) -> Type {
+        let step = || self.find_step(root, name);
         match root {
             Root::Output | Root::Previous | Root::Input => step().map_or(Type::ANY, |step| step.output.clone()),
             Root::Status => match step() {
-                Some(step) => Type::words(Status::ALL.map(Status::word), step.span),
+                Some(step) => Type::words(Status::ALL.map(Status::as_str), step.span),
                 None => Type::ANY,
             },
             Root::Exit => step().filter(|step| !step.each).map_or(Type::ANY, |_| Type::INT),
@@ -141,7 +141,7 @@ impl Env<'_> {
                     Type::list(Type::record(fields, step.span))
                 }
             }),
-            Root::Param => self.param(name).map_or(Type::ANY, |(kind, _)| kind),
+            Root::Param => self.find_param(name).map_or(Type::ANY, |(kind, _)| kind),
             Root::Iteration | Root::Index => Type::INT,
             Root::Run | Root::Task if name.is_some() => Type::STRING,
             Root::Stdin => Type::TEXT,
@@ -151,18 +151,20 @@ impl Env<'_> {
     }
 
     /// The type of a path, as its declarations say: whether it lacks a value is that of its last part.
-    pub(crate) fn path(&self, path: &Path) -> Type {
+    pub(crate) fn path_type(&self, path: &Path) -> Type {
         let mut fields = path.fields();
-        let qualified = self.qualified(path.root, path.name(), fields.first().map(|field| field.text.as_str()));
+        let qualified = self.qualified_name(path.root, path.name(), fields.first().map(|field| field.text.as_str()));
         if qualified.is_some() {
             fields = &fields[1..];
         }
-        let mut kind = self.root(path.root, qualified.as_deref().or(path.name()));
+        let mut kind = self.root_type(path.root, qualified.as_deref().or(path.name()));
         for segment in fields {
-            let next = match self.whole.types.kind(&kind.kind) {
-                Kind::Record(record) => record.field(&segment.text, true).map_or(Type::ANY, |field| field.kind.clone()),
-                Kind::List(item) if segment.index.is_some() => (**item).clone().lacking(Lack::ABSENT),
-                Kind::Map(item) => (**item).clone().lacking(Lack::ABSENT),
+            let next = match self.whole.types.underlying_kind(&kind.kind) {
+                Kind::Record(record) => {
+                    record.find_field(&segment.text, true).map_or(Type::ANY, |field| field.kind.clone())
+                }
+                Kind::List(item) if segment.index.is_some() => (**item).clone().with_lack(Lack::ABSENT),
+                Kind::Map(item) => (**item).clone().with_lack(Lack::ABSENT),
                 _ => Type::ANY,
             };
             kind = next;
@@ -174,7 +176,7 @@ impl Env<'_> {
     pub(crate) fn origin(&self, root: Root, name: Option<&str>) -> Origin {
         let bare = |noun: &str| Origin { noun: noun.to_owned(), label: None };
         match root {
-            Root::Output | Root::Previous | Root::Input => match self.step(root, name) {
+            Root::Output | Root::Previous | Root::Input => match self.find_step(root, name) {
                 Some(step) => {
                     let text = if matches!(step.output.kind, Kind::Text) { "puts out text" } else { "puts it out" };
                     Origin { noun: format!("the output of `{}`", step.name), label: Some((step.span, text)) }
@@ -187,7 +189,7 @@ impl Env<'_> {
             Root::Log => bare("a log"),
             Root::Param => {
                 let noun = format!("parameter `{}`", name.unwrap_or_default());
-                Origin { noun, label: self.param(name).map(|(_, span)| (span, "declared here")) }
+                Origin { noun, label: self.find_param(name).map(|(_, span)| (span, "declared here")) }
             }
             Root::Item => bare("the item"),
             Root::Index | Root::Iteration => bare("a number"),
@@ -196,7 +198,7 @@ impl Env<'_> {
         }
     }
 
-    fn step(&self, root: Root, name: Option<&str>) -> Option<&StepType> {
+    fn find_step(&self, root: Root, name: Option<&str>) -> Option<&StepType> {
         let name = name?;
         match root {
             Root::Input => {
@@ -209,6 +211,6 @@ impl Env<'_> {
 }
 
 /// A name as expressions write it.
-pub(super) fn plain(name: &str) -> String {
+pub(super) fn normalize_name(name: &str) -> String {
     name.replace('-', "_")
 }

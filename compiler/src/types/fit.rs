@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 use super::{Field, Kind, Lack, Limits, Type, Types};
 use crate::pattern;
 use crate::suggest;
-use crate::template::clip;
+use crate::template::clip_word;
 
 /// How deep two types are compared; what differs deeper is left to the run.
 const DEEPEST: usize = 16;
@@ -15,91 +15,107 @@ const DEEPEST: usize = 16;
 impl Types {
     /// What is wrong with a text that is written for a value of this type, which messages call `place`: `it is not a whole
     /// number`.
-    pub(crate) fn misfit(&self, kind: &Type, limits: &Limits, written: &str, place: &str) -> Option<String> {
-        let resolved = self.kind(&kind.kind);
+    pub(crate) fn describe_misfit(&self, kind: &Type, limits: &Limits, written: &str, place: &str) -> Option<String> {
+        let resolved = self.underlying_kind(&kind.kind);
         let value = match resolved {
             Kind::Any | Kind::None => return None,
-            Kind::Text | Kind::String | Kind::File | Kind::Dir => return unlike(limits, written, place),
+            Kind::Text | Kind::String | Kind::File | Kind::Dir => return describe_text_misfit(limits, written, place),
             Kind::Enum(words) if words.words.iter().any(|word| word == written.trim()) => return None,
             _ => serde_json::from_str(written.trim()),
         };
         match (value, kind.lack) {
             (Ok(Value::Null), lack) if lack != Lack::NEVER => None,
-            (Ok(value), _) => self.wrong(kind, limits, &value, place),
-            (Err(_), _) => Some(format!("{place} is not {}", noun(resolved))),
+            (Ok(value), _) => self.describe_value_misfit(kind, limits, &value, place),
+            (Err(_), _) => Some(format!("{place} is not {}", describe_kind(resolved))),
         }
     }
 
     /// What is wrong with `value`, which messages call `place`. Goes as deep as the value, which JSON bounds.
-    pub(super) fn wrong(&self, kind: &Type, limits: &Limits, value: &Value, place: &str) -> Option<String> {
+    pub(super) fn describe_value_misfit(
+        &self,
+        kind: &Type,
+        limits: &Limits,
+        value: &Value,
+        place: &str,
+    ) -> Option<String> {
         if kind.lack != Lack::NEVER && value.is_null() {
             return None;
         }
-        let resolved = self.kind(&kind.kind);
-        let inside = |name: &str| inside(place, name);
+        let resolved = self.underlying_kind(&kind.kind);
+        let inside = |name: &str| describe_part(place, name);
         match (resolved, value) {
             (Kind::Any, _) | (Kind::None, Value::Null) | (Kind::Bool, Value::Bool(_)) => None,
-            (Kind::Text | Kind::String | Kind::File | Kind::Dir, Value::String(text)) => unlike(limits, text, place),
+            (Kind::Text | Kind::String | Kind::File | Kind::Dir, Value::String(text)) => {
+                describe_text_misfit(limits, text, place)
+            }
             (Kind::Enum(words), Value::String(word)) if words.words.contains(word) => None,
             (Kind::Int, Value::Number(number))
                 if number.is_i64() || number.is_u64() || place != "it" && is_whole(number) =>
             {
-                beyond(limits, number, &format!("{place} is {number}"))
+                describe_limit_misfit(limits, number, &format!("{place} is {number}"))
             }
-            (Kind::Float, Value::Number(number)) => beyond(limits, number, &format!("{place} is {number}")),
+            (Kind::Float, Value::Number(number)) => {
+                describe_limit_misfit(limits, number, &format!("{place} is {number}"))
+            }
             (Kind::List(item), Value::Array(items)) => {
-                beyond(limits, &Number::from(items.len()), &format!("{place} has {} items", items.len())).or_else(
-                    || {
+                describe_limit_misfit(limits, &Number::from(items.len()), &format!("{place} has {} items", items.len()))
+                    .or_else(|| {
                         let none = Limits::default();
-                        let wrong = |(index, value)| self.wrong(item, &none, value, &inside(&format!("[{index}]")));
+                        let wrong = |(index, value)| {
+                            self.describe_value_misfit(item, &none, value, &inside(&format!("[{index}]")))
+                        };
                         items.iter().enumerate().find_map(wrong)
-                    },
-                )
+                    })
             }
             (Kind::Map(item), Value::Object(entries)) => {
                 let count = entries.len();
-                beyond(limits, &Number::from(count), &format!("{place} has {count} entries")).or_else(|| {
-                    let none = Limits::default();
-                    entries.iter().find_map(|(key, value)| self.wrong(item, &none, value, &inside(key)))
-                })
+                describe_limit_misfit(limits, &Number::from(count), &format!("{place} has {count} entries")).or_else(
+                    || {
+                        let none = Limits::default();
+                        entries
+                            .iter()
+                            .find_map(|(key, value)| self.describe_value_misfit(item, &none, value, &inside(key)))
+                    },
+                )
             }
             (Kind::Record(record), Value::Object(entries)) => {
                 let unknown = entries.keys().find(|key| record.fields.iter().all(|field| field.name != **key));
                 if let Some(unknown) = unknown {
-                    return Some(format!("it has a field {}, which the type has not", inside(unknown)));
+                    return Some(format!("it has a field {}, which the type does not have", inside(unknown)));
                 }
                 record.fields.iter().find_map(|field| match entries.get(&field.name) {
-                    Some(value) => self.wrong(&field.kind, &field.limits, value, &inside(&field.name)),
+                    Some(value) => self.describe_value_misfit(&field.kind, &field.limits, value, &inside(&field.name)),
                     None if field.kind.lack == Lack::NEVER => Some(format!("{} is missing", inside(&field.name))),
                     None => None,
                 })
             }
-            _ => Some(format!("{place} is not {}", noun(resolved))),
+            _ => Some(format!("{place} is not {}", describe_kind(resolved))),
         }
     }
 
     /// Whether a value of the type `given` can stand where `wanted` is declared, as far as is known. Text without a type
     /// can hold anything, and is looked at when it is there.
-    pub(crate) fn accepts(&self, wanted: &Type, given: &Type) -> bool {
-        self.fits(wanted, given, DEEPEST)
+    pub(crate) fn is_assignable(&self, wanted: &Type, given: &Type) -> bool {
+        self.is_assignable_to_depth(wanted, given, DEEPEST)
     }
 
-    fn fits(&self, wanted: &Type, given: &Type, depth: usize) -> bool {
-        let (wanted, given) = (self.kind(&wanted.kind), self.kind(&given.kind));
+    fn is_assignable_to_depth(&self, wanted: &Type, given: &Type, depth: usize) -> bool {
+        let (wanted, given) = (self.underlying_kind(&wanted.kind), self.underlying_kind(&given.kind));
         if depth == 0 {
             return true;
         }
-        let same = |kind: &Kind| self.fits(&Type::new(wanted.clone()), &Type::new(kind.clone()), depth);
+        let same =
+            |kind: &Kind| self.is_assignable_to_depth(&Type::new(wanted.clone()), &Type::new(kind.clone()), depth);
         match (wanted, given) {
             (Kind::Any | Kind::None, _) | (_, Kind::Any | Kind::None | Kind::Text) => true,
             (_, Kind::Union(given)) => given.kinds.iter().all(same),
             (Kind::Union(wanted), _) => {
                 let given = Type::new(given.clone());
-                wanted.kinds.iter().any(|kind| self.fits(&Type::new(kind.clone()), &given, depth))
+                wanted.kinds.iter().any(|kind| self.is_assignable_to_depth(&Type::new(kind.clone()), &given, depth))
             }
-            (Kind::List(wanted), Kind::Iter { item, .. }) => self.fits(wanted, item, depth - 1),
+            (Kind::List(wanted), Kind::Iter { item, .. }) => self.is_assignable_to_depth(wanted, item, depth - 1),
             (Kind::List(wanted), Kind::Tuple(given)) => {
-                given.items.iter().all(|item| self.fits(wanted, item, depth - 1))
+                given.items.iter().all(|item| self.is_assignable_to_depth(wanted, item, depth - 1))
             }
             (Kind::Enum(wanted), Kind::Enum(given)) => given.words.iter().all(|word| wanted.words.contains(word)),
             (wanted, given) if wanted.is_text() && given.is_text() => true,
@@ -109,7 +125,7 @@ impl Types {
             (Kind::Float, Kind::Int) => true,
             (Kind::Int, Kind::Float) => depth < DEEPEST,
             (Kind::List(wanted), Kind::List(given)) | (Kind::Map(wanted), Kind::Map(given)) => {
-                self.fits(wanted, given, depth - 1)
+                self.is_assignable_to_depth(wanted, given, depth - 1)
             }
             (Kind::Record(wanted), Kind::Record(given)) => {
                 let find = |name: &str| given.fields.iter().find(|field| field.name == name);
@@ -117,7 +133,7 @@ impl Types {
                 let known = |field: &Field| wanted.fields.iter().any(|wanted| wanted.name == field.name);
                 given.fields.iter().all(known)
                     && wanted.fields.iter().all(|field: &Field| match find(&field.name) {
-                        Some(given) => self.fits(&field.kind, &given.kind, depth - 1),
+                        Some(given) => self.is_assignable_to_depth(&field.kind, &given.kind, depth - 1),
                         None => field.kind.lack != Lack::NEVER,
                     })
             }
@@ -134,7 +150,7 @@ pub(super) fn is_whole(number: &Number) -> bool {
 }
 
 /// What a part of `place` is called in messages.
-pub(super) fn inside(place: &str, name: &str) -> String {
+pub(super) fn describe_part(place: &str, name: &str) -> String {
     match place {
         "it" => format!("`{name}`"),
         place if name.starts_with('[') => format!("`{}{name}`", place.trim_matches('`')),
@@ -143,16 +159,18 @@ pub(super) fn inside(place: &str, name: &str) -> String {
 }
 
 /// What is wrong with a text where these limits hold.
-fn unlike(limits: &Limits, text: &str, place: &str) -> Option<String> {
+fn describe_text_misfit(limits: &Limits, text: &str, place: &str) -> Option<String> {
     let characters = text.chars().count();
-    beyond(limits, &Number::from(characters), &format!("{place} has {characters} characters")).or_else(|| {
-        let pattern = limits.pattern.as_deref().filter(|pattern| !pattern::matches(pattern, text))?;
-        Some(format!("{place} does not match `{}`", clip(pattern)))
-    })
+    describe_limit_misfit(limits, &Number::from(characters), &format!("{place} has {characters} characters")).or_else(
+        || {
+            let pattern = limits.pattern.as_deref().filter(|pattern| !pattern::is_match(pattern, text))?;
+            Some(format!("{place} does not match `{}`", clip_word(pattern)))
+        },
+    )
 }
 
 /// What is wrong with a number, or how many there are, where these limits hold; `said` is what it is.
-pub(super) fn beyond(limits: &Limits, number: &Number, said: &str) -> Option<String> {
+pub(super) fn describe_limit_misfit(limits: &Limits, number: &Number, said: &str) -> Option<String> {
     let value = number.as_f64()?;
     let above = limits.max.as_ref().filter(|max| max.as_f64().is_some_and(|max| value > max));
     let below = limits.min.as_ref().filter(|min| min.as_f64().is_some_and(|min| value < min));
@@ -164,18 +182,18 @@ pub(super) fn beyond(limits: &Limits, number: &Number, said: &str) -> Option<Str
 }
 
 /// What a value of a kind is called.
-pub(super) fn noun(kind: &Kind) -> String {
+pub(super) fn describe_kind(kind: &Kind) -> String {
     match kind {
         Kind::Any | Kind::None => "a value".to_owned(),
         Kind::Text | Kind::String | Kind::File | Kind::Dir => "a text".to_owned(),
         Kind::Int => "a whole number".to_owned(),
         Kind::Float => "a number".to_owned(),
         Kind::Bool => "`true` or `false`".to_owned(),
-        Kind::Enum(words) => suggest::list(words.words.iter().map(String::as_str), "or"),
+        Kind::Enum(words) => suggest::format_list(words.words.iter().map(String::as_str), "or"),
         Kind::List(_) | Kind::Tuple(_) | Kind::Iter { .. } => "a JSON array".to_owned(),
         Kind::Union(union) => {
-            let kinds: Vec<String> = union.kinds.iter().map(noun).collect();
-            suggest::list(kinds.iter().map(String::as_str), "or")
+            let kinds: Vec<String> = union.kinds.iter().map(describe_kind).collect();
+            suggest::format_list(kinds.iter().map(String::as_str), "or")
         }
         Kind::Map(_) | Kind::Record(_) => "a JSON object".to_owned(),
         Kind::Named(_, name) => format!("a `{name}`"),

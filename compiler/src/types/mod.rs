@@ -23,8 +23,8 @@ use crate::source::Span;
 pub(crate) use declared::{Lookup, Types};
 pub(crate) use env::{Env, ParamTypes, StepTypes, Workflow};
 pub(crate) use infer::{Checker, Unfit, Use, Wanted};
-pub(crate) use typing::{PipelineTypes, Typing, typing};
-pub(crate) use union::{Classes, Form, Tuple, Union, united};
+pub(crate) use typing::{PipelineTypes, Typing, infer_types};
+pub(crate) use union::{Classes, Form, Tuple, Union, unite_kinds};
 
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +55,7 @@ impl Lack {
     }
 
     /// These and the others.
-    pub(crate) fn and(self, other: Lack) -> Lack {
+    pub(crate) fn union(self, other: Lack) -> Lack {
         Lack(self.0 | other.0)
     }
 
@@ -143,7 +143,7 @@ impl Record {
     }
 
     /// A record that an expression writes out.
-    pub(crate) fn written(fields: Vec<Field>, span: Span) -> Record {
+    pub(crate) fn from_fields(fields: Vec<Field>, span: Span) -> Record {
         Record { written: true, ..Record::new(fields, span) }
     }
 
@@ -153,8 +153,8 @@ impl Record {
     }
 
     /// The field of this name; expressions write `_` for `-`, as in the names of steps.
-    pub(crate) fn field(&self, name: &str, in_expression: bool) -> Option<&Field> {
-        let plain = |field: &&Field| in_expression && env::plain(&field.name) == name;
+    pub(crate) fn find_field(&self, name: &str, in_expression: bool) -> Option<&Field> {
+        let plain = |field: &&Field| in_expression && env::normalize_name(&field.name) == name;
         self.fields.iter().find(|field| field.name == name).or_else(|| self.fields.iter().find(plain))
     }
 }
@@ -203,7 +203,7 @@ impl Type {
 
     /// A list of these.
     pub(crate) fn list(item: Type) -> Type {
-        Type::new(Kind::List(Arc::new(item.bounded())))
+        Type::new(Kind::List(Arc::new(item.limit_depth())))
     }
 
     /// An enum that the language itself declares, or that stands at `span`.
@@ -219,19 +219,19 @@ impl Type {
     }
 
     /// Whether no value is of both types, as far as is known.
-    pub(crate) fn clashes(&self, other: &Type) -> bool {
+    pub(crate) fn is_disjoint(&self, other: &Type) -> bool {
         match (&self.kind, &other.kind) {
             (Kind::Any | Kind::None, _) | (_, Kind::Any | Kind::None) => false,
             (one, other) if one == other => false,
             (one, other) if one.is_text() && other.is_text() => false,
             (one, other) if one.is_number() && other.is_number() => false,
-            (Kind::List(one), Kind::List(other)) | (Kind::Map(one), Kind::Map(other)) => one.clashes(other),
+            (Kind::List(one), Kind::List(other)) | (Kind::Map(one), Kind::Map(other)) => one.is_disjoint(other),
             _ => true,
         }
     }
 
     /// The same, lacking at most so.
-    pub(crate) fn lacking(self, lack: Lack) -> Type {
+    pub(crate) fn with_lack(self, lack: Lack) -> Type {
         Type { lack, ..self }
     }
 }

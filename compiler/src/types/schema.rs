@@ -10,17 +10,17 @@ use super::{Field, Kind, Lack, Limits, Type, Types};
 impl Types {
     /// The schema of a value of this type; declared types are referred to as `#/$defs/NAME`.
     pub(crate) fn schema(&self, kind: &Type) -> Value {
-        schema(kind, &Limits::default(), self)
+        build_schema(kind, &Limits::default(), self)
     }
 
     /// The schema of a field alone.
     pub(crate) fn field_schema(&self, field: &Field) -> Value {
-        described(schema(&field.kind, &field.limits, self), field.description.as_deref())
+        add_description(build_schema(&field.kind, &field.limits, self), field.description.as_deref())
     }
 
     /// A text that is written for a value, as JSON: words and texts may stand without quotes.
-    pub(crate) fn literal(&self, kind: &Type, written: &str) -> String {
-        match self.kind(&kind.kind) {
+    pub(crate) fn format_literal(&self, kind: &Type, written: &str) -> String {
+        match self.underlying_kind(&kind.kind) {
             kind if kind.is_text() => match serde_json::from_str(written) {
                 Ok(Value::String(_)) => written.to_owned(),
                 _ => Value::String(written.to_owned()).to_string(),
@@ -32,13 +32,13 @@ impl Types {
     /// The schema of each declared type, by name.
     pub(crate) fn definitions(&self) -> Vec<(String, Value)> {
         let definition = |(name, kind, description): (&str, &Type, Option<&str>)| {
-            (name.to_owned(), described(self.schema(kind), description))
+            (name.to_owned(), add_description(self.schema(kind), description))
         };
         self.iter().map(definition).collect()
     }
 }
 
-fn schema(kind: &Type, limits: &Limits, types: &Types) -> Value {
+fn build_schema(kind: &Type, limits: &Limits, types: &Types) -> Value {
     let own = match &kind.kind {
         Kind::Any => json!({}),
         Kind::None => json!({ "type": "null" }),
@@ -49,7 +49,7 @@ fn schema(kind: &Type, limits: &Limits, types: &Types) -> Value {
         Kind::Enum(words) => json!({ "enum": words.words }),
         Kind::List(item) => json!({ "type": "array", "items": types.schema(item) }),
         Kind::Map(item) => json!({ "type": "object", "additionalProperties": types.schema(item) }),
-        Kind::Record(record) => fields(&record.fields, types),
+        Kind::Record(record) => record_schema(&record.fields, types),
         Kind::Iter { item, .. } => json!({ "type": "array", "items": types.schema(item) }),
         Kind::Tuple(tuple) => json!({ "type": "array", "items": types.schema(&tuple.item()) }),
         Kind::Union(union) => {
@@ -59,16 +59,16 @@ fn schema(kind: &Type, limits: &Limits, types: &Types) -> Value {
         // JSON pointers in references have `~` and `/` escaped; names of types have neither.
         Kind::Named(_, name) => json!({ "$ref": format!("#/$defs/{name}") }),
     };
-    let own = limited(own, &kind.kind, limits);
+    let own = add_limits(own, &kind.kind, limits);
     if kind.lack.has(Lack::NULL) { json!({ "anyOf": [own, { "type": "null" }] }) } else { own }
 }
 
-fn fields(fields: &[Field], types: &Types) -> Value {
+fn record_schema(fields: &[Field], types: &Types) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for field in fields {
-        let schema = schema(&field.kind, &field.limits, types);
-        properties.insert(field.name.clone(), described(schema, field.description.as_deref()));
+        let schema = build_schema(&field.kind, &field.limits, types);
+        properties.insert(field.name.clone(), add_description(schema, field.description.as_deref()));
         if field.kind.lack == Lack::NEVER {
             required.push(field.name.as_str());
         }
@@ -76,14 +76,14 @@ fn fields(fields: &[Field], types: &Types) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-fn described(mut schema: Value, description: Option<&str>) -> Value {
+fn add_description(mut schema: Value, description: Option<&str>) -> Value {
     if let (Some(object), Some(description)) = (schema.as_object_mut(), description) {
         object.insert("description".to_owned(), json!(description));
     }
     schema
 }
 
-fn limited(mut schema: Value, kind: &Kind, limits: &Limits) -> Value {
+fn add_limits(mut schema: Value, kind: &Kind, limits: &Limits) -> Value {
     let Some(object) = schema.as_object_mut() else { return schema };
     let (least, most) = match kind {
         Kind::Int | Kind::Float => ("minimum", "maximum"),

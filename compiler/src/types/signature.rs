@@ -68,11 +68,11 @@ impl Takes {
         match self {
             Takes::Any => Classes::ALL,
             Takes::Text | Takes::Word(_) => Classes::TEXT,
-            Takes::Field => Classes::TEXT.and(Classes::INT),
-            Takes::Whole | Takes::AtLeast(_) => Classes::INT.and(Classes::BOOL),
+            Takes::Field => Classes::TEXT.union(Classes::INT),
+            Takes::Whole | Takes::AtLeast(_) => Classes::INT.union(Classes::BOOL),
             Takes::Flag => Classes::BOOL,
             Takes::Object => Classes::OBJECT,
-            Takes::Start => Classes::NUMBER.and(Classes::BOOL).and(Classes::TEXT).and(Classes::SEQUENCE),
+            Takes::Start => Classes::NUMBER.union(Classes::BOOL).union(Classes::TEXT).union(Classes::SEQUENCE),
         }
     }
 }
@@ -83,145 +83,204 @@ const NUMBER: Classes = Classes::NUMBER;
 const ITERABLE: Classes = Classes::ITERABLE;
 const OBJECT: Classes = Classes::OBJECT;
 /// What a number is read from.
-const NUMERIC: Classes = TEXT.and(NUMBER).and(Classes::BOOL).and(Classes::NONE);
-const SIZED: Classes = TEXT.and(Classes::LIST).and(Classes::ITER).and(OBJECT);
-const FIRST: Classes = ITERABLE.both(Classes::NONE.not());
+const NUMERIC: Classes = TEXT.union(NUMBER).union(Classes::BOOL).union(Classes::NONE);
+const SIZED: Classes = TEXT.union(Classes::LIST).union(Classes::ITER).union(OBJECT);
+const FIRST: Classes = ITERABLE.intersection(Classes::NONE.complement());
 
-const fn must(name: &'static str, takes: Takes) -> Argument {
+const fn required_argument(name: &'static str, takes: Takes) -> Argument {
     Argument { name, takes, given: Given::ByPlace, required: true }
 }
 
-const fn may(name: &'static str, takes: Takes) -> Argument {
+const fn optional_argument(name: &'static str, takes: Takes) -> Argument {
     Argument { name, takes, given: Given::ByPlace, required: false }
 }
 
-const fn either(name: &'static str, takes: Takes) -> Argument {
+const fn either_argument(name: &'static str, takes: Takes) -> Argument {
     Argument { name, takes, given: Given::Either, required: false }
 }
 
-const fn named(name: &'static str, takes: Takes) -> Argument {
+const fn named_argument(name: &'static str, takes: Takes) -> Argument {
     Argument { name, takes, given: Given::ByName, required: false }
 }
 
-const fn takes(name: &'static str, operand: Classes, arguments: &'static [Argument]) -> Signature {
+const fn make_signature(name: &'static str, operand: Classes, arguments: &'static [Argument]) -> Signature {
     Signature { name, operand, arguments, rest: Rest::Nothing }
 }
 
-const fn with(name: &'static str, operand: Classes, arguments: &'static [Argument], rest: Rest) -> Signature {
+const fn variadic_signature(
+    name: &'static str,
+    operand: Classes,
+    arguments: &'static [Argument],
+    rest: Rest,
+) -> Signature {
     Signature { name, operand, arguments, rest }
 }
 
-const CASE: Argument = named("case_sensitive", Takes::Flag);
-const ATTRIBUTE: Argument = named("attribute", Takes::Text);
+const CASE: Argument = named_argument("case_sensitive", Takes::Flag);
+const ATTRIBUTE: Argument = named_argument("attribute", Takes::Text);
 
 pub(super) const FILTERS: &[Signature] = &[
-    takes("abs", NUMBER, &[]),
-    takes("attr", ANY, &[must("name", Takes::Field)]),
-    takes("batch", ITERABLE, &[must("count", Takes::AtLeast(1)), may("fill", Takes::Any)]),
-    takes("bool", ANY, &[]),
-    takes("capitalize", ANY, &[]),
-    with("chain", ITERABLE, &[], Rest::Values(ITERABLE)),
-    takes("count", SIZED, &[]),
-    takes("d", ANY, &[may("value", Takes::Any), may("empty", Takes::Any)]),
-    takes("default", ANY, &[may("value", Takes::Any), may("empty", Takes::Any)]),
-    takes("dictsort", OBJECT, &[named("by", Takes::Text), CASE, named("reverse", Takes::Flag)]),
-    takes("e", ANY, &[]),
-    takes("escape", ANY, &[]),
-    takes("first", FIRST, &[]),
-    takes("float", NUMERIC, &[either("default", Takes::Any)]),
-    with("format", TEXT, &[], Rest::Anything),
-    takes("groupby", ITERABLE, &[Argument { required: true, ..either("attribute", Takes::Text) }, DEFAULT, CASE]),
-    takes(
+    make_signature("abs", NUMBER, &[]),
+    make_signature("attr", ANY, &[required_argument("name", Takes::Field)]),
+    make_signature(
+        "batch",
+        ITERABLE,
+        &[required_argument("count", Takes::AtLeast(1)), optional_argument("fill", Takes::Any)],
+    ),
+    make_signature("bool", ANY, &[]),
+    make_signature("capitalize", ANY, &[]),
+    variadic_signature("chain", ITERABLE, &[], Rest::Values(ITERABLE)),
+    make_signature("count", SIZED, &[]),
+    make_signature("d", ANY, &[optional_argument("value", Takes::Any), optional_argument("empty", Takes::Any)]),
+    make_signature("default", ANY, &[optional_argument("value", Takes::Any), optional_argument("empty", Takes::Any)]),
+    make_signature(
+        "dictsort",
+        OBJECT,
+        &[named_argument("by", Takes::Text), CASE, named_argument("reverse", Takes::Flag)],
+    ),
+    make_signature("e", ANY, &[]),
+    make_signature("escape", ANY, &[]),
+    make_signature("first", FIRST, &[]),
+    make_signature("float", NUMERIC, &[either_argument("default", Takes::Any)]),
+    variadic_signature("format", TEXT, &[], Rest::Anything),
+    make_signature(
+        "groupby",
+        ITERABLE,
+        &[Argument { required: true, ..either_argument("attribute", Takes::Text) }, DEFAULT, CASE],
+    ),
+    make_signature(
         "indent",
         ANY,
-        &[either("width", Takes::AtLeast(0)), either("first", Takes::Flag), either("blank", Takes::Flag)],
+        &[
+            either_argument("width", Takes::AtLeast(0)),
+            either_argument("first", Takes::Flag),
+            either_argument("blank", Takes::Flag),
+        ],
     ),
-    takes("int", NUMERIC, &[either("default", Takes::Any), either("base", Takes::AtLeast(0))]),
-    takes("items", OBJECT, &[]),
-    takes("join", ITERABLE, &[either("d", Takes::Any), either("attribute", Takes::Text)]),
-    takes("json", ANY, &[either("indent", Takes::AtLeast(0))]),
-    takes("last", FIRST.both(OBJECT.not()), &[]),
-    takes("length", SIZED, &[]),
-    takes("lines", TEXT, &[]),
-    takes("list", ITERABLE, &[]),
-    takes("lower", ANY, &[]),
-    with("map", ITERABLE, &[], Rest::Anything),
-    takes("max", ITERABLE, &[CASE, ATTRIBUTE]),
-    takes("min", ITERABLE, &[CASE, ATTRIBUTE]),
-    takes("pprint", ANY, &[]),
-    with("reject", ITERABLE, &[may("test", Takes::Text)], Rest::Anything),
-    with("rejectattr", ITERABLE, &[must("name", Takes::Field), may("test", Takes::Text)], Rest::Anything),
-    takes("replace", ANY, &[must("from", Takes::Any), must("to", Takes::Any)]),
-    takes("reverse", ITERABLE, &[]),
-    takes("round", NUMBER, &[either("precision", Takes::Whole), either("method", Takes::Word(METHODS))]),
-    takes("safe", ANY, &[]),
-    with("select", ITERABLE, &[may("test", Takes::Text)], Rest::Anything),
-    with("selectattr", ITERABLE, &[must("name", Takes::Field), may("test", Takes::Text)], Rest::Anything),
-    takes("slice", ITERABLE, &[must("count", Takes::AtLeast(1)), may("fill", Takes::Any)]),
-    takes("sort", ITERABLE, &[CASE, named("reverse", Takes::Flag), ATTRIBUTE]),
-    takes("split", TEXT, &[may("separator", Takes::Text), may("count", Takes::Whole)]),
-    takes("string", ANY, &[]),
-    takes("sum", ITERABLE, &[either("attribute", Takes::Text), either("start", Takes::Start)]),
-    takes("title", ANY, &[]),
-    takes("tojson", ANY, &[either("indent", Takes::AtLeast(0))]),
-    takes("trim", ANY, &[may("characters", Takes::Any)]),
-    takes("unique", ITERABLE, &[ATTRIBUTE, CASE]),
-    takes("upper", ANY, &[]),
-    with("zip", ITERABLE, &[], Rest::Values(ITERABLE)),
+    make_signature(
+        "int",
+        NUMERIC,
+        &[either_argument("default", Takes::Any), either_argument("base", Takes::AtLeast(0))],
+    ),
+    make_signature("items", OBJECT, &[]),
+    make_signature("join", ITERABLE, &[either_argument("d", Takes::Any), either_argument("attribute", Takes::Text)]),
+    make_signature("json", ANY, &[either_argument("indent", Takes::AtLeast(0))]),
+    make_signature("last", FIRST.intersection(OBJECT.complement()), &[]),
+    make_signature("length", SIZED, &[]),
+    make_signature("lines", TEXT, &[]),
+    make_signature("list", ITERABLE, &[]),
+    make_signature("lower", ANY, &[]),
+    variadic_signature("map", ITERABLE, &[], Rest::Anything),
+    make_signature("max", ITERABLE, &[CASE, ATTRIBUTE]),
+    make_signature("min", ITERABLE, &[CASE, ATTRIBUTE]),
+    make_signature("pprint", ANY, &[]),
+    variadic_signature("reject", ITERABLE, &[optional_argument("test", Takes::Text)], Rest::Anything),
+    variadic_signature(
+        "rejectattr",
+        ITERABLE,
+        &[required_argument("name", Takes::Field), optional_argument("test", Takes::Text)],
+        Rest::Anything,
+    ),
+    make_signature("replace", ANY, &[required_argument("from", Takes::Any), required_argument("to", Takes::Any)]),
+    make_signature("reverse", ITERABLE, &[]),
+    make_signature(
+        "round",
+        NUMBER,
+        &[either_argument("precision", Takes::Whole), either_argument("method", Takes::Word(METHODS))],
+    ),
+    make_signature("safe", ANY, &[]),
+    variadic_signature("select", ITERABLE, &[optional_argument("test", Takes::Text)], Rest::Anything),
+    variadic_signature(
+        "selectattr",
+        ITERABLE,
+        &[required_argument("name", Takes::Field), optional_argument("test", Takes::Text)],
+        Rest::Anything,
+    ),
+    make_signature(
+        "slice",
+        ITERABLE,
+        &[required_argument("count", Takes::AtLeast(1)), optional_argument("fill", Takes::Any)],
+    ),
+    make_signature("sort", ITERABLE, &[CASE, named_argument("reverse", Takes::Flag), ATTRIBUTE]),
+    make_signature(
+        "split",
+        TEXT,
+        &[optional_argument("separator", Takes::Text), optional_argument("count", Takes::Whole)],
+    ),
+    make_signature("string", ANY, &[]),
+    make_signature(
+        "sum",
+        ITERABLE,
+        &[either_argument("attribute", Takes::Text), either_argument("start", Takes::Start)],
+    ),
+    make_signature("title", ANY, &[]),
+    make_signature("tojson", ANY, &[either_argument("indent", Takes::AtLeast(0))]),
+    make_signature("trim", ANY, &[optional_argument("characters", Takes::Any)]),
+    make_signature("unique", ITERABLE, &[ATTRIBUTE, CASE]),
+    make_signature("upper", ANY, &[]),
+    variadic_signature("zip", ITERABLE, &[], Rest::Values(ITERABLE)),
 ];
 
-const DEFAULT: Argument = named("default", Takes::Any);
+const DEFAULT: Argument = named_argument("default", Takes::Any);
 
 const METHODS: &[&str] = &["common", "ceil", "floor"];
 
 pub(super) const TESTS: &[Signature] = &[
-    takes("boolean", ANY, &[]),
-    takes("defined", ANY, &[]),
-    takes("divisibleby", ANY, &[must("number", Takes::Any)]),
-    takes("endingwith", ANY, &[must("text", Takes::Any)]),
-    takes("eq", ANY, &[must("value", Takes::Any)]),
-    takes("equalto", ANY, &[must("value", Takes::Any)]),
-    takes("escaped", ANY, &[]),
-    takes("even", ANY, &[]),
-    takes("false", ANY, &[]),
-    takes("filter", TEXT, &[]),
-    takes("float", ANY, &[]),
-    takes("ge", ANY, &[must("value", Takes::Any)]),
-    takes("greaterthan", ANY, &[must("value", Takes::Any)]),
-    takes("gt", ANY, &[must("value", Takes::Any)]),
-    takes("in", ANY, &[must("list", Takes::Any)]),
-    takes("int", ANY, &[]),
-    takes("integer", ANY, &[]),
-    takes("iterable", ANY, &[]),
-    takes("le", ANY, &[must("value", Takes::Any)]),
-    takes("lessthan", ANY, &[must("value", Takes::Any)]),
-    takes("lower", ANY, &[]),
-    takes("lt", ANY, &[must("value", Takes::Any)]),
-    takes("mapping", ANY, &[]),
-    takes("ne", ANY, &[must("value", Takes::Any)]),
-    takes("none", ANY, &[]),
-    takes("number", ANY, &[]),
-    takes("odd", ANY, &[]),
-    takes("safe", ANY, &[]),
-    takes("sameas", ANY, &[must("value", Takes::Any)]),
-    takes("sequence", ANY, &[]),
-    takes("startingwith", ANY, &[must("text", Takes::Any)]),
-    takes("string", ANY, &[]),
-    takes("test", TEXT, &[]),
-    takes("true", ANY, &[]),
-    takes("undefined", ANY, &[]),
-    takes("upper", ANY, &[]),
+    make_signature("boolean", ANY, &[]),
+    make_signature("defined", ANY, &[]),
+    make_signature("divisibleby", ANY, &[required_argument("number", Takes::Any)]),
+    make_signature("endingwith", ANY, &[required_argument("text", Takes::Any)]),
+    make_signature("eq", ANY, &[required_argument("value", Takes::Any)]),
+    make_signature("equalto", ANY, &[required_argument("value", Takes::Any)]),
+    make_signature("escaped", ANY, &[]),
+    make_signature("even", ANY, &[]),
+    make_signature("false", ANY, &[]),
+    make_signature("filter", TEXT, &[]),
+    make_signature("float", ANY, &[]),
+    make_signature("ge", ANY, &[required_argument("value", Takes::Any)]),
+    make_signature("greaterthan", ANY, &[required_argument("value", Takes::Any)]),
+    make_signature("gt", ANY, &[required_argument("value", Takes::Any)]),
+    make_signature("in", ANY, &[required_argument("list", Takes::Any)]),
+    make_signature("int", ANY, &[]),
+    make_signature("integer", ANY, &[]),
+    make_signature("iterable", ANY, &[]),
+    make_signature("le", ANY, &[required_argument("value", Takes::Any)]),
+    make_signature("lessthan", ANY, &[required_argument("value", Takes::Any)]),
+    make_signature("lower", ANY, &[]),
+    make_signature("lt", ANY, &[required_argument("value", Takes::Any)]),
+    make_signature("mapping", ANY, &[]),
+    make_signature("ne", ANY, &[required_argument("value", Takes::Any)]),
+    make_signature("none", ANY, &[]),
+    make_signature("number", ANY, &[]),
+    make_signature("odd", ANY, &[]),
+    make_signature("safe", ANY, &[]),
+    make_signature("sameas", ANY, &[required_argument("value", Takes::Any)]),
+    make_signature("sequence", ANY, &[]),
+    make_signature("startingwith", ANY, &[required_argument("text", Takes::Any)]),
+    make_signature("string", ANY, &[]),
+    make_signature("test", TEXT, &[]),
+    make_signature("true", ANY, &[]),
+    make_signature("undefined", ANY, &[]),
+    make_signature("upper", ANY, &[]),
 ];
 
 pub(super) const FUNCTIONS: &[Signature] = &[
-    with("debug", Classes::NONE, &[], Rest::Values(ANY)),
-    with("dict", Classes::NONE, &[may("map", Takes::Object)], Rest::Named),
-    with("namespace", Classes::NONE, &[may("map", Takes::Object)], Rest::Named),
-    takes("range", Classes::NONE, &[must("start", Takes::Whole), may("stop", Takes::Whole), may("step", Takes::Whole)]),
+    variadic_signature("debug", Classes::NONE, &[], Rest::Values(ANY)),
+    variadic_signature("dict", Classes::NONE, &[optional_argument("map", Takes::Object)], Rest::Named),
+    variadic_signature("namespace", Classes::NONE, &[optional_argument("map", Takes::Object)], Rest::Named),
+    make_signature(
+        "range",
+        Classes::NONE,
+        &[
+            required_argument("start", Takes::Whole),
+            optional_argument("stop", Takes::Whole),
+            optional_argument("step", Takes::Whole),
+        ],
+    ),
 ];
 
 /// What the filter, test or function of this name takes.
-pub(super) fn find(table: &'static [Signature], name: &str) -> Option<&'static Signature> {
+pub(super) fn find_signature(table: &'static [Signature], name: &str) -> Option<&'static Signature> {
     table.iter().find(|signature| signature.name == name)
 }
 

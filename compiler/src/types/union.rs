@@ -61,20 +61,21 @@ impl Classes {
     pub(crate) const OBJECT: Classes = Classes(128);
     pub(crate) const NONE: Classes = Classes(256);
     pub(crate) const ALL: Classes = Classes(511);
-    pub(crate) const NUMBER: Classes = Classes::INT.and(Classes::FLOAT);
-    pub(crate) const SEQUENCE: Classes = Classes::LIST.and(Classes::ITER).and(Classes::STREAM);
+    pub(crate) const NUMBER: Classes = Classes::INT.union(Classes::FLOAT);
+    pub(crate) const SEQUENCE: Classes = Classes::LIST.union(Classes::ITER).union(Classes::STREAM);
     /// What `for` can go through.
-    pub(crate) const ITERABLE: Classes = Classes::SEQUENCE.and(Classes::TEXT).and(Classes::OBJECT).and(Classes::NONE);
+    pub(crate) const ITERABLE: Classes =
+        Classes::SEQUENCE.union(Classes::TEXT).union(Classes::OBJECT).union(Classes::NONE);
 
-    pub(crate) const fn and(self, other: Classes) -> Classes {
+    pub(crate) const fn union(self, other: Classes) -> Classes {
         Classes(self.0 | other.0)
     }
 
-    pub(crate) const fn both(self, other: Classes) -> Classes {
+    pub(crate) const fn intersection(self, other: Classes) -> Classes {
         Classes(self.0 & other.0)
     }
 
-    pub(crate) const fn not(self) -> Classes {
+    pub(crate) const fn complement(self) -> Classes {
         Classes(Classes::ALL.0 & !self.0)
     }
 
@@ -117,7 +118,7 @@ impl Kind {
     }
 
     /// The type of an item, where it is a list of whatever form.
-    pub(crate) fn listed(&self) -> Option<Type> {
+    pub(crate) fn item_type(&self) -> Option<Type> {
         match self {
             Kind::List(item) | Kind::Iter { item, .. } => Some((**item).clone()),
             Kind::Tuple(tuple) => Some(tuple.item()),
@@ -150,7 +151,7 @@ impl Type {
     }
 
     /// The same, or any where it nests so deeply that nothing may be made of it.
-    pub(crate) fn bounded(self) -> Type {
+    pub(crate) fn limit_depth(self) -> Type {
         if self.depth() >= DEEPEST { Type { kind: Kind::Any, lack: self.lack } } else { self }
     }
 
@@ -166,39 +167,39 @@ impl Type {
 
     /// What slices and some filters give instead of a list.
     pub(crate) fn iter(item: Type, sized: bool) -> Type {
-        Type::new(Kind::Iter { item: Arc::new(item.bounded()), sized })
+        Type::new(Kind::Iter { item: Arc::new(item.limit_depth()), sized })
     }
 
     /// Texts to values.
     pub(crate) fn map(item: Type) -> Type {
-        Type::new(Kind::Map(Arc::new(item.bounded())))
+        Type::new(Kind::Map(Arc::new(item.limit_depth())))
     }
 
     /// The type of a value that is one or the other.
     pub(crate) fn or(self, other: Type) -> Type {
-        let mut lack = self.lack.and(other.lack);
+        let mut lack = self.lack.union(other.lack);
         let mut kinds: Vec<Kind> = Vec::new();
         for kind in [self.kind, other.kind] {
             match kind {
-                Kind::Union(union) => union.kinds.iter().for_each(|kind| join(&mut kinds, kind.clone())),
-                kind => join(&mut kinds, kind),
+                Kind::Union(union) => union.kinds.iter().for_each(|kind| add_kind(&mut kinds, kind.clone())),
+                kind => add_kind(&mut kinds, kind),
             }
         }
         if kinds.len() > 1 && kinds.contains(&Kind::None) {
             kinds.retain(|kind| *kind != Kind::None);
-            lack = lack.and(Lack::NULL);
+            lack = lack.union(Lack::NULL);
         }
-        Type { kind: united(kinds), lack }
+        Type { kind: unite_kinds(kinds), lack }
     }
 
     /// The same where it is there, though it may be `null`.
-    pub(crate) fn present(self) -> Type {
-        let lack = self.lack.without(Lack::ABSENT.and(Lack::SILENT));
-        self.lacking(lack)
+    pub(crate) fn into_present(self) -> Type {
+        let lack = self.lack.without(Lack::ABSENT.union(Lack::SILENT));
+        self.with_lack(lack)
     }
 
     /// The type of what is left of it once it is written as JSON and read again.
-    pub(crate) fn stored(self) -> Type {
+    pub(crate) fn into_stored(self) -> Type {
         let stored = |kind: Kind| match kind {
             Kind::Iter { item, .. } => Kind::List(item),
             Kind::Tuple(tuple) => Kind::List(Arc::new(tuple.item())),
@@ -207,8 +208,8 @@ impl Type {
         let kind = match self.kind {
             Kind::Union(union) => {
                 let mut kinds = Vec::new();
-                union.kinds.iter().for_each(|kind| join(&mut kinds, stored(kind.clone())));
-                united(kinds)
+                union.kinds.iter().for_each(|kind| add_kind(&mut kinds, stored(kind.clone())));
+                unite_kinds(kinds)
             }
             kind => stored(kind),
         };
@@ -218,16 +219,16 @@ impl Type {
 
 impl Types {
     /// The kinds that a value may have, declared types looked up.
-    pub(crate) fn kinds(&self, kind: &Kind) -> Vec<Kind> {
-        match self.kind(kind) {
-            Kind::Union(union) => union.kinds.iter().map(|kind| self.kind(kind).clone()).collect(),
+    pub(crate) fn possible_kinds(&self, kind: &Kind) -> Vec<Kind> {
+        match self.underlying_kind(kind) {
+            Kind::Union(union) => union.kinds.iter().map(|kind| self.underlying_kind(kind).clone()).collect(),
             kind => vec![kind.clone()],
         }
     }
 }
 
 /// The kind of a value that has one of these.
-pub(crate) fn united(kinds: Vec<Kind>) -> Kind {
+pub(crate) fn unite_kinds(kinds: Vec<Kind>) -> Kind {
     let types = || kinds.iter().map(|kind| Type::new(kind.clone()));
     let size = types().fold(1, |size: usize, kind| size.saturating_add(kind.size()));
     let depth = types().map(|kind| kind.depth()).max().unwrap_or(0);
@@ -242,9 +243,9 @@ pub(crate) fn united(kinds: Vec<Kind>) -> Kind {
 }
 
 /// Adds a kind to those of a union.
-fn join(kinds: &mut Vec<Kind>, kind: Kind) {
+fn add_kind(kinds: &mut Vec<Kind>, kind: Kind) {
     for known in kinds.iter_mut() {
-        if let Some(merged) = merged(known, &kind) {
+        if let Some(merged) = merge_kinds(known, &kind) {
             *known = merged;
             return;
         }
@@ -253,7 +254,7 @@ fn join(kinds: &mut Vec<Kind>, kind: Kind) {
 }
 
 /// The kind of values of both kinds, where one says as much as the two.
-fn merged(one: &Kind, other: &Kind) -> Option<Kind> {
+fn merge_kinds(one: &Kind, other: &Kind) -> Option<Kind> {
     let list = |one: Type, other: &Type| Type::list(one.or(other.clone())).kind;
     Some(match (one, other) {
         (one, other) if one == other => one.clone(),

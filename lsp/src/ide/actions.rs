@@ -8,7 +8,7 @@ use swarmc_compiler::index::SymbolKind;
 use swarmc_compiler::schema::Kind;
 use swarmc_compiler::syntax::{Entry, Form, Node, ValueKind};
 
-use super::diagnostics::{Problem, diagnostics};
+use super::diagnostics::{Problem, collect_diagnostics};
 use super::document::{Document, Kind as FileKind};
 use super::{Edit, Snapshot};
 
@@ -43,39 +43,39 @@ pub enum ActionKind {
 }
 
 /// What can be done in a range of a file.
-pub fn actions(snapshot: &Snapshot, path: &str, range: Range<usize>) -> Vec<Action> {
+pub fn list_actions(snapshot: &Snapshot, path: &str, range: Range<usize>) -> Vec<Action> {
     let Some(document) = snapshot.document(path) else { return Vec::new() };
     let kind = document.kind();
     if kind == FileKind::Foreign {
         return Vec::new();
     }
-    let problems = diagnostics(snapshot).remove(path).unwrap_or_default();
+    let problems = collect_diagnostics(snapshot).remove(path).unwrap_or_default();
     let touched = |problem: &&Problem| problem.range.start <= range.end && range.start <= problem.range.end;
     let mut found: Vec<Action> = Vec::new();
     for problem in problems.iter().filter(touched) {
-        found.extend(fix(problem));
+        found.extend(make_fix(problem));
         if kind == FileKind::Settings {
             continue;
         }
-        found.extend(create(snapshot, path, &document, problem));
+        found.extend(create_file(snapshot, path, &document, problem));
         found.extend(default(&document, path, problem));
-        found.extend(allow(&document, path, problem));
+        found.extend(suppress_problem(&document, path, problem));
     }
-    found.extend(extract(snapshot, path, &document, &range));
-    found.extend(inline(snapshot, path, &document, &range));
+    found.extend(extract_text(snapshot, path, &document, &range));
+    found.extend(inline_text(snapshot, path, &document, &range));
     found.extend(fix_all(snapshot, path));
     found
 }
 
-fn action(title: impl Into<String>, kind: ActionKind, edits: BTreeMap<String, Vec<Edit>>) -> Action {
+fn make_action(title: impl Into<String>, kind: ActionKind, edits: BTreeMap<String, Vec<Edit>>) -> Action {
     Action { title: title.into(), kind, edits, files: Vec::new(), mends: None, preferred: false }
 }
 
-fn one(path: &str, range: Range<usize>, text: impl Into<String>) -> BTreeMap<String, Vec<Edit>> {
+fn make_edit(path: &str, range: Range<usize>, text: impl Into<String>) -> BTreeMap<String, Vec<Edit>> {
     BTreeMap::from([(path.to_owned(), vec![Edit { range, text: text.into() }])])
 }
 
-fn fix(problem: &Problem) -> Option<Action> {
+fn make_fix(problem: &Problem) -> Option<Action> {
     let fix = problem.fix.as_ref()?;
     // What the compiler brings along is in no file.
     if fix.edits.keys().any(|path| path.starts_with("std:")) {
@@ -84,12 +84,12 @@ fn fix(problem: &Problem) -> Option<Action> {
     Some(Action {
         mends: Some((problem.range.clone(), problem.code)),
         preferred: fix.certain,
-        ..action(fix.title.clone(), ActionKind::Fix, fix.edits.clone())
+        ..make_action(fix.title.clone(), ActionKind::Fix, fix.edits.clone())
     })
 }
 
 /// Makes the file that is not there.
-fn create(snapshot: &Snapshot, path: &str, document: &Document, problem: &Problem) -> Option<Action> {
+fn create_file(snapshot: &Snapshot, path: &str, document: &Document, problem: &Problem) -> Option<Action> {
     if problem.code != Code::MissingFile {
         return None;
     }
@@ -103,7 +103,7 @@ fn create(snapshot: &Snapshot, path: &str, document: &Document, problem: &Proble
     Some(Action {
         files: vec![(target.clone(), String::new())],
         mends: Some((problem.range.clone(), problem.code)),
-        ..action(format!("create `{target}`"), ActionKind::Fix, BTreeMap::new())
+        ..make_action(format!("create `{target}`"), ActionKind::Fix, BTreeMap::new())
     })
 }
 
@@ -122,13 +122,13 @@ fn default(document: &Document, path: &str, problem: &Problem) -> Option<Action>
     let quotes = if document.kind() == FileKind::Text { "\"\"" } else { "\\\"\\\"" };
     Some(Action {
         mends: Some((problem.range.clone(), problem.code)),
-        ..action("add a default", ActionKind::Fix, one(path, end..end, format!(" | default:{quotes}")))
+        ..make_action("add a default", ActionKind::Fix, make_edit(path, end..end, format!(" | default:{quotes}")))
     })
 }
 
 /// Suppresses a problem in the line above it; the person says why.
-fn allow(document: &Document, path: &str, problem: &Problem) -> Option<Action> {
-    if !problem.code.suppressible() {
+fn suppress_problem(document: &Document, path: &str, problem: &Problem) -> Option<Action> {
+    if !problem.code.is_suppressible() {
         return None;
     }
     let text = document.text();
@@ -143,7 +143,7 @@ fn allow(document: &Document, path: &str, problem: &Problem) -> Option<Action> {
     let title = format!("allow {id} here, with a reason");
     Some(Action {
         mends: Some((problem.range.clone(), problem.code)),
-        ..action(title, ActionKind::Fix, one(path, start..start, comment))
+        ..make_action(title, ActionKind::Fix, make_edit(path, start..start, comment))
     })
 }
 
@@ -154,7 +154,7 @@ fn fix_all(snapshot: &Snapshot, path: &str) -> Option<Action> {
         return None;
     }
     let mut overlay = swarmc_compiler::Overlay::new(snapshot.files());
-    let mended = swarmc_compiler::mend(path, &mut overlay, snapshot.settings(), false);
+    let mended = swarmc_compiler::fix_spec(path, &mut overlay, snapshot.settings(), false);
     if mended.applied.is_empty() {
         return None;
     }
@@ -162,21 +162,21 @@ fn fix_all(snapshot: &Snapshot, path: &str) -> Option<Action> {
         let old = snapshot.document(path)?;
         Some((path.clone(), vec![Edit { range: 0..old.text().len(), text: text.to_string() }]))
     });
-    Some(action("make every certain fix", ActionKind::FixAll, edits.collect()))
+    Some(make_action("make every certain fix", ActionKind::FixAll, edits.collect()))
 }
 
 /// A text that may stand in a file of its own: the node that says it, and the entry.
-fn said<'t>(document: &'t Document, range: &Range<usize>) -> Option<(&'t Node, &'t Entry)> {
+fn find_text<'t>(document: &'t Document, range: &Range<usize>) -> Option<(&'t Node, &'t Entry)> {
     let (node, known) = *document.nodes_at(range.start).last()?;
     // Where the text of the node may come from a file, the table of the language says so.
-    known.property("file").filter(|property| matches!(property.kind, Kind::Path))?;
+    known.find_property("file").filter(|property| matches!(property.kind, Kind::Path))?;
     known.arguments.iter().find(|argument| matches!(argument.kind, Kind::Template))?;
     let touches = |entry: &&Entry| entry.span.range().start <= range.start && range.start <= entry.span.range().end;
     node.entries.iter().find(touches).map(|entry| (node, entry))
 }
 
-fn extract(snapshot: &Snapshot, path: &str, document: &Document, range: &Range<usize>) -> Option<Action> {
-    let (node, entry) = said(document, range)?;
+fn extract_text(snapshot: &Snapshot, path: &str, document: &Document, range: &Range<usize>) -> Option<Action> {
+    let (node, entry) = find_text(document, range)?;
     let ValueKind::String(text) = &entry.value.kind else { return None };
     if entry.name.is_some() || text.form == Form::Bare {
         return None;
@@ -205,16 +205,16 @@ fn extract(snapshot: &Snapshot, path: &str, document: &Document, range: &Range<u
     }
     Some(Action {
         files: vec![(made, contents)],
-        ..action(
+        ..make_action(
             format!("move the text to `{target}`"),
             ActionKind::Extract,
-            one(path, entry.span.range(), format!("file=\"{target}\"")),
+            make_edit(path, entry.span.range(), format!("file=\"{target}\"")),
         )
     })
 }
 
-fn inline(snapshot: &Snapshot, path: &str, document: &Document, range: &Range<usize>) -> Option<Action> {
-    let (node, entry) = said(document, range)?;
+fn inline_text(snapshot: &Snapshot, path: &str, document: &Document, range: &Range<usize>) -> Option<Action> {
+    let (node, entry) = find_text(document, range)?;
     let ValueKind::String(written) = &entry.value.kind else { return None };
     if entry.name.as_ref().is_none_or(|name| &*name.text != "file") {
         return None;
@@ -228,15 +228,15 @@ fn inline(snapshot: &Snapshot, path: &str, document: &Document, range: &Range<us
     let start = document.text()[..node.span.range().start].rfind('\n').map_or(0, |newline| newline + 1);
     let line = &document.text()[start..];
     let indent = &line[..line.len() - line.trim_start_matches(' ').len()];
-    Some(action(
+    Some(make_action(
         format!("put the text of `{}` here", written.as_str()),
         ActionKind::Inline,
-        one(path, entry.span.range(), raw(text.trim_end_matches('\n'), indent)),
+        make_edit(path, entry.span.range(), quote_raw(text.trim_end_matches('\n'), indent)),
     ))
 }
 
 /// A text as a raw string, which needs no escapes: over several lines where it has them.
-fn raw(text: &str, indent: &str) -> String {
+fn quote_raw(text: &str, indent: &str) -> String {
     let hashes = (1..).map(|count| "#".repeat(count)).find(|hashes| !text.contains(&format!("\"{hashes}")));
     let hashes = hashes.unwrap_or_default();
     if !text.contains('\n') {
@@ -256,16 +256,16 @@ fn raw(text: &str, indent: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{after, fixture};
+    use super::super::fixture::{apply_edits, parse_fixture};
     use super::*;
 
     /// The action with this title at the cursor, and what the files are after it.
     fn done(text: &str, title: &str) -> (Action, String) {
-        let (snapshot, path, offset) = fixture(text);
-        let all = actions(&snapshot, &path, offset..offset);
+        let (snapshot, path, offset) = parse_fixture(text);
+        let all = list_actions(&snapshot, &path, offset..offset);
         let titles: Vec<&str> = all.iter().map(|action| action.title.as_str()).collect();
         let action = all.iter().find(|action| action.title == title).unwrap_or_else(|| panic!("{titles:?}"));
-        (action.clone(), after(&snapshot, &action.edits))
+        (action.clone(), apply_edits(&snapshot, &action.edits))
     }
 
     const HEAD: &str = "workflow w\nprovider p { exec cat }\nagent a provider=p\n";
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn another_programs_file_gets_nothing() {
-        let (snapshot, path, offset) = fixture("//- config.kdl\nlayout { pane $0size=true }\n");
-        assert_eq!(actions(&snapshot, &path, offset..offset), []);
+        let (snapshot, path, offset) = parse_fixture("//- config.kdl\nlayout { pane $0size=true }\n");
+        assert_eq!(list_actions(&snapshot, &path, offset..offset), []);
     }
 }

@@ -69,18 +69,18 @@ pub(super) struct Written<'t> {
 
 impl Written<'_> {
     /// What its first argument calls it.
-    pub(super) fn called(&self) -> Option<&str> {
+    pub(super) fn declared_name(&self) -> Option<&str> {
         self.arguments.first().copied()
     }
 
     /// The language's word for it; what a field or an edge is.
-    pub(super) fn is(&self, name: &str) -> bool {
+    pub(super) fn is_named(&self, name: &str) -> bool {
         self.known.is_some_and(|known| known.name == name)
     }
 
     /// Whether it is a step of a pipeline.
     pub(super) fn is_step(&self) -> bool {
-        ["task", "gate", "loop", "stop"].into_iter().any(|name| self.is(name))
+        ["task", "gate", "loop", "stop"].into_iter().any(|name| self.is_named(name))
     }
 
     /// What stands after `KEY=`.
@@ -94,7 +94,7 @@ impl Entry<'_> {
     pub(super) fn kind(&self) -> Option<Kind> {
         let known = self.node.known?;
         match self.key {
-            Some(key) => match known.property(key) {
+            Some(key) => match known.find_property(key) {
                 Some(property) => Some(property.kind),
                 None => known.open_properties.map(|(_, kind)| kind),
             },
@@ -117,20 +117,25 @@ impl Entry<'_> {
 }
 
 /// What stands at an offset of a text in a language.
-pub(super) fn spot<'t>(text: &'t str, tree: &Tree, language: &'static Node, offset: usize) -> CursorContext<'t> {
+pub(super) fn find_context<'t>(
+    text: &'t str,
+    tree: &Tree,
+    language: &'static Node,
+    offset: usize,
+) -> CursorContext<'t> {
     // What stands before the top-level node around, or before the cursor, says nothing.
     let nodes = tree.nodes.partition_point(|node| (node.span.start as usize) < offset);
     let start = nodes.checked_sub(1).map_or(0, |node| tree.nodes[node].span.start as usize);
     let first = tree.tokens.partition_point(|token| token.end as usize <= start);
     let mut reader =
         Reader { text, tokens: &tree.tokens, offset, next: first, at: start, open: Vec::new(), node: None };
-    let what = reader.run();
+    let what = reader.read_context();
     let mut around = reader.open;
-    know(language, &mut around);
+    resolve_schemas(language, &mut around);
     let home = around.last().map_or(Some(language), |node| node.known);
     let mut what = what;
     match &mut what {
-        What::Entry(entry) => entry.node.known = home.and_then(|home| known(home, entry.node.name)),
+        What::Entry(entry) => entry.node.known = home.and_then(|home| find_schema(home, entry.node.name)),
         What::Name { range, siblings, .. } if around.is_empty() => {
             let others = tree.nodes.iter().filter(|node| node.name.span.start as usize != range.start);
             *siblings = others.filter_map(|node| text.get(node.name.span.range())).collect();
@@ -140,16 +145,16 @@ pub(super) fn spot<'t>(text: &'t str, tree: &Tree, language: &'static Node, offs
     CursorContext { around, what }
 }
 
-fn know(language: &'static Node, around: &mut [Written<'_>]) {
+fn resolve_schemas(language: &'static Node, around: &mut [Written<'_>]) {
     let mut home = Some(language);
     for node in around {
-        node.known = home.and_then(|home| known(home, node.name));
+        node.known = home.and_then(|home| find_schema(home, node.name));
         home = node.known;
     }
 }
 
-fn known(home: &'static Node, name: &str) -> Option<&'static Node> {
-    home.child(name).or(home.open_children)
+fn find_schema(home: &'static Node, name: &str) -> Option<&'static Node> {
+    home.find_child(name).or(home.open_children)
 }
 
 /// Reads tokens up to the cursor.
@@ -185,9 +190,9 @@ struct Piece {
 }
 
 impl<'t> Reader<'t, '_> {
-    fn run(&mut self) -> What<'t> {
+    fn read_context(&mut self) -> What<'t> {
         let (mut annotated, mut escaped) = (false, false);
-        while let Some(piece) = self.piece() {
+        while let Some(piece) = self.next_piece() {
             let Piece { kind, start, end } = piece;
             if start > self.offset || start == self.offset && !starts_word(kind) {
                 self.next = self.tokens.partition_point(|token| (token.end as usize) <= start);
@@ -214,10 +219,10 @@ impl<'t> Reader<'t, '_> {
                 TokenKind::Newline | TokenKind::Semicolon => self.node = None,
                 TokenKind::OpenBrace => {
                     let node = self.node.take().map(|reading| reading.node);
-                    self.open.push(node.unwrap_or_else(nameless));
+                    self.open.push(node.unwrap_or_else(empty_node));
                 }
                 TokenKind::CloseBrace => {
-                    let node = self.open.pop().unwrap_or_else(nameless);
+                    let node = self.open.pop().unwrap_or_else(empty_node);
                     self.node = Some(Reading { node, key: None, ended: true, last: false });
                 }
                 TokenKind::Equals => {
@@ -228,18 +233,18 @@ impl<'t> Reader<'t, '_> {
                     }
                 }
                 kind if is_value(kind) => {
-                    if let Some(what) = self.value(piece) {
+                    if let Some(what) = self.read_value(piece) {
                         return what;
                     }
                 }
                 _ => {}
             }
         }
-        self.between()
+        self.read_gap()
     }
 
     /// The next piece.
-    fn piece(&mut self) -> Option<Piece> {
+    fn next_piece(&mut self) -> Option<Piece> {
         let token = self.tokens.get(self.next)?;
         let (kind, start) = (token.kind, self.at);
         let mut end = token.end as usize;
@@ -267,9 +272,9 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Takes a word or a string in; what it is, when the cursor is there.
-    fn value(&mut self, piece: Piece) -> Option<What<'t>> {
+    fn read_value(&mut self, piece: Piece) -> Option<What<'t>> {
         let Piece { kind, start, end } = piece;
-        let inside = inside(self.text, kind, start, end);
+        let inside = unquoted_range(self.text, kind, start, end);
         let bare = matches!(kind, TokenKind::Bare | TokenKind::Keyword);
         let here = match bare {
             true => start <= self.offset && self.offset <= end,
@@ -278,7 +283,7 @@ impl<'t> Reader<'t, '_> {
         let content = &self.text[inside.clone()];
         let Some(reading) = &mut self.node else {
             if here && bare {
-                let (siblings, followed) = self.siblings(start);
+                let (siblings, followed) = self.list_siblings(start);
                 return Some(What::Name { range: start..end, siblings, followed });
             }
             let node = Written { name: content, known: None, arguments: Vec::new(), properties: Vec::new() };
@@ -291,7 +296,7 @@ impl<'t> Reader<'t, '_> {
         if here {
             let is_key = bare && self.tokens.get(self.next).is_some_and(|token| token.kind == TokenKind::Equals);
             let quote = (!bare).then(|| &self.text[start..inside.start]);
-            return Some(self.entry(inside, quote, is_key));
+            return Some(self.finish_entry(inside, quote, is_key));
         }
         match reading.key.take() {
             Some(key) => reading.node.properties.push((key, content)),
@@ -303,35 +308,35 @@ impl<'t> Reader<'t, '_> {
         None
     }
 
-    fn entry(&mut self, range: Range<usize>, quote: Option<&'t str>, is_key: bool) -> What<'t> {
+    fn finish_entry(&mut self, range: Range<usize>, quote: Option<&'t str>, is_key: bool) -> What<'t> {
         let Some(Reading { mut node, key, .. }) = self.node.take() else { return What::Nothing };
         let position = node.arguments.len();
-        self.entries(&mut node);
+        self.read_entries(&mut node);
         What::Entry(Entry { node, key, position, range, quote, is_key })
     }
 
     /// What a cursor between the tokens could begin.
-    fn between(&mut self) -> What<'t> {
+    fn read_gap(&mut self) -> What<'t> {
         let empty = self.offset..self.offset;
         let before = self.text[..self.offset].chars().next_back();
         match &self.node {
             None => {
-                let (siblings, followed) = self.siblings(self.offset);
+                let (siblings, followed) = self.list_siblings(self.offset);
                 What::Name { range: empty, siblings, followed }
             }
             Some(reading) if reading.ended => What::Nothing,
             Some(reading) => match before {
-                Some('=') if reading.key.is_some() => self.entry(empty, None, false),
-                Some(' ' | '\t' | '\n' | '\r') => self.entry(empty, None, false),
+                Some('=') if reading.key.is_some() => self.finish_entry(empty, None, false),
+                Some(' ' | '\t' | '\n' | '\r') => self.finish_entry(empty, None, false),
                 _ => What::Nothing,
             },
         }
     }
 
     /// Takes in the entries that follow on a node's line.
-    fn entries(&mut self, node: &mut Written<'t>) {
+    fn read_entries(&mut self, node: &mut Written<'t>) {
         let (mut key, mut last) = (None, false);
-        while let Some(Piece { kind, start, end }) = self.piece() {
+        while let Some(Piece { kind, start, end }) = self.next_piece() {
             match kind {
                 TokenKind::Newline
                 | TokenKind::Semicolon
@@ -340,7 +345,7 @@ impl<'t> Reader<'t, '_> {
                 | TokenKind::LineComment => break,
                 TokenKind::Equals if last => key = node.arguments.pop(),
                 kind if is_value(kind) => {
-                    let content = &self.text[inside(self.text, kind, start, end)];
+                    let content = &self.text[unquoted_range(self.text, kind, start, end)];
                     last = key.is_none();
                     match key.take() {
                         Some(key) => node.properties.push((key, content)),
@@ -354,7 +359,7 @@ impl<'t> Reader<'t, '_> {
 
     /// The other nodes of the block that the cursor is in, and whether something follows it on its line. The top level has
     /// none here: the tree knows them.
-    fn siblings(&self, start: usize) -> (Vec<&'t str>, bool) {
+    fn list_siblings(&self, start: usize) -> (Vec<&'t str>, bool) {
         let line = &self.text[self.offset..];
         let line = &line[..line.find('\n').unwrap_or(line.len())];
         let rest = line.trim_start_matches(|sign: char| sign.is_alphanumeric() || matches!(sign, '-' | '_'));
@@ -396,7 +401,7 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-fn nameless<'t>() -> Written<'t> {
+fn empty_node<'t>() -> Written<'t> {
     Written { name: "", known: None, arguments: Vec::new(), properties: Vec::new() }
 }
 
@@ -410,7 +415,7 @@ fn is_value(kind: TokenKind) -> bool {
 }
 
 /// What stands between the quotes of a value; all of a bare one.
-fn inside(text: &str, kind: TokenKind, start: usize, end: usize) -> Range<usize> {
+fn unquoted_range(text: &str, kind: TokenKind, start: usize, end: usize) -> Range<usize> {
     let whole = &text[start..end];
     if matches!(kind, TokenKind::Bare | TokenKind::Keyword) {
         return start..end;
@@ -438,7 +443,7 @@ mod tests {
         let offset = marked.find("$0").expect("a cursor");
         let text = marked.replacen("$0", "", 1);
         let tree = parse(&text, FileId::new(0));
-        let CursorContext { around, what } = spot(&text, &tree, &SPEC, offset);
+        let CursorContext { around, what } = find_context(&text, &tree, &SPEC, offset);
         let around: Vec<&str> = around.iter().map(|node| node.name).collect();
         let what = match what {
             What::Name { range, siblings, followed } => {

@@ -51,7 +51,7 @@ pub type Problems = BTreeMap<String, Vec<Problem>>;
 
 /// The problems of every file that has one, by path, as the workspace asks for them. A file that only other specs take in is
 /// judged as a part of these.
-pub fn diagnostics(snapshot: &Snapshot) -> Problems {
+pub fn collect_diagnostics(snapshot: &Snapshot) -> Problems {
     let mut found = Problems::new();
     tell_diagnostics(snapshot, &mut |problems| found = problems);
     found
@@ -66,7 +66,7 @@ pub fn tell_diagnostics(snapshot: &Snapshot, tell: &mut dyn FnMut(Problems)) {
     let of = |index: usize| {
         let analysis = snapshot.analysis(specs[index]).filter(|analysis| analysis.kind == Kind::Spec);
         analysis.map_or_else(Vec::new, |analysis| {
-            problems(rules, &analysis.compilation.sources, &analysis.compilation.diagnostics)
+            list_problems(rules, &analysis.compilation.sources, &analysis.compilation.diagnostics)
         })
     };
     let mut lists: Vec<Vec<Placed>> =
@@ -77,7 +77,7 @@ pub fn tell_diagnostics(snapshot: &Snapshot, tell: &mut dyn FnMut(Problems)) {
             if snapshot.is_cut() {
                 return;
             }
-            lists[last] = problems(rules, sources, diagnostics);
+            lists[last] = list_problems(rules, sources, diagnostics);
             told = true;
             tell(put_together(rules, std::mem::take(&mut lists)));
         };
@@ -103,15 +103,15 @@ struct Placed {
 }
 
 /// The problems of a spec.
-fn problems(rules: &Rules, sources: &Sources, diagnostics: &[Diagnostic]) -> Vec<Placed> {
+fn list_problems(rules: &Rules, sources: &Sources, diagnostics: &[Diagnostic]) -> Vec<Placed> {
     let placed = |diagnostic: &Diagnostic| {
-        let (span, severity) = (diagnostic.span()?, rules.level(diagnostic)?);
+        let (span, severity) = (diagnostic.span()?, rules.resolve_severity(diagnostic)?);
         let path = sources.name(span.file);
         (!path.starts_with("std:")).then(|| Placed {
             path: path.to_owned(),
             code: diagnostic.code,
             message: diagnostic.message.clone(),
-            problem: problem(diagnostic, span, severity, sources),
+            problem: make_problem(diagnostic, span, severity, sources),
         })
     };
     diagnostics.iter().filter_map(placed).collect()
@@ -119,7 +119,7 @@ fn problems(rules: &Rules, sources: &Sources, diagnostics: &[Diagnostic]) -> Vec
 
 /// All problems, without those that a baseline knows. Two specs can be told the same about a text that they share.
 fn put_together(rules: &Rules, lists: Vec<Vec<Placed>>) -> Problems {
-    let mut known = rules.known();
+    let mut known = rules.known_problems();
     let mut hidden: Vec<(String, Problem)> = Vec::new();
     let mut found: Problems = rules.problems.clone();
     for Placed { path, code, message, problem } in lists.into_iter().flatten() {
@@ -136,14 +136,14 @@ fn put_together(rules: &Rules, lists: Vec<Vec<Placed>>) -> Problems {
 }
 
 /// A diagnostic as a problem of its file, as bad as it counts.
-pub(super) fn problem(diagnostic: &Diagnostic, span: Span, severity: Severity, sources: &Sources) -> Problem {
+pub(super) fn make_problem(diagnostic: &Diagnostic, span: Span, severity: Severity, sources: &Sources) -> Problem {
     let place = |span: Span| Place { path: sources.name(span.file).to_owned(), range: span.range() };
     let mut message = diagnostic.message.clone();
     if let Some(help) = &diagnostic.help {
         message.push('\n');
         message.push_str(help);
     }
-    let related = diagnostic.places().into_iter().skip(1);
+    let related = diagnostic.all_labels().into_iter().skip(1);
     Problem {
         range: span.range(),
         severity,

@@ -40,7 +40,7 @@ impl Document {
     }
 
     /// The text after an edit; of the tree, only the top-level nodes that it touches are read again.
-    pub fn edited(self, range: Range<usize>, inserted: &str) -> Document {
+    pub fn apply_edit(self, range: Range<usize>, inserted: &str) -> Document {
         let old = self.source.text();
         let mut text = String::with_capacity(old.len() - range.len() + inserted.len());
         text.push_str(&old[..range.start]);
@@ -57,7 +57,7 @@ impl Document {
         let mut found = Vec::new();
         while let Some(node) =
             nodes.iter().find(|node| node.span.range().start <= offset && offset <= node.span.range().end)
-            && let Some(known) = parent.child(&node.name.text).or(parent.open_children)
+            && let Some(known) = parent.find_child(&node.name.text).or(parent.open_children)
         {
             found.push((node, known));
             (nodes, parent) = (node.children(), known);
@@ -80,7 +80,7 @@ impl Document {
         if names().any(|name| matches!(name, "workflow" | "pipeline" | "swarm")) {
             return Kind::Spec;
         }
-        match names().all(|name| SPEC.child(name).is_some()) {
+        match names().all(|name| SPEC.find_child(name).is_some()) {
             true => Kind::Part,
             false => Kind::Foreign,
         }

@@ -50,47 +50,47 @@ impl Slot {
 }
 
 /// The part of the innermost node around an offset.
-pub(super) fn at(document: &Document, offset: usize) -> Option<Element<'_>> {
+pub(super) fn find_element(document: &Document, offset: usize) -> Option<Element<'_>> {
     let tree = document.tree()?;
     let covers = |node: &&Node| node.span.range().start <= offset && offset <= node.span.range().end;
     let (mut nodes, mut parent, mut found) = (tree.nodes.as_slice(), document.language(), None);
     // Of two nodes that meet at a place, the later one begins there.
     while let Some(node) = nodes.iter().rev().find(covers) {
-        let Some(known) = known(parent, node) else { break };
+        let Some(known) = find_schema(parent, node) else { break };
         found = Some((node, known));
         (nodes, parent) = (node.children(), known);
     }
     let (node, known) = found?;
-    Some(Element { known, part: part(node, known, offset) })
+    Some(Element { known, part: classify_offset(node, known, offset) })
 }
 
 /// What the language says of a node in the block of another one.
-pub(super) fn known(parent: &'static schema::Node, node: &Node) -> Option<&'static schema::Node> {
-    parent.child(&node.name.text).or(parent.open_children)
+pub(super) fn find_schema(parent: &'static schema::Node, node: &Node) -> Option<&'static schema::Node> {
+    parent.find_child(&node.name.text).or(parent.open_children)
 }
 
 /// Calls `visit` for every node that the language knows, with how deep it stands, outer ones first; recursion is bounded
 /// by how deep a document nests.
-pub(super) fn walk<'t>(document: &'t Document, visit: &mut dyn FnMut(&'t Node, &'static schema::Node)) {
+pub(super) fn visit_nodes<'t>(document: &'t Document, visit: &mut dyn FnMut(&'t Node, &'static schema::Node)) {
     let nodes = document.tree().map_or(&[] as &[Node], |tree| &tree.nodes);
-    inside(nodes, document.language(), visit);
+    visit_children(nodes, document.language(), visit);
 }
 
-fn inside<'t>(
+fn visit_children<'t>(
     nodes: &'t [Node],
     parent: &'static schema::Node,
     visit: &mut dyn FnMut(&'t Node, &'static schema::Node),
 ) {
     for node in nodes {
-        if let Some(known) = known(parent, node) {
+        if let Some(known) = find_schema(parent, node) {
             visit(node, known);
-            inside(node.children(), known, visit);
+            visit_children(node.children(), known, visit);
         }
     }
 }
 
 /// The entries of a node with what each is given for, where the language knows.
-pub(super) fn entries<'t>(
+pub(super) fn list_entries<'t>(
     node: &'t Node,
     known: &'static schema::Node,
 ) -> impl Iterator<Item = (&'t Entry, Option<Slot>)> {
@@ -101,7 +101,7 @@ pub(super) fn entries<'t>(
                 position += 1;
                 known.arguments.get(position - 1).or(known.rest.as_ref()).map(Slot::Argument)
             }
-            Some(name) => match known.property(&name.text) {
+            Some(name) => match known.find_property(&name.text) {
                 Some(property) => Some(Slot::Property(property)),
                 None => known.open_properties.map(|(_, kind)| Slot::Open(kind)),
             },
@@ -111,19 +111,19 @@ pub(super) fn entries<'t>(
 }
 
 /// The text of an entry's value.
-pub(super) fn text(entry: &Entry) -> Option<&Text> {
+pub(super) fn entry_text(entry: &Entry) -> Option<&Text> {
     match &entry.value.kind {
         ValueKind::String(text) => Some(text),
         _ => None,
     }
 }
 
-fn part<'t>(node: &'t Node, known: &'static schema::Node, offset: usize) -> Part<'t> {
+fn classify_offset<'t>(node: &'t Node, known: &'static schema::Node, offset: usize) -> Part<'t> {
     let touches = |span: swarmc_compiler::Span| span.range().start <= offset && offset <= span.range().end;
     if touches(node.name.span) {
         return Part::Name(&node.name);
     }
-    for (entry, slot) in entries(node, known) {
+    for (entry, slot) in list_entries(node, known) {
         match (&entry.name, slot) {
             (_, Some(slot)) if touches(entry.value.span) => return Part::Value(entry, slot),
             (Some(name), slot) if touches(name.span) => {

@@ -7,7 +7,7 @@ use super::{Document, Snapshot, Workspace};
 
 /// A workspace of `//- PATH` lines, each with the text of its file after it; the path and offset are those of the `$0`,
 /// or the first file and its beginning where there is none. The file of the cursor is open, the others lie on disk.
-pub(super) fn fixture(text: &str) -> (Snapshot, String, usize) {
+pub(super) fn parse_fixture(text: &str) -> (Snapshot, String, usize) {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     let (mut first, mut cursor) = (None, None);
     for part in text.trim_start().split("//- ").skip(1) {
@@ -25,14 +25,14 @@ pub(super) fn fixture(text: &str) -> (Snapshot, String, usize) {
     let (path, offset) = cursor.unwrap_or_else(|| (first.expect("a fixture has a file"), 0));
     let mut workspace = Workspace::new(Arc::new(files.clone()));
     for spec in files.keys().filter(|path| path.ends_with(".kdl")) {
-        workspace.touched(spec);
+        workspace.invalidate_path(spec);
     }
     workspace.open(&path, Document::new(&path, &files[&path]));
     (workspace.snapshot(), path, offset)
 }
 
 /// The texts of the files after some edits, those that changed only, each after its `//- PATH`.
-pub(super) fn after(snapshot: &Snapshot, edits: &BTreeMap<String, Vec<super::Edit>>) -> String {
+pub(super) fn apply_edits(snapshot: &Snapshot, edits: &BTreeMap<String, Vec<super::Edit>>) -> String {
     let mut shown = String::new();
     for (path, edits) in edits {
         let mut text = snapshot.document(path).expect("the file is there").text().to_owned();

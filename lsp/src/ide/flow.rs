@@ -32,10 +32,10 @@ pub struct Feed {
 }
 
 /// The steps at an offset.
-pub fn members(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Member> {
+pub fn list_members(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Member> {
     let mut found: Vec<Member> = Vec::new();
-    for (analysis, step) in steps(snapshot, path, offset) {
-        let member = member(&analysis, &analysis.index.steps[step]);
+    for (analysis, step) in find_steps(snapshot, path, offset) {
+        let member = make_member(&analysis, &analysis.index.steps[step]);
         if !found.iter().any(|known| known.place == member.place) {
             found.push(member);
         }
@@ -44,29 +44,31 @@ pub fn members(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Member> {
 }
 
 /// Who feeds the step at an offset: what it waits for.
-pub fn incoming(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Feed> {
-    links(snapshot, path, offset, |index, step| {
+pub fn list_incoming(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Feed> {
+    list_feeds(snapshot, path, offset, |index, step| {
         index.steps[step].needs.iter().map(|need| (need.step, step, need.clone())).collect()
     })
 }
 
 /// Whom the step at an offset feeds.
-pub fn outgoing(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Feed> {
-    links(snapshot, path, offset, |index, step| {
+pub fn list_outgoing(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Feed> {
+    list_feeds(snapshot, path, offset, |index, step| {
         let needs = |other: usize| index.steps[other].needs.iter().filter(move |need| need.step == step);
-        fed(index, step).flat_map(|other| needs(other).map(move |need| (other, other, need.clone()))).collect()
+        list_dependents(index, step)
+            .flat_map(|other| needs(other).map(move |need| (other, other, need.clone())))
+            .collect()
     })
 }
 
 /// The task at an offset and its pipeline: one that is declared around it, or that says the text there.
-pub fn speaker(analysis: &Analysis, path: &str, offset: usize) -> Option<(String, Option<String>)> {
+pub fn find_speaker(analysis: &Analysis, path: &str, offset: usize) -> Option<(String, Option<String>)> {
     let index = &analysis.index;
-    let (file, at) = (analysis.file(path)?, names::byte(offset));
+    let (file, at) = (analysis.file(path)?, names::byte_offset(offset));
     let around = |step: &&Step| {
         let whole = index.symbol(step.symbol).whole;
-        whole.file == file && whole.touches(at)
+        whole.file == file && whole.touches_offset(at)
     };
-    let said = index.speakers(file, at);
+    let said = index.text_uses_at(file, at);
     let says = |step: &&Step| said.iter().any(|text| text.owner == step.symbol);
     let tasks = || index.steps.iter().filter(|step| index.symbol(step.symbol).kind == SymbolKind::Task);
     // The innermost: loops hold tasks.
@@ -77,22 +79,22 @@ pub fn speaker(analysis: &Analysis, path: &str, offset: usize) -> Option<(String
 }
 
 /// Links of a step: the other one, the one of both that reads, and the need.
-fn links(
+fn list_feeds(
     snapshot: &Snapshot,
     path: &str,
     offset: usize,
     of: impl Fn(&Index, usize) -> Vec<(usize, usize, Need)>,
 ) -> Vec<Feed> {
     let mut found: BTreeMap<Place, Feed> = BTreeMap::new();
-    for (analysis, step) in steps(snapshot, path, offset) {
+    for (analysis, step) in find_steps(snapshot, path, offset) {
         let index = &analysis.index;
         for (other, reader, need) in of(index, step) {
-            let member = member(&analysis, &index.steps[other]);
+            let member = make_member(&analysis, &index.steps[other]);
             let read = index.steps[need.step].symbol;
             let link = found.entry(member.place.clone()).or_insert(Feed { member, reads: Vec::new() });
-            link.reads.extend(reads(&analysis, &index.steps[reader], read));
+            link.reads.extend(list_reads(&analysis, &index.steps[reader], read));
             if link.reads.is_empty() {
-                link.reads.push(names::place(&analysis, need.span));
+                link.reads.push(names::make_place(&analysis, need.span));
             }
             link.reads.sort();
             link.reads.dedup();
@@ -102,7 +104,7 @@ fn links(
 }
 
 /// The places where a step names another one: in its node, and in the texts that it says.
-fn reads(analysis: &Analysis, reader: &Step, read: SymbolId) -> Vec<Place> {
+fn list_reads(analysis: &Analysis, reader: &Step, read: SymbolId) -> Vec<Place> {
     let index = &analysis.index;
     let whole = index.symbol(reader.symbol).whole;
     let texts: Vec<&TextUse> = index.texts.iter().filter(|text| text.owner == reader.symbol).collect();
@@ -110,15 +112,15 @@ fn reads(analysis: &Analysis, reader: &Step, read: SymbolId) -> Vec<Place> {
         outer.file == inner.file && outer.start <= inner.start && inner.end <= outer.end
     };
     let here = |span| within(whole, span) || texts.iter().any(|text| within(text.span, span));
-    let places = index.places(read).filter(|found| found.role != Role::Definition && here(found.span));
-    places.map(|found| names::place(analysis, found.span)).collect()
+    let places = index.occurrences_of(read).filter(|found| found.role != Role::Definition && here(found.span));
+    places.map(|found| names::make_place(analysis, found.span)).collect()
 }
 
 /// The steps that are meant at an offset, by their positions in the index of each spec.
-fn steps(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<(std::sync::Arc<Analysis>, usize)> {
+fn find_steps(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<(std::sync::Arc<Analysis>, usize)> {
     let mut found = Vec::new();
-    for analysis in snapshot.about(path) {
-        let meant: Vec<SymbolId> = names::at(&analysis, path, offset).into_iter().map(|(_, id)| id).collect();
+    for analysis in snapshot.find_analyses(path) {
+        let meant: Vec<SymbolId> = names::find_names(&analysis, path, offset).into_iter().map(|(_, id)| id).collect();
         let steps = analysis.index.steps.iter().enumerate().filter(|(_, step)| meant.contains(&step.symbol));
         let steps: Vec<usize> = steps.map(|(position, _)| position).collect();
         found.extend(steps.into_iter().map(|step| (std::sync::Arc::clone(&analysis), step)));
@@ -126,26 +128,26 @@ fn steps(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<(std::sync::Arc<
     found
 }
 
-fn member(analysis: &Analysis, step: &Step) -> Member {
+fn make_member(analysis: &Analysis, step: &Step) -> Member {
     let index = &analysis.index;
     let symbol = index.symbol(step.symbol);
     Member {
         name: symbol.name.clone(),
         kind: symbol.kind,
         detail: format!("{} · {}", index.shape(step.output).text, index.symbol(step.pipeline).name),
-        place: names::place(analysis, symbol.span),
-        whole: names::place(analysis, symbol.whole),
+        place: names::make_place(analysis, symbol.span),
+        whole: names::make_place(analysis, symbol.whole),
     }
 }
 
 /// The steps that wait for one, by position.
-pub(super) fn fed(index: &Index, step: usize) -> impl Iterator<Item = usize> {
+pub(super) fn list_dependents(index: &Index, step: usize) -> impl Iterator<Item = usize> {
     let waits = move |other: &Step| other.needs.iter().any(|need| need.step == step);
     index.steps.iter().enumerate().filter(move |(_, other)| waits(other)).map(|(position, _)| position)
 }
 
 /// The steps that say a text.
-pub(super) fn says<'i>(index: &'i Index, texts: &[TextUse]) -> impl Iterator<Item = &'i Step> {
+pub(super) fn list_speaking_steps<'i>(index: &'i Index, texts: &[TextUse]) -> impl Iterator<Item = &'i Step> {
     let is = |text: &TextUse, step: &Step| {
         step.symbol == text.owner && text.pipeline.is_none_or(|pipeline| pipeline == step.pipeline)
     };
@@ -154,7 +156,7 @@ pub(super) fn says<'i>(index: &'i Index, texts: &[TextUse]) -> impl Iterator<Ite
 }
 
 /// How another one must have ended, in a word.
-pub(super) fn word(when: When) -> &'static str {
+pub(super) fn describe_when(when: When) -> &'static str {
     match when {
         When::Success => "success",
         When::Failure => "failure",
@@ -165,7 +167,7 @@ pub(super) fn word(when: When) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::fixture;
+    use super::super::fixture::parse_fixture;
     use super::*;
 
     const FLOW: &str = "//- a.kdl
@@ -197,26 +199,26 @@ pipeline main {
 
     #[test]
     fn a_step_is_called_by_who_feeds_it() {
-        let (snapshot, path, offset) = fixture(&FLOW.replace("task three", "task th$0ree"));
-        assert_eq!(members(&snapshot, &path, offset).len(), 1);
-        insta::assert_snapshot!(shown(&snapshot, incoming(&snapshot, &path, offset)).join("\n"), @"
+        let (snapshot, path, offset) = parse_fixture(&FLOW.replace("task three", "task th$0ree"));
+        assert_eq!(list_members(&snapshot, &path, offset).len(), 1);
+        insta::assert_snapshot!(shown(&snapshot, list_incoming(&snapshot, &path, offset)).join("\n"), @"
         one (text · main) three.md:1:10 three.md:1:30
         two (text · main) a.kdl:7:39 a.kdl:7:81
         ");
-        insta::assert_snapshot!(shown(&snapshot, outgoing(&snapshot, &path, offset)).join("\n"), @"four (text · main) a.kdl:8:33");
+        insta::assert_snapshot!(shown(&snapshot, list_outgoing(&snapshot, &path, offset)).join("\n"), @"four (text · main) a.kdl:8:33");
     }
 
     #[test]
     fn the_flow_is_followed_from_prompts_too() {
-        let (snapshot, path, offset) = fixture(&FLOW.replace("{{ output.one", "{{ output.on$0e"));
+        let (snapshot, path, offset) = parse_fixture(&FLOW.replace("{{ output.one", "{{ output.on$0e"));
         assert_eq!(path, "three.md");
-        insta::assert_snapshot!(shown(&snapshot, outgoing(&snapshot, &path, offset)).join("\n"), @"
+        insta::assert_snapshot!(shown(&snapshot, list_outgoing(&snapshot, &path, offset)).join("\n"), @"
         two (text · main) a.kdl:6:37
         three (text · main) three.md:1:10 three.md:1:30
         four (text · main) a.kdl:8:50
         ");
-        assert!(incoming(&snapshot, &path, offset).is_empty());
-        let (snapshot, path, offset) = fixture(&FLOW.replace("<<input:x", "<<inp$0ut:x"));
-        assert!(members(&snapshot, &path, offset).is_empty());
+        assert!(list_incoming(&snapshot, &path, offset).is_empty());
+        let (snapshot, path, offset) = parse_fixture(&FLOW.replace("<<input:x", "<<inp$0ut:x"));
+        assert!(list_members(&snapshot, &path, offset).is_empty());
     }
 }

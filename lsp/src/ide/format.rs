@@ -8,12 +8,12 @@ use super::Edit;
 use super::document::{Document, Kind};
 
 /// The edits that format a document; those of a range of bytes, where one is given.
-pub fn format(document: &Document, within: Option<Range<usize>>) -> Vec<Edit> {
+pub fn format_document(document: &Document, within: Option<Range<usize>>) -> Vec<Edit> {
     if !matches!(document.kind(), Kind::Spec | Kind::Part | Kind::Settings) {
         return Vec::new();
     }
     let old = document.text();
-    let Ok(new) = swarmc_compiler::format(old) else { return Vec::new() };
+    let Ok(new) = swarmc_compiler::format_document(old) else { return Vec::new() };
     let diff = TextDiff::configure().algorithm(Algorithm::Patience).diff_lines(old, &new);
     let starts = |text: &str| -> Vec<usize> {
         let lines = text.split_inclusive('\n').scan(0, |end, line| {
@@ -42,7 +42,7 @@ pub fn format_typed(document: &Document, offset: usize) -> Vec<Edit> {
     let Some(tree) = document.tree() else { return Vec::new() };
     let around = |span: swarmc_compiler::Span| span.range().start <= offset && offset <= span.range().end;
     let node = tree.nodes.iter().find(|node| around(node.span) && !node.broken);
-    node.map_or(Vec::new(), |node| format(document, Some(node.span.range())))
+    node.map_or(Vec::new(), |node| format_document(document, Some(node.span.range())))
 }
 
 #[cfg(test)]
@@ -60,16 +60,19 @@ mod tests {
     #[test]
     fn a_document_becomes_what_fmt_makes_of_it() {
         let document = Document::new("a.kdl", MESSY);
-        assert_eq!(formatted(MESSY, &format(&document, None)), swarmc_compiler::format(MESSY).unwrap());
-        let tidy = Document::new("a.kdl", &swarmc_compiler::format(MESSY).unwrap());
-        assert_eq!(format(&tidy, None), []);
+        assert_eq!(
+            formatted(MESSY, &format_document(&document, None)),
+            swarmc_compiler::format_document(MESSY).unwrap()
+        );
+        let tidy = Document::new("a.kdl", &swarmc_compiler::format_document(MESSY).unwrap());
+        assert_eq!(format_document(&tidy, None), []);
     }
 
     #[test]
     fn a_range_and_a_typed_brace_change_their_part_only() {
         let document = Document::new("a.kdl", MESSY);
         let second = MESSY.find("pipeline  other").unwrap();
-        let part = formatted(MESSY, &format(&document, Some(second..MESSY.len())));
+        let part = formatted(MESSY, &format_document(&document, Some(second..MESSY.len())));
         assert!(part.starts_with("pipeline  main") && part.contains("pipeline other {\n    task b"), "{part}");
         let first = formatted(MESSY, &format_typed(&document, MESSY.find("}\n\n").unwrap() + 1));
         assert!(
@@ -80,8 +83,8 @@ mod tests {
 
     #[test]
     fn what_is_broken_or_no_spec_is_left_alone() {
-        assert_eq!(format(&Document::new("a.kdl", "pipeline main {  task"), None), []);
-        assert_eq!(format(&Document::new("zellij.kdl", "layout   {   pane }"), None), []);
-        assert_eq!(format(&Document::new("a.md", "a   b"), None), []);
+        assert_eq!(format_document(&Document::new("a.kdl", "pipeline main {  task"), None), []);
+        assert_eq!(format_document(&Document::new("zellij.kdl", "layout   {   pane }"), None), []);
+        assert_eq!(format_document(&Document::new("a.md", "a   b"), None), []);
     }
 }

@@ -178,9 +178,9 @@ fn text(answer: impl Debug) -> String {
 fn compare(random: &mut Random, kept: &Snapshot, fresh: &Snapshot, texts: &Texts, about: &str) {
     same! { kept, fresh, about;
         |one| text(one.specs().collect::<Vec<_>>());
-        |one| text(diagnostics(one));
-        |one| text(symbols(one, ""));
-        |one| text(symbols(one, "pla"));
+        |one| text(collect_diagnostics(one));
+        |one| text(search_symbols(one, ""));
+        |one| text(search_symbols(one, "pla"));
     }
     let paths: Vec<&str> = texts.keys().map(String::as_str).collect();
     for _ in 0..2 {
@@ -199,31 +199,31 @@ fn compare(random: &mut Random, kept: &Snapshot, fresh: &Snapshot, texts: &Texts
         let document = |one: &Snapshot| one.document(path).expect("both have it");
         same! { kept, fresh, about;
             |one| text(document(one).text());
-            |one| text(hover(one, path, offset, &NoRuns));
-            |one| text(definition(one, path, offset));
+            |one| text(find_hover(one, path, offset, &NoRuns));
+            |one| text(find_definition(one, path, offset));
             |one| text(type_definition(one, path, offset));
-            |one| text(references(one, path, offset, true));
-            |one| text(highlight(one, path, offset));
+            |one| text(find_references(one, path, offset, true));
+            |one| text(highlight_name(one, path, offset));
             |one| text(prepare_rename(one, path, offset));
-            |one| text(rename(one, path, offset, "renamed"));
-            |one| text(actions(one, path, offset..end));
-            |one| text(complete(one, path, offset, None));
-            |one| text(tokens(one, path, 0..length));
-            |one| text(tokens(one, path, offset..end));
-            |one| text(folds(one, path));
-            |one| text(selections(one, path, offset));
-            |one| text(outline(&document(one)));
-            |one| text(format(&document(one), None));
+            |one| text(rename_symbol(one, path, offset, "renamed"));
+            |one| text(list_actions(one, path, offset..end));
+            |one| text(list_completions(one, path, offset, None));
+            |one| text(list_tokens(one, path, 0..length));
+            |one| text(list_tokens(one, path, offset..end));
+            |one| text(list_folds(one, path));
+            |one| text(list_selections(one, path, offset));
+            |one| text(build_outline(&document(one)));
+            |one| text(format_document(&document(one), None));
             |one| text(format_typed(&document(one), offset));
-            |one| text(members(one, path, offset));
-            |one| text(incoming(one, path, offset));
-            |one| text(outgoing(one, path, offset));
-            |one| text(hints(one, path, 0..length, shown));
-            |one| text(lenses(one, path, &NoRuns));
-            |one| text(linked(one, path, offset));
-            |one| text(links(one, path));
-            |one| text(values(one, path, 0..length, &NoRuns));
-            |one| text(signature(one, path, offset));
+            |one| text(list_members(one, path, offset));
+            |one| text(list_incoming(one, path, offset));
+            |one| text(list_outgoing(one, path, offset));
+            |one| text(list_hints(one, path, 0..length, shown));
+            |one| text(list_lenses(one, path, &NoRuns));
+            |one| text(find_linked_ranges(one, path, offset));
+            |one| text(list_links(one, path));
+            |one| text(list_values(one, path, 0..length, &NoRuns));
+            |one| text(find_signature(one, path, offset));
         }
     }
 }
@@ -232,7 +232,7 @@ fn compare(random: &mut Random, kept: &Snapshot, fresh: &Snapshot, texts: &Texts
 fn fresh(disk: &Texts, open: &Texts) -> Workspace {
     let mut workspace = Workspace::new(Arc::new(disk.clone()));
     for path in disk.keys() {
-        workspace.touched(path);
+        workspace.invalidate_path(path);
     }
     for (path, text) in open {
         workspace.open(path, Document::new(path, text));
@@ -255,18 +255,18 @@ fn fuzz(seed: u64, originals: &Texts, edits: usize) {
             let path = if random.one_in(3) { *random.pick(&paths) } else { paths[burst % paths.len()] };
             let (range, inserted) = edit(&mut random, &texts[path], &originals[path]);
             texts.get_mut(path).expect("it is open").replace_range(range.clone(), &inserted);
-            kept.edit(path, |document| document.edited(range, &inserted));
+            kept.edit(path, |document| document.apply_edit(range, &inserted));
             // Requests in the middle of a burst make the workspace compute states in between, too.
             if random.one_in(40) {
-                let _ = complete(&kept.snapshot(), path, 0, None);
-                let _ = diagnostics(&kept.snapshot());
+                let _ = list_completions(&kept.snapshot(), path, 0, None);
+                let _ = collect_diagnostics(&kept.snapshot());
             }
         }
         done += size;
         if random.one_in(3) {
             let path = *random.pick(&paths);
             kept.close(path);
-            kept.touched(path);
+            kept.invalidate_path(path);
             texts.insert(path.to_owned(), disk[path].clone());
             kept.open(path, Document::new(path, &texts[path]));
         }

@@ -50,11 +50,11 @@ pub struct Hint {
 const LONGEST: usize = 256 * 1024;
 
 /// The hints in a range of a file.
-pub fn hints(snapshot: &Snapshot, path: &str, within: Range<usize>, wanted: Hints) -> Vec<Hint> {
+pub fn list_hints(snapshot: &Snapshot, path: &str, within: Range<usize>, wanted: Hints) -> Vec<Hint> {
     let Some(document) = snapshot.document(path) else { return Vec::new() };
     let about = match document.kind() {
         Kind::Foreign | Kind::Settings => return Vec::new(),
-        _ => snapshot.about(path),
+        _ => snapshot.find_analyses(path),
     };
     let mut found = Vec::new();
     if wanted.types {
@@ -63,18 +63,18 @@ pub fn hints(snapshot: &Snapshot, path: &str, within: Range<usize>, wanted: Hint
     match document.tree() {
         Some(_) => {
             let Some(analysis) = about.first() else { return found };
-            let steps = steps(&analysis.index);
-            element::walk(&document, &mut |node, known| {
+            let steps = index_steps(&analysis.index);
+            element::visit_nodes(&document, &mut |node, known| {
                 let range = node.span.range();
                 if range.start < within.end && within.start < range.end {
                     let asked = Asked { snapshot, analysis, path, document: &document, steps: &steps, wanted };
-                    asked.node(node, known, &mut found);
+                    asked.visit_node(node, known, &mut found);
                 }
             });
         }
         None if wanted.tokens && texts::is_prompt(snapshot, path) => {
             let end = document.text().find('\n').unwrap_or(document.text().len());
-            found.extend(tokens(document.text(), end));
+            found.extend(hint_tokens(document.text(), end));
         }
         None => {}
     }
@@ -89,7 +89,7 @@ struct Steps {
     counts: BTreeMap<SymbolId, usize>,
 }
 
-fn steps(index: &Index) -> Steps {
+fn index_steps(index: &Index) -> Steps {
     let mut steps = Steps { by_symbol: BTreeMap::new(), counts: BTreeMap::new() };
     for (position, step) in index.steps.iter().enumerate() {
         steps.by_symbol.entry(step.symbol).or_default().push(position);
@@ -108,20 +108,20 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn node(&self, node: &Node, known: &'static schema::Node, found: &mut Vec<Hint>) {
+    fn visit_node(&self, node: &Node, known: &'static schema::Node, found: &mut Vec<Hint>) {
         if matches!(known.name, "prompt" | "system" | "prefix" | "suffix") && self.wanted.tokens {
-            found.extend(self.size(node));
+            found.extend(self.hint_size(node));
         }
         if !matches!(known.name, "task" | "gate" | "loop" | "stop") {
             return;
         }
         let Some(name) = node.arguments().next() else { return };
         let end = name.value.span.range().end;
-        let Some(step) = self.step(name.value.span.range()) else { return };
+        let Some(step) = self.find_step(name.value.span.range()) else { return };
         let index = &self.analysis.index;
         if self.wanted.types {
-            found.extend(self.output(node, step, end));
-            found.extend(self.ports(node, step));
+            found.extend(self.hint_output(node, step, end));
+            found.extend(self.hint_ports(node, step));
         }
         let count = self.steps.counts.get(&step.pipeline).copied().unwrap_or(0);
         // Alone it stands nowhere.
@@ -135,14 +135,15 @@ impl Asked<'_> {
             found.push(Hint { offset: end, label, is_type: false, tooltip: Some(tooltip) });
         }
         if self.wanted.order {
-            found.extend(self.order(node, step, end));
+            found.extend(self.hint_order(node, step, end));
         }
     }
 
     /// The step whose name stands there, when it is one of one pipeline only.
-    fn step(&self, name: Range<usize>) -> Option<&Step> {
+    fn find_step(&self, name: Range<usize>) -> Option<&Step> {
         let index = &self.analysis.index;
-        let found = index.at(self.analysis.file(self.path)?, names::byte(name.end.saturating_sub(1)));
+        let found =
+            index.occurrences_at(self.analysis.file(self.path)?, names::byte_offset(name.end.saturating_sub(1)));
         let mut positions = found.filter_map(|found| self.steps.by_symbol.get(&found.symbol));
         match positions.next()?.as_slice() {
             [one] => index.steps.get(*one),
@@ -151,15 +152,19 @@ impl Asked<'_> {
     }
 
     /// What a step waits for though nothing says `depends-on`.
-    fn order(&self, node: &Node, step: &Step, name: usize) -> Option<Hint> {
+    fn hint_order(&self, node: &Node, step: &Step, name: usize) -> Option<Hint> {
         let index = &self.analysis.index;
         let mut label: Vec<(String, Option<Place>)> = Vec::new();
         for need in step.needs.iter().filter(|need| !need.declared) {
             let before = index.symbol(index.steps.get(need.step)?.symbol);
             let start = if label.is_empty() { "after " } else { ", " };
             label.push((start.to_owned(), None));
-            let when = if need.when == When::Success { String::new() } else { format!(" ({})", flow::word(need.when)) };
-            label.push((format!("{}{when}", before.name), Some(names::place(self.analysis, before.span))));
+            let when = if need.when == When::Success {
+                String::new()
+            } else {
+                format!(" ({})", flow::describe_when(need.when))
+            };
+            label.push((format!("{}{when}", before.name), Some(names::make_place(self.analysis, before.span))));
         }
         if label.is_empty() {
             return None;
@@ -167,24 +172,24 @@ impl Asked<'_> {
         let bodies = ["prompt", "run", "value", "call", "swarm", "message"];
         let body = node.children().iter().find(|child| bodies.contains(&&*child.name.text));
         let offset = body.map_or(name, |body| body.span.range().end);
-        let tooltip = "it reads them, so it waits for them; `depends-on` would say otherwise".to_owned();
+        let tooltip = "it reads them, so it waits for them; a `depends-on` overrides this".to_owned();
         Some(Hint { offset, label, is_type: false, tooltip: Some(tooltip) })
     }
 
     /// The type of an output that the step does not declare.
-    fn output(&self, node: &Node, step: &Step, name: usize) -> Option<Hint> {
+    fn hint_output(&self, node: &Node, step: &Step, name: usize) -> Option<Hint> {
         let declares = node.children().iter().any(|child| matches!(&*child.name.text, "output" | "options"));
         let is_body = node.children().iter().any(|child| matches!(&*child.name.text, "value" | "call" | "for-each"));
         (!declares && is_body).then(|| type_hint(self.analysis, step.output, name)).flatten()
     }
 
     /// The types of what ports read.
-    fn ports(&self, node: &Node, step: &Step) -> Vec<Hint> {
+    fn hint_ports(&self, node: &Node, step: &Step) -> Vec<Hint> {
         let index = &self.analysis.index;
         let ports = node.children().iter().filter(|child| &*child.name.text == "input");
         let hint = |port: &Node| {
             let entry = port.arguments().next()?;
-            let name = element::text(entry)?.as_str();
+            let name = element::entry_text(entry)?.as_str();
             let (_, behind) = step.ports.iter().find(|(known, _)| known == name)?;
             type_hint(self.analysis, index.steps.get(*behind)?.output, entry.value.span.range().end)
         };
@@ -192,33 +197,34 @@ impl Asked<'_> {
     }
 
     /// The tokens of a text that stands here, or in the file that is named here.
-    fn size(&self, node: &Node) -> Option<Hint> {
+    fn hint_size(&self, node: &Node) -> Option<Hint> {
         let end = node.entries.last()?.span.range().end;
         let file =
-            node.properties().find(|(name, _)| &*name.text == "file").and_then(|(_, entry)| element::text(entry));
+            node.properties().find(|(name, _)| &*name.text == "file").and_then(|(_, entry)| element::entry_text(entry));
         let Some(path) = file else {
-            let text = node.arguments().next().and_then(element::text)?;
+            let text = node.arguments().next().and_then(element::entry_text)?;
             // What is read at a glance needs no number.
-            return (text.as_str().len() > 200).then(|| tokens(text.as_str(), end)).flatten();
+            return (text.as_str().len() > 200).then(|| hint_tokens(text.as_str(), end)).flatten();
         };
-        let offset = names::byte(path.span(0..0).range().start);
+        let offset = names::byte_offset(path.span(0..0).range().start);
         let own = self.analysis.file(self.path)?;
-        let used = self.analysis.index.paths.iter().find(|used| used.span.file == own && used.span.touches(offset))?;
+        let used =
+            self.analysis.index.paths.iter().find(|used| used.span.file == own && used.span.touches_offset(offset))?;
         let file = self.snapshot.document(self.analysis.compilation.sources.name(used.file))?;
         debug_assert!(self.document.tree().is_some());
-        tokens(file.text(), end)
+        hint_tokens(file.text(), end)
     }
 }
 
 /// The size of a text.
-fn tokens(text: &str, offset: usize) -> Option<Hint> {
+fn hint_tokens(text: &str, offset: usize) -> Option<Hint> {
     if text.len() > LONGEST || text.trim().is_empty() {
         return None;
     }
     let count = O200k.count(text);
     let tooltip = "the tokens of the text as it stands, without what its holes are filled with".to_owned();
     let unit = if count == 1 { "token" } else { "tokens" };
-    let label = vec![(format!("≈ {} {unit}", hover::grouped(count)), None)];
+    let label = vec![(format!("≈ {} {unit}", hover::format_number(count)), None)];
     Some(Hint { offset, label, is_type: false, tooltip: Some(tooltip) })
 }
 
@@ -229,7 +235,7 @@ fn type_hint(analysis: &Analysis, shape: ShapeId, offset: usize) -> Option<Hint>
     if matches!(shape.kind, ShapeKind::Plain) && matches!(&*shape.text, "text" | "string" | "any" | "text?" | "any?") {
         return None;
     }
-    let place = shape.declared.map(|declared| names::place(analysis, index.symbol(declared).span));
+    let place = shape.declared.map(|declared| names::make_place(analysis, index.symbol(declared).span));
     let text: String = match shape.text.char_indices().nth(40) {
         Some((cut, _)) => format!("{}…", &shape.text[..cut]),
         None => shape.text.clone(),
@@ -247,11 +253,11 @@ fn of_directives(
     within: &Range<usize>,
 ) -> Vec<Hint> {
     let mut found = Vec::new();
-    for said in texts::texts(snapshot, path, document) {
+    for said in texts::list_texts(snapshot, path, document) {
         if said.range.end < within.start || within.end < said.range.start {
             continue;
         }
-        for hole in texts::holes(document, &said) {
+        for hole in texts::list_holes(document, &said) {
             let HoleKind::Directive { word, name, fields, .. } = &hole.kind else { continue };
             let read = matches!(&document.text()[word.clone()], "output" | "previous" | "input" | "param");
             let inside = within.start <= hole.range.start && hole.range.end <= within.end;
@@ -260,7 +266,7 @@ fn of_directives(
             }
             let end = fields.last().or(name.as_ref()).unwrap_or(word).end;
             let hint = about.iter().find_map(|analysis| {
-                let shape = hover::shape(analysis, path, &document.text()[word.clone()], &hole)?;
+                let shape = hover::resolve_shape(analysis, path, &document.text()[word.clone()], &hole)?;
                 type_hint(analysis, shape, end)
             });
             found.extend(hint);
@@ -271,13 +277,13 @@ fn of_directives(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::fixture;
+    use super::super::fixture::parse_fixture;
     use super::*;
 
     fn shown(text: &str, wanted: Hints) -> String {
-        let (snapshot, path, _) = fixture(text);
+        let (snapshot, path, _) = parse_fixture(text);
         let mut text = snapshot.document(&path).expect("the file is there").text().to_owned();
-        let found = hints(&snapshot, &path, 0..text.len(), wanted);
+        let found = list_hints(&snapshot, &path, 0..text.len(), wanted);
         for hint in found.iter().rev() {
             let label: String = hint.label.iter().map(|(text, _)| text.as_str()).collect();
             text.insert_str(hint.offset, &format!("⟦{label}⟧"));
@@ -335,13 +341,13 @@ pipeline main {
 
     #[test]
     fn hints_are_those_of_the_range() {
-        let (snapshot, path, _) = fixture(&format!("//- a.kdl\n{FLOW}//- judge.md\n{JUDGE}"));
+        let (snapshot, path, _) = parse_fixture(&format!("//- a.kdl\n{FLOW}//- judge.md\n{JUDGE}"));
         let line = FLOW.find("    task points").expect("it stands there");
-        let found = hints(&snapshot, &path, line..line + 20, Hints::default());
+        let found = list_hints(&snapshot, &path, line..line + 20, Hints::default());
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found.iter().all(|hint| (line..=line + 20).contains(&hint.offset)));
         // What is named leads to where it is declared.
-        let order = hints(&snapshot, &path, line..line + 60, Hints::default());
+        let order = list_hints(&snapshot, &path, line..line + 60, Hints::default());
         let place = order
             .iter()
             .flat_map(|hint| &hint.label)

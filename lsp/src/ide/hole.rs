@@ -69,18 +69,20 @@ pub(super) struct Logic<'t> {
 }
 
 /// The interpolation at an offset of a text, of which `region` is a prompt.
-pub(super) fn hole(text: &str, region: Range<usize>, offset: usize) -> Option<Hole<'_>> {
+pub(super) fn find_hole(text: &str, region: Range<usize>, offset: usize) -> Option<Hole<'_>> {
     let offset = offset.clamp(region.start, region.end);
-    directive(text, &region, offset).map(Hole::Directive).or_else(|| logic(text, &region, offset).map(Hole::Logic))
+    parse_directive(text, &region, offset)
+        .map(Hole::Directive)
+        .or_else(|| parse_logic(text, &region, offset).map(Hole::Logic))
 }
 
-fn directive<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<Directive<'t>> {
+fn parse_directive<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<Directive<'t>> {
     let before = &text[region.start..offset];
     let line = region.start + before.rfind('\n').map_or(0, |newline| newline + 1);
     let start = line + text[line..offset].rfind("<<")?;
     let body = &text[start + 2..offset];
     let last = text[line..start].chars().next_back();
-    if matches!(last, Some('\\' | '<')) || closes(body) {
+    if matches!(last, Some('\\' | '<')) || is_closed(body) {
         return None;
     }
     let length = body.len() - body.trim_start_matches(is_name).len();
@@ -95,16 +97,16 @@ fn directive<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<
         let shift = word.is_empty() && stuck && !escape;
         let after = rest.len() - rest.trim_start_matches(is_name).len();
         let whole = &text[start + 2..offset + after];
-        let possible = interpolation::directives().any(|term| is_like(word, term.word));
+        let possible = interpolation::directive_terms().any(|term| is_like(word, term.word));
         if shift || !possible {
             return None;
         }
-        let (missing, followed) = ending(&rest[after..]);
+        let (missing, followed) = missing_end(&rest[after..]);
         let at = start + 2..offset + after;
         let (fields, range) = (Vec::new(), at.clone());
         return Some(Directive { word: whole, at, name: "", fields, part: Part::Word, range, missing, followed });
     }
-    if !interpolation::directives().any(|term| term.word == word) {
+    if !interpolation::directive_terms().any(|term| term.word == word) {
         return None;
     }
     let at = start + 2..start + 2 + length;
@@ -167,7 +169,7 @@ fn directive<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<
             found.range = from..offset + after;
         }
     }
-    (found.missing, found.followed) = ending(&rest[after..]);
+    (found.missing, found.followed) = missing_end(&rest[after..]);
     Some(found)
 }
 
@@ -187,7 +189,7 @@ fn path_of(path: &str, is_file: bool) -> Option<(&str, Vec<&str>)> {
 }
 
 /// Whether a directive has ended: `>>` outside the quotes of its filters.
-fn closes(body: &str) -> bool {
+fn is_closed(body: &str) -> bool {
     let (mut filters, mut quoted) = (false, false);
     let bytes = body.as_bytes();
     for (index, byte) in bytes.iter().enumerate() {
@@ -203,7 +205,7 @@ fn closes(body: &str) -> bool {
 
 /// What the end of a directive lacks, and whether more of it follows; `rest` is what stands behind the word, up to the
 /// end of the line.
-fn ending(rest: &str) -> (&'static str, bool) {
+fn missing_end(rest: &str) -> (&'static str, bool) {
     if rest.starts_with(">>") {
         return ("", false);
     }
@@ -221,7 +223,7 @@ fn ending(rest: &str) -> (&'static str, bool) {
     }
 }
 
-fn logic<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<Logic<'t>> {
+fn parse_logic<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<Logic<'t>> {
     let from = text.floor_char_boundary(region.start.max(offset.saturating_sub(LOOK_BACK)));
     let window = &text[from..offset];
     let window = window.rfind("\n\n").map_or(window, |blank| &window[blank..]);
@@ -257,7 +259,7 @@ mod tests {
     fn shown(marked: &str) -> String {
         let offset = marked.find("$0").expect("a cursor");
         let text = marked.replacen("$0", "", 1);
-        match hole(&text, 0..text.len(), offset) {
+        match find_hole(&text, 0..text.len(), offset) {
             None => "nothing".to_owned(),
             Some(Hole::Logic(logic)) => format!("logic {:?} {}", logic.before, logic.statement),
             Some(Hole::Directive(found)) => {

@@ -38,25 +38,25 @@ pub enum LensKind {
 }
 
 /// What stands above the declarations of a file.
-pub fn lenses(snapshot: &Snapshot, path: &str, runs: &dyn Runs) -> Vec<Lens> {
+pub fn list_lenses(snapshot: &Snapshot, path: &str, runs: &dyn Runs) -> Vec<Lens> {
     let mut found = Vec::new();
     let Some(document) = snapshot.document(path) else { return found };
     let Some(tree) = document.tree().filter(|_| document.kind() != Kind::Foreign) else { return found };
     let runnable = document.kind() == Kind::Spec;
     let analysis = snapshot.analysis(path);
     for node in &tree.nodes {
-        let Some(known) = element::known(&schema::SPEC, node) else { continue };
+        let Some(known) = element::find_schema(&schema::SPEC, node) else { continue };
         let Some(entry) = node.arguments().next() else { continue };
-        let Some(text) = element::text(entry).filter(|text| !text.as_str().is_empty()) else { continue };
-        let (name, range) = (text.as_str().to_owned(), bare(&document, entry.value.span.range()));
+        let Some(text) = element::entry_text(entry).filter(|text| !text.as_str().is_empty()) else { continue };
+        let (name, range) = (text.as_str().to_owned(), name_range(&document, entry.value.span.range()));
         let mut push = |kind: LensKind| found.push(Lens { range: range.clone(), kind });
         match known.name {
             "pipeline" | "swarm" if runnable => {
                 push(LensKind::Run(name.clone()));
                 push(LensKind::Plan(name.clone()));
                 let workflow = analysis.as_ref().map(|analysis| analysis.index.workflow.as_str());
-                if let Some(run) = workflow.and_then(|workflow| runs.last(workflow, &name)) {
-                    let title = format!("last run: {} {}", run.state.word(), hover::age(run.age));
+                if let Some(run) = workflow.and_then(|workflow| runs.last_run(workflow, &name)) {
+                    let title = format!("last run: {} {}", run.state.as_str(), hover::format_age(run.age));
                     push(LensKind::Last { run: run.id.clone(), title });
                 }
                 push(LensKind::References);
@@ -70,19 +70,19 @@ pub fn lenses(snapshot: &Snapshot, path: &str, runs: &dyn Runs) -> Vec<Lens> {
     found
 }
 
-fn bare(document: &Document, span: Range<usize>) -> Range<usize> {
-    texts::inside(document.text(), span)
+fn name_range(document: &Document, span: Range<usize>) -> Range<usize> {
+    texts::unquoted_range(document.text(), span)
 }
 
 /// The name and all its references, where they stand in one node of one file and are written alike: they can be changed
 /// together while one of them is typed.
-pub fn linked(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Range<usize>> {
+pub fn find_linked_ranges(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Range<usize>> {
     let Some(document) = snapshot.document(path) else { return Vec::new() };
-    let places = names::references(snapshot, path, offset, true);
-    let home = snapshot.about(path).into_iter().find_map(|analysis| {
-        let (_, id) = names::at(&analysis, path, offset).into_iter().next()?;
+    let places = names::find_references(snapshot, path, offset, true);
+    let home = snapshot.find_analyses(path).into_iter().find_map(|analysis| {
+        let (_, id) = names::find_names(&analysis, path, offset).into_iter().next()?;
         let within = analysis.index.symbol(id).within?;
-        Some(names::place(&analysis, analysis.index.symbol(within).whole))
+        Some(names::make_place(&analysis, analysis.index.symbol(within).whole))
     });
     let Some(home) = home.filter(|home| home.path == path && places.len() > 1) else { return Vec::new() };
     let written = |range: &Range<usize>| document.text().get(range.clone()).unwrap_or_default().to_owned();
@@ -100,14 +100,14 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::super::fixture::fixture;
+    use super::super::fixture::parse_fixture;
     use super::*;
     use crate::runs::{LastRun, NoRuns, RunState};
 
     struct Ran;
 
     impl Runs for Ran {
-        fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
+        fn last_run(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
             let run = || LastRun {
                 id: "r1".to_owned(),
                 state: RunState::Failed,
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn declarations_have_what_can_be_done_with_them() {
-        let (snapshot, path, _) = fixture(
+        let (snapshot, path, _) = parse_fixture(
             "//- a.kdl
 workflow w
 param \"goal\" type=string
@@ -133,7 +133,7 @@ test one { fake t x }
         let text = snapshot.document(&path).expect("the file is there").text().to_owned();
         let shown = |runs: &dyn Runs| {
             let lens = |lens: Lens| format!("{} {:?}", &text[lens.range], lens.kind);
-            lenses(&snapshot, &path, runs).into_iter().map(lens).collect::<Vec<_>>().join("\n")
+            list_lenses(&snapshot, &path, runs).into_iter().map(lens).collect::<Vec<_>>().join("\n")
         };
         insta::assert_snapshot!(shown(&Ran), @r#"
         goal References
@@ -151,18 +151,18 @@ test one { fake t x }
 
     #[test]
     fn parts_cannot_be_run_and_foreign_files_have_nothing() {
-        let (snapshot, path, _) = fixture("//- lib.kdl\nagent a\n");
-        assert_eq!(lenses(&snapshot, &path, &NoRuns).len(), 1);
-        let (snapshot, path, _) = fixture("//- a.kdl\nlayout { pane }\nagent x\n");
-        assert_eq!(lenses(&snapshot, &path, &NoRuns), []);
+        let (snapshot, path, _) = parse_fixture("//- lib.kdl\nagent a\n");
+        assert_eq!(list_lenses(&snapshot, &path, &NoRuns).len(), 1);
+        let (snapshot, path, _) = parse_fixture("//- a.kdl\nlayout { pane }\nagent x\n");
+        assert_eq!(list_lenses(&snapshot, &path, &NoRuns), []);
     }
 
     #[test]
     fn names_of_one_node_are_edited_together() {
         let check = |text: &str, wanted: usize| {
-            let (snapshot, path, offset) = fixture(text);
+            let (snapshot, path, offset) = parse_fixture(text);
             let document = snapshot.document(&path).expect("the file is there");
-            let found = linked(&snapshot, &path, offset);
+            let found = find_linked_ranges(&snapshot, &path, offset);
             assert_eq!(found.len(), wanted, "{text}");
             let words: Vec<&str> = found.iter().map(|range| &document.text()[range.clone()]).collect();
             assert!(words.windows(2).all(|pair| pair[0] == pair[1]), "{words:?}");

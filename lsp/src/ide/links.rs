@@ -29,14 +29,14 @@ pub struct Value {
 }
 
 /// The paths of a file that lead to files which a spec reads.
-pub fn links(snapshot: &Snapshot, path: &str) -> Vec<Link> {
+pub fn list_links(snapshot: &Snapshot, path: &str) -> Vec<Link> {
     let mut found: Vec<Link> = Vec::new();
-    for analysis in snapshot.about(path) {
+    for analysis in snapshot.find_analyses(path) {
         let Some(file) = analysis.file(path) else { continue };
         for used in analysis.index.paths.iter().filter(|used| used.span.file == file) {
             let target = analysis.compilation.sources.name(used.file);
             if !target.starts_with("std:") {
-                let range = bare(analysis.compilation.sources.slice(used.span), used.span.range());
+                let range = include_range(analysis.compilation.sources.slice(used.span), used.span.range());
                 found.push(Link { start: range.start, end: range.end, file: target.to_owned() });
             }
         }
@@ -47,7 +47,7 @@ pub fn links(snapshot: &Snapshot, path: &str) -> Vec<Link> {
 }
 
 /// The path in a directive that includes it.
-fn bare(written: &str, range: Range<usize>) -> Range<usize> {
+fn include_range(written: &str, range: Range<usize>) -> Range<usize> {
     let Some(inside) = written.strip_suffix(">>").or(written.strip_suffix("}}")) else { return range };
     let Some((word, path)) = inside.split_once(':') else { return range };
     let path = path.split('|').next().unwrap_or(path);
@@ -56,34 +56,35 @@ fn bare(written: &str, range: Range<usize>) -> Range<usize> {
 }
 
 /// What directives gave in the last run, and what steps put out then, in a range of a file.
-pub fn values(snapshot: &Snapshot, path: &str, within: Range<usize>, runs: &dyn Runs) -> Vec<Value> {
+pub fn list_values(snapshot: &Snapshot, path: &str, within: Range<usize>, runs: &dyn Runs) -> Vec<Value> {
     let mut found: Vec<Value> = Vec::new();
     let Some(document) = snapshot.document(path) else { return found };
     if document.kind() == Kind::Foreign {
         return found;
     }
     let runs = &Remembered::new(runs);
-    let about = snapshot.about(path);
+    let about = snapshot.find_analyses(path);
     let meets = |range: &Range<usize>| within.start <= range.start && range.end <= within.end;
-    for said in texts::texts(snapshot, path, &document) {
+    for said in texts::list_texts(snapshot, path, &document) {
         if said.range.end < within.start || within.end < said.range.start {
             continue;
         }
-        for hole in texts::holes(&document, &said).into_iter().filter(|hole| meets(&hole.range)) {
-            let value = about.iter().find_map(|analysis| hover::last(analysis, path, &document, &hole, runs));
-            found.extend(value.map(|(_, text)| Value { range: hole.range, text: line(&text) }));
+        for hole in texts::list_holes(&document, &said).into_iter().filter(|hole| meets(&hole.range)) {
+            let value =
+                about.iter().find_map(|analysis| hover::find_last_value(analysis, path, &document, &hole, runs));
+            found.extend(value.map(|(_, text)| Value { range: hole.range, text: preview_line(&text) }));
         }
     }
     for analysis in about.iter().take(1) {
         let (Some(file), index) = (analysis.file(path), &analysis.index) else { continue };
-        let places = index.within(file, names::byte(within.start)..names::byte(within.end));
+        let places = index.occurrences_in(file, names::byte_offset(within.start)..names::byte_offset(within.end));
         for place in places.iter().filter(|place| place.role == Role::Definition) {
             let Some(step) = index.steps.iter().find(|step| step.symbol == place.symbol) else { continue };
-            let run = runs.last(&index.workflow, &index.symbol(step.pipeline).name);
+            let run = runs.last_run(&index.workflow, &index.symbol(step.pipeline).name);
             let Some(known) = run.and_then(|run| run.steps.get(&index.symbol(step.symbol).name).cloned()) else {
                 continue;
             };
-            let output = known.output.map_or(String::new(), |output| format!(": {}", line(&output)));
+            let output = known.output.map_or(String::new(), |output| format!(": {}", preview_line(&output)));
             found.push(Value { range: place.span.range(), text: format!("{}{output}", known.status) });
         }
     }
@@ -92,7 +93,7 @@ pub fn values(snapshot: &Snapshot, path: &str, within: Range<usize>, runs: &dyn 
 }
 
 /// The beginning of a text in one line, without what a terminal would obey.
-fn line(text: &str) -> String {
+fn preview_line(text: &str) -> String {
     /// As much as fits beside a line.
     const CHARACTERS: usize = 80;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -109,14 +110,14 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::super::fixture::fixture;
+    use super::super::fixture::parse_fixture;
     use super::*;
     use crate::runs::{LastRun, LastStep, NoRuns, RunState};
 
     struct Ran;
 
     impl Runs for Ran {
-        fn last(&self, _: &str, _: &str) -> Option<Arc<LastRun>> {
+        fn last_run(&self, _: &str, _: &str) -> Option<Arc<LastRun>> {
             let output = Some(format!("two\n  lines\u{7} {}", "x".repeat(100)));
             let one = LastStep { status: "succeeded", output, took: None };
             let two = LastStep { status: "failed", output: None, took: None };
@@ -146,9 +147,9 @@ agent a provider=p
     #[test]
     fn paths_lead_to_files() {
         let shown = |text: &str| {
-            let (snapshot, path, _) = fixture(text);
+            let (snapshot, path, _) = parse_fixture(text);
             let document = snapshot.document(&path).expect("the file is there");
-            let found = links(&snapshot, &path).into_iter();
+            let found = list_links(&snapshot, &path).into_iter();
             found.map(|link| format!("{} → {}", &document.text()[link.start..link.end], link.file)).collect::<Vec<_>>()
         };
         let spec = shown(&format!("//- a.kdl\n{FLOW}//- p/two.md\n{TWO}"));
@@ -160,9 +161,9 @@ agent a provider=p
     #[test]
     fn values_of_the_last_run_stand_beside_what_reads_them() {
         let shown = |text: &str, runs: &dyn Runs| {
-            let (snapshot, path, _) = fixture(text);
+            let (snapshot, path, _) = parse_fixture(text);
             let document = snapshot.document(&path).expect("the file is there");
-            let found = values(&snapshot, &path, 0..document.text().len(), runs).into_iter();
+            let found = list_values(&snapshot, &path, 0..document.text().len(), runs).into_iter();
             found
                 .map(|value| format!("{} = {}", &document.text()[value.range], value.text))
                 .collect::<Vec<_>>()

@@ -32,22 +32,24 @@ mod tokens;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-pub use actions::{Action, ActionKind, actions};
-pub use complete::{Completion, Item, ItemKind, complete};
-pub use diagnostics::{Fix, Problem, Problems, Related, diagnostics, tell_diagnostics};
+pub use actions::{Action, ActionKind, list_actions};
+pub use complete::{Completion, Item, ItemKind, list_completions};
+pub use diagnostics::{Fix, Problem, Problems, Related, collect_diagnostics, tell_diagnostics};
 pub use document::{Document, Kind};
-pub use flow::{Feed, Member, incoming, members, outgoing, speaker};
-pub use format::{format, format_typed};
-pub use hints::{Hint, Hints, hints};
-pub use hover::{Hover, hover};
-pub use lenses::{Lens, LensKind, lenses, linked};
-pub use links::{Link, Value, links, values};
-pub use names::{Rename, Target, definition, highlight, prepare_rename, references, rename, type_definition};
-pub use outline::{Entry, EntryKind, Found, outline, symbols};
-pub use ranges::{Fold, FoldKind, folds, selections};
-pub use signature::{Signature, SignaturePart, signature};
+pub use flow::{Feed, Member, find_speaker, list_incoming, list_members, list_outgoing};
+pub use format::{format_document, format_typed};
+pub use hints::{Hint, Hints, list_hints};
+pub use hover::{Hover, find_hover};
+pub use lenses::{Lens, LensKind, find_linked_ranges, list_lenses};
+pub use links::{Link, Value, list_links, list_values};
+pub use names::{
+    Rename, Target, find_definition, find_references, highlight_name, prepare_rename, rename_symbol, type_definition,
+};
+pub use outline::{Entry, EntryKind, Found, build_outline, search_symbols};
+pub use ranges::{Fold, FoldKind, list_folds, list_selections};
+pub use signature::{Signature, SignaturePart, find_signature};
 pub use snapshot::{Analysis, Snapshot, Workspace};
-pub use tokens::{Token, TokenType, tokens};
+pub use tokens::{Token, TokenType, list_tokens};
 
 /// A place in a file of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -25,16 +25,19 @@ pub struct Target {
 pub type Rename = BTreeMap<String, Vec<Edit>>;
 
 /// Where the name or path at an offset is declared.
-pub fn definition(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Target> {
+pub fn find_definition(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Target> {
     let mut found = Vec::new();
-    for analysis in snapshot.about(path) {
-        for (place, symbol) in at(&analysis, path, offset) {
+    for analysis in snapshot.find_analyses(path) {
+        for (place, symbol) in find_names(&analysis, path, offset) {
             let symbol = analysis.index.symbol(symbol);
-            push(&mut found, target(&analysis, place, symbol));
+            push(&mut found, make_target(&analysis, place, symbol));
         }
         let Some(file) = analysis.file(path) else { continue };
-        let paths =
-            analysis.index.paths.iter().filter(|path| path.span.file == file && path.span.touches(byte(offset)));
+        let paths = analysis
+            .index
+            .paths
+            .iter()
+            .filter(|path| path.span.file == file && path.span.touches_offset(byte_offset(offset)));
         for path in paths {
             let start = Place { path: analysis.compilation.sources.name(path.file).to_owned(), range: 0..0 };
             push(&mut found, Target { origin: path.span.range(), name: start.clone(), whole: start });
@@ -46,12 +49,12 @@ pub fn definition(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Target>
 /// Where the type of what stands at an offset is declared.
 pub fn type_definition(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Target> {
     let mut found = Vec::new();
-    for analysis in snapshot.about(path) {
-        for (place, symbol) in at(&analysis, path, offset) {
+    for analysis in snapshot.find_analyses(path) {
+        for (place, symbol) in find_names(&analysis, path, offset) {
             let index = &analysis.index;
             let declared = index.symbol(symbol).shape.and_then(|shape| index.shape(shape).declared);
             if let Some(declared) = declared {
-                push(&mut found, target(&analysis, place, index.symbol(declared)));
+                push(&mut found, make_target(&analysis, place, index.symbol(declared)));
             }
         }
     }
@@ -59,14 +62,18 @@ pub fn type_definition(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Ta
 }
 
 /// Every place where the name at an offset stands, by file and place.
-pub fn references(snapshot: &Snapshot, path: &str, offset: usize, with_definition: bool) -> Vec<Place> {
+pub fn find_references(snapshot: &Snapshot, path: &str, offset: usize, with_definition: bool) -> Vec<Place> {
     let wanted = |(_, role): &(Place, Role)| with_definition || *role != Role::Definition;
-    everywhere(snapshot, &meant(snapshot, path, offset)).into_iter().filter(wanted).map(|(place, _)| place).collect()
+    find_occurrences(snapshot, &find_declared(snapshot, path, offset))
+        .into_iter()
+        .filter(wanted)
+        .map(|(place, _)| place)
+        .collect()
 }
 
 /// The places in the same file where the name at an offset stands, and whether each declares it.
-pub fn highlight(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<(Range<usize>, bool)> {
-    let places = everywhere(snapshot, &meant(snapshot, path, offset)).into_iter();
+pub fn highlight_name(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<(Range<usize>, bool)> {
+    let places = find_occurrences(snapshot, &find_declared(snapshot, path, offset)).into_iter();
     places
         .filter(|(place, _)| place.path == path)
         .map(|(place, role)| (place.range, role == Role::Definition))
@@ -78,9 +85,10 @@ pub fn highlight(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<(Range<u
 /// # Errors
 /// Says why it cannot.
 pub fn prepare_rename(snapshot: &Snapshot, path: &str, offset: usize) -> Result<Range<usize>, String> {
-    let about = snapshot.about(path);
-    let found =
-        about.iter().flat_map(|analysis| at(analysis, path, offset).into_iter().map(move |found| (analysis, found)));
+    let about = snapshot.find_analyses(path);
+    let found = about
+        .iter()
+        .flat_map(|analysis| find_names(analysis, path, offset).into_iter().map(move |found| (analysis, found)));
     let Some((analysis, (place, symbol))) = found.into_iter().next() else {
         return Err("there is no name here".to_owned());
     };
@@ -90,8 +98,8 @@ pub fn prepare_rename(snapshot: &Snapshot, path: &str, offset: usize) -> Result<
         return Err(format!("`{}` is a name of the library", symbol.name));
     }
     match symbol.kind {
-        SymbolKind::Option => Err("an option of a gate also stands as a text in conditions".to_owned()),
-        _ => Ok(bare(sources.slice(place.span), place.span)),
+        SymbolKind::Option => Err("conditions name an option of a gate as text, too".to_owned()),
+        _ => Ok(name_range(sources.slice(place.span), place.span)),
     }
 }
 
@@ -100,16 +108,16 @@ pub fn prepare_rename(snapshot: &Snapshot, path: &str, offset: usize) -> Result<
 ///
 /// # Errors
 /// Says why it cannot be called so.
-pub fn rename(snapshot: &Snapshot, path: &str, offset: usize, to: &str) -> Result<Rename, String> {
+pub fn rename_symbol(snapshot: &Snapshot, path: &str, offset: usize, to: &str) -> Result<Rename, String> {
     prepare_rename(snapshot, path, offset)?;
-    let meant = meant(snapshot, path, offset);
-    for analysis in specs(snapshot) {
-        for (_, symbol) in symbols(&analysis, &meant) {
-            allowed(symbol.kind, to)?;
+    let meant = find_declared(snapshot, path, offset);
+    for analysis in list_analyses(snapshot) {
+        for (_, symbol) in list_symbols(&analysis, &meant) {
+            check_name(symbol.kind, to)?;
         }
     }
     let mut edits: BTreeMap<String, BTreeSet<Edit>> = BTreeMap::new();
-    for (place, role) in everywhere(snapshot, &meant) {
+    for (place, role) in find_occurrences(snapshot, &meant) {
         let text = match role {
             Role::Expression => to.replace('-', "_"),
             Role::Definition | Role::Reference | Role::Directive => to.to_owned(),
@@ -117,12 +125,12 @@ pub fn rename(snapshot: &Snapshot, path: &str, offset: usize, to: &str) -> Resul
         edits.entry(place.path).or_default().insert(Edit { range: place.range, text });
     }
     let edits: Rename = edits.into_iter().map(|(path, edits)| (path, edits.into_iter().collect())).collect();
-    unharmed(snapshot, &edits, to)?;
+    check_edits(snapshot, &edits, to)?;
     Ok(edits)
 }
 
 /// Whether something of this kind can be called so.
-fn allowed(kind: SymbolKind, name: &str) -> Result<(), String> {
+fn check_name(kind: SymbolKind, name: &str) -> Result<(), String> {
     let mut signs = name.chars();
     let first = signs.next();
     let (fits, rule) = match kind {
@@ -143,12 +151,12 @@ fn allowed(kind: SymbolKind, name: &str) -> Result<(), String> {
     };
     match fits {
         true => Ok(()),
-        false => Err(format!("`{name}` cannot be the name of a {}: one {rule}", kind.noun())),
+        false => Err(format!("`{name}` cannot be the name of a {}: one {rule}", kind.as_str())),
     }
 }
 
 /// Whether no spec has more errors with the edits than without.
-fn unharmed(snapshot: &Snapshot, edits: &Rename, to: &str) -> Result<(), String> {
+fn check_edits(snapshot: &Snapshot, edits: &Rename, to: &str) -> Result<(), String> {
     let mut overlay = Overlay::new(snapshot.files());
     for (path, edits) in edits {
         let Some(document) = snapshot.document(path) else { continue };
@@ -179,26 +187,26 @@ fn unharmed(snapshot: &Snapshot, edits: &Rename, to: &str) -> Result<(), String>
 type Declared = BTreeSet<(Place, SymbolKind)>;
 
 /// What the name at an offset means.
-fn meant(snapshot: &Snapshot, path: &str, offset: usize) -> Declared {
+fn find_declared(snapshot: &Snapshot, path: &str, offset: usize) -> Declared {
     let mut meant = Declared::new();
-    for analysis in snapshot.about(path) {
-        for (_, symbol) in at(&analysis, path, offset) {
-            meant.insert(declaration(&analysis, analysis.index.symbol(symbol)));
+    for analysis in snapshot.find_analyses(path) {
+        for (_, symbol) in find_names(&analysis, path, offset) {
+            meant.insert(declaration_key(&analysis, analysis.index.symbol(symbol)));
         }
     }
     meant
 }
 
 /// Every place where these stand, in all specs.
-fn everywhere(snapshot: &Snapshot, meant: &Declared) -> BTreeSet<(Place, Role)> {
+fn find_occurrences(snapshot: &Snapshot, meant: &Declared) -> BTreeSet<(Place, Role)> {
     let mut places = BTreeSet::new();
-    for analysis in specs(snapshot) {
-        for (id, _) in symbols(&analysis, meant) {
-            for found in analysis.index.places(id) {
+    for analysis in list_analyses(snapshot) {
+        for (id, _) in list_symbols(&analysis, meant) {
+            for found in analysis.index.occurrences_of(id) {
                 let sources = &analysis.compilation.sources;
                 let name = sources.name(found.span.file);
                 if !name.starts_with("std:") {
-                    let range = bare(sources.slice(found.span), found.span);
+                    let range = name_range(sources.slice(found.span), found.span);
                     places.insert((Place { path: name.to_owned(), range }, found.role));
                 }
             }
@@ -207,30 +215,30 @@ fn everywhere(snapshot: &Snapshot, meant: &Declared) -> BTreeSet<(Place, Role)> 
     places
 }
 
-fn specs(snapshot: &Snapshot) -> impl Iterator<Item = std::sync::Arc<Analysis>> {
+fn list_analyses(snapshot: &Snapshot) -> impl Iterator<Item = std::sync::Arc<Analysis>> {
     snapshot.specs().filter_map(|spec| snapshot.analysis(spec))
 }
 
-fn symbols<'a>(analysis: &'a Analysis, meant: &'a Declared) -> impl Iterator<Item = (SymbolId, &'a Symbol)> {
-    analysis.index.ids().filter(|(_, symbol)| meant.contains(&declaration(analysis, symbol)))
+fn list_symbols<'a>(analysis: &'a Analysis, meant: &'a Declared) -> impl Iterator<Item = (SymbolId, &'a Symbol)> {
+    analysis.index.list_symbols().filter(|(_, symbol)| meant.contains(&declaration_key(analysis, symbol)))
 }
 
-fn declaration(analysis: &Analysis, symbol: &Symbol) -> (Place, SymbolKind) {
-    (place(analysis, symbol.span), symbol.kind)
+fn declaration_key(analysis: &Analysis, symbol: &Symbol) -> (Place, SymbolKind) {
+    (make_place(analysis, symbol.span), symbol.kind)
 }
 
 /// The names at an offset, the shortest first.
-pub(super) fn at(analysis: &Analysis, path: &str, offset: usize) -> Vec<(Occurrence, SymbolId)> {
+pub(super) fn find_names(analysis: &Analysis, path: &str, offset: usize) -> Vec<(Occurrence, SymbolId)> {
     let Some(file) = analysis.file(path) else { return Vec::new() };
     let mut found: Vec<(Occurrence, SymbolId)> =
-        analysis.index.at(file, byte(offset)).map(|found| (*found, found.symbol)).collect();
+        analysis.index.occurrences_at(file, byte_offset(offset)).map(|found| (*found, found.symbol)).collect();
     found.sort_by_key(|(found, _)| (found.span.len(), found.span.start));
     found
 }
 
-fn target(analysis: &Analysis, found: Occurrence, symbol: &Symbol) -> Target {
-    let origin = bare(analysis.compilation.sources.slice(found.span), found.span);
-    Target { origin, name: place(analysis, symbol.span), whole: place(analysis, symbol.whole) }
+fn make_target(analysis: &Analysis, found: Occurrence, symbol: &Symbol) -> Target {
+    let origin = name_range(analysis.compilation.sources.slice(found.span), found.span);
+    Target { origin, name: make_place(analysis, symbol.span), whole: make_place(analysis, symbol.whole) }
 }
 
 fn push(found: &mut Vec<Target>, target: Target) {
@@ -239,12 +247,12 @@ fn push(found: &mut Vec<Target>, target: Target) {
     }
 }
 
-pub(super) fn place(analysis: &Analysis, span: Span) -> Place {
+pub(super) fn make_place(analysis: &Analysis, span: Span) -> Place {
     Place { path: analysis.compilation.sources.name(span.file).to_owned(), range: span.range() }
 }
 
 /// The place of a name without the quotes around it.
-pub(super) fn bare(written: &str, span: Span) -> Range<usize> {
+pub(super) fn name_range(written: &str, span: Span) -> Range<usize> {
     let range = span.range();
     match written.len() > 1 && written.starts_with('"') && written.ends_with('"') {
         true => range.start + 1..range.end - 1,
@@ -252,7 +260,7 @@ pub(super) fn bare(written: &str, span: Span) -> Range<usize> {
     }
 }
 
-pub(super) fn byte(offset: usize) -> u32 {
+pub(super) fn byte_offset(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 

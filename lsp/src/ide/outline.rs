@@ -53,21 +53,21 @@ pub struct Found {
 }
 
 /// The symbols of a spec; broken parts are left out, what stands in them is not.
-pub fn outline(document: &Document) -> Vec<Entry> {
+pub fn build_outline(document: &Document) -> Vec<Entry> {
     match (document.tree(), document.kind()) {
-        (Some(tree), Kind::Spec | Kind::Part) => entries(document, &tree.nodes, &schema::SPEC),
+        (Some(tree), Kind::Spec | Kind::Part) => list_entries(document, &tree.nodes, &schema::SPEC),
         _ => Vec::new(),
     }
 }
 
 /// Recursion is bounded by how deep a document nests.
-fn entries(document: &Document, nodes: &[Node], parent: &'static schema::Node) -> Vec<Entry> {
+fn list_entries(document: &Document, nodes: &[Node], parent: &'static schema::Node) -> Vec<Entry> {
     let mut found = Vec::new();
     for node in nodes {
-        let Some(known) = element::known(parent, node) else { continue };
-        let inner = entries(document, node.children(), known);
-        match kind(known, parent) {
-            Some(kind) => found.push(entry(document, node, known, kind, inner)),
+        let Some(known) = element::find_schema(parent, node) else { continue };
+        let inner = list_entries(document, node.children(), known);
+        match entry_kind(known, parent) {
+            Some(kind) => found.push(make_entry(document, node, known, kind, inner)),
             // What it holds belongs to what it stands in.
             None => found.extend(inner),
         }
@@ -75,7 +75,7 @@ fn entries(document: &Document, nodes: &[Node], parent: &'static schema::Node) -
     found
 }
 
-fn entry(
+fn make_entry(
     document: &Document,
     node: &Node,
     known: &'static schema::Node,
@@ -84,8 +84,8 @@ fn entry(
 ) -> Entry {
     let named_itself = known.name.starts_with(|sign: char| sign.is_ascii_uppercase());
     let argument = node.arguments().next().filter(|_| !named_itself);
-    let (name, selection) = match argument.and_then(|entry| Some((element::text(entry)?, entry.value.span))) {
-        Some((text, span)) => (text.as_str().to_owned(), texts::inside(document.text(), span.range())),
+    let (name, selection) = match argument.and_then(|entry| Some((element::entry_text(entry)?, entry.value.span))) {
+        Some((text, span)) => (text.as_str().to_owned(), texts::unquoted_range(document.text(), span.range())),
         None => (node.name.text.to_string(), node.name.span.range()),
     };
     let body = known.name == "task";
@@ -95,11 +95,11 @@ fn entry(
         Some(body) => format!("{} · {}", known.name, body.name.text),
         None if named_itself => node
             .arguments()
-            .filter_map(element::text)
+            .filter_map(element::entry_text)
             .map(swarmc_compiler::syntax::Text::as_str)
             .collect::<Vec<_>>()
             .join(" "),
-        None => known.called(&node.name.text).to_owned(),
+        None => known.display_name(&node.name.text).to_owned(),
     };
     // A client refuses an empty name.
     let name = if name.is_empty() { known.name.to_owned() } else { name };
@@ -107,7 +107,7 @@ fn entry(
 }
 
 /// What a node declares.
-fn kind(known: &'static schema::Node, parent: &'static schema::Node) -> Option<EntryKind> {
+fn entry_kind(known: &'static schema::Node, parent: &'static schema::Node) -> Option<EntryKind> {
     let symbol = match known.name {
         "workflow" => return Some(EntryKind::Workflow),
         "test" => return Some(EntryKind::Test),
@@ -140,8 +140,8 @@ fn kind(known: &'static schema::Node, parent: &'static schema::Node) -> Option<E
 }
 
 /// The symbols of the workspace whose names hold the signs of a query in this order, the closest first.
-pub fn symbols(snapshot: &Snapshot, query: &str) -> Vec<Found> {
-    /// More than anybody reads.
+pub fn search_symbols(snapshot: &Snapshot, query: &str) -> Vec<Found> {
+    /// More than a person reads.
     const MOST: usize = 200;
     let query = query.to_lowercase();
     let mut found: Vec<(usize, Found)> = Vec::new();
@@ -149,8 +149,8 @@ pub fn symbols(snapshot: &Snapshot, query: &str) -> Vec<Found> {
         let Some(analysis) = snapshot.analysis(spec) else { continue };
         let index = &analysis.index;
         for symbol in &index.symbols {
-            let Some(distance) = distance(&symbol.name.to_lowercase(), &query) else { continue };
-            let place = names::place(&analysis, symbol.span);
+            let Some(distance) = match_distance(&symbol.name.to_lowercase(), &query) else { continue };
+            let place = names::make_place(&analysis, symbol.span);
             if place.path.starts_with("std:") || matches!(symbol.kind, SymbolKind::Option | SymbolKind::Alias) {
                 continue;
             }
@@ -166,7 +166,7 @@ pub fn symbols(snapshot: &Snapshot, query: &str) -> Vec<Found> {
 }
 
 /// How far a name is from a query: 0 the same, then where it begins so, where it holds it, and where it holds its signs.
-fn distance(name: &str, query: &str) -> Option<usize> {
+fn match_distance(name: &str, query: &str) -> Option<usize> {
     if name == query {
         return Some(0);
     }
@@ -184,7 +184,7 @@ fn distance(name: &str, query: &str) -> Option<usize> {
 mod tests {
     use std::fmt::Write as _;
 
-    use super::super::fixture::fixture;
+    use super::super::fixture::parse_fixture;
     use super::*;
 
     fn shown(document: &Document, entries: &[Entry], depth: usize, text: &mut String) {
@@ -197,10 +197,10 @@ mod tests {
     }
 
     fn outlined(text: &str) -> String {
-        let (snapshot, path, _) = fixture(text);
+        let (snapshot, path, _) = parse_fixture(text);
         let document = snapshot.document(&path).expect("the file is there");
         let mut text = String::new();
-        shown(&document, &outline(&document), 0, &mut text);
+        shown(&document, &build_outline(&document), 0, &mut text);
         text
     }
 
@@ -262,7 +262,7 @@ test t { fake one x }
 
     #[test]
     fn symbols_of_the_workspace_are_found_by_their_signs() {
-        let (snapshot, _, _) = fixture(
+        let (snapshot, _, _) = parse_fixture(
             "//- a.kdl
 workflow w
 pipeline main { task find-it { run echo }; task it { run echo } }
@@ -272,7 +272,10 @@ pipeline other { task fit { run echo } }
 ",
         );
         let names = |query: &str| -> Vec<String> {
-            symbols(&snapshot, query).into_iter().map(|found| format!("{}:{}", found.place.path, found.name)).collect()
+            search_symbols(&snapshot, query)
+                .into_iter()
+                .map(|found| format!("{}:{}", found.place.path, found.name))
+                .collect()
         };
         assert_eq!(names("IT"), ["a.kdl:it", "b.kdl:fit", "a.kdl:find-it"]);
         assert_eq!(names("fdt"), ["a.kdl:find-it"]);

@@ -29,12 +29,12 @@ pub enum FoldKind {
 }
 
 /// What can be folded in a file: blocks, texts over several lines, comments, imports; in prompts the sections.
-pub fn folds(snapshot: &Snapshot, path: &str) -> Vec<Fold> {
+pub fn list_folds(snapshot: &Snapshot, path: &str) -> Vec<Fold> {
     let Some(document) = snapshot.document(path) else { return Vec::new() };
     let mut found = match document.kind() {
         Kind::Foreign => Vec::new(),
         Kind::Text if !texts::is_prompt(snapshot, path) => Vec::new(),
-        Kind::Text => sections(document.text()),
+        Kind::Text => list_sections(document.text()),
         Kind::Spec | Kind::Part | Kind::Settings => of_spec(&document),
     };
     let lines = |range: &Range<usize>| {
@@ -72,7 +72,7 @@ fn of_spec(document: &Document) -> Vec<Fold> {
         }
     }
     found.extend(comments.map(|range| Fold { range, kind: FoldKind::Comment }));
-    blocks(text, &tree.nodes, &mut found);
+    collect_blocks(text, &tree.nodes, &mut found);
     let mut imports = tree.nodes.split(|node| &*node.name.text != "import");
     found.extend(imports.by_ref().filter_map(|imports| {
         let (first, last) = (imports.first()?, imports.last()?);
@@ -82,7 +82,7 @@ fn of_spec(document: &Document) -> Vec<Fold> {
 }
 
 /// Recursion is bounded by how deep a document nests.
-fn blocks(text: &str, nodes: &[Node], found: &mut Vec<Fold>) {
+fn collect_blocks(text: &str, nodes: &[Node], found: &mut Vec<Fold>) {
     for node in nodes {
         if let Some(block) = &node.children {
             // What closes it stays to be seen where it has a line of its own.
@@ -90,13 +90,13 @@ fn blocks(text: &str, nodes: &[Node], found: &mut Vec<Fold>) {
             let end = block.close.map_or(node.span.range().end, |close| close.range().start).max(start);
             let inside = &text[start..end];
             found.push(Fold { range: start..start + inside.trim_end().len(), kind: FoldKind::Region });
-            blocks(text, &block.nodes, found);
+            collect_blocks(text, &block.nodes, found);
         }
     }
 }
 
 /// The sections beneath the headings of Markdown, code blocks left out of account.
-fn sections(text: &str) -> Vec<Fold> {
+fn list_sections(text: &str) -> Vec<Fold> {
     let (mut found, mut open): (Vec<Fold>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
     let (mut at, mut fenced, mut last) = (0, false, 0);
     for line in text.split_inclusive('\n') {
@@ -121,7 +121,7 @@ fn sections(text: &str) -> Vec<Fold> {
 }
 
 /// What stands around an offset, from the innermost to the whole text.
-pub fn selections(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Range<usize>> {
+pub fn list_selections(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Range<usize>> {
     let Some(document) = snapshot.document(path) else { return Vec::new() };
     if document.kind() == Kind::Foreign {
         return Vec::new();
@@ -129,7 +129,7 @@ pub fn selections(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Range<u
     let whole = 0..document.text().len();
     let mut found = Vec::from([whole]);
     if let Some(tree) = document.tree() {
-        around(&document, &tree.nodes, offset, &mut found);
+        collect_enclosing(&document, &tree.nodes, offset, &mut found);
     }
     if let Some(hole) = texts::hole_at(snapshot, path, &document, offset) {
         found.push(hole.range.clone());
@@ -156,7 +156,7 @@ pub fn selections(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Range<u
 }
 
 /// Recursion is bounded by how deep a document nests.
-fn around(document: &Document, nodes: &[Node], offset: usize, found: &mut Vec<Range<usize>>) {
+fn collect_enclosing(document: &Document, nodes: &[Node], offset: usize, found: &mut Vec<Range<usize>>) {
     let covers = |node: &&Node| node.span.range().start <= offset && offset <= node.span.range().end;
     let Some(node) = nodes.iter().rev().find(covers) else { return };
     found.push(node.span.range());
@@ -164,7 +164,7 @@ fn around(document: &Document, nodes: &[Node], offset: usize, found: &mut Vec<Ra
     for entry in &node.entries {
         found.extend([entry.span.range(), entry.value.span.range()]);
         found.extend(entry.name.as_ref().map(|name| name.span.range()));
-        found.push(texts::inside(document.text(), entry.value.span.range()));
+        found.push(texts::unquoted_range(document.text(), entry.value.span.range()));
     }
     if let Some(block) = &node.children {
         let close = block.close.map_or(node.span.end as usize, |close| close.range().end);
@@ -172,7 +172,7 @@ fn around(document: &Document, nodes: &[Node], offset: usize, found: &mut Vec<Ra
         if let (Some(first), Some(last)) = (block.nodes.first(), block.nodes.last()) {
             found.push(first.span.range().start..last.span.range().end);
         }
-        around(document, &block.nodes, offset, found);
+        collect_enclosing(document, &block.nodes, offset, found);
     }
 }
 
@@ -195,21 +195,21 @@ fn line_and_word(text: &str, offset: usize, prose: bool) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::fixture;
+    use super::super::fixture::parse_fixture;
     use super::*;
 
     fn folded(text: &str) -> String {
-        let (snapshot, path, _) = fixture(text);
+        let (snapshot, path, _) = parse_fixture(text);
         let document = snapshot.document(&path).expect("the file is there");
         let line = |at: usize| document.source().position(at).line;
         let shown = |fold: Fold| format!("{}-{} {:?}", line(fold.range.start), line(fold.range.end), fold.kind);
-        folds(&snapshot, &path).into_iter().map(shown).collect::<Vec<_>>().join("\n")
+        list_folds(&snapshot, &path).into_iter().map(shown).collect::<Vec<_>>().join("\n")
     }
 
     fn selected(text: &str) -> String {
-        let (snapshot, path, offset) = fixture(text);
+        let (snapshot, path, offset) = parse_fixture(text);
         let document = snapshot.document(&path).expect("the file is there");
-        let ranges = selections(&snapshot, &path, offset);
+        let ranges = list_selections(&snapshot, &path, offset);
         ranges.into_iter().map(|range| document.text()[range].replace('\n', "⏎")).collect::<Vec<_>>().join("\n")
     }
 

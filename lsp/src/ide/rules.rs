@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use swarmc_compiler::{Baseline, CONFIG_NAME, Code, Diagnostic, FileError, Files, Settings, Severity, Sources, config};
+use swarmc_compiler::{
+    Baseline, CONFIG_NAME, Code, Diagnostic, FileError, Files, Settings, Severity, Sources, parse_config,
+};
 
-use super::diagnostics::{Problem, problem};
+use super::diagnostics::{Problem, make_problem};
 
 /// What a workspace asks for.
 #[derive(Clone, Debug, Default)]
@@ -28,17 +30,17 @@ impl Rules {
     /// Reads them; without a `swarmc.kdl` nothing is asked for.
     pub(super) fn read(files: &dyn Files) -> Rules {
         let mut rules = Rules { asked: BTreeSet::from([CONFIG_NAME.to_owned()]), ..Rules::default() };
-        let Some(sources) = source(files, CONFIG_NAME) else { return rules };
-        let (config, diagnostics) = config(&sources);
-        rules.note(CONFIG_NAME, &sources, &diagnostics);
+        let Some(sources) = load_source(files, CONFIG_NAME) else { return rules };
+        let (config, diagnostics) = parse_config(&sources);
+        rules.record_problems(CONFIG_NAME, &sources, &diagnostics);
         rules.settings =
             Settings { profile: config.profile.unwrap_or_default(), levels: config.levels, ..Settings::default() };
         let (Some(path), Some(span)) = (config.baseline, config.baseline_span) else { return rules };
         rules.asked.insert(path.clone());
-        match source(files, &path) {
+        match load_source(files, &path) {
             Some(sources) => {
                 let (known, diagnostics) = Baseline::read(&sources);
-                rules.note(&path, &sources, &diagnostics);
+                rules.record_problems(&path, &sources, &diagnostics);
                 rules.known = known;
                 rules.folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
             }
@@ -50,8 +52,8 @@ impl Rules {
                     code: Code::MissingFile,
                     message: match missing {
                         true => format!(
-                            "there is no baseline `{path}`\n`swarmc check --update-baseline` makes it, of the problems \
-                             that there are now"
+                            "there is no baseline `{path}`\n`swarmc check --update-baseline` writes it, with the current \
+                             problems"
                         ),
                         false => format!("the baseline `{path}` cannot be read"),
                     },
@@ -65,24 +67,24 @@ impl Rules {
     }
 
     /// Whether they could be others when the file at `path` is.
-    pub(super) fn ask(&self, path: &str) -> bool {
+    pub(super) fn depends_on(&self, path: &str) -> bool {
         self.asked.contains(path)
     }
 
     /// How bad a problem counts; none leaves it out.
-    pub(super) fn level(&self, diagnostic: &Diagnostic) -> Option<Severity> {
-        self.settings.levels.of(diagnostic)
+    pub(super) fn resolve_severity(&self, diagnostic: &Diagnostic) -> Option<Severity> {
+        self.settings.levels.severity_of(diagnostic)
     }
 
     /// What is known, to be taken out one by one.
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn known_problems(&self) -> Known {
         Known { left: self.known.clone(), folder: self.folder.clone() }
     }
 
-    fn note(&mut self, path: &str, sources: &Sources, diagnostics: &[Diagnostic]) {
+    fn record_problems(&mut self, path: &str, sources: &Sources, diagnostics: &[Diagnostic]) {
         let found = diagnostics.iter().filter_map(|diagnostic| {
             let severity = diagnostic.severity();
-            Some(problem(diagnostic, diagnostic.span()?, severity, sources))
+            Some(make_problem(diagnostic, diagnostic.span()?, severity, sources))
         });
         let found: Vec<Problem> = found.collect();
         if !found.is_empty() {
@@ -100,12 +102,12 @@ pub(super) struct Known {
 impl Known {
     /// Whether a problem of a file is known; once for each that is.
     pub(super) fn take(&mut self, path: &str, code: Code, message: &str) -> bool {
-        !self.left.is_empty() && self.left.take(&from(&self.folder, path), code, message)
+        !self.left.is_empty() && self.left.take(&relative_path(&self.folder, path), code, message)
     }
 }
 
 /// A path of the workspace as a file in a folder of it would name it.
-fn from(folder: &str, path: &str) -> String {
+fn relative_path(folder: &str, path: &str) -> String {
     let folder: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     let parts: Vec<&str> = path.split('/').collect();
     let shared = folder.iter().zip(&parts).take_while(|(one, other)| one == other).count();
@@ -113,7 +115,7 @@ fn from(folder: &str, path: &str) -> String {
     ups.chain(parts.iter().skip(shared).copied()).collect::<Vec<_>>().join("/")
 }
 
-fn source(files: &dyn Files, path: &str) -> Option<Sources> {
+fn load_source(files: &dyn Files, path: &str) -> Option<Sources> {
     let mut sources = Sources::new();
     sources.add(path, files.read(path).ok()?);
     Some(sources)
@@ -121,9 +123,9 @@ fn source(files: &dyn Files, path: &str) -> Option<Sources> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::diagnostics::diagnostics;
-    use super::super::fixture::fixture;
-    use super::super::{Action, Snapshot, actions};
+    use super::super::diagnostics::collect_diagnostics;
+    use super::super::fixture::parse_fixture;
+    use super::super::{Action, Snapshot, list_actions};
     use super::*;
 
     const SPEC: &str = "\
@@ -137,17 +139,17 @@ pipeline m { task x agent=a { prompt \"Hi\" } }
 
     /// The problems of all files, as `FILE CODE SEVERITY: MESSAGE` with the first line of the message.
     fn told(snapshot: &Snapshot) -> Vec<String> {
-        let all = diagnostics(snapshot);
+        let all = collect_diagnostics(snapshot);
         let each = all.iter().flat_map(|(path, list)| list.iter().map(move |problem| (path, problem)));
         each.map(|(path, problem)| {
             let message = problem.message.lines().next().unwrap_or_default();
-            format!("{path} {} {}: {message}", problem.code.id(), problem.severity.word())
+            format!("{path} {} {}: {message}", problem.code.id(), problem.severity.as_str())
         })
         .collect()
     }
 
     fn check(config: &str, expected: &[&str]) {
-        let (snapshot, _, _) = fixture(&format!("{SPEC}//- swarmc.kdl\n{config}"));
+        let (snapshot, _, _) = parse_fixture(&format!("{SPEC}//- swarmc.kdl\n{config}"));
         assert_eq!(told(&snapshot), expected, "{config}");
     }
 
@@ -167,9 +169,9 @@ pipeline m { task x agent=a { prompt \"Hi\" } }
         let spec = "//- flow.kdl\nworkflow w\nprovider p { exec cat }\nagent a provider=p\npipeline m {\n\
             task judge { prompt \"Is it good?\"; output { good bool } }\n\
             task next { depends-on judge; run ls }\n}\n";
-        let (default, _, _) = fixture(spec);
+        let (default, _, _) = parse_fixture(spec);
         assert_eq!(told(&default), [""; 0]);
-        let (strict, _, _) = fixture(&format!("{spec}//- swarmc.kdl\nprofile strict\n"));
+        let (strict, _, _) = parse_fixture(&format!("{spec}//- swarmc.kdl\nprofile strict\n"));
         let found = told(&strict);
         assert!(found.iter().any(|found| found.starts_with("flow.kdl SW212")), "{found:?}");
     }
@@ -178,8 +180,8 @@ pipeline m { task x agent=a { prompt \"Hi\" } }
     fn what_is_wrong_in_it_stands_in_it_and_the_rest_counts() {
         check("allow SW103\nprofil strict\n", &["swarmc.kdl SW003 error: there is no `profil` at the top level"]);
         let text = format!("{SPEC}//- swarmc.kdl\n$0profil strict\n");
-        let (snapshot, path, offset) = fixture(&text);
-        let found: Vec<Action> = actions(&snapshot, &path, offset..offset);
+        let (snapshot, path, offset) = parse_fixture(&text);
+        let found: Vec<Action> = list_actions(&snapshot, &path, offset..offset);
         assert_eq!(found.iter().map(|found| found.title.as_str()).collect::<Vec<_>>(), ["write `profile`"]);
     }
 
@@ -188,7 +190,7 @@ pipeline m { task x agent=a { prompt \"Hi\" } }
         let known = format!("file \"../flow.kdl\" {{ known SW103 \"{UNUSED}\" }}\n");
         check(&format!("baseline \"ci/known.kdl\"\n//- ci/known.kdl\n{known}"), &[]);
         // As often as it is known, no more.
-        let (twice, _, _) = fixture(&format!(
+        let (twice, _, _) = parse_fixture(&format!(
             "{}agent spare2 provider=p\n//- swarmc.kdl\nbaseline \"ci/known.kdl\"\n//- ci/known.kdl\n{known}",
             SPEC
         ));
@@ -205,8 +207,8 @@ pipeline m { task x agent=a { prompt \"Hi\" } }
 
     #[test]
     fn paths_are_named_from_the_folder_of_the_baseline() {
-        assert_eq!(from("", "a/b.kdl"), "a/b.kdl");
-        assert_eq!(from("a", "a/b.kdl"), "b.kdl");
-        assert_eq!(from("ci/x", "a/b.kdl"), "../../a/b.kdl");
+        assert_eq!(relative_path("", "a/b.kdl"), "a/b.kdl");
+        assert_eq!(relative_path("a", "a/b.kdl"), "b.kdl");
+        assert_eq!(relative_path("ci/x", "a/b.kdl"), "../../a/b.kdl");
     }
 }

@@ -33,20 +33,20 @@ pub struct SignaturePart {
 }
 
 /// How what stands at an offset is written; none where nothing is to be filled in.
-pub fn signature(snapshot: &Snapshot, path: &str, offset: usize) -> Option<Signature> {
+pub fn find_signature(snapshot: &Snapshot, path: &str, offset: usize) -> Option<Signature> {
     let document = snapshot.document(path)?;
     let offset = document.text().floor_char_boundary(offset);
     let text = document.text();
     match document.kind() {
         Kind::Foreign => None,
         Kind::Text => {
-            let is_read = complete::scope::recent(snapshot, path)
+            let is_read = complete::scope::recent_specs(snapshot, path)
                 .iter()
-                .any(|(analysis, file)| analysis.index.users(*file).next().is_some());
+                .any(|(analysis, file)| analysis.index.text_uses_in(*file).next().is_some());
             is_read.then(|| in_text(text, 0..text.len(), offset)).flatten()
         }
         Kind::Spec | Kind::Part | Kind::Settings => {
-            let spot = cursor::spot(text, document.tree()?, document.language(), offset);
+            let spot = cursor::find_context(text, document.tree()?, document.language(), offset);
             let What::Entry(entry) = spot.what else { return None };
             match (entry.kind(), entry.quote) {
                 (Some(Values::Template), Some(_)) => in_text(text, entry.range, offset),
@@ -58,7 +58,7 @@ pub fn signature(snapshot: &Snapshot, path: &str, offset: usize) -> Option<Signa
 }
 
 fn in_text(text: &str, region: Range<usize>, offset: usize) -> Option<Signature> {
-    match hole::hole(text, region, offset)? {
+    match hole::find_hole(text, region, offset)? {
         Hole::Directive(hole) => of_directive(&hole),
         Hole::Logic(_) => None,
     }
@@ -72,7 +72,7 @@ struct Label {
 }
 
 impl Label {
-    fn part(&mut self, text: &str, doc: Option<String>) {
+    fn append_part(&mut self, text: &str, doc: Option<String>) {
         let start = self.text.len();
         self.text += text;
         self.parts.push(SignaturePart { range: start..self.text.len(), doc });
@@ -85,7 +85,7 @@ fn of_directive(hole: &Directive<'_>) -> Option<Signature> {
         let filter = filters.into_iter().find(|term| hole.fields.first() == Some(&term.word))?;
         let (word, argument) = filter.usage.split_once(':')?;
         let mut label = Label { text: format!("{word}:"), ..Label::default() };
-        label.part(argument, None);
+        label.append_part(argument, None);
         return Some(Signature {
             label: label.text,
             doc: Some(filter.doc.to_owned()),
@@ -93,24 +93,24 @@ fn of_directive(hole: &Directive<'_>) -> Option<Signature> {
             active: Some(0),
         });
     }
-    let term = interpolation::directives().find(|term| term.word == hole.word)?;
+    let term = interpolation::directive_terms().find(|term| term.word == hole.word)?;
     let mut label = Label { text: format!("<<{}", term.word), ..Label::default() };
     let mut places = [None; 3];
     if let Some((_, name)) = term.usage.trim_end_matches('>').split_once(':') {
         label.text.push(':');
         places[0] = Some(label.parts.len());
-        label.part(name, None);
+        label.append_part(name, None);
     }
     if matches!(term.word, "output" | "previous" | "input" | "param" | "item") {
         label.text.push('.');
         places[1] = Some(label.parts.len());
-        label.part("field", Some("A field of the value, where it has some.".to_owned()));
+        label.append_part("field", Some("A field of the value, where it has some.".to_owned()));
     }
     if !filters.is_empty() {
         label.text += " | ";
         places[2] = Some(label.parts.len());
         let list: Vec<String> = filters.iter().map(|term| format!("- `{}` {}", term.usage, term.doc)).collect();
-        label.part("filter", Some(list.join("\n")));
+        label.append_part("filter", Some(list.join("\n")));
     }
     label.text += ">>";
     let active = match hole.part {
@@ -133,14 +133,14 @@ fn of_node(entry: &Entry<'_>) -> Option<Signature> {
         }
         let shown = if argument.required { argument.name.to_owned() } else { format!("[{}]", argument.name) };
         let default = argument.default.map_or(String::new(), |default| format!("; `{default}` when left out"));
-        label.part(&shown, Some(format!("{}{default}", argument.kind.noun())));
+        label.append_part(&shown, Some(format!("{}{default}", argument.kind.describe())));
     }
     if let Some(rest) = known.rest {
         label.text.push(' ');
         if entry.key.is_none() && entry.position >= known.arguments.len() {
             active = Some(label.parts.len());
         }
-        label.part(&format!("{}…", rest.name), Some(rest.kind.noun()));
+        label.append_part(&format!("{}…", rest.name), Some(rest.kind.describe()));
     }
     for property in known.properties {
         label.text.push(' ');
@@ -150,7 +150,7 @@ fn of_node(entry: &Entry<'_>) -> Option<Signature> {
         let shown =
             if property.required { format!("{}=…", property.name) } else { format!("[{}=…]", property.name) };
         let default = property.default.map_or(String::new(), |default| format!(" `{default}` when left out."));
-        label.part(&shown, Some(format!("{} {}.{default}", property.doc, property.kind.noun())));
+        label.append_part(&shown, Some(format!("{} {}.{default}", property.doc, property.kind.describe())));
     }
     let parts = label.parts;
     (!parts.is_empty()).then(|| Signature { label: label.text, doc: Some(known.doc.to_owned()), parts, active })
@@ -158,15 +158,15 @@ fn of_node(entry: &Entry<'_>) -> Option<Signature> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::fixture;
+    use super::super::fixture::parse_fixture;
     use super::*;
 
     /// The label with the active part in brackets.
     fn shown(line: &str) -> String {
-        let (snapshot, path, offset) = fixture(&format!(
+        let (snapshot, path, offset) = parse_fixture(&format!(
             "//- flow.kdl\nprovider p {{ exec cat }}\nagent a provider=p\npipeline main {{\n task t {{\n{line}\n}}\n}}\n"
         ));
-        let Some(found) = signature(&snapshot, &path, offset) else { return String::new() };
+        let Some(found) = find_signature(&snapshot, &path, offset) else { return String::new() };
         let mut label = found.label;
         if let Some(active) = found.active {
             let range = found.parts[active].range.clone();
@@ -198,8 +198,8 @@ mod tests {
     fn prompts_have_them_where_a_spec_reads_them() {
         let files = "//- flow.kdl\nprovider p { exec cat }\nagent a provider=p\npipeline main { task t { prompt file=\"t.md\" } }\n";
         let at = |rest: &str| {
-            let (snapshot, path, offset) = fixture(&format!("{files}{rest}"));
-            signature(&snapshot, &path, offset).map(|found| found.label)
+            let (snapshot, path, offset) = parse_fixture(&format!("{files}{rest}"));
+            find_signature(&snapshot, &path, offset).map(|found| found.label)
         };
         assert_eq!(at("//- t.md\nSay <<param:$0").as_deref(), Some("<<param:NAME.field | filter>>"));
         assert_eq!(at("//- t.md\n\n//- README.md\nSay <<param:$0"), None);

@@ -122,7 +122,7 @@ impl Workspace {
             self.forget_spec(path);
         }
         self.open.insert(path.to_owned(), document);
-        self.changed(path);
+        self.drop_analyses(path);
     }
 
     /// Changes an open text.
@@ -135,7 +135,7 @@ impl Workspace {
     /// A text is not open any more: what lies on disk counts.
     pub fn close(&mut self, path: &str) {
         if let Some(document) = self.open.remove(path) {
-            self.touched(path);
+            self.invalidate_path(path);
             let on_disk = self.disk.read(path).ok();
             let same = on_disk.as_deref() == Some(document.text());
             let still = on_disk.is_some_and(|text| is_ours(&Document::new(path, &text)));
@@ -144,15 +144,15 @@ impl Workspace {
                 false => self.forget_spec(path),
             }
             if !same {
-                self.changed(path);
+                self.drop_analyses(path);
             }
         }
     }
 
     /// A file or folder on disk was made, changed or removed; what lies beneath it may have changed with it.
-    pub fn touched(&mut self, path: &str) {
+    pub fn invalidate_path(&mut self, path: &str) {
         let beneath = |other: &str| other.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
-        let mut files: BTreeSet<String> = self.cache().keys().filter(|file| beneath(file)).cloned().collect();
+        let mut files: BTreeSet<String> = self.lock_cache().keys().filter(|file| beneath(file)).cloned().collect();
         files.extend(self.specs.keys().filter(|file| beneath(file)).cloned());
         files.insert(path.to_owned());
         files.iter().for_each(|file| self.touched_file(file));
@@ -160,7 +160,7 @@ impl Workspace {
 
     /// Looks at everything that was read from disk again.
     pub fn refresh(&mut self) {
-        let known = self.cache().clone();
+        let known = self.lock_cache().clone();
         for (path, text) in known {
             if self.disk.read(&path) != text {
                 self.touched_file(&path);
@@ -169,7 +169,7 @@ impl Workspace {
     }
 
     fn touched_file(&mut self, path: &str) {
-        self.cache().remove(path);
+        self.lock_cache().remove(path);
         if !self.open.contains_key(path) {
             if path.ends_with(".kdl") {
                 match self.disk.read(path) {
@@ -177,11 +177,11 @@ impl Workspace {
                     _ => self.forget_spec(path),
                 }
             }
-            self.changed(path);
+            self.drop_analyses(path);
         }
     }
 
-    fn cache(&self) -> MutexGuard<'_, BTreeMap<String, Result<Arc<str>, FileError>>> {
+    fn lock_cache(&self) -> MutexGuard<'_, BTreeMap<String, Result<Arc<str>, FileError>>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -216,9 +216,9 @@ impl Workspace {
 
     /// Drops what is known of the specs that read a file, or that looked for it; of all of them when they are to be checked
     /// in another way. What is being worked out is about the texts before, and is left.
-    fn changed(&mut self, path: &str) {
+    fn drop_analyses(&mut self, path: &str) {
         std::mem::take(&mut self.cancel).cancel();
-        if path == CONFIG_NAME || self.rules.get().is_none_or(|rules| rules.ask(path)) {
+        if path == CONFIG_NAME || self.rules.get().is_none_or(|rules| rules.depends_on(path)) {
             self.rules = Arc::default();
         }
         for (spec, known) in &mut self.specs {
@@ -229,7 +229,7 @@ impl Workspace {
                 }
                 continue;
             };
-            if spec == path || path == CONFIG_NAME || analysis.asks(path) {
+            if spec == path || path == CONFIG_NAME || analysis.depends_on(path) {
                 self.last.insert(spec.clone(), Arc::clone(analysis));
                 *known = Arc::default();
             }
@@ -307,13 +307,13 @@ impl Snapshot {
 
     /// What the compiler says of a spec if that is known already, else what it said before the last changes: for answers
     /// that must come at once, and only use names.
-    pub fn recent(&self, spec: &str) -> Option<Arc<Analysis>> {
+    pub fn recent_analysis(&self, spec: &str) -> Option<Arc<Analysis>> {
         let known = self.specs.get(spec).and_then(|known| known.get()?.as_ref()).or_else(|| self.last.get(spec));
         known.cloned().or_else(|| self.analysis(spec))
     }
 
     /// The analyses that a file is part of: its own where it is a spec, and those of the specs that read it.
-    pub fn about(&self, path: &str) -> Vec<Arc<Analysis>> {
+    pub fn find_analyses(&self, path: &str) -> Vec<Arc<Analysis>> {
         let mut own: Vec<Arc<Analysis>> = self.analysis(path).into_iter().collect();
         let others = self.specs().filter(|spec| *spec != path).filter_map(|spec| self.analysis(spec));
         own.extend(others.filter(|analysis| analysis.file(path).is_some()));
@@ -328,23 +328,23 @@ impl Analysis {
     }
 
     /// The tokens of its plan; nothing where there is no plan.
-    pub(super) fn counted(&self) -> &Counted {
+    pub(super) fn token_counts(&self) -> &Counted {
         self.counted.get_or_init(|| {
             let Some(plan) = &self.compilation.plan else { return Counted::default() };
             let mut turns = BTreeMap::new();
             for pipeline in &plan.pipelines {
-                let given = swarmc_compiler::turns(plan, pipeline, &O200k);
+                let given = swarmc_compiler::count_turn_inputs(plan, pipeline, &O200k);
                 turns.extend(pipeline.all_steps().filter_map(|step| {
                     let turn = given.get(step.name.as_str())?;
                     Some(((pipeline.name.clone(), step.name.clone()), turn.clone()))
                 }));
             }
-            Counted { turns, bounds: swarmc_compiler::bounds(plan, &O200k) }
+            Counted { turns, bounds: swarmc_compiler::compute_bounds(plan, &O200k) }
         })
     }
 
     /// Whether it could change when the file at `path` does.
-    fn asks(&self, path: &str) -> bool {
+    fn depends_on(&self, path: &str) -> bool {
         self.asked.contains(path)
     }
 }
@@ -358,7 +358,7 @@ impl std::fmt::Debug for Snapshot {
 impl Files for Texts {
     fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
         if let Some(document) = self.open.get(path) {
-            return Ok(document.source().shared());
+            return Ok(document.source().shared_text());
         }
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         cache.entry(path.to_owned()).or_insert_with(|| self.disk.read(path)).clone()
@@ -371,8 +371,8 @@ impl Files for Texts {
         }
     }
 
-    fn starts(&self, path: &str) -> Result<bool, FileError> {
-        self.disk.starts(path)
+    fn is_executable(&self, path: &str) -> Result<bool, FileError> {
+        self.disk.is_executable(path)
     }
 
     fn list(&self, path: &str) -> Vec<String> {
@@ -386,18 +386,18 @@ impl Files for Texts {
 
 impl Files for Asked<'_> {
     fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
-        self.note(path);
+        self.record_path(path);
         self.files.read(path)
     }
 
     fn find(&self, path: &str) -> Result<Entry, FileError> {
-        self.note(path);
+        self.record_path(path);
         self.files.find(path)
     }
 
-    fn starts(&self, path: &str) -> Result<bool, FileError> {
-        self.note(path);
-        self.files.starts(path)
+    fn is_executable(&self, path: &str) -> Result<bool, FileError> {
+        self.record_path(path);
+        self.files.is_executable(path)
     }
 
     fn list(&self, path: &str) -> Vec<String> {
@@ -410,7 +410,7 @@ impl Files for Asked<'_> {
 }
 
 impl Asked<'_> {
-    fn note(&self, path: &str) {
+    fn record_path(&self, path: &str) {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
     }
 }
@@ -466,9 +466,9 @@ mod tests {
         });
         is_asked.recv().expect("the prompt is read");
         // A letter is typed while the file is read.
-        workspace.edit("flow.kdl", |document| document.edited(0..0, "\n"));
+        workspace.edit("flow.kdl", |document| document.apply_edit(0..0, "\n"));
         say.send(()).expect("the disk listens");
-        assert!(!worker.join().expect("it ends"), "nobody wants it");
+        assert!(!worker.join().expect("it ends"), "no request wants it");
         assert!(old.is_cut());
         let read = || disk.read.lock().expect("nothing panics").clone();
         assert!(!read().contains(&"later.md".to_owned()), "what comes after it was not begun: {:?}", read());
@@ -489,7 +489,7 @@ mod tests {
         }
         let before = workspace.snapshot();
         let known = before.analysis("one.kdl").expect("it is a spec");
-        workspace.edit("two.kdl", |document| document.edited(0..0, "\n"));
+        workspace.edit("two.kdl", |document| document.apply_edit(0..0, "\n"));
         let after = workspace.snapshot().analysis("one.kdl").expect("it is a spec");
         assert!(Arc::ptr_eq(&known, &after));
         assert!(before.analysis("two.kdl").is_none() && before.is_cut(), "its text is another");

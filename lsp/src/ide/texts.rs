@@ -18,7 +18,7 @@ pub(super) struct Said {
 }
 
 /// The texts of a file, by place; none where the file is nothing of ours.
-pub(super) fn texts(snapshot: &Snapshot, path: &str, document: &Document) -> Vec<Said> {
+pub(super) fn list_texts(snapshot: &Snapshot, path: &str, document: &Document) -> Vec<Said> {
     let Some(_) = document.tree() else {
         let whole = Said { range: 0..document.text().len(), expression: false };
         return if is_prompt(snapshot, path) { vec![whole] } else { Vec::new() };
@@ -27,12 +27,12 @@ pub(super) fn texts(snapshot: &Snapshot, path: &str, document: &Document) -> Vec
     if document.kind() == Kind::Foreign {
         return found;
     }
-    element::walk(document, &mut |node, known| {
-        for (entry, slot) in element::entries(node, known) {
-            let (Some(slot), Some(_)) = (slot, element::text(entry)) else { continue };
+    element::visit_nodes(document, &mut |node, known| {
+        for (entry, slot) in element::list_entries(node, known) {
+            let (Some(slot), Some(_)) = (slot, element::entry_text(entry)) else { continue };
             if let Value::Template | Value::Expression = slot.kind() {
                 let expression = matches!(slot.kind(), Value::Expression);
-                found.push(Said { range: inside(document.text(), entry.value.span.range()), expression });
+                found.push(Said { range: unquoted_range(document.text(), entry.value.span.range()), expression });
             }
         }
     });
@@ -44,32 +44,32 @@ pub(super) fn texts(snapshot: &Snapshot, path: &str, document: &Document) -> Vec
 pub(super) fn is_prompt(snapshot: &Snapshot, path: &str) -> bool {
     let reads = |spec: &str| {
         let analysis = snapshot.analysis(spec)?;
-        Some(analysis.index.users(analysis.file(path)?).next().is_some())
+        Some(analysis.index.text_uses_in(analysis.file(path)?).next().is_some())
     };
     snapshot.specs().any(|spec| reads(spec) == Some(true))
 }
 
 /// The interpolations of a text of a file, with ranges in the file.
-pub(super) fn holes(document: &Document, said: &Said) -> Vec<Interpolation> {
+pub(super) fn list_holes(document: &Document, said: &Said) -> Vec<Interpolation> {
     if said.expression {
         return Vec::new();
     }
-    let mut found = interpolation::holes(&document.text()[said.range.clone()]);
+    let mut found = interpolation::find_interpolations(&document.text()[said.range.clone()]);
     for hole in &mut found {
-        moved(hole, said.range.start);
+        shift_hole(hole, said.range.start);
     }
     found
 }
 
 /// The interpolation around an offset of a file.
 pub(super) fn hole_at(snapshot: &Snapshot, path: &str, document: &Document, offset: usize) -> Option<Interpolation> {
-    let texts = texts(snapshot, path, document);
+    let texts = list_texts(snapshot, path, document);
     let said = texts.iter().rev().find(|said| said.range.start <= offset && offset <= said.range.end)?;
-    holes(document, said).into_iter().find(|hole| hole.range.start <= offset && offset < hole.range.end)
+    list_holes(document, said).into_iter().find(|hole| hole.range.start <= offset && offset < hole.range.end)
 }
 
 /// What stands between the quotes of a string.
-pub(super) fn inside(text: &str, span: Range<usize>) -> Range<usize> {
+pub(super) fn unquoted_range(text: &str, span: Range<usize>) -> Range<usize> {
     let written = &text[span.clone()];
     let hashes = written.len() - written.trim_start_matches('#').len();
     let quotes =
@@ -84,7 +84,7 @@ pub(super) fn inside(text: &str, span: Range<usize>) -> Range<usize> {
     }
 }
 
-fn moved(hole: &mut Interpolation, by: usize) {
+fn shift_hole(hole: &mut Interpolation, by: usize) {
     let shift = |range: &mut Range<usize>| *range = range.start + by..range.end + by;
     shift(&mut hole.range);
     if let interpolation::HoleKind::Directive { word, name, fields, filters } = &mut hole.kind {

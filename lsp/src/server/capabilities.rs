@@ -77,18 +77,18 @@ impl Client {
                 .and_then(|text| text.publish_diagnostics.as_ref()?.diagnostics_capabilities.code_description_support)
                 .unwrap_or(false),
             encoding,
-            folders: folders(params),
+            folders: list_folders(params),
             watches: watched.and_then(|watched| watched.dynamic_registration).unwrap_or(false),
             pulls: text.is_some_and(|text| text.diagnostic.is_some())
                 && diagnostics.and_then(|diagnostics| diagnostics.refresh_support).unwrap_or(false),
             snippets: completes.and_then(|item| item.snippet_support).unwrap_or(false),
-            suggests: suggests(params),
+            suggests: can_suggest(params),
         }
     }
 }
 
 /// Whether the editor has VS Code's command for it: by its name, or because its plugin says so as it does to other servers.
-fn suggests(params: &lsp::InitializeParams) -> bool {
+fn can_suggest(params: &lsp::InitializeParams) -> bool {
     const COMMAND: &str = "editor.action.triggerSuggest";
     let name = params.client_info.as_ref().map_or("", |client| client.name.as_str());
     let value = serde_json::to_value(&params.capabilities.experimental).unwrap_or_default();
@@ -97,9 +97,9 @@ fn suggests(params: &lsp::InitializeParams) -> bool {
 }
 
 /// The folders that are open, or the one that older editors name.
-fn folders(params: &lsp::InitializeParams) -> Vec<PathBuf> {
+fn list_folders(params: &lsp::InitializeParams) -> Vec<PathBuf> {
     let value = serde_json::to_value(params).unwrap_or_default();
-    let uri = |value: &serde_json::Value| convert::path(&lsp::Uri(value.as_str()?.to_owned()));
+    let uri = |value: &serde_json::Value| convert::to_path(&lsp::Uri(value.as_str()?.to_owned()));
     let listed = value["workspaceFolders"].as_array().into_iter().flatten().filter_map(|folder| uri(&folder["uri"]));
     let mut folders: Vec<PathBuf> = listed.collect();
     if folders.is_empty() {
@@ -109,7 +109,7 @@ fn folders(params: &lsp::InitializeParams) -> Vec<PathBuf> {
 }
 
 /// What the editor may ask for.
-pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
+pub(super) fn build_capabilities(client: &Client) -> lsp::ServerCapabilities {
     let encoding = match client.encoding {
         Encoding::Utf8 => lsp::PositionEncodingKind::UTF8,
         Encoding::Utf16 => lsp::PositionEncodingKind::UTF16,
@@ -135,11 +135,11 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
             ..Default::default()
         }),
         completion_provider: Some(lsp::CompletionOptions {
-            trigger_characters: Some(signs("<:.|=\"/ {%")),
+            trigger_characters: Some(split_chars("<:.|=\"/ {%")),
             ..Default::default()
         }),
         signature_help_provider: Some(lsp::SignatureHelpOptions {
-            trigger_characters: Some(signs(":.|= ")),
+            trigger_characters: Some(split_chars(":.|= ")),
             ..Default::default()
         }),
         hover_provider: Some(true.into()),
@@ -155,7 +155,7 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
         call_hierarchy_provider: Some(true.into()),
         semantic_tokens_provider: Some(lsp::SemanticTokensProvider::SemanticTokensOptions(
             lsp::SemanticTokensOptions {
-                legend: super::handlers::tokens::legend(),
+                legend: super::handlers::tokens::build_legend(),
                 range: Some(true.into()),
                 full: Some(lsp::Full::SemanticTokensFullDelta(lsp::SemanticTokensFullDelta { delta: Some(true) })),
                 ..Default::default()
@@ -195,6 +195,6 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
     }
 }
 
-fn signs(signs: &str) -> Vec<String> {
+fn split_chars(signs: &str) -> Vec<String> {
     signs.chars().map(String::from).collect()
 }

@@ -33,7 +33,7 @@ impl Dispatch {
             return self;
         };
         self.answer = Some(match serde_json::from_value::<M::Params>(params) {
-            Ok(params) => Box::new(move |context| respond(id, handler(context, params))),
+            Ok(params) => Box::new(move |context| make_response(id, handler(context, params))),
             Err(error) => Box::new(move |_| Response::new_err(id, ErrorCode::InvalidParams as i32, error.to_string())),
         });
         self
@@ -51,7 +51,7 @@ impl Dispatch {
     }
 }
 
-fn respond(id: RequestId, answer: Result<impl serde::Serialize, Failure>) -> Response {
+fn make_response(id: RequestId, answer: Result<impl serde::Serialize, Failure>) -> Response {
     match answer {
         // Made here: `new_ok` would turn the value into itself once more.
         Ok(result) => Response { id, result: Some(serde_json::to_value(result).unwrap_or(Value::Null)), error: None },

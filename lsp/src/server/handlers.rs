@@ -42,10 +42,10 @@ type Answer<T> = Result<Option<T>, Failure>;
 
 impl Context {
     /// The file of a position, its text, and the offset.
-    fn place(&self, at: &lsp::TextDocumentPositionParams) -> Option<(File<'_>, Document, usize)> {
+    fn locate_position(&self, at: &lsp::TextDocumentPositionParams) -> Option<(File<'_>, Document, usize)> {
         let file = self.moment.file(&at.text_document.uri)?;
         let document = file.document()?;
-        let offset = convert::offset(document.source(), at.position, self.encoding);
+        let offset = convert::to_offset(document.source(), at.position, self.encoding);
         Some((file, document, offset))
     }
 
@@ -62,44 +62,44 @@ impl Context {
 }
 
 /// The handler of each request.
-pub(super) fn dispatch(request: Dispatch) -> Dispatch {
+pub(super) fn register_handlers(request: Dispatch) -> Dispatch {
     request
-        .on::<lsp::CompletionRequest>(complete::complete)
-        .on::<lsp::SignatureHelpRequest>(complete::signature)
-        .on::<lsp::HoverRequest>(shown::hover)
-        .on::<lsp::InlayHintRequest>(shown::hints)
-        .on::<lsp::CodeLensRequest>(shown::lenses)
+        .on::<lsp::CompletionRequest>(complete::list_completions)
+        .on::<lsp::SignatureHelpRequest>(complete::find_signature)
+        .on::<lsp::HoverRequest>(shown::find_hover)
+        .on::<lsp::InlayHintRequest>(shown::list_hints)
+        .on::<lsp::CodeLensRequest>(shown::list_lenses)
         .on::<lsp::CodeLensResolveRequest>(shown::resolve_lens)
-        .on::<lsp::InlineValueRequest>(shown::values)
-        .on::<lsp::DocumentSymbolRequest>(structure::symbols)
+        .on::<lsp::InlineValueRequest>(shown::list_values)
+        .on::<lsp::DocumentSymbolRequest>(structure::document_symbols)
         .on::<lsp::WorkspaceSymbolRequest>(structure::workspace_symbols)
-        .on::<lsp::FoldingRangeRequest>(structure::folding)
-        .on::<lsp::SelectionRangeRequest>(structure::selections)
-        .on::<lsp::DocumentLinkRequest>(structure::links)
-        .on::<lsp::LinkedEditingRangeRequest>(structure::linked)
+        .on::<lsp::FoldingRangeRequest>(structure::list_folds)
+        .on::<lsp::SelectionRangeRequest>(structure::list_selections)
+        .on::<lsp::DocumentLinkRequest>(structure::list_links)
+        .on::<lsp::LinkedEditingRangeRequest>(structure::find_linked_ranges)
         .on::<lsp::CallHierarchyPrepareRequest>(structure::prepare_calls)
-        .on::<lsp::CallHierarchyIncomingCallsRequest>(structure::incoming)
-        .on::<lsp::CallHierarchyOutgoingCallsRequest>(structure::outgoing)
-        .on::<lsp::SemanticTokensRequest>(tokens::full)
-        .on::<lsp::SemanticTokensRangeRequest>(tokens::range)
-        .on::<lsp::SemanticTokensDeltaRequest>(tokens::delta)
-        .on::<lsp::DefinitionRequest>(names::definition)
+        .on::<lsp::CallHierarchyIncomingCallsRequest>(structure::list_incoming)
+        .on::<lsp::CallHierarchyOutgoingCallsRequest>(structure::list_outgoing)
+        .on::<lsp::SemanticTokensRequest>(tokens::list_tokens)
+        .on::<lsp::SemanticTokensRangeRequest>(tokens::list_range_tokens)
+        .on::<lsp::SemanticTokensDeltaRequest>(tokens::list_token_delta)
+        .on::<lsp::DefinitionRequest>(names::find_definition)
         .on::<lsp::TypeDefinitionRequest>(names::type_definition)
-        .on::<lsp::ReferencesRequest>(names::references)
-        .on::<lsp::DocumentHighlightRequest>(names::highlight)
+        .on::<lsp::ReferencesRequest>(names::find_references)
+        .on::<lsp::DocumentHighlightRequest>(names::highlight_name)
         .on::<lsp::PrepareRenameRequest>(names::prepare_rename)
-        .on::<lsp::RenameRequest>(names::rename)
-        .on::<lsp::CodeActionRequest>(changes::actions)
-        .on::<lsp::DocumentFormattingRequest>(changes::format)
+        .on::<lsp::RenameRequest>(names::rename_symbol)
+        .on::<lsp::CodeActionRequest>(changes::list_actions)
+        .on::<lsp::DocumentFormattingRequest>(changes::format_document)
         .on::<lsp::DocumentRangeFormattingRequest>(changes::format_range)
         .on::<lsp::DocumentOnTypeFormattingRequest>(changes::format_typed)
-        .on::<lsp::DocumentDiagnosticRequest>(pulled)
-        .on::<lsp::ExecuteCommandRequest>(commands::execute)
+        .on::<lsp::DocumentDiagnosticRequest>(pull_diagnostics)
+        .on::<lsp::ExecuteCommandRequest>(commands::execute_command)
 }
 
 /// Tells what is wrong in every file, by address, as soon as that is known; what else there is to know of the files is
 /// worked out after that.
-pub(super) fn problems(
+pub(super) fn report_problems(
     moment: &WorkspaceSnapshot,
     encoding: Encoding,
     mut tell: impl FnMut(BTreeMap<String, Vec<lsp::Diagnostic>>),
@@ -109,7 +109,7 @@ pub(super) fn problems(
     for (number, (root, snapshot)) in moment.workspaces.iter().enumerate() {
         ide::tell_diagnostics(snapshot, &mut |problems| {
             for (path, problems) in problems {
-                let Some(file) = moment.at(root, &path) else { continue };
+                let Some(file) = moment.find_in_root(root, &path) else { continue };
                 let Some(document) = file.document() else { continue };
                 let problems = problems
                     .iter()
@@ -128,10 +128,13 @@ pub(super) fn problems(
 }
 
 /// What is wrong in a file, for clients that ask.
-fn pulled(context: &Context, params: lsp::DocumentDiagnosticParams) -> Result<lsp::DocumentDiagnosticReport, Failure> {
+fn pull_diagnostics(
+    context: &Context,
+    params: lsp::DocumentDiagnosticParams,
+) -> Result<lsp::DocumentDiagnosticReport, Failure> {
     let file = context.moment.file(&params.text_document.uri);
     let items = file.and_then(|file| {
-        let problems = ide::diagnostics(file.snapshot).remove(&file.path)?;
+        let problems = ide::collect_diagnostics(file.snapshot).remove(&file.path)?;
         Some(problems_of(&file, &file.document()?, &problems, context))
     });
     let report = lsp::FullDocumentDiagnosticReport { items: items.unwrap_or_default(), ..Default::default() };
@@ -162,14 +165,14 @@ fn problem_of(
     });
     let related: Vec<_> = related.collect();
     lsp::Diagnostic {
-        range: convert::range(document.source(), &problem.range, encoding),
+        range: convert::to_range(document.source(), &problem.range, encoding),
         severity: Some(match problem.severity {
             Severity::Error => lsp::DiagnosticSeverity::Error,
             Severity::Warning => lsp::DiagnosticSeverity::Warning,
             Severity::Hint => lsp::DiagnosticSeverity::Hint,
         }),
         code: Some(problem.code.id().to_owned().into()),
-        code_description: pages.link(problem.code),
+        code_description: pages.rule_link(problem.code),
         source: Some("swarmc".to_owned()),
         message: problem.message.clone().into(),
         tags: match problem.code {

@@ -4,7 +4,7 @@ use gen_lsp_types::InitializeParams;
 use lsp_server::{Connection, ErrorCode, Message, RequestId, Response};
 
 /// Waits for an `initialize` that can be read; none when the editor leaves before.
-pub(super) fn start(connection: &Connection) -> Option<(RequestId, InitializeParams)> {
+pub(super) fn await_initialize(connection: &Connection) -> Option<(RequestId, InitializeParams)> {
     for message in &connection.receiver {
         let request = match message {
             Message::Request(request) => request,

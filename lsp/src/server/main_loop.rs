@@ -12,7 +12,7 @@ use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestI
 use serde_json::Value;
 
 use super::Exit;
-use super::capabilities::{Client, capabilities};
+use super::capabilities::{Client, build_capabilities};
 use super::convert;
 use super::dispatch::Dispatch;
 use super::handlers::tokens::Painted;
@@ -51,10 +51,10 @@ type Problems = BTreeMap<String, Vec<lsp::Diagnostic>>;
 
 /// Serves the other end of a connection until it leaves.
 pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Exit {
-    let Some((id, params)) = handshake::start(connection) else { return Exit::Abrupt };
+    let Some((id, params)) = handshake::await_initialize(connection) else { return Exit::Abrupt };
     let client = Arc::new(Client::new(&params));
     let answer = serde_json::json!({
-        "capabilities": capabilities(&client),
+        "capabilities": build_capabilities(&client),
         "serverInfo": { "name": "swarmc", "version": env!("CARGO_PKG_VERSION") },
     });
     let mut server = Server {
@@ -77,7 +77,7 @@ pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Exit {
         client,
     };
     server.send(Response::new_ok(id, answer).into());
-    server.look(server.client.folders.clone());
+    server.search_specs(server.client.folders.clone());
     server.serve()
 }
 
@@ -115,20 +115,20 @@ struct Server<'c> {
 
 impl Server<'_> {
     /// The editor is ready for requests of ours.
-    fn initialized(&mut self) {
+    fn handle_initialized(&mut self) {
         if self.client.watches {
             let watchers = serde_json::json!({ "watchers": [{ "globPattern": "**/*" }] });
             let registration = serde_json::json!({ "registrations": [{
                 "id": "files", "method": "workspace/didChangeWatchedFiles", "registerOptions": watchers,
             }] });
-            self.ask("client/registerCapability", registration);
+            self.send_request("client/registerCapability", registration);
         }
     }
 
     /// Has the specs beneath some folders found.
-    fn look(&self, folders: Vec<PathBuf>) {
+    fn search_specs(&self, folders: Vec<PathBuf>) {
         let disk = Arc::clone(&self.disk);
-        let find = move || Done::Specs(folders.iter().flat_map(|folder| disk.specs(folder)).collect());
+        let find = move || Done::Specs(folders.iter().flat_map(|folder| disk.list_specs(folder)).collect());
         self.pool.run(find, || Done::Nothing);
     }
 
@@ -138,39 +138,39 @@ impl Server<'_> {
             select! {
                 recv(messages) -> message => {
                     let Ok(message) = message else { return Exit::Abrupt };
-                    if let Some(exit) = self.message(message) {
+                    if let Some(exit) = self.handle_message(message) {
                         return exit;
                     }
                     // What has come meanwhile is taken before anything is judged, but answers do not wait for ever.
                     for message in messages.try_iter().take(AT_ONCE) {
-                        if let Some(exit) = self.message(message) {
+                        if let Some(exit) = self.handle_message(message) {
                             return exit;
                         }
                     }
                 }
                 recv(done) -> result => if let Ok(result) = result {
-                    self.done(result);
+                    self.handle_done(result);
                 }
             }
-            self.judge();
+            self.check_workspaces();
         }
         Exit::Abrupt
     }
 
-    fn message(&mut self, message: Message) -> Option<Exit> {
+    fn handle_message(&mut self, message: Message) -> Option<Exit> {
         match message {
-            Message::Request(request) => self.request(request),
+            Message::Request(request) => self.handle_request(request),
             Message::Notification(notification) if notification.method == lsp::ExitNotification::METHOD.as_str() => {
                 return Some(if self.leaving { Exit::Clean } else { Exit::Abrupt });
             }
-            Message::Notification(notification) => self.notification(notification),
+            Message::Notification(notification) => self.handle_notification(notification),
             // Whether the client watches files for us changes nothing here.
             Message::Response(_) => {}
         }
         None
     }
 
-    fn request(&mut self, request: Request) {
+    fn handle_request(&mut self, request: Request) {
         if request.method == "shutdown" {
             self.leaving = true;
             self.send(Response::new_ok(request.id, ()).into());
@@ -187,9 +187,9 @@ impl Server<'_> {
             return;
         }
         let id = request.id.clone();
-        let Some(answer) = handlers::dispatch(Dispatch::new(request)).finish() else { return };
+        let Some(answer) = handlers::register_handlers(Dispatch::new(request)).finish() else { return };
         let context = Context {
-            moment: self.world.moment(),
+            moment: self.world.take_snapshot(),
             encoding: self.client.encoding,
             client: Arc::clone(&self.client),
             options: self.options,
@@ -202,11 +202,11 @@ impl Server<'_> {
         let work = move || {
             // The client has cancelled the request, or the text has changed.
             if !wanted.load(Ordering::Relaxed) || edits.load(Ordering::Relaxed) != asked {
-                return Done::Answer(modified(refused), asked);
+                return Done::Answer(refuse_modified(refused), asked);
             }
             let response = answer(&context);
             // If a file on disk changes during the work, the answer is incomplete.
-            Done::Answer(if context.moment.is_cut() { modified(refused) } else { response }, asked)
+            Done::Answer(if context.moment.is_cut() { refuse_modified(refused) } else { response }, asked)
         };
         let panicked = move || {
             let message = "swarmc has a bug: this request made it panic; the others are answered as before";
@@ -215,7 +215,7 @@ impl Server<'_> {
         self.pool.run(work, panicked);
     }
 
-    fn notification(&mut self, notification: Notification) {
+    fn handle_notification(&mut self, notification: Notification) {
         let Notification { method, params } = notification;
         match method.as_str() {
             "$/cancelRequest" => {
@@ -227,26 +227,31 @@ impl Server<'_> {
                     self.send(Response::new_err(params.id, ErrorCode::RequestCanceled as i32, message).into());
                 }
             }
-            "initialized" => self.initialized(),
-            "workspace/didChangeConfiguration" => self.take(&method, params, Server::configured),
-            "textDocument/didOpen" => self.take(&method, params, Server::opened),
-            "textDocument/didChange" => self.changed(params),
-            "textDocument/didClose" => self.take(&method, params, Server::closed),
-            "textDocument/didSave" => self.take(&method, params, Server::saved),
-            "workspace/didChangeWatchedFiles" => self.take(&method, params, Server::touched),
-            "workspace/didChangeWorkspaceFolders" => self.take(&method, params, Server::refoldered),
+            "initialized" => self.handle_initialized(),
+            "workspace/didChangeConfiguration" => self.dispatch_params(&method, params, Server::handle_configuration),
+            "textDocument/didOpen" => self.dispatch_params(&method, params, Server::handle_open),
+            "textDocument/didChange" => self.handle_change(params),
+            "textDocument/didClose" => self.dispatch_params(&method, params, Server::handle_close),
+            "textDocument/didSave" => self.dispatch_params(&method, params, Server::handle_save),
+            "workspace/didChangeWatchedFiles" => self.dispatch_params(&method, params, Server::handle_file_change),
+            "workspace/didChangeWorkspaceFolders" => self.dispatch_params(&method, params, Server::handle_folders),
             _ => {}
         }
     }
 
     /// Passes the contents of a notification to its handler; logs and ignores an unreadable one.
-    fn take<P: serde::de::DeserializeOwned>(&mut self, method: &str, params: Value, handle: fn(&mut Self, P)) {
+    fn dispatch_params<P: serde::de::DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: Value,
+        handle: fn(&mut Self, P),
+    ) {
         match serde_json::from_value(params) {
             Ok(params) => {
                 handle(self, params);
                 self.revision += 1;
             }
-            Err(error) => self.log(&format!("`{method}` cannot be read: {error}")),
+            Err(error) => self.log_warning(&format!("`{method}` cannot be read: {error}")),
         }
     }
 
@@ -256,7 +261,7 @@ impl Server<'_> {
         self.revision += 1;
     }
 
-    fn opened(&mut self, params: lsp::DidOpenTextDocumentParams) {
+    fn handle_open(&mut self, params: lsp::DidOpenTextDocumentParams) {
         let item = params.text_document;
         self.text_changed();
         self.world.open(&item.uri, &item.text);
@@ -266,61 +271,64 @@ impl Server<'_> {
 
     /// Changes a text. After an unreadable change the server does not know the text: it uses the file on disk until the
     /// editor opens the text again.
-    fn changed(&mut self, params: Value) {
+    fn handle_change(&mut self, params: Value) {
         let uri = params["textDocument"]["uri"].as_str().map(|uri| lsp::Uri(uri.to_owned()));
         match serde_json::from_value(params) {
-            Ok(params) => self.edited(params),
+            Ok(params) => self.apply_changes(params),
             Err(error) => {
-                self.log(&format!("a change cannot be read, open the file again: {error}"));
+                self.log_warning(&format!("a change cannot be read, open the file again: {error}"));
                 if let Some(uri) = uri {
-                    self.forget(&uri);
+                    self.forget_text(&uri);
                 }
             }
         }
     }
 
-    fn edited(&mut self, params: Changed) {
+    fn apply_changes(&mut self, params: Changed) {
         let encoding = self.client.encoding;
         let (uri, version) = (params.text_document.text_document_identifier.uri, params.text_document.version);
         let Some(known) = self.versions.insert(uri.0.clone(), version) else {
             self.versions.remove(&uri.0);
-            return self.log(&format!("`{}` was changed, but is not open", uri.0));
+            return self.log_warning(&format!("`{}` was changed, but is not open", uri.0));
         };
         // The pipe keeps the order, so that what comes later is later, whatever its number.
         if version <= known {
-            self.log(&format!("version {version} of `{}` came after version {known}; it is taken as newer", uri.0));
+            self.log_warning(&format!(
+                "version {version} of `{}` came after version {known}; it is taken as newer",
+                uri.0
+            ));
         }
         self.text_changed();
-        let Some((workspace, path)) = self.world.workspace(&uri) else { return };
+        let Some((workspace, path)) = self.world.find_workspace(&uri) else { return };
         let changes = params.content_changes;
         workspace.edit(&path, |document| {
             changes.into_iter().fold(document, |document, change| match change.range {
                 Some(range) => {
-                    let range = convert::bytes(document.source(), range, encoding);
-                    document.edited(range, &change.text)
+                    let range = convert::to_bytes(document.source(), range, encoding);
+                    document.apply_edit(range, &change.text)
                 }
                 None => Document::new(&path, &change.text),
             })
         });
     }
 
-    fn closed(&mut self, params: lsp::DidCloseTextDocumentParams) {
-        self.forget(&params.text_document.uri);
+    fn handle_close(&mut self, params: lsp::DidCloseTextDocumentParams) {
+        self.forget_text(&params.text_document.uri);
     }
 
-    fn forget(&mut self, uri: &lsp::Uri) {
+    fn forget_text(&mut self, uri: &lsp::Uri) {
         self.text_changed();
         self.versions.remove(&uri.0);
         self.world.close(uri);
     }
 
-    fn saved(&mut self, params: lsp::DidSaveTextDocumentParams) {
-        if let Some((workspace, path)) = self.world.workspace(&params.text_document.uri) {
-            workspace.touched(&path);
+    fn handle_save(&mut self, params: lsp::DidSaveTextDocumentParams) {
+        if let Some((workspace, path)) = self.world.find_workspace(&params.text_document.uri) {
+            workspace.invalidate_path(&path);
         }
         self.look_again();
         // What stands in other files may be shown here.
-        self.again();
+        self.refresh_editor();
     }
 
     /// Reads the files on disk again, if the editor does not report their changes.
@@ -330,35 +338,35 @@ impl Server<'_> {
         }
     }
 
-    fn touched(&mut self, params: lsp::DidChangeWatchedFilesParams) {
+    fn handle_file_change(&mut self, params: lsp::DidChangeWatchedFilesParams) {
         for change in params.changes {
-            if let Some((workspace, path)) = self.world.workspace(&change.uri) {
-                workspace.touched(&path);
+            if let Some((workspace, path)) = self.world.find_workspace(&change.uri) {
+                workspace.invalidate_path(&path);
             }
         }
     }
 
-    fn configured(&mut self, params: lsp::DidChangeConfigurationParams) {
+    fn handle_configuration(&mut self, params: lsp::DidChangeConfigurationParams) {
         let options = Options::read(&params.settings);
         if self.options != options {
             self.options = options;
-            self.again();
+            self.refresh_editor();
         }
     }
 
     /// Has the editor ask again for what it shows beside the text.
-    fn again(&mut self) {
+    fn refresh_editor(&mut self) {
         for method in self.client.again.clone() {
-            self.ask(method, serde_json::Value::Null);
+            self.send_request(method, serde_json::Value::Null);
         }
     }
 
-    fn refoldered(&mut self, params: lsp::DidChangeWorkspaceFoldersParams) {
+    fn handle_folders(&mut self, params: lsp::DidChangeWorkspaceFoldersParams) {
         // What was found beneath a folder that is gone is still there on disk.
-        self.look(params.event.added.iter().filter_map(|folder| convert::path(&folder.uri)).collect());
+        self.search_specs(params.event.added.iter().filter_map(|folder| convert::to_path(&folder.uri)).collect());
     }
 
-    fn done(&mut self, done: Done) {
+    fn handle_done(&mut self, done: Done) {
         match done {
             Done::Answer(response, edits) => {
                 // A cancelled request already has its answer.
@@ -367,7 +375,7 @@ impl Server<'_> {
                 }
                 let response = match edits == self.edits.load(Ordering::Relaxed) {
                     true => response,
-                    false => modified(response.id),
+                    false => refuse_modified(response.id),
                 };
                 self.send(response.into());
             }
@@ -375,7 +383,7 @@ impl Server<'_> {
                 self.judging = false;
                 if revision == self.revision {
                     self.judged = Some(revision);
-                    self.tell(problems);
+                    self.publish_problems(problems);
                 }
             }
             Done::Outdated => self.judging = false,
@@ -386,7 +394,7 @@ impl Server<'_> {
             }
             Done::Specs(specs) => {
                 for spec in specs {
-                    if let Some((workspace, path)) = self.world.at(&spec) {
+                    if let Some((workspace, path)) = self.world.find_by_path(&spec) {
                         workspace.add_spec(&path);
                     }
                 }
@@ -397,16 +405,16 @@ impl Server<'_> {
     }
 
     /// Looks for problems when something has changed, one state at a time.
-    fn judge(&mut self) {
+    fn check_workspaces(&mut self) {
         if self.judging || self.judged == Some(self.revision) {
             return;
         }
         self.judging = true;
-        let (moment, encoding, revision) = (self.world.moment(), self.client.encoding, self.revision);
-        let early = self.pool.early();
+        let (moment, encoding, revision) = (self.world.take_snapshot(), self.client.encoding, self.revision);
+        let early = self.pool.early_sender();
         let judge = move || {
             let mut told = false;
-            handlers::problems(&moment, encoding, |problems| {
+            handlers::report_problems(&moment, encoding, |problems| {
                 told = true;
                 // When the server ends, the receiver is gone.
                 let _ = early.send(Done::Problems(problems, revision));
@@ -417,10 +425,10 @@ impl Server<'_> {
     }
 
     /// Tells the editor what has changed about the problems that it shows.
-    fn tell(&mut self, problems: Problems) {
+    fn publish_problems(&mut self, problems: Problems) {
         if self.client.pulls {
             if self.shown != problems {
-                self.ask("workspace/diagnostic/refresh", Value::Null);
+                self.send_request("workspace/diagnostic/refresh", Value::Null);
             }
             self.shown = problems;
             return;
@@ -438,7 +446,7 @@ impl Server<'_> {
         self.shown = problems;
     }
 
-    fn log(&mut self, message: &str) {
+    fn log_warning(&mut self, message: &str) {
         self.notify::<lsp::LogMessageNotification>(lsp::LogMessageParams {
             kind: lsp::MessageType::Warning,
             message: message.to_owned(),
@@ -449,7 +457,7 @@ impl Server<'_> {
         self.send(Notification::new(N::METHOD.as_str().to_owned(), params).into());
     }
 
-    fn ask(&mut self, method: &str, params: Value) {
+    fn send_request(&mut self, method: &str, params: Value) {
         self.requests += 1;
         self.send(Request { id: self.requests.into(), method: method.to_owned(), params }.into());
     }
@@ -460,7 +468,7 @@ impl Server<'_> {
 }
 
 /// The refusal of what is about old text.
-fn modified(id: RequestId) -> Response {
+fn refuse_modified(id: RequestId) -> Response {
     Response::new_err(id, ErrorCode::ContentModified as i32, "the text has changed since".to_owned())
 }
 

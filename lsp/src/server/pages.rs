@@ -22,10 +22,10 @@ impl Pages {
     }
 
     /// The link to the page of a rule.
-    pub(super) fn link(&self, code: Code) -> Option<CodeDescription> {
+    pub(super) fn rule_link(&self, code: Code) -> Option<CodeDescription> {
         let disk = self.disk.as_ref()?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let link = || disk.page(code).map(|path| CodeDescription { href: convert::uri(&path) });
+        let link = || disk.rule_page(code).map(|path| CodeDescription { href: convert::to_uri(&path) });
         known.entry(code).or_insert_with(link).clone()
     }
 }

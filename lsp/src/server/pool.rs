@@ -49,7 +49,7 @@ impl<T: Send + 'static> Pool<T> {
     }
 
     /// Where a job hands back what the loop should know before it is through.
-    pub(super) fn early(&self) -> Sender<T> {
+    pub(super) fn early_sender(&self) -> Sender<T> {
         self.results.clone()
     }
 
@@ -92,7 +92,7 @@ mod tests {
         let pool = Pool::new(1);
         let done = pool.done.clone();
         let first = move || {
-            begin.send(()).expect("somebody waits for it");
+            begin.send(()).expect("the other side waits for it");
             wait.recv().map_or(0, |()| 1)
         };
         pool.run(first, || 10);

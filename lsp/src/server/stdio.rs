@@ -46,7 +46,7 @@ impl Stdio {
         let failure: Arc<Mutex<Option<String>>> = Arc::default();
         let (found, teller) = (Arc::clone(&failure), to_editor.clone());
         let read = move || {
-            if let Err(error) = forward(&mut BufReader::new(io::stdin()), &to_loop, &teller) {
+            if let Err(error) = forward_messages(&mut BufReader::new(io::stdin()), &to_loop, &teller) {
                 *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
             }
         };
@@ -75,13 +75,13 @@ impl Stdio {
 }
 
 /// Hands on what comes until the end, or until `exit`.
-fn forward(input: &mut impl BufRead, to_loop: &Sender<Message>, teller: &Sender<Message>) -> io::Result<()> {
+fn forward_messages(input: &mut impl BufRead, to_loop: &Sender<Message>, teller: &Sender<Message>) -> io::Result<()> {
     loop {
-        match frame(input)? {
+        match read_frame(input)? {
             Frame::End => return Ok(()),
             Frame::Strange(why) => {
                 let kind = lsp::MessageType::Warning;
-                let message = format!("the editor sent what is no message: {why}");
+                let message = format!("the editor sent an invalid message: {why}");
                 let params = lsp::LogMessageParams { kind, message };
                 let method = lsp::LogMessageNotification::METHOD.as_str().to_owned();
                 let _ = teller.send(Notification::new(method, params).into());
@@ -97,13 +97,17 @@ fn forward(input: &mut impl BufRead, to_loop: &Sender<Message>, teller: &Sender<
 }
 
 /// Reads one message. An end in the middle of one is an end.
-fn frame(input: &mut impl BufRead) -> io::Result<Frame> {
+fn read_frame(input: &mut impl BufRead) -> io::Result<Frame> {
     let mut length = None;
     loop {
         let mut line = Vec::new();
         input.by_ref().take(HEADER).read_until(b'\n', &mut line)?;
         if line.last() != Some(&b'\n') {
-            return if line.len() as u64 == HEADER { Err(invalid("a header without an end")) } else { Ok(Frame::End) };
+            return if line.len() as u64 == HEADER {
+                Err(invalid_data("a header without an end"))
+            } else {
+                Ok(Frame::End)
+            };
         }
         let line = String::from_utf8_lossy(&line);
         let line = line.trim_end();
@@ -111,30 +115,31 @@ fn frame(input: &mut impl BufRead) -> io::Result<Frame> {
             break;
         }
         let header = line.split_once(':');
-        let (name, value) = header.ok_or_else(|| invalid(format!("`{}` is no header", beginning(line))))?;
+        let (name, value) = header.ok_or_else(|| invalid_data(format!("`{}` is not a header", shorten_text(line))))?;
         if name.trim().eq_ignore_ascii_case("content-length") {
             let value = value.trim();
             let number = value.parse::<u64>().ok().filter(|length| *length <= LONGEST);
-            let refusal = || invalid(format!("`{}` bytes is no length of a message", beginning(value)));
+            let refusal =
+                || invalid_data(format!("`{}` bytes is not a valid length of a message", shorten_text(value)));
             length = Some(number.ok_or_else(refusal)?);
         }
     }
-    let length = length.ok_or_else(|| invalid("a message without `Content-Length`"))?;
+    let length = length.ok_or_else(|| invalid_data("a message without `Content-Length`"))?;
     let mut body = Vec::new();
     if input.by_ref().take(length).read_to_end(&mut body)? as u64 != length {
         return Ok(Frame::End);
     }
     let value: serde_json::Value =
-        serde_json::from_slice(&body).map_err(|error| invalid(format!("a message that is not JSON: {error}")))?;
+        serde_json::from_slice(&body).map_err(|error| invalid_data(format!("a message that is not JSON: {error}")))?;
     Ok(serde_json::from_value(value).map_or_else(|error| Frame::Strange(error.to_string()), Frame::Message))
 }
 
-fn invalid(why: impl Into<String>) -> io::Error {
+fn invalid_data(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
 /// As much of a text as a message shows.
-fn beginning(text: &str) -> &str {
+fn shorten_text(text: &str) -> &str {
     text.char_indices().nth(40).map_or(text, |(at, _)| &text[..at])
 }
 
@@ -143,7 +148,7 @@ mod tests {
     use super::*;
 
     fn shown(input: &[u8]) -> String {
-        match frame(&mut &*input) {
+        match read_frame(&mut &*input) {
             Ok(Frame::Message(Message::Request(request))) => format!("request {}", request.method),
             Ok(Frame::Message(message)) => format!("{message:?}"),
             Ok(other) => format!("{other:?}"),
@@ -169,10 +174,10 @@ mod tests {
         assert_eq!(with("\r\n"), "a message without `Content-Length`");
         assert_eq!(
             with("Content-Length: 18446744073709551615\r\n\r\n"),
-            "`18446744073709551615` bytes is no length of a message"
+            "`18446744073709551615` bytes is not a valid length of a message"
         );
-        assert_eq!(with("Content-Length: -1\r\n\r\n"), "`-1` bytes is no length of a message");
-        assert_eq!(with("hello\r\n"), "`hello` is no header");
+        assert_eq!(with("Content-Length: -1\r\n\r\n"), "`-1` bytes is not a valid length of a message");
+        assert_eq!(with("hello\r\n"), "`hello` is not a header");
         assert_eq!(shown(b""), "End");
         assert_eq!(shown(&[b'x'; 10_000]), "a header without an end");
         assert!(shown(b"Content-Length: 2\r\n\r\n[]").starts_with("Strange"));

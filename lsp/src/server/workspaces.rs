@@ -62,18 +62,18 @@ impl Workspaces {
     }
 
     /// The workspace of a file, and the path there.
-    pub(super) fn workspace(&mut self, uri: &Uri) -> Option<(&mut Workspace, String)> {
+    pub(super) fn find_workspace(&mut self, uri: &Uri) -> Option<(&mut Workspace, String)> {
         match self.names.places.get(&uri.0) {
             Some((root, path)) => Some((self.workspaces.get_mut(root)?, path.clone())),
-            None => self.at(&convert::path(uri)?),
+            None => self.find_by_path(&convert::to_path(uri)?),
         }
     }
 
     /// The same by path.
-    pub(super) fn at(&mut self, file: &Path) -> Option<(&mut Workspace, String)> {
-        let (root, path) = self.disk.workspace(file)?;
+    pub(super) fn find_by_path(&mut self, file: &Path) -> Option<(&mut Workspace, String)> {
+        let (root, path) = self.disk.find_workspace(file)?;
         let disk = &self.disk;
-        let new = || Workspace::new(disk.files(&root));
+        let new = || Workspace::new(disk.workspace_files(&root));
         Some((self.workspaces.entry(root.clone()).or_insert_with(new), path))
     }
 
@@ -84,9 +84,9 @@ impl Workspaces {
 
     /// The editor has a text open.
     pub(super) fn open(&mut self, uri: &Uri, text: &str) {
-        let Some((root, path)) = convert::path(uri).and_then(|file| self.disk.workspace(&file)) else { return };
+        let Some((root, path)) = convert::to_path(uri).and_then(|file| self.disk.find_workspace(&file)) else { return };
         let disk = &self.disk;
-        let new = || Workspace::new(disk.files(&root));
+        let new = || Workspace::new(disk.workspace_files(&root));
         self.workspaces.entry(root.clone()).or_insert_with(new).open(&path, Document::new(&path, text));
         let names = Arc::make_mut(&mut self.names);
         names.places.insert(uri.0.clone(), (root.clone(), path.clone()));
@@ -102,7 +102,7 @@ impl Workspaces {
         }
     }
 
-    pub(super) fn moment(&self) -> WorkspaceSnapshot {
+    pub(super) fn take_snapshot(&self) -> WorkspaceSnapshot {
         let snapshots = self.workspaces.iter().map(|(root, workspace)| (root.clone(), workspace.snapshot()));
         let workspaces = Arc::new(snapshots.collect());
         WorkspaceSnapshot {
@@ -118,12 +118,12 @@ impl WorkspaceSnapshot {
     /// The file that a client names; none where it is no file of ours.
     pub(super) fn file(&self, uri: &Uri) -> Option<File<'_>> {
         let open = self.names.places.get(&uri.0).cloned();
-        let (root, path) = open.or_else(|| self.disk.workspace(&convert::path(uri)?))?;
-        self.at(&root, &path)
+        let (root, path) = open.or_else(|| self.disk.find_workspace(&convert::to_path(uri)?))?;
+        self.find_in_root(&root, &path)
     }
 
     /// A file of a workspace.
-    pub(super) fn at(&self, root: &Path, path: &str) -> Option<File<'_>> {
+    pub(super) fn find_in_root(&self, root: &Path, path: &str) -> Option<File<'_>> {
         let snapshot = self.workspaces.get(root)?;
         Some(File { root: root.to_owned(), snapshot, path: path.to_owned(), names: &self.names })
     }
@@ -134,8 +134,8 @@ impl WorkspaceSnapshot {
     }
 
     /// Every workspace, as the file that is its folder.
-    pub(super) fn roots(&self) -> impl Iterator<Item = File<'_>> {
-        self.workspaces.keys().filter_map(|root| self.at(root, ""))
+    pub(super) fn list_roots(&self) -> impl Iterator<Item = File<'_>> {
+        self.workspaces.keys().filter_map(|root| self.find_in_root(root, ""))
     }
 
     /// What plans look like.
@@ -145,7 +145,7 @@ impl WorkspaceSnapshot {
 
     /// The runs of the workspace of a file.
     pub(super) fn runs(&self, file: &File<'_>) -> Arc<dyn Runs> {
-        self.disk.runs(&file.root)
+        self.disk.workspace_runs(&file.root)
     }
 }
 
@@ -158,13 +158,13 @@ impl File<'_> {
     /// A file of the same workspace as a client names it.
     pub(super) fn uri(&self, path: &str) -> Uri {
         let open = self.names.uris.get(&(self.root.clone(), path.to_owned()));
-        open.cloned().unwrap_or_else(|| convert::uri(&self.root.join(path)))
+        open.cloned().unwrap_or_else(|| convert::to_uri(&self.root.join(path)))
     }
 
     /// A place of the same workspace in the client's terms.
     pub(super) fn location(&self, place: &Place, encoding: convert::Encoding) -> Option<gen_lsp_types::Location> {
         let document = self.snapshot.document(&place.path)?;
-        let range = convert::range(document.source(), &place.range, encoding);
+        let range = convert::to_range(document.source(), &place.range, encoding);
         Some(gen_lsp_types::Location { uri: self.uri(&place.path), range })
     }
 }

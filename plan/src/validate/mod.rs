@@ -1,9 +1,9 @@
 //! What a plan from a file must satisfy beyond the shape of its JSON: everything that the compiler guarantees of a plan
 //! that it writes, and that the runtime relies on.
 //!
-//! In: a plan whose types fit. Out: the first thing that is wrong, with the place in the JSON that it stands at. What needs
-//! another library to judge (expressions, JSON Schemas) is handed out as a [`Piece`]. Nothing here recurses on names: how
-//! deep the plan nests is bounded before anything walks it.
+//! In: a plan whose types fit. Out: the first thing that is wrong, with the place in the JSON that it stands at. What
+//! needs another library to judge (expressions, JSON Schemas) is handed out as a [`Piece`]. Nothing here recurses on
+//! names: how deep the plan nests is bounded before anything walks it.
 
 mod declarations;
 mod place;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::json::ReadError;
 use crate::{Body, Expression, Param, ParamType, Pipeline, Plan, Schema, Step, Template};
-use place::{Place, ROOT, circle};
+use place::{Place, ROOT, find_cycle};
 
 /// The longest name of a step or pipeline, in bytes: files are named after them, and events hold two.
 pub const LONGEST_NAME: usize = 100;
@@ -48,8 +48,8 @@ pub type Judge<'p> = &'p dyn Fn(&Plan, Piece<'_>) -> Result<(), String>;
 type Checked = Result<(), ReadError>;
 
 /// The first thing that is wrong with `plan`.
-pub(crate) fn validate(plan: &Plan, judge: Judge<'_>) -> Checked {
-    Validator { plan, judge }.plan()
+pub(crate) fn validate_plan(plan: &Plan, judge: Judge<'_>) -> Checked {
+    Validator { plan, judge }.check_plan()
 }
 
 struct Validator<'p> {
@@ -70,49 +70,50 @@ struct Reader<'p> {
 const ANYWHERE: Reader<'static> = Reader { pipeline: None, step: None };
 
 impl Validator<'_> {
-    fn plan(&self) -> Checked {
+    fn check_plan(&self) -> Checked {
         let plan = self.plan;
-        ROOT.field("version").hold(plan.version > 0, || "versions count from 1".to_owned())?;
-        ROOT.field("pipelines").names("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
-        ROOT.field("swarms").names("swarm", plan.swarms.iter().map(|swarm| &swarm.name))?;
+        ROOT.field("version").ensure_holds(plan.version > 0, || "versions count from 1".to_owned())?;
+        ROOT.field("pipelines").check_names("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
+        ROOT.field("swarms").check_names("swarm", plan.swarms.iter().map(|swarm| &swarm.name))?;
         for (index, pipeline) in plan.pipelines.iter().enumerate() {
             // A swarm that runs by itself is a pipeline too ([`Plan::with_swarms`]).
-            let alone = plan.swarm(&pipeline.name).map(crate::swarm::alone);
-            ROOT.field("pipelines").index(index).hold(alone.is_none_or(|alone| alone == *pipeline), || {
-                format!("pipeline or swarm `{}` stands twice", pipeline.name)
+            let alone = plan.swarm(&pipeline.name).map(crate::swarm::wrap_swarm);
+            ROOT.field("pipelines").index(index).ensure_holds(alone.is_none_or(|alone| alone == *pipeline), || {
+                format!("pipeline or swarm `{}` is declared twice", pipeline.name)
             })?;
         }
-        ROOT.field("packs").names("context pack", plan.packs.iter().map(|pack| &pack.name))?;
-        ROOT.field("agents").names("agent", plan.agents.iter().map(|agent| &agent.name))?;
-        ROOT.field("providers").names("provider", plan.providers.iter().map(|provider| &provider.name))?;
-        ROOT.field("tool_servers").names("tool server", plan.tool_servers.iter().map(|server| &server.name))?;
+        ROOT.field("packs").check_names("context pack", plan.packs.iter().map(|pack| &pack.name))?;
+        ROOT.field("agents").check_names("agent", plan.agents.iter().map(|agent| &agent.name))?;
+        ROOT.field("providers").check_names("provider", plan.providers.iter().map(|provider| &provider.name))?;
+        ROOT.field("tool_servers").check_names("tool server", plan.tool_servers.iter().map(|server| &server.name))?;
         let known = plan.pipeline(&plan.default).is_some() || plan.swarm(&plan.default).is_some();
-        ROOT.field("default").hold(known, || format!("the default pipeline `{}` is not in it", plan.default))?;
+        ROOT.field("default")
+            .ensure_holds(known, || format!("the plan does not declare the default pipeline `{}`", plan.default))?;
         if let Some(path) = &plan.docs_root {
-            ROOT.field("docs_root").path(path)?;
+            ROOT.field("docs_root").check_path(path)?;
         }
-        self.types()?;
-        self.params(&ROOT.field("params"), &plan.params)?;
-        self.declarations()?;
+        self.check_types()?;
+        self.check_params(&ROOT.field("params"), &plan.params)?;
+        self.check_declarations()?;
         for (index, pipeline) in plan.pipelines.iter().enumerate() {
-            self.pipeline(&ROOT.field("pipelines").index(index), pipeline)?;
+            self.check_pipeline(&ROOT.field("pipelines").index(index), pipeline)?;
         }
         for (index, swarm) in plan.swarms.iter().enumerate() {
-            self.swarm(&ROOT.field("swarms").index(index), swarm)?;
+            self.check_swarm(&ROOT.field("swarms").index(index), swarm)?;
         }
-        self.packs()?;
-        self.calls()
+        self.check_packs()?;
+        self.check_calls()
     }
 
-    fn types(&self) -> Checked {
+    fn check_types(&self) -> Checked {
         let place = ROOT.field("$defs");
         for (name, schema) in &self.plan.types {
-            self.schema(&place.field(name), schema)?;
+            self.check_schema(&place.field(name), schema)?;
         }
         let same = |schema: &Schema| {
             let (mut found, mut open) = (Vec::new(), vec![&schema.0]);
             while let Some(Value::Object(fields)) = open.pop() {
-                let name = fields.get("$ref").and_then(Value::as_str).and_then(referred);
+                let name = fields.get("$ref").and_then(Value::as_str).and_then(referenced_type);
                 found.extend(name.map(str::to_owned));
                 for inner in SAME_VALUE.iter().filter_map(|word| fields.get(*word)) {
                     open.extend(inner.as_array().map_or(std::slice::from_ref(inner), Vec::as_slice));
@@ -120,40 +121,40 @@ impl Validator<'_> {
             }
             found
         };
-        match circle(self.plan.types.iter().map(|(name, schema)| (name.as_str(), same(schema)))) {
-            Some(name) => place.field(name).wrong(format!("type `{name}` is itself, and nothing more")),
+        match find_cycle(self.plan.types.iter().map(|(name, schema)| (name.as_str(), same(schema)))) {
+            Some(name) => place.field(name).fail_with(format!("type `{name}` refers only to itself")),
             None => Ok(()),
         }
     }
 
-    fn schema(&self, place: &Place<'_>, schema: &Schema) -> Checked {
+    fn check_schema(&self, place: &Place<'_>, schema: &Schema) -> Checked {
         let mut open = vec![&schema.0];
         while let Some(value) = open.pop() {
             match value {
                 Value::Array(items) => open.extend(items),
                 Value::Object(fields) => {
                     if let Some(Value::String(path)) = fields.get("$ref") {
-                        let known = referred(path).is_some_and(|name| self.plan.types.contains_key(name));
-                        place.hold(known, || format!("refers to `{path}`, which is no type of the plan"))?;
+                        let known = referenced_type(path).is_some_and(|name| self.plan.types.contains_key(name));
+                        place.ensure_holds(known, || format!("refers to `{path}`, which is no type of the plan"))?;
                     }
                     open.extend(fields.values());
                 }
                 _ => {}
             }
         }
-        self.piece(place, Piece::Schema(schema))
+        self.check_piece(place, Piece::Schema(schema))
     }
 
-    fn piece(&self, place: &Place<'_>, piece: Piece<'_>) -> Checked {
-        (self.judge)(self.plan, piece).or_else(|problem| place.wrong(problem))
+    fn check_piece(&self, place: &Place<'_>, piece: Piece<'_>) -> Checked {
+        (self.judge)(self.plan, piece).or_else(|problem| place.fail_with(problem))
     }
 
-    fn params(&self, place: &Place<'_>, params: &[Param]) -> Checked {
-        place.names("parameter", params.iter().map(|param| &param.name))?;
+    fn check_params(&self, place: &Place<'_>, params: &[Param]) -> Checked {
+        place.check_names("parameter", params.iter().map(|param| &param.name))?;
         for (index, param) in params.iter().enumerate() {
             let place = place.index(index);
             if let ParamType::Json(schema) = &param.kind {
-                self.schema(&place.field("type").field("json"), schema)?;
+                self.check_schema(&place.field("type").field("json"), schema)?;
             }
             let Some(default) = &param.default else { continue };
             let place = place.field("default");
@@ -162,18 +163,18 @@ impl Validator<'_> {
                 ParamType::Float => (default.parse::<f64>().is_ok_and(f64::is_finite), "number"),
                 ParamType::Bool => (default.parse::<bool>().is_ok(), "boolean"),
                 ParamType::Json(schema) => {
-                    self.piece(&place, Piece::Literal(default, schema))?;
+                    self.check_piece(&place, Piece::Literal(default, schema))?;
                     continue;
                 }
                 ParamType::String | ParamType::File | ParamType::Dir => continue,
             };
-            place.hold(fits, || format!("`{default}` is no {noun}"))?;
+            place.ensure_holds(fits, || format!("`{default}` is not a {noun}"))?;
         }
         Ok(())
     }
 
     /// A pipeline that calls itself, directly or through others, could never end.
-    fn calls(&self) -> Checked {
+    fn check_calls(&self) -> Checked {
         let called = |pipeline: &Pipeline| {
             let calls = pipeline.all_steps().filter_map(|step| match &step.body {
                 Body::Call(call) => Some(call.pipeline.clone()),
@@ -181,14 +182,14 @@ impl Validator<'_> {
             });
             calls.collect()
         };
-        match circle(self.plan.pipelines.iter().map(|pipeline| (&*pipeline.name, called(pipeline)))) {
-            Some(name) => ROOT.field("pipelines").wrong(format!("pipeline `{name}` calls itself in the end")),
+        match find_cycle(self.plan.pipelines.iter().map(|pipeline| (&*pipeline.name, called(pipeline)))) {
+            Some(name) => ROOT.field("pipelines").fail_with(format!("pipeline `{name}` calls itself")),
             None => Ok(()),
         }
     }
 }
 
 /// The type that a reference leads to.
-fn referred(path: &str) -> Option<&str> {
+fn referenced_type(path: &str) -> Option<&str> {
     path.strip_prefix("#/$defs/")
 }

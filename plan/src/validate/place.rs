@@ -32,88 +32,88 @@ impl Place<'_> {
         Place { parent: Some(self), part: Part::Index(index) }
     }
 
-    pub(super) fn wrong<T>(&self, problem: impl Into<String>) -> Result<T, ReadError> {
+    pub(super) fn fail_with<T>(&self, problem: impl Into<String>) -> Result<T, ReadError> {
         Err(ReadError::Inconsistent { place: self.to_string(), problem: problem.into() })
     }
 
-    pub(super) fn hold(&self, holds: bool, problem: impl FnOnce() -> String) -> Checked {
-        if holds { Ok(()) } else { self.wrong(problem()) }
+    pub(super) fn ensure_holds(&self, holds: bool, problem: impl FnOnce() -> String) -> Checked {
+        if holds { Ok(()) } else { self.fail_with(problem()) }
     }
 
     /// A count in a range.
-    pub(super) fn count(&self, count: impl Into<u64>, least: u64, most: impl Into<u64>) -> Checked {
+    pub(super) fn check_count(&self, count: impl Into<u64>, least: u64, most: impl Into<u64>) -> Checked {
         let (count, most) = (count.into(), most.into());
-        self.hold((least..=most).contains(&count), || match most {
-            MOST | u64::MAX => format!("a count of {count}, and {least} is the least"),
-            _ => format!("a count of {count}, and it must be from {least} to {most}"),
+        self.ensure_holds((least..=most).contains(&count), || match most {
+            MOST | u64::MAX => format!("a count of {count}, but at least {least} is needed"),
+            _ => format!("a count of {count}, which must be from {least} to {most}"),
         })
     }
 
     /// A time in milliseconds, or an amount.
-    pub(super) fn amount(&self, amount: Option<u64>, least: u64) -> Checked {
+    pub(super) fn check_amount(&self, amount: Option<u64>, least: u64) -> Checked {
         let Some(amount) = amount else { return Ok(()) };
-        self.hold(amount >= least, || format!("{amount}, and {least} is the least"))?;
-        self.hold(amount <= MOST, || format!("{amount}, and {MOST} is the most"))
+        self.ensure_holds(amount >= least, || format!("an amount of {amount}, but at least {least} is needed"))?;
+        self.ensure_holds(amount <= MOST, || format!("an amount of {amount}, but at most {MOST} is allowed"))
     }
 
     /// A name that a spec may declare: parts as `[a-z][a-z0-9_-]*`, with points between those of imports.
-    pub(super) fn name(&self, name: &str) -> Checked {
-        self.hold(name.len() <= LONGEST_NAME, || {
+    pub(super) fn check_name(&self, name: &str) -> Checked {
+        self.ensure_holds(name.len() <= LONGEST_NAME, || {
             let beginning: String = name.chars().take(20).collect();
             format!("the name `{beginning}…` is longer than {LONGEST_NAME} bytes")
         })?;
-        self.hold(name.split('.').all(is_name), || {
-            format!("`{name}` is no name: a lowercase letter, then lowercase letters, digits, `-` and `_`")
+        self.ensure_holds(name.split('.').all(is_name), || {
+            format!("`{name}` is not a name: a lowercase letter, then lowercase letters, digits, `-` and `_`")
         })
     }
 
-    pub(super) fn variable(&self, name: &str) -> Checked {
-        self.hold(is_variable(name), || format!("`{name}` is not the name of an environment variable"))
+    pub(super) fn check_variable(&self, name: &str) -> Checked {
+        self.ensure_holds(is_variable(name), || format!("`{name}` is not the name of an environment variable"))
     }
 
     /// A path that counts from the workspace, or from another folder, and stays in it.
-    pub(super) fn path(&self, path: &str) -> Checked {
-        self.hold(!path.is_empty(), || "names no file".to_owned())?;
+    pub(super) fn check_path(&self, path: &str) -> Checked {
+        self.ensure_holds(!path.is_empty(), || "names no file".to_owned())?;
         let out = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..") || path.contains('\0');
-        self.hold(!out, || format!("`{path}` leads out of its folder"))
+        self.ensure_holds(!out, || format!("`{path}` leads out of its folder"))
     }
 
     /// The words of a process, program first.
-    pub(super) fn words(&self, words: &[String]) -> Checked {
-        self.hold(words.first().is_some_and(|program| !program.is_empty()), || "names no program".to_owned())?;
+    pub(super) fn check_argv(&self, words: &[String]) -> Checked {
+        self.ensure_holds(words.first().is_some_and(|program| !program.is_empty()), || "names no program".to_owned())?;
         let wrong = words.iter().position(|word| word.contains('\0'));
-        wrong.map_or(Ok(()), |at| self.index(at).wrong("holds a NUL, which no argument can"))
+        wrong.map_or(Ok(()), |at| self.index(at).fail_with("contains a NUL, which arguments cannot"))
     }
 
-    pub(super) fn command(&self, command: &Command) -> Checked {
+    pub(super) fn check_command(&self, command: &Command) -> Checked {
         match command {
-            Command::Argv(words) => self.field("argv").words(words),
+            Command::Argv(words) => self.field("argv").check_argv(words),
             Command::Shell(line) => {
                 let place = self.field("shell");
-                place.hold(!line.trim().is_empty(), || "an empty command".to_owned())?;
-                place.hold(!line.contains('\0'), || "holds a NUL, which no argument can".to_owned())
+                place.ensure_holds(!line.trim().is_empty(), || "an empty command".to_owned())?;
+                place.ensure_holds(!line.contains('\0'), || "contains a NUL, which arguments cannot".to_owned())
             }
             Command::Script { argv, file } => {
                 let place = self.field("script");
-                place.field("argv").words(argv)?;
-                place.field("file").path(file)
+                place.field("argv").check_argv(argv)?;
+                place.field("file").check_path(file)
             }
         }
     }
 
     /// Names, each once and each one that a spec may declare.
-    pub(super) fn names<'n>(&self, what: &str, names: impl Iterator<Item = &'n String>) -> Checked {
+    pub(super) fn check_names<'n>(&self, what: &str, names: impl Iterator<Item = &'n String>) -> Checked {
         let mut seen = BTreeSet::new();
         for (index, name) in names.enumerate() {
             let place = self.index(index);
-            place.field("name").name(name)?;
-            place.field("name").hold(seen.insert(name), || format!("{what} `{name}` stands twice"))?;
+            place.field("name").check_name(name)?;
+            place.field("name").ensure_holds(seen.insert(name), || format!("{what} `{name}` is declared twice"))?;
         }
         Ok(())
     }
 
     /// References, each once and each to one of `known`.
-    pub(super) fn references<'n>(
+    pub(super) fn check_references<'n>(
         &self,
         what: &str,
         names: impl Iterator<Item = &'n String>,
@@ -122,8 +122,8 @@ impl Place<'_> {
         let mut seen = BTreeSet::new();
         for (index, name) in names.enumerate() {
             let place = self.index(index);
-            place.hold(known(name), || format!("names {what} `{name}`, which is not in it"))?;
-            place.hold(seen.insert(name), || format!("names {what} `{name}` twice"))?;
+            place.ensure_holds(known(name), || format!("names {what} `{name}`, which is not declared"))?;
+            place.ensure_holds(seen.insert(name), || format!("names {what} `{name}` twice"))?;
         }
         Ok(())
     }
@@ -157,22 +157,23 @@ fn is_variable(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-pub(super) fn count(place: &Place<'_>, count: Option<u32>) -> Checked {
-    count.map_or(Ok(()), |count| place.count(count, 1, u32::MAX))
+pub(super) fn check_optional_count(place: &Place<'_>, count: Option<u32>) -> Checked {
+    count.map_or(Ok(()), |count| place.check_count(count, 1, u32::MAX))
 }
 
-pub(super) fn budget(place: &Place<'_>, budget: Option<&Budget>) -> Checked {
+pub(super) fn check_budget(place: &Place<'_>, budget: Option<&Budget>) -> Checked {
     let Some(budget) = budget else { return Ok(()) };
     let place = place.field("budget");
-    place.field("tokens").amount(budget.tokens, 1)?;
-    place.field("cost").amount(budget.cost, 0)?;
-    place.field("time_ms").amount(budget.time_ms, 0)?;
-    place.field("calls").amount(budget.calls, 1)?;
-    place.field("warn").count(budget.warn, 1, 100u64)
+    place.field("tokens").check_amount(budget.tokens, 1)?;
+    place.field("cost").check_amount(budget.cost, 0)?;
+    place.field("time_ms").check_amount(budget.time_ms, 0)?;
+    place.field("calls").check_amount(budget.calls, 1)?;
+    place.field("warn").check_count(budget.warn, 1, 100u64)
 }
 
-/// One of `nodes` that needs itself in the end, where there is one: Kahn's algorithm. What names nothing counts as settled.
-pub(super) fn circle<'n>(nodes: impl Iterator<Item = (&'n str, Vec<String>)>) -> Option<&'n str> {
+/// One of `nodes` that needs itself in the end, where there is one: Kahn's algorithm. What names nothing counts as
+/// settled.
+pub(super) fn find_cycle<'n>(nodes: impl Iterator<Item = (&'n str, Vec<String>)>) -> Option<&'n str> {
     let nodes: Vec<(&str, Vec<String>)> = nodes.collect();
     let index: BTreeMap<&str, usize> = (0..).zip(&nodes).map(|(index, (name, _))| (*name, index)).collect();
     let mut dependants = vec![Vec::new(); nodes.len()];

@@ -124,47 +124,47 @@ pub enum Command {
 ///
 /// Nothing is decided before the run started and after it finished; once a stop was requested, open attempts are
 /// cancelled and nothing else happens until `RunResumed`, unless everything has settled already.
-pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
+pub fn decide_commands(state: &mut State, now: u64) -> Vec<Command> {
     let mut commands = Vec::new();
-    if state.finished().is_some() || state.iteration(1) == 0 {
+    if state.final_status().is_some() || state.iteration(1) == 0 {
         return commands;
     }
-    cancel(state, &mut commands);
+    cancel_steps(state, &mut commands);
     if !state.stopping {
         if !state.over_budget && !state.agenda.overdue && state.deadline().is_some_and(|deadline| deadline <= now) {
             state.agenda.overdue = true;
             commands.push(Command::Overdue);
             return commands;
         }
-        wake(state, now, &mut commands);
-        skip(state, &mut commands);
-        judge(state, &mut commands);
-        stalled(state, &mut commands);
-        close(state, &mut commands);
-        conclude(state, &mut commands);
-        start(state, &mut commands);
+        wake_steps(state, now, &mut commands);
+        skip_steps(state, &mut commands);
+        judge_steps(state, &mut commands);
+        ask_about_stalled(state, &mut commands);
+        close_steps(state, &mut commands);
+        conclude_steps(state, &mut commands);
+        start_steps(state, &mut commands);
         judge_rounds(state, &mut commands);
-        swarms(state, now, &mut commands);
+        drive_swarms(state, now, &mut commands);
         if commands.is_empty() {
             // As if a person had answered: an agent whose turn begins then knows all that came before.
-            expire(state, now, &mut commands);
+            expire_requests(state, now, &mut commands);
         }
         set_alarm(state, &mut commands);
     }
     if state.all_ended() && !std::mem::replace(&mut state.agenda.finishing, true) {
-        commands.push(Command::Finish { status: state.verdict() });
+        commands.push(Command::Finish { status: state.decide_status() });
     }
     commands
 }
 
-fn cancel(state: &mut State, commands: &mut Vec<Command>) {
+fn cancel_steps(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(key) = state.agenda.cancel.pop_first() {
         commands.push(Command::Cancel { step: state.id(key), attempt: state.step(key).attempt });
     }
 }
 
 /// Queues the steps whose backoff is over, and gives up the gates that no person answered in time.
-fn wake(state: &mut State, now: u64, commands: &mut Vec<Command>) {
+fn wake_steps(state: &mut State, now: u64, commands: &mut Vec<Command>) {
     while let Some(&(due, key)) = state.agenda.timers.first()
         && due <= now
     {
@@ -179,7 +179,7 @@ fn wake(state: &mut State, now: u64, commands: &mut Vec<Command>) {
     }
 }
 
-fn skip(state: &mut State, commands: &mut Vec<Command>) {
+fn skip_steps(state: &mut State, commands: &mut Vec<Command>) {
     for _ in 0..BATCH {
         let Some(key) = state.agenda.skip.pop_first() else { break };
         state.step_mut(key).place = Place::Nowhere;
@@ -187,7 +187,7 @@ fn skip(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
-fn judge(state: &mut State, commands: &mut Vec<Command>) {
+fn judge_steps(state: &mut State, commands: &mut Vec<Command>) {
     for _ in 0..BATCH {
         let Some(key) = state.agenda.judge.pop_first() else { break };
         state.step_mut(key).place = Place::Nowhere;
@@ -196,7 +196,7 @@ fn judge(state: &mut State, commands: &mut Vec<Command>) {
 }
 
 /// Asks a person about the steps that go in circles.
-fn stalled(state: &mut State, commands: &mut Vec<Command>) {
+fn ask_about_stalled(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(key) = state.agenda.stalled.pop_first() {
         state.step_mut(key).place = Place::Nowhere;
         commands.push(Command::AskToGoOn { step: state.id(key), attempt: state.step(key).attempt });
@@ -204,22 +204,26 @@ fn stalled(state: &mut State, commands: &mut Vec<Command>) {
 }
 
 /// Lets the steps go on to which no other step can write any more.
-fn close(state: &mut State, commands: &mut Vec<Command>) {
+fn close_steps(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(scope) = state.agenda.posts.pop_first() {
-        let mut quiet = state.quiet(scope);
+        let mut quiet = state.find_quiescent(scope);
         // A step that begins may write to the others.
         while !quiet.begin.is_empty() {
-            quiet.begin.into_iter().for_each(|key| state.begin(key));
-            quiet = state.quiet(scope);
+            quiet.begin.into_iter().for_each(|key| state.begin_step(key));
+            quiet = state.find_quiescent(scope);
         }
         let skipped = quiet.unspawned.into_iter();
         commands.extend(skipped.map(|key| Command::Skip { step: state.id(key), reason: SkipReason::Unspawned }));
-        commands
-            .extend(quiet.close.into_iter().map(|key| Command::Close { step: state.id(key), owes: state.owes(key) }));
+        commands.extend(
+            quiet
+                .close
+                .into_iter()
+                .map(|key| Command::Close { step: state.id(key), owes: state.describe_owed_answers(key) }),
+        );
     }
 }
 
-fn conclude(state: &mut State, commands: &mut Vec<Command>) {
+fn conclude_steps(state: &mut State, commands: &mut Vec<Command>) {
     for _ in 0..BATCH {
         let Some(key) = state.agenda.conclude.pop_first() else { break };
         state.step_mut(key).place = Place::Nowhere;
@@ -230,27 +234,27 @@ fn conclude(state: &mut State, commands: &mut Vec<Command>) {
 
 /// Stops first, one at a time in each pipeline; then, where none is open, what takes no slot, and tasks while there
 /// are slots.
-fn start(state: &mut State, commands: &mut Vec<Command>) {
+fn start_steps(state: &mut State, commands: &mut Vec<Command>) {
     let mut from = None;
     while let Some(turn) = next(&state.agenda.stops, from.as_ref()) {
         let scope = state.frame(turn.key.frame).scope;
         let earlier = state.frame(scope).stops.first().is_some_and(|first| *first < turn);
         if !earlier && state.held_by(turn.key.frame).is_none_or(|holder| holder == scope) {
-            order(state, turn.key, commands);
+            order_step(state, turn.key, commands);
         }
-        let Some(behind) = DeclarationOrder::behind(&state.frame(scope).rank) else { break };
+        let Some(behind) = DeclarationOrder::behind_frame(&state.frame(scope).rank) else { break };
         from = Some(behind);
     }
     let mut from = None;
     for _ in 0..BATCH {
         let Some(turn) = first_free(state, &state.agenda.values, from) else { break };
-        order(state, turn.key, commands);
+        order_step(state, turn.key, commands);
         from = Some(turn);
     }
     let mut from = None;
     while state.agenda.busy < state.graph.concurrency {
         let Some(turn) = first_free(state, &state.agenda.tasks, from) else { break };
-        order(state, turn.key, commands);
+        order_step(state, turn.key, commands);
         from = Some(turn);
     }
 }
@@ -272,13 +276,13 @@ fn first_free(
         let turn = next(queue, from.as_ref())?;
         match state.held_by(turn.key.frame) {
             None => return Some(turn),
-            Some(scope) => from = Some(DeclarationOrder::behind(&state.frame(scope).rank)?),
+            Some(scope) => from = Some(DeclarationOrder::behind_frame(&state.frame(scope).rank)?),
         }
     }
 }
 
-fn order(state: &mut State, key: Key, commands: &mut Vec<Command>) {
-    state.order(key);
+fn order_step(state: &mut State, key: Key, commands: &mut Vec<Command>) {
+    state.mark_ordered(key);
     debug_assert!(
         matches!(state.step(key).phase, Phase::Ready | Phase::Listening | Phase::Resting(_)),
         "only ready steps are queued"
@@ -299,7 +303,7 @@ fn judge_rounds(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
-fn swarms(state: &mut State, now: u64, commands: &mut Vec<Command>) {
+fn drive_swarms(state: &mut State, now: u64, commands: &mut Vec<Command>) {
     state.wake_swarms(now);
     while let Some(key) = state.agenda.swarms.pop_first() {
         commands.push(Command::Swarm { step: state.id(key), attempt: state.step(key).attempt });
@@ -307,13 +311,13 @@ fn swarms(state: &mut State, now: u64, commands: &mut Vec<Command>) {
 }
 
 /// Has the request answered whose time is over, one at a time.
-fn expire(state: &mut State, now: u64, commands: &mut Vec<Command>) {
-    commands.extend(state.expire(now).map(|request| Command::Expire { request }));
+fn expire_requests(state: &mut State, now: u64, commands: &mut Vec<Command>) {
+    commands.extend(state.expire_next(now).map(|request| Command::Expire { request }));
 }
 
 fn set_alarm(state: &mut State, commands: &mut Vec<Command>) {
     let deadline = state.deadline().filter(|_| !state.over_budget && !state.all_ended());
-    let due = [state.pause(), deadline, state.swarms_due(), state.requests_due()].into_iter().flatten().min();
+    let due = [state.next_pause(), deadline, state.swarms_due(), state.requests_due()].into_iter().flatten().min();
     if due != std::mem::replace(&mut state.agenda.alarm, due)
         && let Some(due) = due
     {

@@ -163,7 +163,8 @@ pub(crate) struct Node {
     pub(crate) stall: u32,
     /// Its turns read what is sent to it, so that it wakes them.
     pub(crate) reads_inbox: bool,
-    /// Its number among the [`Group`]s of its pipeline's ways, where any leads from it or to it: of an item, the for-each's.
+    /// Its number among the [`Group`]s of its pipeline's ways, where any leads from it or to it: of an item, the
+    /// for-each's.
     pub(crate) group: Option<u32>,
 }
 
@@ -178,7 +179,7 @@ pub(crate) struct SessionGroup {
 
 impl Node {
     /// The number of the attempt in which an agent mends what failed; the one after it is the step's last.
-    pub(crate) fn fixing(&self) -> Option<u32> {
+    pub(crate) fn fix_attempt(&self) -> Option<u32> {
         self.fix.as_ref().map(|_| self.retry.times.saturating_add(2))
     }
 
@@ -269,7 +270,7 @@ impl Graph {
     /// # Errors
     /// Names what is not in the plan, or says that the pipeline is too large.
     pub fn new(plan: &Plan, pipeline: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
-        build::graph(plan, pipeline, task, processors)
+        build::build_graph(plan, pipeline, task, processors)
     }
 
     /// How many steps the pipeline has, in one instance and round. What is inside of a step does not count.
@@ -306,7 +307,7 @@ impl Graph {
     }
 
     /// Whether `inner` lies in `outer`, or is it.
-    pub(crate) fn holds(&self, outer: u32, mut inner: u32) -> bool {
+    pub(crate) fn contains_region(&self, outer: u32, mut inner: u32) -> bool {
         while inner != outer {
             match self.region(inner).parent {
                 Some(parent) => inner = parent.region,

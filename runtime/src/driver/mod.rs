@@ -8,4 +8,4 @@ mod simulate;
 mod summary;
 
 pub use prune::{Prune, Pruned, PrunedRun};
-pub use summary::{RunSummary, RunningState, standings};
+pub use summary::{RunSummary, RunningState, list_standings};

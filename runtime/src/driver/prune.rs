@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::summary::{RunSummary, RunningState};
 use crate::io::files::remove_all;
-use crate::io::home::{DRAFT, Home, folders};
+use crate::io::home::{DRAFT, Home, list_folder_names};
 use crate::io::worktree::any_in;
 use crate::types::error::RunError;
 
@@ -61,17 +61,17 @@ impl Home {
         }
         let limit = now.checked_sub(options.older_than).unwrap_or(UNIX_EPOCH);
         let limit_ms = u64::try_from(limit.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(0);
-        let runs = self.runs()?;
+        let runs = self.list_runs()?;
         for RunSummary { id, state, .. } in runs.iter().filter(|run| run.changed_ms <= limit_ms) {
             match state {
                 RunningState::Running => {}
                 // What is left of a damaged one may be all that there is.
                 RunningState::Resumable | RunningState::Damaged => pruned.kept.push(id.clone()),
-                _ if !options.outputs && any_in(&self.folder(id.clone()).path) => pruned.kept.push(id.clone()),
+                _ if !options.outputs && any_in(&self.run_folder(id.clone()).path) => pruned.kept.push(id.clone()),
                 RunningState::Succeeded | RunningState::Failed => self.remove(id, options, &mut pruned)?,
             }
         }
-        for id in folders(&self.root().join("outputs"))? {
+        for id in list_folder_names(&self.root().join("outputs"))? {
             let orphaned = !runs.iter().any(|run| run.id == id);
             let path = self.root().join("outputs").join(&id);
             let old = path.metadata().and_then(|meta| meta.modified()).is_ok_and(|time| time <= limit);
@@ -86,7 +86,7 @@ impl Home {
     /// Removes what runs left that were killed before they were recorded.
     fn remove_drafts(&self, limit: SystemTime, options: &Prune) -> Result<(), RunError> {
         let runs = self.root().join("runs");
-        for name in folders(&runs)?.into_iter().filter(|name| name.starts_with(DRAFT)) {
+        for name in list_folder_names(&runs)?.into_iter().filter(|name| name.starts_with(DRAFT)) {
             let path = runs.join(name);
             let old = path.metadata().and_then(|meta| meta.modified()).is_ok_and(|time| time <= limit);
             if old && !options.dry_run && !options.outputs {
@@ -97,7 +97,7 @@ impl Home {
     }
 
     fn remove(&self, id: &str, options: &Prune, pruned: &mut Pruned) -> Result<(), RunError> {
-        let folder = self.folder(id.to_owned());
+        let folder = self.run_folder(id.to_owned());
         let mut paths = vec![&folder.outputs];
         if !options.outputs {
             paths.push(&folder.path);
@@ -106,7 +106,7 @@ impl Home {
         if paths.is_empty() {
             return Ok(());
         }
-        let bytes = paths.iter().map(|path| size(path)).sum();
+        let bytes = paths.iter().map(|path| count_bytes(path)).sum();
         if !options.dry_run {
             for path in paths {
                 remove_all(path).map_err(RunError::io("remove", path))?;
@@ -118,7 +118,7 @@ impl Home {
 }
 
 /// The bytes of all files beneath `path`, links not followed. What cannot be read counts nothing.
-fn size(path: &Path) -> u64 {
+fn count_bytes(path: &Path) -> u64 {
     let mut bytes = 0;
     let mut open = vec![path.to_owned()];
     while let Some(folder) = open.pop() {
@@ -165,7 +165,7 @@ mod tests {
         let later = SystemTime::now() + Duration::from_secs(3600);
         let kept = Pruned { runs: Vec::new(), kept: vec![id.clone()] };
         assert_eq!(home.prune(&prune(&[]), later).unwrap(), kept);
-        let lock = Lock::take(&home.find(&id).unwrap()).unwrap();
+        let lock = Lock::acquire_lock(&home.find(&id).unwrap()).unwrap();
         assert!(matches!(home.prune(&prune(&[&id]), later), Err(RunError::Busy { .. })));
         assert_eq!(home.prune(&prune(&[]), later).unwrap(), Pruned::default());
         drop(lock);

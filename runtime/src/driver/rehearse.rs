@@ -16,14 +16,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use swarmc_plan::{Body, Command as Line, EnvValue, Plan, Step};
 
-use crate::core::decide::{Command, decide};
+use crate::core::decide::{Command, decide_commands};
 use crate::core::graph::{Graph, Key};
 use crate::core::state::State;
 use crate::core::state::budget::Refusal;
 use crate::driver::run::eval::{self, Evaluator};
 use crate::driver::run::{self, Options, View};
 use crate::eval::render::RenderError;
-use crate::types::answer::{afresh, compact, instructed};
+use crate::types::answer::{append_instruction, compact_json, render_repair_prompt};
 use crate::types::error::RunError;
 use crate::types::event::{AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, StepId, VERSION};
 use crate::types::handoff::{Operation, asked_for};
@@ -47,8 +47,8 @@ pub fn rehearse(
     options: &Options,
     answer: &mut dyn FnMut(&Turn<'_>) -> Answer,
 ) -> Result<Rehearsal, RunError> {
-    let pipeline = run::pipeline(plan, options.pipeline.as_deref())?;
-    let params = run::params(plan, pipeline, options.params.clone())?;
+    let pipeline = run::find_pipeline(plan, options.pipeline.as_deref())?;
+    let params = run::resolve_params(plan, pipeline, options.params.clone())?;
     let graph = Graph::new(plan, &pipeline.name, options.task.as_deref(), 4);
     let graph = Arc::new(graph.map_err(|error| RunError::Request(error.to_string()))?);
     let stdin = options.stdin.as_ref().map(|bytes| Content::Text(String::from_utf8_lossy(bytes).into_owned()));
@@ -127,9 +127,9 @@ impl FakeRun<'_, '_> {
         });
         // An alarm is set once, however much else happens before it is time.
         let mut wake = None;
-        while self.state.finished().is_none() {
+        while self.state.final_status().is_none() {
             let mut idle = true;
-            for command in decide(&mut self.state, self.clock) {
+            for command in decide_commands(&mut self.state, self.clock) {
                 if let Command::WakeAt(due) = command {
                     wake = Some(due);
                 } else {
@@ -181,10 +181,10 @@ impl FakeRun<'_, '_> {
 
     fn finish(mut self) -> Rehearsal {
         let instances = 1..=self.state.graph().instances();
-        self.story.status = self.state.finished().unwrap_or(RunStatus::Failed);
-        self.story.ends = instances.clone().filter_map(|instance| self.state.end(instance)).collect();
-        let values = instances.filter_map(|instance| self.state.value(instance));
-        self.story.values = values.filter_map(|value| self.evaluator.store.text(value).ok()).collect();
+        self.story.status = self.state.final_status().unwrap_or(RunStatus::Failed);
+        self.story.ends = instances.clone().filter_map(|instance| self.state.instance_end(instance)).collect();
+        let values = instances.filter_map(|instance| self.state.instance_value(instance));
+        self.story.values = values.filter_map(|value| self.evaluator.store.load_text(value).ok()).collect();
         self.story.texts = self.memory.take();
         self.story
     }
@@ -197,7 +197,7 @@ impl FakeRun<'_, '_> {
             | Event::GateAnswered { step, .. }
             | Event::NodeClosed { step, .. }
             | Event::ConditionJudged { step, error: Some(_), .. } => {
-                self.state.find(step).map(|key| (key, step.clone()))
+                self.state.find_step(step).map(|key| (key, step.clone()))
             }
             _ => None,
         };
@@ -206,10 +206,10 @@ impl FakeRun<'_, '_> {
         self.state.apply(&record);
         if let Some((key, id)) = step {
             // A person decides what becomes of its failure.
-            if self.state.asks(&id) {
+            if self.state.is_asking(&id) {
                 self.gates.push_back(id.clone());
             }
-            let status = match self.state.find(&id) {
+            let status = match self.state.find_step(&id) {
                 Some(_) => self.state.step(key).status(),
                 None => Some(record.event.settled_status()),
             };
@@ -226,8 +226,8 @@ impl FakeRun<'_, '_> {
         match command {
             Command::Start { step, attempt } => self.start(step, attempt),
             Command::Judge { step } => {
-                let Some(key) = self.state.find(&step) else { return };
-                let event = self.evaluator.judge(&self.state, key);
+                let Some(key) = self.state.find_step(&step) else { return };
+                let event = self.evaluator.judge_condition(&self.state, key);
                 if let Event::ConditionJudged { error: Some(error), .. } = &event {
                     self.fault(Some(&step), error.clone());
                 }
@@ -244,13 +244,13 @@ impl FakeRun<'_, '_> {
             Command::Swarm { step, attempt } => self.swarm(&step, attempt),
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => {
-                let Some(key) = self.state.find(&step) else { return };
-                let outcome = self.evaluator.conclude(&self.state, key, failure);
+                let Some(key) = self.state.find_step(&step) else { return };
+                let outcome = self.evaluator.conclude_step(&self.state, key, failure);
                 self.end(step, attempt, outcome);
             }
             Command::Ask { step } => {
-                let Some(key) = self.state.find(&step) else { return };
-                match self.evaluator.message(&self.state, key) {
+                let Some(key) = self.state.find_step(&step) else { return };
+                match self.evaluator.render_gate_message(&self.state, key) {
                     Ok(message) => {
                         self.record(Event::GateOpened { step: step.clone(), message: Content::Text(message) });
                         self.gates.push_back(step);
@@ -264,7 +264,7 @@ impl FakeRun<'_, '_> {
             }
             Command::TimeOut { step } => {
                 self.due.retain(|_, due| !matches!(due, Due::Answer(gate, _) if *gate == step));
-                self.answered(step, Answer::Nobody);
+                self.answered(step, Answer::Unanswered);
             }
             // A rehearsal approves every step that repeats itself.
             Command::AskToGoOn { step, attempt } => self.go_on(&step, attempt),
@@ -276,7 +276,7 @@ impl FakeRun<'_, '_> {
                 self.due.retain(
                     |_, due| !matches!(due, Due::End(other, number, ..) if *other == step && *number == attempt),
                 );
-                let outcome = Outcome::failed(Failure::Cancelled);
+                let outcome = Outcome::from_failure(Failure::Cancelled);
                 self.record(Event::AttemptEnded { step, attempt, outcome });
             }
             Command::Finish { status } => self.record(Event::RunFinished { status }),
@@ -284,8 +284,8 @@ impl FakeRun<'_, '_> {
     }
 
     fn open(&mut self, step: StepId, attempt: u32) {
-        let Some(key) = self.state.find(&step) else { return };
-        let opening = self.evaluator.open(&self.state, key);
+        let Some(key) = self.state.find_step(&step) else { return };
+        let opening = self.evaluator.open_step(&self.state, key);
         self.note_missing(Some(&step));
         match opening {
             Ok(opening) => {
@@ -299,7 +299,7 @@ impl FakeRun<'_, '_> {
 
     fn fails_at_once(&mut self, step: StepId, attempt: u32, failure: Failure) {
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer: None });
-        self.end(step, attempt, Outcome::failed(failure));
+        self.end(step, attempt, Outcome::from_failure(failure));
     }
 
     fn end(&mut self, step: StepId, attempt: u32, mut outcome: Outcome) {
@@ -312,7 +312,7 @@ impl FakeRun<'_, '_> {
 
     /// Keeps an event small, as a run would.
     fn bound(&self, outcome: &mut Outcome) {
-        outcome.bound();
+        outcome.limit_size();
         for text in [&mut outcome.output, &mut outcome.errors, &mut outcome.log] {
             if let Some(Content::Text(long)) = text.take_if(|text| matches!(text, Content::Text(_))) {
                 *text = Some(self.memory.content(long));
@@ -321,27 +321,27 @@ impl FakeRun<'_, '_> {
     }
 
     fn start(&mut self, step: StepId, attempt: u32) {
-        let Some(key) = self.state.find(&step) else { return };
-        let definition = self.evaluator.step(&self.state, key);
+        let Some(key) = self.state.find_step(&step) else { return };
+        let definition = self.evaluator.step_definition(&self.state, key);
         let mut reserved = None;
-        if let Some(Ok(body)) = self.evaluator.fixing(&self.state, key, attempt) {
-            reserved = self.evaluator.reserved(&self.state, 1, &body.agent, LONGEST_FIX);
+        if let Some(Ok(body)) = self.evaluator.build_fix_prompt(&self.state, key, attempt) {
+            reserved = self.evaluator.estimate_reservation(&self.state, 1, &body.agent, LONGEST_FIX);
         } else if let Body::Prompt(body) = &definition.body {
             let bytes = self.prompt_bytes(key, definition);
             let turns = definition.output.schema.as_ref().map_or(1, |_| u64::from(definition.output.repair) + 1);
-            reserved = self.evaluator.reserved(&self.state, turns, &body.agent, bytes);
+            reserved = self.evaluator.estimate_reservation(&self.state, turns, &body.agent, bytes);
         }
-        let refused = self.state.admit(key, &reserved.unwrap_or_default()).err();
+        let refused = self.state.admit_attempt(key, &reserved.unwrap_or_default()).err();
         if let Some(Refusal::Run(message)) = refused {
             self.record(Event::BudgetSpent { message });
-            let outcome = Outcome::failed(Failure::Cancelled);
+            let outcome = Outcome::from_failure(Failure::Cancelled);
             return self.record(Event::AttemptEnded { step, attempt, outcome });
         }
         self.take_inputs(&step);
         self.evaluator.packs_stored().into_iter().for_each(|event| self.record(event));
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer: None });
         if let Some(Refusal::Step(message)) = refused {
-            return self.end(step, attempt, Outcome::failed(Failure::Budget { message }));
+            return self.end(step, attempt, Outcome::from_failure(Failure::Budget { message }));
         }
         if matches!(definition.body, Body::Swarm(_)) {
             return self.begin_swarm(step, attempt, key);
@@ -349,11 +349,11 @@ impl FakeRun<'_, '_> {
         self.pace = Pace::default();
         let outcome = self.perform(&step, attempt, definition);
         self.note_missing(Some(&step));
-        let outcome = outcome.unwrap_or_else(Outcome::failed);
+        let outcome = outcome.unwrap_or_else(Outcome::from_failure);
         match &definition.body {
             Body::Prompt(_) | Body::Run(_) if !matches!(outcome.failure, Some(Failure::Render { .. })) => {
                 let (delay, outcome) = match self.pace.late(definition) {
-                    Some((delay, failure)) => (delay, Outcome::failed(failure)),
+                    Some((delay, failure)) => (delay, Outcome::from_failure(failure)),
                     None => (self.pace.total, outcome),
                 };
                 let asked = std::mem::take(&mut self.asked);
@@ -365,7 +365,8 @@ impl FakeRun<'_, '_> {
 
     /// How long the prompt of a step is; one that cannot be rendered fails its attempt later.
     fn prompt_bytes(&self, key: Key, step: &Step) -> usize {
-        let (Body::Prompt(body), Ok(view)) = (&step.body, self.evaluator.view(&self.state, key.frame, Some(step)))
+        let (Body::Prompt(body), Ok(view)) =
+            (&step.body, self.evaluator.build_view(&self.state, key.frame, Some(step)))
         else {
             return 0;
         };
@@ -380,16 +381,16 @@ impl FakeRun<'_, '_> {
 
     /// Renders what an attempt needs, and asks for the answer.
     fn perform(&mut self, id: &StepId, attempt: u32, step: &Step) -> Result<Outcome, Failure> {
-        let key = self.state.find(id).ok_or_else(|| eval::unknown(id))?;
-        let item = self.evaluator.item(&self.state, key.frame).map_err(eval::render)?;
-        let fixing = self.evaluator.fixing(&self.state, key, attempt).transpose()?;
+        let key = self.state.find_step(id).ok_or_else(|| eval::unknown_step(id))?;
+        let item = self.evaluator.item(&self.state, key.frame).map_err(eval::render_failure)?;
+        let fixing = self.evaluator.build_fix_prompt(&self.state, key, attempt).transpose()?;
         let schema = step.output.schema.as_ref().filter(|_| fixing.is_none());
-        let shape = schema.map(|schema| self.evaluator.shapes.of(schema, self.evaluator.plan)).transpose();
-        let shape = shape.map_err(|problem| eval::render(format!("step `{}`: {problem}", step.name)))?;
-        let view = self.evaluator.view(&self.state, key.frame, Some(step)).map_err(eval::render)?;
+        let shape = schema.map(|schema| self.evaluator.shapes.validator_for(schema, self.evaluator.plan)).transpose();
+        let shape = shape.map_err(|problem| eval::render_failure(format!("step `{}`: {problem}", step.name)))?;
+        let view = self.evaluator.build_view(&self.state, key.frame, Some(step)).map_err(eval::render_failure)?;
         let view = View { attempt, ..view };
         let renderer = &self.evaluator.renderer;
-        let failed = |error: RenderError| eval::failed(error);
+        let failed = |error: RenderError| eval::from_render_error(error);
         let stdin = step.stdin.as_ref().map(|text| renderer.text(text, &view)).transpose().map_err(failed)?;
         let pipeline = self.evaluator.pipeline(&self.state, key.frame);
         for value in pipeline.env.iter().chain(&step.env) {
@@ -398,7 +399,7 @@ impl FakeRun<'_, '_> {
             }
         }
         let computed = |value: Value| match &shape {
-            Some(shape) => shape.computed(value).map_err(|violations| Failure::Invalid { violations }),
+            Some(shape) => shape.parse_computed(value).map_err(|violations| Failure::Invalid { violations }),
             None => Ok(match value {
                 Value::String(text) => text,
                 other => other.to_string(),
@@ -422,16 +423,17 @@ impl FakeRun<'_, '_> {
                 let record = fields.collect::<Result<Map<_, _>, RenderError>>().map_err(failed)?;
                 let text = match shape {
                     Some(_) => invalid_is_a_fault(&mut self.story, id, computed(Value::Object(record)))?,
-                    None => compact(Value::Object(record)),
+                    None => compact_json(Value::Object(record)),
                 };
                 return Ok(done(text));
             }
             Body::Stop { message, .. } => return Ok(done(renderer.text(message, &view).map_err(failed)?)),
             _ if let Some(body) = asked => {
                 let agent = self.evaluator.plan.agent(&body.agent);
-                let agent = agent.ok_or_else(|| eval::render(format!("the plan has no agent `{}`", body.agent)))?;
+                let agent =
+                    agent.ok_or_else(|| eval::render_failure(format!("the plan has no agent `{}`", body.agent)))?;
                 let mut prompt = match fixing.is_none() {
-                    true => self.evaluator.effective((&self.state, key), body, &view)?.text(),
+                    true => self.evaluator.build_prompt_blocks((&self.state, key), body, &view)?.text(),
                     false => renderer.text(&body.prompt, &view).map_err(failed)?,
                 };
                 let system =
@@ -440,20 +442,20 @@ impl FakeRun<'_, '_> {
                     prompt = format!("{prompt}\n\n{data}");
                 }
                 if let Some(shape) = &shape {
-                    prompt = instructed(&prompt, shape);
+                    prompt = append_instruction(&prompt, shape);
                 }
                 (Some(agent), system, prompt)
             }
             Body::Prompt(_) | Body::Run(_) => (None, None, String::new()),
             Body::Call(_) | Body::Swarm(_) | Body::Gate(_) | Body::Loop(_) => {
-                return Err(eval::render(format!("`{}` cannot be rehearsed", step.name)));
+                return Err(eval::render_failure(format!("`{}` cannot be rehearsed", step.name)));
             }
         };
         if let Some(agent) = agent {
             let (agent, prompt) = (agent.name.clone(), prompt.clone());
             self.story.prompts.push(Prompted { step: id.clone(), attempt, agent, prompt });
         }
-        let speaks = fixing.is_none() && self.evaluator.speaks(&self.state, key);
+        let speaks = fixing.is_none() && self.evaluator.can_operate(&self.state, key);
         let mut repair = 0;
         let mut again = prompt.clone();
         loop {
@@ -462,7 +464,7 @@ impl FakeRun<'_, '_> {
             let asks = match (agent, &step.body) {
                 (Some(agent), _) => Asks::Agent { agent: &agent.name, system: system.as_deref(), prompt: &again },
                 (None, Body::Run(command)) => Asks::Command { command, stdin: stdin.as_deref() },
-                (None, _) => return Err(eval::unknown(id)),
+                (None, _) => return Err(eval::unknown_step(id)),
             };
             let fixing = fixing.is_some();
             let turn = Turn { step: id, attempt, repair, fixing, schema, item: item.as_ref(), member: None, asks };
@@ -484,12 +486,12 @@ impl FakeRun<'_, '_> {
                 self.asked.extend(asked);
                 text = rest;
             }
-            let read = shape.as_ref().map(|shape| (shape, shape.read(&text)));
+            let read = shape.as_ref().map(|shape| (shape, shape.parse_answer(&text)));
             let text = match (read, agent) {
                 (None, _) => text,
                 (Some((_, Ok(text))), _) => text,
                 (Some((shape, Err(violations))), Some(_)) if repair < step.output.repair => {
-                    again = afresh(&prompt, &text, &violations, shape);
+                    again = render_repair_prompt(&prompt, &text, &violations, shape);
                     repair += 1;
                     continue;
                 }
@@ -526,11 +528,12 @@ impl FakeRun<'_, '_> {
     /// Asks the person behind a gate.
     fn ask(&mut self, step: StepId) {
         // A `stop` may have ended it before.
-        let Some(key) = self.state.find(&step).filter(|_| self.state.asks(&step)) else { return };
-        let definition = self.evaluator.step(&self.state, key);
-        let Some(gate) = definition.question() else { return };
+        let Some(key) = self.state.find_step(&step).filter(|_| self.state.is_asking(&step)) else { return };
+        let definition = self.evaluator.step_definition(&self.state, key);
+        let Some(gate) = definition.effective_gate() else { return };
         let is_gate = matches!(definition.body, Body::Gate(_));
-        let message = if is_gate { self.evaluator.message(&self.state, key) } else { Ok("It failed.".to_owned()) };
+        let message =
+            if is_gate { self.evaluator.render_gate_message(&self.state, key) } else { Ok("It failed.".to_owned()) };
         let Ok(message) = message else { return };
         let item = self.evaluator.item(&self.state, key.frame).ok().flatten();
         let asks = Asks::Person { message: &message, options: &gate.options, ask: &gate.ask };
@@ -545,12 +548,12 @@ impl FakeRun<'_, '_> {
 
     /// Records the answer to a gate, or its timeout.
     fn answered(&mut self, step: StepId, answer: Answer) {
-        let Some(key) = self.state.find(&step).filter(|_| self.state.asks(&step)) else { return };
-        let definition = self.evaluator.step(&self.state, key);
-        let Some(gate) = definition.question() else { return };
+        let Some(key) = self.state.find_step(&step).filter(|_| self.state.is_asking(&step)) else { return };
+        let definition = self.evaluator.step_definition(&self.state, key);
+        let Some(gate) = definition.effective_gate() else { return };
         let (choice, fields, by) = match answer {
             Answer::Choice { choice, fields } => (Some(choice), fields, AnsweredBy::Person),
-            Answer::Nobody => {
+            Answer::Unanswered => {
                 let default = gate.on_timeout.as_ref().map(|timeout| &timeout.then).or(gate.headless.as_ref());
                 (eval::default_choice(default), Map::new(), AnsweredBy::Timeout)
             }
@@ -560,7 +563,7 @@ impl FakeRun<'_, '_> {
             self.fault(Some(&step), format!("gate `{}` has no option `{choice}`", step.name));
         }
         let output = choice.as_ref().filter(|_| matches!(definition.body, Body::Gate(_)));
-        let output = output.map(|choice| Content::Text(eval::answered(choice, fields)));
+        let output = output.map(|choice| Content::Text(eval::format_gate_answer(choice, fields)));
         self.record(Event::GateAnswered { step, choice, output, by });
     }
 

@@ -10,7 +10,7 @@ use crate::core::graph::Graph;
 use crate::core::state::{Blocked, Progress, Standing, State, Waiting};
 use crate::io::files::agent_status;
 use crate::io::home::{Home, RunFolder, Runner};
-use crate::io::orphan_processes::{all_marked, lives};
+use crate::io::orphan_processes::{all_marked, is_alive};
 use crate::io::socket;
 use crate::types::agent_status::AgentStatus;
 use crate::types::error::{JournalError, RunError};
@@ -82,23 +82,23 @@ impl Home {
     ///
     /// # Errors
     /// The folder cannot be read. A single run that cannot be read is listed all the same.
-    pub fn runs(&self) -> Result<Vec<RunSummary>, RunError> {
+    pub fn list_runs(&self) -> Result<Vec<RunSummary>, RunError> {
         let marked: Marked = LazyCell::new(all_marked);
-        Ok(self.folders()?.iter().rev().map(|folder| RunSummary::of(folder, &marked)).collect())
+        Ok(self.list_folders()?.iter().rev().map(|folder| RunSummary::from_folder(folder, &marked)).collect())
     }
 }
 
 impl RunSummary {
     /// That of the run in `folder`, with the living processes that carry the marks of runs.
-    pub(super) fn of(folder: &RunFolder, marked: &Marked) -> RunSummary {
-        let changed_ms = modified(&folder.journal_path()).or_else(|| modified(&folder.path)).unwrap_or(0);
+    pub(super) fn from_folder(folder: &RunFolder, marked: &Marked) -> RunSummary {
+        let changed_ms = modified_ms(&folder.journal_path()).or_else(|| modified_ms(&folder.path)).unwrap_or(0);
         let is_running = folder.is_running();
         let mut summary = RunSummary {
             id: folder.id.clone(),
             workflow: String::new(),
             pipeline: String::new(),
             state: if is_running { RunningState::Running } else { RunningState::Resumable },
-            runner: if is_running { folder.runner() } else { None },
+            runner: if is_running { folder.find_runner() } else { None },
             survivors: 0,
             started_ms: changed_ms,
             changed_ms,
@@ -112,7 +112,7 @@ impl RunSummary {
             blocked_count: 0,
             problem: None,
         };
-        if let Err(error) = summary.read(folder, marked) {
+        if let Err(error) = summary.read_folder(folder, marked) {
             // A newer swarmc reads the journal that it wrote.
             let lost = matches!(&error, RunError::Journal(journal) if !matches!(journal, JournalError::Newer { .. }));
             if lost && summary.state == RunningState::Resumable {
@@ -123,9 +123,9 @@ impl RunSummary {
         summary
     }
 
-    fn read(&mut self, folder: &RunFolder, marked: &Marked) -> Result<(), RunError> {
-        self.workflow.clone_from(&folder.plan()?.workflow);
-        let records = folder.records()?;
+    fn read_folder(&mut self, folder: &RunFolder, marked: &Marked) -> Result<(), RunError> {
+        self.workflow.clone_from(&folder.read_plan()?.workflow);
+        let records = folder.read_records()?;
         let plan = folder.plan_now(&records)?;
         let Some(Record { at, event: Event::RunStarted { pipeline, task, .. }, .. }) = records.first() else {
             return Ok(());
@@ -141,29 +141,29 @@ impl RunSummary {
         let state = State::replay(Arc::new(graph), &records);
         let Progress { done, total } = state.progress();
         (self.done, self.total) = (done, total);
-        self.gates = asking(&records);
+        self.gates = list_open_gates(&records);
         if self.state == RunningState::Running {
             let layout = folder.layout(pipeline);
-            let open = state.open().filter(|open| open.running);
+            let open = state.open_steps().filter(|open| open.running);
             let status = open.filter_map(|open| {
-                let status = agent_status(&layout.agent(&open.step, open.attempt));
-                let report = state.reported(&open.step).and_then(|report| folder.text(report).ok());
+                let status = agent_status(&layout.agent_folder(&open.step, open.attempt));
+                let report = state.last_report(&open.step).and_then(|report| folder.read_text(report).ok());
                 let report: Option<Report> = report.and_then(|text| serde_json::from_str(&text).ok());
                 let status = match report {
-                    Some(report) => Some(report.onto(status)),
+                    Some(report) => Some(report.merge_into(status)),
                     None => status,
                 };
                 Some((open.step.label(), status?))
             });
             self.agents = status.collect();
         }
-        self.nodes = standings(folder, &state, &records);
-        let (mut blocked, is_run) = (state.blocked(), self.state == RunningState::Running);
+        self.nodes = list_standings(folder, &state, &records);
+        let (mut blocked, is_run) = (state.blocked_steps(), self.state == RunningState::Running);
         let first = blocked.by_ref().take(BLOCKED);
-        let first = first.map(|(step, waits)| Blocked { waits, pending: state.pending(&step, is_run), step });
+        let first = first.map(|(step, waits)| Blocked { waits, pending: state.list_pending(&step, is_run), step });
         self.blocked = first.collect();
         self.blocked_count = self.blocked.len() as u64 + blocked.count() as u64;
-        self.approvals = state.waiting().filter(|_| state.finished().is_none()).cloned().collect();
+        self.approvals = state.open_requests().filter(|_| state.final_status().is_none()).cloned().collect();
         if let Some(Record { event: Event::RunFinished { status }, .. }) = records.last()
             && self.state == RunningState::Resumable
         {
@@ -173,7 +173,8 @@ impl RunSummary {
             };
         }
         if self.state == RunningState::Resumable {
-            let recorded = state.open().flat_map(|open| open.processes).filter(lives).map(|process| process.group);
+            let recorded =
+                state.open_steps().flat_map(|open| open.processes).filter(is_alive).map(|process| process.group);
             let mut living = marked.get(&folder.id).cloned().unwrap_or_default();
             living.extend(recorded);
             self.survivors = living.len() as u64;
@@ -184,17 +185,17 @@ impl RunSummary {
 
 /// The connections of a run's nodes to their agents, in the state that its records give: as the process that runs it
 /// reports them, or else from its journal.
-pub fn standings(folder: &RunFolder, state: &State, records: &[Record]) -> Vec<Standing> {
+pub fn list_standings(folder: &RunFolder, state: &State, records: &[Record]) -> Vec<Standing> {
     let activities = match folder.is_running() {
         // One that ends at this moment has nothing more to say.
         true => Some(socket::activities(folder).unwrap_or_default()),
         false => None,
     };
-    state.standings(records, activities.as_deref())
+    state.list_standings(records, activities.as_deref())
 }
 
 /// The gates that asked and were neither answered nor skipped.
-fn asking(records: &[Record]) -> Vec<String> {
+fn list_open_gates(records: &[Record]) -> Vec<String> {
     let mut asking: Vec<&StepId> = Vec::new();
     for record in records {
         match &record.event {
@@ -207,7 +208,7 @@ fn asking(records: &[Record]) -> Vec<String> {
     asking.into_iter().map(StepId::label).collect()
 }
 
-fn modified(path: &Path) -> Option<u64> {
+fn modified_ms(path: &Path) -> Option<u64> {
     let time: SystemTime = std::fs::metadata(path).ok()?.modified().ok()?;
     u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
 }

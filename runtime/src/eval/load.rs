@@ -27,7 +27,7 @@ pub fn load_plan(text: &str) -> Result<Plan, ReadError> {
 /// Whether a text is JSON of a type.
 fn check_literal(text: &str, schema: &Schema, types: &BTreeMap<String, Schema>) -> Result<(), String> {
     let value = serde_json::from_str(text).map_err(|error| format!("its value is not JSON: {error}"))?;
-    let fits = OutputValidator::new(schema, types)?.computed(value);
+    let fits = OutputValidator::new(schema, types)?.parse_computed(value);
     fits.map(drop).map_err(|violations| violations.join("; "))
 }
 
@@ -40,7 +40,7 @@ mod tests {
     fn refused(edit: impl FnOnce(&mut swarmc_plan::Step)) -> String {
         let mut pipeline = samples::pipeline("a \n b");
         edit(&mut pipeline.steps[1]);
-        load_plan(&swarmc_plan::write(&samples::plan(pipeline))).expect_err("the plan is wrong").to_string()
+        load_plan(&swarmc_plan::write_plan(&samples::plan(pipeline))).expect_err("the plan is wrong").to_string()
     }
 
     #[test]
@@ -48,7 +48,7 @@ mod tests {
         use swarmc_plan::{Body, Expression, Origin, Segment, Template};
         let expression =
             |source: &str| Expression { source: source.to_owned(), reads: None, origin: Origin::default() };
-        assert!(load_plan(&swarmc_plan::write(&samples::plan(samples::pipeline("a \n b")))).is_ok());
+        assert!(load_plan(&swarmc_plan::write_plan(&samples::plan(samples::pipeline("a \n b")))).is_ok());
         let said = refused(|step| step.when = Some(expression("output.a ==")));
         assert!(said.contains("at `/pipelines/0/steps/1/when`"), "{said}");
         let segments = vec![Segment::Text("x ".to_owned()), Segment::Logic(expression("{% if a %}"))];

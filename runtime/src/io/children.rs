@@ -12,7 +12,7 @@ use rustix::process::{
     DumpableBehavior, Pid, WaitOptions, getpid, set_child_subreaper, set_dumpable_behavior, waitpid,
 };
 
-use crate::io::proc_status::{start_time, stat};
+use crate::io::proc_status::{read_stat, start_time};
 
 /// How often orphans that have ended are reaped.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -33,15 +33,15 @@ static STARTING: RwLock<()> = RwLock::new(());
 static BEFORE: OnceLock<BTreeSet<(i32, u64)>> = OnceLock::new();
 
 /// Makes this process the one to which every process below it falls when its parent ends, whatever it does to its
-/// environment, its group and its session: who descends from a run stays below its runner. From now on no process of the
-/// same user reads or changes the memory of this one either.
+/// environment, its group and its session: who descends from a run stays below its runner. From now on no process of
+/// the same user reads or changes the memory of this one either.
 ///
 /// It is for the whole process, which must start others with this crate alone.
 ///
 /// # Errors
 /// The system has no such thing, or no thread for it.
 pub fn adopt_orphans() -> io::Result<()> {
-    let known = children().into_iter().filter_map(|child| Some((child, start_time(child)?)));
+    let known = list_children().into_iter().filter_map(|child| Some((child, start_time(child)?)));
     if BEFORE.set(known.collect()).is_err() {
         return Ok(());
     }
@@ -76,45 +76,45 @@ impl Room {
 }
 
 /// From now on so many processes run at once at most.
-pub(crate) fn limit(most: usize) {
-    *room() = Room { most: most.max(1), lowered: None };
+pub(crate) fn set_limit(most: usize) {
+    *lock_room() = Room { most: most.max(1), lowered: None };
 }
 
 /// So many, or as many as may run at once where those are fewer.
 pub(crate) fn at_most(many: u32) -> u32 {
-    u32::try_from(room().most).map_or(many, |most| most.min(many))
+    u32::try_from(lock_room().most).map_or(many, |most| most.min(many))
 }
 
 /// Whether there is room for one more process; how many there are.
 pub(crate) fn has_room() -> (bool, usize) {
-    let running = started().len();
-    (room().has_more(running, Instant::now()), running)
+    let running = lock_started().len();
+    (lock_room().has_more(running, Instant::now()), running)
 }
 
 /// There was no room for one more.
 pub(crate) fn lower_limit() {
-    let running = started().len();
-    *room() = Room { most: running.max(1), lowered: Some(Instant::now()) };
+    let running = lock_started().len();
+    *lock_room() = Room { most: running.max(1), lowered: Some(Instant::now()) };
 }
 
 /// Starts a process by `spawn`; it is reaped by [`reap`].
-pub(crate) fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+pub(crate) fn start_child(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
     let child = spawn()?;
-    started().insert(Pid::from_child(&child).as_raw_nonzero().get());
+    lock_started().insert(Pid::from_child(&child).as_raw_nonzero().get());
     Ok(child)
 }
 
 /// Waits for a process that [`start`] has started; how it ended.
-pub(crate) fn reap(mut child: Child) -> Option<ExitStatus> {
+pub(crate) fn reap_child(mut child: Child) -> Option<ExitStatus> {
     // It fails only when other code in this process has reaped it already.
     let status = child.wait().ok();
-    started().remove(&Pid::from_child(&child).as_raw_nonzero().get());
+    lock_started().remove(&Pid::from_child(&child).as_raw_nonzero().get());
     status
 }
 
 /// The living processes below this one. None where it does not adopt orphans, since their owner is then unknown.
-pub(crate) fn descendants() -> Option<BTreeSet<i32>> {
+pub(crate) fn list_descendants() -> Option<BTreeSet<i32>> {
     let before = BEFORE.get()?;
     let is_new = |child: &i32| !start_time(*child).is_some_and(|started| before.contains(&(*child, started)));
     // Without a child there is nothing below it: all processes of a machine need not be looked at for that.
@@ -124,7 +124,7 @@ pub(crate) fn descendants() -> Option<BTreeSet<i32>> {
     let mut below: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let parent = stat(process, |fields| match fields {
+        let parent = read_stat(process, |fields| match fields {
             ["Z", ..] => None,
             [_, parent, ..] => parent.parse().ok(),
             _ => None,
@@ -146,11 +146,11 @@ pub(crate) fn descendants() -> Option<BTreeSet<i32>> {
 
 /// Reaps the orphans that have ended.
 fn reap_orphans() {
-    let orphans = || children().into_iter().filter(|child| !started().contains(child));
+    let orphans = || list_children().into_iter().filter(|child| !lock_started().contains(child));
     if orphans().next().is_none() {
         return;
     }
-    let _nobody_starts = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    let _no_process_starts = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     for orphan in orphans().filter_map(Pid::from_raw) {
         // One that lives is looked at again.
         let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
@@ -158,13 +158,13 @@ fn reap_orphans() {
 }
 
 /// The children of this process that its first thread has, among them every orphan.
-fn children() -> Vec<i32> {
+fn list_children() -> Vec<i32> {
     let process = getpid().as_raw_nonzero();
     let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     children.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-fn room() -> MutexGuard<'static, Room> {
+fn lock_room() -> MutexGuard<'static, Room> {
     ROOM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -184,7 +184,7 @@ fn own_children() -> Option<Vec<i32>> {
     Some(children)
 }
 
-fn started() -> MutexGuard<'static, BTreeSet<i32>> {
+fn lock_started() -> MutexGuard<'static, BTreeSet<i32>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

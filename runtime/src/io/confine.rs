@@ -1,9 +1,9 @@
 //! A folder that paths do not lead out of, whatever other processes change in it meanwhile.
 //!
 //! To read, the kernel resolves paths beneath the folder (`openat2` with `RESOLVE_BENEATH`: links inside of it are
-//! followed, links out of it refused). Where it cannot, and to write, paths are walked name by name and no link is followed
-//! at all. Invariants: nothing outside is opened or made, nothing in a `.git` is written, only regular files are read and
-//! replaced, and opening never waits (FIFOs).
+//! followed, links out of it refused). Where it cannot, and to write, paths are walked name by name and no link is
+//! followed at all. Invariants: nothing outside is opened or made, nothing in a `.git` is written, only regular files
+//! are read and replaced, and opening never waits (FIFOs).
 
 use std::fs::File;
 use std::io::Write;
@@ -142,7 +142,7 @@ impl Folder {
         let mut parts = parts(path)?;
         let name = parts.pop().ok_or_else(|| format!("`{path}` is a folder"))?;
         if parts.iter().chain([&name]).any(|part| part.eq_ignore_ascii_case(".git")) {
-            return Err(format!("`{path}` belongs to git: what is written there would run as a command"));
+            return Err(format!("`{path}` belongs to Git: files there can run as commands"));
         }
         // Not even a link that stays inside is followed: it may lead into what is not written to.
         let mut folder = child(self.root.as_fd(), ".", FileType::Directory).map_err(|error| refused(path, error))?;
@@ -473,8 +473,8 @@ mod tests {
             let left = std::fs::read_dir(file.parent().unwrap()).unwrap().count();
             assert_eq!(left, 1, "no draft stays");
             assert_eq!(folder.write("sub", b"x").unwrap_err(), "`sub` is a folder");
-            assert!(folder.write(".git/hooks/pre-commit", b"x").unwrap_err().contains("belongs to git"));
-            assert!(folder.write("sub/.GIT/config", b"x").unwrap_err().contains("belongs to git"));
+            assert!(folder.write(".git/hooks/pre-commit", b"x").unwrap_err().contains("belongs to Git"));
+            assert!(folder.write("sub/.GIT/config", b"x").unwrap_err().contains("belongs to Git"));
         }
     }
 
@@ -494,7 +494,7 @@ mod tests {
     /// Another thread exchanges a folder and a link that leads out while files are opened and written through that
     /// name.
     #[test]
-    fn whoever_exchanges_folders_for_links_meanwhile_gains_nothing() {
+    fn a_process_that_exchanges_folders_for_links_meanwhile_gains_nothing() {
         let (place, folders) = world();
         let inside = place.path().join("in");
         std::fs::create_dir(inside.join("swap")).unwrap();

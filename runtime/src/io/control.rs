@@ -26,12 +26,12 @@ impl Control {
 
     /// Asks the run to end: no step starts, processes get TERM and, five seconds later, KILL. It can be resumed.
     pub fn stop(&self) {
-        self.wish(StopLevel::Stop);
+        self.request_stop(StopLevel::Stop);
     }
 
     /// Ends the run at once: processes get KILL. It can be resumed.
     pub fn kill(&self) {
-        self.wish(StopLevel::Kill);
+        self.request_stop(StopLevel::Kill);
     }
 
     /// Answers a gate or a request, and waits until that is on disk.
@@ -39,7 +39,7 @@ impl Control {
     /// # Errors
     /// It does not fit a gate that asks, or the run is ending: says what to do, for a person.
     pub fn answer(&self, answer: GateAnswer) -> Result<(), String> {
-        self.ask(|reply| Input::Answer(answer, reply)).map(drop)
+        self.await_reply(|reply| Input::Answer(answer, reply)).map(drop)
     }
 
     /// Writes to an agent, and waits until that is on disk: what becomes of it, for a person.
@@ -47,10 +47,10 @@ impl Control {
     /// # Errors
     /// No agent of the run reads it, or the run is ending: says what to do, for a person.
     pub fn send(&self, message: UserMessage) -> Result<String, String> {
-        self.ask(|reply| Input::Message(message, reply))
+        self.await_reply(|reply| Input::Message(message, reply))
     }
 
-    fn ask(&self, input: impl FnOnce(Sender<Result<String, String>>) -> Input) -> Result<String, String> {
+    fn await_reply(&self, input: impl FnOnce(Sender<Result<String, String>>) -> Input) -> Result<String, String> {
         let (reply, receiver) = mpsc::channel();
         let listener = self.lock().listener.clone();
         let sent = listener.and_then(|listener| listener.send(input(reply)).ok());
@@ -69,7 +69,7 @@ impl Control {
         wishes.listener = Some(listener);
     }
 
-    fn wish(&self, wish: StopLevel) {
+    fn request_stop(&self, wish: StopLevel) {
         let mut wishes = self.lock();
         wishes.strongest = wishes.strongest.max(Some(wish));
         if let Some(listener) = &wishes.listener {

@@ -1,8 +1,8 @@
 //! The event loop of one thread: the attempts that it carries out wait here for what happens to their processes.
 //!
-//! In: tasks, each a future that only this thread polls, and the descriptors that they wait for. Out: each task is polled
-//! when one of its descriptors is ready, when its deadline has passed, or when another thread has woken it. Invariant: a
-//! task that waits holds no thread, no stack and no buffer.
+//! In: tasks, each a future that only this thread polls, and the descriptors that they wait for. Out: each task is
+//! polled when one of its descriptors is ready, when its deadline has passed, or when another thread has woken it.
+//! Invariant: a task that waits holds no thread, no stack and no buffer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -44,11 +44,11 @@ pub(crate) struct Ready(u8);
 
 impl Ready {
     pub(crate) fn has(self, interest: Interest) -> bool {
-        self.0 & bit(interest) != 0
+        self.0 & interest_bit(interest) != 0
     }
 }
 
-fn bit(interest: Interest) -> u8 {
+fn interest_bit(interest: Interest) -> u8 {
     1 << interest as u8
 }
 
@@ -143,7 +143,7 @@ impl Inbox {
         }
     }
 
-    fn take(&self) -> Vec<usize> {
+    fn take_woken(&self) -> Vec<usize> {
         std::mem::take(&mut *self.woken.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -196,7 +196,7 @@ impl EventLoop {
                 break outcome;
             }
             while !std::mem::take(&mut self.slots.borrow_mut()[slot].is_runnable) {
-                self.wait(None);
+                self.wait_for_events(None);
             }
             self.runnable.borrow_mut().clear();
         };
@@ -204,7 +204,7 @@ impl EventLoop {
         outcome
     }
 
-    /// From now on the current task is told of `interest` in `fd`, by [`EventLoop::next`].
+    /// From now on [`EventLoop::next`] reports `interest` in `fd` to the current task.
     pub(crate) fn register<F: AsFd>(&self, fd: F, interest: Interest) -> io::Result<Registered<'_, F>> {
         let flags = match interest {
             Interest::Exit => EventFlags::IN | EventFlags::ONESHOT,
@@ -241,7 +241,7 @@ impl EventLoop {
     }
 
     /// Wakes the current task.
-    pub(crate) fn waker(&self) -> Waker {
+    pub(crate) fn current_waker(&self) -> Waker {
         self.slots.borrow()[self.current.get()].waker.clone()
     }
 
@@ -289,7 +289,7 @@ impl EventLoop {
     }
 
     /// Waits until something happens, at the latest until `latest`, and marks the tasks that it has happened to.
-    fn wait(&self, latest: Option<Instant>) {
+    fn wait_for_events(&self, latest: Option<Instant>) {
         let first = self.deadlines.borrow().first().map(|(deadline, _)| *deadline);
         let mut timeout = first.into_iter().chain(latest).min().map(|moment| {
             let rest = moment.saturating_duration_since(Instant::now());
@@ -304,7 +304,7 @@ impl EventLoop {
         // Interrupted by a signal: the deadlines are looked at, and then everything again.
         let events = epoll::wait(&self.epoll, &mut room, timeout.as_ref()).map_or(&mut [][..], |(events, _)| events);
         if self.inbox.wakes_up() {
-            for slot in self.inbox.take() {
+            for slot in self.inbox.take_woken() {
                 self.slots.borrow_mut()[slot].is_woken = true;
                 self.make_runnable(slot);
             }
@@ -366,11 +366,11 @@ impl<'t> Tasks<'t> {
         self.count
     }
 
-    /// Looks for what has happened, and waits for that until `latest` where nothing else is to be done; then polls the tasks
-    /// that it has happened to.
-    pub(crate) fn turn(&mut self, latest: Option<Instant>) {
+    /// Looks for what has happened, and waits for that until `latest` where nothing else is to be done; then polls the
+    /// tasks that it has happened to.
+    pub(crate) fn run_once(&mut self, latest: Option<Instant>) {
         let is_idle = self.events.runnable.borrow().is_empty();
-        self.events.wait(if is_idle { latest } else { Some(Instant::now()) });
+        self.events.wait_for_events(if is_idle { latest } else { Some(Instant::now()) });
         let runnable = std::mem::take(&mut *self.events.runnable.borrow_mut());
         for slot in runnable {
             self.poll(slot);
@@ -416,11 +416,11 @@ mod tests {
                 story.borrow_mut().push(number);
             });
         }
-        tasks.turn(Some(Instant::now()));
+        tasks.run_once(Some(Instant::now()));
         for number in [2, 0, 1] {
             rustix::io::write(&pipes[number].1, b"x").unwrap();
             while story.borrow().last() != Some(&number) {
-                tasks.turn(NEVER);
+                tasks.run_once(NEVER);
             }
         }
         assert!(tasks.is_empty());
@@ -434,7 +434,7 @@ mod tests {
             let now = Instant::now();
             // A deadline that is over lets the others have their turn first.
             events.next(Some(now)).await;
-            let waker = events.waker();
+            let waker = events.current_waker();
             let thread = std::thread::spawn(move || waker.wake());
             events.next(Some(now + Duration::from_secs(3600))).await;
             thread.join().unwrap();
@@ -452,21 +452,21 @@ mod tests {
             events.inbox().wake();
             events.inbox().wake();
             // It would wait for ever.
-            tasks.turn(NEVER);
+            tasks.run_once(NEVER);
         }
         let began = Instant::now();
-        tasks.turn(Some(began + Duration::from_millis(20)));
+        tasks.run_once(Some(began + Duration::from_millis(20)));
         assert!(began.elapsed() >= Duration::from_millis(20), "nothing has woken it since");
     }
 
     #[test]
-    fn whoever_wakes_a_loop_that_waits_is_heard_at_once() {
+    fn a_loop_that_waits_wakes_at_once() {
         let events = EventLoop::new().unwrap();
         let mut tasks = Tasks::new(&events);
         for _ in 0..1000 {
             let inbox = events.inbox();
             let thread = std::thread::spawn(move || inbox.wake());
-            tasks.turn(NEVER);
+            tasks.run_once(NEVER);
             thread.join().unwrap();
         }
     }
@@ -478,22 +478,22 @@ mod tests {
         let (reader, writer) = std::io::pipe().unwrap();
         let heard = Cell::new(false);
         let mut tasks = Tasks::new(&events);
-        tasks.spawn(async { *late.borrow_mut() = Some(events.waker()) });
-        tasks.turn(Some(Instant::now()));
+        tasks.spawn(async { *late.borrow_mut() = Some(events.current_waker()) });
+        tasks.run_once(Some(Instant::now()));
         tasks.spawn(async {
             let _registered = events.register(&reader, Interest::Stdout).unwrap();
             while !events.next(NEVER).await.has(Interest::Stdout) {}
             heard.set(true);
         });
-        tasks.turn(Some(Instant::now()));
+        tasks.run_once(Some(Instant::now()));
         late.borrow().as_ref().unwrap().wake_by_ref();
-        tasks.turn(NEVER);
-        tasks.turn(Some(Instant::now()));
+        tasks.run_once(NEVER);
+        tasks.run_once(Some(Instant::now()));
         assert!(!heard.get());
         assert_eq!(events.slots.borrow().len(), 1);
         rustix::io::write(&writer, b"x").unwrap();
         while !tasks.is_empty() {
-            tasks.turn(NEVER);
+            tasks.run_once(NEVER);
         }
         assert!(heard.get());
     }

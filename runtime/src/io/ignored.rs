@@ -21,7 +21,7 @@ const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 const BYTES: u64 = 1 << 20;
 
 /// A walk of `folder`, which lies at `path`, into what `enter` says yes to and no ignore file leaves out.
-pub(crate) fn walk(
+pub(crate) fn build_walk(
     path: &Path,
     folder: &Arc<Folder>,
     enter: impl Fn(&DirEntry) -> bool + Send + Sync + 'static,
@@ -32,7 +32,7 @@ pub(crate) fn walk(
     // The crate opens ignore files itself, and waits for a FIFO.
     walk.standard_filters(false).follow_links(false).filter_entry(move |entry| {
         let mut ignored = ignored.lock().unwrap_or_else(PoisonError::into_inner);
-        entry.path().strip_prefix(&root).is_ok_and(|path| !ignored.names(path, is_folder(entry))) && enter(entry)
+        entry.path().strip_prefix(&root).is_ok_and(|path| !ignored.is_ignored(path, is_folder(entry))) && enter(entry)
     });
     walk
 }
@@ -53,12 +53,12 @@ struct Ignored {
 
 impl Ignored {
     /// Whether an entry is left out. A walk asks for every folder before it asks for what lies in it.
-    fn names(&mut self, path: &Path, is_folder: bool) -> bool {
+    fn is_ignored(&mut self, path: &Path, is_folder: bool) -> bool {
         let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
         above.reverse();
         self.levels.truncate(above.len());
         for folder in &above[self.levels.len()..] {
-            let level = FILES.map(|name| self.read(folder, name));
+            let level = FILES.map(|name| self.read_patterns(folder, name));
             self.levels.push(level);
         }
         let matched = |file: usize| {
@@ -69,9 +69,9 @@ impl Ignored {
     }
 
     /// The patterns of an ignore file; none where it is none.
-    fn read(&mut self, folder: &Path, name: &str) -> Gitignore {
+    fn read_patterns(&mut self, folder: &Path, name: &str) -> Gitignore {
         let mut builder = GitignoreBuilder::new(folder);
-        let bytes = self.bytes(&folder.join(name)).unwrap_or_default();
+        let bytes = self.read_bytes(&folder.join(name)).unwrap_or_default();
         let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
         // What follows a line that is no text is not read.
         for line in bytes.split(|&byte| byte == b'\n').map_while(|line| std::str::from_utf8(line).ok()) {
@@ -81,7 +81,7 @@ impl Ignored {
         builder.build().unwrap_or_else(|_| Gitignore::empty())
     }
 
-    fn bytes(&mut self, path: &Path) -> Option<Vec<u8>> {
+    fn read_bytes(&mut self, path: &Path) -> Option<Vec<u8>> {
         let (file, stat) = self.folder.file(path.to_str()?).ok()?;
         if u64::try_from(stat.st_size).is_ok_and(|size| size > self.left) {
             return None;
@@ -118,7 +118,7 @@ mod tests {
     /// The files called `f…` that a walk comes to.
     fn check(root: &Path, expected: &str) {
         let folder = Arc::new(Folder::open(root).expect("a folder"));
-        let entries = walk(root, &folder, |_| true).build().map(|entry| entry.expect("an entry"));
+        let entries = build_walk(root, &folder, |_| true).build().map(|entry| entry.expect("an entry"));
         let files = entries.filter(|entry| !is_folder(entry) && entry.file_name().to_string_lossy().starts_with('f'));
         let mut paths: Vec<String> =
             files.map(|file| file.path().strip_prefix(root).expect("in it").display().to_string()).collect();

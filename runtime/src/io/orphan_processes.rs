@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group};
 
-use crate::io::children::descendants;
+use crate::io::children::list_descendants;
 use crate::io::home::{Lock, RunFolder};
 use crate::io::proc_status::{group_ends, group_lives, start_time};
 use crate::io::socket_peer::MARK;
@@ -27,13 +27,13 @@ const GRACE: Duration = Duration::from_secs(5);
 /// # Errors
 /// A process runs it, or its journal cannot be read.
 pub fn end_survivors(folder: &RunFolder) -> Result<Option<String>, RunError> {
-    let _lock = Lock::take(folder)?;
-    let records = folder.records()?;
+    let _lock = Lock::acquire_lock(folder)?;
+    let records = folder.read_records()?;
     let recorded = records.into_iter().filter_map(|record| match record.event {
         Event::ProcessStarted { process, .. } => Some(process),
         _ => None,
     });
-    Ok(end(&folder.id, recorded))
+    Ok(end_orphans(&folder.id, recorded))
 }
 
 /// The living processes that carry the mark of a run, by run. The runner of that run may be gone.
@@ -54,7 +54,7 @@ pub(crate) fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
 }
 
 /// Whether the group of a recorded process still has a living one, and no other process has taken its number.
-pub(crate) fn lives(process: &Process) -> bool {
+pub(crate) fn is_alive(process: &Process) -> bool {
     let is_there = start_time(process.group) == Some(process.started) && process.started != 0;
     is_there && Pid::from_raw(process.group).is_some_and(group_lives)
 }
@@ -62,23 +62,23 @@ pub(crate) fn lives(process: &Process) -> bool {
 /// Ends what this process has left of `run`. Says how many processes there were, as the subject of a sentence; none
 /// where there was none.
 pub(crate) fn end_own(run: &str) -> Option<String> {
-    end_all(BTreeSet::new(), || descendants().unwrap_or_else(|| marked(run)))
+    end_all(BTreeSet::new(), || list_descendants().unwrap_or_else(|| find_marked(run)))
 }
 
 /// Ends what another process has left of `run`: `recorded` processes and those that carry its mark. Says how many there
 /// were, as [`end_own`] does.
-pub(crate) fn end(run: &str, recorded: impl IntoIterator<Item = Process>) -> Option<String> {
+pub(crate) fn end_orphans(run: &str, recorded: impl IntoIterator<Item = Process>) -> Option<String> {
     let mut groups = BTreeSet::new();
     for process in recorded {
-        if let (true, Some(group)) = (lives(&process), Pid::from_raw(process.group)) {
+        if let (true, Some(group)) = (is_alive(&process), Pid::from_raw(process.group)) {
             // A process that has ended meanwhile needs no signal.
             let _ = kill_process_group(group, Signal::TERM);
             groups.insert(process.group);
         }
     }
     end_all(groups, || {
-        let mut found = descendants().unwrap_or_default();
-        found.extend(marked(run));
+        let mut found = list_descendants().unwrap_or_default();
+        found.extend(find_marked(run));
         found
     })
 }
@@ -90,7 +90,7 @@ fn end_all(groups: BTreeSet<i32>, found: impl Fn() -> BTreeSet<i32>) -> Option<S
     if all.is_empty() {
         return None;
     }
-    signal(&left, Signal::TERM);
+    signal_processes(&left, Signal::TERM);
     for group in groups.into_iter().filter_map(Pid::from_raw) {
         group_ends(group, GRACE);
     }
@@ -99,7 +99,7 @@ fn end_all(groups: BTreeSet<i32>, found: impl Fn() -> BTreeSet<i32>) -> Option<S
         std::thread::sleep(Duration::from_millis(10));
         left = found();
         let late = Instant::now() >= deadline;
-        signal(&left, if late { Signal::KILL } else { Signal::TERM });
+        signal_processes(&left, if late { Signal::KILL } else { Signal::TERM });
         if Instant::now() >= deadline + GRACE {
             break;
         }
@@ -110,7 +110,7 @@ fn end_all(groups: BTreeSet<i32>, found: impl Fn() -> BTreeSet<i32>) -> Option<S
     })
 }
 
-fn signal(processes: &BTreeSet<i32>, signal: Signal) {
+fn signal_processes(processes: &BTreeSet<i32>, signal: Signal) {
     for process in processes.iter().copied().filter_map(Pid::from_raw) {
         // A process that has ended meanwhile needs no signal.
         let _ = kill_process(process, signal);
@@ -118,14 +118,14 @@ fn signal(processes: &BTreeSet<i32>, signal: Signal) {
 }
 
 /// The living processes with the mark of `run`, ourselves and those we run under left out.
-fn marked(run: &str) -> BTreeSet<i32> {
+fn find_marked(run: &str) -> BTreeSet<i32> {
     let mut marked = all_marked().remove(run).unwrap_or_default();
-    let ours = ancestors();
+    let ours = list_ancestors();
     marked.retain(|pid| !ours.contains(pid));
     marked
 }
 
-fn ancestors() -> BTreeSet<i32> {
+fn list_ancestors() -> BTreeSet<i32> {
     let mut ours = BTreeSet::from([getpid().as_raw_nonzero().get()]);
     let mut next = getppid();
     while let Some(pid) = next {

@@ -44,27 +44,27 @@ pub(crate) fn group_lives(group: Pid) -> bool {
 
 /// When process `pid` started, in clock ticks since boot; none when there is no such process.
 pub(crate) fn start_time(pid: i32) -> Option<u64> {
-    stat(pid, |fields| fields.get(19)?.parse().ok())
+    read_stat(pid, |fields| fields.get(19)?.parse().ok())
 }
 
 /// Whether a process was stopped, by a signal or by a tracer.
 pub(crate) fn is_stopped(pid: i32) -> bool {
-    stat(pid, |fields| Some(matches!(fields.first(), Some(&("T" | "t"))))).unwrap_or(false)
+    read_stat(pid, |fields| Some(matches!(fields.first(), Some(&("T" | "t"))))).unwrap_or(false)
 }
 
 /// Whether a process ends, or will as soon as it gets to it: it was killed.
 pub(crate) fn is_ending(pid: i32) -> bool {
     /// Of the flags of a process in the kernel, that it exits.
     const EXITING: u32 = 4;
-    let exits = stat(pid, |fields| {
+    let exits = read_stat(pid, |fields| {
         let flags: u32 = fields.get(6)?.parse().ok()?;
         Some(matches!(fields.first(), Some(&("Z" | "X"))) || flags & EXITING != 0)
     });
-    exits.is_some_and(|exits| exits || pending(pid) >> (Signal::KILL.as_raw() - 1) & 1 == 1)
+    exits.is_some_and(|exits| exits || pending_signals(pid) >> (Signal::KILL.as_raw() - 1) & 1 == 1)
 }
 
 /// The signals that a process has yet to take, as a set of bits.
-fn pending(pid: i32) -> u64 {
+fn pending_signals(pid: i32) -> u64 {
     let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
     let status = String::from_utf8_lossy(&status);
     let sets = status.lines().filter_map(|line| line.strip_prefix("ShdPnd:").or_else(|| line.strip_prefix("SigPnd:")));
@@ -72,7 +72,7 @@ fn pending(pid: i32) -> u64 {
 }
 
 /// Reads something of the fields of a process's `stat` file, from the third on; none when there is no such process.
-pub(crate) fn stat<T>(pid: i32, read: impl FnOnce(&[&str]) -> Option<T>) -> Option<T> {
+pub(crate) fn read_stat<T>(pid: i32, read: impl FnOnce(&[&str]) -> Option<T>) -> Option<T> {
     // Its name may hold anything, also what is no text.
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     read(&after_name(&String::from_utf8_lossy(&stat)))

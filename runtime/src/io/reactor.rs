@@ -34,7 +34,7 @@ impl Reactor {
         self.runtime.get_or_init(start).as_ref().map(Runtime::handle).map_err(Clone::clone)
     }
 
-    /// Whether anybody has used it.
+    /// Whether it has been used.
     pub(crate) fn is_started(&self) -> bool {
         self.runtime.get().is_some()
     }

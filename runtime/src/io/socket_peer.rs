@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::getpid;
 
-use crate::io::proc_status::stat;
+use crate::io::proc_status::read_stat;
 use crate::types::event::StepId;
 
 /// The variable by which a process of a run is known, whatever became of its process group.
@@ -35,7 +35,7 @@ pub(crate) type Owner = (StepId, u32);
 pub(crate) enum PeerCredentials {
     /// A process of this run, and the attempt that it belongs to, where that is known.
     Within(Option<Owner>),
-    /// Anybody else.
+    /// A process outside this run.
     Outside,
     /// It has ended, or hides behind processes without end.
     Untraced,
@@ -135,7 +135,8 @@ fn upwards(process: i32, us: i32) -> Option<Vec<Standing>> {
         if above.len() == DEEPEST {
             return Some(Vec::new());
         }
-        let (parent, group) = stat(next, |fields| Some((fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?)))?;
+        let (parent, group) =
+            read_stat(next, |fields| Some((fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?)))?;
         above.push(Standing { process: next, parent, group });
         next = parent;
     }

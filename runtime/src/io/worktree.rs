@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::io::home::{RunFolder, create_private};
-use crate::io::process::output;
+use crate::io::process::read_stdout;
 use crate::types::cancel::Cancel;
 
 /// How long Git may take for a checkout, or for an answer.
@@ -92,7 +92,7 @@ impl Repository {
 
     fn git(&self, directory: &Path, arguments: &[&str], cancel: &Cancel) -> Result<String, String> {
         let argv: Vec<OsString> = std::iter::once(&"git").chain(arguments).map(OsString::from).collect();
-        output(&argv, &self.environment, directory, PATIENCE, cancel)
+        read_stdout(&argv, &self.environment, directory, PATIENCE, cancel)
     }
 }
 
@@ -106,26 +106,28 @@ impl Worktrees {
     }
 
     /// The workspace as it is in the tree of this name, once the tree is ready.
-    pub(crate) fn workspace(&self, name: &str) -> Option<PathBuf> {
+    pub(crate) fn workspace_path(&self, name: &str) -> Option<PathBuf> {
         self.is_ready(name).then(|| self.folder.join(name).join(&self.repository.prefix))
     }
 
     /// Removes the trees in which nothing was changed. Says of the others what is in them, and where.
     pub(crate) fn clear(&self) -> Vec<String> {
         let mut kept = Vec::new();
-        for name in made(&self.folder).unwrap_or_default() {
+        for name in list_trees(&self.folder).unwrap_or_default() {
             if !self.is_ready(&name) {
                 // A person or a program has removed it.
-                let _ = std::fs::remove_file(mark(&self.folder, &name));
+                let _ = std::fs::remove_file(mark_path(&self.folder, &name));
                 continue;
             }
-            match self.changed(&name) {
+            match self.describe_changes(&name) {
                 Ok(None) => match self.remove(&name) {
                     Ok(()) => {}
-                    Err(problem) => kept.push(self.told(&name, &format!("it cannot be removed: {problem}"))),
+                    Err(problem) => kept.push(self.describe_kept(&name, &format!("it cannot be removed: {problem}"))),
                 },
-                Ok(Some(what)) => kept.push(self.told(&name, what)),
-                Err(problem) => kept.push(self.told(&name, &format!("Git does not say what is in it: {problem}"))),
+                Ok(Some(what)) => kept.push(self.describe_kept(&name, what)),
+                Err(problem) => {
+                    kept.push(self.describe_kept(&name, &format!("Git does not say what is in it: {problem}")))
+                }
             }
         }
         // It stays where something is in it.
@@ -133,13 +135,13 @@ impl Worktrees {
         kept
     }
 
-    fn told(&self, name: &str, what: &str) -> String {
+    fn describe_kept(&self, name: &str, what: &str) -> String {
         let path = self.folder.join(name);
         format!("worktree `{name}` is kept, {what}: branch `{}`, in {}", self.branch(name), path.display())
     }
 
     /// What was done in a tree; none where nothing was.
-    fn changed(&self, name: &str) -> Result<Option<&'static str>, String> {
+    fn describe_changes(&self, name: &str) -> Result<Option<&'static str>, String> {
         let path = self.folder.join(name);
         let ask = |arguments: &[&str]| self.repository.git(&path, arguments, &Cancel::default());
         let status = ask(&["status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none"])?;
@@ -159,7 +161,7 @@ impl Worktrees {
         ask(&["worktree", "remove", &path.to_string_lossy()])?;
         // Only as long as it is where the tree began.
         ask(&["update-ref", "-d", &self.reference(name), &self.commit])?;
-        std::fs::remove_file(mark(&self.folder, name)).map_err(|error| error.to_string())
+        std::fs::remove_file(mark_path(&self.folder, name)).map_err(|error| error.to_string())
     }
 
     fn branch(&self, name: &str) -> String {
@@ -171,11 +173,11 @@ impl Worktrees {
     }
 
     fn is_ready(&self, name: &str) -> bool {
-        mark(&self.folder, name).exists() && self.folder.join(name).join(".git").exists()
+        mark_path(&self.folder, name).exists() && self.folder.join(name).join(".git").exists()
     }
 
     /// Makes the tree of this name, unless it is there.
-    fn make(&self, name: &str, cancel: &Cancel) -> Result<(), String> {
+    fn create_tree(&self, name: &str, cancel: &Cancel) -> Result<(), String> {
         if self.is_ready(name) {
             return Ok(());
         }
@@ -186,7 +188,7 @@ impl Worktrees {
         let path = self.folder.join(name);
         let file = |error: io::Error| format!("worktree `{name}` cannot be made: {error}");
         create_private(&self.folder, true).map_err(file)?;
-        if path.exists() && !mark(&self.folder, name).exists() {
+        if path.exists() && !mark_path(&self.folder, name).exists() {
             // A runner was killed while it was made, and no attempt has worked in it.
             std::fs::remove_dir_all(&path).map_err(file)?;
         }
@@ -200,7 +202,7 @@ impl Worktrees {
             Err(_) => arguments.extend(["--no-track", "-b", &branch, &place, &self.commit]),
         }
         ask(&arguments).map_err(|problem| format!("worktree `{name}` cannot be made: {problem}"))?;
-        std::fs::write(mark(&self.folder, name), "").map_err(file)
+        std::fs::write(mark_path(&self.folder, name), "").map_err(file)
     }
 }
 
@@ -211,7 +213,7 @@ impl Tree {
     /// It cannot be made, or has no such folder: says why.
     pub(crate) fn enter(&self, cancel: &Cancel) -> Result<Arc<PathBuf>, String> {
         let Tree { trees, name, working_dir } = self;
-        trees.make(name, cancel)?;
+        trees.create_tree(name, cancel)?;
         let top = trees.folder.join(name);
         let path = top.join(&trees.repository.prefix).join(working_dir.as_deref().unwrap_or_default());
         let missing = |error: io::Error| {
@@ -228,7 +230,7 @@ impl Tree {
 
 /// Whether working trees of a run are kept in its folder.
 pub(crate) fn any_in(run_folder: &Path) -> bool {
-    made(&folder_in(run_folder)).is_ok_and(|made| !made.is_empty())
+    list_trees(&folder_in(run_folder)).is_ok_and(|made| !made.is_empty())
 }
 
 fn folder_in(run_folder: &Path) -> PathBuf {
@@ -236,12 +238,12 @@ fn folder_in(run_folder: &Path) -> PathBuf {
 }
 
 /// What says that a tree is checked out in full.
-fn mark(folder: &Path, name: &str) -> PathBuf {
+fn mark_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!(".{name}"))
 }
 
 /// The names of the trees that were made, in order.
-fn made(folder: &Path) -> io::Result<Vec<String>> {
+fn list_trees(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();

@@ -38,7 +38,7 @@ pub enum Flow {
 
 impl Flow {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Flow::Reading => "reading",
             Flow::Writing => "writing",
@@ -69,14 +69,14 @@ pub(crate) struct ActivityReporter {
 impl Activities {
     /// An attempt begins, and is about to be sent what it is asked.
     pub(crate) fn open(&self, step: &StepId, attempt: u32) -> ActivityReporter {
-        let signs = Arc::new(Signs { active_ms: AtomicU64::new(now()), writing: AtomicBool::new(false) });
+        let signs = Arc::new(Signs { active_ms: AtomicU64::new(now_ms()), writing: AtomicBool::new(false) });
         let key = (step.clone(), attempt);
         self.lock().insert(key.clone(), Arc::clone(&signs));
         ActivityReporter { of: self.clone(), key, signs }
     }
 
     /// Those of the attempts that are open now, in the order of their steps.
-    pub(crate) fn all(&self) -> Vec<Activity> {
+    pub(crate) fn list_open(&self) -> Vec<Activity> {
         let open = self.lock();
         let pulse = |((step, attempt), signs): (&(StepId, u32), &Arc<Signs>)| Activity {
             step: step.clone(),
@@ -94,17 +94,17 @@ impl Activities {
 
 impl ActivityReporter {
     /// It was sent something; whether it did something else before.
-    pub(crate) fn reads(&self) -> bool {
-        self.sign(false)
+    pub(crate) fn mark_reading(&self) -> bool {
+        self.record_sign(false)
     }
 
     /// It put something out; whether it did something else before.
-    pub(crate) fn writes(&self) -> bool {
-        self.sign(true)
+    pub(crate) fn mark_writing(&self) -> bool {
+        self.record_sign(true)
     }
 
-    fn sign(&self, writing: bool) -> bool {
-        self.signs.active_ms.store(now(), Ordering::Relaxed);
+    fn record_sign(&self, writing: bool) -> bool {
+        self.signs.active_ms.store(now_ms(), Ordering::Relaxed);
         self.signs.writing.swap(writing, Ordering::Relaxed) != writing
     }
 }
@@ -120,7 +120,7 @@ impl Drop for ActivityReporter {
 }
 
 /// The time in milliseconds since 1970.
-pub(crate) fn now() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
@@ -134,20 +134,20 @@ mod tests {
         let activities = Activities::default();
         let step = StepId::new("coder", 1, 1);
         let hand = activities.open(&step, 2);
-        let first = activities.all();
+        let first = activities.list_open();
         assert_eq!((first.len(), &first[0].step, first[0].attempt), (1, &step, 2));
         assert_eq!(first[0].stream, Flow::Reading);
-        assert!(hand.writes(), "that is a change");
-        assert!(!hand.writes());
-        let later = activities.all();
+        assert!(hand.mark_writing(), "that is a change");
+        assert!(!hand.mark_writing());
+        let later = activities.list_open();
         assert_eq!(later[0].stream, Flow::Writing);
         assert!(later[0].active_ms >= first[0].active_ms && first[0].active_ms > 0);
-        assert!(hand.reads());
-        assert_eq!(activities.all()[0].stream, Flow::Reading);
+        assert!(hand.mark_reading());
+        assert_eq!(activities.list_open()[0].stream, Flow::Reading);
         let again = activities.open(&step, 2);
         drop(hand);
-        assert_eq!(activities.all().len(), 1, "the one that began again goes on");
+        assert_eq!(activities.list_open().len(), 1, "the one that began again goes on");
         drop(again);
-        assert_eq!(activities.all(), []);
+        assert_eq!(activities.list_open(), []);
     }
 }

@@ -121,7 +121,7 @@ pub struct Progress {
 
 impl Progress {
     /// What cannot be so, where it says how many steps are done of how many.
-    pub(crate) fn problem(&self) -> Option<String> {
+    pub(crate) fn find_problem(&self) -> Option<String> {
         match (self.steps_completed, self.total_steps?) {
             (_, 0) => Some("that there are 0 steps: leave `total_steps` out".to_owned()),
             (Some(done), total) if done > total => {
@@ -134,7 +134,7 @@ impl Progress {
 
 impl AgentState {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             AgentState::Pending => "pending",
             AgentState::Running => "running",
@@ -158,7 +158,7 @@ impl AgentStatus {
     ///
     /// # Errors
     /// It is none: says what is wrong.
-    pub fn read(text: &str) -> Result<AgentStatus, String> {
+    pub fn parse_status(text: &str) -> Result<AgentStatus, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?;
         let Some(state) = value.get("state") else { return Err("it has no `state`".to_owned()) };
         if serde_json::from_value::<AgentState>(state.clone()).is_err() {
@@ -169,13 +169,13 @@ impl AgentStatus {
     }
 
     /// How far the agent is, in a few words: `2/5 analyzing_data`.
-    pub fn sum(&self) -> String {
+    pub fn summarize(&self) -> String {
         let message = self.more.get("message").and_then(Value::as_str);
-        format!("{}{}", self.state.word(), summed(self.progress.as_ref(), self.metrics.as_ref(), message))
+        format!("{}{}", self.state.as_str(), summarize_progress(self.progress.as_ref(), self.metrics.as_ref(), message))
     }
 
     /// Why the agent failed, in its words.
-    pub(crate) fn trouble(&self) -> String {
+    pub(crate) fn describe_trouble(&self) -> String {
         let cut = |text: &str| -> String { text.chars().take(SHOWN).collect() };
         match &self.error {
             None => "the agent does not say why".to_owned(),
@@ -201,7 +201,7 @@ impl AgentStatus {
 }
 
 /// How far an agent is, in a few words, behind its state.
-pub(crate) fn summed(
+pub(crate) fn summarize_progress(
     progress: Option<&Progress>,
     metrics: Option<&Map<String, Value>>,
     message: Option<&str>,
@@ -211,7 +211,7 @@ pub(crate) fn summed(
         let Progress { current_step, steps_completed, total_steps, .. } = progress;
         match (steps_completed, total_steps) {
             // What a file says cannot be refused, and its state counts whatever its numbers are.
-            (Some(done), Some(total)) if progress.problem().is_some() => {
+            (Some(done), Some(total)) if progress.find_problem().is_some() => {
                 sum.push_str(&format!(" {done} (it says of {total})"));
             }
             (Some(done), Some(total)) => sum.push_str(&format!(" {done}/{total}")),
@@ -238,7 +238,7 @@ pub(crate) fn summed(
 }
 
 /// What `status.json` says before the agent begins.
-pub(crate) fn pending() -> String {
+pub(crate) fn render_pending() -> String {
     let status = json!({
         "state": "pending", "started": null, "completed": null, "error": null,
         "progress": { "current_step": null, "steps_completed": 0, "total_steps": null }, "metrics": {},
@@ -271,16 +271,16 @@ mod tests {
 
     #[test]
     fn what_is_no_status_is_named() {
-        let problem = |text: &str| AgentStatus::read(text).unwrap_err();
+        let problem = |text: &str| AgentStatus::parse_status(text).unwrap_err();
         assert!(problem("{\"state\": \"runn").starts_with("it is no JSON"));
         assert_eq!(problem("{}"), "it has no `state`");
         assert!(problem("{\"state\": \"done\"}").contains("is \"done\", and none of"));
         assert!(problem("{\"state\": \"running\", \"progress\": 3}").starts_with("it is no status"));
         assert!(problem("[]").contains("no `state`"));
-        assert_eq!(AgentStatus::read(&pending()).unwrap().sum(), "pending 0");
+        assert_eq!(AgentStatus::parse_status(&render_pending()).unwrap().summarize(), "pending 0");
         let progress = |done: u64, total: u64| {
             let status = json!({ "state": "running", "progress": { "steps_completed": done, "total_steps": total } });
-            AgentStatus::read(&status.to_string()).unwrap().sum()
+            AgentStatus::parse_status(&status.to_string()).unwrap().summarize()
         };
         assert_eq!([progress(3, 5), progress(7, 5)], ["running 3/5", "running 7 (it says of 5)"]);
     }

@@ -28,7 +28,7 @@ pub enum AnsweredBy {
     Earlier,
 }
 
-/// The characters of arguments that an agent is told of, which a person gave in place of its own.
+/// The characters at most that an agent sees of arguments that a person gave in place of its own.
 const SHOWN: usize = 500;
 
 /// A request for a person's approval.
@@ -122,7 +122,7 @@ pub enum Same {
 
 impl Same {
     /// So many of them, in words.
-    fn words(self, times: u32) -> String {
+    fn describe_repeats(self, times: u32) -> String {
         match (self, times) {
             (Same::Check, 1) => "an attempt that failed a check".to_owned(),
             (_, 1) => "a turn".to_owned(),
@@ -135,11 +135,11 @@ impl Same {
 
 impl RequestKind {
     /// In a few words, without what an agent wrote.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             RequestKind::Tool { tool, .. } => format!("tool {tool}"),
             RequestKind::Spawn { .. } => "a helper".to_owned(),
-            RequestKind::GoOn { same, times, .. } => format!("to go on after {}", same.words(*times)),
+            RequestKind::GoOn { same, times, .. } => format!("to go on after {}", same.describe_repeats(*times)),
             RequestKind::Node { to, .. } => format!("task {to}"),
             RequestKind::Help { .. } => "help".to_owned(),
         }
@@ -172,10 +172,10 @@ impl RequestKind {
     }
 
     /// Why a step has failed that was not to go on.
-    pub fn denied(&self, verdict: &Verdict) -> String {
+    pub fn describe_denial(&self, verdict: &Verdict) -> String {
         let circles = match self {
-            RequestKind::GoOn { same, times, .. } => same.words(*times),
-            other => other.words(),
+            RequestKind::GoOn { same, times, .. } => same.describe_repeats(*times),
+            other => other.describe(),
         };
         format!("it repeated itself ({circles}), and {}", verdict.refusal())
     }
@@ -236,7 +236,7 @@ impl Choice {
     pub const ALL: [Choice; 3] = [Choice::Allow, Choice::Always, Choice::Deny];
 
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Choice::Allow => "allow",
             Choice::Always => "always",
@@ -245,14 +245,14 @@ impl Choice {
     }
 
     /// What a word means.
-    pub fn read(word: &str) -> Option<Choice> {
-        Choice::ALL.into_iter().find(|choice| choice.word() == word)
+    pub fn from_word(word: &str) -> Option<Choice> {
+        Choice::ALL.into_iter().find(|choice| choice.as_str() == word)
     }
 }
 
 impl Verdict {
     /// Whether the agent gets what it wants.
-    pub fn allows(&self) -> bool {
+    pub fn is_allowed(&self) -> bool {
         self.choice != Choice::Deny
     }
 
@@ -278,7 +278,7 @@ impl Verdict {
 }
 
 /// What a tool gave that was called with other arguments than its agent wanted, for the agent.
-pub(crate) fn changed(arguments: &str, given: &str) -> String {
+pub(crate) fn describe_changed_call(arguments: &str, given: &str) -> String {
     let shown: String = arguments.chars().take(SHOWN).collect();
     let more = if shown.len() < arguments.len() { "…" } else { "" };
     format!("[a person allowed the call with these arguments: {shown}{more}]\n{given}")
@@ -317,13 +317,13 @@ pub(crate) enum Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::event::{Event, LARGEST, LONGEST_PATH, Record, StepId, fits, shorten};
+    use crate::types::event::{Event, LARGEST, LONGEST_PATH, Record, StepId, can_inline, truncate_message};
     use crate::types::handoff::EnvelopeKind;
 
     /// The longest text that an event holds itself.
     fn longest(piece: &str) -> String {
         let mut text = piece.repeat(4_000 / piece.len());
-        while !fits(&text) {
+        while !can_inline(&text) {
             text.pop();
         }
         text
@@ -336,7 +336,7 @@ mod tests {
             let within = Some("w".repeat(LONGEST_PATH).into());
             let step = StepId { within, ..StepId::new(&"n".repeat(100), u32::MAX, u32::MAX) };
             let mut because = longest(piece).repeat(3);
-            shorten(&mut because);
+            truncate_message(&mut because);
             let (agent, plays): (Arc<str>, Arc<str>) = ("a".repeat(100).into(), "p".repeat(100).into());
             let tool = RequestKind::Tool {
                 tool: "t".repeat(700).into(),

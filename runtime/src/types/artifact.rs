@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
-use super::digest::digest;
+use super::digest::digest_bytes;
 
 /// The artifacts of a run that packs can name at most; the oldest are forgotten first, and stay on disk.
 pub(crate) const REMEMBERED: usize = 10_000;
@@ -51,7 +51,7 @@ impl ArtifactKind {
     ];
 
     /// Its word, as references have it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             ArtifactKind::Diff => "diff",
             ArtifactKind::Log => "log",
@@ -63,8 +63,8 @@ impl ArtifactKind {
     }
 
     /// The kind of this word.
-    pub(crate) fn read(word: &str) -> Option<ArtifactKind> {
-        ArtifactKind::ALL.into_iter().find(|kind| kind.word() == word)
+    pub(crate) fn from_word(word: &str) -> Option<ArtifactKind> {
+        ArtifactKind::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
@@ -100,11 +100,11 @@ pub struct ArtifactMeta {
 impl ArtifactMeta {
     /// The artifact of this text, which lies at `content`.
     pub(crate) fn new(kind: ArtifactKind, text: &str, content: Content) -> ArtifactMeta {
-        ArtifactMeta::named(kind, id_of(text).into(), content)
+        ArtifactMeta::with_id(kind, id_of(text).into(), content)
     }
 
     /// The artifact of this id, whose text lies at `content`.
-    pub(crate) fn named(kind: ArtifactKind, id: Arc<str>, content: Content) -> ArtifactMeta {
+    pub(crate) fn with_id(kind: ArtifactKind, id: Arc<str>, content: Content) -> ArtifactMeta {
         let (pack, files, added, removed) = (None, None, None, None);
         ArtifactMeta { kind, id, content, pack, files, added, removed, with: Vec::new(), omitted: Vec::new() }
     }
@@ -113,12 +113,12 @@ impl ArtifactMeta {
     pub fn reference(&self) -> String {
         match self.kind {
             ArtifactKind::ContextPack => format!("contextpack://pack/{}", self.id),
-            kind => format!("artifact://{}/{}", kind.word(), self.id),
+            kind => format!("artifact://{}/{}", kind.as_str(), self.id),
         }
     }
 
     /// The same, with words that are short enough for an event.
-    pub(crate) fn bounded(mut self) -> ArtifactMeta {
+    pub(crate) fn truncate_texts(mut self) -> ArtifactMeta {
         for notes in [&mut self.with, &mut self.omitted] {
             let more = notes.len().saturating_sub(NOTES);
             notes.truncate(NOTES);
@@ -141,12 +141,12 @@ pub(crate) struct Stored<'r> {
 
 impl Stored<'_> {
     /// Reads `artifact://KIND/ID` or `contextpack://pack/ID`; none where it is neither.
-    pub(crate) fn read(reference: &str) -> Option<Stored<'_>> {
+    pub(crate) fn parse_reference(reference: &str) -> Option<Stored<'_>> {
         let (kind, id) = match reference.strip_prefix("contextpack://pack/") {
             Some(id) => (ArtifactKind::ContextPack, id),
             None => {
                 let (kind, id) = reference.strip_prefix("artifact://")?.split_once('/')?;
-                (ArtifactKind::read(kind)?, id)
+                (ArtifactKind::from_word(kind)?, id)
             }
         };
         let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -156,7 +156,7 @@ impl Stored<'_> {
 
 /// The id of a text.
 pub(crate) fn id_of(text: &str) -> String {
-    let mut id = digest(text.as_bytes());
+    let mut id = digest_bytes(text.as_bytes());
     id.truncate(ID);
     id
 }
@@ -186,8 +186,8 @@ mod tests {
         assert_eq!(kept(ArtifactKind::Log, "x").id, diff.id);
         assert_ne!(kept(ArtifactKind::Diff, "y").id, diff.id);
         assert_eq!(kept(ArtifactKind::ContextPack, "x").reference(), "contextpack://pack/2d711642b726b044");
-        assert_eq!(ArtifactKind::read("transcript"), Some(ArtifactKind::Transcript));
-        assert_eq!(ArtifactKind::read("picture"), None);
+        assert_eq!(ArtifactKind::from_word("transcript"), Some(ArtifactKind::Transcript));
+        assert_eq!(ArtifactKind::from_word("picture"), None);
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         let mut kept = ArtifactMeta::new(ArtifactKind::Diff, "x", Content::Text("x".to_owned()));
         kept.with = vec!["\u{1}\"漢".repeat(500); 100];
         kept.omitted.clone_from(&kept.with);
-        let text = serde_json::to_string(&kept.bounded()).expect("it is JSON");
+        let text = serde_json::to_string(&kept.truncate_texts()).expect("it is JSON");
         assert!(text.len() < 4096, "{}", text.len());
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Cancel {
 
 impl Cancel {
     /// Asks the attempt to end. A higher stop level replaces a lower one.
-    pub(crate) fn ask(&self, wish: StopLevel) {
+    pub(crate) fn request_stop(&self, wish: StopLevel) {
         self.wish.fetch_max(wish as u8 + 1, Ordering::SeqCst);
         self.bell.notify_one();
         let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ impl Cancel {
         self.urgent.store(true, Ordering::SeqCst);
         let yields = self.yields.load(Ordering::SeqCst);
         if yields {
-            self.ask(StopLevel::Interrupt);
+            self.request_stop(StopLevel::Interrupt);
         }
         yields
     }
@@ -46,7 +46,7 @@ impl Cancel {
     pub(crate) fn begin_to_yield(&self) {
         self.yields.store(true, Ordering::SeqCst);
         if self.urgent.load(Ordering::SeqCst) {
-            self.ask(StopLevel::Interrupt);
+            self.request_stop(StopLevel::Interrupt);
         }
     }
 
@@ -63,13 +63,13 @@ impl Cancel {
     /// Waits until something is asked for.
     pub(crate) async fn wait(&self) {
         // A stop level that no task has seen yet is kept for the first that waits.
-        while self.asked().is_none() {
+        while self.requested_level().is_none() {
             self.bell.notified().await;
         }
     }
 
     /// What was asked for.
-    pub(crate) fn asked(&self) -> Option<StopLevel> {
+    pub(crate) fn requested_level(&self) -> Option<StopLevel> {
         match self.wish.load(Ordering::SeqCst) {
             0 => None,
             1 => Some(StopLevel::Interrupt),
@@ -79,7 +79,7 @@ impl Cancel {
     }
 
     /// From now on `wake` is woken when something is asked for; look at [`Cancel::asked`] after this.
-    pub(crate) fn watch(&self, wake: Option<Waker>) {
+    pub(crate) fn set_waker(&self, wake: Option<Waker>) {
         *self.wake.lock().unwrap_or_else(PoisonError::into_inner) = wake;
     }
 }

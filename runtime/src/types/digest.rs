@@ -3,21 +3,21 @@
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of `bytes` in hexadecimal.
-pub(crate) fn digest(bytes: &[u8]) -> String {
+pub(crate) fn digest_bytes(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A part of a step's path as the name of a folder.
 pub(crate) fn folder_name(part: &str) -> String {
-    safe(part, "-_~[]%")
+    escape_name(part, "-_~[]%")
 }
 
 /// `name` as the name of a file: itself, unless it holds what could lead elsewhere, which becomes `%` and two digits.
 pub(crate) fn file_name(name: &str) -> String {
-    safe(name, "-_")
+    escape_name(name, "-_")
 }
 
-fn safe(name: &str, allowed: &str) -> String {
+fn escape_name(name: &str, allowed: &str) -> String {
     let mut safe = String::with_capacity(name.len());
     for (position, byte) in name.bytes().enumerate() {
         match byte {

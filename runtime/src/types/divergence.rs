@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::types::event::StepId;
 
-/// The first thing that a replay asked and its recording does not hold.
+/// The first request of a replay that its recording does not contain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divergence {
     /// The replay's run.
@@ -58,11 +58,11 @@ impl fmt::Display for Divergence {
                 write!(f, "{place}: {what} differs from the recording")
             }
             Difference::Text { what, recorded: None, .. } => write!(f, "{place}: {what} is not in the recording"),
-            Difference::Text { what, .. } => write!(f, "{place}: {what} is in the recording, and not asked now"),
+            Difference::Text { what, .. } => write!(f, "{place}: {what} is in the recording, but is not asked now"),
             Difference::Missing => write!(f, "{place} is not in the recording"),
-            Difference::Unanswered => write!(f, "{place} waits for an answer, and the recording has none"),
-            Difference::GoesOn => write!(f, "{place} was ended from outside in the recording, and goes on now"),
-            Difference::Unended => write!(f, "{place} has no answer in the recording, and waits for one now"),
+            Difference::Unanswered => write!(f, "{place} waits for an answer, but the recording has none"),
+            Difference::GoesOn => write!(f, "{place} was ended from outside in the recording, but continues now"),
+            Difference::Unended => write!(f, "{place} has no answer in the recording, but waits for one now"),
             Difference::Unsent { problem, at } => write!(f, "{place} cannot be sent now ({at}): {problem}"),
             Difference::Unfit(problem) => write!(f, "{place}: the recorded answer does not fit: {problem}"),
         }

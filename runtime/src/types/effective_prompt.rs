@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use swarmc_plan::prompt_text;
 
-use super::digest::digest;
+use super::digest::digest_bytes;
 
 /// A part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ impl Effective {
     }
 
     /// What lies beside the prompt: each block's size and digest, and those of the whole; `sent` is what the agent got.
-    pub(crate) fn json(&self, sent: &str) -> Value {
-        let of = |text: &str| json!({ "bytes": text.len(), "digest": digest(text.as_bytes()) });
+    pub(crate) fn to_json(&self, sent: &str) -> Value {
+        let of = |text: &str| json!({ "bytes": text.len(), "digest": digest_bytes(text.as_bytes()) });
         let blocks = self.0.iter().map(|block| {
             let mut value = of(&block.text);
             value["name"] = json!(block.name);
@@ -66,15 +66,15 @@ mod tests {
             Block::new("task", "Do it".to_owned()),
         ]);
         assert_eq!(effective.text(), "Mode\n\nDo it");
-        let json = effective.json("Mode\n\nDo it");
+        let json = effective.to_json("Mode\n\nDo it");
         assert_eq!(
             json["blocks"][0],
             json!({
-                "name": "role", "bytes": 10, "apart": true, "digest": digest(b"You write."),
+                "name": "role", "bytes": 10, "apart": true, "digest": digest_bytes(b"You write."),
             })
         );
         assert_eq!((&json["prompt"], &json["delta"]), (&json["sent"], &json!(false)));
         effective.0.push(Block::new("inputs", "More".to_owned()));
-        assert_eq!(effective.json("More")["delta"], json!(true));
+        assert_eq!(effective.to_json("More")["delta"], json!(true));
     }
 }

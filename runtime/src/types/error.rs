@@ -24,7 +24,7 @@ pub enum RunError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The run had to stop, since what happens can no longer be recorded.
-    #[error("run `{run}` stopped: {reason}; once that is mended, type `swarmc resume {run}`")]
+    #[error("run `{run}` stopped: {reason}; once that is fixed, type `swarmc resume {run}`")]
     Interrupted {
         /// The run, which can be resumed.
         run: String,
@@ -56,9 +56,9 @@ pub enum RunError {
     /// The run is over.
     #[error("run `{run}` has ended ({}", match status {
         RunStatus::Succeeded => "it succeeded): there is nothing to resume".to_owned(),
-        RunStatus::Failed => format!("it failed): `swarmc resume {run} --retry-failed` runs again what failed"),
+        RunStatus::Failed => format!("it failed): `swarmc resume {run} --retry-failed` runs the failed steps again"),
         RunStatus::OverBudget => {
-            format!("its budget was spent): `swarmc resume {run} --with SPEC` goes on with a spec that gives it more")
+            format!("its budget was spent): `swarmc resume {run} --with SPEC` continues with a spec that has a larger budget")
         }
     })]
     Ended {
@@ -121,7 +121,7 @@ pub enum JournalError {
     },
     /// A line is damaged, and whole lines follow it.
     #[error("journal `{path}` is damaged at line {line} (byte {byte}): {problem}; the {} before it can be read; it was left \
-        as it is", lines(line - 1), path = path.display())]
+        as it is", format_count(line - 1), path = path.display())]
     Corrupt {
         /// The journal.
         path: PathBuf,
@@ -133,7 +133,7 @@ pub enum JournalError {
         problem: String,
     },
     /// It was written by a newer swarmc.
-    #[error("journal `{path}` has version {found}, and this swarmc reads up to {known}: update swarmc",
+    #[error("journal `{path}` has version {found}, but this swarmc reads up to {known}: update swarmc",
         path = path.display())]
     Newer {
         /// The journal.
@@ -159,7 +159,7 @@ pub enum JournalError {
     },
     /// Its lines end in CRLF, so that no checksum holds.
     #[error("journal `{path}` was converted: its lines end in CRLF; type `sed -i 's/\\r$//' '{path}'`, after which {} can be \
-        read", lines(*records), path = path.display())]
+        read", format_count(*records), path = path.display())]
     Converted {
         /// The journal.
         path: PathBuf,
@@ -168,6 +168,6 @@ pub enum JournalError {
     },
 }
 
-fn lines(count: u64) -> String {
+fn format_count(count: u64) -> String {
     if count == 1 { "1 record".to_owned() } else { format!("{count} records") }
 }

@@ -24,7 +24,7 @@ pub use super::inbox_message::{INPUTS, InboxMessage};
 pub use super::step_id::StepId;
 pub use super::usage::{Reserved, Usage};
 pub use outcome::Outcome;
-pub(crate) use room::{escaped, fits, shorten};
+pub(crate) use room::{can_inline, escaped_length, truncate_message};
 
 /// The version of the events that this build writes, and the newest it reads.
 pub const VERSION: u32 = 4;

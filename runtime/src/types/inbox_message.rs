@@ -65,7 +65,7 @@ impl InboxMessage {
     ///
     /// # Errors
     /// The content is no JSON.
-    pub fn shown(&self, content: String) -> Result<Value, String> {
+    pub fn to_json(&self, content: String) -> Result<Value, String> {
         match self.author() {
             Some(author) => Ok(json!({ "id": self.id, "fromNodeId": author, "payload": { "message": content } })),
             None => serde_json::from_str(&content).map_err(|error| error.to_string()),

@@ -13,13 +13,13 @@ pub enum RecordingError {
         path: PathBuf,
     },
     /// Something else is in it.
-    #[error("`{path}` is no recording: `swarmc run … --record DIR` makes one", path = path.display())]
+    #[error("`{path}` is not a recording: `swarmc run … --record DIR` makes one", path = path.display())]
     NotOne {
         /// The folder.
         path: PathBuf,
     },
     /// It was written by a newer swarmc.
-    #[error("the recording `{path}` has version {found}, and this swarmc reads up to {known}: update swarmc",
+    #[error("the recording `{path}` has version {found}, but this swarmc reads up to {known}: update swarmc",
         path = path.display())]
     Newer {
         /// The file.

@@ -243,7 +243,7 @@ pub enum End {
 
 impl End {
     /// In a word, as it is written.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             End::Done => "done",
             End::Converged => "converged",
@@ -257,7 +257,7 @@ impl End {
     }
 
     /// Whether it has something to give.
-    pub fn succeeded(self) -> bool {
+    pub fn has_result(self) -> bool {
         matches!(self, End::Done | End::Converged | End::Exhausted)
     }
 }
@@ -330,7 +330,7 @@ pub struct Part {
 
 impl Part {
     /// The bytes that the task of one of so many parts may take as JSON: one event contains all of them.
-    pub(crate) fn room(parts: usize) -> usize {
+    pub(crate) fn max_task_bytes(parts: usize) -> usize {
         (6_000 / parts.max(1)).saturating_sub(60)
     }
 }
@@ -424,7 +424,7 @@ impl MessageType {
         [MessageType::Request, MessageType::Offer, MessageType::Accept, MessageType::Delegation, MessageType::Info];
 
     /// Its name, as models write it.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             MessageType::Request => "request",
             MessageType::Offer => "offer",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::activity::Flow;
 use super::step_id::StepId;
 
-/// The uses of tools at most that are told of in one attempt, those of fallbacks and of mended answers included.
+/// The limit of reported tool uses in one attempt, including fallbacks and repair turns.
 pub const TOOL_USES: usize = 1_000;
 
 /// The bytes of arguments and results that are told.
@@ -78,7 +78,7 @@ pub enum Link {
 
 impl Link {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Link::Connected => "connected",
             Link::Idle => "idle",

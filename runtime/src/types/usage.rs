@@ -50,7 +50,7 @@ pub(crate) fn sum(one: Usage, other: Usage) -> Usage {
 }
 
 /// What a turn cost, in millionths of a dollar: as the provider says, else by the price of its tokens.
-pub(crate) fn cost(usage: &Usage, price: Option<Price>) -> Option<u64> {
+pub(crate) fn compute_cost(usage: &Usage, price: Option<Price>) -> Option<u64> {
     if let Some(cost) = usage.cost {
         // What is no whole number only because it was one of dollars before is not rounded up.
         return Some((cost.max(0.0) * 1e6 - 1e-4).ceil() as u64);
@@ -63,10 +63,10 @@ pub(crate) fn cost(usage: &Usage, price: Option<Price>) -> Option<u64> {
         (usage.cache_write, price.cache_write.unwrap_or(price.input)),
         (usage.output, price.output),
     ];
-    Some(parts.into_iter().map(|(tokens, price)| priced(tokens, price)).fold(0, u64::saturating_add))
+    Some(parts.into_iter().map(|(tokens, price)| compute_price(tokens, price)).fold(0, u64::saturating_add))
 }
 
 /// The price of so many tokens, rounded up.
-pub(crate) fn priced(tokens: u64, price: u64) -> u64 {
+pub(crate) fn compute_price(tokens: u64, price: u64) -> u64 {
     u64::try_from((u128::from(tokens) * u128::from(price)).div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

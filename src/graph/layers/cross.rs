@@ -8,12 +8,12 @@ const WORK: usize = 6_000_000;
 const PATIENCE: usize = 4;
 
 /// Orders the cells of each row.
-pub(super) fn order(grid: &mut Grid) {
-    first(grid);
+pub(super) fn order_cells(grid: &mut Grid) {
+    initial_order(grid);
     let size = grid.cells.len() + grid.down.iter().map(Vec::len).sum::<usize>();
     let sweeps = (WORK / size.max(1)).clamp(2, 30);
     let mut places = vec![0; grid.cells.len()];
-    let mut best = (crossings(grid, &mut places), grid.rows.clone());
+    let mut best = (count_crossings(grid, &mut places), grid.rows.clone());
     let mut idle = 0;
     for sweep in 0..sweeps {
         if best.0 == 0 || idle > PATIENCE {
@@ -23,12 +23,12 @@ pub(super) fn order(grid: &mut Grid) {
         let is_down = sweep % 2 == 0;
         for step in 1..rows {
             let row = if is_down { step } else { rows - 1 - step };
-            sort(grid, row, is_down, &mut places, sweep % 4 > 1);
+            sort_row(grid, row, is_down, &mut places, sweep % 4 > 1);
         }
         if size < 20_000 {
-            exchange(grid, &mut places);
+            swap_neighbours(grid, &mut places);
         }
-        let now = crossings(grid, &mut places);
+        let now = count_crossings(grid, &mut places);
         idle = if now < best.0 { 0 } else { idle + 1 };
         if now < best.0 {
             best = (now, grid.rows.clone());
@@ -38,7 +38,7 @@ pub(super) fn order(grid: &mut Grid) {
 }
 
 /// A first order: what is reached from a cell stands together.
-fn first(grid: &mut Grid) {
+fn initial_order(grid: &mut Grid) {
     let mut seen = vec![false; grid.cells.len()];
     let starts: Vec<usize> = grid.rows.iter().flatten().copied().collect();
     let mut rows = vec![Vec::new(); grid.rows.len()];
@@ -55,7 +55,7 @@ fn first(grid: &mut Grid) {
 }
 
 /// Sorts a row by the middle of each cell's neighbours in the row before; cells without any keep their places.
-fn sort(grid: &mut Grid, row: usize, is_down: bool, places: &mut [usize], ties_turn: bool) {
+fn sort_row(grid: &mut Grid, row: usize, is_down: bool, places: &mut [usize], ties_turn: bool) {
     let (joined, before) = if is_down { (&grid.up, row.wrapping_sub(1)) } else { (&grid.down, row + 1) };
     for (place, cell) in grid.rows[before].iter().enumerate() {
         places[*cell] = place;
@@ -83,7 +83,7 @@ fn sort(grid: &mut Grid, row: usize, is_down: bool, places: &mut [usize], ties_t
 }
 
 /// Exchanges neighbours as long as that takes crossings away.
-fn exchange(grid: &mut Grid, places: &mut [usize]) {
+fn swap_neighbours(grid: &mut Grid, places: &mut [usize]) {
     for row in 0..grid.rows.len() {
         for other in [row.checked_sub(1), Some(row + 1)].into_iter().flatten().filter(|other| *other < grid.rows.len())
         {
@@ -113,7 +113,7 @@ fn exchange(grid: &mut Grid, places: &mut [usize]) {
 }
 
 /// How many lines cross.
-fn crossings(grid: &Grid, places: &mut [usize]) -> usize {
+fn count_crossings(grid: &Grid, places: &mut [usize]) -> usize {
     let mut total = 0;
     for pair in grid.rows.windows(2) {
         for (place, cell) in pair[1].iter().enumerate() {

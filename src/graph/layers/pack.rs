@@ -3,16 +3,16 @@
 use super::{BESIDE, Link, Part, Point, Size};
 
 /// The parts of a graph that no link joins, in the order of their first boxes.
-pub(super) fn components(count: usize, links: &[Link]) -> Vec<Part> {
+pub(super) fn find_components(count: usize, links: &[Link]) -> Vec<Part> {
     let mut parents: Vec<usize> = (0..count).collect();
     for link in links {
-        let (a, b) = (root(&mut parents, link.from), root(&mut parents, link.to));
+        let (a, b) = (find_root(&mut parents, link.from), find_root(&mut parents, link.to));
         parents[a.max(b)] = a.min(b);
     }
     let mut parts: Vec<Part> = Vec::new();
     let mut part_of = vec![usize::MAX; count];
     for index in 0..count {
-        let root = root(&mut parents, index);
+        let root = find_root(&mut parents, index);
         if part_of[root] == usize::MAX {
             part_of[root] = parts.len();
             parts.push(Part::default());
@@ -20,13 +20,13 @@ pub(super) fn components(count: usize, links: &[Link]) -> Vec<Part> {
         parts[part_of[root]].boxes.push(index);
     }
     for (index, link) in links.iter().enumerate().filter(|(_, link)| link.from != link.to) {
-        let root = root(&mut parents, link.from);
+        let root = find_root(&mut parents, link.from);
         parts[part_of[root]].links.push(index);
     }
     parts
 }
 
-fn root(parents: &mut [usize], mut index: usize) -> usize {
+fn find_root(parents: &mut [usize], mut index: usize) -> usize {
     while parents[index] != index {
         parents[index] = parents[parents[index]];
         index = parents[index];
@@ -35,7 +35,7 @@ fn root(parents: &mut [usize], mut index: usize) -> usize {
 }
 
 /// The upper left corners of things put in lines as wide as this, and how large all of it is.
-pub(super) fn shelves(sizes: &[Size], width: f64, whole: &mut Size) -> Vec<Point> {
+pub(super) fn pack_shelves(sizes: &[Size], width: f64, whole: &mut Size) -> Vec<Point> {
     let (mut at, mut height) = (Point::default(), 0.0_f64);
     let mut corners = Vec::with_capacity(sizes.len());
     for size in sizes {

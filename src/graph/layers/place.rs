@@ -18,10 +18,10 @@ const CORNER: f64 = 14.0;
 const PORT: f64 = 18.0;
 
 /// The middle of each cell.
-pub(super) fn columns(grid: &Grid) -> Vec<f64> {
+pub(super) fn compute_columns(grid: &Grid) -> Vec<f64> {
     let mut x = vec![0.0; grid.cells.len()];
     // Offsets in each row when everything is as near as it may be.
-    let packed: Vec<Vec<f64>> = grid.rows.iter().map(|row| packed(grid, row)).collect();
+    let packed: Vec<Vec<f64>> = grid.rows.iter().map(|row| pack_row(grid, row)).collect();
     for (row, packed) in grid.rows.iter().zip(&packed) {
         let middle = packed.last().copied().unwrap_or(0.0) / 2.0;
         for (cell, offset) in row.iter().zip(packed) {
@@ -31,16 +31,16 @@ pub(super) fn columns(grid: &Grid) -> Vec<f64> {
     let last = grid.rows.len();
     for sweep in 0..SWEEPS {
         for (row, packed) in packed.iter().enumerate().skip(1) {
-            settle(grid, row, packed, &mut x, (true, sweep + 1 >= SWEEPS));
+            settle_row(grid, row, packed, &mut x, (true, sweep + 1 >= SWEEPS));
         }
         for (row, packed) in packed.iter().enumerate().take(last.saturating_sub(1)).rev() {
-            settle(grid, row, packed, &mut x, (sweep + 1 >= SWEEPS, true));
+            settle_row(grid, row, packed, &mut x, (sweep + 1 >= SWEEPS, true));
         }
     }
     for (row, packed) in packed.iter().enumerate() {
-        settle(grid, row, packed, &mut x, (true, true));
+        settle_row(grid, row, packed, &mut x, (true, true));
     }
-    align(grid, &mut x);
+    align_cells(grid, &mut x);
     let left = x.iter().zip(&grid.cells).map(|(x, cell)| x - cell.size.width / 2.0).fold(f64::INFINITY, f64::min);
     x.iter_mut().for_each(|x| *x -= left);
     x
@@ -48,7 +48,7 @@ pub(super) fn columns(grid: &Grid) -> Vec<f64> {
 
 /// Puts cells right below what they are joined with above, where that is near and nothing is in the way: most lines are
 /// then straight.
-fn align(grid: &Grid, x: &mut [f64]) {
+fn align_cells(grid: &Grid, x: &mut [f64]) {
     for row in grid.rows.iter().skip(1) {
         for (place, &cell) in row.iter().enumerate() {
             let here = &grid.cells[cell];
@@ -57,7 +57,7 @@ fn align(grid: &Grid, x: &mut [f64]) {
             let Some(wish) = wishes.min_by(|a, b| (a - x[cell]).abs().total_cmp(&(b - x[cell]).abs())) else {
                 continue;
             };
-            let room = |other: usize| apart(&grid.cells[other], here);
+            let room = |other: usize| min_distance(&grid.cells[other], here);
             let from = place.checked_sub(1).map_or(f64::MIN, |left| x[row[left]] + room(row[left]));
             let to = row.get(place + 1).map_or(f64::MAX, |right| x[*right] - room(*right));
             if (wish - x[cell]).abs() <= near && (from..=to).contains(&wish) {
@@ -68,7 +68,7 @@ fn align(grid: &Grid, x: &mut [f64]) {
 }
 
 /// How far the middles of neighbours are apart at least.
-fn apart(a: &Cell, b: &Cell) -> f64 {
+fn min_distance(a: &Cell, b: &Cell) -> f64 {
     let gap = match (a.what, b.what) {
         (What::Box, What::Box) => BESIDE,
         (What::Bend, What::Bend) => 12.0,
@@ -77,12 +77,12 @@ fn apart(a: &Cell, b: &Cell) -> f64 {
     (a.size.width + b.size.width) / 2.0 + gap
 }
 
-fn packed(grid: &Grid, row: &[usize]) -> Vec<f64> {
+fn pack_row(grid: &Grid, row: &[usize]) -> Vec<f64> {
     let mut at = 0.0;
     let mut before: Option<&Cell> = None;
     let mut offsets = Vec::with_capacity(row.len());
     for cell in row.iter().map(|cell| &grid.cells[*cell]) {
-        at += before.map_or(0.0, |before| apart(before, cell));
+        at += before.map_or(0.0, |before| min_distance(before, cell));
         offsets.push(at);
         before = Some(cell);
     }
@@ -91,7 +91,7 @@ fn packed(grid: &Grid, row: &[usize]) -> Vec<f64> {
 
 /// Moves the cells of a row to the mean of what they are joined with, as far as their order and distances allow: the
 /// least sum of squares, found by pooling neighbours that would overtake each other.
-fn settle(grid: &Grid, row: usize, packed: &[f64], x: &mut [f64], (up, down): (bool, bool)) {
+fn settle_row(grid: &Grid, row: usize, packed: &[f64], x: &mut [f64], (up, down): (bool, bool)) {
     // A pool: its weight, the weighted sum of what it wishes, and its cells.
     let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(packed.len());
     for (&cell, offset) in grid.rows[row].iter().zip(packed) {
@@ -129,7 +129,7 @@ fn settle(grid: &Grid, row: usize, packed: &[f64], x: &mut [f64], (up, down): (b
 
 /// The layout of a grid whose cells have these middles. `boxes` are the boxes themselves, which may be narrower than
 /// their cells.
-pub(super) fn draw(
+pub(super) fn build_layout(
     grid: &Grid,
     x: &[f64],
     boxes: &[Size],
@@ -137,7 +137,7 @@ pub(super) fn draw(
     downs: &[Down],
     routes: &[Vec<usize>],
 ) -> Layout {
-    let rows = heights(grid, x);
+    let rows = row_extents(grid, x);
     let corners: Vec<Point> = boxes
         .iter()
         .enumerate()
@@ -152,7 +152,7 @@ pub(super) fn draw(
         let mut wire = Wire::default();
         let mut part = Vec::with_capacity(2 * route.len());
         let (upper, lower) = (downs[index].upper, downs[index].lower);
-        let (start, end) = (ports.of(false, upper, index), ports.of(true, lower, index));
+        let (start, end) = (ports.port_x(false, upper, index), ports.port_x(true, lower, index));
         part.push(Point { x: start, y: corners[upper].y + boxes[upper].height });
         part.push(Point { x: start, y: rows[grid.cells[upper].row].1 });
         for cell in &route[1..route.len() - 1] {
@@ -176,7 +176,7 @@ pub(super) fn draw(
             wire.parts.reverse();
             wire.parts.iter_mut().for_each(|part| part.reverse());
         }
-        wire.parts.iter_mut().for_each(straighten);
+        wire.parts.iter_mut().for_each(simplify_points);
         wire
     });
     let wires: Vec<Wire> = wires.collect();
@@ -185,7 +185,7 @@ pub(super) fn draw(
 }
 
 /// Takes out points that change nothing.
-fn straighten(part: &mut Vec<Point>) {
+fn simplify_points(part: &mut Vec<Point>) {
     let mut kept: Vec<Point> = Vec::with_capacity(part.len());
     for &point in part.iter() {
         if kept.last() == Some(&point) {
@@ -203,7 +203,7 @@ fn straighten(part: &mut Vec<Point>) {
 }
 
 /// The top and bottom of each row. Where lines go far to the side, there is more between two of them.
-fn heights(grid: &Grid, x: &[f64]) -> Vec<(f64, f64)> {
+fn row_extents(grid: &Grid, x: &[f64]) -> Vec<(f64, f64)> {
     let mut rows: Vec<(f64, f64)> = Vec::with_capacity(grid.rows.len());
     let mut before: Option<&Vec<usize>> = None;
     for row in &grid.rows {
@@ -262,7 +262,7 @@ impl Ports {
         Ports { x: places, with_kind }
     }
 
-    fn of(&self, is_top: bool, index: usize, line: usize) -> f64 {
+    fn port_x(&self, is_top: bool, index: usize, line: usize) -> f64 {
         let key = (!self.with_kind[line]).then_some(line);
         self.x.get(&(is_top, index, key)).copied().unwrap_or_default()
     }

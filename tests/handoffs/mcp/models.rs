@@ -106,7 +106,7 @@ fn a_model_asks_a_person_for_help() {
     fs::write(project.root().join("spec.kdl"), spec(&endpoint, "native")).expect("a spec can be written");
     let child = project.command(&["run", "spec.kdl"]).spawn().expect("swarmc starts");
     let deadline = std::time::Instant::now() + super::PATIENCE;
-    while !String::from_utf8_lossy(&project.swarmc(&["ps", "last"]).stdout).contains("waits for somebody's help") {
+    while !String::from_utf8_lossy(&project.swarmc(&["ps", "last"]).stdout).contains("waits for a person's help") {
         assert!(std::time::Instant::now() < deadline, "it never asks");
     }
     project.done(&["approve", "last", "1", "allow", "--because", "Take 8080"]);

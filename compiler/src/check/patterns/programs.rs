@@ -8,7 +8,7 @@ use crate::ast;
 use crate::code::{Code, Severity};
 use crate::diagnostic::Diagnostic;
 use crate::files::FileError;
-use crate::load::join;
+use crate::load::join_path;
 use crate::model::{Model, Pipeline, Step};
 use crate::syntax::Text;
 
@@ -17,20 +17,20 @@ const NO_NAME: [char; 12] = ['<', '{', '$', '*', '?', '[', '~', '`', '"', '\'', 
 
 impl Patterns<'_, '_> {
     /// The programs that a step starts; `first` says whether anything ran before that could make them.
-    pub(super) fn programs(&mut self, model: &Model<'_>, pipeline: &Pipeline<'_>, step: &Step<'_>, first: bool) {
+    pub(super) fn check_programs(&mut self, model: &Model<'_>, pipeline: &Pipeline<'_>, step: &Step<'_>, first: bool) {
         if let Some(ast::Body::Run(line)) = &step.ast.body {
-            self.program("run", pipeline, line, first);
+            self.check_program("run", pipeline, line, first);
         }
-        step.ast.checks.iter().for_each(|line| self.program("check", pipeline, line, false));
+        step.ast.checks.iter().for_each(|line| self.check_program("check", pipeline, line, false));
         let agent = step.agent.map(|agent| &model.agents[agent]);
         if let Some(provider) = agent.and_then(|agent| agent.provider) {
             let provider = model.providers[provider].ast;
-            provider.exec.iter().for_each(|line| self.program("exec", pipeline, line, first));
-            provider.acp.iter().for_each(|line| self.program("acp", pipeline, line, first));
+            provider.exec.iter().for_each(|line| self.check_program("exec", pipeline, line, first));
+            provider.acp.iter().for_each(|line| self.check_program("acp", pipeline, line, first));
         }
     }
 
-    fn program(&mut self, node: &str, pipeline: &Pipeline<'_>, line: &ast::Line, first: bool) {
+    fn check_program(&mut self, node: &str, pipeline: &Pipeline<'_>, line: &ast::Line, first: bool) {
         let Some(text) = line.words.first() else { return };
         // A single word is a line for the shell.
         let written = text.as_str();
@@ -39,26 +39,26 @@ impl Patterns<'_, '_> {
             return;
         }
         let folder = pipeline.ast.working_dir.as_ref().map_or("", Text::as_str);
-        let Some(path) = join("", folder).and_then(|folder| join(&folder, word)) else { return };
-        let (label, help) = match self.files.starts(&path) {
+        let Some(path) = join_path("", folder).and_then(|folder| join_path(&folder, word)) else { return };
+        let (label, help) = match self.files.is_executable(&path) {
             Ok(true) => return,
             Ok(false) => ("not executable", format!("type `chmod +x {path}`")),
             Err(FileError::Missing | FileError::Case { .. } | FileError::Folder) => {
-                ("not there", self.instead(text, word, &path, folder))
+                ("not there", self.suggest_program(text, word, &path, folder))
             }
             Err(_) => return,
         };
         let meets = |made: &String| path.starts_with(made.as_str());
         let span = text.span(0..word.len());
-        if self.diagnostics.covers(span) {
+        if self.diagnostics.has_report_at(span) {
             return;
         }
         if self.made.iter().any(meets) || self.comes_and_goes(&path) || !self.told.insert(span) {
             return;
         }
         let message = match label {
-            "not there" => format!("`{node}` names the program `{word}`, and there is no `{path}` in the workspace"),
-            _ => format!("`{node}` names the program `{word}`, which nobody may start"),
+            "not there" => format!("`{node}` names the program `{word}`, but the workspace has no `{path}`"),
+            _ => format!("`{node}` names the program `{word}`, which is not executable"),
         };
         let diagnostic = Diagnostic::new(Code::MissingProgram, message).label(span, label).help(help);
         let severity = (!first).then_some(Severity::Warning);
@@ -66,18 +66,18 @@ impl Patterns<'_, '_> {
     }
 
     /// What to type for a program that is not there.
-    fn instead(&self, text: &Text, word: &str, path: &str, folder: &str) -> String {
+    fn suggest_program(&self, text: &Text, word: &str, path: &str, folder: &str) -> String {
         let counts = match folder {
-            "" => "programs count from the workspace".to_owned(),
-            folder => format!("programs count from `{folder}`, the `working-dir` of the pipeline"),
+            "" => "program paths are relative to the workspace".to_owned(),
+            folder => format!("program paths are relative to `{folder}`, the `working-dir` of the pipeline"),
         };
-        let beside = join(super::home(self.loader, text), word).filter(|beside| beside != path);
-        if let Some(beside) = beside.filter(|beside| folder.is_empty() && self.files.starts(beside).is_ok()) {
+        let beside = join_path(super::source_folder(self.loader, text), word).filter(|beside| beside != path);
+        if let Some(beside) = beside.filter(|beside| folder.is_empty() && self.files.is_executable(beside).is_ok()) {
             return format!("`{beside}` lies beside the spec; {counts}: write `{beside}`");
         }
-        match self.close(path).filter(|close| self.files.starts(close).is_ok()) {
+        match self.suggest_pattern(path).filter(|close| self.files.is_executable(close).is_ok()) {
             Some(close) if folder.is_empty() => format!("did you mean `{close}`?"),
-            _ => format!("{counts}; where a task makes it, let that say `writes \"{path}\"`"),
+            _ => format!("{counts}; if a task makes it, add to that task `writes \"{path}\"`"),
         }
     }
 }

@@ -70,7 +70,7 @@ fn hostile_texts_are_refused_in_linear_time() {
     ] {
         for many in [300, 9_000, 100_000] {
             let condition = format!("{open}{}{close}", inner.repeat(many));
-            assert!(!expression(&condition).problems.is_empty());
+            assert!(!parse_expression(&condition).problems.is_empty());
             assert!(!scan(&format!("{{{{ {condition} }}}}")).problems.is_empty());
         }
     }
@@ -114,8 +114,8 @@ fn arguments_are_needed_where_minijinja_needs_them() {
     };
     let own = |(name, ..): &&applied::Applied| applied::OWN_FILTERS.contains(name);
     let theirs = applied::FILTERS.iter().filter(|filter| !own(filter));
-    theirs.for_each(|filter| check("|", filter.0, applied::needs(filter)));
-    applied::TESTS.iter().for_each(|test| check("is", test.0, applied::needs(test)));
+    theirs.for_each(|filter| check("|", filter.0, applied::count_required(filter)));
+    applied::TESTS.iter().for_each(|test| check("is", test.0, applied::count_required(test)));
 }
 
 fn piece() -> impl Strategy<Value = String> {
@@ -208,7 +208,7 @@ proptest! {
     #[test]
     fn any_condition_is_read(pieces in prop::collection::vec(piece(), 0..30)) {
         let text = pieces.concat();
-        let expression = expression(&text);
+        let expression = parse_expression(&text);
         for problem in &expression.problems {
             prop_assert!(text.get(problem.range.clone()).is_some());
         }

@@ -272,10 +272,10 @@ fn what_constants_alone_make_too_large_is_reported() {
     for source in
         ["[0] * 1000 * 1000 * 1000", "2 ** 40 * 'x'", "['x' * 500000, 'y' * 500001]", "'x' * 999999 ~ 'x' * 2"]
     {
-        assert_eq!(expression(source).problems.len(), 1, "{source}");
+        assert_eq!(parse_expression(source).problems.len(), 1, "{source}");
     }
     for source in ["'-' * 80 * output.x", "'x' * 999 * 999", "[0] * 1000 + [1]", "'x' * (0 - 5)", "2 ** 100"] {
-        assert_eq!(problems(source, &expression(source).problems), Vec::<String>::new(), "{source}");
+        assert_eq!(problems(source, &parse_expression(source).problems), Vec::<String>::new(), "{source}");
     }
     check_condition_problems(
         "output.x is divisibleby(0)",

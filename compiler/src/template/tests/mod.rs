@@ -29,7 +29,7 @@ fn check_problems(text: &str, expected: &[&str]) {
 
 /// What holds when a condition does, after what it reads.
 fn check_condition(text: &str, expected: &str) {
-    let expression = expression(text);
+    let expression = parse_expression(text);
     assert_eq!(problems(text, &expression.problems), Vec::<String>::new(), "problems of {text:?}");
     let constant = expression.constant.map_or(String::new(), |truth| format!(" always {truth}"));
     let said = format!("{} proves {}{constant}", reads(&expression.reads), facts(&expression.proves));
@@ -37,7 +37,7 @@ fn check_condition(text: &str, expected: &str) {
 }
 
 fn check_condition_problems(text: &str, expected: &[&str]) {
-    assert_eq!(problems(text, &expression(text).problems), expected, "problems of {text:?}");
+    assert_eq!(problems(text, &parse_expression(text).problems), expected, "problems of {text:?}");
 }
 
 fn parts(text: &str) -> String {
@@ -49,7 +49,7 @@ fn parts(text: &str) -> String {
             let fields = directive.fields.iter().map(|field| format!(".{}", field.value)).collect::<String>();
             let filters = directive.filters.iter().map(|filter| format!(" | {}", filter_text(&filter.value)));
             let name = directive.name.as_ref().map_or(String::new(), |name| format!(" {}", name.value));
-            format!("<{}{name}{fields}{}>", directive.kind.word(), filters.collect::<String>())
+            format!("<{}{name}{fields}{}>", directive.kind.as_str(), filters.collect::<String>())
         }
     };
     scan(text).parts.iter().map(show).collect::<Vec<_>>().join(" ")
@@ -73,7 +73,7 @@ fn reads(reads: &[Read]) -> String {
         let names = read.name.iter().chain(&read.fields).map(|name| format!(".{name}")).collect::<String>();
         let guarded = if read.guarded { "?" } else { "" };
         let assumes = if read.assumes.is_empty() { String::new() } else { format!(" if {}", facts(&read.assumes)) };
-        format!("{}{names}{guarded}{assumes}", read.root.word())
+        format!("{}{names}{guarded}{assumes}", read.root.as_str())
     };
     reads.iter().map(show).collect::<Vec<_>>().join(", ")
 }
@@ -83,10 +83,10 @@ fn facts(facts: &[Fact]) -> String {
         Fact::Repeated => "repeated".to_owned(),
         Fact::Defined { root, name, fields, .. } => {
             let names = name.iter().chain(fields).map(|name| format!(".{name}")).collect::<String>();
-            format!("{}{names}", root.word())
+            format!("{}{names}", root.as_str())
         }
         Fact::Ended { step, any_of } => {
-            let words: Vec<&str> = any_of.iter().map(|status| status.word()).collect();
+            let words: Vec<&str> = any_of.iter().map(|status| status.as_str()).collect();
             format!("{step} {}", words.join("/"))
         }
     };

@@ -16,12 +16,12 @@ struct World(LookUps);
 
 impl Object for World {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        let root = Root::find(key.as_str()?)?;
-        if root.of().is_some() {
+        let root = Root::from_word(key.as_str()?)?;
+        if root.required_name().is_some() {
             return Some(Value::from_object(Names(root, Arc::clone(&self.0))));
         }
-        self.0.lock().unwrap().insert((root.word().to_owned(), None));
-        Some(value(root.word()))
+        self.0.lock().unwrap().insert((root.as_str().to_owned(), None));
+        Some(value(root.as_str()))
     }
 }
 
@@ -32,7 +32,7 @@ struct Names(Root, LookUps);
 impl Object for Names {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let name = key.as_str()?;
-        self.1.lock().unwrap().insert((self.0.word().to_owned(), Some(name.to_owned())));
+        self.1.lock().unwrap().insert((self.0.as_str().to_owned(), Some(name.to_owned())));
         Some(value(name))
     }
 }
@@ -206,7 +206,7 @@ fn looked_up(evaluate: impl FnOnce(&minijinja::Environment<'_>, Value) -> bool) 
 }
 
 fn check(text: &str, reads: &[Read], look_ups: &LookUps) {
-    let known: BTreeSet<_> = reads.iter().map(|read| (read.root.word().to_owned(), read.name.clone())).collect();
+    let known: BTreeSet<_> = reads.iter().map(|read| (read.root.as_str().to_owned(), read.name.clone())).collect();
     let missed: Vec<_> = look_ups.lock().unwrap().difference(&known).cloned().collect();
     assert_eq!(missed, [], "{text}");
 }
@@ -236,7 +236,7 @@ fn what_a_condition_reads_is_all_that_it_looks_up() {
     for seed in 1..=3_000_u64 {
         let mut texts = Texts { random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), bound: Vec::new() };
         let text = texts.expression(3);
-        let condition = expression(&text);
+        let condition = parse_expression(&text);
         if !condition.problems.is_empty() {
             continue;
         }

@@ -26,25 +26,25 @@ pub(super) struct Applied<'a> {
 
 impl<'a> Applied<'a> {
     /// The argument of this name, or at this place, with its type.
-    pub(super) fn argument(&self, place: usize, name: &str) -> Option<(&'a Expr, &'a Type)> {
+    pub(super) fn find_argument(&self, place: usize, name: &str) -> Option<(&'a Expr, &'a Type)> {
         let placed = || {
             let unnamed = self.arguments.iter().zip(self.given).filter(|(argument, _)| argument.name.is_none());
             unnamed.map(|(argument, kind)| (&argument.value, kind)).nth(place)
         };
-        self.named(name).or_else(placed)
+        self.find_named(name).or_else(placed)
     }
 
     /// Whether it reads a field of each item, which texts do not have.
     pub(super) fn reads_fields(&self) -> bool {
         match self.name {
-            "map" => self.named("attribute").is_some(),
+            "map" => self.find_named("attribute").is_some(),
             "selectattr" | "rejectattr" | "groupby" => true,
             _ => false,
         }
     }
 
     /// The argument of this name.
-    pub(super) fn named(&self, name: &str) -> Option<(&'a Expr, &'a Type)> {
+    pub(super) fn find_named(&self, name: &str) -> Option<(&'a Expr, &'a Type)> {
         let mut given = self.arguments.iter().zip(self.given);
         let (argument, kind) = given.find(|(argument, _)| argument.name.as_deref() == Some(name))?;
         Some((&argument.value, kind))
@@ -59,13 +59,13 @@ pub(super) struct Found {
 
 impl Checker<'_> {
     /// The types of arguments.
-    pub(super) fn given(&mut self, arguments: &[Argument]) -> Vec<Type> {
-        arguments.iter().map(|argument| self.operand(&argument.value, Need::Present)).collect()
+    pub(super) fn infer_arguments(&mut self, arguments: &[Argument]) -> Vec<Type> {
+        arguments.iter().map(|argument| self.infer_operand(&argument.value, Need::Present)).collect()
     }
 
     /// The first kind of a value that is none of these.
-    pub(super) fn misfit(&self, kind: &Type, takes: Classes) -> Option<Found> {
-        let mut kinds = self.env.whole.types.kinds(&kind.kind);
+    pub(super) fn find_misfit(&self, kind: &Type, takes: Classes) -> Option<Found> {
+        let mut kinds = self.env.whole.types.possible_kinds(&kind.kind);
         if kind.lack != Lack::NEVER {
             kinds.push(Kind::None);
         }
@@ -75,16 +75,16 @@ impl Checker<'_> {
     }
 
     /// Holds a use against what its filter, test or function takes; says whether it is right.
-    pub(super) fn hold(&mut self, applied: &Applied<'_>, signature: &'static Signature) -> bool {
+    pub(super) fn check_signature(&mut self, applied: &Applied<'_>, signature: &'static Signature) -> bool {
         if let Some(of) = applied.of {
             // What may be missing was reported where it was read, unless it is an item.
             let operand =
-                if applied.each { applied.operand.clone() } else { applied.operand.clone().lacking(Lack::NEVER) };
+                if applied.each { applied.operand.clone() } else { applied.operand.clone().with_lack(Lack::NEVER) };
             let takes = match applied.reads_fields() {
-                true => signature.operand.both(Classes::TEXT.not()),
+                true => signature.operand.intersection(Classes::TEXT.complement()),
                 false => signature.operand,
             };
-            if let Some(found) = self.misfit(&operand, takes) {
+            if let Some(found) = self.find_misfit(&operand, takes) {
                 self.wrong_operand(of, applied, signature, &found);
                 return false;
             }
@@ -133,10 +133,9 @@ impl Checker<'_> {
                 Some(_) => {}
             }
         }
-        let missing =
-            signature.arguments.iter().enumerate().find(|(index, argument)| {
-                argument.required && *index >= placed && applied.named(argument.name).is_none()
-            });
+        let missing = signature.arguments.iter().enumerate().find(|(index, argument)| {
+            argument.required && *index >= placed && applied.find_named(argument.name).is_none()
+        });
         let Some((_, argument)) = missing else { return true };
         // Too few arguments were reported where the text was read, unless a text names the filter or test.
         let needs = signature.arguments.iter().filter(|argument| argument.required).count();
@@ -166,7 +165,7 @@ impl Checker<'_> {
                 (None, Rest::Named) if argument.name.is_some() => continue,
                 (None, Rest::Anything) => continue,
                 (None, Rest::Values(classes)) => {
-                    if let Some(found) = self.misfit(kind, classes) {
+                    if let Some(found) = self.find_misfit(kind, classes) {
                         self.wrong_value(applied, &argument.value, &found, "a list or a map");
                         return false;
                     }
@@ -193,7 +192,7 @@ impl Checker<'_> {
         required: bool,
     ) -> bool {
         let classes = takes.classes();
-        let classes = if required { classes } else { classes.and(Classes::NONE) };
+        let classes = if required { classes } else { classes.union(Classes::NONE) };
         let wants = match takes {
             Takes::Any => "a value",
             Takes::Text | Takes::Word(_) | Takes::Field => "a text",
@@ -204,12 +203,12 @@ impl Checker<'_> {
         };
         // A number that is written out without a fraction is a whole one.
         let is_whole =
-            matches!(takes, Takes::Whole | Takes::AtLeast(_)) && (whole(value).is_some() || is_rounded(value));
-        if !is_whole && let Some(found) = self.misfit(kind, classes) {
+            matches!(takes, Takes::Whole | Takes::AtLeast(_)) && (parse_whole(value).is_some() || is_rounded(value));
+        if !is_whole && let Some(found) = self.find_misfit(kind, classes) {
             self.wrong_value(applied, value, &found, wants);
             return false;
         }
-        match (takes, whole(value), value.text()) {
+        match (takes, parse_whole(value), value.as_text()) {
             (Takes::AtLeast(least), Some(number), _) if number < least => {
                 self.too_small(applied, value, least);
                 false
@@ -223,8 +222,8 @@ impl Checker<'_> {
     }
 
     /// Types a call.
-    pub(super) fn call(&mut self, whole_call: &Expr, of: &Expr, arguments: &[Argument]) -> Type {
-        let given = self.given(arguments);
+    pub(super) fn infer_call(&mut self, whole_call: &Expr, of: &Expr, arguments: &[Argument]) -> Type {
+        let given = self.infer_arguments(arguments);
         let applied = |name, place: &Range<usize>| Applied {
             what: "function",
             name,
@@ -236,8 +235,8 @@ impl Checker<'_> {
             given: &given,
         };
         match &of.kind {
-            ExprKind::Variable(name) if self.bound(name).is_some() => {
-                let kind = self.operand(of, Need::Nothing);
+            ExprKind::Variable(name) if self.find_binding(name).is_some() => {
+                let kind = self.infer_operand(of, Need::Nothing);
                 if kind.kind != Kind::Any {
                     self.not_a_function(whole_call, of);
                 }
@@ -245,8 +244,8 @@ impl Checker<'_> {
             }
             ExprKind::Variable(name) => {
                 let applied = applied(name, &of.range);
-                let right = match signature::find(signature::FUNCTIONS, name) {
-                    Some(signature) => self.hold(&applied, signature),
+                let right = match signature::find_signature(signature::FUNCTIONS, name) {
+                    Some(signature) => self.check_signature(&applied, signature),
                     None => true,
                 };
                 self.called_function(&applied, right)
@@ -266,7 +265,8 @@ impl Checker<'_> {
     fn called_function(&mut self, applied: &Applied<'_>, right: bool) -> Type {
         match applied.name {
             "range" => {
-                if let Some((step, _)) = applied.argument(2, "step").filter(|(step, _)| right && whole(step) == Some(0))
+                if let Some((step, _)) =
+                    applied.find_argument(2, "step").filter(|(step, _)| right && parse_whole(step) == Some(0))
                 {
                     self.zero_step(step);
                 }
@@ -282,7 +282,7 @@ impl Checker<'_> {
     fn written_out(&mut self, applied: &Applied<'_>) -> Type {
         let mut fields: Vec<(String, Type)> = Vec::new();
         let base = applied.arguments.first().filter(|argument| argument.name.is_none()).zip(applied.given.first());
-        match base.map(|(_, kind)| self.env.whole.types.kind(&kind.kind)) {
+        match base.map(|(_, kind)| self.env.whole.types.underlying_kind(&kind.kind)) {
             None | Some(Kind::None) => {}
             Some(Kind::Record(record)) => {
                 fields.extend(record.fields.iter().map(|field| (field.name.clone(), field.kind.clone())));
@@ -306,13 +306,13 @@ impl Checker<'_> {
     }
 
     /// Types a test.
-    pub(super) fn test(&mut self, of: &Expr, name: &Spanned<String>, arguments: &[Argument]) -> Type {
+    pub(super) fn infer_test(&mut self, of: &Expr, name: &Spanned<String>, arguments: &[Argument]) -> Type {
         let need = match name.value.as_str() {
             "defined" | "undefined" => Need::Nothing,
             _ => Need::Present,
         };
-        let operand = self.operand(of, need);
-        let given = self.given(arguments);
+        let operand = self.infer_operand(of, need);
+        let given = self.infer_arguments(arguments);
         for (argument, kind) in arguments.iter().zip(&given) {
             if matches!(name.value.as_str(), "eq" | "equalto" | "sameas" | "ne") {
                 self.choice_compared((of, &Kind::Any), (&argument.value, &kind.kind), name.value == "ne");
@@ -334,7 +334,7 @@ impl Checker<'_> {
     /// Holds a test that a filter names by a text, for each item of a list.
     pub(super) fn item_test(&mut self, of: Option<&Expr>, item: Type, at: usize, outer: &Applied<'_>) {
         let Some(named) = outer.arguments.get(at).filter(|argument| argument.name.is_none()) else { return };
-        let Some(name) = named.value.text() else {
+        let Some(name) = named.value.as_text() else {
             // Any other value is made a text, which names no test.
             if !matches!(outer.given[at].kind, Kind::Any | Kind::None) && !outer.given[at].kind.is_text() {
                 let found = Found { kind: outer.given[at].kind.clone(), one_of: false };
@@ -355,8 +355,8 @@ impl Checker<'_> {
     }
 
     fn hold_test(&mut self, applied: &Applied<'_>) {
-        match signature::find(signature::TESTS, applied.name) {
-            Some(signature) => _ = self.hold(applied, signature),
+        match signature::find_signature(signature::TESTS, applied.name) {
+            Some(signature) => _ = self.check_signature(applied, signature),
             // A name that is no text of a filter was reported where it was read.
             None if applied.each => self.unknown_applied(applied, signature::TESTS),
             None => {}
@@ -374,12 +374,12 @@ fn is_rounded(expr: &Expr) -> bool {
 }
 
 /// The whole number that is written there.
-pub(super) fn whole(expr: &Expr) -> Option<i64> {
+pub(super) fn parse_whole(expr: &Expr) -> Option<i64> {
     match &expr.kind {
         ExprKind::Const(Const::Int(number)) => Some(*number),
         ExprKind::Const(Const::Bool(truth)) => Some(i64::from(*truth)),
         ExprKind::Const(Const::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => Some(*number as i64),
-        ExprKind::Negative(of) if !matches!(of.kind, ExprKind::Const(Const::Bool(_))) => whole(of)?.checked_neg(),
+        ExprKind::Negative(of) if !matches!(of.kind, ExprKind::Const(Const::Bool(_))) => parse_whole(of)?.checked_neg(),
         _ => None,
     }
 }

@@ -38,16 +38,16 @@ struct Choice {
 
 impl Choices {
     /// Enters what stands behind a condition: gives what [`Choices::asked`] takes back.
-    pub(super) fn ask(&mut self, condition: &Expr) -> BTreeSet<String> {
+    pub(super) fn enter_condition(&mut self, condition: &Expr) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        mentioned(condition, &mut names);
+        collect_mentioned(condition, &mut names);
         for name in &names {
             *self.around.entry(name.clone()).or_default() += 1;
         }
         names
     }
 
-    pub(super) fn asked(&mut self, names: BTreeSet<String>) {
+    pub(super) fn leave_condition(&mut self, names: BTreeSet<String>) {
         for name in names {
             if let Some(count) = self.around.get_mut(&name) {
                 *count -= 1;
@@ -61,31 +61,31 @@ impl Choices {
 
 impl Checker<'_> {
     /// Remembers a list that is bound to a name.
-    pub(super) fn listed(&mut self, target: &Target, value: &Expr) {
-        if let (Target::Name(_), Some(items)) = (target, value.items()) {
+    pub(super) fn record_list(&mut self, target: &Target, value: &Expr) {
+        if let (Target::Name(_), Some(items)) = (target, value.as_items()) {
             self.choices.lists.insert(self.bindings, items.to_vec());
         }
     }
 
     /// Enters a loop: gives its number where it goes through words that are written out.
-    pub(super) fn choose(&mut self, target: &Target, list: &Expr) -> Option<usize> {
+    pub(super) fn enter_loop(&mut self, target: &Target, list: &Expr) -> Option<usize> {
         let Target::Name(_) = target else { return None };
         let items = match &list.kind {
             ExprKind::List(items) => items.as_slice(),
-            ExprKind::Variable(name) => self.choices.lists.get(&self.bound(name)?.1)?,
+            ExprKind::Variable(name) => self.choices.lists.get(&self.find_binding(name)?.1)?,
             _ => return None,
         };
-        let words: Vec<Expr> = items.iter().filter(|item| item.text().is_some()).cloned().collect();
+        let words: Vec<Expr> = items.iter().filter(|item| item.as_text().is_some()).cloned().collect();
         self.choices.open.insert(self.bindings, Choice { words, ..Choice::default() });
         Some(self.bindings)
     }
 
     /// Leaves a loop, and reports the words that were compared in vain.
-    pub(super) fn chosen(&mut self, number: Option<usize>) {
+    pub(super) fn leave_loop(&mut self, number: Option<usize>) {
         let Some(choice) = number.and_then(|number| self.choices.open.remove(&number)) else { return };
         let Some((side, words, differs)) = choice.compared.first().filter(|_| !choice.free) else { return };
         for word in &choice.words {
-            let Some(text) = word.text() else { continue };
+            let Some(text) = word.as_text() else { continue };
             let known = choice.compared.iter().any(|(_, words, _)| words.words.iter().any(|word| word == text));
             if !known && !choice.asked.contains(text) {
                 self.not_a_word(side, word, text, words, *differs);
@@ -96,9 +96,9 @@ impl Checker<'_> {
     /// Notes a comparison of two values, each with what it is.
     pub(super) fn choice_compared(&mut self, left: (&Expr, &Kind), right: (&Expr, &Kind), differs: bool) {
         for ((side, _), (other, kind)) in [(left, right), (right, left)] {
-            match other.text() {
+            match other.as_text() {
                 Some(text) => {
-                    if let Some(choice) = self.choice(side) {
+                    if let Some(choice) = self.find_choice(side) {
                         choice.asked.insert(text.to_owned());
                     }
                 }
@@ -111,7 +111,7 @@ impl Checker<'_> {
     pub(super) fn choice_met(&mut self, side: &Expr, (other, kind): (&Expr, &Kind), differs: bool) {
         let ExprKind::Variable(name) = &side.kind else { return };
         let around = self.choices.around.contains_key(name) || self.choices.around.contains_key("loop");
-        let Some(choice) = self.choice(side) else { return };
+        let Some(choice) = self.find_choice(side) else { return };
         match kind {
             Kind::Enum(words) if !around && choice.compared.len() < MOST => {
                 choice.compared.push((other.clone(), words.clone(), differs));
@@ -121,65 +121,65 @@ impl Checker<'_> {
     }
 
     /// The words that a value goes through.
-    fn choice(&mut self, value: &Expr) -> Option<&mut Choice> {
+    fn find_choice(&mut self, value: &Expr) -> Option<&mut Choice> {
         let ExprKind::Variable(name) = &value.kind else { return None };
-        let number = self.bound(name)?.1;
+        let number = self.find_binding(name)?.1;
         self.choices.open.get_mut(&number)
     }
 
     /// Notes that a value is used where any word may be meant.
     pub(super) fn choice_used(&mut self, value: &Expr) {
-        if let Some(choice) = self.choice(value) {
+        if let Some(choice) = self.find_choice(value) {
             choice.free = true;
         }
     }
 }
 
 /// The names that a condition asks about other than by comparing them. As deep as the condition is.
-fn mentioned(expr: &Expr, names: &mut BTreeSet<String>) {
+fn collect_mentioned(expr: &Expr, names: &mut BTreeSet<String>) {
     match &expr.kind {
         ExprKind::Variable(name) => _ = names.insert(name.clone()),
         ExprKind::Compare { left, op: Comparison::Eq | Comparison::Ne | Comparison::In, right } => {
             for side in [left, right] {
                 if !matches!(side.kind, ExprKind::Variable(_)) {
-                    mentioned(side, names);
+                    collect_mentioned(side, names);
                 }
             }
         }
         ExprKind::Compare { left, right, .. }
         | ExprKind::Arithmetic { left, right, .. }
         | ExprKind::Concat(left, right) => {
-            mentioned(left, names);
-            mentioned(right, names);
+            collect_mentioned(left, names);
+            collect_mentioned(right, names);
         }
-        ExprKind::Attribute { of, .. } | ExprKind::Not(of) | ExprKind::Negative(of) => mentioned(of, names),
+        ExprKind::Attribute { of, .. } | ExprKind::Not(of) | ExprKind::Negative(of) => collect_mentioned(of, names),
         ExprKind::Item { of, index } => {
-            mentioned(of, names);
-            mentioned(index, names);
+            collect_mentioned(of, names);
+            collect_mentioned(index, names);
         }
-        ExprKind::Slice { of, .. } => mentioned(of, names),
+        ExprKind::Slice { of, .. } => collect_mentioned(of, names),
         ExprKind::And(terms) | ExprKind::Or(terms) | ExprKind::List(terms) => {
-            terms.iter().for_each(|term| mentioned(term, names));
+            terms.iter().for_each(|term| collect_mentioned(term, names));
         }
         ExprKind::Chain { first, rest } => {
-            mentioned(first, names);
-            rest.iter().for_each(|(_, operand)| mentioned(operand, names));
+            collect_mentioned(first, names);
+            rest.iter().for_each(|(_, operand)| collect_mentioned(operand, names));
         }
         ExprKind::Choice { condition, then, otherwise } => {
             [Some(condition), Some(then), otherwise.as_ref()]
                 .into_iter()
                 .flatten()
-                .for_each(|part| mentioned(part, names));
+                .for_each(|part| collect_mentioned(part, names));
         }
         // The words of a list may be compared by `selectattr`.
-        ExprKind::Filter { of, .. } => of.iter().for_each(|of| mentioned(of, names)),
+        ExprKind::Filter { of, .. } => of.iter().for_each(|of| collect_mentioned(of, names)),
         ExprKind::Test { of, arguments, .. } | ExprKind::Call { of, arguments } => {
-            mentioned(of, names);
-            arguments.iter().for_each(|argument| mentioned(&argument.value, names));
+            collect_mentioned(of, names);
+            arguments.iter().for_each(|argument| collect_mentioned(&argument.value, names));
         }
         ExprKind::Map(entries) => entries.iter().for_each(|(key, value)| {
-            mentioned(key, names);
-            mentioned(value, names);
+            collect_mentioned(key, names);
+            collect_mentioned(value, names);
         }),
         ExprKind::Const(_) | ExprKind::Path(_) => {}
     }

@@ -14,7 +14,7 @@ enum Class {
     Object,
 }
 
-fn class(kind: &Kind) -> Option<Class> {
+fn comparison_class(kind: &Kind) -> Option<Class> {
     match kind {
         Kind::Any | Kind::None | Kind::Named(..) | Kind::Union(_) => None,
         // minijinja counts `true` as 1.
@@ -27,15 +27,15 @@ fn class(kind: &Kind) -> Option<Class> {
 
 impl Checker<'_> {
     /// Types a condition, which must be true or false.
-    pub(crate) fn condition(&mut self, expr: &Expr) {
+    pub(crate) fn check_condition(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Not(of) => self.condition(of),
+            ExprKind::Not(of) => self.check_condition(of),
             ExprKind::And(terms) | ExprKind::Or(terms) => {
                 let truth = matches!(expr.kind, ExprKind::And(_));
                 let mark = self.presence.mark();
                 for term in terms {
-                    self.condition(term);
-                    let known = self.narrow(term, truth);
+                    self.check_condition(term);
+                    let known = self.narrow_condition(term, truth);
                     self.presence.learn(known);
                 }
                 self.presence.forget(mark);
@@ -46,7 +46,7 @@ impl Checker<'_> {
             }
             _ => {
                 let kind = self.type_of(expr);
-                let kind = self.env.whole.types.kind(&kind.kind).clone();
+                let kind = self.env.whole.types.underlying_kind(&kind.kind).clone();
                 if !matches!(kind, Kind::Any | Kind::None | Kind::Bool | Kind::Union(_)) {
                     self.not_a_condition(expr, &kind);
                 }
@@ -54,20 +54,20 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn compare(&mut self, whole: &Expr, left: &Expr, op: Comparison, right: &Expr) {
+    pub(super) fn check_comparison(&mut self, whole: &Expr, left: &Expr, op: Comparison, right: &Expr) {
         let types = self.env.whole.types;
-        let of_left = self.operand(left, Need::Present);
+        let of_left = self.infer_operand(left, Need::Present);
         // Nothing is in `null`.
         let inside = matches!(op, Comparison::In | Comparison::NotIn);
-        let of_right = self.operand(right, if inside { Need::Value } else { Need::Present });
-        let (of_left, of_right) = (types.kind(&of_left.kind), types.kind(&of_right.kind));
+        let of_right = self.infer_operand(right, if inside { Need::Value } else { Need::Present });
+        let (of_left, of_right) = (types.underlying_kind(&of_left.kind), types.underlying_kind(&of_right.kind));
         match op {
-            Comparison::In | Comparison::NotIn => self.contained(whole, (left, of_left), (right, of_right)),
+            Comparison::In | Comparison::NotIn => self.check_membership(whole, (left, of_left), (right, of_right)),
             Comparison::Eq | Comparison::Ne => {
-                self.equal(whole, (left, of_left), (right, of_right), op == Comparison::Ne);
+                self.check_equality(whole, (left, of_left), (right, of_right), op == Comparison::Ne);
             }
             Comparison::Lt | Comparison::Lte | Comparison::Gt | Comparison::Gte => {
-                if let (Some(one), Some(other)) = (class(of_left), class(of_right))
+                if let (Some(one), Some(other)) = (comparison_class(of_left), comparison_class(of_right))
                     && one != other
                 {
                     self.never_equal(whole, (left, of_left), (right, of_right), "is compared with");
@@ -76,10 +76,10 @@ impl Checker<'_> {
         }
     }
 
-    fn equal(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind), differs: bool) {
+    fn check_equality(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind), differs: bool) {
         self.choice_compared(left, right, differs);
         for ((side, kind), (word, _)) in [(left, right), (right, left)] {
-            if let (Kind::Enum(words), Some(text)) = (kind, word.text()) {
+            if let (Kind::Enum(words), Some(text)) = (kind, word.as_text()) {
                 if !words.words.iter().any(|word| word == text) {
                     let words = words.clone();
                     self.not_a_word(side, word, text, &words, differs);
@@ -92,17 +92,19 @@ impl Checker<'_> {
             (Kind::Enum(one), Kind::Enum(other)) if !one.words.iter().any(|word| other.words.contains(word)) => {
                 self.never_equal(whole, left, right, says);
             }
-            (one, other) if class(one).zip(class(other)).is_some_and(|(one, other)| one != other) => {
+            (one, other)
+                if comparison_class(one).zip(comparison_class(other)).is_some_and(|(one, other)| one != other) =>
+            {
                 self.never_equal(whole, left, right, says);
             }
             _ => {}
         }
     }
 
-    fn contained(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind)) {
+    fn check_membership(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind)) {
         let types = self.env.whole.types;
         match right.1 {
-            Kind::List(_) | Kind::Tuple(_) | Kind::Iter { .. } => match right.0.items() {
+            Kind::List(_) | Kind::Tuple(_) | Kind::Iter { .. } => match right.0.as_items() {
                 // Each item that is written out is compared by itself, so that the wrong one is pointed at.
                 Some(items) => {
                     for item in items {
@@ -113,25 +115,25 @@ impl Checker<'_> {
                             ExprKind::Const(Const::Bool(_)) => Kind::Bool,
                             _ => Kind::Any,
                         };
-                        self.equal(item, left, (item, &kind), false);
+                        self.check_equality(item, left, (item, &kind), false);
                     }
                 }
                 None => {
-                    let item = right.1.listed().unwrap_or(Type::ANY);
-                    let item = types.kind(&item.kind).clone();
-                    self.equal(whole, left, (right.0, &item), false);
+                    let item = right.1.item_type().unwrap_or(Type::ANY);
+                    let item = types.underlying_kind(&item.kind).clone();
+                    self.check_equality(whole, left, (right.0, &item), false);
                 }
             },
             Kind::Union(_) => {
-                let container = Classes::SEQUENCE.and(Classes::TEXT).and(Classes::OBJECT);
-                if let Some(found) = self.misfit(&Type::new(right.1.clone()), container) {
+                let container = Classes::SEQUENCE.union(Classes::TEXT).union(Classes::OBJECT);
+                if let Some(found) = self.find_misfit(&Type::new(right.1.clone()), container) {
                     self.holds_nothing(right.0, &found);
                 }
             }
             Kind::None => self.holds_nothing(right.0, &Found { kind: Kind::None, one_of: false }),
             Kind::Map(_) | Kind::Any | Kind::Named(..) => {}
             Kind::Record(record) => {
-                if let Some(name) = left.0.text()
+                if let Some(name) = left.0.as_text()
                     && !record.fields.iter().any(|field| field.name == name)
                 {
                     let record = record.clone();
@@ -139,7 +141,7 @@ impl Checker<'_> {
                 }
             }
             kind if kind.is_text() => {
-                if class(left.1).is_some_and(|class| class != Class::Text) {
+                if comparison_class(left.1).is_some_and(|class| class != Class::Text) {
                     self.never_equal(whole, left, right, "is never part of");
                 }
             }
@@ -149,14 +151,14 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn arithmetic(&mut self, whole: &Expr, left: &Expr, op: Operator, right: &Expr) -> Type {
+    pub(super) fn infer_arithmetic(&mut self, whole: &Expr, left: &Expr, op: Operator, right: &Expr) -> Type {
         let types = self.env.whole.types;
         let (one, other) = (self.type_of(left), self.type_of(right));
-        let (ones, others) = (types.kinds(&one.kind), types.kinds(&other.kind));
+        let (ones, others) = (types.possible_kinds(&one.kind), types.possible_kinds(&other.kind));
         let mut result: Option<Type> = None;
         for one in &ones {
             for other in &others {
-                let Some(kind) = computed((left, one), op, (right, other)) else {
+                let Some(kind) = arithmetic_type((left, one), op, (right, other)) else {
                     let found = |kind: &Kind, all: &[Kind]| Found { kind: kind.clone(), one_of: all.len() > 1 };
                     self.not_numbers(whole, (left, &found(one, &ones)), (right, &found(other, &others)), op);
                     return Type::ANY;
@@ -172,61 +174,65 @@ impl Checker<'_> {
 }
 
 /// What an operator makes of two values; none where it makes nothing.
-fn computed((left, one): (&Expr, &Kind), op: Operator, (right, other): (&Expr, &Kind)) -> Option<Type> {
+fn arithmetic_type((left, one): (&Expr, &Kind), op: Operator, (right, other): (&Expr, &Kind)) -> Option<Type> {
     let (of_one, of_other) = match (one.class(), other.class()) {
         (Some(one), Some(other)) => (one, other),
         // What is known of one side alone must still be of some use.
-        (Some(class), None) | (None, Some(class)) => return usable(class, op).then_some(Type::ANY),
+        (Some(class), None) | (None, Some(class)) => return is_usable(class, op).then_some(Type::ANY),
         (None, None) => return Some(Type::ANY),
     };
-    let numbers = Classes::NUMBER.and(Classes::BOOL);
+    let numbers = Classes::NUMBER.union(Classes::BOOL);
     let are = |classes: Classes| classes.has(of_one) && classes.has(of_other);
     let form = |kind: &Kind| matches!(kind, Kind::Tuple(tuple) if tuple.form == Form::Tuple);
     match op {
         Operator::Div if are(numbers) => Some(Type::FLOAT),
-        Operator::Pow if are(numbers) && super::call::whole(right).is_none_or(|power| power < 0) => Some(Type::FLOAT),
+        Operator::Pow if are(numbers) && super::call::parse_whole(right).is_none_or(|power| power < 0) => {
+            Some(Type::FLOAT)
+        }
         _ if are(numbers) => {
             Some(if of_one == Classes::FLOAT || of_other == Classes::FLOAT { Type::FLOAT } else { Type::INT })
         }
         Operator::Add if are(Classes::TEXT) => Some(Type::STRING),
         Operator::Add if are(Classes::SEQUENCE) && form(one) == form(other) => {
-            let item = one.listed().unwrap_or(Type::ANY).or(other.listed().unwrap_or(Type::ANY));
+            let item = one.item_type().unwrap_or(Type::ANY).or(other.item_type().unwrap_or(Type::ANY));
             let item = if is_empty(one) {
-                other.listed()
+                other.item_type()
             } else if is_empty(other) {
-                one.listed()
+                one.item_type()
             } else {
                 Some(item)
             };
-            Some(Type::iter(item.unwrap_or(Type::ANY), !are(Classes::STREAM) && sized(one) && sized(other)))
+            Some(Type::iter(item.unwrap_or(Type::ANY), !are(Classes::STREAM) && is_sized(one) && is_sized(other)))
         }
-        Operator::Mul => repeated((left, one), (right, other)).or_else(|| repeated((right, other), (left, one))),
+        Operator::Mul => {
+            repetition_type((left, one), (right, other)).or_else(|| repetition_type((right, other), (left, one)))
+        }
         _ => None,
     }
 }
 
 /// A text or a list so many times.
-fn repeated((_, of): (&Expr, &Kind), (count, times): (&Expr, &Kind)) -> Option<Type> {
-    let whole = super::call::whole(count);
-    let is_count = whole.map_or(Classes::INT.and(Classes::BOOL).has(times.class()?), |count| count >= 0);
+fn repetition_type((_, of): (&Expr, &Kind), (count, times): (&Expr, &Kind)) -> Option<Type> {
+    let whole = super::call::parse_whole(count);
+    let is_count = whole.map_or(Classes::INT.union(Classes::BOOL).has(times.class()?), |count| count >= 0);
     match of {
         _ if !is_count => None,
         of if of.is_text() => Some(Type::STRING),
-        of if sized(of) => Some(Type::iter(of.listed()?, true)),
+        of if is_sized(of) => Some(Type::iter(of.item_type()?, true)),
         _ => None,
     }
 }
 
 /// Whether a value of these classes can stand on one side of an operator.
-fn usable(class: Classes, op: Operator) -> bool {
-    let numbers = Classes::NUMBER.and(Classes::BOOL);
+fn is_usable(class: Classes, op: Operator) -> bool {
+    let numbers = Classes::NUMBER.union(Classes::BOOL);
     match op {
-        Operator::Add | Operator::Mul => numbers.and(Classes::TEXT).and(Classes::SEQUENCE).has(class),
+        Operator::Add | Operator::Mul => numbers.union(Classes::TEXT).union(Classes::SEQUENCE).has(class),
         _ => numbers.has(class),
     }
 }
 
-fn sized(kind: &Kind) -> bool {
+fn is_sized(kind: &Kind) -> bool {
     !matches!(kind, Kind::Iter { sized: false, .. })
 }
 

@@ -35,9 +35,9 @@ pub(super) struct Walk {
 
 impl Walk {
     /// From a root, in a directive.
-    pub(super) fn root(env: &Env<'_>, root: Root, name: Option<&str>, place: Range<usize>) -> Walk {
+    pub(super) fn from_root(env: &Env<'_>, root: Root, name: Option<&str>, place: Range<usize>) -> Walk {
         Walk {
-            kind: env.root(root, name),
+            kind: env.root_type(root, name),
             key: Some(root_key(root, name)),
             start: place.start,
             place,
@@ -52,11 +52,11 @@ impl Walk {
     }
 
     /// From an item of a list.
-    pub(super) fn item(kind: Type, list: Range<usize>) -> Walk {
-        Walk { of_item: true, ..Walk::value(kind, None, list) }
+    pub(super) fn from_item(kind: Type, list: Range<usize>) -> Walk {
+        Walk { of_item: true, ..Walk::from_value(kind, None, list) }
     }
 
-    fn value(kind: Type, key: Option<String>, place: Range<usize>) -> Walk {
+    fn from_value(kind: Type, key: Option<String>, place: Range<usize>) -> Walk {
         let start = place.start;
         Walk {
             kind,
@@ -77,18 +77,18 @@ impl Walk {
 /// The key of a root and its name.
 pub(super) fn root_key(root: Root, name: Option<&str>) -> String {
     match name {
-        Some(name) => format!("{}.{}", root.word(), super::super::env::plain(name)),
-        None => root.word().to_owned(),
+        Some(name) => format!("{}.{}", root.as_str(), super::super::env::normalize_name(name)),
+        None => root.as_str().to_owned(),
     }
 }
 
 impl Checker<'_> {
     /// The type of an expression whose value is needed.
     pub(crate) fn type_of(&mut self, expr: &Expr) -> Type {
-        self.operand(expr, Need::Value)
+        self.infer_operand(expr, Need::Value)
     }
 
-    pub(super) fn operand(&mut self, expr: &Expr, need: Need) -> Type {
+    pub(super) fn infer_operand(&mut self, expr: &Expr, need: Need) -> Type {
         match &expr.kind {
             ExprKind::Const(constant) => Type::new(match constant {
                 Const::None => Kind::None,
@@ -97,46 +97,46 @@ impl Checker<'_> {
                 Const::Float(_) => Kind::Float,
                 Const::Text(_) => Kind::String,
             }),
-            ExprKind::Path(path) => self.path(path, expr, need),
+            ExprKind::Path(path) => self.infer_path(path, expr, need),
             ExprKind::Variable(name) => {
-                let kind = self.bound(name).map_or(Type::ANY, |(kind, _)| kind.clone());
-                self.arrive(Walk::value(kind, self.key(expr), expr.range.clone()), need)
+                let kind = self.find_binding(name).map_or(Type::ANY, |(kind, _)| kind.clone());
+                self.finish_walk(Walk::from_value(kind, self.place_key(expr), expr.range.clone()), need)
             }
             ExprKind::Attribute { of, name } => {
                 if let Some(kind) = self.of_loop(of, &name.value) {
-                    return self.result(kind, expr, need);
+                    return self.infer_result(kind, expr, need);
                 }
-                let mut walk = self.inside(of);
-                self.field(&mut walk, &name.value, None, &name.range);
-                self.arrive(walk, need)
+                let mut walk = self.start_walk(of);
+                self.walk_field(&mut walk, &name.value, None, &name.range);
+                self.finish_walk(walk, need)
             }
             ExprKind::Item { of, index } => {
-                let mut walk = self.inside(of);
+                let mut walk = self.start_walk(of);
                 match &index.kind {
-                    ExprKind::Const(Const::Text(name)) => self.field(&mut walk, name, None, &index.range),
+                    ExprKind::Const(Const::Text(name)) => self.walk_field(&mut walk, name, None, &index.range),
                     ExprKind::Const(Const::Int(number)) => {
-                        self.field(&mut walk, &number.to_string(), Some(*number), &index.range);
+                        self.walk_field(&mut walk, &number.to_string(), Some(*number), &index.range);
                         // Of what was split something is always left.
                         if matches!(&of.kind, ExprKind::Filter { name, .. } if name.value == "split") && *number == 0 {
                             walk.kind.lack = Lack::NEVER;
                         }
                     }
                     _ => {
-                        if let Some(kind) = self.picked(&mut walk, index) {
+                        if let Some(kind) = self.infer_index(&mut walk, index) {
                             return kind;
                         }
                     }
                 }
-                self.arrive(walk, need)
+                self.finish_walk(walk, need)
             }
-            ExprKind::Slice { of, bounds } => self.sliced(expr, of, bounds),
+            ExprKind::Slice { of, bounds } => self.infer_slice(expr, of, bounds),
             ExprKind::Not(of) => {
                 self.type_of(of);
                 Type::BOOL
             }
             ExprKind::Negative(of) => {
                 let kind = self.type_of(of);
-                match self.misfit(&kind, Classes::NUMBER) {
+                match self.find_misfit(&kind, Classes::NUMBER) {
                     Some(found) => {
                         self.not_a_number_to_negate(of, &found);
                         Type::ANY
@@ -145,47 +145,46 @@ impl Checker<'_> {
                 }
             }
             ExprKind::And(terms) | ExprKind::Or(terms) => {
-                let kind = self.terms(terms, matches!(expr.kind, ExprKind::And(_)));
-                self.result(kind, expr, need)
+                let kind = self.infer_terms(terms, matches!(expr.kind, ExprKind::And(_)));
+                self.infer_result(kind, expr, need)
             }
             ExprKind::Compare { left, op, right } => {
-                self.compare(expr, left, *op, right);
+                self.check_comparison(expr, left, *op, right);
                 Type::BOOL
             }
             ExprKind::Chain { first, rest } => {
-                self.operand(first, Need::Present);
+                self.infer_operand(first, Need::Present);
                 for (_, operand) in rest {
-                    self.operand(operand, Need::Present);
+                    self.infer_operand(operand, Need::Present);
                 }
                 Type::BOOL
             }
-            ExprKind::Arithmetic { left, op, right } => self.arithmetic(expr, left, *op, right),
+            ExprKind::Arithmetic { left, op, right } => self.infer_arithmetic(expr, left, *op, right),
             ExprKind::Concat(left, right) => {
-                self.operand(left, Need::Present);
-                self.operand(right, Need::Present);
+                self.infer_operand(left, Need::Present);
+                self.infer_operand(right, Need::Present);
                 Type::STRING
             }
             ExprKind::Choice { condition, then, otherwise } => {
-                let asked = self.choices.ask(condition);
+                let asked = self.choices.enter_condition(condition);
                 self.type_of(condition);
-                let mut kind = self.known(condition, true, |checker| checker.operand(then, need));
+                let mut kind = self.with_assumption(condition, true, |checker| checker.infer_operand(then, need));
                 kind = match otherwise {
-                    Some(otherwise) => {
-                        kind.or(self.known(condition, false, |checker| checker.operand(otherwise, need)))
-                    }
+                    Some(otherwise) => kind
+                        .or(self.with_assumption(condition, false, |checker| checker.infer_operand(otherwise, need))),
                     None => {
-                        let lack = kind.lack.and(Lack::SILENT);
-                        kind.lacking(lack)
+                        let lack = kind.lack.union(Lack::SILENT);
+                        kind.with_lack(lack)
                     }
                 };
-                self.choices.asked(asked);
-                self.result(kind, expr, need)
+                self.choices.leave_condition(asked);
+                self.infer_result(kind, expr, need)
             }
-            ExprKind::Filter { of, name, arguments } => self.filter(expr, of.as_deref(), name, arguments, need),
-            ExprKind::Test { of, name, arguments } => self.test(of, name, arguments),
-            ExprKind::Call { of, arguments } => self.call(expr, of, arguments),
+            ExprKind::Filter { of, name, arguments } => self.infer_filter(expr, of.as_deref(), name, arguments, need),
+            ExprKind::Test { of, name, arguments } => self.infer_test(of, name, arguments),
+            ExprKind::Call { of, arguments } => self.infer_call(expr, of, arguments),
             ExprKind::List(items) => {
-                let items = items.iter().map(|item| self.operand(item, Need::Present)).collect();
+                let items = items.iter().map(|item| self.infer_operand(item, Need::Present)).collect();
                 Type::tuple(items, Form::List)
             }
             ExprKind::Map(items) => self.written_map(items, expr),
@@ -198,12 +197,12 @@ impl Checker<'_> {
         let mut computed = false;
         for (key, value) in entries {
             let of_key = self.type_of(key);
-            if let Some(found) = self.misfit(&of_key, Classes::TEXT.and(Classes::INT).and(Classes::BOOL)) {
+            if let Some(found) = self.find_misfit(&of_key, Classes::TEXT.union(Classes::INT).union(Classes::BOOL)) {
                 self.wrong_key(key, &found);
             }
-            let kind = self.operand(value, Need::Present);
-            computed |= key.text().is_none();
-            let name = key.text().unwrap_or_default();
+            let kind = self.infer_operand(value, Need::Present);
+            computed |= key.as_text().is_none();
+            let name = key.as_text().unwrap_or_default();
             // The last one of a name counts.
             fields.retain(|(known, _)| computed || known != name);
             fields.push((name.to_owned(), kind));
@@ -220,38 +219,38 @@ impl Checker<'_> {
         let kinds = fields.iter().map(|(_, kind)| kind.clone());
         let map = Type::map(kinds.reduce(Type::or).unwrap_or(Type::ANY));
         let fields = fields.into_iter().map(|(name, kind)| Field::new(&name, kind, span)).collect();
-        let record = Record::written(fields, span);
+        let record = Record::from_fields(fields, span);
         if record.is_small() { Type::new(Kind::Record(Arc::new(record))) } else { map }
     }
 
     /// `of[start:stop:step]`.
-    fn sliced(&mut self, whole: &Expr, of: &Expr, bounds: &[Option<Box<Expr>>; 3]) -> Type {
+    fn infer_slice(&mut self, whole: &Expr, of: &Expr, bounds: &[Option<Box<Expr>>; 3]) -> Type {
         let kind = self.type_of(of);
         for bound in bounds.iter().flatten() {
-            let given = self.operand(bound, Need::Present);
-            let takes = Classes::INT.and(Classes::BOOL).and(Classes::NONE);
-            if super::call::whole(bound).is_none()
-                && let Some(found) = self.misfit(&given, takes)
+            let given = self.infer_operand(bound, Need::Present);
+            let takes = Classes::INT.union(Classes::BOOL).union(Classes::NONE);
+            if super::call::parse_whole(bound).is_none()
+                && let Some(found) = self.find_misfit(&given, takes)
             {
                 self.wrong_bound(bound, &found);
             }
         }
-        if let Some(found) = self.misfit(&kind, Classes::SEQUENCE.and(Classes::TEXT)) {
+        if let Some(found) = self.find_misfit(&kind, Classes::SEQUENCE.union(Classes::TEXT)) {
             self.not_sliceable(of, &found);
             return Type::ANY;
         }
-        match bounds[2].as_deref().and_then(|step| Some((step, super::call::whole(step)?))) {
+        match bounds[2].as_deref().and_then(|step| Some((step, super::call::parse_whole(step)?))) {
             Some((step, 0)) => self.zero_step(step),
             Some((_, step)) if step < 0 && (bounds[1].is_some() || !self.is_filled(Some(of))) => {
                 self.sliced_backwards(whole, of);
             }
             _ => {}
         }
-        let kinds = self.env.whole.types.kinds(&kind.kind);
+        let kinds = self.env.whole.types.possible_kinds(&kind.kind);
         let sliced = |kind: &Kind| match kind {
             kind if kind.is_text() => Type::STRING,
             Kind::Tuple(tuple) if tuple.form == Form::Tuple => Type::list(tuple.item()),
-            kind => match kind.listed() {
+            kind => match kind.item_type() {
                 Some(item) => Type::iter(item, !matches!(kind, Kind::Iter { sized: false, .. })),
                 None => Type::ANY,
             },
@@ -260,39 +259,39 @@ impl Checker<'_> {
     }
 
     /// A field or an item by a computed key: which one, the run knows. None where there is none, after it was reported.
-    fn picked(&mut self, walk: &mut Walk, index: &Expr) -> Option<Type> {
+    fn infer_index(&mut self, walk: &mut Walk, index: &Expr) -> Option<Type> {
         let key = self.type_of(index);
         self.choice_used(index);
         let types = self.env.whole.types;
-        let whole = Classes::INT.and(Classes::BOOL).and(Classes::FLOAT);
+        let whole = Classes::INT.union(Classes::BOOL).union(Classes::FLOAT);
         let mut items = Vec::new();
         let mut wrong = None;
-        for kind in types.kinds(&walk.kind.kind) {
+        for kind in types.possible_kinds(&walk.kind.kind) {
             let takes = match &kind {
-                Kind::Map(_) => Classes::TEXT.and(whole),
+                Kind::Map(_) => Classes::TEXT.union(whole),
                 Kind::Record(_) => Classes::TEXT,
-                kind if kind.listed().is_some() => whole,
+                kind if kind.item_type().is_some() => whole,
                 _ => Classes::ALL,
             };
-            match (&kind, self.misfit(&key, takes)) {
+            match (&kind, self.find_misfit(&key, takes)) {
                 (Kind::Any | Kind::None, _) => items.push(Type::ANY),
                 // Nothing is in it, wherever it is looked for.
                 (Kind::Tuple(tuple), _) if tuple.items.is_empty() => wrong = wrong.or(Some((kind.clone(), false))),
-                (kind, None) if kind.listed().is_some() => items.push(kind.listed().unwrap_or(Type::ANY)),
+                (kind, None) if kind.item_type().is_some() => items.push(kind.item_type().unwrap_or(Type::ANY)),
                 (Kind::Map(item), None) => items.push((**item).clone()),
                 (Kind::Record(record), None) => {
-                    let fields = record.fields.iter().map(|field| field.kind.clone().present());
+                    let fields = record.fields.iter().map(|field| field.kind.clone().into_present());
                     items.push(fields.reduce(Type::or).unwrap_or(Type::ANY));
                 }
                 (_, found) => wrong = wrong.or(Some((kind.clone(), found.is_some()))),
             }
         }
         let Some((kind, by_key)) = wrong else { return Some(items.into_iter().reduce(Type::or).unwrap_or(Type::ANY)) };
-        let shown = self.shown(index);
+        let shown = self.clip_source(index);
         walk.kind.kind = kind;
         match by_key {
             true => self.wrong_index(walk, index, &shown),
-            false => self.field(walk, &format!("`{shown}`"), Some(0), &index.range),
+            false => self.walk_field(walk, &format!("`{shown}`"), Some(0), &index.range),
         }
         // What is certainly missing is reported where it is needed.
         if !walk.kind.lack.has(Lack::ABSENT) {
@@ -302,9 +301,14 @@ impl Checker<'_> {
     }
 
     /// Runs `then` where a condition came out like this.
-    pub(super) fn known(&mut self, condition: &Expr, truth: bool, then: impl FnOnce(&mut Self) -> Type) -> Type {
+    pub(super) fn with_assumption(
+        &mut self,
+        condition: &Expr,
+        truth: bool,
+        then: impl FnOnce(&mut Self) -> Type,
+    ) -> Type {
         let mark = self.presence.mark();
-        let known = self.narrow(condition, truth);
+        let known = self.narrow_condition(condition, truth);
         self.presence.learn(known);
         let kind = then(self);
         self.presence.forget(mark);
@@ -312,72 +316,73 @@ impl Checker<'_> {
     }
 
     /// Terms, each of which is reached when those before it came out like `truth`.
-    fn terms(&mut self, terms: &[Expr], truth: bool) -> Type {
+    fn infer_terms(&mut self, terms: &[Expr], truth: bool) -> Type {
         let mark = self.presence.mark();
         let mut kind: Option<Type> = None;
         for (index, term) in terms.iter().enumerate() {
-            let mut own = self.operand(term, Need::Present);
+            let mut own = self.infer_operand(term, Need::Present);
             // `a or b` is `a` only where that holds.
             if !truth && index + 1 < terms.len() {
-                own = own.lacking(Lack::NEVER);
+                own = own.with_lack(Lack::NEVER);
             }
             kind = Some(match kind {
                 Some(kind) => kind.or(own),
                 None => own,
             });
-            let known = self.narrow(term, truth);
+            let known = self.narrow_condition(term, truth);
             self.presence.learn(known);
         }
         self.presence.forget(mark);
         kind.unwrap_or(Type::ANY)
     }
 
-    fn path(&mut self, path: &Path, expr: &Expr, need: Need) -> Type {
+    fn infer_path(&mut self, path: &Path, expr: &Expr, need: Need) -> Type {
         let named = path.segments.len() - path.fields().len();
-        if path.root.of().is_some() && named == 0 {
+        if path.root.required_name().is_some() && named == 0 {
             return Type::ANY;
         }
-        let bare = expr.range.start..expr.range.start + path.root.word().len();
+        let bare = expr.range.start..expr.range.start + path.root.as_str().len();
         let place = path.segments[..named].last().map_or(bare, |segment| segment.range.clone());
         let mut fields = path.fields();
-        let qualified = self.env.qualified(path.root, path.name(), fields.first().map(|field| field.text.as_str()));
+        let qualified =
+            self.env.qualified_name(path.root, path.name(), fields.first().map(|field| field.text.as_str()));
         if qualified.is_some() {
             fields = &fields[1..];
         }
-        let mut walk = Walk::root(self.env, path.root, qualified.as_deref().or(path.name()), place);
+        let mut walk = Walk::from_root(self.env, path.root, qualified.as_deref().or(path.name()), place);
         walk.start = expr.range.start;
         walk.notation = Notation::Expression;
         // A default at its end stands in for all of it.
         let inner = if need == Need::Nothing { Need::Nothing } else { Need::Value };
         for field in fields {
-            self.there(&mut walk, inner);
-            self.field(&mut walk, &field.text, field.index, &field.range);
+            self.require_present(&mut walk, inner);
+            self.walk_field(&mut walk, &field.text, field.index, &field.range);
         }
-        self.arrive(walk, need)
+        self.finish_walk(walk, need)
     }
 
     /// A walk that starts from an expression's value.
-    pub(super) fn inside(&mut self, of: &Expr) -> Walk {
+    pub(super) fn start_walk(&mut self, of: &Expr) -> Walk {
         let kind = self.type_of(of);
-        Walk::value(kind, self.key(of), of.range.clone())
+        Walk::from_value(kind, self.place_key(of), of.range.clone())
     }
 
     /// What is computed, where so much of it must be there.
-    pub(super) fn result(&mut self, kind: Type, expr: &Expr, need: Need) -> Type {
-        self.arrive(Walk::value(kind, None, expr.range.clone()), need)
+    pub(super) fn infer_result(&mut self, kind: Type, expr: &Expr, need: Need) -> Type {
+        self.finish_walk(Walk::from_value(kind, None, expr.range.clone()), need)
     }
 
-    fn arrive(&mut self, mut walk: Walk, need: Need) -> Type {
-        self.there(&mut walk, need);
+    fn finish_walk(&mut self, mut walk: Walk, need: Need) -> Type {
+        self.require_present(&mut walk, need);
         walk.kind
     }
 
     /// Reports a value that may be missing where it is needed; afterwards it counts as there.
-    pub(super) fn there(&mut self, walk: &mut Walk, need: Need) {
+    pub(super) fn require_present(&mut self, walk: &mut Walk, need: Need) {
         let key = walk.key.clone();
         walk.kind = self.narrowed_at(walk.kind.clone(), key.as_deref());
         let (defined, holds) = match key.as_deref() {
-            Some(key) => (self.presence.is_defined(key), self.presence.holds(key)),
+            Some(key) => (self.presence.is_defined(key), self.presence.has_value(key)),
             None => (false, false),
         };
         let mut reported = false;
@@ -402,15 +407,15 @@ impl Checker<'_> {
     }
 
     /// Goes on to a field or an item.
-    pub(super) fn field(&mut self, walk: &mut Walk, name: &str, index: Option<i64>, range: &Range<usize>) {
+    pub(super) fn walk_field(&mut self, walk: &mut Walk, name: &str, index: Option<i64>, range: &Range<usize>) {
         let at = walk.key.as_deref();
         let filled = walk.least.max(u64::from(at.is_some_and(|key| self.presence.is_filled(key))));
         let mut found: Option<Type> = None;
         let mut last = Part::default();
         let mut without = None;
-        for kind in self.env.whole.types.kinds(&walk.kind.kind) {
+        for kind in self.env.whole.types.possible_kinds(&walk.kind.kind) {
             let by_alias = walk.notation == Notation::Expression;
-            match part(&kind, name, index, filled, by_alias) {
+            match find_part(&kind, name, index, filled, by_alias) {
                 Some(part) => {
                     found = Some(match found {
                         Some(kind) => kind.or(part.kind.clone()),
@@ -424,7 +429,7 @@ impl Checker<'_> {
         let kind = match (found, &without) {
             (Some(kind), None) => kind,
             // Of one kind it has none, and of another one it has.
-            (Some(kind), Some(_)) => absent(&kind),
+            (Some(kind), Some(_)) => make_absent(&kind),
             (None, Some(kind)) => {
                 self.no_part(walk, kind, name, index, range);
                 Type::ANY
@@ -453,10 +458,10 @@ impl Checker<'_> {
     }
 
     /// The type of a path or a variable, without a report.
-    pub(super) fn silent(&self, expr: &Expr) -> Type {
+    pub(super) fn peek_type(&self, expr: &Expr) -> Type {
         match &expr.kind {
-            ExprKind::Path(path) => self.env.path(path),
-            ExprKind::Variable(name) => self.bound(name).map_or(Type::ANY, |(kind, _)| kind.clone()),
+            ExprKind::Path(path) => self.env.path_type(path),
+            ExprKind::Variable(name) => self.find_binding(name).map_or(Type::ANY, |(kind, _)| kind.clone()),
             _ => Type::ANY,
         }
     }
@@ -465,25 +470,26 @@ impl Checker<'_> {
         if !matches!(&of.kind, ExprKind::Variable(variable) if variable == "loop") {
             return None;
         }
-        let sized = self.bound("loop").is_none_or(|(kind, _)| !matches!(kind.kind, Kind::Iter { sized: false, .. }));
+        let sized =
+            self.find_binding("loop").is_none_or(|(kind, _)| !matches!(kind.kind, Kind::Iter { sized: false, .. }));
         Some(match name {
             "first" | "last" => Type::BOOL,
-            "length" | "revindex" | "revindex0" if !sized => Type::INT.lacking(Lack::ABSENT),
+            "length" | "revindex" | "revindex0" if !sized => Type::INT.with_lack(Lack::ABSENT),
             "index" | "index0" | "revindex" | "revindex0" | "length" | "depth" | "depth0" => Type::INT,
             _ => Type::ANY,
         })
     }
 
     /// The item of what a `for` goes through, and whether it is known how many there are.
-    pub(super) fn iterated(&mut self, list: &Expr) -> (Type, bool) {
+    pub(super) fn infer_iteration(&mut self, list: &Expr) -> (Type, bool) {
         // `null` has no items.
-        let kind = self.operand(list, Need::Present);
-        let iterable = Classes::SEQUENCE.and(Classes::OBJECT).and(Classes::NONE);
-        if let Some(found) = self.misfit(&kind, iterable) {
+        let kind = self.infer_operand(list, Need::Present);
+        let iterable = Classes::SEQUENCE.union(Classes::OBJECT).union(Classes::NONE);
+        if let Some(found) = self.find_misfit(&kind, iterable) {
             self.not_a_list(list, &found);
             return (Type::ANY, true);
         }
-        let kinds = self.env.whole.types.kinds(&kind.kind);
+        let kinds = self.env.whole.types.possible_kinds(&kind.kind);
         (self.item_of(&kind), !kinds.iter().any(|kind| matches!(kind, Kind::Iter { sized: false, .. })))
     }
 }
@@ -506,25 +512,27 @@ impl Default for Part {
 }
 
 /// The field or item of a value of this kind, which has so many items at least; none where values of the kind have none.
-fn part(kind: &Kind, name: &str, index: Option<i64>, filled: u64, by_alias: bool) -> Option<Part> {
+fn find_part(kind: &Kind, name: &str, index: Option<i64>, filled: u64, by_alias: bool) -> Option<Part> {
     let part = |kind: Type| Some(Part { kind, ..Part::default() });
     match kind {
         Kind::Any => part(Type::ANY),
         // What is set in a namespace is not known.
         Kind::Map(item) if **item == Type::ANY => part(Type::ANY),
-        Kind::Map(item) => part(absent(item)),
+        Kind::Map(item) => part(make_absent(item)),
         Kind::Tuple(tuple) if tuple.form == Form::Group && group_item(name, index).is_some() => {
             part(tuple.items.get(group_item(name, index)?)?.clone())
         }
-        Kind::Tuple(tuple) => part(placed(&tuple.items, index?).cloned().unwrap_or_else(|| absent(&tuple.item()))),
+        Kind::Tuple(tuple) => {
+            part(item_at(&tuple.items, index?).cloned().unwrap_or_else(|| make_absent(&tuple.item())))
+        }
         Kind::List(item) | Kind::Iter { item, .. } => {
             let number = index?;
             let sized = number >= 0 || !matches!(kind, Kind::Iter { sized: false, .. });
             let there = if number < 0 { number.unsigned_abs() <= filled } else { number.unsigned_abs() < filled };
-            part(if there && sized { (**item).clone() } else { absent(item) })
+            part(if there && sized { (**item).clone() } else { make_absent(item) })
         }
         Kind::Record(record) => {
-            let field = record.field(name, by_alias)?;
+            let field = record.find_field(name, by_alias)?;
             Some(Part {
                 kind: field.kind.clone(),
                 declared: Some(field.span).filter(|_| !record.written),
@@ -537,8 +545,8 @@ fn part(kind: &Kind, name: &str, index: Option<i64>, filled: u64, by_alias: bool
 }
 
 /// A part that may not be there.
-fn absent(item: &Type) -> Type {
-    item.clone().lacking(item.lack.and(Lack::ABSENT))
+fn make_absent(item: &Type) -> Type {
+    item.clone().with_lack(item.lack.union(Lack::ABSENT))
 }
 
 /// The place of a part of a group of `groupby`.
@@ -551,7 +559,7 @@ fn group_item(name: &str, index: Option<i64>) -> Option<usize> {
 }
 
 /// The item at a place, from the end where that is negative.
-fn placed(items: &[Type], place: i64) -> Option<&Type> {
+fn item_at(items: &[Type], place: i64) -> Option<&Type> {
     let place = if place < 0 { place + i64::try_from(items.len()).ok()? } else { place };
     items.get(usize::try_from(place).ok()?)
 }

@@ -9,7 +9,7 @@ use super::{Checker, Need};
 use crate::template::{Argument, Const, Expr, ExprKind, Operator, Spanned};
 
 impl Checker<'_> {
-    pub(super) fn filter(
+    pub(super) fn infer_filter(
         &mut self,
         whole: &Expr,
         of: Option<&Expr>,
@@ -25,8 +25,8 @@ impl Checker<'_> {
             _ => Need::Value,
         };
         // The filter of a block takes text.
-        let operand = of.map_or(Type::STRING, |of| self.operand(of, needed));
-        let given = self.given(arguments);
+        let operand = of.map_or(Type::STRING, |of| self.infer_operand(of, needed));
+        let given = self.infer_arguments(arguments);
         let applied = Applied {
             what: "filter",
             name: &name.value,
@@ -37,32 +37,32 @@ impl Checker<'_> {
             arguments,
             given: &given,
         };
-        let kind = self.apply(&applied);
+        let kind = self.infer_applied(&applied);
         let kind = match applied.name {
-            "first" | "last" | "min" | "max" => self.found(whole, kind, need),
+            "first" | "last" | "min" | "max" => self.infer_element(whole, kind, need),
             _ => kind,
         };
-        self.result(kind, whole, need)
+        self.infer_result(kind, whole, need)
     }
 
     /// What a filter gives.
-    fn apply(&mut self, applied: &Applied<'_>) -> Type {
-        let Some(signature) = signature::find(signature::FILTERS, applied.name) else {
+    fn infer_applied(&mut self, applied: &Applied<'_>) -> Type {
+        let Some(signature) = signature::find_signature(signature::FILTERS, applied.name) else {
             // A name that is no text of a filter was reported where it was read.
             if applied.each {
                 self.unknown_applied(applied, signature::FILTERS);
             }
             return Type::ANY;
         };
-        let right = self.hold(applied, signature);
+        let right = self.check_signature(applied, signature);
         match applied.name {
-            "default" | "d" => defaulted(applied),
+            "default" | "d" => infer_default(applied),
             "length" | "count" => Type::INT,
             "int" => self.read_number(applied, right, Type::INT),
             "float" => self.read_number(applied, right, Type::FLOAT),
             "bool" => Type::BOOL,
             "format" => {
-                self.formatted(applied, right);
+                self.check_format(applied, right);
                 Type::STRING
             }
             "join" | "string" | "lower" | "upper" | "title" | "capitalize" | "trim" | "replace" | "indent" | "e"
@@ -72,7 +72,7 @@ impl Checker<'_> {
             "round" if right => Type::new(applied.operand.kind.clone()),
             "attr" => match (applied.of, applied.arguments.first()) {
                 (Some(of), Some(field)) => {
-                    self.attribute(Some(of), &applied.operand, Some(&field.value)).unwrap_or(Type::ANY)
+                    self.infer_attribute(Some(of), &applied.operand, Some(&field.value)).unwrap_or(Type::ANY)
                 }
                 _ => Type::ANY,
             },
@@ -85,85 +85,85 @@ impl Checker<'_> {
     fn of_items(&mut self, applied: &Applied<'_>) -> Type {
         let of = applied.of;
         let item = self.item_of(&applied.operand);
-        let attribute = applied.named("attribute").map(|(value, _)| value);
+        let attribute = applied.find_named("attribute").map(|(value, _)| value);
         match applied.name {
             "list" => Type::list(item),
             "sort" | "unique" => {
-                self.attribute(of, &item, attribute);
+                self.infer_attribute(of, &item, attribute);
                 Type::list(item)
             }
             "select" | "reject" => {
                 self.item_test(of, item.clone(), 0, applied);
-                Type::list(self.selected(applied, item))
+                Type::list(self.infer_select(applied, item))
             }
             "selectattr" | "rejectattr" => {
                 let field = applied.arguments.first().map(|argument| &argument.value);
-                let kind = self.attribute(of, &item, field);
-                self.tested(kind.clone(), applied.arguments);
+                let kind = self.infer_attribute(of, &item, field);
+                self.check_select_test(kind.clone(), applied.arguments);
                 self.item_test(of, kind.unwrap_or(Type::ANY), 1, applied);
                 Type::list(item)
             }
-            "reverse" => self.reversed(applied, item),
-            "map" => self.mapped(applied, item),
+            "reverse" => self.infer_reverse(applied, item),
+            "map" => self.infer_map(applied, item),
             "first" | "last" => {
                 let is_text = applied.operand.kind.is_text() && of.is_none_or(has_character);
                 let lack = if self.is_filled(of) || is_text || has_items(&applied.operand) {
                     item.lack
                 } else {
-                    item.lack.and(Lack::ABSENT)
+                    item.lack.union(Lack::ABSENT)
                 };
-                item.lacking(lack)
+                item.with_lack(lack)
             }
             "min" | "max" => {
-                self.attribute(of, &item, attribute);
+                self.infer_attribute(of, &item, attribute);
                 let filled = self.is_filled(of) || has_items(&applied.operand);
-                let lack = if filled { item.lack } else { item.lack.and(Lack::ABSENT) };
-                item.lacking(lack)
+                let lack = if filled { item.lack } else { item.lack.union(Lack::ABSENT) };
+                item.with_lack(lack)
             }
-            "sum" => self.summed(applied, item),
+            "sum" => self.infer_sum(applied, item),
             "groupby" => {
-                let field = applied.argument(0, "attribute").map(|(value, _)| value);
-                let grouper = self.attribute(of, &item, field).unwrap_or(Type::ANY);
-                let grouper = match applied.named("default") {
-                    Some((_, default)) => grouper.lacking(Lack::NEVER).or(default.clone()),
+                let field = applied.find_argument(0, "attribute").map(|(value, _)| value);
+                let grouper = self.infer_attribute(of, &item, field).unwrap_or(Type::ANY);
+                let grouper = match applied.find_named("default") {
+                    Some((_, default)) => grouper.with_lack(Lack::NEVER).or(default.clone()),
                     None => grouper,
                 };
                 Type::list(Type::tuple(vec![grouper, Type::iter(item, true)], Form::Group))
             }
             "batch" | "slice" => {
-                let item = match applied.argument(1, "fill") {
+                let item = match applied.find_argument(1, "fill") {
                     Some((_, fill)) => item.or(fill.clone()),
                     None => item,
                 };
                 Type::list(Type::list(item))
             }
-            "items" => Type::iter(self.pair(&applied.operand), true),
-            "dictsort" => Type::list(self.pair(&applied.operand)),
+            "items" => Type::iter(self.pair_type(&applied.operand), true),
+            "dictsort" => Type::list(self.pair_type(&applied.operand)),
             "zip" => {
                 let others: Vec<Type> = applied.given.iter().map(|kind| self.item_of(kind)).collect();
                 Type::iter(Type::tuple(std::iter::once(item).chain(others).collect(), Form::Tuple), true)
             }
-            "chain" => self.chained(applied, item),
+            "chain" => self.infer_chain(applied, item),
             _ => Type::ANY,
         }
     }
 
     /// The type of an item of whatever `for` can go through.
     pub(super) fn item_of(&self, kind: &Type) -> Type {
-        let kinds = self.env.whole.types.kinds(&kind.kind);
+        let kinds = self.env.whole.types.possible_kinds(&kind.kind);
         let item = |kind: &Kind| match kind {
             Kind::Map(_) | Kind::Record(_) => Some(Type::STRING),
             kind if kind.is_text() => Some(Type::STRING),
             Kind::None => None,
             // Nothing is in it, so that nothing is known to be wrong with an item.
             Kind::Tuple(tuple) if tuple.items.is_empty() && kinds.len() > 1 => None,
-            kind => Some(kind.listed().unwrap_or(Type::ANY)),
+            kind => Some(kind.item_type().unwrap_or(Type::ANY)),
         };
         kinds.iter().filter_map(item).reduce(Type::or).unwrap_or(Type::ANY)
     }
 
     /// A name and a value of a map.
-    fn pair(&self, kind: &Type) -> Type {
+    fn pair_type(&self, kind: &Type) -> Type {
         Type::tuple(vec![Type::STRING, self.value_of(kind).unwrap_or(Type::ANY)], Form::Tuple)
     }
 
@@ -173,15 +173,15 @@ impl Checker<'_> {
             Kind::Map(item) => Some((**item).clone()),
             Kind::Record(record) => {
                 // What is absent is not among them.
-                record.fields.iter().map(|field| field.kind.clone().present()).reduce(Type::or)
+                record.fields.iter().map(|field| field.kind.clone().into_present()).reduce(Type::or)
             }
             _ => Some(Type::ANY),
         };
-        self.env.whole.types.kinds(&kind.kind).iter().filter_map(value).reduce(Type::or)
+        self.env.whole.types.possible_kinds(&kind.kind).iter().filter_map(value).reduce(Type::or)
     }
 
-    fn reversed(&self, applied: &Applied<'_>, item: Type) -> Type {
-        let kinds = self.env.whole.types.kinds(&applied.operand.kind);
+    fn infer_reverse(&self, applied: &Applied<'_>, item: Type) -> Type {
+        let kinds = self.env.whole.types.possible_kinds(&applied.operand.kind);
         let reversed = |kind: &Kind| match kind {
             kind if kind.is_text() => Type::STRING,
             Kind::None => Type::new(Kind::None),
@@ -191,23 +191,23 @@ impl Checker<'_> {
         kinds.iter().map(reversed).reduce(Type::or).unwrap_or(Type::ANY)
     }
 
-    fn summed(&mut self, applied: &Applied<'_>, item: Type) -> Type {
-        let field = applied.argument(0, "attribute").map(|(value, _)| value);
+    fn infer_sum(&mut self, applied: &Applied<'_>, item: Type) -> Type {
+        let field = applied.find_argument(0, "attribute").map(|(value, _)| value);
         let field = field.filter(|field| !matches!(field.kind, ExprKind::Const(Const::None)));
         let summed = match field {
-            Some(_) => self.attribute(applied.of, &item, field).map(Type::present).unwrap_or(Type::ANY),
+            Some(_) => self.infer_attribute(applied.of, &item, field).map(Type::into_present).unwrap_or(Type::ANY),
             None => item,
         };
-        let start = applied.argument(1, "start").map_or(Type::INT, |(_, kind)| kind.clone());
-        let numbers = Classes::NUMBER.and(Classes::BOOL);
+        let start = applied.find_argument(1, "start").map_or(Type::INT, |(_, kind)| kind.clone());
+        let numbers = Classes::NUMBER.union(Classes::BOOL);
         let addable = match start.kind.class() {
-            Some(class) if numbers.and(Classes::NONE).has(class) => numbers,
+            Some(class) if numbers.union(Classes::NONE).has(class) => numbers,
             Some(class) if Classes::SEQUENCE.has(class) => Classes::SEQUENCE,
             Some(class) => class,
             None => return Type::ANY,
         };
         if let Some(of) = applied.of
-            && let Some(found) = self.misfit(&summed, addable)
+            && let Some(found) = self.find_misfit(&summed, addable)
         {
             self.not_summable(of, field, &found);
             return Type::ANY;
@@ -220,11 +220,11 @@ impl Checker<'_> {
         }
     }
 
-    fn chained(&self, applied: &Applied<'_>, item: Type) -> Type {
+    fn infer_chain(&self, applied: &Applied<'_>, item: Type) -> Type {
         let all = || std::iter::once(&applied.operand).chain(applied.given);
         let only = |wanted: Classes| {
             let is = |kind: &Kind| kind.class() == Some(wanted);
-            all().all(|kind| kind.lack == Lack::NEVER && self.env.whole.types.kinds(&kind.kind).iter().all(is))
+            all().all(|kind| kind.lack == Lack::NEVER && self.env.whole.types.possible_kinds(&kind.kind).iter().all(is))
         };
         if only(Classes::OBJECT) {
             let values = all().filter_map(|kind| self.value_of(kind)).reduce(Type::or);
@@ -241,17 +241,17 @@ impl Checker<'_> {
     }
 
     /// What is left of the items by a test of their kind.
-    fn selected(&self, applied: &Applied<'_>, item: Type) -> Type {
+    fn infer_select(&self, applied: &Applied<'_>, item: Type) -> Type {
         let holds = applied.name == "select";
         let Some(argument) = applied.arguments.first() else {
             // What counts as false is left out, `null` among it.
-            return if holds { item.lacking(Lack::NEVER) } else { item };
+            return if holds { item.with_lack(Lack::NEVER) } else { item };
         };
-        match argument.value.text() {
-            Some("defined") if holds => item.present(),
-            Some("undefined") if !holds => item.present(),
+        match argument.value.as_text() {
+            Some("defined") if holds => item.into_present(),
+            Some("undefined") if !holds => item.into_present(),
             test => match test.and_then(|test| tested_classes(test, holds)) {
-                Some(classes) => self.narrowed(item, classes),
+                Some(classes) => self.narrow_type(item, classes),
                 None => item,
             },
         }
@@ -259,15 +259,16 @@ impl Checker<'_> {
 
     /// `int` and `float`: a text that is written out says whether it is a number.
     fn read_number(&mut self, applied: &Applied<'_>, right: bool, kind: Type) -> Type {
-        let default = applied.argument(0, "default");
+        let default = applied.find_argument(0, "default");
         if right && default.is_none() {
             let is_number = |text: &str| text.parse::<f64>().is_ok() || text.parse::<i128>().is_ok();
-            let based = applied.argument(1, "base").is_some();
-            let written = applied.of.and_then(Expr::text).filter(|text| !is_number(text) && !based);
-            let word = self.env.whole.types.kinds(&applied.operand.kind).into_iter().find_map(|kind| match kind {
-                Kind::Enum(words) => words.words.iter().find(|word| !is_number(word)).cloned(),
-                _ => None,
-            });
+            let based = applied.find_argument(1, "base").is_some();
+            let written = applied.of.and_then(Expr::as_text).filter(|text| !is_number(text) && !based);
+            let word =
+                self.env.whole.types.possible_kinds(&applied.operand.kind).into_iter().find_map(|kind| match kind {
+                    Kind::Enum(words) => words.words.iter().find(|word| !is_number(word)).cloned(),
+                    _ => None,
+                });
             if let (Some(of), Some(text)) = (applied.of, written.map(str::to_owned).or(word)) {
                 self.not_a_number(of, applied, &text);
             }
@@ -279,12 +280,12 @@ impl Checker<'_> {
     }
 
     /// What a filter finds in a list that may be empty: a default or a guard may stand around it.
-    fn found(&mut self, whole: &Expr, kind: Type, need: Need) -> Type {
+    fn infer_element(&mut self, whole: &Expr, kind: Type, need: Need) -> Type {
         if !kind.lack.has(Lack::ABSENT) || need == Need::Nothing {
             return kind;
         }
         self.may_be_empty(whole);
-        kind.present()
+        kind.into_present()
     }
 
     /// Whether there is certainly an item.
@@ -305,18 +306,18 @@ impl Checker<'_> {
             {
                 self.is_filled(of.as_deref())
             }
-            _ => self.key(of).is_some_and(|key| self.presence.is_filled(&key)) || self.least(of) > 0,
+            _ => self.place_key(of).is_some_and(|key| self.presence.is_filled(&key)) || self.least_length(of) > 0,
         }
     }
 
     /// The least length that a field declares.
-    fn least(&self, of: &Expr) -> u64 {
+    fn least_length(&self, of: &Expr) -> u64 {
         let ExprKind::Path(path) = &of.kind else { return 0 };
-        let mut kind = self.env.root(path.root, path.name());
+        let mut kind = self.env.root_type(path.root, path.name());
         let mut least = 0;
         for segment in path.fields() {
-            let next = match self.env.whole.types.kind(&kind.kind) {
-                Kind::Record(record) => record.field(&segment.text, true),
+            let next = match self.env.whole.types.underlying_kind(&kind.kind) {
+                Kind::Record(record) => record.find_field(&segment.text, true),
                 _ => None,
             };
             let Some(field) = next else { return 0 };
@@ -327,29 +328,29 @@ impl Checker<'_> {
     }
 
     /// The type of a field of an item that an argument names.
-    fn attribute(&mut self, of: Option<&Expr>, item: &Type, field: Option<&Expr>) -> Option<Type> {
+    fn infer_attribute(&mut self, of: Option<&Expr>, item: &Type, field: Option<&Expr>) -> Option<Type> {
         let (of, field) = (of?, field?);
         let name = match &field.kind {
             ExprKind::Const(Const::Text(name)) => name.clone(),
             ExprKind::Const(Const::Int(number)) => number.to_string(),
             _ => return Some(Type::ANY),
         };
-        let mut walk = Walk::item(item.clone(), of.range.clone());
+        let mut walk = Walk::from_item(item.clone(), of.range.clone());
         // The quote before it is not part of it.
-        let mut at = field.range.start + usize::from(field.text().is_some());
+        let mut at = field.range.start + usize::from(field.as_text().is_some());
         for part in name.split('.') {
             let range = at..(at + part.len()).min(field.range.end);
             let index = part.parse().ok();
             walk.kind.lack = Lack::NEVER;
-            self.field(&mut walk, part, index, &range);
+            self.walk_field(&mut walk, part, index, &range);
             at = range.end + 1;
         }
         Some(walk.kind)
     }
 
     /// `map(attribute="f")`, or `map("filter")`.
-    fn mapped(&mut self, applied: &Applied<'_>, item: Type) -> Type {
-        if let Some((attribute, _)) = applied.named("attribute") {
+    fn infer_map(&mut self, applied: &Applied<'_>, item: Type) -> Type {
+        if let Some((attribute, _)) = applied.find_named("attribute") {
             if applied.arguments.iter().any(|argument| argument.name.is_none() && !argument.spread) {
                 self.map_of_both(applied);
             }
@@ -360,9 +361,9 @@ impl Checker<'_> {
             {
                 self.unknown_map_argument(applied, surplus);
             }
-            let kind = self.attribute(applied.of, &item, Some(attribute)).unwrap_or(Type::ANY);
-            return Type::list(match applied.named("default") {
-                Some((_, default)) => kind.present().or(default.clone()),
+            let kind = self.infer_attribute(applied.of, &item, Some(attribute)).unwrap_or(Type::ANY);
+            return Type::list(match applied.find_named("default") {
+                Some((_, default)) => kind.into_present().or(default.clone()),
                 None => kind,
             });
         }
@@ -372,15 +373,15 @@ impl Checker<'_> {
             }
             return Type::list(Type::ANY);
         };
-        let Some(name) = filter.value.text() else {
+        let Some(name) = filter.value.as_text() else {
             if let Some(kind) = applied.given.first()
-                && let Some(found) = self.misfit(kind, Classes::TEXT)
+                && let Some(found) = self.find_misfit(kind, Classes::TEXT)
             {
                 self.wrong_value(applied, &filter.value, &found, "the name of a filter");
             }
             return Type::list(Type::ANY);
         };
-        let kind = self.apply(&Applied {
+        let kind = self.infer_applied(&Applied {
             what: "filter",
             name,
             place: filter.value.range.clone(),
@@ -394,10 +395,10 @@ impl Checker<'_> {
     }
 
     /// `selectattr("severity", "equalto", "high")`: the word must be one of the field's.
-    fn tested(&mut self, kind: Option<Type>, arguments: &[Argument]) {
+    fn check_select_test(&mut self, kind: Option<Type>, arguments: &[Argument]) {
         let (Some(kind), [field, test, word, ..]) = (kind, arguments) else { return };
-        let test = test.value.text();
-        let inner = self.env.whole.types.kind(&kind.kind).clone();
+        let test = test.value.as_text();
+        let inner = self.env.whole.types.underlying_kind(&kind.kind).clone();
         match test {
             Some("eq" | "equalto" | "==" | "sameas" | "ne" | "!=") => {
                 let differs = matches!(test, Some("ne" | "!="));
@@ -405,7 +406,8 @@ impl Checker<'_> {
             }
             _ => self.choice_used(&word.value),
         }
-        let (Kind::Enum(words), Some(text)) = (self.env.whole.types.kind(&kind.kind), word.value.text()) else {
+        let (Kind::Enum(words), Some(text)) = (self.env.whole.types.underlying_kind(&kind.kind), word.value.as_text())
+        else {
             return;
         };
         let words = words.clone();
@@ -442,7 +444,7 @@ fn has_character(of: &Expr) -> bool {
 }
 
 /// What a value with a default is.
-fn defaulted(applied: &Applied<'_>) -> Type {
+fn infer_default(applied: &Applied<'_>) -> Type {
     let kind = applied.operand.clone();
     let default = applied.given.first().cloned().unwrap_or(Type::STRING);
     // `default(x, true)` also replaces what does not hold.
@@ -451,10 +453,10 @@ fn defaulted(applied: &Applied<'_>) -> Type {
         _ => None,
     });
     match also_empty {
-        Some(Some(true)) => kind.lacking(Lack::NEVER).or(default),
+        Some(Some(true)) => kind.with_lack(Lack::NEVER).or(default),
         // Whether it does, the run knows.
-        Some(None) => kind.present().or(default),
-        _ if kind.lack.has(Lack::ABSENT.and(Lack::SILENT)) => kind.present().or(default),
+        Some(None) => kind.into_present().or(default),
+        _ if kind.lack.has(Lack::ABSENT.union(Lack::SILENT)) => kind.into_present().or(default),
         _ => kind,
     }
 }

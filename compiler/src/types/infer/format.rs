@@ -22,13 +22,13 @@ struct Placeholder {
 
 impl Checker<'_> {
     /// Holds the arguments of `format` against the text, where that is written out.
-    pub(super) fn formatted(&mut self, applied: &Applied<'_>, right: bool) {
-        let Some((of, text)) = applied.of.and_then(|of| Some((of, of.text()?))).filter(|_| right) else { return };
+    pub(super) fn check_format(&mut self, applied: &Applied<'_>, right: bool) {
+        let Some((of, text)) = applied.of.and_then(|of| Some((of, of.as_text()?))).filter(|_| right) else { return };
         if applied.arguments.iter().any(|argument| argument.spread) {
             return;
         }
         let mut next = 0;
-        for placeholder in placeholders(text) {
+        for placeholder in parse_placeholders(text) {
             let written = text[placeholder.range.clone()].to_owned();
             let Some(letter) = placeholder.letter else { return self.unreadable_placeholder(of, &written) };
             let index = match &placeholder.key {
@@ -43,7 +43,7 @@ impl Checker<'_> {
             };
             let kind = match &placeholder.key {
                 Some(_) if argument.name.is_some() => continue,
-                Some(key) => match self.keyed(of, &argument.value, kind, key) {
+                Some(key) => match self.infer_key(of, &argument.value, kind, key) {
                     Some(kind) => kind,
                     None => return,
                 },
@@ -51,30 +51,30 @@ impl Checker<'_> {
                 None if argument.name.is_some() => super::Type::map(super::Type::ANY),
                 None => kind.clone(),
             };
-            let numbers = Classes::NUMBER.and(Classes::BOOL);
+            let numbers = Classes::NUMBER.union(Classes::BOOL);
             let takes = match letter {
-                'd' | 'i' | 'o' | 'x' | 'X' => Classes::INT.and(Classes::BOOL),
+                'd' | 'i' | 'o' | 'x' | 'X' => Classes::INT.union(Classes::BOOL),
                 'e' | 'E' | 'f' | 'F' | 'g' | 'G' => numbers,
-                'c' => Classes::INT.and(Classes::BOOL).and(Classes::TEXT),
+                'c' => Classes::INT.union(Classes::BOOL).union(Classes::TEXT),
                 _ => Classes::ALL,
             };
-            if let Some(found) = self.misfit(&kind, takes) {
+            if let Some(found) = self.find_misfit(&kind, takes) {
                 return self.wrong_placeholder(of, &argument.value, &written, &found);
             }
-            if letter == 'c' && argument.value.text().is_some_and(|text| text.chars().count() != 1) {
+            if letter == 'c' && argument.value.as_text().is_some_and(|text| text.chars().count() != 1) {
                 return self.missing_value(of, &written);
             }
         }
     }
 
     /// The type of the field that `%(key)s` reads of the first argument.
-    fn keyed(&mut self, of: &Expr, argument: &Expr, kind: &super::Type, key: &str) -> Option<super::Type> {
-        if let Some(found) = self.misfit(kind, Classes::OBJECT) {
+    fn infer_key(&mut self, of: &Expr, argument: &Expr, kind: &super::Type, key: &str) -> Option<super::Type> {
+        if let Some(found) = self.find_misfit(kind, Classes::OBJECT) {
             self.wrong_placeholder(of, argument, &format!("%({key})"), &found);
             return None;
         }
-        let known = self.env.whole.types.kinds(&kind.kind).into_iter().find_map(|kind| match kind {
-            Kind::Record(record) => Some(record.field(key, true).map(|field| field.kind.clone())),
+        let known = self.env.whole.types.possible_kinds(&kind.kind).into_iter().find_map(|kind| match kind {
+            Kind::Record(record) => Some(record.find_field(key, true).map(|field| field.kind.clone())),
             Kind::Map(_) => Some(None),
             _ => None,
         });
@@ -90,7 +90,7 @@ impl Checker<'_> {
 }
 
 /// The placeholders of a text, in order; the last one may be none that can be read.
-fn placeholders(text: &str) -> Vec<Placeholder> {
+fn parse_placeholders(text: &str) -> Vec<Placeholder> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde_json::{Number, Value};
 
-use super::super::fit::{beyond, inside, is_whole, noun};
+use super::super::fit::{describe_kind, describe_limit_misfit, describe_part, is_whole};
 use super::super::{Kind, Lack, Limits, Type};
 use super::{Checker, Need};
 use crate::template::{Const, Directive, Expr, ExprKind, Part, Root, Statement, Template};
@@ -49,22 +49,22 @@ impl Unfit {
 
 impl Checker<'_> {
     /// What of a text does not fit.
-    pub(crate) fn unfit(&mut self, wanted: Wanted<'_>, template: &Template) -> Option<Unfit> {
+    pub(crate) fn find_unfit(&mut self, wanted: Wanted<'_>, template: &Template) -> Option<Unfit> {
         let text = self.passage.text();
         match (template.parts.as_slice(), template.logic.as_slice()) {
             (parts, _) if parts.iter().all(|part| matches!(part, Part::Text(_))) => {
-                let said = self.env.whole.types.misfit(wanted.kind, wanted.limits, text, "it")?;
+                let said = self.env.whole.types.describe_misfit(wanted.kind, wanted.limits, text, "it")?;
                 Some(Unfit::new(&(0..text.len()), said))
             }
-            ([Part::Directive(directive)], _) => self.directed(wanted, directive),
-            ([Part::Logic(_)], [Statement::Emit(expr)]) => self.held(wanted, expr, "it"),
+            ([Part::Directive(directive)], _) => self.check_directive(wanted, directive),
+            ([Part::Logic(_)], [Statement::Emit(expr)]) => self.check_expression(wanted, expr, "it"),
             // What is put together is known when it is there.
             _ => None,
         }
     }
 
-    fn directed(&mut self, wanted: Wanted<'_>, directive: &Directive) -> Option<Unfit> {
-        let given = self.directive(directive);
+    fn check_directive(&mut self, wanted: Wanted<'_>, directive: &Directive) -> Option<Unfit> {
+        let given = self.infer_directive(directive);
         if !directive.filters.is_empty() {
             return None;
         }
@@ -75,22 +75,22 @@ impl Checker<'_> {
             }
             crate::template::Kind::Include | crate::template::Kind::File => None,
         };
-        self.judged(wanted, &given, origin, &directive.range)
+        self.check_type(wanted, &given, origin, &directive.range)
     }
 
     /// Holds an expression against a type; messages call it `place`. As deep as the expression is.
-    fn held(&mut self, wanted: Wanted<'_>, expr: &Expr, place: &str) -> Option<Unfit> {
+    fn check_expression(&mut self, wanted: Wanted<'_>, expr: &Expr, place: &str) -> Option<Unfit> {
         let types = self.env.whole.types;
-        let resolved = types.kind(&wanted.kind.kind);
+        let resolved = types.underlying_kind(&wanted.kind.kind);
         match (&expr.kind, resolved) {
             (ExprKind::Choice { condition, then, otherwise }, _) => {
                 self.type_of(condition);
                 let mut side = |truth: bool, branch: &Expr| {
                     let mark = self.presence.mark();
-                    let known = self.narrow(condition, truth);
+                    let known = self.narrow_condition(condition, truth);
                     self.presence.learn(known);
                     // The condition may have asked what the text says.
-                    let found = self.held(wanted, branch, place).filter(|unfit| unfit.declared.is_none());
+                    let found = self.check_expression(wanted, branch, place).filter(|unfit| unfit.declared.is_none());
                     self.presence.forget(mark);
                     found
                 };
@@ -100,79 +100,93 @@ impl Checker<'_> {
             (_, Kind::Any | Kind::None) => None,
             (ExprKind::List(items), Kind::List(item)) => {
                 let count = items.len();
-                let said = beyond(wanted.limits, &Number::from(count), &format!("{place} has {count} items"));
+                let said =
+                    describe_limit_misfit(wanted.limits, &Number::from(count), &format!("{place} has {count} items"));
                 said.map(|said| Unfit::new(&expr.range, said)).or_else(|| {
-                    let each = |(index, each)| self.part(item, each, &inside(place, &format!("[{index}]")));
+                    let each =
+                        |(index, each)| self.check_part(item, each, &describe_part(place, &format!("[{index}]")));
                     items.iter().enumerate().find_map(each)
                 })
             }
-            (ExprKind::Map(entries), Kind::Map(item)) => entries.iter().find_map(|(key, value)| match key.text() {
-                Some(name) => self.part(item, value, &inside(place, name)),
-                None => self.part(item, value, "it"),
+            (ExprKind::Map(entries), Kind::Map(item)) => entries.iter().find_map(|(key, value)| match key.as_text() {
+                Some(name) => self.check_part(item, value, &describe_part(place, name)),
+                None => self.check_part(item, value, "it"),
             }),
-            (ExprKind::Map(entries), Kind::Record(_)) => self.fields(wanted, entries, expr, place),
+            (ExprKind::Map(entries), Kind::Record(_)) => self.check_fields(wanted, entries, expr, place),
             (ExprKind::List(_) | ExprKind::Map(_), _) => {
-                Some(Unfit::new(&expr.range, format!("{place} is not {}", noun(resolved))))
+                Some(Unfit::new(&expr.range, format!("{place} is not {}", describe_kind(resolved))))
             }
             (ExprKind::Const(Const::Text(text)), _) => {
-                let said = types.misfit(wanted.kind, wanted.limits, text, place)?;
+                let said = types.describe_misfit(wanted.kind, wanted.limits, text, place)?;
                 Some(Unfit::new(&expr.range, said))
             }
-            _ => match literal(expr) {
+            _ => match literal_value(expr) {
                 Some(Value::Number(number)) if !wanted.any_as_text && *resolved == Kind::Int && is_whole(&number) => {
-                    beyond(wanted.limits, &number, &format!("{place} is {number}"))
+                    describe_limit_misfit(wanted.limits, &number, &format!("{place} is {number}"))
                         .map(|said| Unfit::new(&expr.range, said))
                 }
                 Some(value) => {
-                    let said = types.wrong(wanted.kind, wanted.limits, &value, place)?;
+                    let said = types.describe_value_misfit(wanted.kind, wanted.limits, &value, place)?;
                     Some(Unfit::new(&expr.range, said))
                 }
                 None => {
-                    let given = self.operand(expr, Need::Present);
-                    let origin = expr.path().map(|path| {
+                    let given = self.infer_operand(expr, Need::Present);
+                    let origin = expr.as_path().map(|path| {
                         let name = path.name().map(str::to_owned);
                         Origin { root: path.root, name, whole: path.fields().is_empty() }
                     });
-                    self.judged(wanted, &given, origin, &expr.range)
+                    self.check_type(wanted, &given, origin, &expr.range)
                 }
             },
         }
     }
 
     /// A part of what is written out.
-    fn part(&mut self, kind: &Type, expr: &Expr, place: &str) -> Option<Unfit> {
-        self.held(Wanted { kind, limits: &Limits::default(), any_as_text: false }, expr, place)
+    fn check_part(&mut self, kind: &Type, expr: &Expr, place: &str) -> Option<Unfit> {
+        self.check_expression(Wanted { kind, limits: &Limits::default(), any_as_text: false }, expr, place)
     }
 
     /// A map that is written out, where a record is asked for.
-    fn fields(&mut self, wanted: Wanted<'_>, entries: &[(Expr, Expr)], whole: &Expr, place: &str) -> Option<Unfit> {
+    fn check_fields(
+        &mut self,
+        wanted: Wanted<'_>,
+        entries: &[(Expr, Expr)],
+        whole: &Expr,
+        place: &str,
+    ) -> Option<Unfit> {
         let types = self.env.whole.types;
-        let Kind::Record(record) = types.kind(&wanted.kind.kind) else { return None };
+        let Kind::Record(record) = types.underlying_kind(&wanted.kind.kind) else { return None };
         for (key, value) in entries {
             // What a computed key is called is known when it is there.
-            let name = key.text()?;
+            let name = key.as_text()?;
             let Some(field) = record.fields.iter().find(|field| field.name == name) else {
-                let said = format!("it has a field {}, which the type has not", inside(place, name));
+                let said = format!("it has a field {}, which the type does not have", describe_part(place, name));
                 return Some(Unfit::new(&key.range, said));
             };
             let wanted = Wanted { kind: &field.kind, limits: &field.limits, any_as_text: false };
-            if let Some(unfit) = self.held(wanted, value, &inside(place, name)) {
+            if let Some(unfit) = self.check_expression(wanted, value, &describe_part(place, name)) {
                 return Some(unfit);
             }
         }
-        let given = |name: &str| entries.iter().any(|(key, _)| key.text() == Some(name));
+        let given = |name: &str| entries.iter().any(|(key, _)| key.as_text() == Some(name));
         let missing = record.fields.iter().find(|field| field.kind.lack == Lack::NEVER && !given(&field.name))?;
-        Some(Unfit::new(&whole.range, format!("{} is missing", inside(place, &missing.name))))
+        Some(Unfit::new(&whole.range, format!("{} is missing", describe_part(place, &missing.name))))
     }
 
     /// Holds a type against a type.
-    fn judged(&self, wanted: Wanted<'_>, given: &Type, origin: Option<Origin>, range: &Range<usize>) -> Option<Unfit> {
+    fn check_type(
+        &self,
+        wanted: Wanted<'_>,
+        given: &Type,
+        origin: Option<Origin>,
+        range: &Range<usize>,
+    ) -> Option<Unfit> {
         let types = self.env.whole.types;
-        let resolved = types.kind(&wanted.kind.kind);
+        let resolved = types.underlying_kind(&wanted.kind.kind);
         if wanted.any_as_text && is_plain(resolved) {
             return None;
         }
-        let inner = types.kind(&given.kind);
+        let inner = types.underlying_kind(&given.kind);
         let is_typed = !is_plain(resolved) && !matches!(resolved, Kind::Any | Kind::None);
         if matches!(inner, Kind::Text) {
             let origin = origin.filter(|origin| origin.whole && is_typed && origin.is_output())?;
@@ -189,7 +203,7 @@ impl Checker<'_> {
         {
             return None;
         }
-        (!types.accepts(wanted.kind, given)).then(|| Unfit::new(range, format!("it is `{given}`")))
+        (!types.is_assignable(wanted.kind, given)).then(|| Unfit::new(range, format!("it is `{given}`")))
     }
 }
 
@@ -211,7 +225,7 @@ fn is_plain(kind: &Kind) -> bool {
 }
 
 /// A value that is written out, and holds no others.
-fn literal(expr: &Expr) -> Option<Value> {
+fn literal_value(expr: &Expr) -> Option<Value> {
     match &expr.kind {
         ExprKind::Const(constant) => Some(match constant {
             Const::None => Value::Null,

@@ -91,126 +91,126 @@ impl<'c> Checker<'c> {
     }
 
     /// Takes for granted what a condition proves, as the `when` of a step does for its texts.
-    pub(crate) fn assume(&mut self, condition: &Expr) {
-        let known = self.narrow(condition, true);
+    pub(crate) fn assume_condition(&mut self, condition: &Expr) {
+        let known = self.narrow_condition(condition, true);
         self.presence.learn(known);
     }
 
     /// Types a text.
-    pub(crate) fn template(&mut self, template: &Template) {
+    pub(crate) fn infer_template(&mut self, template: &Template) {
         let logic = template.parts.iter().any(|part| matches!(part, Part::Logic(_)));
         if logic {
-            return self.statements(&template.logic, &template.parts);
+            return self.visit_statements(&template.logic, &template.parts);
         }
         for part in &template.parts {
             if let Part::Directive(directive) = part {
-                self.directive(directive);
+                self.infer_directive(directive);
             }
         }
     }
 
     /// Types a text that is a value: a single interpolation keeps its type.
-    pub(crate) fn value(&mut self, template: &Template) -> Type {
+    pub(crate) fn infer_value(&mut self, template: &Template) -> Type {
         match (template.parts.as_slice(), template.logic.as_slice()) {
-            ([Part::Directive(directive)], _) => self.directive(directive),
+            ([Part::Directive(directive)], _) => self.infer_directive(directive),
             ([Part::Logic(_)], [Statement::Emit(expr)]) => self.type_of(expr),
             _ => {
-                self.template(template);
+                self.infer_template(template);
                 Type::TEXT
             }
         }
     }
 
     /// Types the list of a for-each and gives the type of an item.
-    pub(crate) fn items(&mut self, list: &Expr) -> Type {
+    pub(crate) fn infer_items(&mut self, list: &Expr) -> Type {
         let kind = self.type_of(list);
-        if let Some(found) = self.misfit(&kind, Classes::SEQUENCE.and(Classes::NONE)) {
+        if let Some(found) = self.find_misfit(&kind, Classes::SEQUENCE.union(Classes::NONE)) {
             self.not_a_list(list, &found);
             return Type::ANY;
         }
         self.item_of(&kind)
     }
 
-    fn statements(&mut self, statements: &[Statement], parts: &[Part]) {
+    fn visit_statements(&mut self, statements: &[Statement], parts: &[Part]) {
         for statement in statements {
-            self.statement(statement, parts);
+            self.visit_statement(statement, parts);
         }
     }
 
-    fn scoped(&mut self, statements: &[Statement], parts: &[Part]) -> BTreeMap<String, (Type, usize)> {
+    fn visit_scope(&mut self, statements: &[Statement], parts: &[Part]) -> BTreeMap<String, (Type, usize)> {
         self.scopes.push(BTreeMap::new());
-        self.statements(statements, parts);
+        self.visit_statements(statements, parts);
         self.scopes.pop().unwrap_or_default()
     }
 
-    fn statement(&mut self, statement: &Statement, parts: &[Part]) {
+    fn visit_statement(&mut self, statement: &Statement, parts: &[Part]) {
         match statement {
             Statement::Emit(expr) => {
-                self.operand(expr, Need::Present);
+                self.infer_operand(expr, Need::Present);
             }
             Statement::Do(expr) => {
                 self.type_of(expr);
             }
             Statement::Directive(part) => {
                 if let Some(Part::Directive(directive)) = parts.get(*part) {
-                    self.directive(directive);
+                    self.infer_directive(directive);
                 }
             }
             Statement::For { target, list, filter, body, otherwise } => {
-                let (item, sized) = self.iterated(list);
+                let (item, sized) = self.infer_iteration(list);
                 let mark = self.presence.mark();
                 self.scopes.push(BTreeMap::new());
                 self.bind_name("loop", Type::iter(Type::ANY, sized));
-                self.unpack(target, item, list);
-                let chosen = self.choose(target, list);
+                self.unpack_target(target, item, list);
+                let chosen = self.enter_loop(target, list);
                 // Something is in the list where the body is reached.
-                let filled = self.key(list).map(|key| Known::filled(&key));
+                let filled = self.place_key(list).map(|key| Known::claim_filled(&key));
                 self.presence.learn(filled.into_iter().collect());
                 if let Some(filter) = filter {
                     self.type_of(filter);
-                    let known = self.narrow(filter, true);
+                    let known = self.narrow_condition(filter, true);
                     self.presence.learn(known);
                 }
-                self.statements(body, parts);
+                self.visit_statements(body, parts);
                 self.scopes.pop();
-                self.chosen(chosen);
+                self.leave_loop(chosen);
                 self.presence.forget(mark);
-                self.scoped(otherwise, parts);
+                self.visit_scope(otherwise, parts);
             }
-            Statement::If { condition, then, otherwise } => self.branch(condition, then, otherwise, parts),
+            Statement::If { condition, then, otherwise } => self.visit_branch(condition, then, otherwise, parts),
             Statement::With { assignments, body } => {
                 self.scopes.push(BTreeMap::new());
                 for (target, value) in assignments {
-                    self.assign(target, value);
+                    self.assign_target(target, value);
                 }
-                self.statements(body, parts);
+                self.visit_statements(body, parts);
                 self.scopes.pop();
             }
-            Statement::Set { target, value } => self.assign(target, value),
+            Statement::Set { target, value } => self.assign_target(target, value),
             Statement::Capture { target, filter, body } => {
-                self.scoped(body, parts);
+                self.visit_scope(body, parts);
                 let kind = filter.as_ref().map_or(Type::STRING, |filter| self.type_of(filter));
-                self.bind(target, kind);
+                self.bind_target(target, kind);
             }
             Statement::Filter { filter, body } => {
                 self.type_of(filter);
-                self.scoped(body, parts);
+                self.visit_scope(body, parts);
             }
             Statement::AutoEscape { enabled, body } => {
                 self.type_of(enabled);
-                self.statements(body, parts);
+                self.visit_statements(body, parts);
             }
         }
     }
 
-    fn branch(&mut self, condition: &Expr, then: &[Statement], otherwise: &[Statement], parts: &[Part]) {
-        let asked = self.choices.ask(condition);
+    fn visit_branch(&mut self, condition: &Expr, then: &[Statement], otherwise: &[Statement], parts: &[Part]) {
+        let asked = self.choices.enter_condition(condition);
         self.type_of(condition);
         let side = |checker: &mut Checker<'_>, statements: &[Statement], truth: bool| {
             let mark = checker.presence.mark();
-            let known = checker.narrow(condition, truth);
+            let known = checker.narrow_condition(condition, truth);
             checker.presence.learn(known);
-            let set = checker.scoped(statements, parts);
+            let set = checker.visit_scope(statements, parts);
             checker.presence.forget(mark);
             set
         };
@@ -226,33 +226,33 @@ impl<'c> Checker<'c> {
         for name in set.into_keys() {
             self.bind_name(&name, Type::ANY);
         }
-        self.choices.asked(asked);
+        self.choices.leave_condition(asked);
     }
 
     /// What is bound may be missing: it is needed where it is read.
-    fn assign(&mut self, target: &Target, value: &Expr) {
+    fn assign_target(&mut self, target: &Target, value: &Expr) {
         let kind = match is_namespace(value) {
             // More may be set in it.
             true => {
                 self.type_of(value);
                 Type::map(Type::ANY)
             }
-            false => self.operand(value, Need::Nothing),
+            false => self.infer_operand(value, Need::Nothing),
         };
-        let key = self.key(value);
-        self.unpack(target, kind, value);
+        let key = self.place_key(value);
+        self.unpack_target(target, kind, value);
         if let (Target::Name(_), Some(key)) = (target, key) {
             self.aliases.insert(self.bindings, key);
         }
-        self.listed(target, value);
+        self.record_list(target, value);
     }
 
     /// Binds the names of a target, and reports a value that cannot be unpacked into them.
-    fn unpack(&mut self, target: &Target, kind: Type, value: &Expr) {
-        let Target::Items(targets) = target else { return self.bind(target, kind) };
-        let unpackable = Classes::SEQUENCE.and(Classes::OBJECT);
-        let wrong = self.misfit(&kind, unpackable);
-        let kinds = self.env.whole.types.kinds(&kind.kind);
+    fn unpack_target(&mut self, target: &Target, kind: Type, value: &Expr) {
+        let Target::Items(targets) = target else { return self.bind_target(target, kind) };
+        let unpackable = Classes::SEQUENCE.union(Classes::OBJECT);
+        let wrong = self.find_misfit(&kind, unpackable);
+        let kinds = self.env.whole.types.possible_kinds(&kind.kind);
         let count = |kind: &Kind| match kind {
             Kind::Tuple(tuple) => Some(tuple.items.len()),
             Kind::Record(record) => {
@@ -272,20 +272,20 @@ impl<'c> Checker<'c> {
             let part = |kind: &Kind| match kind {
                 Kind::Tuple(tuple) => tuple.items.get(index).cloned().unwrap_or(Type::ANY),
                 Kind::Map(_) | Kind::Record(_) => Type::STRING,
-                kind => kind.listed().unwrap_or(Type::ANY),
+                kind => kind.item_type().unwrap_or(Type::ANY),
             };
             let kind = kinds.iter().map(part).reduce(Type::or).unwrap_or(Type::ANY);
             match target {
-                Target::Items(_) => self.unpack(target, kind, value),
-                target => self.bind(target, kind),
+                Target::Items(_) => self.unpack_target(target, kind, value),
+                target => self.bind_target(target, kind),
             }
         }
     }
 
-    fn bind(&mut self, target: &Target, kind: Type) {
+    fn bind_target(&mut self, target: &Target, kind: Type) {
         match target {
             Target::Name(name) => self.bind_name(&name.value, kind),
-            Target::Items(targets) => targets.iter().for_each(|target| self.bind(target, Type::ANY)),
+            Target::Items(targets) => targets.iter().for_each(|target| self.bind_target(target, Type::ANY)),
             Target::Field(_) => {}
         }
     }
@@ -298,42 +298,42 @@ impl<'c> Checker<'c> {
         }
     }
 
-    fn bound(&self, name: &str) -> Option<&(Type, usize)> {
+    fn find_binding(&self, name: &str) -> Option<&(Type, usize)> {
         self.scopes.iter().rev().find_map(|scope| scope.get(name))
     }
 
     /// Types a directive.
-    fn directive(&mut self, directive: &Directive) -> Type {
+    fn infer_directive(&mut self, directive: &Directive) -> Type {
         let crate::template::Kind::Read(root) = directive.kind else { return Type::TEXT };
         let name = directive.name.as_ref().map(|name| name.value.as_str());
         let default = directive.filters.iter().any(|filter| matches!(filter.value, swarmc_plan::Filter::Default(_)));
         if directive.fields.is_empty() && directive.filters.is_empty() {
-            return self.env.root(root, name).lacking(Lack::NEVER);
+            return self.env.root_type(root, name).with_lack(Lack::NEVER);
         }
-        let word = directive.range.start + 2..directive.range.start + 2 + root.word().len();
+        let word = directive.range.start + 2..directive.range.start + 2 + root.as_str().len();
         let place = directive.name.as_ref().map_or(word, |name| name.range.clone());
         let mut fields = directive.fields.as_slice();
-        let qualified = self.env.qualified(root, name, fields.first().map(|field| field.value.as_str()));
+        let qualified = self.env.qualified_name(root, name, fields.first().map(|field| field.value.as_str()));
         if qualified.is_some() {
             fields = &fields[1..];
         }
-        let mut walk = expr::Walk::root(self.env, root, qualified.as_deref().or(name), place);
+        let mut walk = expr::Walk::from_root(self.env, root, qualified.as_deref().or(name), place);
         walk.start = directive.range.start + 2;
         for field in fields {
             // With a default it is given wherever something is missing on the way.
-            self.there(&mut walk, if default { Need::Nothing } else { Need::Value });
+            self.require_present(&mut walk, if default { Need::Nothing } else { Need::Value });
             walk.kind.lack = Lack::NEVER;
-            self.field(&mut walk, &field.value, None, &field.range);
+            self.walk_field(&mut walk, &field.value, None, &field.range);
         }
-        self.there(&mut walk, if default { Need::Nothing } else { Need::Value });
+        self.require_present(&mut walk, if default { Need::Nothing } else { Need::Value });
         match directive.filters.as_slice() {
-            [] => walk.kind.lacking(Lack::NEVER),
+            [] => walk.kind.with_lack(Lack::NEVER),
             _ => Type::TEXT,
         }
     }
 
     /// The key of an expression that names a place.
-    fn key(&self, expr: &Expr) -> Option<String> {
+    fn place_key(&self, expr: &Expr) -> Option<String> {
         match &expr.kind {
             ExprKind::Path(path) => {
                 let mut key = expr::root_key(path.root, path.name());
@@ -343,12 +343,12 @@ impl<'c> Checker<'c> {
                 }
                 Some(key)
             }
-            ExprKind::Variable(name) => self.bound(name).map(|(_, number)| match self.aliases.get(number) {
+            ExprKind::Variable(name) => self.find_binding(name).map(|(_, number)| match self.aliases.get(number) {
                 Some(key) => key.clone(),
                 None => format!("{name}#{number}"),
             }),
-            ExprKind::Attribute { of, name } => Some(format!("{}.{}", self.key(of)?, name.value)),
-            ExprKind::Item { of, index } => Some(format!("{}.{}", self.key(of)?, index.text()?)),
+            ExprKind::Attribute { of, name } => Some(format!("{}.{}", self.place_key(of)?, name.value)),
+            ExprKind::Item { of, index } => Some(format!("{}.{}", self.place_key(of)?, index.as_text()?)),
             _ => None,
         }
     }
@@ -358,12 +358,12 @@ impl<'c> Checker<'c> {
     }
 
     /// What is written there, cut to what a message can hold.
-    fn shown(&self, expr: &Expr) -> String {
+    fn clip_source(&self, expr: &Expr) -> String {
         let text = &self.passage.text()[expr.range.clone()];
         // A bracket around its first part is no part of it.
         let count = |sign: char| text.chars().filter(|char| *char == sign).count();
         let open = count(')').saturating_sub(count('('));
-        crate::template::clip(&format!("{}{text}", "(".repeat(open)))
+        crate::template::clip_word(&format!("{}{text}", "(".repeat(open)))
     }
 
     fn push(&mut self, diagnostic: Diagnostic) {

@@ -1,14 +1,14 @@
 //! What the outcome of a condition says about what is there.
 
-use super::super::{Classes, Lack, Type, united};
+use super::super::{Classes, Lack, Type, unite_kinds};
 use super::Checker;
-use super::presence::{Known, common};
+use super::presence::{Known, common_claims};
 use crate::template::{Comparison, Const, Expr, ExprKind};
 
 /// The kinds that a value has for which a test holds, or does not; none where the test says nothing of kinds.
 pub(super) fn tested_classes(test: &str, holds: bool) -> Option<Classes> {
     let objects = Classes::OBJECT;
-    let numbers = Classes::NUMBER.and(Classes::BOOL);
+    let numbers = Classes::NUMBER.union(Classes::BOOL);
     Some(match (test, holds) {
         ("string", true) => Classes::TEXT,
         ("number", true) => numbers,
@@ -20,60 +20,61 @@ pub(super) fn tested_classes(test: &str, holds: bool) -> Option<Classes> {
         ("sequence", true) => Classes::LIST,
         ("iterable", true) => Classes::ITERABLE,
         ("none", true) => Classes::NONE,
-        ("string", false) => Classes::TEXT.not(),
-        ("number", false) => numbers.not(),
-        ("integer" | "int", false) => Classes::INT.not(),
-        ("boolean", false) => Classes::BOOL.not(),
-        ("mapping", false) => objects.not(),
-        ("sequence", false) => Classes::LIST.not(),
-        ("iterable", false) => Classes::ITERABLE.not(),
-        ("none", false) => Classes::NONE.not(),
+        ("string", false) => Classes::TEXT.complement(),
+        ("number", false) => numbers.complement(),
+        ("integer" | "int", false) => Classes::INT.complement(),
+        ("boolean", false) => Classes::BOOL.complement(),
+        ("mapping", false) => objects.complement(),
+        ("sequence", false) => Classes::LIST.complement(),
+        ("iterable", false) => Classes::ITERABLE.complement(),
+        ("none", false) => Classes::NONE.complement(),
         _ => return None,
     })
 }
 
 impl Checker<'_> {
     /// What is left of a type where only these kinds are.
-    pub(super) fn narrowed(&self, kind: Type, classes: Classes) -> Type {
+    pub(super) fn narrow_type(&self, kind: Type, classes: Classes) -> Type {
         let lack = if classes.has(Classes::NONE) { kind.lack } else { kind.lack.without(Lack::NULL) };
-        let mut kinds = self.env.whole.types.kinds(&kind.kind);
+        let mut kinds = self.env.whole.types.possible_kinds(&kind.kind);
         let all = kinds.len();
         kinds.retain(|kind| kind.class().is_none_or(|class| classes.has(class)));
         match kinds.is_empty() || kinds.len() == all {
             true => Type { kind: kind.kind, lack },
-            false => Type { kind: united(kinds), lack },
+            false => Type { kind: unite_kinds(kinds), lack },
         }
     }
 
     /// What is left of a type in a place of which something is known.
     pub(super) fn narrowed_at(&self, kind: Type, key: Option<&str>) -> Type {
-        match key.and_then(|key| self.presence.classes(key)) {
-            Some(classes) => self.narrowed(kind, classes),
+        match key.and_then(|key| self.presence.known_classes(key)) {
+            Some(classes) => self.narrow_type(kind, classes),
             None => kind,
         }
     }
 
     /// What is known where the condition holds, or where it does not.
-    pub(super) fn narrow(&self, expr: &Expr, truth: bool) -> Vec<Known> {
+    pub(super) fn narrow_condition(&self, expr: &Expr, truth: bool) -> Vec<Known> {
         match &expr.kind {
-            ExprKind::Not(of) => self.narrow(of, !truth),
+            ExprKind::Not(of) => self.narrow_condition(of, !truth),
             ExprKind::And(terms) | ExprKind::Or(terms) => {
-                let each = terms.iter().map(|term| self.narrow(term, truth));
+                let each = terms.iter().map(|term| self.narrow_condition(term, truth));
                 match matches!(expr.kind, ExprKind::And(_)) == truth {
                     // All terms came out like this.
                     true => each.flatten().collect(),
-                    false => each.reduce(|known, more| common(known, &more)).unwrap_or_default(),
+                    false => each.reduce(|known, more| common_claims(known, &more)).unwrap_or_default(),
                 }
             }
-            ExprKind::Test { of, name, .. } => match (name.value.as_str(), truth, self.key(of)) {
-                ("defined", true, Some(key)) | ("undefined", false, Some(key)) => vec![Known::defined(&key)],
-                ("none", false, Some(key)) => vec![Known::holds(&key)],
+            ExprKind::Test { of, name, .. } => match (name.value.as_str(), truth, self.place_key(of)) {
+                ("defined", true, Some(key)) | ("undefined", false, Some(key)) => vec![Known::claim_defined(&key)],
+                ("none", false, Some(key)) => vec![Known::claim_value(&key)],
                 (test, truth, Some(key)) => {
                     let classes = tested_classes(test, truth);
-                    let mut known: Vec<Known> = classes.iter().map(|classes| Known::classes(&key, *classes)).collect();
+                    let mut known: Vec<Known> =
+                        classes.iter().map(|classes| Known::claim_classes(&key, *classes)).collect();
                     // A value of a kind is there; `undefined` counts as a sequence.
                     if truth && test != "sequence" && classes.is_some_and(|classes| !classes.has(Classes::NONE)) {
-                        known.push(Known::holds(&key));
+                        known.push(Known::claim_value(&key));
                     }
                     known
                 }
@@ -87,23 +88,23 @@ impl Checker<'_> {
                     Some(ExprKind::Map(items)) => items.is_empty(),
                     Some(_) => false,
                 };
-                match (name.value.as_str(), self.key(of)) {
+                match (name.value.as_str(), self.place_key(of)) {
                     // The default does not hold, so it is not what held.
-                    ("default" | "d", Some(key)) if falsy => vec![Known::holds(&key), Known::filled(&key)],
-                    ("length" | "count", Some(key)) => vec![Known::filled(&key)],
+                    ("default" | "d", Some(key)) if falsy => vec![Known::claim_value(&key), Known::claim_filled(&key)],
+                    ("length" | "count", Some(key)) => vec![Known::claim_filled(&key)],
                     _ => Vec::new(),
                 }
             }
-            ExprKind::Compare { left, op, right } => self.compared(left, *op, right, truth),
+            ExprKind::Compare { left, op, right } => self.narrow_comparison(left, *op, right, truth),
             ExprKind::Path(_) | ExprKind::Variable(_) | ExprKind::Attribute { .. } | ExprKind::Item { .. } if truth => {
-                let known = |key: String| vec![Known::holds(&key), Known::filled(&key)];
-                self.key(expr).map_or_else(Vec::new, known)
+                let known = |key: String| vec![Known::claim_value(&key), Known::claim_filled(&key)];
+                self.place_key(expr).map_or_else(Vec::new, known)
             }
             _ => Vec::new(),
         }
     }
 
-    fn compared(&self, left: &Expr, op: Comparison, right: &Expr, truth: bool) -> Vec<Known> {
+    fn narrow_comparison(&self, left: &Expr, op: Comparison, right: &Expr, truth: bool) -> Vec<Known> {
         let (left, op, right) = match (&left.kind, op) {
             // `0 < x | length`.
             (ExprKind::Const(_), Comparison::Lt) => (right, Comparison::Gt, left),
@@ -118,9 +119,9 @@ impl Checker<'_> {
         };
         let (key, counted) = match &left.kind {
             ExprKind::Filter { of: Some(of), name, .. } if matches!(name.value.as_str(), "length" | "count") => {
-                (self.key(of), true)
+                (self.place_key(of), true)
             }
-            _ => (self.key(left), false),
+            _ => (self.place_key(left), false),
         };
         let Some(key) = key else { return Vec::new() };
         let number = match right.kind {
@@ -134,21 +135,21 @@ impl Checker<'_> {
             _ => false,
         };
         match (counted, op) {
-            (true, _) if some => vec![Known::filled(&key)],
-            (false, Comparison::Ne) if empty && truth => vec![Known::filled(&key)],
-            (false, Comparison::Eq) if empty && !truth => vec![Known::filled(&key)],
+            (true, _) if some => vec![Known::claim_filled(&key)],
+            (false, Comparison::Ne) if empty && truth => vec![Known::claim_filled(&key)],
+            (false, Comparison::Eq) if empty && !truth => vec![Known::claim_filled(&key)],
             (false, Comparison::Ne) if matches!(right.kind, ExprKind::Const(Const::None)) && truth => {
-                vec![Known::holds(&key)]
+                vec![Known::claim_value(&key)]
             }
             (false, Comparison::Eq) if matches!(right.kind, ExprKind::Const(Const::None)) && !truth => {
-                vec![Known::holds(&key)]
+                vec![Known::claim_value(&key)]
             }
             (false, Comparison::Eq)
                 if truth && matches!(&right.kind, ExprKind::Const(constant) if *constant != Const::None) =>
             {
-                vec![Known::holds(&key)]
+                vec![Known::claim_value(&key)]
             }
-            (false, Comparison::In) if truth && right.items().is_some() => vec![Known::holds(&key)],
+            (false, Comparison::In) if truth && right.as_items().is_some() => vec![Known::claim_value(&key)],
             _ => Vec::new(),
         }
     }

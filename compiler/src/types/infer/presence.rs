@@ -12,20 +12,20 @@ use super::super::Classes;
 pub(super) struct Known(String);
 
 impl Known {
-    pub(super) fn defined(key: &str) -> Known {
+    pub(super) fn claim_defined(key: &str) -> Known {
         Known(key.to_owned())
     }
 
-    pub(super) fn holds(key: &str) -> Known {
+    pub(super) fn claim_value(key: &str) -> Known {
         Known(format!("{key}!"))
     }
 
-    pub(super) fn filled(key: &str) -> Known {
+    pub(super) fn claim_filled(key: &str) -> Known {
         Known(format!("{key}+"))
     }
 
     /// The value is of one of these kinds.
-    pub(super) fn classes(key: &str, classes: Classes) -> Known {
+    pub(super) fn claim_classes(key: &str, classes: Classes) -> Known {
         Known(format!("{key}:{}", classes.bits()))
     }
 
@@ -68,10 +68,10 @@ impl Presence {
     }
 
     pub(super) fn is_defined(&self, key: &str) -> bool {
-        self.known.contains_key(key) || self.holds(key)
+        self.known.contains_key(key) || self.has_value(key)
     }
 
-    pub(super) fn holds(&self, key: &str) -> bool {
+    pub(super) fn has_value(&self, key: &str) -> bool {
         let inside = format!("{key}.");
         self.known.contains_key(&format!("{key}!"))
             || self.is_filled(key)
@@ -79,10 +79,13 @@ impl Presence {
     }
 
     /// The kinds that a value may have, where something is known of them.
-    pub(super) fn classes(&self, key: &str) -> Option<Classes> {
+    pub(super) fn known_classes(&self, key: &str) -> Option<Classes> {
         let start = format!("{key}:");
         let known = self.known.range(start.clone()..).take_while(|(known, _)| known.starts_with(&start));
-        known.filter_map(|(known, _)| known[start.len()..].parse().ok()).map(Classes::from_bits).reduce(Classes::both)
+        known
+            .filter_map(|(known, _)| known[start.len()..].parse().ok())
+            .map(Classes::from_bits)
+            .reduce(Classes::intersection)
     }
 
     pub(super) fn is_filled(&self, key: &str) -> bool {
@@ -91,11 +94,11 @@ impl Presence {
 }
 
 /// What follows from both lists.
-pub(super) fn common(one: Vec<Known>, other: &[Known]) -> Vec<Known> {
+pub(super) fn common_claims(one: Vec<Known>, other: &[Known]) -> Vec<Known> {
     let either = |known: Known| {
         let Some((key, classes)) = known.of_classes() else { return other.contains(&known).then_some(known) };
         let (_, others) = other.iter().filter_map(Known::of_classes).find(|(other, _)| *other == key)?;
-        Some(Known::classes(key, classes.and(others)))
+        Some(Known::claim_classes(key, classes.union(others)))
     };
     one.into_iter().filter_map(either).collect()
 }

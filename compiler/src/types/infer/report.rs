@@ -9,10 +9,10 @@ use super::{Checker, Notation, Use};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::suggest::{self, Near};
-use crate::template::{Expr, ExprKind, Operator, Root, clip, meant};
+use crate::template::{Expr, ExprKind, Operator, Root, clip_word, suggest_status};
 
 /// What values of a type are, with an article.
-pub(super) fn noun(kind: &Kind) -> &'static str {
+pub(super) fn describe_kind(kind: &Kind) -> &'static str {
     match kind {
         Kind::Any | Kind::Named(..) | Kind::Union(_) => "a value",
         Kind::None => "`null`",
@@ -34,16 +34,16 @@ pub(super) fn noun(kind: &Kind) -> &'static str {
 impl Checker<'_> {
     /// SW204.
     pub(super) fn may_be_missing(&mut self, walk: &Walk) {
-        let written = self.written(walk);
-        let last = clip(self.passage.text()[walk.place.clone()].trim_matches(['"', '\'']));
+        let written = self.format_walk(walk);
+        let last = clip_word(self.passage.text()[walk.place.clone()].trim_matches(['"', '\'']));
         let message = match walk.kind.lack {
             Lack::NULL => format!("`{written}` may be `null`"),
-            _ if walk.unanswered.is_some() => format!("`{last}` is missing where its gate answers by itself"),
+            _ if walk.unanswered.is_some() => format!("`{last}` is missing when its gate answers without a person"),
             _ if let Some(kind) = &walk.without => {
-                format!("`{written}` may be missing: what it is read of may be {}, which has none", noun(kind))
+                format!("`{written}` may be missing: its parent may be {}, which does not have it", describe_kind(kind))
             }
             _ if walk.declared.is_some() => format!("`{last}` is optional, and may be missing here"),
-            Lack::SILENT => format!("`{written}` has no value where its condition does not hold"),
+            Lack::SILENT => format!("`{written}` has no value when its condition does not hold"),
             _ => format!("`{written}` may be missing"),
         };
         let label = if walk.kind.lack == Lack::NULL { "may be `null`" } else { "may be missing" };
@@ -51,13 +51,13 @@ impl Checker<'_> {
             Diagnostic::new(Code::OptionalFieldUnguarded, message).label(self.span(&walk.place), label);
         diagnostic = match (walk.declared, walk.unanswered) {
             (Some(asked), Some(choice)) => {
-                diagnostic.label(choice, "nobody fills it in then").label(asked, "asked for here")
+                diagnostic.label(choice, "no person fills it in then").label(asked, "asked for here")
             }
             (Some(declared), None) => diagnostic.label(declared, "declared optional here"),
             (None, _) => diagnostic,
         };
         let test = if walk.kind.lack == Lack::NULL { "is not none" } else { "is defined" };
-        let default = match self.env.whole.types.kind(&walk.kind.kind) {
+        let default = match self.env.whole.types.underlying_kind(&walk.kind.kind) {
             Kind::List(_) => "[]",
             Kind::Map(_) => "{}",
             Kind::Int | Kind::Float => "0",
@@ -67,9 +67,9 @@ impl Checker<'_> {
         // What is put together stands in brackets before a filter.
         let written = if written.contains(' ') { format!("({written})") } else { written };
         self.push(diagnostic.help(match (walk.notation, self.usage) {
-            _ if walk.kind.lack == Lack::SILENT => "say what it is otherwise: `… else \"…\"`".to_owned(),
+            _ if walk.kind.lack == Lack::SILENT => "add the other case: `… else \"…\"`".to_owned(),
             (Notation::Directive, _) => {
-                format!("say what stands there without it: `<<{written} | default:\"…\">>`")
+                format!("give a default: `<<{written} | default:\"…\">>`")
             }
             (_, Use::Condition) => format!("ask first: `{written} {test} and …`"),
             (_, Use::Text) if walk.kind.lack == Lack::NULL => format!("ask first: `{{% if {written} {test} %}}`"),
@@ -81,7 +81,7 @@ impl Checker<'_> {
 
     /// SW204: the first of a list that may be empty.
     pub(super) fn may_be_empty(&mut self, whole: &Expr) {
-        let shown = self.shown(whole);
+        let shown = self.clip_source(whole);
         let diagnostic = Diagnostic::new(Code::OptionalFieldUnguarded, format!("`{shown}` may be missing"))
             .label(self.span(&whole.range), "nothing, where the list is empty")
             .help(format!("write `{shown} | default(\"…\")`, or ask first whether the list has items"));
@@ -92,11 +92,11 @@ impl Checker<'_> {
     pub(super) fn no_such_field(&mut self, walk: &Walk, record: &Record, name: &str, range: &Range<usize>) {
         let known: Vec<&str> = record.fields.iter().map(|field| field.name.as_str()).collect();
         let (close, help) = suggest::did_you_mean(name, &known, "its fields are ");
-        let (noun, _) = self.called(walk);
-        let diagnostic = Diagnostic::new(Code::UnknownField, format!("{noun} has no field `{}`", clip(name)))
-            .label(self.span(range), format!("no `{}` there", clip(name)))
+        let (noun, _) = self.describe_walk(walk);
+        let diagnostic = Diagnostic::new(Code::UnknownField, format!("{noun} has no field `{}`", clip_word(name)))
+            .label(self.span(range), format!("no `{}` there", clip_word(name)))
             .label(
-                self.env.whole.types.declaration(&walk.kind.kind).unwrap_or(record.span),
+                self.env.whole.types.declaration_span(&walk.kind.kind).unwrap_or(record.span),
                 if record.written { "its fields are written here" } else { "its fields are declared here" },
             )
             .help_maybe(help);
@@ -129,8 +129,8 @@ impl Checker<'_> {
         index: Option<i64>,
         range: &Range<usize>,
     ) {
-        let (called, label) = self.called(walk);
-        let name = clip(name);
+        let (called, label) = self.describe_walk(walk);
+        let name = clip_word(name);
         let step = match &walk.root {
             Some((Root::Output | Root::Previous | Root::Input, Some(step))) => Some(step),
             _ => None,
@@ -139,7 +139,7 @@ impl Checker<'_> {
         let typeless =
             *kind == Kind::Text || matches!(&walk.root, Some((root, _)) if *root != Root::Param && step.is_none());
         let code = if typeless { Code::UntypedFieldAccess } else { Code::UnknownField };
-        let is = if *kind == Kind::Text { "text" } else { noun(kind) };
+        let is = if *kind == Kind::Text { "text" } else { describe_kind(kind) };
         let mut diagnostic = Diagnostic::new(code, format!("{called} is {is}, and has no {what}"))
             .label(self.span(range), if index.is_some() { "has no items" } else { "has no fields" });
         if let Some(label) = label {
@@ -147,13 +147,13 @@ impl Checker<'_> {
         }
         let length = matches!(name.as_str(), "length" | "len" | "size" | "count");
         self.push(diagnostic.help(match (kind, step) {
-            (Kind::List(_), _) if length => format!("write `{} | length`", self.written(walk)),
+            (Kind::List(_), _) if length => format!("write `{} | length`", self.format_walk(walk)),
             (Kind::List(_), _) => "go through it: `{% for item in … %}`, or pick one, as in `[0]`".to_owned(),
             (Kind::Text, Some(step)) => format!(
                 "give the output of `{step}` a type: `output {{ {} … }}`, or read it as a whole",
                 if index.is_some() { "FIELD" } else { name.as_str() }
             ),
-            (_, _) if length && kind.is_text() => format!("write `{} | length`", self.written(walk)),
+            (_, _) if length && kind.is_text() => format!("write `{} | length`", self.format_walk(walk)),
             _ if index.is_some() => "read it as a whole".to_owned(),
             _ => format!("read it as a whole, without `.{name}`"),
         }));
@@ -162,17 +162,17 @@ impl Checker<'_> {
     /// SW205: a comparison with a word that the enum does not have.
     pub(super) fn not_a_word(&mut self, side: &Expr, word: &Expr, text: &str, words: &Words, differs: bool) {
         let known: Vec<&str> = words.words.iter().map(String::as_str).collect();
-        let is_status = side.path().is_some_and(|path| path.root == Root::Status);
-        let meant = meant(text).filter(|_| is_status);
+        let is_status = side.as_path().is_some_and(|path| path.root == Root::Status);
+        let meant = suggest_status(text).filter(|_| is_status);
         let (close, help) = match meant {
             Some(meant) => (Some(Near { name: meant, certain: false }), Some(format!("did you mean `{meant}`?"))),
             None => suggest::did_you_mean(text, &known, "its words are "),
         };
         let outcome = if differs { "always holds" } else { "never holds" };
-        let holds = matches!(self.env.whole.types.kind(&self.silent(side).kind), Kind::List(_));
+        let holds = matches!(self.env.whole.types.underlying_kind(&self.peek_type(side).kind), Kind::List(_));
         let says = if holds { "never holds" } else { "is never" };
-        let shown = self.shown(side);
-        let message = format!("`{}` {says} `{}`: this {outcome}", shown.trim_matches(['"', '\'']), clip(text));
+        let shown = self.clip_source(side);
+        let message = format!("`{}` {says} `{}`: this {outcome}", shown.trim_matches(['"', '\'']), clip_word(text));
         let mut diagnostic =
             Diagnostic::new(Code::TypeMismatch, message).label(self.span(&word.range), "not one of its words");
         if !is_status {
@@ -196,24 +196,24 @@ impl Checker<'_> {
     pub(super) fn never_equal(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind), says: &str) {
         let message = format!(
             "`{}` is {}, and {says} {}",
-            self.shown(left.0),
-            noun(left.1),
+            self.clip_source(left.0),
+            describe_kind(left.1),
             match right.1 {
                 Kind::Enum(_) if matches!(left.1, Kind::Enum(_)) => "any of these words",
-                kind => noun(kind),
+                kind => describe_kind(kind),
             }
         );
         let mut diagnostic = Diagnostic::new(Code::TypeMismatch, message);
         for (side, kind) in [left, right] {
             if side.range != whole.range {
-                diagnostic = diagnostic.label(self.span(&side.range), noun(kind));
+                diagnostic = diagnostic.label(self.span(&side.range), describe_kind(kind));
             }
         }
         if diagnostic.labels.is_empty() {
             diagnostic = diagnostic.label(self.span(&whole.range), "compared here");
         }
         for ((value, kind), (literal, _)) in [(left, right), (right, left)] {
-            if let Some(text) = literal.text() {
+            if let Some(text) = literal.as_text() {
                 let plain = match kind {
                     Kind::Int | Kind::Float => text.parse::<f64>().is_ok(),
                     Kind::Bool => matches!(text, "true" | "false"),
@@ -221,9 +221,9 @@ impl Checker<'_> {
                 };
                 let help = match kind {
                     _ if plain => format!("write `{text}` without quotes"),
-                    Kind::Bool => format!("it is `true` or `false`: write `{}` alone", self.shown(value)),
+                    Kind::Bool => format!("it is `true` or `false`: write `{}` alone", self.clip_source(value)),
                     Kind::Int | Kind::Float => "compare it with a number, as in `== 0`".to_owned(),
-                    Kind::List(_) => format!("write `\"{}\" in {}`", clip(text), self.shown(value)),
+                    Kind::List(_) => format!("write `\"{}\" in {}`", clip_word(text), self.clip_source(value)),
                     _ => continue,
                 };
                 diagnostic = diagnostic.help(help);
@@ -234,18 +234,18 @@ impl Checker<'_> {
                 return self.push(diagnostic);
             }
             if *kind == Kind::Bool && matches!(literal.kind, ExprKind::Const(_)) {
-                let shown = self.shown(value);
+                let shown = self.clip_source(value);
                 return self.push(diagnostic.help(format!("it is `true` or `false`: write `{shown}` alone")));
             }
             if let (Kind::Text, Some(_), Some(step)) =
-                (kind, literal.items(), value.path().and_then(|path| path.name()))
+                (kind, literal.as_items(), value.as_path().and_then(|path| path.name()))
             {
                 let help =
                     format!("give the output of `{step}` a type: `output \"list<string>\"`, or compare it with a text");
                 return self.push(diagnostic.help(help));
             }
             if matches!(kind, Kind::Text | Kind::String) && super::expr::is_number(literal) {
-                let help = format!("write `{} | int`, or put the number in quotes", self.shown(value));
+                let help = format!("write `{} | int`, or put the number in quotes", self.clip_source(value));
                 return self.push(diagnostic.help(help));
             }
         }
@@ -254,7 +254,7 @@ impl Checker<'_> {
 
     /// SW205: a condition that is not true or false.
     pub(super) fn not_a_condition(&mut self, expr: &Expr, kind: &Kind) {
-        let shown = self.shown(expr);
+        let shown = self.clip_source(expr);
         let help = match kind {
             Kind::Enum(words) => {
                 format!(
@@ -263,25 +263,26 @@ impl Checker<'_> {
                 )
             }
             Kind::List(_) | Kind::Map(_) => format!("write `{shown} | length > 0`"),
-            Kind::Int | Kind::Float => format!("write `{shown} > 0`, or whatever it must be"),
+            Kind::Int | Kind::Float => format!("write `{shown} > 0`, or another comparison"),
             Kind::Record(record) => match record.fields.iter().find(|field| field.kind.kind == Kind::Bool) {
                 Some(field) => format!("a record always holds; did you mean `{shown}.{}`?", field.name),
                 None => format!("a record always holds; ask for one of its fields, as in `{shown}.FIELD == …`"),
             },
             _ => format!("say what it must be: `{shown} != \"\"`, or `\"TEXT\" in {shown}`"),
         };
-        let diagnostic = Diagnostic::new(Code::TypeMismatch, format!("`{shown}` is {}, not true or false", noun(kind)))
-            .label(self.span(&expr.range), "not a condition")
-            .help(help);
+        let diagnostic =
+            Diagnostic::new(Code::TypeMismatch, format!("`{shown}` is {}, not true or false", describe_kind(kind)))
+                .label(self.span(&expr.range), "not a condition")
+                .help(help);
         self.push(diagnostic);
     }
 
     /// SW205: something to go through that has no items.
     pub(super) fn not_a_list(&mut self, list: &Expr, found: &Found) {
         let kind = &found.kind;
-        let shown = self.shown(list);
+        let shown = self.clip_source(list);
         let step = list
-            .path()
+            .as_path()
             .filter(|path| path.fields().is_empty() && path.root == Root::Output)
             .and_then(|path| path.name());
         let help = match (kind, step) {
@@ -302,11 +303,13 @@ impl Checker<'_> {
             (Kind::Int, _) => format!("to count, write `range({shown})`"),
             _ => "name a value that is a list".to_owned(),
         };
-        let mut diagnostic =
-            Diagnostic::new(Code::TypeMismatch, format!("`{shown}` {} {}, not a list", found.verb(), noun(kind)))
-                .label(self.span(&list.range), "has no items")
-                .help(help);
-        if let Some(path) = list.path().filter(|path| path.fields().is_empty())
+        let mut diagnostic = Diagnostic::new(
+            Code::TypeMismatch,
+            format!("`{shown}` {} {}, not a list", found.verb(), describe_kind(kind)),
+        )
+        .label(self.span(&list.range), "has no items")
+        .help(help);
+        if let Some(path) = list.as_path().filter(|path| path.fields().is_empty())
             && let Some((span, text)) = self.env.origin(path.root, path.name()).label
         {
             diagnostic = diagnostic.label(span, text);
@@ -318,7 +321,7 @@ impl Checker<'_> {
     pub(super) fn no_such_key(&mut self, of: &Expr, key: &Expr, name: &str, record: &Record) {
         let known: Vec<&str> = record.fields.iter().map(|field| field.name.as_str()).collect();
         let (_, help) = suggest::did_you_mean(name, &known, "its fields are ");
-        let message = format!("`{}` has no field `{}`: this never holds", self.shown(of), clip(name));
+        let message = format!("`{}` has no field `{}`: this never holds", self.clip_source(of), clip_word(name));
         let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
             .label(self.span(&key.range), "never one of its fields")
             .label(record.span, "its fields are declared here")
@@ -328,9 +331,9 @@ impl Checker<'_> {
 
     /// SW205: `in` of something that holds nothing.
     pub(super) fn holds_nothing(&mut self, of: &Expr, found: &Found) {
-        let shown = self.shown(of);
+        let shown = self.clip_source(of);
         let diagnostic =
-            Diagnostic::new(Code::TypeMismatch, format!("`{shown}` {}, and nothing is in it", found.described()))
+            Diagnostic::new(Code::TypeMismatch, format!("`{shown}` {}, and nothing is in it", found.describe()))
                 .label(self.span(&of.range), "neither a list nor a text")
                 .help(match found.one_of {
                     true => self.ask_first(of, &found.kind),
@@ -343,7 +346,7 @@ impl Checker<'_> {
     pub(super) fn not_numbers(&mut self, whole: &Expr, left: (&Expr, &Found), right: (&Expr, &Found), op: Operator) {
         let (side, found) = if left.1.kind.is_number() { right } else { left };
         let kind = &found.kind;
-        let shown = self.shown(side);
+        let shown = self.clip_source(side);
         let help = match kind {
             _ if found.one_of => self.ask_first(side, kind),
             kind if kind.is_text() && op == Operator::Add => {
@@ -354,15 +357,17 @@ impl Checker<'_> {
             _ => "compute with numbers".to_owned(),
         };
         let verb = if found.one_of { "may compute" } else { "computes" };
-        let diagnostic =
-            Diagnostic::new(Code::TypeMismatch, format!("`{}` {verb} with {}", self.shown(whole), noun(kind)))
-                .label(self.span(&side.range), "not a number")
-                .help(help);
+        let diagnostic = Diagnostic::new(
+            Code::TypeMismatch,
+            format!("`{}` {verb} with {}", self.clip_source(whole), describe_kind(kind)),
+        )
+        .label(self.span(&side.range), "not a number")
+        .help(help);
         self.push(diagnostic);
     }
 
     /// What a value is called, and where it comes from.
-    pub(super) fn called(&self, walk: &Walk) -> (String, Option<(crate::source::Span, &'static str)>) {
+    pub(super) fn describe_walk(&self, walk: &Walk) -> (String, Option<(crate::source::Span, &'static str)>) {
         match &walk.root {
             Some((root, name)) => {
                 let origin = self.env.origin(*root, name.as_deref());
@@ -371,19 +376,19 @@ impl Checker<'_> {
             None => {
                 let declared = walk.declared.map(|span| (span, "declared here"));
                 match walk.of_item {
-                    true => (format!("an item of `{}`", self.written(walk)), declared),
-                    false => (format!("`{}`", self.written(walk)), declared),
+                    true => (format!("an item of `{}`", self.format_walk(walk)), declared),
+                    false => (format!("`{}`", self.format_walk(walk)), declared),
                 }
             }
         }
     }
 
     /// The way so far, as it is written.
-    fn written(&self, walk: &Walk) -> String {
+    fn format_walk(&self, walk: &Walk) -> String {
         let end = walk.place.end.max(walk.start);
         // A key in brackets ends with its bracket.
         let text = self.passage.text();
         let end = if text.as_bytes().get(end) == Some(&b']') { end + 1 } else { end };
-        clip(&text[walk.start..end])
+        clip_word(&text[walk.start..end])
     }
 }

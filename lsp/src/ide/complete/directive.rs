@@ -6,22 +6,27 @@ use swarmc_compiler::interpolation;
 use super::super::Edit;
 use super::super::hole::{Directive, Part};
 use super::scope::Scope;
-use super::steps::{Candidate, candidates};
+use super::steps::{Candidate, list_candidates};
 use super::{Ask, Completion, Item, ItemKind, file, name};
 
-pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>, quote: Option<&str>) -> Completion {
+pub(super) fn complete_directive(
+    ask: &Ask<'_>,
+    scopes: &[Scope],
+    hole: &Directive<'_>,
+    quote: Option<&str>,
+) -> Completion {
     let items = match hole.part {
-        Part::Word => words(scopes, hole),
-        Part::Name => names(ask, scopes, hole),
-        Part::Field => fields(scopes, hole),
-        Part::Filter => filters(hole, quote),
-        Part::Argument => arguments(hole),
+        Part::Word => list_words(scopes, hole),
+        Part::Name => list_names(ask, scopes, hole),
+        Part::Field => list_fields(scopes, hole),
+        Part::Filter => list_filters(hole, quote),
+        Part::Argument => list_arguments(hole),
     };
     Completion { range: hole.range.clone(), items, incomplete: false }
 }
 
 /// The words that the owners of the text can use.
-fn words(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
+fn list_words(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
     let usable = |word: &str| scopes.iter().any(|scope| is_usable(scope, word));
     let item = |term: interpolation::Term| {
         let item = Item::new(term.word, ItemKind::Word).detail(term.usage.clone()).doc(term.doc);
@@ -32,9 +37,9 @@ fn words(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
             return item.text(format!("{}{}", term.word, hole.missing));
         }
         let snippet = format!("{}:$0{}", term.word, hole.missing);
-        item.text(format!("{}:", term.word)).snippet(snippet).again()
+        item.text(format!("{}:", term.word)).snippet(snippet).suggest_next()
     };
-    interpolation::directives().filter(|term| usable(term.word)).map(item).collect()
+    interpolation::directive_terms().filter(|term| usable(term.word)).map(item).collect()
 }
 
 pub(super) fn is_usable(scope: &Scope, word: &str) -> bool {
@@ -48,7 +53,7 @@ pub(super) fn is_usable(scope: &Scope, word: &str) -> bool {
             "previous" => step.is_some_and(|step| step.rounds || step.within.is_some()),
             "input" => step.is_some_and(|step| !step.ports.is_empty()),
             "item" | "index" => reader.body && step.is_some_and(|step| step.item.is_some()),
-            "param" => !params(scope).is_empty(),
+            "param" => !list_params(scope).is_empty(),
             "context" => index.symbols.iter().any(|symbol| symbol.kind == SymbolKind::Pack),
             "inbox" => turns || step.is_some_and(|step| step.receives),
             "shared" | "team" | "plan" => turns,
@@ -59,15 +64,15 @@ pub(super) fn is_usable(scope: &Scope, word: &str) -> bool {
 }
 
 /// The parameters that a text can read: those of its pipeline, then the workflow's.
-pub(super) fn params(scope: &Scope) -> Vec<Item> {
+pub(super) fn list_params(scope: &Scope) -> Vec<Item> {
     let index = &scope.analysis.index;
     let mut items: Vec<Item> = Vec::new();
     for pipeline in scope.readers.iter().filter_map(|reader| reader.pipeline) {
         let own =
             index.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Param && symbol.within == Some(pipeline));
-        items.extend(own.map(|symbol| name::item(index, symbol, symbol.name.clone())));
+        items.extend(own.map(|symbol| name::symbol_item(index, symbol, symbol.name.clone())));
     }
-    items.extend(name::visible(scope, SymbolKind::Param));
+    items.extend(name::list_visible(scope, SymbolKind::Param));
     each_once(items)
 }
 
@@ -77,16 +82,16 @@ fn each_once(mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-fn names(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
+fn list_names(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
     let closed = |item: Item| Item { text: format!("{}{}", item.text, hole.missing), ..item };
     match hole.word {
         "output" | "previous" | "status" | "exit" | "error" => {
-            candidates(scopes, hole.word).iter().map(|candidate| step(candidate, hole)).collect()
+            list_candidates(scopes, hole.word).iter().map(|candidate| step_item(candidate, hole)).collect()
         }
-        "input" => each_once(scopes.iter().flat_map(ports).collect()).into_iter().map(closed).collect(),
-        "param" => each_once(scopes.iter().flat_map(params).collect()).into_iter().map(closed).collect(),
+        "input" => each_once(scopes.iter().flat_map(list_ports).collect()).into_iter().map(closed).collect(),
+        "param" => each_once(scopes.iter().flat_map(list_params).collect()).into_iter().map(closed).collect(),
         "context" => {
-            let packs = scopes.iter().flat_map(|scope| name::visible(scope, SymbolKind::Pack));
+            let packs = scopes.iter().flat_map(|scope| name::list_visible(scope, SymbolKind::Pack));
             each_once(packs.collect()).into_iter().map(closed).collect()
         }
         "run" => {
@@ -98,14 +103,14 @@ fn names(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
             let path = |item: Item| if item.kind == ItemKind::Folder { item } else { closed(item) };
             let wanted = |item: &Item| hole.word == "file" || !item.label.ends_with(".kdl");
             let found = file::in_directive(ask, hole.name).into_iter().filter(wanted);
-            found.map(path).map(|item| behind(item, hole)).collect()
+            found.map(path).map(|item| prepend_folder(item, hole)).collect()
         }
         _ => Vec::new(),
     }
 }
 
 /// A path takes the place of all of it: what stands before its last `/` stays.
-fn behind(item: Item, hole: &Directive<'_>) -> Item {
+fn prepend_folder(item: Item, hole: &Directive<'_>) -> Item {
     match hole.name.rfind('/') {
         Some(slash) => Item {
             text: format!("{}{}", &hole.name[..=slash], item.text),
@@ -117,10 +122,10 @@ fn behind(item: Item, hole: &Directive<'_>) -> Item {
 }
 
 /// A step as it is completed; one that runs later is read from the round before.
-fn step(candidate: &Candidate<'_>, hole: &Directive<'_>) -> Item {
+fn step_item(candidate: &Candidate<'_>, hole: &Directive<'_>) -> Item {
     let mut item = candidate.item(hole.word);
     let has_fields =
-        matches!(hole.word, "output" | "previous") && !candidate.index.fields(candidate.shape()).is_empty();
+        matches!(hole.word, "output" | "previous") && !candidate.index.shape_fields(candidate.shape()).is_empty();
     if has_fields && !hole.missing.is_empty() {
         item.snippet = Some(format!("{}$0{}", item.text, hole.missing));
     }
@@ -132,7 +137,7 @@ fn step(candidate: &Candidate<'_>, hole: &Directive<'_>) -> Item {
 }
 
 /// The ports of the steps that say the text.
-pub(super) fn ports(scope: &Scope) -> Vec<Item> {
+pub(super) fn list_ports(scope: &Scope) -> Vec<Item> {
     let index = &scope.analysis.index;
     let steps = scope.readers.iter().filter_map(|reader| reader.step);
     let ports = steps.flat_map(|step| &index.steps[step].ports);
@@ -144,21 +149,21 @@ pub(super) fn ports(scope: &Scope) -> Vec<Item> {
     ports.map(item).collect()
 }
 
-fn fields(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
+fn list_fields(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
     let mut items = Vec::new();
-    for (index, shape) in shapes(scopes, hole.word, hole.name) {
-        let Some(shape) = inner(index, shape, &hole.fields) else { continue };
+    for (index, shape) in resolve_shapes(scopes, hole.word, hole.name) {
+        let Some(shape) = resolve_fields(index, shape, &hole.fields) else { continue };
         items.extend(of_shape(index, shape));
     }
     if hole.fields.is_empty() {
-        items.extend(scopes.iter().flat_map(|scope| qualified(scope, hole)));
+        items.extend(scopes.iter().flat_map(|scope| list_qualified(scope, hole)));
     }
     let closed = |item: Item| Item { text: format!("{}{}", item.text, hole.missing), ..item };
     each_once(items).into_iter().map(closed).collect()
 }
 
 /// What is imported under the qualifier that stands where a name could.
-fn qualified(scope: &Scope, hole: &Directive<'_>) -> Vec<Item> {
+fn list_qualified(scope: &Scope, hole: &Directive<'_>) -> Vec<Item> {
     let kind = match hole.word {
         "context" => SymbolKind::Pack,
         "param" => SymbolKind::Param,
@@ -168,7 +173,7 @@ fn qualified(scope: &Scope, hole: &Directive<'_>) -> Vec<Item> {
         let name = item.label.strip_prefix(hole.name)?.strip_prefix('.')?.to_owned();
         Some(Item { text: name.clone(), label: name, ..item })
     };
-    name::visible(scope, kind).into_iter().filter_map(behind).collect()
+    name::list_visible(scope, kind).into_iter().filter_map(behind).collect()
 }
 
 /// The fields of a value as they are completed.
@@ -178,19 +183,19 @@ pub(super) fn of_shape(index: &Index, shape: ShapeId) -> Vec<Item> {
         let detail = symbol.shape.map_or_else(String::new, |shape| index.shape(shape).text.clone());
         Item::new(&symbol.name, ItemKind::Field).detail(detail).doc_maybe(symbol.doc.as_ref())
     };
-    index.fields(shape).iter().map(item).collect()
+    index.shape_fields(shape).iter().map(item).collect()
 }
 
 /// What a field of a field of a value is.
-pub(super) fn inner(index: &Index, shape: ShapeId, fields: &[&str]) -> Option<ShapeId> {
+pub(super) fn resolve_fields(index: &Index, shape: ShapeId, fields: &[&str]) -> Option<ShapeId> {
     fields.iter().try_fold(shape, |shape, field| {
-        let found = index.fields(shape).iter().find(|known| index.symbol(**known).name == *field)?;
+        let found = index.shape_fields(shape).iter().find(|known| index.symbol(**known).name == *field)?;
         index.symbol(*found).shape
     })
 }
 
 /// What the value is that a word and a name mean to each who says the text.
-pub(super) fn shapes<'s>(scopes: &'s [Scope], word: &str, name: &str) -> Vec<(&'s Index, ShapeId)> {
+pub(super) fn resolve_shapes<'s>(scopes: &'s [Scope], word: &str, name: &str) -> Vec<(&'s Index, ShapeId)> {
     let same = |one: &str| one.replace('_', "-") == name.replace('_', "-");
     let mut found = Vec::new();
     for scope in scopes {
@@ -229,7 +234,7 @@ pub(super) fn shapes<'s>(scopes: &'s [Scope], word: &str, name: &str) -> Vec<(&'
     found
 }
 
-fn filters(hole: &Directive<'_>, quote: Option<&str>) -> Vec<Item> {
+fn list_filters(hole: &Directive<'_>, quote: Option<&str>) -> Vec<Item> {
     // In a string of the spec that is neither raw nor of several lines, quotes are escaped.
     let mark = if quote == Some("\"") { "\\\"" } else { "\"" };
     let item = |term: interpolation::Term| {
@@ -253,7 +258,7 @@ fn filters(hole: &Directive<'_>, quote: Option<&str>) -> Vec<Item> {
     interpolation::directive_filters(hole.word).into_iter().map(item).collect()
 }
 
-fn arguments(hole: &Directive<'_>) -> Vec<Item> {
+fn list_arguments(hole: &Directive<'_>) -> Vec<Item> {
     let examples: &[&str] = match hole.fields.first().copied() {
         Some("tail" | "head") => &["10", "50", "200"],
         Some("chars") => &["500", "1000", "4000"],

@@ -6,7 +6,7 @@ use swarmc_compiler::schema::{Kind, SPEC};
 
 use super::super::hole::Logic;
 use super::scope::Scope;
-use super::steps::candidates;
+use super::steps::list_candidates;
 use super::{Ask, Completion, Item, ItemKind, directive};
 
 /// How many tokens of one expression are looked at.
@@ -40,8 +40,8 @@ struct Path<'t> {
     items: Vec<usize>,
 }
 
-pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Option<Completion> {
-    let tokens = tokens(logic.before);
+pub(super) fn complete_expression(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Option<Completion> {
+    let tokens = lex_tokens(logic.before);
     let end = logic.before.len();
     let rest = &ask.text()[ask.offset..];
     let is_word = |sign: char| sign.is_alphanumeric() || sign == '_';
@@ -50,7 +50,7 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
     let names = Names { ask, scopes, logic };
     let (last, before) = match tokens.split_last() {
         Some((&(start, Token::Text(text, false)), before)) => {
-            let values = before.split_last().map_or(Vec::new(), |(_, _)| names.compared(before));
+            let values = before.split_last().map_or(Vec::new(), |(_, _)| names.list_equal_values(before));
             let quote = logic.before[start..].chars().next();
             let closing = quote.filter(|quote| !ask.text()[after..].starts_with(*quote));
             let close = |item: Item| match closing {
@@ -75,47 +75,47 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
         return None;
     }
     let items = match before.split_last().map(|(last, _)| last.1) {
-        None if logic.statement => statements(ask, logic),
-        None => names.roots(),
-        Some(Token::Sign(".")) => names.fields(&before[..before.len() - 1]),
-        Some(Token::Sign("|")) => words(interpolation::expression_filters().collect(), "filter"),
+        None if logic.statement => list_statements(ask, logic),
+        None => names.list_roots(),
+        Some(Token::Sign(".")) => names.list_fields(&before[..before.len() - 1]),
+        Some(Token::Sign("|")) => list_terms(interpolation::expression_filters().collect(), "filter"),
         Some(Token::Word("is")) => {
-            [words(interpolation::expression_tests().collect(), "test"), keywords(&["not"])].concat()
+            [list_terms(interpolation::expression_tests().collect(), "test"), list_keywords(&["not"])].concat()
         }
         Some(Token::Word("not")) if before.len() > 1 && before[before.len() - 2].1 == Token::Word("is") => {
-            words(interpolation::expression_tests().collect(), "test")
+            list_terms(interpolation::expression_tests().collect(), "test")
         }
         Some(Token::Sign("==" | "!=")) => {
             let quoted = |item: Item| match item.kind {
                 ItemKind::Value => Item { text: format!("'{}'", item.text), ..item },
                 _ => item,
             };
-            let values = names.compared(before).into_iter().map(quoted);
-            values.chain(names.roots()).collect()
+            let values = names.list_equal_values(before).into_iter().map(quoted);
+            values.chain(names.list_roots()).collect()
         }
         // What these declare or close is a new name, or nothing.
         Some(Token::Word("for" | "set" | "with" | "else")) if logic.statement && before.len() == 1 => Vec::new(),
-        Some(Token::Word(_)) if logic.statement && before.len() == 1 => names.roots(),
-        Some(Token::Word("in" | "and" | "or" | "not" | "if" | "else" | "elif")) => names.roots(),
+        Some(Token::Word(_)) if logic.statement && before.len() == 1 => names.list_roots(),
+        Some(Token::Word("in" | "and" | "or" | "not" | "if" | "else" | "elif")) => names.list_roots(),
         Some(Token::Word(_))
             if logic.statement
                 && before.first().is_some_and(|first| first.1 == Token::Word("for"))
                 && before.len() == 2 =>
         {
-            keywords(&["in"])
+            list_keywords(&["in"])
         }
         Some(Token::Word(_) | Token::Number | Token::Text(..) | Token::Sign(")" | "]"))
             if last.is_some() || ask.trigger.is_none() =>
         {
-            keywords(&["and", "or", "is", "in", "not", "if", "else"])
+            list_keywords(&["and", "or", "is", "in", "not", "if", "else"])
         }
-        Some(Token::Sign(_)) => names.roots(),
+        Some(Token::Sign(_)) => names.list_roots(),
         Some(_) => Vec::new(),
     };
     Some(Completion { range, items, incomplete: false })
 }
 
-fn tokens(text: &str) -> Vec<Placed<'_>> {
+fn lex_tokens(text: &str) -> Vec<Placed<'_>> {
     let mut tokens: Vec<Placed<'_>> = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
@@ -207,12 +207,12 @@ struct Names<'a, 's> {
 
 impl Names<'_, '_> {
     /// The words that an expression can begin with.
-    fn roots(&self) -> Vec<Item> {
+    fn list_roots(&self) -> Vec<Item> {
         let mut items: Vec<Item> =
-            self.locals().into_iter().map(|local| Item::new(local.name, ItemKind::Variable)).collect();
+            self.list_locals().into_iter().map(|local| Item::new(local.name, ItemKind::Variable)).collect();
         items.reverse();
-        let terms: Vec<interpolation::Term> = interpolation::directives().collect();
-        for root in interpolation::roots() {
+        let terms: Vec<interpolation::Term> = interpolation::directive_terms().collect();
+        for root in interpolation::root_words() {
             let usable = self.scopes.iter().any(|scope| directive::is_usable(scope, root));
             if !usable || items.iter().any(|item| item.label == root) {
                 continue;
@@ -220,42 +220,47 @@ impl Names<'_, '_> {
             let term = terms.iter().find(|term| term.word == root);
             let named = term.is_some_and(|term| term.usage.contains(':'));
             let item = Item::new(root, ItemKind::Word);
-            let item = term.map_or(item.clone(), |term| item.doc(term.doc).detail(usage(root, &term.usage)));
-            items.push(if named { item.text(format!("{root}.")).again() } else { item });
+            let item = term.map_or(item.clone(), |term| item.doc(term.doc).detail(format_root(root, &term.usage)));
+            items.push(if named { item.text(format!("{root}.")).suggest_next() } else { item });
         }
         items
     }
 
     /// What follows a `.`.
-    fn fields(&self, tokens: &[Placed<'_>]) -> Vec<Item> {
+    fn list_fields(&self, tokens: &[Placed<'_>]) -> Vec<Item> {
         let Some((path, _)) = path_before(tokens) else { return Vec::new() };
         let underscored =
             |item: Item| Item { label: item.label.replace('-', "_"), text: item.text.replace('-', "_"), ..item };
         if let ([root], []) = (path.names.as_slice(), path.items.as_slice())
-            && !self.locals().iter().any(|local| local.name == *root)
+            && !self.list_locals().iter().any(|local| local.name == *root)
         {
             let items: Vec<Item> = match *root {
-                "output" | "previous" | "status" | "exit" | "error" => candidates(self.scopes, root)
+                "output" | "previous" | "status" | "exit" | "error" => list_candidates(self.scopes, root)
                     .iter()
                     .map(|candidate| {
                         let item = candidate.item(root);
                         if candidate.earlier && *root == "output" { self.as_previous(item, tokens) } else { item }
                     })
                     .collect(),
-                "param" => self.scopes.iter().flat_map(directive::params).collect(),
-                "input" => self.scopes.iter().flat_map(directive::ports).collect(),
-                "run" => keywords(&["id", "dir"]),
-                "task" => keywords(&["name"]),
-                "loop" => keywords(&["index", "index0", "first", "last", "length"]),
+                "param" => self.scopes.iter().flat_map(directive::list_params).collect(),
+                "input" => self.scopes.iter().flat_map(directive::list_ports).collect(),
+                "run" => list_keywords(&["id", "dir"]),
+                "task" => list_keywords(&["name"]),
+                "loop" => list_keywords(&["index", "index0", "first", "last", "length"]),
                 _ => self
-                    .shapes(&path)
+                    .resolve_shapes(&path)
                     .into_iter()
                     .flat_map(|(index, shape)| directive::of_shape(index, shape))
                     .collect(),
             };
-            return once(items.into_iter().map(underscored).collect());
+            return dedup_items(items.into_iter().map(underscored).collect());
         }
-        once(self.shapes(&path).into_iter().flat_map(|(index, shape)| directive::of_shape(index, shape)).collect())
+        dedup_items(
+            self.resolve_shapes(&path)
+                .into_iter()
+                .flat_map(|(index, shape)| directive::of_shape(index, shape))
+                .collect(),
+        )
     }
 
     /// A step that runs later: its value of the round before is read.
@@ -268,8 +273,8 @@ impl Names<'_, '_> {
     }
 
     /// What the value of a path is to each who reads.
-    fn shapes(&self, path: &Path<'_>) -> Vec<(&Index, ShapeId)> {
-        self.shapes_among(path, &self.locals())
+    fn resolve_shapes(&self, path: &Path<'_>) -> Vec<(&Index, ShapeId)> {
+        self.shapes_among(path, &self.list_locals())
     }
 
     /// The same where only some of the names of the text are declared yet; each leads to fewer, which bounds the recursion.
@@ -279,7 +284,7 @@ impl Names<'_, '_> {
             let Some((source, each)) = &locals[local].source else { return Vec::new() };
             let of = self.shapes_among(source, &locals[..local]).into_iter();
             let of = of.filter_map(|(index, shape)| Some((index, if *each { item_of(index, shape)? } else { shape })));
-            return walk(of.collect(), rest, &path.items, 1);
+            return follow_fields(of.collect(), rest, &path.items, 1);
         }
         let named = *root != "item";
         let (name, fields) = match (named, rest.split_first()) {
@@ -287,11 +292,11 @@ impl Names<'_, '_> {
             (true, None) => return Vec::new(),
             (false, _) => ("", rest),
         };
-        walk(directive::shapes(self.scopes, root, name), fields, &path.items, 1 + usize::from(named))
+        follow_fields(directive::resolve_shapes(self.scopes, root, name), fields, &path.items, 1 + usize::from(named))
     }
 
     /// What a value before `==`, or before a list after `in`, may equal.
-    fn compared(&self, tokens: &[Placed<'_>]) -> Vec<Item> {
+    fn list_equal_values(&self, tokens: &[Placed<'_>]) -> Vec<Item> {
         let operator =
             tokens.iter().rposition(|(_, token)| matches!(token, Token::Sign("==" | "!=") | Token::Word("in")));
         let Some(operator) = operator else { return Vec::new() };
@@ -308,20 +313,20 @@ impl Names<'_, '_> {
             return step_ends();
         }
         let mut items = Vec::new();
-        for (index, shape) in self.shapes(&path) {
+        for (index, shape) in self.resolve_shapes(&path) {
             match &index.shape(shape).kind {
                 ShapeKind::Words(words) => items.extend(
                     words.iter().map(|word| Item::new(word, ItemKind::Value).detail(index.shape(shape).text.clone())),
                 ),
-                ShapeKind::Bool => items.extend(keywords(&["true", "false"])),
+                ShapeKind::Bool => items.extend(list_keywords(&["true", "false"])),
                 _ => {}
             }
         }
-        once(items)
+        dedup_items(items)
     }
 
     /// The names that loops and assignments before the cursor declare. The text of a spec's own expression has none.
-    fn locals(&self) -> Vec<Local<'_>> {
+    fn list_locals(&self) -> Vec<Local<'_>> {
         let mut found: Vec<Local<'_>> = Vec::new();
         let mut depths: Vec<usize> = Vec::new();
         for inside in statements_before(self.ask, self.logic) {
@@ -331,14 +336,14 @@ impl Names<'_, '_> {
                     depths.push(found.len());
                     if let (Some(name), Some("in")) = (words.next(), words.next()) {
                         let list = inside.split_once(" in ").map_or("", |(_, list)| list);
-                        found.push(Local { name, source: source(list).map(|path| (path, true)) });
+                        found.push(Local { name, source: parse_source(list).map(|path| (path, true)) });
                         found.push(Local { name: "loop", source: None });
                     }
                 }
                 Some("endfor") => found.truncate(depths.pop().unwrap_or(0)),
                 Some("set") => {
                     if let Some((name, value)) = inside.trim_start_matches("set").split_once('=') {
-                        found.push(Local { name: name.trim(), source: source(value).map(|path| (path, false)) });
+                        found.push(Local { name: name.trim(), source: parse_source(value).map(|path| (path, false)) });
                     }
                 }
                 _ => {}
@@ -349,15 +354,15 @@ impl Names<'_, '_> {
 }
 
 /// The path that a value is; none where it is more than that, but for what a filter or a condition makes of a list.
-fn source(value: &str) -> Option<Path<'_>> {
-    let tokens = tokens(value);
+fn parse_source(value: &str) -> Option<Path<'_>> {
+    let tokens = lex_tokens(value);
     let end = tokens.iter().position(|(_, token)| matches!(token, Token::Sign("|") | Token::Word("if")));
     let (path, from) = path_before(&tokens[..end.unwrap_or(tokens.len())])?;
     (from == 0).then_some(path)
 }
 
 /// The fields of values, through the items of lists that an index takes; `first` is the position of the first field.
-fn walk<'s>(
+fn follow_fields<'s>(
     mut shapes: Vec<(&'s Index, ShapeId)>,
     fields: &[&str],
     items: &[usize],
@@ -371,7 +376,7 @@ fn walk<'s>(
     };
     shapes = each(shapes, taken(first - 1));
     for (position, field) in fields.iter().enumerate() {
-        shapes.retain_mut(|(index, shape)| match directive::inner(index, *shape, &[field]) {
+        shapes.retain_mut(|(index, shape)| match directive::resolve_fields(index, *shape, &[field]) {
             Some(inner) => {
                 *shape = inner;
                 true
@@ -392,14 +397,14 @@ fn item_of(index: &Index, shape: ShapeId) -> Option<ShapeId> {
 }
 
 /// How a root is written in an expression.
-fn usage(root: &str, directive: &str) -> String {
+fn format_root(root: &str, directive: &str) -> String {
     let name = directive.trim_matches(['<', '>']).split_once(':').map(|(_, name)| name);
     name.map_or(root.to_owned(), |name| format!("{root}.{name}"))
 }
 
 /// The ways a step ends.
 fn step_ends() -> Vec<Item> {
-    let step = ["test", "expect", "step"].into_iter().try_fold(&SPEC, |node, name| node.child(name));
+    let step = ["test", "expect", "step"].into_iter().try_fold(&SPEC, |node, name| node.find_child(name));
     let kind = step.and_then(|step| step.arguments.get(1)).map(|argument| argument.kind);
     match kind {
         Some(Kind::Choice(words)) => {
@@ -420,7 +425,7 @@ fn statements_before<'a>(ask: &'a Ask<'_>, logic: &Logic<'_>) -> impl Iterator<I
     })
 }
 
-fn statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
+fn list_statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
     let mut open: Vec<&str> = Vec::new();
     for inside in statements_before(ask, logic) {
         let word = inside.split_whitespace().next().unwrap_or_default();
@@ -435,7 +440,7 @@ fn statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
     let mut items = Vec::new();
     if let Some(innermost) = open.last() {
         if matches!(*innermost, "if" | "for") {
-            items.extend(keywords(if *innermost == "if" { &["else", "elif"] } else { &["else"] }));
+            items.extend(list_keywords(if *innermost == "if" { &["else", "elif"] } else { &["else"] }));
         }
         items.insert(0, Item::new(format!("end{innermost}"), ItemKind::Word).detail(format!("ends `{innermost}`")));
     }
@@ -452,16 +457,16 @@ fn statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
             _ => item,
         }
     };
-    items.extend(interpolation::statements().map(statement));
+    items.extend(interpolation::statement_words().map(statement));
     items
 }
 
-fn keywords(words: &[&str]) -> Vec<Item> {
+fn list_keywords(words: &[&str]) -> Vec<Item> {
     words.iter().map(|word| Item::new(*word, ItemKind::Word)).collect()
 }
 
 /// Filters or tests, those that most texts need first.
-fn words(mut list: Vec<Term>, what: &str) -> Vec<Item> {
+fn list_terms(mut list: Vec<Term>, what: &str) -> Vec<Item> {
     const COMMON: &[&str] = &[
         "default",
         "length",
@@ -490,7 +495,7 @@ fn words(mut list: Vec<Term>, what: &str) -> Vec<Item> {
     list.into_iter().map(item).collect()
 }
 
-fn once(mut items: Vec<Item>) -> Vec<Item> {
+fn dedup_items(mut items: Vec<Item>) -> Vec<Item> {
     let mut seen = std::collections::BTreeSet::new();
     items.retain(|item| seen.insert(item.label.clone()));
     items

@@ -120,7 +120,7 @@ impl Item {
         self
     }
 
-    fn again(mut self) -> Item {
+    fn suggest_next(mut self) -> Item {
         self.again = true;
         self
     }
@@ -143,21 +143,21 @@ impl Ask<'_> {
 }
 
 /// What could be typed at an offset; `trigger` is the character before it when typing that has asked, unbidden.
-pub fn complete(snapshot: &Snapshot, path: &str, offset: usize, trigger: Option<char>) -> Completion {
+pub fn list_completions(snapshot: &Snapshot, path: &str, offset: usize, trigger: Option<char>) -> Completion {
     let Some(document) = snapshot.document(path) else { return Completion::default() };
     let offset = document.text().floor_char_boundary(offset);
     let ask = Ask { snapshot, path, document: &document, offset, trigger };
     let found = match document.kind() {
-        Kind::Foreign if begins(&ask) => spec(&ask),
+        Kind::Foreign if is_spec_prefix(&ask) => complete_spec(&ask),
         Kind::Foreign => None,
-        Kind::Text => prompt(&ask),
-        Kind::Spec | Kind::Part | Kind::Settings => spec(&ask),
+        Kind::Text => complete_prompt(&ask),
+        Kind::Spec | Kind::Part | Kind::Settings => complete_spec(&ask),
     };
-    found.map_or_else(Completion::default, |found| short(&ask, found))
+    found.map_or_else(Completion::default, |found| limit_items(&ask, found))
 }
 
 /// A list that can be read: of a long one what fits to what has been typed, first what begins with it.
-fn short(ask: &Ask<'_>, mut found: Completion) -> Completion {
+fn limit_items(ask: &Ask<'_>, mut found: Completion) -> Completion {
     if found.items.len() <= MOST {
         return found;
     }
@@ -169,23 +169,24 @@ fn short(ask: &Ask<'_>, mut found: Completion) -> Completion {
 }
 
 /// Whether a file is none of ours only because its last word is not typed to its end.
-fn begins(ask: &Ask<'_>) -> bool {
+fn is_spec_prefix(ask: &Ask<'_>) -> bool {
     let nodes = ask.document.tree().map_or(&[] as &[_], |tree| tree.nodes.as_slice());
     nodes.iter().all(|node| {
-        let typed = node.name.span.touches(u32::try_from(ask.offset).unwrap_or(u32::MAX)) && node.entries.is_empty();
+        let typed =
+            node.name.span.touches_offset(u32::try_from(ask.offset).unwrap_or(u32::MAX)) && node.entries.is_empty();
         let known = |known: &Node| hole::is_like(&node.name.text, known.name);
-        SPEC.child(&node.name.text).is_some() || typed && SPEC.children.iter().any(|child| known(child))
+        SPEC.find_child(&node.name.text).is_some() || typed && SPEC.children.iter().any(|child| known(child))
     })
 }
 
-fn prompt(ask: &Ask<'_>) -> Option<Completion> {
+fn complete_prompt(ask: &Ask<'_>) -> Option<Completion> {
     let scopes = scope::of_prompt(ask.snapshot, ask.path);
     if scopes.is_empty() {
         return None;
     }
     let text = ask.text();
     let line = text[..ask.offset].rfind('\n').map_or(0, |newline| newline + 1);
-    if let Some(found) = suppression(ask, line..ask.offset) {
+    if let Some(found) = complete_suppression(ask, line..ask.offset) {
         return Some(found);
     }
     in_text(ask, &scopes, 0..text.len(), None)
@@ -193,20 +194,20 @@ fn prompt(ask: &Ask<'_>) -> Option<Completion> {
 
 /// What a person could type in a template text, which has this range in the file.
 fn in_text(ask: &Ask<'_>, scopes: &[Scope], region: Range<usize>, quote: Option<&str>) -> Option<Completion> {
-    match hole::hole(ask.text(), region, ask.offset)? {
-        Hole::Directive(found) => Some(directive::complete(ask, scopes, &found, quote)),
-        Hole::Logic(found) => expression::complete(ask, scopes, &found),
+    match hole::find_hole(ask.text(), region, ask.offset)? {
+        Hole::Directive(found) => Some(directive::complete_directive(ask, scopes, &found, quote)),
+        Hole::Logic(found) => expression::complete_expression(ask, scopes, &found),
     }
 }
 
-fn spec(ask: &Ask<'_>) -> Option<Completion> {
-    let spot = cursor::spot(ask.text(), ask.document.tree()?, ask.document.language(), ask.offset);
+fn complete_spec(ask: &Ask<'_>) -> Option<Completion> {
+    let spot = cursor::find_context(ask.text(), ask.document.tree()?, ask.document.language(), ask.offset);
     match &spot.what {
         What::Nothing => None,
-        What::Comment(range) => suppression(ask, range.start..ask.offset),
+        What::Comment(range) => complete_suppression(ask, range.start..ask.offset),
         What::Name { range, siblings, followed } => {
             let empty = range.is_empty() && ask.trigger.is_some();
-            (!empty).then(|| node::complete(ask, &spot, range, siblings, *followed))
+            (!empty).then(|| node::complete_node(ask, &spot, range, siblings, *followed))
         }
         What::Entry(entry) => in_entry(ask, &spot, entry),
     }
@@ -223,7 +224,7 @@ fn in_entry(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry<'_>) -> Optio
             let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
             let before = &ask.text()[entry.range.start..ask.offset];
             let logic = Logic { before, start: entry.range.start, statement: false, text: entry.range.start };
-            return expression::complete(ask, &scopes, &logic);
+            return expression::complete_expression(ask, &scopes, &logic);
         }
         _ => {}
     }
@@ -231,19 +232,19 @@ fn in_entry(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry<'_>) -> Optio
     if matches!(ask.trigger, Some('<' | ':' | '|' | '{' | '%')) || ask.trigger == Some('/') && !value::is_path(kind) {
         return None;
     }
-    let mut items = if entry.is_key { Vec::new() } else { value::values(ask, spot, entry) };
+    let mut items = if entry.is_key { Vec::new() } else { value::list_values(ask, spot, entry) };
     if entry.quote.is_none() && entry.key.is_none() {
-        items.extend(value::properties(ask, spot, entry));
+        items.extend(value::list_properties(ask, spot, entry));
     }
     let mut range = entry.range.clone();
     if let Some(kind) = kind {
-        range.start = value::start(kind, ask.text(), &range, ask.offset, entry.quote);
+        range.start = value::find_word_start(kind, ask.text(), &range, ask.offset, entry.quote);
     }
     Some(Completion { range, items, incomplete: false })
 }
 
 /// The codes of rules after `swarmc: allow(` in a comment.
-fn suppression(ask: &Ask<'_>, comment: Range<usize>) -> Option<Completion> {
+fn complete_suppression(ask: &Ask<'_>, comment: Range<usize>) -> Option<Completion> {
     const MARK: &str = "swarmc: allow(";
     let before = &ask.text()[comment.clone()];
     let start = comment.start + before.rfind(MARK)? + MARK.len();
@@ -254,13 +255,13 @@ fn suppression(ask: &Ask<'_>, comment: Range<usize>) -> Option<Completion> {
     let rest = &ask.text()[ask.offset..];
     let end = ask.offset + rest.len() - rest.trim_start_matches(is_code).len();
     let closing = if ask.text()[end..].starts_with(')') { "" } else { ") " };
-    let items = codes().map(|item| Item { text: format!("{}{closing}", item.text), ..item }).collect();
+    let items = list_codes().map(|item| Item { text: format!("{}{closing}", item.text), ..item }).collect();
     Some(Completion { range: start..end, items, incomplete: false })
 }
 
 /// The rules that can be suppressed: their codes, then their names.
-fn codes() -> impl Iterator<Item = Item> {
-    let codes = || Code::ALL.iter().copied().filter(|code| code.suppressible());
+fn list_codes() -> impl Iterator<Item = Item> {
+    let codes = || Code::ALL.iter().copied().filter(|code| code.is_suppressible());
     let doc =
         |code: Code| code.page().lines().find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
     let by_code = codes().map(move |code| Item::new(code.id(), ItemKind::Code).detail(code.name()).doc(doc(code)));

@@ -9,27 +9,34 @@ use super::scope::{Other, Relation, Scope};
 use super::{Ask, Item, ItemKind, scope};
 
 /// The names that a reference could be.
-pub(super) fn names(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: Option<&Entry<'_>>, target: Target) -> Vec<Item> {
+pub(super) fn list_names(
+    ask: &Ask<'_>,
+    spot: &CursorContext<'_>,
+    entry: Option<&Entry<'_>>,
+    target: Target,
+) -> Vec<Item> {
     let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
     let Some(scope) = scopes.first() else { return Vec::new() };
     let index = &scope.analysis.index;
-    let top = |kind: SymbolKind| visible(scope, kind);
+    let top = |kind: SymbolKind| list_visible(scope, kind);
     let swarm = || {
-        let swarm = spot.around.iter().find(|node| node.is("swarm")).and_then(|node| node.called());
-        swarm.and_then(|name| scope::top(index, SymbolKind::Swarm, name, scope.home))
+        let swarm = spot.around.iter().find(|node| node.is_named("swarm")).and_then(|node| node.declared_name());
+        swarm.and_then(|name| scope::find_top_level(index, SymbolKind::Swarm, name, scope.home))
     };
     let mut items = match target {
         Target::Agent => {
-            let own = entry.filter(|entry| entry.node.is("agent")).and_then(|entry| entry.node.called());
-            let own = own.or(spot.around.last().filter(|node| node.is("agent")).and_then(|node| node.called()));
+            let own = entry.filter(|entry| entry.node.is_named("agent")).and_then(|entry| entry.node.declared_name());
+            let own =
+                own.or(spot.around.last().filter(|node| node.is_named("agent")).and_then(|node| node.declared_name()));
             top(SymbolKind::Agent).into_iter().filter(|item| Some(item.label.as_str()) != own).collect()
         }
         Target::Provider => top(SymbolKind::Provider),
-        Target::Preset => presets(),
+        Target::Preset => list_presets(),
         Target::Tier => top(SymbolKind::Tier),
         Target::Prompt => top(SymbolKind::Prompt),
         Target::Pack => {
-            let own = spot.around.iter().find(|node| node.is("context-pack")).and_then(|node| node.called());
+            let own =
+                spot.around.iter().find(|node| node.is_named("context-pack")).and_then(|node| node.declared_name());
             top(SymbolKind::Pack).into_iter().filter(|item| Some(item.label.as_str()) != own).collect()
         }
         Target::Pipeline => top(SymbolKind::Pipeline),
@@ -37,30 +44,30 @@ pub(super) fn names(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: Option<&Entr
         Target::Runnable => [top(SymbolKind::Pipeline), top(SymbolKind::Swarm)].concat(),
         Target::Shared => top(SymbolKind::Task),
         Target::Step => of_steps(scope, entry),
-        Target::AnyStep => within(index, |kind, _| kind.is_step()),
-        Target::Maker => within(index, |kind, _| kind.is_step() || kind == SymbolKind::Member),
+        Target::AnyStep => list_nested(index, |kind, _| kind.is_step()),
+        Target::Maker => list_nested(index, |kind, _| kind.is_step() || kind == SymbolKind::Member),
         Target::Party => match (swarm(), scope.readers.first().and_then(|reader| reader.pipeline)) {
-            (Some(swarm), _) => within(index, |kind, home| kind == SymbolKind::Member && home == Some(swarm)),
+            (Some(swarm), _) => list_nested(index, |kind, home| kind == SymbolKind::Member && home == Some(swarm)),
             (None, Some(pipeline)) => {
                 let tasks = index.steps_of(pipeline).map(|(_, step)| index.symbol(step.symbol));
                 tasks
                     .filter(|task| task.kind == SymbolKind::Task)
-                    .map(|task| item(index, task, task.name.clone()))
+                    .map(|task| symbol_item(index, task, task.name.clone()))
                     .collect()
             }
             (None, None) => Vec::new(),
         },
         Target::Member => {
             let swarm = swarm();
-            within(index, |kind, home| kind == SymbolKind::Member && home == swarm)
+            list_nested(index, |kind, home| kind == SymbolKind::Member && home == swarm)
         }
         Target::Item => {
             let swarm = swarm();
-            let own = spot.around.last().and_then(|node| node.called());
-            let items = within(index, |kind, home| kind == SymbolKind::Item && home == swarm);
+            let own = spot.around.last().and_then(|node| node.declared_name());
+            let items = list_nested(index, |kind, home| kind == SymbolKind::Item && home == swarm);
             items.into_iter().filter(|item| Some(item.label.as_str()) != own).collect()
         }
-        Target::Option => options(scope, entry),
+        Target::Option => list_options(scope, entry),
     };
     // What is named already is not named twice.
     if let Some(entry) =
@@ -74,14 +81,14 @@ pub(super) fn names(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: Option<&Entr
 /// Everything of one kind that a spec can name.
 pub(super) fn of_kind(ask: &Ask<'_>, spot: &CursorContext<'_>, kind: SymbolKind) -> Vec<Item> {
     let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
-    scopes.first().map_or_else(Vec::new, |scope| visible(scope, kind))
+    scopes.first().map_or_else(Vec::new, |scope| list_visible(scope, kind))
 }
 
 /// What the top level of a spec, and of what it imports, declares.
-pub(super) fn visible(scope: &Scope, kind: SymbolKind) -> Vec<Item> {
+pub(super) fn list_visible(scope: &Scope, kind: SymbolKind) -> Vec<Item> {
     let index = &scope.analysis.index;
     let mut items = Vec::new();
-    for (qualifier, file) in files(scope) {
+    for (qualifier, file) in list_files(scope) {
         let declared = index
             .symbols
             .iter()
@@ -91,56 +98,56 @@ pub(super) fn visible(scope: &Scope, kind: SymbolKind) -> Vec<Item> {
                 Some(qualifier) => format!("{qualifier}.{}", symbol.name),
                 None => symbol.name.clone(),
             };
-            items.push(item(index, symbol, name));
+            items.push(symbol_item(index, symbol, name));
         }
     }
     items
 }
 
 /// The symbol that a name means in a spec.
-pub(super) fn find(scope: &Scope, kind: SymbolKind, name: &str) -> Option<SymbolId> {
+pub(super) fn find_symbol(scope: &Scope, kind: SymbolKind, name: &str) -> Option<SymbolId> {
     let index = &scope.analysis.index;
-    files(scope).find_map(|(qualifier, file)| {
+    list_files(scope).find_map(|(qualifier, file)| {
         let name = match qualifier {
             Some(qualifier) => name.strip_prefix(qualifier)?.strip_prefix('.')?,
             None => name,
         };
-        scope::top(index, kind, name, file)
+        scope::find_top_level(index, kind, name, file)
     })
 }
 
 /// The file itself and what it imports, each with what stands before its names.
-fn files(scope: &Scope) -> impl Iterator<Item = (Option<&str>, FileId)> {
+fn list_files(scope: &Scope) -> impl Iterator<Item = (Option<&str>, FileId)> {
     let imports = scope.analysis.index.imports.iter().filter(|import| import.from == scope.home);
     std::iter::once((None, scope.home)).chain(imports.map(|import| (import.alias.as_deref(), import.file)))
 }
 
 /// A symbol as it is completed.
-pub(super) fn item(index: &Index, symbol: &Symbol, name: String) -> Item {
+pub(super) fn symbol_item(index: &Index, symbol: &Symbol, name: String) -> Item {
     let detail = match symbol.shape {
         Some(shape) if symbol.kind != SymbolKind::Type => index.shape(shape).text.clone(),
-        _ => symbol.kind.noun().to_owned(),
+        _ => symbol.kind.as_str().to_owned(),
     };
     Item::new(name, ItemKind::Name(symbol.kind)).detail(detail).doc_maybe(symbol.doc.as_ref())
 }
 
 /// Names that stand inside something, each once.
-fn within(index: &Index, wanted: impl Fn(SymbolKind, Option<SymbolId>) -> bool) -> Vec<Item> {
+fn list_nested(index: &Index, wanted: impl Fn(SymbolKind, Option<SymbolId>) -> bool) -> Vec<Item> {
     let mut seen = std::collections::BTreeSet::new();
     let symbols = index.symbols.iter().filter(|symbol| wanted(symbol.kind, symbol.within));
     symbols
         .filter(|symbol| seen.insert(symbol.name.as_str()))
-        .map(|symbol| item(index, symbol, symbol.name.clone()))
+        .map(|symbol| symbol_item(index, symbol, symbol.name.clone()))
         .collect()
 }
 
 /// The steps of the pipeline: for one that would wait for it, without those that wait already.
 fn of_steps(scope: &Scope, entry: Option<&Entry<'_>>) -> Vec<Item> {
     let index = &scope.analysis.index;
-    let waits = !entry.is_some_and(|entry| entry.node.is("result"));
+    let waits = !entry.is_some_and(|entry| entry.node.is_named("result"));
     let mut steps: Vec<(usize, Relation)> = Vec::new();
     for reader in &scope.readers {
-        for Other { step, relation, .. } in scope::others(index, reader) {
+        for Other { step, relation, .. } in scope::list_other_steps(index, reader) {
             if !steps.iter().any(|(known, _)| index.steps[*known].symbol == index.steps[step].symbol) {
                 steps.push((step, relation));
             }
@@ -152,29 +159,29 @@ fn of_steps(scope: &Scope, entry: Option<&Entry<'_>>) -> Vec<Item> {
     }
     let item = |(step, _): (usize, Relation)| {
         let symbol = index.symbol(index.steps[step].symbol);
-        let detail = format!("{} · {}", symbol.kind.noun(), index.shape(index.steps[step].output).text);
+        let detail = format!("{} · {}", symbol.kind.as_str(), index.shape(index.steps[step].output).text);
         Item::new(&symbol.name, ItemKind::Name(symbol.kind)).detail(detail).doc_maybe(symbol.doc.as_ref())
     };
     steps.into_iter().map(item).collect()
 }
 
 /// The options of the gate around, or of the step that is named.
-fn options(scope: &Scope, entry: Option<&Entry<'_>>) -> Vec<Item> {
+fn list_options(scope: &Scope, entry: Option<&Entry<'_>>) -> Vec<Item> {
     let index = &scope.analysis.index;
     let gate = scope.readers.iter().find_map(|reader| reader.step).map(|step| index.steps[step].symbol);
-    let named = entry.filter(|entry| entry.key == Some("choice")).and_then(|entry| entry.node.called());
+    let named = entry.filter(|entry| entry.key == Some("choice")).and_then(|entry| entry.node.declared_name());
     let of_gate = |home: Option<SymbolId>| match (named, home) {
         (Some(named), Some(home)) => index.symbol(home).name == named,
         (None, home) => home == gate && gate.is_some(),
         (Some(_), None) => false,
     };
-    let mut items = within(index, |kind, home| kind == SymbolKind::Option && of_gate(home));
+    let mut items = list_nested(index, |kind, home| kind == SymbolKind::Option && of_gate(home));
     items.push(Item::new("fail", ItemKind::Word).doc("The step fails."));
     items
 }
 
 /// The fields that a gate asks for besides the choice.
-pub(super) fn asked(ask: &Ask<'_>, spot: &CursorContext<'_>, gate: &str) -> Vec<Item> {
+pub(super) fn list_gate_fields(ask: &Ask<'_>, spot: &CursorContext<'_>, gate: &str) -> Vec<Item> {
     let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
     let Some(scope) = scopes.first() else { return Vec::new() };
     let index = &scope.analysis.index;
@@ -185,8 +192,8 @@ pub(super) fn asked(ask: &Ask<'_>, spot: &CursorContext<'_>, gate: &str) -> Vec<
 }
 
 /// The providers of the library.
-fn presets() -> Vec<Item> {
-    let text = swarmc_compiler::library().find(|(name, _)| *name == "std:providers").map_or("", |(_, text)| text);
+fn list_presets() -> Vec<Item> {
+    let text = swarmc_compiler::library_parts().find(|(name, _)| *name == "std:providers").map_or("", |(_, text)| text);
     // `description "…"` stands in the first line of each.
     let described = |name: &str| {
         let block = text.split_once(&format!("\nprovider {name} {{"))?.1;
@@ -197,5 +204,5 @@ fn presets() -> Vec<Item> {
         let doc = described(&name);
         Item::new(name, ItemKind::Name(SymbolKind::Provider)).detail("preset").doc_maybe(doc.as_ref())
     };
-    swarmc_compiler::presets().into_iter().map(item).collect()
+    swarmc_compiler::preset_names().into_iter().map(item).collect()
 }

@@ -18,7 +18,7 @@ const EXCLUSIVE: &[(&str, &[&str])] = &[
 const FIRST: &[&str] =
     &["prompt", "run", "value", "call", "task", "gate", "loop", "pipeline", "agent", "provider", "exec"];
 
-pub(super) fn complete(
+pub(super) fn complete_node(
     ask: &Ask<'_>,
     spot: &CursorContext<'_>,
     range: &Range<usize>,
@@ -41,12 +41,12 @@ pub(super) fn complete(
         "description" => 2,
         _ => 1,
     });
-    let own = home.child(ALLOW.name).is_some();
+    let own = home.find_child(ALLOW.name).is_some();
     let allow = (!own && !home.children.is_empty() || home.name == "fake").then_some(&ALLOW);
     for child in children.into_iter().chain(allow) {
-        items.push(item(child, followed));
+        items.push(node_item(child, followed));
         let text = child.arguments.iter().any(|argument| matches!(argument.kind, Kind::Template) && !argument.required);
-        if let Some(file) = child.property("file").filter(|_| text && !followed) {
+        if let Some(file) = child.find_property("file").filter(|_| text && !followed) {
             items.push(with_file(child, file));
         }
     }
@@ -71,7 +71,7 @@ fn open_names(
     followed: bool,
 ) -> Vec<Item> {
     if std::ptr::eq(open, &raw const EDGE) {
-        let mut names = name::names(ask, spot, None, Target::Party);
+        let mut names = name::list_names(ask, spot, None, Target::Party);
         if !followed {
             for item in &mut names {
                 item.text.push_str(" -> ");
@@ -84,13 +84,13 @@ fn open_names(
         let tier = |tier: &&str| !siblings.contains(tier);
         let item = |tier| {
             let item = Item::new(tier, ItemKind::Node).detail(open.usage_as(tier)).doc(open.doc);
-            if followed { item } else { item.text(format!("{tier} ")).again() }
+            if followed { item } else { item.text(format!("{tier} ")).suggest_next() }
         };
         return ["small", "medium", "large"].into_iter().filter(tier).map(item).collect();
     }
     if home.name == "fake" {
-        let gate = spot.around.last().and_then(|node| node.called());
-        let fields = gate.map_or_else(Vec::new, |gate| name::asked(ask, spot, gate));
+        let gate = spot.around.last().and_then(|node| node.declared_name());
+        let fields = gate.map_or_else(Vec::new, |gate| name::list_gate_fields(ask, spot, gate));
         let fields = fields.into_iter().filter(|field| !siblings.contains(&field.label.as_str()));
         return fields
             .map(|item| if followed { item } else { Item { text: format!("{} ", item.label), ..item } })
@@ -100,23 +100,23 @@ fn open_names(
 }
 
 /// A node as it is completed.
-fn item(node: &'static Node, followed: bool) -> Item {
+fn node_item(node: &'static Node, followed: bool) -> Item {
     let item = Item::new(node.name, ItemKind::Node).detail(node.usage()).doc(node.doc);
     if followed {
         return item;
     }
-    let (snippet, again) = snippet(node);
+    let (snippet, again) = build_snippet(node);
     let space = node.arguments.iter().any(|argument| argument.required) || node.rest.is_some() || again;
     let text = if space { format!("{} ", node.name) } else { node.name.to_owned() };
     let item = item.text(text).snippet(snippet);
-    if again { item.again() } else { item }
+    if again { item.suggest_next() } else { item }
 }
 
 /// A node whose text stands in a file.
 fn with_file(node: &'static Node, file: &Property) -> Item {
     let mut head = node.name.to_owned();
     for (index, argument) in node.arguments.iter().filter(|argument| argument.required).enumerate() {
-        head += &format!(" {}", placeholder(argument, index + 1));
+        head += &format!(" {}", format_placeholder(argument, index + 1));
     }
     let next = node.arguments.iter().filter(|argument| argument.required).count() + 1;
     Item::new(format!("{} file=", node.name), ItemKind::Node)
@@ -124,11 +124,11 @@ fn with_file(node: &'static Node, file: &Property) -> Item {
         .doc(format!("{} {}", node.doc, file.doc))
         .text(format!("{} file=", node.name))
         .snippet(format!("{head} file=\"${next}\""))
-        .again()
+        .suggest_next()
 }
 
 /// A node with places for what it must say, and whether there is something to choose at the cursor then.
-fn snippet(node: &Node) -> (String, bool) {
+fn build_snippet(node: &Node) -> (String, bool) {
     let mut text = node.name.to_owned();
     let mut stop = 0;
     let mut again = false;
@@ -140,19 +140,19 @@ fn snippet(node: &Node) -> (String, bool) {
         if argument.required || index == 0 && !block && useful(argument) {
             stop += 1;
             again |= stop == 1 && matches!(argument.kind, Kind::Reference(_) | Kind::Path | Kind::Type);
-            text += &format!(" {}", placeholder(argument, stop));
+            text += &format!(" {}", format_placeholder(argument, stop));
         }
     }
     for property in node.properties.iter().filter(|property| property.required) {
         stop += 1;
         let argument = Argument { name: "value", kind: property.kind, required: true, default: property.default };
-        text += &format!(" {}={}", property.name, placeholder(&argument, stop));
+        text += &format!(" {}={}", property.name, format_placeholder(&argument, stop));
     }
     if let (0, Some(rest)) = (stop, node.rest) {
         text += " ";
         match rest.kind {
             Kind::Glob => text += "\"$1\"",
-            Kind::Choice(_) => text += &placeholder(&rest, 1),
+            Kind::Choice(_) => text += &format_placeholder(&rest, 1),
             _ => text += "$0",
         }
         again = matches!(rest.kind, Kind::Glob | Kind::Variable | Kind::Text);
@@ -175,7 +175,7 @@ fn has_block(node: &Node) -> bool {
 }
 
 /// A place to fill in, with what it could be.
-pub(super) fn placeholder(argument: &Argument, stop: usize) -> String {
+pub(super) fn format_placeholder(argument: &Argument, stop: usize) -> String {
     let lower = || argument.name.to_lowercase();
     let or = |example: &str| argument.default.unwrap_or(example).to_owned();
     match argument.kind {

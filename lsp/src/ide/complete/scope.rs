@@ -52,9 +52,9 @@ pub(crate) enum Relation {
 }
 
 /// The specs that a file is part of, as far as they are known, its own first.
-pub(crate) fn recent(snapshot: &Snapshot, path: &str) -> Vec<(Arc<Analysis>, FileId)> {
+pub(crate) fn recent_specs(snapshot: &Snapshot, path: &str) -> Vec<(Arc<Analysis>, FileId)> {
     let (own, others): (Vec<&str>, Vec<&str>) = snapshot.specs().partition(|spec| *spec == path);
-    let known = own.into_iter().chain(others).filter_map(|spec| snapshot.recent(spec));
+    let known = own.into_iter().chain(others).filter_map(|spec| snapshot.recent_analysis(spec));
     known.filter_map(|analysis| analysis.file(path).map(|file| (analysis, file))).collect()
 }
 
@@ -62,50 +62,51 @@ pub(crate) fn recent(snapshot: &Snapshot, path: &str) -> Vec<(Arc<Analysis>, Fil
 pub(crate) fn of_prompt(snapshot: &Snapshot, path: &str) -> Vec<Scope> {
     let scope = |(analysis, file): (Arc<Analysis>, FileId)| {
         let index = &analysis.index;
-        let users = index.users(file).take(MOST).map(|text| reader(index, text.owner, text.pipeline, true));
+        let users = index.text_uses_in(file).take(MOST).map(|text| make_reader(index, text.owner, text.pipeline, true));
         let readers: Vec<Reader> = users.collect();
         let home = analysis.compilation.sources.files().next()?;
         (!readers.is_empty()).then_some(Scope { home, readers, analysis })
     };
-    recent(snapshot, path).into_iter().filter_map(scope).collect()
+    recent_specs(snapshot, path).into_iter().filter_map(scope).collect()
 }
 
 /// The readers of a text in a spec.
 pub(crate) fn of_spot(snapshot: &Snapshot, path: &str, spot: &CursorContext<'_>) -> Vec<Scope> {
     let scope = |(analysis, file): (Arc<Analysis>, FileId)| {
-        let readers = readers(&analysis.index, file, spot);
+        let readers = list_readers(&analysis.index, file, spot);
         Scope { home: file, readers, analysis }
     };
-    recent(snapshot, path).into_iter().map(scope).collect()
+    recent_specs(snapshot, path).into_iter().map(scope).collect()
 }
 
-fn reader(index: &Index, owner: SymbolId, pipeline: Option<SymbolId>, body: bool) -> Reader {
+fn make_reader(index: &Index, owner: SymbolId, pipeline: Option<SymbolId>, body: bool) -> Reader {
     let step = pipeline.and_then(|pipeline| {
         index.steps_of(pipeline).find(|(_, step)| step.symbol == owner).map(|(position, _)| position)
     });
     Reader { owner: Some(owner), pipeline, step, body, rounds: None }
 }
 
-fn readers(index: &Index, file: FileId, spot: &CursorContext<'_>) -> Vec<Reader> {
+fn list_readers(index: &Index, file: FileId, spot: &CursorContext<'_>) -> Vec<Reader> {
     let entry = match &spot.what {
         What::Entry(entry) => Some(entry),
         _ => None,
     };
-    let asks = entry.is_some_and(|entry| entry.node.is("until"));
-    let body = !entry.is_some_and(|entry| entry.node.is("when") || entry.node.is("for-each"));
-    let pipeline = spot.around.iter().find(|node| node.is("pipeline")).and_then(|node| node.called());
-    let pipeline = pipeline.and_then(|name| top(index, SymbolKind::Pipeline, name, file));
+    let asks = entry.is_some_and(|entry| entry.node.is_named("until"));
+    let body = !entry.is_some_and(|entry| entry.node.is_named("when") || entry.node.is_named("for-each"));
+    let pipeline = spot.around.iter().find(|node| node.is_named("pipeline")).and_then(|node| node.declared_name());
+    let pipeline = pipeline.and_then(|name| find_top_level(index, SymbolKind::Pipeline, name, file));
     let nodes = spot.around.iter().chain(entry.map(|entry: &Entry<'_>| &entry.node)).rev();
-    let owner = nodes.into_iter().find_map(|node| Some((node.known?.name, node.called()?, node.is_step())));
+    let owner = nodes.into_iter().find_map(|node| Some((node.known?.name, node.declared_name()?, node.is_step())));
     match (owner, pipeline) {
         (_, Some(pipeline)) if asks => {
-            let name = spot.around.iter().rev().find(|node| node.is("loop")).and_then(|node| node.called());
+            let name =
+                spot.around.iter().rev().find(|node| node.is_named("loop")).and_then(|node| node.declared_name());
             let mut steps = index.steps_of(pipeline).map(|(_, step)| step.symbol);
             let rounds = steps.find(|step| Some(index.symbol(*step).name.as_str()) == name);
             vec![Reader { owner: Some(pipeline), pipeline: Some(pipeline), body, rounds, ..NOBODY }]
         }
         (_, Some(pipeline)) => {
-            let name = spot.around.iter().rev().find(|node| node.is_step()).and_then(|node| node.called());
+            let name = spot.around.iter().rev().find(|node| node.is_step()).and_then(|node| node.declared_name());
             let step = index.steps_of(pipeline).find(|(_, step)| {
                 let symbol = index.symbol(step.symbol);
                 Some(symbol.name.as_str()) == name
@@ -121,11 +122,12 @@ fn readers(index: &Index, file: FileId, spot: &CursorContext<'_>) -> Vec<Reader>
         (Some(_), None) => {
             let outer = spot.around.iter().chain(entry.map(|entry| &entry.node)).find_map(|node| {
                 let kind = kind_of(node.known?.name)?;
-                top(index, kind, node.called()?, file)
+                find_top_level(index, kind, node.declared_name()?, file)
             });
             let Some(owner) = outer else { return vec![NOBODY] };
-            let member = entry.filter(|entry| entry.node.is("member")).and_then(|entry| entry.node.called());
-            let found = outside(index, owner, member, body);
+            let member =
+                entry.filter(|entry| entry.node.is_named("member")).and_then(|entry| entry.node.declared_name());
+            let found = list_outer_readers(index, owner, member, body);
             if found.is_empty() { vec![Reader { owner: Some(owner), ..NOBODY }] } else { found }
         }
         (None, None) => vec![NOBODY],
@@ -133,7 +135,7 @@ fn readers(index: &Index, file: FileId, spot: &CursorContext<'_>) -> Vec<Reader>
 }
 
 /// Who says a text that stands outside of the pipelines.
-fn outside(index: &Index, owner: SymbolId, member: Option<&str>, body: bool) -> Vec<Reader> {
+fn list_outer_readers(index: &Index, owner: SymbolId, member: Option<&str>, body: bool) -> Vec<Reader> {
     let step = |(position, step): (usize, &Step)| Reader {
         owner: Some(step.symbol),
         pipeline: Some(step.pipeline),
@@ -147,7 +149,7 @@ fn outside(index: &Index, owner: SymbolId, member: Option<&str>, body: bool) -> 
         SymbolKind::Task => steps().filter(|(_, step)| step.symbol == owner).take(MOST).map(step).collect(),
         // A shared prompt is said by every step that names it.
         SymbolKind::Prompt => {
-            let places: Vec<Span> = index.places(owner).map(|place| place.span).collect();
+            let places: Vec<Span> = index.occurrences_of(owner).map(|place| place.span).collect();
             let names = |whole: Span| {
                 let inside =
                     |place: &Span| place.file == whole.file && whole.start <= place.start && place.end <= whole.end;
@@ -168,7 +170,7 @@ fn outside(index: &Index, owner: SymbolId, member: Option<&str>, body: bool) -> 
                     && symbol.within == Some(owner)
                     && Some(symbol.name.as_str()) == member
             };
-            let found = index.ids().find(|(_, symbol)| named(symbol));
+            let found = index.list_symbols().find(|(_, symbol)| named(symbol));
             found.map(|(member, _)| Reader { owner: Some(member), ..NOBODY }).into_iter().collect()
         }
         _ => Vec::new(),
@@ -191,12 +193,12 @@ fn kind_of(node: &str) -> Option<SymbolKind> {
 }
 
 /// What is declared at the top level of a file.
-pub(crate) fn top(index: &Index, kind: SymbolKind, name: &str, file: FileId) -> Option<SymbolId> {
+pub(crate) fn find_top_level(index: &Index, kind: SymbolKind, name: &str, file: FileId) -> Option<SymbolId> {
     let found = |(id, symbol): (SymbolId, &Symbol)| {
         (symbol.kind == kind && symbol.within.is_none() && symbol.span.file == file && symbol.name == name)
             .then_some(id)
     };
-    index.ids().find_map(found)
+    index.list_symbols().find_map(found)
 }
 
 /// A step of a reader's pipeline.
@@ -211,7 +213,7 @@ pub(crate) struct Other {
 }
 
 /// The steps of a reader's pipeline in declaration order, and how they stand to it.
-pub(crate) fn others(index: &Index, reader: &Reader) -> Vec<Other> {
+pub(crate) fn list_other_steps(index: &Index, reader: &Reader) -> Vec<Other> {
     let Some(pipeline) = reader.pipeline else { return Vec::new() };
     let steps: Vec<usize> = index.steps_of(pipeline).map(|(position, _)| position).collect();
     let Some(me) = reader.step else {
@@ -221,18 +223,18 @@ pub(crate) fn others(index: &Index, reader: &Reader) -> Vec<Other> {
     };
     let graph = Graph::new(index, &steps);
     let mut found: BTreeMap<usize, Relation> = steps.iter().map(|&step| (step, Relation::Free)).collect();
-    for (step, _) in graph.walk(me, |step| graph.followers.get(&step).map_or(&[], Vec::as_slice)) {
+    for (step, _) in graph.find_reachable(me, |step| graph.followers.get(&step).map_or(&[], Vec::as_slice)) {
         found.insert(step, Relation::After);
     }
-    for (step, distance) in graph.walk(me, |step| graph.needs.get(&step).map_or(&[], Vec::as_slice)) {
+    for (step, distance) in graph.find_reachable(me, |step| graph.needs.get(&step).map_or(&[], Vec::as_slice)) {
         found.insert(step, Relation::Before(distance));
     }
-    for holder in graph.holders(me) {
+    for holder in graph.list_holders(me) {
         found.remove(&holder);
     }
     found.insert(me, Relation::After);
-    let mine: Vec<usize> = graph.holders(me).collect();
-    let repeats = |step| index.steps[me].rounds || graph.holders(step).any(|holder| mine.contains(&holder));
+    let mine: Vec<usize> = graph.list_holders(me).collect();
+    let repeats = |step| index.steps[me].rounds || graph.list_holders(step).any(|holder| mine.contains(&holder));
     found.into_iter().map(|(step, relation)| Other { step, relation, repeats: repeats(step) }).collect()
 }
 
@@ -269,18 +271,18 @@ impl Graph {
         graph
     }
 
-    fn holders(&self, step: usize) -> impl Iterator<Item = usize> + '_ {
+    fn list_holders(&self, step: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(self.holder.get(&step).copied(), |holder| self.holder.get(holder).copied())
     }
 
     /// The steps that can be reached from one, with the fewest edges to each; what holds for a loop holds for its steps.
-    fn walk<'g>(&'g self, from: usize, next: impl Fn(usize) -> &'g [usize]) -> Vec<(usize, usize)> {
+    fn find_reachable<'g>(&'g self, from: usize, next: impl Fn(usize) -> &'g [usize]) -> Vec<(usize, usize)> {
         let mut distances: BTreeMap<usize, usize> = BTreeMap::from([(from, 0)]);
         let mut queue = vec![(from, 0)];
         let mut at = 0;
         while let Some(&(step, distance)) = queue.get(at) {
             at += 1;
-            for source in std::iter::once(step).chain(self.holders(step)) {
+            for source in std::iter::once(step).chain(self.list_holders(step)) {
                 for &reached in next(source) {
                     let mut inner = vec![reached];
                     while let Some(one) = inner.pop() {

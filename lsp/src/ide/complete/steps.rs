@@ -22,7 +22,7 @@ pub(super) struct Candidate<'s> {
 }
 
 /// The steps that a directive or an expression of this word could name, the most likely first; each name once.
-pub(super) fn candidates<'s>(scopes: &'s [Scope], word: &str) -> Vec<Candidate<'s>> {
+pub(super) fn list_candidates<'s>(scopes: &'s [Scope], word: &str) -> Vec<Candidate<'s>> {
     let mut found: BTreeMap<&str, Candidate<'s>> = BTreeMap::new();
     let mut seen = std::collections::BTreeSet::new();
     let shared = scopes.iter().map(|scope| scope.readers.len()).sum::<usize>() > 1;
@@ -33,7 +33,7 @@ pub(super) fn candidates<'s>(scopes: &'s [Scope], word: &str) -> Vec<Candidate<'
             if !seen.insert((number, reader.pipeline, reader.step)) {
                 continue;
             }
-            for Other { step, relation, repeats } in scope::others(index, reader) {
+            for Other { step, relation, repeats } in scope::list_other_steps(index, reader) {
                 let symbol = index.symbol(index.steps[step].symbol);
                 let readable = match word {
                     "output" | "previous" => matches!(symbol.kind, SymbolKind::Task | SymbolKind::Gate),
@@ -81,7 +81,7 @@ impl Candidate<'_> {
             (Relation::Before(1), _) => format!("{value} · 1 step before"),
             (Relation::Before(distance), _) => format!("{value} · {distance} steps before"),
             (Relation::Free, Some(reader)) if self.shared => {
-                format!("{value} · `{reader}`, and whoever says this too, will wait for it")
+                format!("{value} · `{reader}`, and every step that uses this text, will wait for it")
             }
             (Relation::Free, Some(reader)) => format!("{value} · `{reader}` will wait for it"),
             _ => value.to_owned(),

@@ -1,11 +1,11 @@
 //! Completion as a person at an editor sees it: the labels in order, and the text after one was chosen.
 
-use super::super::fixture::fixture;
-use super::{Completion, complete};
+use super::super::fixture::parse_fixture;
+use super::{Completion, list_completions};
 
 fn at(files: &str) -> Completion {
-    let (snapshot, path, offset) = fixture(files);
-    complete(&snapshot, &path, offset, None)
+    let (snapshot, path, offset) = parse_fixture(files);
+    list_completions(&snapshot, &path, offset, None)
 }
 
 /// The labels in order.
@@ -37,8 +37,8 @@ fn filled(files: &str, label: &str) -> String {
 }
 
 fn line(files: &str, label: &str, snippets: bool) -> String {
-    let (snapshot, path, offset) = fixture(files);
-    let found = complete(&snapshot, &path, offset, None);
+    let (snapshot, path, offset) = parse_fixture(files);
+    let found = list_completions(&snapshot, &path, offset, None);
     let all: Vec<&str> = found.items.iter().map(|item| item.label.as_str()).collect();
     let item = found.items.iter().find(|item| item.label == label).unwrap_or_else(|| panic!("no `{label}` in {all:?}"));
     let text = item.snippet.as_ref().filter(|_| snippets).unwrap_or(&item.text);
@@ -452,14 +452,14 @@ fn any_place_of_any_text_can_be_asked() {
             let mut workspace = super::super::Workspace::new(std::sync::Arc::new(disk.clone()));
             let folder = path.split('/').next().unwrap_or_default();
             for spec in disk.keys().filter(|spec| spec.ends_with(".kdl") && spec.starts_with(folder)) {
-                workspace.touched(spec);
+                workspace.invalidate_path(spec);
             }
             workspace.open(path, super::super::Document::new(path, text));
             workspace.snapshot()
         };
         let mut check = |snapshot: &super::super::Snapshot, text: &str, offset: usize| {
             for trigger in [None, Some(' '), Some('.'), Some('"')] {
-                let found = complete(snapshot, path, offset, trigger);
+                let found = list_completions(snapshot, path, offset, trigger);
                 asked += 1;
                 offered += found.items.len();
                 if !found.items.is_empty() {
@@ -471,7 +471,7 @@ fn any_place_of_any_text_can_be_asked() {
                     assert!(!text[found.range.clone()].contains('\n'), "{path} at {offset}");
                 }
             }
-            super::super::signature(snapshot, path, offset);
+            super::super::find_signature(snapshot, path, offset);
         };
         let whole = workspace(text);
         for offset in (number % 7..text.len()).step_by(53).filter(|offset| text.is_char_boundary(*offset)) {
@@ -505,15 +505,15 @@ fn texts_outside_of_pipelines_know_who_says_them() {
 
 #[test]
 fn an_answer_does_not_wait_for_a_compilation() {
-    let (snapshot, path, offset) = fixture(&judge("<<output:$0"));
+    let (snapshot, path, offset) = parse_fixture(&judge("<<output:$0"));
     let mut workspace = copied(&snapshot, &path);
     let known = workspace.snapshot().analysis("flow.kdl").expect("a spec");
     // The next key is pressed before anything is known of the text that it makes.
-    workspace.edit(&path, |document| document.edited(offset..offset, "b"));
+    workspace.edit(&path, |document| document.apply_edit(offset..offset, "b"));
     let now = workspace.snapshot();
-    let found = complete(&now, &path, offset + 1, None);
+    let found = list_completions(&now, &path, offset + 1, None);
     assert_eq!(found.items[0].label, "build");
-    assert!(std::sync::Arc::ptr_eq(&now.recent("flow.kdl").expect("a spec"), &known));
+    assert!(std::sync::Arc::ptr_eq(&now.recent_analysis("flow.kdl").expect("a spec"), &known));
 }
 
 /// A workspace of the same files.
@@ -522,7 +522,7 @@ fn copied(snapshot: &super::super::Snapshot, open: &str) -> super::super::Worksp
     let text = |path: &str| snapshot.document(path).expect("the file is there").text().to_owned();
     let files: std::collections::BTreeMap<String, String> = paths.map(|path| (path.to_owned(), text(path))).into();
     let mut workspace = super::super::Workspace::new(std::sync::Arc::new(files));
-    workspace.touched("flow.kdl");
+    workspace.invalidate_path("flow.kdl");
     workspace.open(open, super::super::Document::new(open, &text(open)));
     workspace
 }
@@ -548,8 +548,8 @@ fn a_faked_gate_is_asked_for_its_fields() {
 #[test]
 fn what_was_just_typed_opens_only_what_it_begins() {
     let after = |files: &str, trigger: char| {
-        let (snapshot, path, offset) = fixture(files);
-        complete(&snapshot, &path, offset, Some(trigger)).items.len()
+        let (snapshot, path, offset) = parse_fixture(files);
+        list_completions(&snapshot, &path, offset, Some(trigger)).items.len()
     };
     assert_eq!(after(&spec("pipeline main {\n    $0\n}"), ' '), 0);
     assert_eq!(after(&spec("pipeline main {$0"), '{'), 0);

@@ -6,28 +6,31 @@ use swarmc_compiler::Code;
 use swarmc_compiler::schema::{self, Kind, Property, Word};
 use swarmc_compiler::syntax::TokenKind;
 
-use super::{Hover, code};
+use super::{Hover, quote_code};
 use crate::ide::Document;
 use crate::ide::element::{self, Part, Slot};
 use crate::ide::texts;
 
-pub(super) fn hover(document: &Document, offset: usize) -> Option<Hover> {
-    if let Some(hover) = rule(document, offset) {
+pub(super) fn hover_grammar(document: &Document, offset: usize) -> Option<Hover> {
+    if let Some(hover) = hover_rule(document, offset) {
         return Some(hover);
     }
-    let found = element::at(document, offset)?;
+    let found = element::find_element(document, offset)?;
     let known = found.known;
     match found.part {
-        Part::Name(name) => Some(Hover { range: name.span.range(), markdown: node(known, &name.text) }),
-        Part::Key(name, Some(known)) => Some(Hover { range: name.span.range(), markdown: property(known) }),
+        Part::Name(name) => Some(Hover { range: name.span.range(), markdown: describe_node(known, &name.text) }),
+        Part::Key(name, Some(known)) => Some(Hover { range: name.span.range(), markdown: describe_property(known) }),
         Part::Key(name, None) => {
             let (_, kind) = known.open_properties?;
-            Some(Hover { range: name.span.range(), markdown: format!("{}\n\n{}.", known.doc, capital(&kind.noun())) })
+            Some(Hover {
+                range: name.span.range(),
+                markdown: format!("{}\n\n{}.", known.doc, capitalize_first(&kind.describe())),
+            })
         }
         Part::Value(entry, slot) => {
             let range = entry.value.span.range();
-            let inside = texts::inside(document.text(), range.clone());
-            let markdown = value(known, slot, &document.text()[inside], offset.saturating_sub(range.start))?;
+            let inside = texts::unquoted_range(document.text(), range.clone());
+            let markdown = describe_value(known, slot, &document.text()[inside], offset.saturating_sub(range.start))?;
             Some(Hover { range, markdown })
         }
         Part::Rest => None,
@@ -35,46 +38,48 @@ pub(super) fn hover(document: &Document, offset: usize) -> Option<Hover> {
 }
 
 /// A node: how it is written, what it says, and what may stand in it.
-fn node(known: &'static schema::Node, written: &str) -> String {
+fn describe_node(known: &'static schema::Node, written: &str) -> String {
     let more = if known.children.is_empty() && known.open_children.is_none() { "" } else { " { … }" };
-    let mut text = format!("```text\n{}{more}\n```\n\n{}", known.usage_as(known.called(written)), known.doc);
+    let mut text = format!("```text\n{}{more}\n```\n\n{}", known.usage_as(known.display_name(written)), known.doc);
     if let Some(older) = known.older.iter().find(|older| older.name == written) {
-        text += &format!("\n\nAn older spelling of {}, deprecated since edition {}.", code(known.name), older.since);
+        text +=
+            &format!("\n\nAn older spelling of {}, deprecated since edition {}.", quote_code(known.name), older.since);
     }
     let mut rows: Vec<String> = Vec::new();
     for argument in known.arguments {
         let default = argument.default.map_or(String::new(), |value| format!(" Without the node: `{value}`."));
-        rows.push(format!("- `{}`: {}.{default}", argument.name, argument.kind.noun()));
+        rows.push(format!("- `{}`: {}.{default}", argument.name, argument.kind.describe()));
     }
-    rows.extend(known.properties.iter().map(|property| format!("- {}", summary(property))));
+    rows.extend(known.properties.iter().map(|property| format!("- {}", summarize_property(property))));
     if !rows.is_empty() {
         text += &format!("\n\n{}", rows.join("\n"));
     }
     text
 }
 
-fn property(known: &'static Property) -> String {
-    let mut text = format!("```text\n{}=\n```\n\n{} {}.", known.name, known.doc, capital(&known.kind.noun()));
+fn describe_property(known: &'static Property) -> String {
+    let mut text =
+        format!("```text\n{}=\n```\n\n{} {}.", known.name, known.doc, capitalize_first(&known.kind.describe()));
     if let Some(default) = known.default {
         text += &format!(" Default: `{default}`.");
     }
     if let Kind::Choice(words) = known.kind {
-        text += &format!("\n\n{}", choices(words));
+        text += &format!("\n\n{}", describe_choices(words));
     }
     text
 }
 
-fn summary(property: &Property) -> String {
+fn summarize_property(property: &Property) -> String {
     let default = property.default.map_or(String::new(), |value| format!(" Default: `{value}`."));
     format!("`{}=`: {}{default}", property.name, property.doc)
 }
 
-fn choices(words: &[Word]) -> String {
+fn describe_choices(words: &[Word]) -> String {
     words.iter().map(|word| format!("- `{}`: {}", word.word, word.doc)).collect::<Vec<_>>().join("\n")
 }
 
 /// What a value means, where the language says more than its name does.
-fn value(known: &'static schema::Node, slot: Slot, written: &str, at: usize) -> Option<String> {
+fn describe_value(known: &'static schema::Node, slot: Slot, written: &str, at: usize) -> Option<String> {
     let doc = match slot {
         Slot::Property(property) => property.doc,
         Slot::Argument(_) | Slot::Open(_) => known.doc,
@@ -100,14 +105,14 @@ fn value(known: &'static schema::Node, slot: Slot, written: &str, at: usize) -> 
         | Kind::Ratio(..)
         | Kind::Lines
         | Kind::Number
-        | Kind::Glob => Some(format!("{doc} {}.", capital(&slot.kind().noun()))),
+        | Kind::Glob => Some(format!("{doc} {}.", capitalize_first(&slot.kind().describe()))),
         _ => None,
     }
 }
 
 /// The page of a code that stands in an `allow` or a comment.
-fn rule(document: &Document, offset: usize) -> Option<Hover> {
-    let (range, written) = word(document, offset)?;
+fn hover_rule(document: &Document, offset: usize) -> Option<Hover> {
+    let (range, written) = find_word(document, offset)?;
     let code = Code::find(written)?;
     let comment = match document.tree() {
         Some(tree) => {
@@ -118,7 +123,7 @@ fn rule(document: &Document, offset: usize) -> Option<Hover> {
         None => document.text()[..range.start].trim_end().ends_with("swarmc: allow("),
     };
     let suppresses = || {
-        let found = element::at(document, offset)?;
+        let found = element::find_element(document, offset)?;
         [schema::ALLOW.name, "deny", "warn"].contains(&found.known.name).then_some(())
     };
     if !comment && suppresses().is_none() {
@@ -128,7 +133,7 @@ fn rule(document: &Document, offset: usize) -> Option<Hover> {
 }
 
 /// The word of letters, digits and `-` around an offset.
-fn word(document: &Document, offset: usize) -> Option<(Range<usize>, &str)> {
+fn find_word(document: &Document, offset: usize) -> Option<(Range<usize>, &str)> {
     let text = document.text();
     let is_word = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
     let before = text.get(..offset)?;
@@ -138,7 +143,7 @@ fn word(document: &Document, offset: usize) -> Option<(Range<usize>, &str)> {
     (start < end).then(|| (start..end, &text[start..end]))
 }
 
-fn capital(text: &str) -> String {
+fn capitalize_first(text: &str) -> String {
     let mut signs = text.chars();
     signs.next().map_or(String::new(), |first| first.to_uppercase().chain(signs).collect())
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use swarmc_compiler::interpolation::HoleKind;
 
-pub(super) use hole::{last, shape};
-pub(super) use symbol::{age, grouped};
+pub(super) use hole::{find_last_value, resolve_shape};
+pub(super) use symbol::{format_age, format_number};
 
 use super::document::Kind;
 use super::names;
@@ -36,50 +36,57 @@ const LINES: usize = 6;
 const CHARACTERS: usize = 600;
 
 /// What is known of what stands at an offset.
-pub fn hover(snapshot: &Snapshot, path: &str, offset: usize, runs: &dyn Runs) -> Option<Hover> {
+pub fn find_hover(snapshot: &Snapshot, path: &str, offset: usize, runs: &dyn Runs) -> Option<Hover> {
     let document = snapshot.document(path)?;
     if document.kind() == Kind::Foreign {
         return None;
     }
-    let about = snapshot.about(path);
+    let about = snapshot.find_analyses(path);
     let hole = texts::hole_at(snapshot, path, &document, offset);
     let directive = hole.as_ref().filter(|hole| matches!(hole.kind, HoleKind::Directive { .. }));
-    if let Some((range, mut markdown)) = name(&about, path, offset, directive.is_none().then_some(runs)) {
+    if let Some((range, mut markdown)) = hover_name(&about, path, offset, directive.is_none().then_some(runs)) {
         if let Some(hole) = directive {
-            let value = hole::value(&about, path, &document, hole, runs);
-            let parts = [value, Some(markdown), hole::title(&document, hole)];
+            let value = hole::describe_value(&about, path, &document, hole, runs);
+            let parts = [value, Some(markdown), hole::hole_title(&document, hole)];
             markdown = parts.into_iter().flatten().collect::<Vec<_>>().join(RULE);
         }
         return Some(Hover { range, markdown });
     }
     match hole {
-        Some(hole) => hole::hover(&about, path, &document, &hole, offset, runs),
-        None => expression(snapshot, path, &document, offset).or_else(|| grammar::hover(&document, offset)),
+        Some(hole) => hole::hover_hole(&about, path, &document, &hole, offset, runs),
+        None => {
+            hover_expression(snapshot, path, &document, offset).or_else(|| grammar::hover_grammar(&document, offset))
+        }
     }
 }
 
 /// What is known of a word of an expression that is a value of its own: `when "…"`.
-fn expression(snapshot: &Snapshot, path: &str, document: &Document, offset: usize) -> Option<Hover> {
-    let texts = texts::texts(snapshot, path, document);
+fn hover_expression(snapshot: &Snapshot, path: &str, document: &Document, offset: usize) -> Option<Hover> {
+    let texts = texts::list_texts(snapshot, path, document);
     let said = texts.iter().find(|said| said.expression && said.range.start <= offset && offset <= said.range.end)?;
-    hole::word(document, &said.range, offset)
+    hole::hover_word(document, &said.range, offset)
 }
 
 /// What stands between two answers.
 const RULE: &str = "\n\n---\n\n";
 
 /// What is known of a name: the union of what the specs know that read the file. Without `runs` nothing about its value.
-fn name(about: &[Arc<Analysis>], path: &str, offset: usize, runs: Option<&dyn Runs>) -> Option<(Range<usize>, String)> {
+fn hover_name(
+    about: &[Arc<Analysis>],
+    path: &str,
+    offset: usize,
+    runs: Option<&dyn Runs>,
+) -> Option<(Range<usize>, String)> {
     let (mut range, mut parts): (Option<Range<usize>>, Vec<String>) = (None, Vec::new());
     for analysis in about {
-        for (place, id) in names::at(analysis, path, offset) {
+        for (place, id) in names::find_names(analysis, path, offset) {
             let here = place.span.range();
             // Where two names meet, the one that begins here is meant.
             if range.clone().is_some_and(|range| range != here) {
                 continue;
             }
             range = Some(here);
-            let part = symbol::describe(analysis, id, runs);
+            let part = symbol::describe_symbol(analysis, id, runs);
             if !parts.contains(&part) {
                 parts.push(part);
             }
@@ -89,7 +96,7 @@ fn name(about: &[Arc<Analysis>], path: &str, offset: usize, runs: Option<&dyn Ru
 }
 
 /// The beginning of a text as a block of code that it cannot leave.
-fn block(language: &str, text: &str) -> String {
+fn quote_block(language: &str, text: &str) -> String {
     let mut shown: Vec<String> = Vec::new();
     let mut left = CHARACTERS;
     let mut lines = text.lines();
@@ -112,7 +119,7 @@ fn block(language: &str, text: &str) -> String {
 }
 
 /// A word as code.
-fn code(word: &str) -> String {
+fn quote_code(word: &str) -> String {
     let longest = word.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let space = if longest > 0 { " " } else { "" };
@@ -120,6 +127,6 @@ fn code(word: &str) -> String {
 }
 
 /// The text of a range of a document.
-fn slice<'d>(document: &'d Document, range: &Range<usize>) -> &'d str {
+fn slice_text<'d>(document: &'d Document, range: &Range<usize>) -> &'d str {
     document.text().get(range.clone()).unwrap_or_default()
 }

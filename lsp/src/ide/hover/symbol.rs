@@ -6,7 +6,7 @@ use std::time::Duration;
 use swarmc_compiler::index::{ShapeId, ShapeKind, Step, Symbol, SymbolId, SymbolKind};
 use swarmc_compiler::{Bound, FileId, When};
 
-use super::{block, code};
+use super::{quote_block, quote_code};
 use crate::ide::{Analysis, flow};
 use crate::runs::Runs;
 
@@ -14,36 +14,37 @@ use crate::runs::Runs;
 const SHOWN: usize = 8;
 
 /// What is known of a symbol; of its value, too, where runs are given.
-pub(super) fn describe(analysis: &Analysis, id: SymbolId, runs: Option<&dyn Runs>) -> String {
+pub(super) fn describe_symbol(analysis: &Analysis, id: SymbolId, runs: Option<&dyn Runs>) -> String {
     let index = &analysis.index;
     let symbol = index.symbol(id);
-    let mut parts = vec![format!("```kdl\n{}\n```", head(analysis, symbol)), title(analysis, symbol)];
+    let mut parts =
+        vec![format!("```kdl\n{}\n```", describe_declaration(analysis, symbol)), symbol_title(analysis, symbol)];
     parts.extend(symbol.doc.clone());
     if let (Some(shape), Some(_)) = (symbol.shape, runs)
         && !matches!(symbol.kind, SymbolKind::Type | SymbolKind::Field | SymbolKind::Param | SymbolKind::Stop)
     {
-        parts.push(format!("Value: {}", value(analysis, shape)));
+        parts.push(format!("Value: {}", describe_value(analysis, shape)));
     }
     let steps = index.steps.iter().enumerate().filter(|(_, step)| step.symbol == id);
-    parts.extend(steps.take(SHOWN).map(|(position, step)| place(analysis, position, step)));
+    parts.extend(steps.take(SHOWN).map(|(position, step)| describe_position(analysis, position, step)));
     match symbol.kind {
-        SymbolKind::Pipeline => parts.extend(bounds(analysis, symbol)),
-        SymbolKind::Agent => parts.extend(uses(analysis, id)),
-        kind if kind.is_step() => parts.extend(turn(analysis, id, symbol)),
+        SymbolKind::Pipeline => parts.extend(describe_bounds(analysis, symbol)),
+        SymbolKind::Agent => parts.extend(describe_uses(analysis, id)),
+        kind if kind.is_step() => parts.extend(describe_turn(analysis, id, symbol)),
         _ => {}
     }
-    parts.extend(trust(analysis, id));
+    parts.extend(describe_trust(analysis, id));
     if let Some(runs) = runs {
-        parts.extend(last(analysis, id, symbol, runs));
+        parts.extend(describe_last_run(analysis, id, symbol, runs));
     }
     parts.join("\n\n")
 }
 
 /// The line that declares it, or all of a type.
-fn head(analysis: &Analysis, symbol: &Symbol) -> String {
+fn describe_declaration(analysis: &Analysis, symbol: &Symbol) -> String {
     let (index, name) = (&analysis.index, &symbol.name);
     match (symbol.kind, symbol.shape) {
-        (SymbolKind::Type, Some(shape)) => format!("type {name} {}", body(analysis, shape)),
+        (SymbolKind::Type, Some(shape)) => format!("type {name} {}", describe_body(analysis, shape)),
         (SymbolKind::Field, Some(shape)) => format!("{name} {}", index.shape(shape).text),
         _ => {
             let written = analysis.compilation.sources.slice(symbol.whole);
@@ -51,13 +52,13 @@ fn head(analysis: &Analysis, symbol: &Symbol) -> String {
             // A brace in a string would end it early, which is only shorter.
             let line = line.split('{').next().unwrap_or_default().trim();
             let line: String = line.chars().take(100).filter(|sign| *sign != '`').collect();
-            if symbol.whole == symbol.span { format!("{} {name}", symbol.kind.noun()) } else { line }
+            if symbol.whole == symbol.span { format!("{} {name}", symbol.kind.as_str()) } else { line }
         }
     }
 }
 
 /// The fields of a type, or its words.
-fn body(analysis: &Analysis, shape: ShapeId) -> String {
+fn describe_body(analysis: &Analysis, shape: ShapeId) -> String {
     let index = &analysis.index;
     match &index.shape(shape).kind {
         ShapeKind::Record(fields) => {
@@ -76,50 +77,50 @@ fn body(analysis: &Analysis, shape: ShapeId) -> String {
     }
 }
 
-fn title(analysis: &Analysis, symbol: &Symbol) -> String {
-    let mut title = capital(symbol.kind.noun());
+fn symbol_title(analysis: &Analysis, symbol: &Symbol) -> String {
+    let mut title = capitalize_first(symbol.kind.as_str());
     if let Some(within) = symbol.within {
         let within = analysis.index.symbol(within);
-        let _ = write!(title, " of {} {}", within.kind.noun(), code(&within.name));
+        let _ = write!(title, " of {} {}", within.kind.as_str(), quote_code(&within.name));
     }
     let file = analysis.compilation.sources.name(symbol.span.file);
     if symbol.span.file != FileId::new(0) {
-        let _ = write!(title, ", declared in {}", code(file));
+        let _ = write!(title, ", declared in {}", quote_code(file));
     }
     title
 }
 
 /// The type of a value, with the fields of a declared one.
-pub(super) fn value(analysis: &Analysis, shape: ShapeId) -> String {
+pub(super) fn describe_value(analysis: &Analysis, shape: ShapeId) -> String {
     let index = &analysis.index;
     let kind = index.shape(shape);
     match (&kind.kind, kind.declared) {
         (ShapeKind::Record(_) | ShapeKind::Words(_), Some(declared)) => {
             let name = &index.symbol(declared).name;
-            format!("{}\n\n```kdl\ntype {name} {}\n```", code(&kind.text), body(analysis, shape))
+            format!("{}\n\n```kdl\ntype {name} {}\n```", quote_code(&kind.text), describe_body(analysis, shape))
         }
-        _ => code(&kind.text),
+        _ => quote_code(&kind.text),
     }
 }
 
 /// Where a step stands in a pipeline: who feeds it and whom it feeds.
-fn place(analysis: &Analysis, position: usize, step: &Step) -> String {
+fn describe_position(analysis: &Analysis, position: usize, step: &Step) -> String {
     let index = &analysis.index;
     let count = index.steps_of(step.pipeline).count();
-    let mut text = format!("Step {} of {count} of {}", step.position, code(&index.symbol(step.pipeline).name));
+    let mut text = format!("Step {} of {count} of {}", step.position, quote_code(&index.symbol(step.pipeline).name));
     if let Some(agent) = step.agent {
-        let _ = write!(text, ", agent {}", code(&index.symbol(agent).name));
+        let _ = write!(text, ", agent {}", quote_code(&index.symbol(agent).name));
     }
-    let name = |step: usize| code(&index.symbol(index.steps[step].symbol).name);
+    let name = |step: usize| quote_code(&index.symbol(index.steps[step].symbol).name);
     let before: Vec<String> = step
         .needs
         .iter()
         .map(|need| match need.when {
             When::Success => name(need.step),
-            when => format!("{} ({})", name(need.step), flow::word(when)),
+            when => format!("{} ({})", name(need.step), flow::describe_when(when)),
         })
         .collect();
-    let after: Vec<String> = flow::fed(index, position).map(name).collect();
+    let after: Vec<String> = flow::list_dependents(index, position).map(name).collect();
     let listed = |names: &[String]| {
         let more = names.len().saturating_sub(SHOWN);
         let shown = names[..names.len() - more].join(", ");
@@ -135,8 +136,8 @@ fn place(analysis: &Analysis, position: usize, step: &Step) -> String {
 }
 
 /// What one run of a pipeline uses at most.
-fn bounds(analysis: &Analysis, symbol: &Symbol) -> Option<String> {
-    let bounds = analysis.counted().bounds.get(&symbol.name)?;
+fn describe_bounds(analysis: &Analysis, symbol: &Symbol) -> Option<String> {
+    let bounds = analysis.token_counts().bounds.get(&symbol.name)?;
     // What is imported may have another name in the plan.
     if symbol.span.file != FileId::new(0) {
         return None;
@@ -146,10 +147,10 @@ fn bounds(analysis: &Analysis, symbol: &Symbol) -> Option<String> {
         Bound::Unbounded { .. } => "unknown".to_owned(),
     };
     let parts = [
-        ("launches", amount(&bounds.launches)),
-        ("turns", amount(&bounds.turns)),
-        ("tokens in", amount(&bounds.input_tokens)),
-        ("tokens out", amount(&bounds.output_tokens)),
+        ("launches", format_bound(&bounds.launches)),
+        ("turns", format_bound(&bounds.turns)),
+        ("tokens in", format_bound(&bounds.input_tokens)),
+        ("tokens out", format_bound(&bounds.output_tokens)),
         ("cost", cost),
     ];
     let shown: Vec<String> = parts.into_iter().map(|(what, amount)| format!("{what} {amount}")).collect();
@@ -157,24 +158,24 @@ fn bounds(analysis: &Analysis, symbol: &Symbol) -> Option<String> {
 }
 
 /// The tokens that a turn of a step is given at most.
-fn turn(analysis: &Analysis, id: SymbolId, symbol: &Symbol) -> Option<String> {
+fn describe_turn(analysis: &Analysis, id: SymbolId, symbol: &Symbol) -> Option<String> {
     let index = &analysis.index;
     let pipeline = index.symbol(index.steps.iter().find(|step| step.symbol == id)?.pipeline);
     if pipeline.span.file != FileId::new(0) {
         return None;
     }
-    let turn = analysis.counted().turns.get(&(pipeline.name.clone(), symbol.name.clone()))?;
+    let turn = analysis.token_counts().turns.get(&(pipeline.name.clone(), symbol.name.clone()))?;
     Some(match &turn.input {
         Bound::Most(tokens) => {
             let about = if turn.exact { "" } else { ", as other vocabularies count" };
-            format!("A turn is given at most {} tokens{about}", grouped(*tokens))
+            format!("A turn is given at most {} tokens{about}", format_number(*tokens))
         }
         Bound::Unbounded { because, .. } => format!("A turn is given any number of tokens: {because}"),
     })
 }
 
 /// What may have reached a step or a member.
-fn trust(analysis: &Analysis, id: SymbolId) -> Option<String> {
+fn describe_trust(analysis: &Analysis, id: SymbolId) -> Option<String> {
     let trust = analysis.index.trust.get(&id)?;
     let what = match (trust.strangers, trust.private) {
         (true, true) => "text of strangers, and private data",
@@ -186,51 +187,51 @@ fn trust(analysis: &Analysis, id: SymbolId) -> Option<String> {
 }
 
 /// Who takes turns as an agent.
-fn uses(analysis: &Analysis, agent: SymbolId) -> Option<String> {
+fn describe_uses(analysis: &Analysis, agent: SymbolId) -> Option<String> {
     let index = &analysis.index;
     let mut steps: Vec<SymbolId> =
         index.steps.iter().filter(|step| step.agent == Some(agent)).map(|step| step.symbol).collect();
     steps.dedup();
     let more = steps.len().saturating_sub(SHOWN);
-    let names: Vec<String> = steps.iter().take(SHOWN).map(|step| code(&index.symbol(*step).name)).collect();
+    let names: Vec<String> = steps.iter().take(SHOWN).map(|step| quote_code(&index.symbol(*step).name)).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!names.is_empty()).then(|| format!("Takes the turns of {}{more}", names.join(", ")))
 }
 
 /// How it went in the last run, where it is a pipeline, a step or a parameter.
-fn last(analysis: &Analysis, id: SymbolId, symbol: &Symbol, runs: &dyn Runs) -> Option<String> {
+fn describe_last_run(analysis: &Analysis, id: SymbolId, symbol: &Symbol, runs: &dyn Runs) -> Option<String> {
     let index = &analysis.index;
     let workflow = &index.workflow;
     if symbol.kind == SymbolKind::Pipeline {
-        let run = runs.last(workflow, &symbol.name)?;
-        return Some(format!("Last run: {} {}", run.state.word(), age(run.age)));
+        let run = runs.last_run(workflow, &symbol.name)?;
+        return Some(format!("Last run: {} {}", run.state.as_str(), format_age(run.age)));
     }
     let step = index.steps.iter().find(|step| step.symbol == id)?;
-    let run = runs.last(workflow, &index.symbol(step.pipeline).name)?;
+    let run = runs.last_run(workflow, &index.symbol(step.pipeline).name)?;
     let known = run.steps.get(&symbol.name)?;
-    let took = known.took.map_or(String::new(), |took| format!(" after {}", span(took)));
-    let mut text = format!("Last run, {}: {}{took}", age(run.age), known.status);
+    let took = known.took.map_or(String::new(), |took| format!(" after {}", format_duration(took)));
+    let mut text = format!("Last run, {}: {}{took}", format_age(run.age), known.status);
     if let Some(output) = &known.output {
-        let _ = write!(text, "\n\n{}", block("text", output));
+        let _ = write!(text, "\n\n{}", quote_block("text", output));
     }
     Some(text)
 }
 
 /// A bound in words.
-fn amount(bound: &Bound) -> String {
+fn format_bound(bound: &Bound) -> String {
     match bound {
-        Bound::Most(most) => grouped(*most),
+        Bound::Most(most) => format_number(*most),
         Bound::Unbounded { .. } => "without limit".to_owned(),
     }
 }
 
 /// How long ago something was: `3m ago`, `just now`.
-pub(in crate::ide) fn age(age: Duration) -> String {
-    if age < Duration::from_secs(1) { "just now".to_owned() } else { format!("{} ago", span(age)) }
+pub(in crate::ide) fn format_age(age: Duration) -> String {
+    if age < Duration::from_secs(1) { "just now".to_owned() } else { format!("{} ago", format_duration(age)) }
 }
 
 /// A time in its largest unit: `3m`.
-fn span(time: Duration) -> String {
+fn format_duration(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{}ms", time.as_millis()),
         seconds @ 1..60 => format!("{seconds}s"),
@@ -241,7 +242,7 @@ fn span(time: Duration) -> String {
 }
 
 /// A number with commas.
-pub(in crate::ide) fn grouped(number: u64) -> String {
+pub(in crate::ide) fn format_number(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -253,7 +254,7 @@ pub(in crate::ide) fn grouped(number: u64) -> String {
     text
 }
 
-fn capital(text: &str) -> String {
+fn capitalize_first(text: &str) -> String {
     let mut signs = text.chars();
     signs.next().map_or(String::new(), |first| first.to_uppercase().chain(signs).collect())
 }

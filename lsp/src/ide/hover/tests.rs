@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::fixture::fixture;
+use super::super::fixture::parse_fixture;
 use super::*;
 use crate::runs::{LastRun, LastStep, NoRuns, RunState};
 
@@ -35,7 +35,7 @@ Judge <<output:find-it | tail:5>> and <<output:find-it.issues>>, `{{ output.find
 struct Ran;
 
 impl Runs for Ran {
-    fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
+    fn last_run(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
         assert_eq!((workflow, pipeline), ("w", "main"));
         let found = LastStep {
             status: "succeeded",
@@ -55,15 +55,15 @@ impl Runs for Ran {
 /// What is shown at the `n`th `what`, from 0.
 fn shown(what: &str, n: usize, runs: &dyn Runs) -> String {
     let at = FLOW.match_indices(what).nth(n).expect("it stands there").0;
-    let (snapshot, path, offset) = fixture(&format!("{}$0{}", &FLOW[..at], &FLOW[at..]));
-    let Some(hover) = hover(&snapshot, &path, offset, runs) else { return "nothing".to_owned() };
+    let (snapshot, path, offset) = parse_fixture(&format!("{}$0{}", &FLOW[..at], &FLOW[at..]));
+    let Some(hover) = find_hover(&snapshot, &path, offset, runs) else { return "nothing".to_owned() };
     let text = snapshot.document(&path).expect("the file is there").text()[hover.range].to_owned();
     format!("[{text}]\n{}", hover.markdown)
 }
 
 #[test]
 fn the_example_has_a_plan() {
-    let snapshot = fixture(FLOW).0;
+    let snapshot = parse_fixture(FLOW).0;
     let analysis = snapshot.analysis("flow.kdl").expect("it is a spec");
     assert!(analysis.compilation.plan.is_some(), "{:?}", analysis.compilation.diagnostics);
 }
@@ -232,7 +232,7 @@ fn directives_say_what_they_give_and_what_they_gave() {
 
     `<<output:STEP>>`
 
-    What a step put out in this round; a field of it after a `.`.
+    The output of a step in this round; a field of it after a `.`.
     "#);
     insta::assert_snapshot!(shown("issues>>", 0, &Ran), @r#"
     [issues]
@@ -256,7 +256,7 @@ fn directives_say_what_they_give_and_what_they_gave() {
 
     `<<output:STEP>>`
 
-    What a step put out in this round; a field of it after a `.`.
+    The output of a step in this round; a field of it after a `.`.
     "#);
     insta::assert_snapshot!(shown("tail:5", 0, &Ran), @"
     [tail:5]
@@ -284,7 +284,7 @@ fn directives_say_what_they_give_and_what_they_gave() {
     [output]
     `output`
 
-    What a step put out in this round; a field of it after a `.`.
+    The output of a step in this round; a field of it after a `.`.
     ");
 }
 
@@ -296,7 +296,7 @@ fn the_language_explains_itself() {
     timeout [TIME] [idle=…]
     ```
 
-    The time of one attempt at most; no limit unless said.
+    The time of one attempt at most; no limit, when left out.
 
     - `TIME`: a duration such as `"10m"`.
     - `idle=`: The time without a byte of output at most.
@@ -328,7 +328,7 @@ fn the_language_explains_itself() {
     ");
     insta::assert_snapshot!(shown("\"5m\"", 0, &NoRuns), @r#"
     ["5m"]
-    The time of one attempt at most; no limit unless said. A duration such as `"10m"`.
+    The time of one attempt at most; no limit, when left out. A duration such as `"10m"`.
     "#);
     assert!(shown("SW202", 0, &NoRuns).starts_with("[SW202]\n# SW202"));
     assert_eq!(shown("Judge", 0, &NoRuns), "nothing");
@@ -348,8 +348,8 @@ pipeline main {
 }
 ";
     let reached = |step: &str| {
-        let (snapshot, path, offset) = fixture(&text.replace(&format!("task {step}"), &format!("task $0{step}")));
-        let hover = hover(&snapshot, &path, offset, &NoRuns).expect("it is a name");
+        let (snapshot, path, offset) = parse_fixture(&text.replace(&format!("task {step}"), &format!("task $0{step}")));
+        let hover = find_hover(&snapshot, &path, offset, &NoRuns).expect("it is a name");
         hover.markdown.contains("Trust: reached by text of strangers")
     };
     assert_eq!([reached("fetch"), reached("tell"), reached("apart")], [true, true, false]);
@@ -358,8 +358,8 @@ pipeline main {
 #[test]
 fn what_is_not_ours_is_left_alone() {
     let check = |text: &str| {
-        let (snapshot, path, offset) = fixture(text);
-        assert_eq!(hover(&snapshot, &path, offset, &NoRuns), None, "{text}");
+        let (snapshot, path, offset) = parse_fixture(text);
+        assert_eq!(find_hover(&snapshot, &path, offset, &NoRuns), None, "{text}");
     };
     check("//- layout.kdl\nlayout { pa$0ne }\n");
     check("//- a.kdl\nworkflow w\n//- README.md\nSee <<out$0put:x>>.\n");
@@ -368,8 +368,8 @@ fn what_is_not_ours_is_left_alone() {
 #[test]
 fn broken_texts_are_explained_as_far_as_they_go() {
     let check = |text: &str, wanted: &str| {
-        let (snapshot, path, offset) = fixture(text);
-        let found = hover(&snapshot, &path, offset, &NoRuns);
+        let (snapshot, path, offset) = parse_fixture(text);
+        let found = find_hover(&snapshot, &path, offset, &NoRuns);
         assert!(found.as_ref().is_some_and(|hover| hover.markdown.contains(wanted)), "{text}: {found:?}");
     };
     check("//- a.kdl\nworkflow w\npipeline p {\n    ta$0sk one { run \"echo", "task NAME");
@@ -378,18 +378,18 @@ fn broken_texts_are_explained_as_far_as_they_go() {
 
 #[test]
 fn hostile_texts_stay_in_their_blocks() {
-    let text = block("text", "a\n````\n# no heading\u{1b}[31m\n");
+    let text = quote_block("text", "a\n````\n# no heading\u{1b}[31m\n");
     assert_eq!(text, "`````text\na\n````\n# no heading[31m\n`````");
-    assert_eq!(code("a`b"), "`` a`b ``");
+    assert_eq!(quote_code("a`b"), "`` a`b ``");
     let long = "x".repeat(2000);
-    assert!(block("text", &long).len() < 700);
+    assert!(quote_block("text", &long).len() < 700);
 }
 
 #[test]
 fn settings_of_a_workspace_are_explained() {
     let shown = |text: &str| {
-        let (snapshot, path, offset) = fixture(text);
-        hover(&snapshot, &path, offset, &NoRuns).expect("something is known").markdown
+        let (snapshot, path, offset) = parse_fixture(text);
+        find_hover(&snapshot, &path, offset, &NoRuns).expect("something is known").markdown
     };
     assert!(shown("//- swarmc.kdl\npro$0file strict\n").contains("How much is shown."));
     assert!(shown("//- swarmc.kdl\nprofile str$0ict\n").contains("careful team"));
@@ -404,8 +404,8 @@ fn filters_and_tests_of_expressions_say_what_they_give() {
         task y { prompt \"{% if param.goal is not none and is %}{{ param.goal }}{% endif %}\" }\n}\n";
     let shown = |word: &str| {
         let at = spec.find(word).expect("the word is there") + 1;
-        let (snapshot, path, offset) = fixture(&format!("{}$0{}", &spec[..at], &spec[at..]));
-        let hover = hover(&snapshot, &path, offset, &NoRuns).expect("something is known");
+        let (snapshot, path, offset) = parse_fixture(&format!("{}$0{}", &spec[..at], &spec[at..]));
+        let hover = find_hover(&snapshot, &path, offset, &NoRuns).expect("something is known");
         hover.markdown.split("\n\n").map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Where names lead from and to, with cursors in specs and in prompts.
 
-use super::super::fixture::{after, fixture};
+use super::super::fixture::{apply_edits, parse_fixture};
 use super::*;
 
 const FLOW: &str = "//- flow.kdl
@@ -30,15 +30,15 @@ Judge <<output:find-it>> and <<output:find-it.ok>>.
 /// The fixture with the cursor before the `n`th `what`, from 0.
 fn at(what: &str, n: usize) -> (Snapshot, String, usize) {
     let at = FLOW.match_indices(what).nth(n).expect("it stands there").0;
-    fixture(&format!("{}$0{}", &FLOW[..at], &FLOW[at..]))
+    parse_fixture(&format!("{}$0{}", &FLOW[..at], &FLOW[at..]))
 }
 
 fn renamed(what: &str, n: usize, to: &str) -> String {
     let (snapshot, path, offset) = at(what, n);
-    match rename(&snapshot, &path, offset, to) {
+    match rename_symbol(&snapshot, &path, offset, to) {
         Ok(edits) => {
-            let old = fixture(FLOW).0;
-            let text = after(&snapshot, &edits);
+            let old = parse_fixture(FLOW).0;
+            let text = apply_edits(&snapshot, &edits);
             let changed = |line: &&str| {
                 line.starts_with("//- ")
                     || !["flow.kdl", "prompts/judge.md", "prompts/again.md", "lib.kdl"]
@@ -106,7 +106,7 @@ fn refused_renames_say_why() {
 
 #[test]
 fn an_agent_of_an_imported_file_is_renamed_for_all_who_import_it() {
-    let (snapshot, path, offset) = fixture(
+    let (snapshot, path, offset) = parse_fixture(
         "//- one.kdl
 import \"lib.kdl\" as=lib
 pipeline main { task t agent=lib.hel$0per { prompt \"x\" } }
@@ -120,8 +120,8 @@ provider q { exec cat }
 agent helper provider=q
 ",
     );
-    let edits = rename(&snapshot, &path, offset, "aide").expect("it can be renamed");
-    insta::assert_snapshot!(after(&snapshot, &edits), @r#"
+    let edits = rename_symbol(&snapshot, &path, offset, "aide").expect("it can be renamed");
+    insta::assert_snapshot!(apply_edits(&snapshot, &edits), @r#"
     //- lib.kdl
     provider q { exec cat }
     agent aide provider=q
@@ -134,7 +134,7 @@ agent helper provider=q
     pipeline main { task t agent=aide { prompt "y" } }
     workflow two
     "#);
-    let shown: Vec<String> = definition(&snapshot, &path, offset)
+    let shown: Vec<String> = find_definition(&snapshot, &path, offset)
         .into_iter()
         .map(|target| format!("{} {:?} {:?}", target.name.path, target.name.range, target.whole.range))
         .collect();
@@ -150,7 +150,7 @@ fn references_and_highlights_are_the_places_of_a_name() {
         let position = document.source().position(place.range.start);
         format!("{}:{}:{}", place.path, position.line, position.column)
     };
-    let all: Vec<String> = references(&snapshot, &path, offset, true).iter().map(shown).collect();
+    let all: Vec<String> = find_references(&snapshot, &path, offset, true).iter().map(shown).collect();
     insta::assert_snapshot!(all.join("\n"), @"
     flow.kdl:7:10
     flow.kdl:10:70
@@ -163,8 +163,8 @@ fn references_and_highlights_are_the_places_of_a_name() {
     prompts/judge.md:1:16
     prompts/judge.md:1:39
     ");
-    assert_eq!(references(&snapshot, &path, offset, false).len(), all.len() - 1);
-    let here = highlight(&snapshot, &path, offset);
+    assert_eq!(find_references(&snapshot, &path, offset, false).len(), all.len() - 1);
+    let here = highlight_name(&snapshot, &path, offset);
     assert_eq!(
         here.iter().map(|(range, declares)| (range.start, *declares)).collect::<Vec<_>>(),
         [(15, false), (38, false)]
@@ -186,10 +186,10 @@ fn the_type_of_a_value_is_where_it_is_declared() {
 
 #[test]
 fn broken_texts_still_know_their_names() {
-    let (snapshot, path, offset) = fixture(
+    let (snapshot, path, offset) = parse_fixture(
         "//- a.kdl\nworkflow w\npipeline p {\n    task one { run echo }\n    task two { depends-on o$0ne; run \"x\n",
     );
-    let found = definition(&snapshot, &path, offset);
+    let found = find_definition(&snapshot, &path, offset);
     assert_eq!(found.first().map(|target| target.name.range.start), Some(33));
-    assert_eq!(definition(&snapshot, "nowhere.md", 3), []);
+    assert_eq!(find_definition(&snapshot, "nowhere.md", 3), []);
 }

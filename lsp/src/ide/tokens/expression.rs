@@ -10,7 +10,7 @@ use super::TokenType;
 const WORDS: [&str; 9] = ["and", "or", "not", "in", "is", "if", "else", "recursive", "endif"];
 
 /// Calls `paint` for every word of an expression.
-pub(super) fn words(text: &str, range: Range<usize>, paint: &mut dyn FnMut(Range<usize>, TokenType)) {
+pub(super) fn visit_words(text: &str, range: Range<usize>, paint: &mut dyn FnMut(Range<usize>, TokenType)) {
     let mut at = range.start;
     // What stands before a word, spaces left out, and whether `is` does.
     let (mut before, mut tested) = (' ', false);
@@ -19,7 +19,7 @@ pub(super) fn words(text: &str, range: Range<usize>, paint: &mut dyn FnMut(Range
         let is_word = |sign: char| sign.is_alphanumeric() || sign == '_';
         let length = match sign {
             '"' | '\'' => {
-                let end = string(rest, sign);
+                let end = string_length(rest, sign);
                 paint(at..at + end, TokenType::String);
                 end
             }
@@ -31,7 +31,7 @@ pub(super) fn words(text: &str, range: Range<usize>, paint: &mut dyn FnMut(Range
             sign if is_word(sign) => {
                 let end = rest.find(|sign| !is_word(sign)).unwrap_or(rest.len());
                 let word = &rest[..end];
-                paint(at..at + end, colour(word, before, tested));
+                paint(at..at + end, classify_word(word, before, tested));
                 tested = word == "is" || (tested && word == "not");
                 before = 'a';
                 at += end;
@@ -46,24 +46,24 @@ pub(super) fn words(text: &str, range: Range<usize>, paint: &mut dyn FnMut(Range
     }
 }
 
-fn colour(word: &str, before: char, tested: bool) -> TokenType {
+fn classify_word(word: &str, before: char, tested: bool) -> TokenType {
     if before == '.' {
         return TokenType::Property;
     }
     if before == '|' || (tested && word != "not") {
         return TokenType::Method;
     }
-    if WORDS.contains(&word) || interpolation::statements().any(|known| known == word) || word.starts_with("end") {
+    if WORDS.contains(&word) || interpolation::statement_words().any(|known| known == word) || word.starts_with("end") {
         return TokenType::Keyword;
     }
     if matches!(word, "true" | "false" | "none" | "True" | "False" | "None") {
         return TokenType::Number;
     }
-    if interpolation::roots().any(|root| root == word) { TokenType::Macro } else { TokenType::Variable }
+    if interpolation::root_words().any(|root| root == word) { TokenType::Macro } else { TokenType::Variable }
 }
 
 /// The length of a string that begins here; to the end where it has none.
-fn string(text: &str, quote: char) -> usize {
+fn string_length(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, sign) in text.char_indices().skip(1) {
         match sign {

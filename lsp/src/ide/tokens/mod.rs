@@ -82,7 +82,7 @@ impl TokenType {
     ];
 
     /// As themes call it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             TokenType::Namespace => "namespace",
             TokenType::Type => "type",
@@ -104,19 +104,19 @@ impl TokenType {
 }
 
 /// The tokens of a file in a range of it.
-pub fn tokens(snapshot: &Snapshot, path: &str, within: Range<usize>) -> Vec<Token> {
+pub fn list_tokens(snapshot: &Snapshot, path: &str, within: Range<usize>) -> Vec<Token> {
     let Some(document) = snapshot.document(path) else { return Vec::new() };
     if document.kind() == Kind::Foreign {
         return Vec::new();
     }
     let mut painter = Painter { document: &document, within, strokes: Vec::new() };
-    painter.spec();
-    for said in texts::texts(snapshot, path, &document) {
-        if painter.meets(&said.range) {
-            painter.text(&said);
+    painter.paint_spec();
+    for said in texts::list_texts(snapshot, path, &document) {
+        if painter.intersects_range(&said.range) {
+            painter.paint_text(&said);
         }
     }
-    painter.names(snapshot, path);
+    painter.paint_names(snapshot, path);
     painter.finish()
 }
 
@@ -138,24 +138,24 @@ struct Stroke {
 }
 
 impl Painter<'_> {
-    fn meets(&self, range: &Range<usize>) -> bool {
+    fn intersects_range(&self, range: &Range<usize>) -> bool {
         range.start < self.within.end && self.within.start < range.end
     }
 
     fn paint(&mut self, layer: u8, range: Range<usize>, kind: TokenType, declares: bool) {
-        if !range.is_empty() && self.meets(&range) {
+        if !range.is_empty() && self.intersects_range(&range) {
             self.strokes.push(Stroke { range, layer, kind: Some(kind), declares });
         }
     }
 
     /// Keeps what lies beneath from being seen.
-    fn blank(&mut self, range: Range<usize>) {
-        if self.meets(&range) {
+    fn blank_range(&mut self, range: Range<usize>) {
+        if self.intersects_range(&range) {
             self.strokes.push(Stroke { range, layer: 0, kind: None, declares: false });
         }
     }
 
-    fn spec(&mut self) {
+    fn paint_spec(&mut self) {
         let Some(tree) = self.document.tree().cloned() else { return };
         let mut start = 0;
         for token in &tree.tokens {
@@ -171,14 +171,14 @@ impl Painter<'_> {
             };
             self.paint(0, range, kind, false);
         }
-        element::walk(self.document, &mut |node, known| self.node(node, known));
+        element::visit_nodes(self.document, &mut |node, known| self.paint_node(node, known));
     }
 
-    fn node(&mut self, node: &Node, known: &'static schema::Node) {
+    fn paint_node(&mut self, node: &Node, known: &'static schema::Node) {
         let name = node.name.span.range();
         let own = known.name.starts_with(|sign: char| sign.is_ascii_uppercase());
         self.paint(1, name, if own { TokenType::Property } else { TokenType::Keyword }, own);
-        for (entry, slot) in element::entries(node, known) {
+        for (entry, slot) in element::list_entries(node, known) {
             if let Some(key) = &entry.name {
                 self.paint(1, key.span.range(), TokenType::Property, false);
             }
@@ -191,12 +191,12 @@ impl Painter<'_> {
                 ValueKind::String(text) => text,
                 _ => continue,
             };
-            let inside = texts::inside(self.document.text(), value);
+            let inside = texts::unquoted_range(self.document.text(), value);
             match slot.map(element::Slot::kind) {
                 Some(Value::Choice(words)) if words.iter().any(|word| word.word == text.as_str()) => {
                     self.paint(1, inside, TokenType::EnumMember, false);
                 }
-                Some(Value::Type) => self.types(inside),
+                Some(Value::Type) => self.paint_types(inside),
                 Some(Value::Name) => {
                     let kind = if known.name == "workflow" { TokenType::Namespace } else { TokenType::Variable };
                     self.paint(1, inside, kind, true);
@@ -214,7 +214,7 @@ impl Painter<'_> {
     }
 
     /// The built-in words of a type.
-    fn types(&mut self, range: Range<usize>) {
+    fn paint_types(&mut self, range: Range<usize>) {
         let text = self.document.text();
         let mut at = range.start;
         for word in text[range].split_inclusive(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_') {
@@ -224,27 +224,27 @@ impl Painter<'_> {
         }
     }
 
-    fn text(&mut self, said: &Said) {
+    fn paint_text(&mut self, said: &Said) {
         if said.expression {
-            self.blank(said.range.clone());
-            expression::words(self.document.text(), said.range.clone(), &mut |range, kind| {
+            self.blank_range(said.range.clone());
+            expression::visit_words(self.document.text(), said.range.clone(), &mut |range, kind| {
                 self.paint(2, range, kind, false);
             });
             return;
         }
-        for hole in texts::holes(self.document, said) {
-            if !self.meets(&hole.range) {
+        for hole in texts::list_holes(self.document, said) {
+            if !self.intersects_range(&hole.range) {
                 continue;
             }
             let range = hole.range;
-            self.blank(range.clone());
+            self.blank_range(range.clone());
             match hole.kind {
                 HoleKind::Comment => self.paint(2, range, TokenType::Comment, false),
                 HoleKind::Logic => {
                     let inner = range.start + 2..range.end.saturating_sub(2).max(range.start + 2);
                     self.paint(2, range.start..inner.start, TokenType::Operator, false);
                     self.paint(2, inner.end..range.end, TokenType::Operator, false);
-                    expression::words(self.document.text(), inner, &mut |range, kind| {
+                    expression::visit_words(self.document.text(), inner, &mut |range, kind| {
                         self.paint(2, range, kind, false);
                     });
                 }
@@ -269,15 +269,15 @@ impl Painter<'_> {
     }
 
     /// What the specs know that read the file; the first one's word counts.
-    fn names(&mut self, snapshot: &Snapshot, path: &str) {
+    fn paint_names(&mut self, snapshot: &Snapshot, path: &str) {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        for analysis in snapshot.about(path) {
+        for analysis in snapshot.find_analyses(path) {
             let Some(file) = analysis.file(path) else { continue };
             let index = &analysis.index;
             // A name that only begins before the range is not worth a search.
-            for found in index.within(file, number(self.within.start)..number(self.within.end)) {
-                let range = names::bare(analysis.compilation.sources.slice(found.span), found.span);
-                let kind = colour(index.symbol(found.symbol).kind);
+            for found in index.occurrences_in(file, number(self.within.start)..number(self.within.end)) {
+                let range = names::name_range(analysis.compilation.sources.slice(found.span), found.span);
+                let kind = symbol_token_type(index.symbol(found.symbol).kind);
                 self.paint(3, range, kind, found.role == Role::Definition);
             }
         }
@@ -293,7 +293,7 @@ impl Painter<'_> {
         let text = self.document.text();
         for stroke in strokes {
             while let Some(outer) = open.pop_if(|outer| outer.range.end <= stroke.range.start) {
-                cut(text, &outer, at..outer.range.end, &mut flat);
+                append_lines(text, &outer, at..outer.range.end, &mut flat);
                 at = at.max(outer.range.end);
             }
             if let Some(outer) = open.last() {
@@ -301,13 +301,13 @@ impl Painter<'_> {
                 if stroke.range.end > outer.range.end {
                     continue;
                 }
-                cut(text, outer, at..stroke.range.start, &mut flat);
+                append_lines(text, outer, at..stroke.range.start, &mut flat);
             }
             at = at.max(stroke.range.start);
             open.push(stroke);
         }
         while let Some(outer) = open.pop() {
-            cut(text, &outer, at..outer.range.end, &mut flat);
+            append_lines(text, &outer, at..outer.range.end, &mut flat);
             at = at.max(outer.range.end);
         }
         flat
@@ -315,7 +315,7 @@ impl Painter<'_> {
 }
 
 /// Adds a part of a token, line by line.
-fn cut(text: &str, stroke: &Stroke, part: Range<usize>, flat: &mut Vec<Token>) {
+fn append_lines(text: &str, stroke: &Stroke, part: Range<usize>, flat: &mut Vec<Token>) {
     let (Some(kind), mut at) = (stroke.kind, part.start) else { return };
     for line in text.get(part).unwrap_or_default().split_inclusive('\n') {
         let end = at + line.trim_end_matches(['\n', '\r']).len();
@@ -326,7 +326,7 @@ fn cut(text: &str, stroke: &Stroke, part: Range<usize>, flat: &mut Vec<Token>) {
     }
 }
 
-fn colour(kind: SymbolKind) -> TokenType {
+fn symbol_token_type(kind: SymbolKind) -> TokenType {
     match kind {
         SymbolKind::Pipeline | SymbolKind::Swarm | SymbolKind::Alias => TokenType::Namespace,
         SymbolKind::Type => TokenType::Type,
@@ -343,19 +343,19 @@ fn colour(kind: SymbolKind) -> TokenType {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::fixture;
+    use super::super::fixture::parse_fixture;
     use super::*;
 
     fn shown(text: &str) -> String {
-        let (snapshot, path, _) = fixture(text);
+        let (snapshot, path, _) = parse_fixture(text);
         let document = snapshot.document(&path).expect("the file is there");
-        let all = tokens(&snapshot, &path, 0..document.text().len());
+        let all = list_tokens(&snapshot, &path, 0..document.text().len());
         for pair in all.windows(2) {
             assert!(pair[0].range.end <= pair[1].range.start, "{pair:?}");
         }
         // A part of a file has the tokens of the whole that lie in it.
         let half = document.text().len() / 2;
-        let part = tokens(&snapshot, &path, half..document.text().len());
+        let part = list_tokens(&snapshot, &path, half..document.text().len());
         for token in all.iter().filter(|token| token.range.start >= half) {
             assert!(part.contains(token), "{token:?}");
         }
@@ -365,7 +365,7 @@ mod tests {
             let word = &document.text()[token.range.clone()];
             assert!(!word.contains('\n'));
             let mark = if token.declares { "!" } else { "" };
-            let one = format!("{word}:{}{mark}", token.kind.word());
+            let one = format!("{word}:{}{mark}", token.kind.as_str());
             match lines.last_mut().filter(|(last, _)| *last == line(token.range.start)) {
                 Some((_, text)) => *text += &format!("  {one}"),
                 None => lines.push((line(token.range.start), one)),

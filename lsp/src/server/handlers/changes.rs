@@ -9,18 +9,18 @@ use crate::ide::{self, Action, ActionKind, Document, Edit};
 use crate::server::convert;
 use crate::server::workspaces::File;
 
-pub(super) fn actions(context: &Context, params: lsp::CodeActionParams) -> Answer<Vec<lsp::CodeActionResponse>> {
+pub(super) fn list_actions(context: &Context, params: lsp::CodeActionParams) -> Answer<Vec<lsp::CodeActionResponse>> {
     let Some(file) = context.moment.file(&params.text_document.uri) else { return Ok(None) };
     let Some(document) = file.document() else { return Ok(None) };
-    let range = convert::bytes(document.source(), params.range, context.encoding);
+    let range = convert::to_bytes(document.source(), params.range, context.encoding);
     let only = params.context.only.unwrap_or_default();
-    let problems = ide::diagnostics(file.snapshot).remove(&file.path).unwrap_or_default();
+    let problems = ide::collect_diagnostics(file.snapshot).remove(&file.path).unwrap_or_default();
     let shown = problems_of(&file, &document, &problems, context);
     let mut found = Vec::new();
-    for action in ide::actions(file.snapshot, &file.path, range) {
-        let kind = kind(action.kind);
+    for action in ide::list_actions(file.snapshot, &file.path, range) {
+        let kind = action_kind(action.kind);
         let possible = action.files.is_empty() || context.client.creates;
-        if !possible || !only.is_empty() && !only.iter().any(|only| covers(only, &kind)) {
+        if !possible || !only.is_empty() && !only.iter().any(|only| covers_kind(only, &kind)) {
             continue;
         }
         let mends = action.mends.as_ref().and_then(|(range, code)| {
@@ -32,14 +32,14 @@ pub(super) fn actions(context: &Context, params: lsp::CodeActionParams) -> Answe
             kind: Some(kind),
             diagnostics: mends,
             is_preferred: action.preferred.then_some(true),
-            edit: Some(edit(&file, &action, context)),
+            edit: Some(make_workspace_edit(&file, &action, context)),
             ..Default::default()
         }));
     }
     Ok(Some(found))
 }
 
-fn kind(kind: ActionKind) -> lsp::CodeActionKind {
+fn action_kind(kind: ActionKind) -> lsp::CodeActionKind {
     match kind {
         ActionKind::Fix => lsp::CodeActionKind::QuickFix,
         ActionKind::FixAll => lsp::CodeActionKind::SourceFixAll,
@@ -49,7 +49,7 @@ fn kind(kind: ActionKind) -> lsp::CodeActionKind {
 }
 
 /// Whether a kind that a client asks for holds another: `refactor` holds `refactor.inline`.
-fn covers(wanted: &lsp::CodeActionKind, kind: &lsp::CodeActionKind) -> bool {
+fn covers_kind(wanted: &lsp::CodeActionKind, kind: &lsp::CodeActionKind) -> bool {
     let word = |kind: &lsp::CodeActionKind| {
         serde_json::to_value(kind).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
     };
@@ -57,9 +57,9 @@ fn covers(wanted: &lsp::CodeActionKind, kind: &lsp::CodeActionKind) -> bool {
     wanted.is_empty() || kind == wanted || kind.starts_with(&format!("{wanted}."))
 }
 
-fn edit(file: &File<'_>, action: &Action, context: &Context) -> lsp::WorkspaceEdit {
+fn make_workspace_edit(file: &File<'_>, action: &Action, context: &Context) -> lsp::WorkspaceEdit {
     if action.files.is_empty() {
-        return plain(file, &action.edits, context);
+        return make_text_changes(file, &action.edits, context);
     }
     let mut changes = Vec::new();
     for (path, text) in &action.files {
@@ -73,7 +73,7 @@ fn edit(file: &File<'_>, action: &Action, context: &Context) -> lsp::WorkspaceEd
     for (path, edits) in &action.edits {
         changes.push(lsp::DocumentChange::TextDocumentEdit(document_edit(
             file.uri(path),
-            texts(file, path, edits, context),
+            convert_file_edits(file, path, edits, context),
         )));
     }
     lsp::WorkspaceEdit { document_changes: Some(changes), ..Default::default() }
@@ -91,27 +91,27 @@ fn document_edit(uri: lsp::Uri, edits: Vec<lsp::TextEdit>) -> lsp::TextDocumentE
 }
 
 /// Edits of files that are there, for any client.
-fn plain(file: &File<'_>, edits: &BTreeMap<String, Vec<Edit>>, context: &Context) -> lsp::WorkspaceEdit {
+fn make_text_changes(file: &File<'_>, edits: &BTreeMap<String, Vec<Edit>>, context: &Context) -> lsp::WorkspaceEdit {
     let changes: HashMap<lsp::Uri, Vec<lsp::TextEdit>> =
-        edits.iter().map(|(path, edits)| (file.uri(path), texts(file, path, edits, context))).collect();
+        edits.iter().map(|(path, edits)| (file.uri(path), convert_file_edits(file, path, edits, context))).collect();
     lsp::WorkspaceEdit { changes: Some(changes), ..Default::default() }
 }
 
-fn texts(file: &File<'_>, path: &str, edits: &[Edit], context: &Context) -> Vec<lsp::TextEdit> {
-    file.snapshot.document(path).map_or(Vec::new(), |document| converted(&document, edits, context))
+fn convert_file_edits(file: &File<'_>, path: &str, edits: &[Edit], context: &Context) -> Vec<lsp::TextEdit> {
+    file.snapshot.document(path).map_or(Vec::new(), |document| convert_edits(&document, edits, context))
 }
 
-fn converted(document: &Document, edits: &[Edit], context: &Context) -> Vec<lsp::TextEdit> {
+fn convert_edits(document: &Document, edits: &[Edit], context: &Context) -> Vec<lsp::TextEdit> {
     let edit = |edit: &Edit| lsp::TextEdit {
-        range: convert::range(document.source(), &edit.range, context.encoding),
+        range: convert::to_range(document.source(), &edit.range, context.encoding),
         new_text: edit.text.clone(),
     };
     edits.iter().map(edit).collect()
 }
 
-pub(super) fn format(context: &Context, params: lsp::DocumentFormattingParams) -> Answer<Vec<lsp::TextEdit>> {
+pub(super) fn format_document(context: &Context, params: lsp::DocumentFormattingParams) -> Answer<Vec<lsp::TextEdit>> {
     let document = context.moment.file(&params.text_document.uri).and_then(|file| file.document());
-    Ok(document.map(|document| converted(&document, &ide::format(&document, None), context)))
+    Ok(document.map(|document| convert_edits(&document, &ide::format_document(&document, None), context)))
 }
 
 pub(super) fn format_range(
@@ -120,8 +120,8 @@ pub(super) fn format_range(
 ) -> Answer<Vec<lsp::TextEdit>> {
     let document = context.moment.file(&params.text_document.uri).and_then(|file| file.document());
     Ok(document.map(|document| {
-        let range = convert::bytes(document.source(), params.range, context.encoding);
-        converted(&document, &ide::format(&document, Some(range)), context)
+        let range = convert::to_bytes(document.source(), params.range, context.encoding);
+        convert_edits(&document, &ide::format_document(&document, Some(range)), context)
     }))
 }
 
@@ -131,7 +131,7 @@ pub(super) fn format_typed(
 ) -> Answer<Vec<lsp::TextEdit>> {
     let document = context.moment.file(&params.text_document.uri).and_then(|file| file.document());
     Ok(document.map(|document| {
-        let offset = convert::offset(document.source(), params.position, context.encoding);
-        converted(&document, &ide::format_typed(&document, offset), context)
+        let offset = convert::to_offset(document.source(), params.position, context.encoding);
+        convert_edits(&document, &ide::format_typed(&document, offset), context)
     }))
 }

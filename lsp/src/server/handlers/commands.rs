@@ -29,55 +29,55 @@ struct About {
     position: Option<lsp::Position>,
 }
 
-pub(super) fn execute(context: &Context, params: lsp::ExecuteCommandParams) -> Answer<lsp::LspAny> {
+pub(super) fn execute_command(context: &Context, params: lsp::ExecuteCommandParams) -> Answer<lsp::LspAny> {
     let first = params.arguments.into_iter().flatten().next().unwrap_or_default();
     let about = || serde_json::from_value::<About>(first.clone()).map_err(|error| Failure(error.to_string()));
     let text = match params.command.as_str() {
-        "swarmc.plan" => plan(context, &about()?),
-        "swarmc.graph" => graph(context, &about()?),
-        "swarmc.prompt" => prompt(context, &about()?),
+        "swarmc.plan" => render_plan(context, &about()?),
+        "swarmc.graph" => render_graph(context, &about()?),
+        "swarmc.prompt" => render_prompt(context, &about()?),
         "swarmc.explain" => {
             let name = first.as_str().unwrap_or_default();
             Code::find(name).map(|code| code.page().to_owned()).ok_or(format!("there is no problem called `{name}`"))
         }
-        other => Err(format!("`{other}` is no command of the server")),
+        other => Err(format!("`{other}` is not a command of the server")),
     };
     text.map(|text| Some(text.into())).map_err(Failure)
 }
 
-fn plan(context: &Context, about: &About) -> Result<String, String> {
-    let (_, analysis) = spec(context, about)?;
-    context.moment.views().plan(&analysis.compilation, about.name.as_deref())
+fn render_plan(context: &Context, about: &About) -> Result<String, String> {
+    let (_, analysis) = find_spec(context, about)?;
+    context.moment.views().render_plan(&analysis.compilation, about.name.as_deref())
 }
 
-fn graph(context: &Context, about: &About) -> Result<String, String> {
-    let (_, analysis) = spec(context, about)?;
-    context.moment.views().graph(&analysis.compilation, about.name.as_deref())
+fn render_graph(context: &Context, about: &About) -> Result<String, String> {
+    let (_, analysis) = find_spec(context, about)?;
+    context.moment.views().render_graph(&analysis.compilation, about.name.as_deref())
 }
 
-fn prompt(context: &Context, about: &About) -> Result<String, String> {
-    let (file, analysis) = spec(context, about)?;
+fn render_prompt(context: &Context, about: &About) -> Result<String, String> {
+    let (file, analysis) = find_spec(context, about)?;
     let offset = about
         .position
-        .and_then(|position| Some(convert::offset(file.document()?.source(), position, context.encoding)));
+        .and_then(|position| Some(convert::to_offset(file.document()?.source(), position, context.encoding)));
     let task = match (&about.name, offset) {
         (Some(name), _) => (name.clone(), about.pipeline.clone()),
         (None, offset) => {
-            let found = ide::speaker(&analysis, &file.path, offset.unwrap_or_default());
+            let found = ide::find_speaker(&analysis, &file.path, offset.unwrap_or_default());
             let (task, pipeline) = found.ok_or("there is no task here")?;
             (task, about.pipeline.clone().or(pipeline))
         }
     };
     let runs = context.moment.runs(&file);
-    let last = |pipeline: &str| runs.last(&analysis.index.workflow, pipeline);
-    context.moment.views().prompt(&analysis.compilation, task.1.as_deref(), &task.0, &last)
+    let last = |pipeline: &str| runs.last_run(&analysis.index.workflow, pipeline);
+    context.moment.views().render_prompt(&analysis.compilation, task.1.as_deref(), &task.0, &last)
 }
 
 /// The file, and the spec that it is or that reads it; one with a plan if there are several.
-fn spec<'c>(context: &'c Context, about: &About) -> Result<(File<'c>, std::sync::Arc<ide::Analysis>), String> {
-    let none = || "this is no spec, and no spec reads it".to_owned();
+fn find_spec<'c>(context: &'c Context, about: &About) -> Result<(File<'c>, std::sync::Arc<ide::Analysis>), String> {
+    let none = || "this is not a spec, and no spec reads it".to_owned();
     let file = context.moment.file(&about.uri).ok_or_else(none)?;
-    let mut found = file.snapshot.about(&file.path);
+    let mut found = file.snapshot.find_analyses(&file.path);
     found.sort_by_key(|analysis| analysis.compilation.plan.is_none());
     let analysis = found.into_iter().next().ok_or_else(none)?;
     Ok((file, analysis))

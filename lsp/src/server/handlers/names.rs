@@ -10,12 +10,14 @@ use crate::server::convert;
 use crate::server::dispatch::Failure;
 use crate::server::workspaces::File;
 
-pub(super) fn definition(context: &Context, params: lsp::DefinitionParams) -> Answer<lsp::DefinitionResponse> {
-    let Some((file, _, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };
-    let targets = ide::definition(file.snapshot, &file.path, offset);
+pub(super) fn find_definition(context: &Context, params: lsp::DefinitionParams) -> Answer<lsp::DefinitionResponse> {
+    let Some((file, _, offset)) = context.locate_position(&params.text_document_position_params) else {
+        return Ok(None);
+    };
+    let targets = ide::find_definition(file.snapshot, &file.path, offset);
     Ok(Some(match context.client.links {
-        true => lsp::DefinitionResponse::DefinitionLinkList(links(context, &file, &targets)),
-        false => lsp::Definition::LocationList(names(context, &file, &targets)).into(),
+        true => lsp::DefinitionResponse::DefinitionLinkList(make_links(context, &file, &targets)),
+        false => lsp::Definition::LocationList(name_locations(context, &file, &targets)).into(),
     }))
 }
 
@@ -23,25 +25,27 @@ pub(super) fn type_definition(
     context: &Context,
     params: lsp::TypeDefinitionParams,
 ) -> Answer<lsp::TypeDefinitionResponse> {
-    let Some((file, _, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };
+    let Some((file, _, offset)) = context.locate_position(&params.text_document_position_params) else {
+        return Ok(None);
+    };
     let targets = ide::type_definition(file.snapshot, &file.path, offset);
     Ok(Some(match context.client.type_links {
-        true => lsp::TypeDefinitionResponse::DefinitionLinkList(links(context, &file, &targets)),
-        false => lsp::Definition::LocationList(names(context, &file, &targets)).into(),
+        true => lsp::TypeDefinitionResponse::DefinitionLinkList(make_links(context, &file, &targets)),
+        false => lsp::Definition::LocationList(name_locations(context, &file, &targets)).into(),
     }))
 }
 
-fn names(context: &Context, file: &File<'_>, targets: &[Target]) -> Vec<lsp::Location> {
+fn name_locations(context: &Context, file: &File<'_>, targets: &[Target]) -> Vec<lsp::Location> {
     targets.iter().filter_map(|target| file.location(&target.name, context.encoding)).collect()
 }
 
-fn links(context: &Context, file: &File<'_>, targets: &[Target]) -> Vec<lsp::DefinitionLink> {
+fn make_links(context: &Context, file: &File<'_>, targets: &[Target]) -> Vec<lsp::DefinitionLink> {
     let Some(document) = file.document() else { return Vec::new() };
     let link = |target: &Target| {
         let (name, whole) =
             (file.location(&target.name, context.encoding)?, file.location(&target.whole, context.encoding)?);
         Some(lsp::LocationLink {
-            origin_selection_range: Some(convert::range(document.source(), &target.origin, context.encoding)),
+            origin_selection_range: Some(convert::to_range(document.source(), &target.origin, context.encoding)),
             target_uri: whole.uri,
             target_range: whole.range,
             target_selection_range: name.range,
@@ -50,39 +54,47 @@ fn links(context: &Context, file: &File<'_>, targets: &[Target]) -> Vec<lsp::Def
     targets.iter().filter_map(link).collect()
 }
 
-pub(super) fn references(context: &Context, params: lsp::ReferenceParams) -> Answer<Vec<lsp::Location>> {
-    let Some((file, _, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };
-    let places = ide::references(file.snapshot, &file.path, offset, params.context.include_declaration);
+pub(super) fn find_references(context: &Context, params: lsp::ReferenceParams) -> Answer<Vec<lsp::Location>> {
+    let Some((file, _, offset)) = context.locate_position(&params.text_document_position_params) else {
+        return Ok(None);
+    };
+    let places = ide::find_references(file.snapshot, &file.path, offset, params.context.include_declaration);
     Ok(Some(context.locations(&file, &places)))
 }
 
-pub(super) fn highlight(
+pub(super) fn highlight_name(
     context: &Context,
     params: lsp::DocumentHighlightParams,
 ) -> Answer<Vec<lsp::DocumentHighlight>> {
-    let Some((file, document, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };
-    let places = ide::highlight(file.snapshot, &file.path, offset).into_iter();
+    let Some((file, document, offset)) = context.locate_position(&params.text_document_position_params) else {
+        return Ok(None);
+    };
+    let places = ide::highlight_name(file.snapshot, &file.path, offset).into_iter();
     let highlight = |(range, declares)| lsp::DocumentHighlight {
-        range: convert::range(document.source(), &range, context.encoding),
+        range: convert::to_range(document.source(), &range, context.encoding),
         kind: Some(if declares { lsp::DocumentHighlightKind::Write } else { lsp::DocumentHighlightKind::Read }),
     };
     Ok(Some(places.map(highlight).collect()))
 }
 
 pub(super) fn prepare_rename(context: &Context, params: lsp::PrepareRenameParams) -> Answer<lsp::PrepareRenameResult> {
-    let Some((file, document, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };
+    let Some((file, document, offset)) = context.locate_position(&params.text_document_position_params) else {
+        return Ok(None);
+    };
     let range = ide::prepare_rename(file.snapshot, &file.path, offset).map_err(Failure)?;
-    Ok(Some(convert::range(document.source(), &range, context.encoding).into()))
+    Ok(Some(convert::to_range(document.source(), &range, context.encoding).into()))
 }
 
-pub(super) fn rename(context: &Context, params: lsp::RenameParams) -> Answer<lsp::WorkspaceEdit> {
-    let Some((file, _, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };
-    let edits = ide::rename(file.snapshot, &file.path, offset, &params.new_name).map_err(Failure)?;
+pub(super) fn rename_symbol(context: &Context, params: lsp::RenameParams) -> Answer<lsp::WorkspaceEdit> {
+    let Some((file, _, offset)) = context.locate_position(&params.text_document_position_params) else {
+        return Ok(None);
+    };
+    let edits = ide::rename_symbol(file.snapshot, &file.path, offset, &params.new_name).map_err(Failure)?;
     let mut changes = HashMap::new();
     for (path, edits) in edits {
         let Some(document) = file.snapshot.document(&path) else { continue };
         let edit = |edit: ide::Edit| lsp::TextEdit {
-            range: convert::range(document.source(), &edit.range, context.encoding),
+            range: convert::to_range(document.source(), &edit.range, context.encoding),
             new_text: edit.text,
         };
         changes.insert(file.uri(&path), edits.into_iter().map(edit).collect());

@@ -8,18 +8,20 @@ use crate::ide::{self, Lens, LensKind};
 use crate::server::convert;
 use crate::server::dispatch::Failure;
 
-pub(super) fn hover(context: &Context, params: lsp::HoverParams) -> Answer<lsp::Hover> {
-    let Some((file, document, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };
+pub(super) fn find_hover(context: &Context, params: lsp::HoverParams) -> Answer<lsp::Hover> {
+    let Some((file, document, offset)) = context.locate_position(&params.text_document_position_params) else {
+        return Ok(None);
+    };
     let runs = context.moment.runs(&file);
-    let Some(hover) = ide::hover(file.snapshot, &file.path, offset, &*runs) else { return Ok(None) };
+    let Some(hover) = ide::find_hover(file.snapshot, &file.path, offset, &*runs) else { return Ok(None) };
     let contents = lsp::MarkupContent { kind: lsp::MarkupKind::Markdown, value: hover.markdown };
-    let range = convert::range(document.source(), &hover.range, context.encoding);
+    let range = convert::to_range(document.source(), &hover.range, context.encoding);
     Ok(Some(lsp::Hover { contents: contents.into(), range: Some(range) }))
 }
 
-pub(super) fn hints(context: &Context, params: lsp::InlayHintParams) -> Answer<Vec<lsp::InlayHint>> {
+pub(super) fn list_hints(context: &Context, params: lsp::InlayHintParams) -> Answer<Vec<lsp::InlayHint>> {
     let Some((file, document)) = context.document(&params.text_document) else { return Ok(None) };
-    let range = convert::bytes(document.source(), params.range, context.encoding);
+    let range = convert::to_bytes(document.source(), params.range, context.encoding);
     let hint = |hint: ide::Hint| {
         let part = |(value, place): (String, Option<ide::Place>)| lsp::InlayHintLabelPart {
             value,
@@ -27,7 +29,7 @@ pub(super) fn hints(context: &Context, params: lsp::InlayHintParams) -> Answer<V
             ..Default::default()
         };
         lsp::InlayHint {
-            position: convert::position(document.source(), hint.offset, context.encoding),
+            position: convert::to_position(document.source(), hint.offset, context.encoding),
             label: lsp::Label::InlayHintLabelPartList(hint.label.into_iter().map(part).collect()),
             kind: hint.is_type.then_some(lsp::InlayHintKind::Type),
             text_edits: None,
@@ -37,18 +39,18 @@ pub(super) fn hints(context: &Context, params: lsp::InlayHintParams) -> Answer<V
             data: None,
         }
     };
-    let hints = ide::hints(file.snapshot, &file.path, range, context.options.hints);
+    let hints = ide::list_hints(file.snapshot, &file.path, range, context.options.hints);
     Ok(Some(hints.into_iter().map(hint).collect()))
 }
 
-pub(super) fn lenses(context: &Context, params: lsp::CodeLensParams) -> Answer<Vec<lsp::CodeLens>> {
+pub(super) fn list_lenses(context: &Context, params: lsp::CodeLensParams) -> Answer<Vec<lsp::CodeLens>> {
     let uri = &params.text_document.uri;
     let Some((file, document)) = context.document(&params.text_document).filter(|_| context.options.lenses) else {
         return Ok(None);
     };
     let runs = context.moment.runs(&file);
     let lens = |lens: Lens| {
-        let range = convert::range(document.source(), &lens.range, context.encoding);
+        let range = convert::to_range(document.source(), &lens.range, context.encoding);
         let named = |name: &str| {
             let root = file.root.to_string_lossy();
             json!({ "uri": uri, "workspace": root, "path": file.path, "name": name })
@@ -69,7 +71,7 @@ pub(super) fn lenses(context: &Context, params: lsp::CodeLensParams) -> Answer<V
         let data = command.is_none().then(|| json!({ "uri": uri }));
         lsp::CodeLens { range, command, data }
     };
-    Ok(Some(ide::lenses(file.snapshot, &file.path, &*runs).into_iter().map(lens).collect()))
+    Ok(Some(ide::list_lenses(file.snapshot, &file.path, &*runs).into_iter().map(lens).collect()))
 }
 
 /// Counts the references of a lens that is seen.
@@ -79,8 +81,10 @@ pub(super) fn resolve_lens(context: &Context, mut lens: lsp::CodeLens) -> Result
     let position = lens.range.start;
     let at =
         lsp::TextDocumentPositionParams { text_document: lsp::TextDocumentIdentifier { uri: uri.clone() }, position };
-    let places = match context.place(&at) {
-        Some((file, _, offset)) => context.locations(&file, &ide::references(file.snapshot, &file.path, offset, false)),
+    let places = match context.locate_position(&at) {
+        Some((file, _, offset)) => {
+            context.locations(&file, &ide::find_references(file.snapshot, &file.path, offset, false))
+        }
         None => Vec::new(),
     };
     let count = places.len();
@@ -93,13 +97,13 @@ pub(super) fn resolve_lens(context: &Context, mut lens: lsp::CodeLens) -> Result
     Ok(lens)
 }
 
-pub(super) fn values(context: &Context, params: lsp::InlineValueParams) -> Answer<Vec<lsp::InlineValue>> {
+pub(super) fn list_values(context: &Context, params: lsp::InlineValueParams) -> Answer<Vec<lsp::InlineValue>> {
     let Some((file, document)) = context.document(&params.text_document) else { return Ok(None) };
-    let range = convert::bytes(document.source(), params.range, context.encoding);
+    let range = convert::to_bytes(document.source(), params.range, context.encoding);
     let runs = context.moment.runs(&file);
     let value = |value: ide::Value| {
-        let range = convert::range(document.source(), &value.range, context.encoding);
+        let range = convert::to_range(document.source(), &value.range, context.encoding);
         lsp::InlineValue::Text(lsp::InlineValueText { range, text: value.text })
     };
-    Ok(Some(ide::values(file.snapshot, &file.path, range, &*runs).into_iter().map(value).collect()))
+    Ok(Some(ide::list_values(file.snapshot, &file.path, range, &*runs).into_iter().map(value).collect()))
 }

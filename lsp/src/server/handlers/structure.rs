@@ -8,21 +8,24 @@ use crate::ide::{self, Document, EntryKind, Feed, FoldKind, Member, Place};
 use crate::server::convert;
 use crate::server::workspaces::File;
 
-pub(super) fn symbols(context: &Context, params: lsp::DocumentSymbolParams) -> Answer<lsp::DocumentSymbolResponse> {
+pub(super) fn document_symbols(
+    context: &Context,
+    params: lsp::DocumentSymbolParams,
+) -> Answer<lsp::DocumentSymbolResponse> {
     let Some((_, document)) = context.document(&params.text_document) else { return Ok(None) };
-    let list = ide::outline(&document).into_iter().map(|entry| symbol(context, &document, entry)).collect();
+    let list = ide::build_outline(&document).into_iter().map(|entry| make_symbol(context, &document, entry)).collect();
     Ok(Some(lsp::DocumentSymbolResponse::DocumentSymbolList(list)))
 }
 
-fn symbol(context: &Context, document: &Document, entry: ide::Entry) -> lsp::DocumentSymbol {
-    let children: Vec<_> = entry.children.into_iter().map(|entry| symbol(context, document, entry)).collect();
+fn make_symbol(context: &Context, document: &Document, entry: ide::Entry) -> lsp::DocumentSymbol {
+    let children: Vec<_> = entry.children.into_iter().map(|entry| make_symbol(context, document, entry)).collect();
     let kind = match entry.kind {
         EntryKind::Symbol(kind) => kind_of(kind),
         EntryKind::Workflow => lsp::SymbolKind::Package,
         EntryKind::Test => lsp::SymbolKind::Event,
         EntryKind::Edges => lsp::SymbolKind::Array,
     };
-    let range = |range| convert::range(document.source(), range, context.encoding);
+    let range = |range| convert::to_range(document.source(), range, context.encoding);
     let children = (!children.is_empty()).then_some(children);
     let (whole, name) = (range(&entry.range), range(&entry.selection));
     lsp::DocumentSymbol::new(entry.name, Some(entry.detail), kind, None, None, whole, name, children)
@@ -33,8 +36,8 @@ pub(super) fn workspace_symbols(
     params: lsp::WorkspaceSymbolParams,
 ) -> Answer<lsp::WorkspaceSymbolResponse> {
     let mut list = Vec::new();
-    for file in context.moment.roots() {
-        for found in ide::symbols(file.snapshot, &params.query) {
+    for file in context.moment.list_roots() {
+        for found in ide::search_symbols(file.snapshot, &params.query) {
             let Some(location) = file.location(&found.place, context.encoding) else { continue };
             list.push(lsp::WorkspaceSymbol {
                 location: location.into(),
@@ -51,10 +54,10 @@ pub(super) fn workspace_symbols(
     Ok(Some(lsp::WorkspaceSymbolResponse::WorkspaceSymbolList(list)))
 }
 
-pub(super) fn folding(context: &Context, params: lsp::FoldingRangeParams) -> Answer<Vec<lsp::FoldingRange>> {
+pub(super) fn list_folds(context: &Context, params: lsp::FoldingRangeParams) -> Answer<Vec<lsp::FoldingRange>> {
     let Some((file, document)) = context.document(&params.text_document) else { return Ok(None) };
     let fold = |fold: ide::Fold| {
-        let range = convert::range(document.source(), &fold.range, context.encoding);
+        let range = convert::to_range(document.source(), &fold.range, context.encoding);
         lsp::FoldingRange {
             start_line: range.start.line,
             start_character: Some(range.start.character),
@@ -68,20 +71,23 @@ pub(super) fn folding(context: &Context, params: lsp::FoldingRangeParams) -> Ans
             collapsed_text: None,
         }
     };
-    Ok(Some(ide::folds(file.snapshot, &file.path).into_iter().map(fold).collect()))
+    Ok(Some(ide::list_folds(file.snapshot, &file.path).into_iter().map(fold).collect()))
 }
 
-pub(super) fn selections(context: &Context, params: lsp::SelectionRangeParams) -> Answer<Vec<lsp::SelectionRange>> {
+pub(super) fn list_selections(
+    context: &Context,
+    params: lsp::SelectionRangeParams,
+) -> Answer<Vec<lsp::SelectionRange>> {
     let Some((file, document)) = context.document(&params.text_document) else { return Ok(None) };
     let around = |position: lsp::Position| {
-        let offset = convert::offset(document.source(), position, context.encoding);
-        let mut ranges = ide::selections(file.snapshot, &file.path, offset);
+        let offset = convert::to_offset(document.source(), position, context.encoding);
+        let mut ranges = ide::list_selections(file.snapshot, &file.path, offset);
         if ranges.is_empty() {
             // Every position wants an answer.
             ranges.push(offset..offset);
         }
         let grown = ranges.iter().rev().fold(None, |parent, range| {
-            let range = convert::range(document.source(), range, context.encoding);
+            let range = convert::to_range(document.source(), range, context.encoding);
             Some(Box::new(lsp::SelectionRange { range, parent }))
         });
         grown.map(|grown| *grown)
@@ -89,22 +95,27 @@ pub(super) fn selections(context: &Context, params: lsp::SelectionRangeParams) -
     Ok(Some(params.positions.into_iter().filter_map(around).collect()))
 }
 
-pub(super) fn links(context: &Context, params: lsp::DocumentLinkParams) -> Answer<Vec<lsp::DocumentLink>> {
+pub(super) fn list_links(context: &Context, params: lsp::DocumentLinkParams) -> Answer<Vec<lsp::DocumentLink>> {
     let Some((file, document)) = context.document(&params.text_document) else { return Ok(None) };
     let link = |link: ide::Link| lsp::DocumentLink {
-        range: convert::range(document.source(), &(link.start..link.end), context.encoding),
+        range: convert::to_range(document.source(), &(link.start..link.end), context.encoding),
         target: Some(file.uri(&link.file)),
         tooltip: Some(link.file),
         data: None,
     };
-    Ok(Some(ide::links(file.snapshot, &file.path).into_iter().map(link).collect()))
+    Ok(Some(ide::list_links(file.snapshot, &file.path).into_iter().map(link).collect()))
 }
 
-pub(super) fn linked(context: &Context, params: lsp::LinkedEditingRangeParams) -> Answer<lsp::LinkedEditingRanges> {
-    let Some((file, document, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };
-    let ranges = ide::linked(file.snapshot, &file.path, offset);
+pub(super) fn find_linked_ranges(
+    context: &Context,
+    params: lsp::LinkedEditingRangeParams,
+) -> Answer<lsp::LinkedEditingRanges> {
+    let Some((file, document, offset)) = context.locate_position(&params.text_document_position_params) else {
+        return Ok(None);
+    };
+    let ranges = ide::find_linked_ranges(file.snapshot, &file.path, offset);
     let ranges: Vec<_> =
-        ranges.iter().map(|range| convert::range(document.source(), range, context.encoding)).collect();
+        ranges.iter().map(|range| convert::to_range(document.source(), range, context.encoding)).collect();
     let word_pattern = Some("[a-z][a-z0-9_-]*".to_owned());
     Ok((!ranges.is_empty()).then_some(lsp::LinkedEditingRanges { ranges, word_pattern }))
 }
@@ -113,35 +124,37 @@ pub(super) fn prepare_calls(
     context: &Context,
     params: lsp::CallHierarchyPrepareParams,
 ) -> Answer<Vec<lsp::CallHierarchyItem>> {
-    let Some((file, _, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };
-    let members = ide::members(file.snapshot, &file.path, offset);
-    Ok(Some(members.into_iter().filter_map(|member| item(context, &file, member)).collect()))
+    let Some((file, _, offset)) = context.locate_position(&params.text_document_position_params) else {
+        return Ok(None);
+    };
+    let members = ide::list_members(file.snapshot, &file.path, offset);
+    Ok(Some(members.into_iter().filter_map(|member| make_item(context, &file, member)).collect()))
 }
 
-pub(super) fn incoming(
+pub(super) fn list_incoming(
     context: &Context,
     params: lsp::CallHierarchyIncomingCallsParams,
 ) -> Answer<Vec<lsp::CallHierarchyIncomingCall>> {
-    let Some((file, _, offset)) = context.place(&place_of(&params.item)) else { return Ok(None) };
-    let feeds = ide::incoming(file.snapshot, &file.path, offset).into_iter();
+    let Some((file, _, offset)) = context.locate_position(&place_of(&params.item)) else { return Ok(None) };
+    let feeds = ide::list_incoming(file.snapshot, &file.path, offset).into_iter();
     let call = |feed: Feed| {
-        let reads = ranges(context, &file, &feed.reads, &feed.member.place.path);
-        let from = item(context, &file, feed.member)?;
+        let reads = file_ranges(context, &file, &feed.reads, &feed.member.place.path);
+        let from = make_item(context, &file, feed.member)?;
         Some(lsp::CallHierarchyIncomingCall { from_ranges: or_name(reads, from.selection_range), from })
     };
     Ok(Some(feeds.filter_map(call).collect()))
 }
 
-pub(super) fn outgoing(
+pub(super) fn list_outgoing(
     context: &Context,
     params: lsp::CallHierarchyOutgoingCallsParams,
 ) -> Answer<Vec<lsp::CallHierarchyOutgoingCall>> {
-    let Some((file, _, offset)) = context.place(&place_of(&params.item)) else { return Ok(None) };
-    let feeds = ide::outgoing(file.snapshot, &file.path, offset).into_iter();
+    let Some((file, _, offset)) = context.locate_position(&place_of(&params.item)) else { return Ok(None) };
+    let feeds = ide::list_outgoing(file.snapshot, &file.path, offset).into_iter();
     let call = |feed: Feed| {
-        let reads = ranges(context, &file, &feed.reads, &file.path);
+        let reads = file_ranges(context, &file, &feed.reads, &file.path);
         let from_ranges = or_name(reads, params.item.selection_range);
-        Some(lsp::CallHierarchyOutgoingCall { to: item(context, &file, feed.member)?, from_ranges })
+        Some(lsp::CallHierarchyOutgoingCall { to: make_item(context, &file, feed.member)?, from_ranges })
     };
     Ok(Some(feeds.filter_map(call).collect()))
 }
@@ -152,7 +165,7 @@ fn or_name(reads: Vec<lsp::Range>, name: lsp::Range) -> Vec<lsp::Range> {
 }
 
 /// The places that lie in one file.
-fn ranges(context: &Context, file: &File<'_>, places: &[Place], path: &str) -> Vec<lsp::Range> {
+fn file_ranges(context: &Context, file: &File<'_>, places: &[Place], path: &str) -> Vec<lsp::Range> {
     let places = places.iter().filter(|place| place.path == path);
     places.filter_map(|place| Some(file.location(place, context.encoding)?.range)).collect()
 }
@@ -164,7 +177,7 @@ fn place_of(item: &lsp::CallHierarchyItem) -> lsp::TextDocumentPositionParams {
     }
 }
 
-fn item(context: &Context, file: &File<'_>, member: Member) -> Option<lsp::CallHierarchyItem> {
+fn make_item(context: &Context, file: &File<'_>, member: Member) -> Option<lsp::CallHierarchyItem> {
     let (name, whole) =
         (file.location(&member.place, context.encoding)?, file.location(&member.whole, context.encoding)?);
     Some(lsp::CallHierarchyItem {

@@ -29,20 +29,20 @@ const JUDGE: &str = "😀 <<output:find-it.ok>> {{ output.find_it.ok }}\n";
 struct Machine(BTreeMap<String, String>);
 
 impl Disk for Machine {
-    fn workspace(&self, file: &Path) -> Option<(PathBuf, String)> {
+    fn find_workspace(&self, file: &Path) -> Option<(PathBuf, String)> {
         let path = file.strip_prefix("/w").ok()?;
         Some((PathBuf::from("/w"), path.to_str()?.to_owned()))
     }
 
-    fn files(&self, _: &Path) -> Arc<dyn Files + Send + Sync> {
+    fn workspace_files(&self, _: &Path) -> Arc<dyn Files + Send + Sync> {
         Arc::new(self.0.clone())
     }
 
-    fn specs(&self, _: &Path) -> Vec<PathBuf> {
+    fn list_specs(&self, _: &Path) -> Vec<PathBuf> {
         vec![PathBuf::from("/w/flow.kdl")]
     }
 
-    fn runs(&self, _: &Path) -> Arc<dyn Runs> {
+    fn workspace_runs(&self, _: &Path) -> Arc<dyn Runs> {
         Arc::new(Ran)
     }
 }
@@ -50,7 +50,7 @@ impl Disk for Machine {
 struct Ran;
 
 impl Runs for Ran {
-    fn last(&self, _: &str, _: &str) -> Option<Arc<LastRun>> {
+    fn last_run(&self, _: &str, _: &str) -> Option<Arc<LastRun>> {
         let step = LastStep { status: "succeeded", output: Some("{\"ok\": true}".to_owned()), took: None };
         Some(Arc::new(LastRun {
             id: "r1".to_owned(),

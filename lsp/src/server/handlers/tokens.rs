@@ -27,7 +27,7 @@ const FILES: usize = 64;
 
 impl Painted {
     /// Keeps what a client is given, and says what it is called, and what it was given before.
-    fn keep(
+    fn store_tokens(
         &self,
         uri: &lsp::Uri,
         tokens: &[lsp::SemanticToken],
@@ -44,37 +44,40 @@ impl Painted {
 }
 
 /// What the numbers of kinds and modifiers mean.
-pub(in crate::server) fn legend() -> lsp::SemanticTokensLegend {
+pub(in crate::server) fn build_legend() -> lsp::SemanticTokensLegend {
     lsp::SemanticTokensLegend {
-        token_types: TokenType::ALL.iter().map(|colour| colour.word().to_owned()).collect(),
+        token_types: TokenType::ALL.iter().map(|colour| colour.as_str().to_owned()).collect(),
         token_modifiers: vec!["declaration".to_owned()],
     }
 }
 
-pub(super) fn full(context: &Context, params: lsp::SemanticTokensParams) -> Answer<lsp::SemanticTokens> {
+pub(super) fn list_tokens(context: &Context, params: lsp::SemanticTokensParams) -> Answer<lsp::SemanticTokens> {
     let Some((file, document)) = context.document(&params.text_document) else { return Ok(None) };
-    let data = data(context, &file, &document, 0..document.text().len());
-    let (id, _) = context.painted.keep(&params.text_document.uri, &data);
+    let data = encode_tokens(context, &file, &document, 0..document.text().len());
+    let (id, _) = context.painted.store_tokens(&params.text_document.uri, &data);
     Ok(Some(lsp::SemanticTokens { result_id: Some(id), data }))
 }
 
-pub(super) fn range(context: &Context, params: lsp::SemanticTokensRangeParams) -> Answer<lsp::SemanticTokens> {
+pub(super) fn list_range_tokens(
+    context: &Context,
+    params: lsp::SemanticTokensRangeParams,
+) -> Answer<lsp::SemanticTokens> {
     let Some((file, document)) = context.document(&params.text_document) else { return Ok(None) };
-    let range = convert::bytes(document.source(), params.range, context.encoding);
-    let data = data(context, &file, &document, range);
+    let range = convert::to_bytes(document.source(), params.range, context.encoding);
+    let data = encode_tokens(context, &file, &document, range);
     Ok(Some(lsp::SemanticTokens { result_id: None, data }))
 }
 
-pub(super) fn delta(
+pub(super) fn list_token_delta(
     context: &Context,
     params: lsp::SemanticTokensDeltaParams,
 ) -> Answer<lsp::SemanticTokensDeltaResponse> {
     let Some((file, document)) = context.document(&params.text_document) else { return Ok(None) };
-    let data = data(context, &file, &document, 0..document.text().len());
-    let (id, before) = context.painted.keep(&params.text_document.uri, &data);
+    let data = encode_tokens(context, &file, &document, 0..document.text().len());
+    let (id, before) = context.painted.store_tokens(&params.text_document.uri, &data);
     Ok(Some(match before.filter(|(id, _)| *id == params.previous_result_id) {
         Some((_, before)) => {
-            let edits = edit(&before, &data).into_iter().collect();
+            let edits = diff_tokens(&before, &data).into_iter().collect();
             lsp::SemanticTokensDelta { result_id: Some(id), edits }.into()
         }
         None => lsp::SemanticTokens { result_id: Some(id), data }.into(),
@@ -82,7 +85,7 @@ pub(super) fn delta(
 }
 
 /// The one stretch that makes the old tokens the new ones.
-fn edit(before: &[lsp::SemanticToken], after: &[lsp::SemanticToken]) -> Option<lsp::SemanticTokensEdit> {
+fn diff_tokens(before: &[lsp::SemanticToken], after: &[lsp::SemanticToken]) -> Option<lsp::SemanticTokensEdit> {
     if before == after {
         return None;
     }
@@ -100,20 +103,25 @@ fn edit(before: &[lsp::SemanticToken], after: &[lsp::SemanticToken]) -> Option<l
 }
 
 /// Tokens by their distance from the one before; linear in the text, however long its lines are.
-fn data(context: &Context, file: &File<'_>, document: &Document, within: Range<usize>) -> Vec<lsp::SemanticToken> {
+fn encode_tokens(
+    context: &Context,
+    file: &File<'_>,
+    document: &Document,
+    within: Range<usize>,
+) -> Vec<lsp::SemanticToken> {
     let (text, encoding) = (document.text(), context.encoding);
     let (mut at, mut lines, mut column) = (0, 0, 0);
     let mut last = 0;
     let mut data = Vec::new();
-    for token in ide::tokens(file.snapshot, &file.path, within) {
+    for token in ide::list_tokens(file.snapshot, &file.path, within) {
         let between = &text[at..token.range.start];
         let breaks = u32::try_from(between.matches('\n').count()).unwrap_or(u32::MAX);
         lines += breaks;
         column = match between.rfind('\n') {
-            Some(end) => encoding.units(&between[end + 1..]),
-            None => column + encoding.units(between),
+            Some(end) => encoding.count_units(&between[end + 1..]),
+            None => column + encoding.count_units(between),
         };
-        let length = encoding.units(&text[token.range.clone()]);
+        let length = encoding.count_units(&text[token.range.clone()]);
         let kind = TokenType::ALL.iter().position(|colour| *colour == token.kind).unwrap_or(0);
         data.push(lsp::SemanticToken {
             delta_line: lines,
@@ -144,7 +152,7 @@ mod tests {
             let (before, after) = (list(before), list(after));
             let mut made: Vec<u32> = before.iter().flat_map(|token| [0, 1, token.length, 0, 0]).collect();
             let wanted: Vec<u32> = after.iter().flat_map(|token| [0, 1, token.length, 0, 0]).collect();
-            if let Some(edit) = edit(&before, &after) {
+            if let Some(edit) = diff_tokens(&before, &after) {
                 let start = edit.start as usize;
                 made.splice(start..start + edit.delete_count as usize, edit.data.expect("an edit has data"));
             }

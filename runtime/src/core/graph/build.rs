@@ -18,7 +18,7 @@ use crate::types::event::Content;
 /// How many agents run at once where nothing is declared: they wait for a network, and take no processor.
 const AGENTS: u32 = 16;
 
-pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
+pub(super) fn build_graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
     let pipeline = plan.pipeline(name).ok_or_else(|| GraphError::NoPipeline(name.to_owned()))?;
     let declared = pipeline.concurrency.filter(|_| task.is_none());
     let mut build = Build {
@@ -31,16 +31,16 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
         providers: BTreeMap::new(),
     };
     if declared.is_none() {
-        let commands = build.lane(processors, LimitOf::Commands);
-        build.kinds = Some((commands, build.lane(AGENTS, LimitOf::Agents)));
+        let commands = build.add_lane(processors, LimitOf::Commands);
+        build.kinds = Some((commands, build.add_lane(AGENTS, LimitOf::Agents)));
     }
     let concurrency = declared.map_or(processors.max(1).saturating_add(AGENTS), |declared| declared.max(1));
     let declared_by = declared.map(|_| Arc::from(pipeline.name.as_str()));
-    let agents = agents(plan);
+    let agents = collect_agent_budgets(plan);
     let mut graph = match task {
         Some(task) => {
             let step = pipeline.all_steps().find(|step| step.name == task);
-            let alone = alone(pipeline, step.ok_or_else(|| no_step(pipeline, task))?);
+            let alone = isolate_step(pipeline, step.ok_or_else(|| no_step(pipeline, task))?);
             build.scope_of(&alone)?;
             build.called_scopes()?;
             Graph {
@@ -50,7 +50,7 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
                 concurrency,
                 declared_by,
                 fail_fast: false,
-                budgets: budgets(plan, None),
+                budgets: collect_budgets(plan, None),
                 agents,
                 has_budgets: false,
                 on_timeout: plan.policy.on_timeout,
@@ -71,7 +71,7 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
                 concurrency,
                 declared_by,
                 fail_fast: pipeline.fail_fast,
-                budgets: budgets(plan, Some(pipeline)),
+                budgets: collect_budgets(plan, Some(pipeline)),
                 agents,
                 has_budgets: false,
                 on_timeout: plan.policy.on_timeout,
@@ -86,7 +86,7 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
     Ok(graph)
 }
 
-fn agents(plan: &Plan) -> BTreeMap<Arc<str>, Budgets> {
+fn collect_agent_budgets(plan: &Plan) -> BTreeMap<Arc<str>, Budgets> {
     let means = |agent: &Agent| {
         let price = plan.provider(&agent.provider).and_then(|provider| provider.price);
         let means = Budgets { budget: agent.budget.clone(), price };
@@ -95,7 +95,7 @@ fn agents(plan: &Plan) -> BTreeMap<Arc<str>, Budgets> {
     plan.agents.iter().map(means).collect()
 }
 
-fn budgets(plan: &Plan, pipeline: Option<&Pipeline>) -> Vec<(String, Budget)> {
+fn collect_budgets(plan: &Plan, pipeline: Option<&Pipeline>) -> Vec<(String, Budget)> {
     let workflow = plan.budget.iter().map(|budget| ("the workflow".to_owned(), budget.clone()));
     let budget = pipeline.and_then(|pipeline| Some((&pipeline.name, pipeline.budget.clone()?)));
     let pipeline = budget.into_iter().map(|(name, budget)| (format!("the pipeline `{name}`"), budget));
@@ -103,7 +103,7 @@ fn budgets(plan: &Plan, pipeline: Option<&Pipeline>) -> Vec<(String, Budget)> {
 }
 
 /// A pipeline of one step, which waits for nothing.
-fn alone(pipeline: &Pipeline, step: &Step) -> Pipeline {
+fn isolate_step(pipeline: &Pipeline, step: &Step) -> Pipeline {
     let step = Step { needs: Vec::new(), when: None, ..step.clone() };
     Pipeline {
         result: vec![step.name.clone()],
@@ -142,23 +142,23 @@ struct Place<'a> {
 impl<'a> Build<'a> {
     /// Builds the scope of the pipeline that runs, which is number 0.
     fn scope_of(&mut self, pipeline: &Pipeline) -> Result<(), GraphError> {
-        self.scope(pipeline, None)
+        self.build_scope(pipeline, None)
     }
 
     /// Builds the scopes of the pipelines that are called, each once.
     fn called_scopes(&mut self) -> Result<(), GraphError> {
         while let Some(&pipeline) = self.called.get(self.scopes.len() - 1) {
             let of = || LimitOf::Pipeline(Arc::from(pipeline.name.as_str()));
-            let lane = pipeline.concurrency.map(|limit| self.lane(limit, of()));
-            self.scope(pipeline, lane)?;
+            let lane = pipeline.concurrency.map(|limit| self.add_lane(limit, of()));
+            self.build_scope(pipeline, lane)?;
         }
         Ok(())
     }
 
-    fn scope(&mut self, pipeline: &Pipeline, lane: Option<u32>) -> Result<(), GraphError> {
+    fn build_scope(&mut self, pipeline: &Pipeline, lane: Option<u32>) -> Result<(), GraphError> {
         let place = Place { pipeline, scope: self.scopes.len() as u32, lane };
         let mut names = HashMap::new();
-        let region = self.region(place, &pipeline.steps, &pipeline.iteration, None, &mut names)?;
+        let region = self.build_region(place, &pipeline.steps, &pipeline.iteration, None, &mut names)?;
         let find = |name: &String| names.get(name.as_str()).copied().ok_or_else(|| no_step(pipeline, name));
         let result = pipeline.result.iter().map(find).collect::<Result<_, _>>()?;
         let name = Arc::from(pipeline.name.as_str());
@@ -174,14 +174,14 @@ impl<'a> Build<'a> {
             node.spawned |= way.kind == EdgeKind::Spawn;
         }
         for (group, number) in ways.groups.iter().zip(0..) {
-            group.steps.iter().for_each(|&spot| self.join(spot, number));
+            group.steps.iter().for_each(|&spot| self.assign_group(spot, number));
         }
         self.scopes.push(Scope { pipeline: name, region, result, fail_fast, budget, ways, names, order });
         Ok(())
     }
 
     /// Notes the group of a step, and of its items.
-    fn join(&mut self, spot: StepRef, group: u32) {
+    fn assign_group(&mut self, spot: StepRef, group: u32) {
         let node = &mut self.regions[spot.region as usize].nodes[spot.step as usize];
         node.group = Some(group);
         if let Kind::Each { region, .. } = node.kind {
@@ -189,7 +189,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    fn region(
+    fn build_region(
         &mut self,
         place: Place<'_>,
         steps: &[Step],
@@ -214,13 +214,13 @@ impl<'a> Build<'a> {
             let find =
                 |name: &str| self.regions[number as usize].find(name).ok_or_else(|| no_step(place.pipeline, name));
             let needs: Vec<Edge> =
-                step.needs.iter().map(|need| Ok(edge(find(&need.step)?, need))).collect::<Result<_, _>>()?;
+                step.needs.iter().map(|need| Ok(make_edge(find(&need.step)?, need))).collect::<Result<_, _>>()?;
             let node = match &step.for_each {
-                None => self.node(place, step, spot, names)?,
+                None => self.build_node(place, step, spot, names)?,
                 Some(each) => {
-                    let region = self.item(place, step, spot, names)?;
+                    let region = self.build_item_region(place, step, spot, names)?;
                     let kind = Kind::Each { region, parallel: each.parallel, join: each.join };
-                    let one = bare(step, kind);
+                    let one = make_node(step, kind);
                     // A for-each receives no envelopes: one would have all its items run again.
                     Node { retry: Retry::default(), agent: None, budget: None, reads_inbox: false, heeds: false, ..one }
                 }
@@ -243,7 +243,7 @@ impl<'a> Build<'a> {
     }
 
     /// The region of one item of a for-each: the step without its needs, its `when` and what its failure means.
-    fn item(
+    fn build_item_region(
         &mut self,
         place: Place<'_>,
         step: &Step,
@@ -260,7 +260,7 @@ impl<'a> Build<'a> {
             index: HashMap::from([(Arc::from(step.name.as_str()), 0)]),
         });
         let spot = StepRef { region: number, step: 0 };
-        let node = self.node(place, step, spot, names)?;
+        let node = self.build_node(place, step, spot, names)?;
         let node = Node {
             conditional: false,
             lenient: false,
@@ -274,7 +274,7 @@ impl<'a> Build<'a> {
         Ok(number)
     }
 
-    fn node(
+    fn build_node(
         &mut self,
         place: Place<'_>,
         step: &Step,
@@ -286,10 +286,12 @@ impl<'a> Build<'a> {
             Body::Value(_) | Body::Fields(_) => Kind::Value,
             Body::Stop { status, .. } => Kind::Stop(*status),
             Body::Gate(gate) => Kind::Gate(gate.on_timeout.as_ref().map(|timeout| timeout.after_ms)),
-            Body::Loop(body) => Kind::Loop(self.region(place, &body.steps, &body.iteration, Some(spot), names)?),
-            Body::Call(call) => Kind::Call(self.callee(&call.pipeline)?),
+            Body::Loop(body) => {
+                Kind::Loop(self.build_region(place, &body.steps, &body.iteration, Some(spot), names)?)
+            }
+            Body::Call(call) => Kind::Call(self.resolve_callee(&call.pipeline)?),
         };
-        let own = step.concurrency.map(|limit| self.lane(limit, LimitOf::Step));
+        let own = step.concurrency.map(|limit| self.add_lane(limit, LimitOf::Step));
         let kind_lane = self.kinds.and_then(|(commands, agents)| match &step.body {
             Body::Run(_) => Some(commands),
             Body::Prompt(_) | Body::Swarm(_) => Some(agents),
@@ -303,11 +305,11 @@ impl<'a> Build<'a> {
             Body::Swarm(call) => self.plan.swarm(&call.swarm).map(|swarm| Arc::new(Rules::new(self.plan, swarm))),
             _ => None,
         };
-        Ok(Node { lanes: [own, place.lane, kind_lane, provider], swarm, ..bare(step, kind) })
+        Ok(Node { lanes: [own, place.lane, kind_lane, provider], swarm, ..make_node(step, kind) })
     }
 
     /// The number of a called pipeline's scope, which may still have to be built.
-    fn callee(&mut self, name: &str) -> Result<u32, GraphError> {
+    fn resolve_callee(&mut self, name: &str) -> Result<u32, GraphError> {
         let known = self.called.iter().position(|pipeline| pipeline.name == name);
         let position = match known {
             Some(position) => position,
@@ -328,19 +330,19 @@ impl<'a> Build<'a> {
         if let Some(&lane) = self.providers.get(provider.name.as_str()) {
             return Some(lane);
         }
-        let lane = self.lane(limit, LimitOf::Provider(Arc::from(provider.name.as_str())));
+        let lane = self.add_lane(limit, LimitOf::Provider(Arc::from(provider.name.as_str())));
         self.providers.insert(&provider.name, lane);
         Some(lane)
     }
 
-    fn lane(&mut self, limit: u32, of: LimitOf) -> u32 {
+    fn add_lane(&mut self, limit: u32, of: LimitOf) -> u32 {
         self.lanes.push(Limit { most: limit.max(1), of });
         self.lanes.len() as u32 - 1
     }
 }
 
 /// A step without edges.
-fn bare(step: &Step, kind: Kind) -> Node {
+fn make_node(step: &Step, kind: Kind) -> Node {
     Node {
         name: Arc::from(step.name.as_str()),
         needs: Vec::new(),
@@ -366,7 +368,7 @@ fn bare(step: &Step, kind: Kind) -> Node {
             _ => None,
         },
         budget: step.budget.clone().map(Box::new),
-        talk: talk(step),
+        talk: session_group(step),
         lanes: [None; 4],
         wired: false,
         spawned: false,
@@ -377,12 +379,12 @@ fn bare(step: &Step, kind: Kind) -> Node {
     }
 }
 
-fn talk(step: &Step) -> Option<Box<SessionGroup>> {
+fn session_group(step: &Step) -> Option<Box<SessionGroup>> {
     let (Some(session), Body::Prompt(body)) = (&step.session, &step.body) else { return None };
     Some(Box::new(SessionGroup { agent: Arc::from(body.agent.as_str()), session: Arc::from(session.as_str()) }))
 }
 
-fn edge(other: u32, need: &Need) -> Edge {
+fn make_edge(other: u32, need: &Need) -> Edge {
     Edge { other, when: need.when, declared: need.declared, handles: need.effect == Effect::Handles }
 }
 

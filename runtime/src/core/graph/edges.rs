@@ -50,12 +50,12 @@ impl Ways {
         names: &HashMap<Arc<str>, StepRef>,
         is_one: impl Fn(StepRef) -> bool,
     ) -> Ways {
-        let reach = Reach::of(pipeline);
+        let reach = Reach::from_pipeline(pipeline);
         let mut list = Vec::new();
         for (number, edge) in pipeline.edges.iter().enumerate() {
             let ends = [&edge.from, &edge.to].map(|name| names.get(name.as_str()).copied());
             let [Some(from), Some(to)] = ends else { continue };
-            let max = edge.most();
+            let max = edge.max_envelopes();
             let (kind, response) = (edge.kind, edge.response);
             let late = reach.is_late(&edge.from, &edge.to);
             let way = HandoffEdge { from, to, kind, response, max, edge: number, answers: false, late };
@@ -74,7 +74,7 @@ impl Ways {
         for (number, way) in list.iter().enumerate() {
             away.entry(way.from).or_default().push(number);
         }
-        let groups = groups(&list);
+        let groups = build_groups(&list);
         Ways { list, away, groups }
     }
 
@@ -84,12 +84,12 @@ impl Ways {
     }
 
     /// The edges that lead away from a step, with their numbers.
-    pub(crate) fn from(&self, spot: StepRef) -> impl Iterator<Item = (usize, &HandoffEdge)> {
+    pub(crate) fn edges_from(&self, spot: StepRef) -> impl Iterator<Item = (usize, &HandoffEdge)> {
         self.away.get(&spot).into_iter().flatten().map(|&number| (number, &self.list[number]))
     }
 }
 
-fn groups(list: &[HandoffEdge]) -> Vec<Group> {
+fn build_groups(list: &[HandoffEdge]) -> Vec<Group> {
     let graph: DiGraphMap<StepRef, ()> = list.iter().map(|way| (way.from, way.to)).collect();
     let mut groups: Vec<Group> =
         kosaraju_scc(&graph).into_iter().map(|steps| Group { steps, next: Vec::new() }).collect();

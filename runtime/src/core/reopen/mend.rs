@@ -1,12 +1,12 @@
 //! What a mended plan changes, and whether a run that has come so far can go on with it.
 //!
-//! In: the plan of a run and the one in its place. Out: what of it has changed, step by step, and a refusal that names each
-//! step that has finished and is another one now. What has not finished may change, come and go.
+//! In: the plan of a run and the one in its place. Out: what of it has changed, step by step, and a refusal that names
+//! each step that has finished and is another one now. What has not finished may change, come and go.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use swarmc_plan::{Change, Part, Plan, differences};
+use swarmc_plan::{Change, Part, Plan, compare_plans};
 
 use super::Running;
 use super::retry::Again;
@@ -35,7 +35,7 @@ pub(super) fn changes<'a>(old: Running<'a>, new: Running<'a>) -> Changes<'a> {
         return changes;
     }
     let mut providers = BTreeSet::new();
-    for difference in differences(old.plan, new.plan) {
+    for difference in compare_plans(old.plan, new.plan) {
         let fields = match difference.change {
             Change::Changed(fields) => Some(fields.into_iter().map(|field| field.path).collect()),
             Change::Removed => None,
@@ -100,7 +100,7 @@ impl Changes<'_> {
         self.steps.get(&(pipeline.to_owned(), step.to_owned()))
     }
 
-    /// Refuses a plan in which what has finished is another one.
+    /// Refuses a plan that changes finished steps.
     pub(super) fn refuse(&self, run: &str, again: &Again) -> Result<(), String> {
         let found = again.finished.iter().filter_map(|(pipeline, step)| self.problem(pipeline, step));
         let mut problems: Vec<String> = found.collect();
@@ -113,20 +113,20 @@ impl Changes<'_> {
             problems.push(format!("and {more} more"));
         }
         Err(format!(
-            "run `{run}` cannot go on with that spec, in which steps that have finished are not the same:\n  {}\ntake these \
-             changes back, run such a step again as well with `--retry STEP`, or start anew with `swarmc run`",
+            "run `{run}` cannot continue with that spec, because it changes finished steps:\n  {}\nundo these changes, run these \
+             steps again with `--retry STEP`, or start a new run with `swarmc run`",
             problems.join("\n  ")
         ))
     }
 
-    /// In what a step that has finished is another one.
+    /// How a finished step changed.
     fn problem(&self, pipeline: &str, name: &str) -> Option<String> {
         let place = |plan: &Plan| {
             let step = plan.pipeline(pipeline)?.all_steps().find(|step| step.name == name)?;
             Some(step.origin.to_string())
         };
         match self.fields(pipeline, name) {
-            Some(None) => return Some(format!("`{name}` is gone (it stood at {})", place(self.old.plan)?)),
+            Some(None) => return Some(format!("`{name}` is gone (it was at {})", place(self.old.plan)?)),
             Some(Some(fields)) => {
                 let is_meant = |field: &&String| !LIMITS.contains(&field.split(['.', '[']).next().unwrap_or_default());
                 let fields: Vec<&str> = fields.iter().filter(is_meant).map(String::as_str).collect();
@@ -142,7 +142,7 @@ impl Changes<'_> {
         Some(format!("`{name}` at {}: its type `{changed}`", place(self.new.plan)?))
     }
 
-    /// Refuses a plan whose edges are others than those along which envelopes were sent.
+    /// Refuses a plan that changes edges along which envelopes were sent.
     pub(super) fn refuse_letters(&self, kept: &[Record]) -> Result<(), String> {
         let sent = kept.iter().any(|record| matches!(record.event, Event::Sent { way: Some(_), .. }));
         let edges = |plan: &Plan| -> Vec<(String, serde_json::Value)> {
@@ -158,15 +158,15 @@ impl Changes<'_> {
         };
         match sent && edges(self.old.plan) != edges(self.new.plan) {
             false => Ok(()),
-            true => {
-                Err("the edges of that spec are not those along which steps that have finished handed over: leave \
-                         them as they were, or start anew with `swarmc run`"
-                    .to_owned())
-            }
+            true => Err(
+                "that spec changes edges along which finished steps have sent: restore them, or start a new run with \
+                         `swarmc run`"
+                    .to_owned(),
+            ),
         }
     }
 
-    /// What stays though something that it came from has changed.
+    /// The results that stay although their definitions changed.
     pub(super) fn notices(&self, marks: &[Mark], finished: &BTreeSet<(Arc<str>, Arc<str>)>) -> Vec<String> {
         let mut notices = Vec::new();
         for agent in &self.agents {
@@ -178,7 +178,7 @@ impl Changes<'_> {
             let steps: Vec<String> = finished.iter().filter(plays).map(|(_, step)| format!("`{step}`")).collect();
             if !steps.is_empty() {
                 notices.push(format!(
-                    "agent `{agent}` is another one in that spec, and what it answered before stays: {}",
+                    "that spec changes agent `{agent}`, whose earlier answers stay: {}",
                     steps.join(", ")
                 ));
             }
@@ -191,7 +191,7 @@ impl Changes<'_> {
             .collect();
         if !kept.is_empty() {
             let kept: Vec<String> = kept.into_iter().map(|name| format!("`{name}`")).collect();
-            notices.push(format!("what has finished inside of {} stays as the spec before had it", kept.join(", ")));
+            notices.push(format!("finished steps inside {} keep the definitions of the earlier spec", kept.join(", ")));
         }
         notices
     }

@@ -1,8 +1,9 @@
-//! A run that goes on after its end: which of its records still count, what runs again, and what a mended plan may change.
+//! A run that goes on after its end: which of its records still count, what runs again, and what a mended plan may
+//! change.
 //!
-//! In: the records of a run and what is to run again. Out: the events that say so, and the state in which those steps never
-//! ran. Invariant: what a step has left that does not run again is kept as it is, and the journal alone says which those
-//! are: the same records come to the same state in every process.
+//! In: the records of a run and what is to run again. Out: the events that say so, and the state in which those steps
+//! never ran. Invariant: what a step has left that does not run again is kept as it is, and the journal alone says
+//! which those are: the same records come to the same state in every process.
 
 mod mend;
 mod retry;
@@ -61,9 +62,9 @@ pub(crate) fn reopen(
     changes.refuse(run, &again)?;
     let before = State::replay(Arc::clone(old.graph), records);
     let mut events: Vec<Event> = again.marks.iter().map(Mark::event).collect();
-    events.extend(before.used());
+    events.extend(before.usage_events());
     let lines = events.len() as u32;
-    let plan = retry.plan.as_ref().map(|plan| digest_of(&swarmc_plan::write(plan)));
+    let plan = retry.plan.as_ref().map(|plan| digest_of(&swarmc_plan::write_plan(plan)));
     events.push(Event::RunReopened {
         version: VERSION,
         lines,
@@ -75,23 +76,25 @@ pub(crate) fn reopen(
     let kept: Vec<Record> = effective(records).iter().filter(|record| marks.keep(record)).cloned().collect();
     changes.refuse_letters(&kept)?;
     let mut lost = None;
-    let state = State::fold(Arc::clone(new.graph), &kept, 1, |state, record| {
+    let state = State::fold_records(Arc::clone(new.graph), &kept, 1, |state, record| {
         let is_whole = matches!(&record.event, Event::AttemptEnded { outcome, .. } if outcome.failure.is_none());
         if let Some(step) = record.event.step().filter(|step| is_whole && again.stays.contains(step)) {
-            let takes = state.find(step).is_some_and(|key| state.step(key).status().is_none());
+            let takes = state.find_step(step).is_some_and(|key| state.step(key).status().is_none());
             lost = lost.take().or_else(|| (!takes).then(|| step.label()));
         }
     });
     if let Some(lost) = lost {
         return Err(format!(
-            "run `{run}` cannot go on with that spec, from which it does not follow that `{lost}` has run: leave what is \
-             around it, its `retry` and its `on-failure` as they were, or start anew with `swarmc run`"
+            "run `{run}` cannot continue with that spec, under which `{lost}` would not have run: restore the steps around it, \
+             its `retry` and its `on-failure`, or start a new run with `swarmc run`"
         ));
     }
     if state.all_ended() {
         return Err(match again.marks.is_empty() {
             true => format!("run `{run}` has nothing to run again: {}", again.why),
-            false => format!("run `{run}` would end again at once: its end does not depend on what is to run again"),
+            false => {
+                format!("run `{run}` would end again at once: its end does not depend on the steps that run again")
+            }
         });
     }
     let mut notices = again.notices;
@@ -101,7 +104,7 @@ pub(crate) fn reopen(
 
 /// The name of a plan in the journal.
 pub(crate) fn digest_of(text: &str) -> String {
-    format!("sha256:{}", crate::types::digest::digest(text.as_bytes()))
+    format!("sha256:{}", crate::types::digest::digest_bytes(text.as_bytes()))
 }
 
 /// The digest of the plan that a run of these records has now, and whether it is another one than it began with.

@@ -1,7 +1,7 @@
 //! What runs again: what failed and nothing handled, what its failure ended, and what depends on either.
 //!
-//! In: the records of a run, and what is asked for. Out: a mark for each step that ran and runs again. A loop, a call or a
-//! for-each that holds such a step goes on with the rest of it as it ended; one that failed by itself runs anew.
+//! In: the records of a run, and what is asked for. Out: a mark for each step that ran and runs again. A loop, a call
+//! or a for-each that holds such a step goes on with the rest of it as it ended; one that failed by itself runs anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -116,9 +116,11 @@ pub(super) fn find(
     drop(state);
     let why = match status {
         Some(RunStatus::Succeeded) => "it succeeded; `--retry STEP` runs a step of it again",
-        Some(RunStatus::OverBudget) => "its budget was spent; `--with SPEC` goes on with a spec that gives it more",
+        Some(RunStatus::OverBudget) => {
+            "its budget was spent; `--with SPEC` continues with a spec that has a larger budget"
+        }
         Some(RunStatus::Failed) => {
-            "no step of it failed; `--retry STEP` runs a step of it again, `--with SPEC` goes on with a mended spec"
+            "no step of it failed; `--retry STEP` runs a step of it again, `--with SPEC` continues with a fixed spec"
         }
         None => "none of its steps has failed",
     };
@@ -146,7 +148,7 @@ impl Finder<'_> {
         if matches!(record.event, Event::Sent { .. }) {
             return;
         }
-        let Some(key) = state.find(step) else { return };
+        let Some(key) = state.find_step(step) else { return };
         let frame = state.frame(key.frame);
         let node = state.node(key);
         let place = (step.instance, step.within.clone());
@@ -218,14 +220,19 @@ impl Finder<'_> {
             let labels: BTreeSet<String> = found.iter().map(|step| step.label()).collect();
             if labels.len() > 1 && !found.iter().all(failed) {
                 let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
-                return Err(format!("`{name}` is several steps of run `{run}`: say which, {}", labels.join(", ")));
+                return Err(format!(
+                    "several steps of run `{run}` are called `{name}`: name one of {}",
+                    labels.join(", ")
+                ));
             }
             if found.is_empty() {
-                return Err(format!("run `{run}` has not come to a step `{name}`: `swarmc inspect {run}` lists them"));
+                return Err(format!(
+                    "run `{run}` has not reached a step `{name}`: `swarmc inspect {run}` lists its steps"
+                ));
             }
             if let Some(step) = found.iter().find(|step| self.seen[**step].fate.is_none()) {
                 return Err(format!(
-                    "`{}` of run `{run}` has not ended: `swarmc resume {run}` goes on with it",
+                    "`{}` of run `{run}` has not ended: `swarmc resume {run}` continues it",
                     step.label()
                 ));
             }
@@ -297,7 +304,7 @@ impl Finder<'_> {
         while let Some(number) = open.pop() {
             let node = &nodes[number as usize];
             let needing = node.dependants.iter().map(|edge| edge.other);
-            let told = ways.from(StepRef { region, step: number }).map(|(_, way)| way.to);
+            let told = ways.edges_from(StepRef { region, step: number }).map(|(_, way)| way.to);
             let told = told.filter(|spot| spot.region == region).map(|spot| spot.step);
             let stopped = round.steps.iter().filter(|step| {
                 let reason = &self.seen[*step].fate;
@@ -419,8 +426,8 @@ impl Finder<'_> {
         };
         let first = (!failed.is_empty()).then(|| format!("runs again: {}", list(&failed)));
         let rest = (!others.is_empty()).then(|| match failed.is_empty() {
-            true => format!("runs again, since it had been ended or was skipped: {}", list(&others)),
-            false => format!("and what waited for that, or was ended by it: {}", list(&others)),
+            true => format!("runs again, because it was ended or skipped: {}", list(&others)),
+            false => format!("and the steps that waited for it, or were ended by it: {}", list(&others)),
         });
         first.into_iter().chain(rest).collect()
     }

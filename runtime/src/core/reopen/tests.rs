@@ -5,7 +5,7 @@ use swarmc_plan::{EachJoin, Step};
 use super::*;
 use crate::core::samples::{each, graph_of, looped, pipeline, plan};
 use crate::types::event::{Content, Failure, Outcome, RunStatus, StepId};
-use crate::{Command, decide};
+use crate::{Command, decide_commands};
 
 fn id(text: &str) -> StepId {
     let (within, name) = text.rsplit_once('/').map_or((None, text), |(within, name)| (Some(within), name));
@@ -86,7 +86,7 @@ fn again(old: &Plan, new: &Plan, words: &[&str], steps: &[&str]) -> Result<Strin
     }
     let replayed = State::replay(Arc::clone(&new_graph), &records);
     assert_eq!(state.counts(), replayed.counts(), "the journal alone says where the run stands");
-    let commands = decide(&mut state, 2_000).into_iter().filter_map(|command| match command {
+    let commands = decide_commands(&mut state, 2_000).into_iter().filter_map(|command| match command {
         Command::Start { step, attempt } => Some(format!("{}#{}~{attempt}", step.label(), step.iteration)),
         Command::Open { step, attempt } => Some(format!("open {}~{attempt}", step.label())),
         Command::Conclude { step, .. } => Some(format!("conclude {}", step.label())),
@@ -195,12 +195,12 @@ fn what_does_not_count_any_more_counts_again_only_with_the_whole_of_a_batch() {
     let mark = Event::StepReopened { step: id("a"), attempt: 2, inside: false };
     // A runner was killed before it had recorded the rest.
     records.push(Record { seq: 7, at: 2_000, event: mark });
-    assert_eq!(State::replay(graph_of(&plan), &records).finished(), Some(RunStatus::Failed));
+    assert_eq!(State::replay(graph_of(&plan), &records).final_status(), Some(RunStatus::Failed));
     let mark = Event::StepReopened { step: id("b"), attempt: 2, inside: false };
     let goes_on = Event::RunReopened { version: VERSION, lines: 1, plan: None, ran_ms: 5, requests: 0 };
     records.extend((8..).zip([mark, goes_on]).map(|(seq, event)| Record { seq, at: 2_000, event }));
     let state = State::replay(graph_of(&plan), &records);
-    assert_eq!((state.finished(), state.counts().succeeded), (None, 1));
+    assert_eq!((state.final_status(), state.counts().succeeded), (None, 1));
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_run_with_nothing_to_run_again_says_so() {
     let plan = lines("a\n b < a");
     let error = |steps: &[&str]| again(&plan, &plan, &["a ok", "b ok"], steps).unwrap_err();
     assert!(error(&[]).contains("no step of it failed"), "{}", error(&[]));
-    assert!(error(&["c"]).contains("has not come to a step `c`"), "{}", error(&["c"]));
+    assert!(error(&["c"]).contains("has not reached a step `c`"), "{}", error(&["c"]));
 }
 
 #[test]

@@ -62,23 +62,24 @@ type Always = (Option<Arc<str>>, Arc<str>, String);
 
 impl State {
     /// The requests without an answer, in the order in which they came.
-    pub fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+    pub fn open_requests(&self) -> impl Iterator<Item = &Waiting> {
         self.approvals.open.values()
     }
 
     /// The request of this number, where it has no answer.
-    pub(crate) fn request(&self, id: u32) -> Option<&Waiting> {
+    pub(crate) fn find_request(&self, id: u32) -> Option<&Waiting> {
         self.approvals.open.get(&id)
     }
 
     /// What becomes of a request whose time is over.
-    pub(crate) fn expiry(&self, id: u32, now: u64) -> Option<Unattended> {
-        let waiting = self.request(id).filter(|waiting| !self.paced && waiting.due().is_some_and(|due| due <= now))?;
+    pub(crate) fn expiry_policy(&self, id: u32, now: u64) -> Option<Unattended> {
+        let waiting =
+            self.find_request(id).filter(|waiting| !self.paced && waiting.due().is_some_and(|due| due <= now))?;
         waiting.on_timeout.map(|timeout| timeout.then)
     }
 
     /// The next request whose time is over, each once.
-    pub(crate) fn expire(&mut self, now: u64) -> Option<u32> {
+    pub(crate) fn expire_next(&mut self, now: u64) -> Option<u32> {
         let id = self.next_to_expire().filter(|waiting| waiting.due().is_some_and(|due| due <= now))?.request.id;
         self.approvals.expired = id;
         Some(id)
@@ -107,7 +108,7 @@ impl State {
 
     /// Whether a person allowed such a thing for the rest of the run.
     pub(crate) fn is_always(&self, key: Key, agent: &Arc<str>, wants: &RequestKind) -> bool {
-        self.approvals.always.contains(&self.always(key, agent, wants))
+        self.approvals.always.contains(&self.always_key(key, agent, wants))
     }
 
     /// The request that a former process heard from this attempt, and its answer where it has one. Those in `used` were
@@ -130,7 +131,7 @@ impl State {
     }
 
     /// The requests for help of a step that have no answer, by number.
-    pub(crate) fn pleas(&self, step: &StepId) -> impl Iterator<Item = (u32, &Content)> {
+    pub(crate) fn help_requests(&self, step: &StepId) -> impl Iterator<Item = (u32, &Content)> {
         self.approvals.open.values().filter_map(move |waiting| match &waiting.request.wants {
             RequestKind::Help { message } if waiting.step == *step => Some((waiting.request.id, message)),
             _ => None,
@@ -138,7 +139,7 @@ impl State {
     }
 
     /// How many of a step's last requests for help, or for tasks, no person answered in time.
-    pub(crate) fn unheeded(&self, step: &StepId) -> u32 {
+    pub(crate) fn count_unheeded(&self, step: &StepId) -> u32 {
         self.approvals.unheeded.get(step).copied().unwrap_or(0)
     }
 
@@ -152,10 +153,10 @@ impl State {
     }
 
     /// The steps of an activation that wait for a person's help, and may go on with it.
-    pub(super) fn helped(&self, scope: u32) -> impl Iterator<Item = &StepId> {
+    pub(super) fn steps_awaiting_help(&self, scope: u32) -> impl Iterator<Item = &StepId> {
         let goes_on = |key: Key| !self.is_ended(key) && !self.frame(key.frame).cut;
         let steps = self.asked_for_help().map(|waiting| &waiting.step);
-        steps.filter(move |step| self.scope_of(step) == Some(scope) && self.find(step).is_some_and(goes_on))
+        steps.filter(move |step| self.scope_of(step) == Some(scope) && self.find_step(step).is_some_and(goes_on))
     }
 
     fn asked_for_help(&self) -> impl Iterator<Item = &Waiting> {
@@ -190,7 +191,7 @@ impl State {
             RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => {}
         }
         if let Some(swarm_state) = self.swarms.get_mut(&key) {
-            swarm_state.swarm.asked(request, at);
+            swarm_state.swarm.pause_for_approval(request, at);
             self.look_at(key);
         }
     }
@@ -202,12 +203,12 @@ impl State {
         }
         let agent = Arc::clone(&waiting.request.agent);
         if verdict.choice == Choice::Always {
-            let always = self.always(key, &agent, &waiting.request.wants);
+            let always = self.always_key(key, &agent, &waiting.request.wants);
             self.approvals.always.insert(always);
         }
         match self.swarms.get_mut(&key) {
             Some(swarm_state) => {
-                swarm_state.swarm.answered(&agent, verdict, at);
+                swarm_state.swarm.apply_verdict(&agent, verdict, at);
                 self.look_at(key);
             }
             None => _ = self.approvals.answered.insert(verdict.id, (waiting, verdict.clone())),
@@ -234,13 +235,13 @@ impl State {
         }
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return false };
         // A message to the agent that asked wakes its step; a task that starts does not.
-        let wakes = waiting.request.wants.is_help() || !verdict.allows();
+        let wakes = waiting.request.wants.is_help() || !verdict.is_allowed();
         match verdict.by {
             AnsweredBy::Timeout if wakes => *self.approvals.unheeded.entry(waiting.step.clone()).or_default() += 1,
             AnsweredBy::Person => _ = self.approvals.unheeded.remove(&waiting.step),
             AnsweredBy::Timeout | AnsweredBy::Earlier | AnsweredBy::Policy | AnsweredBy::Headless => {}
         }
-        if verdict.by == AnsweredBy::Policy && (waiting.request.wants.is_help() || !verdict.allows()) {
+        if verdict.by == AnsweredBy::Policy && (waiting.request.wants.is_help() || !verdict.is_allowed()) {
             // The agent that asked receives this at once, or waits for nothing any more: a message would wake it to ask
             // again.
             self.help_refused(&waiting.step, verdict.id);
@@ -251,12 +252,12 @@ impl State {
         }
         if verdict.choice == Choice::Always {
             let Request { agent, wants, .. } = &waiting.request;
-            self.approvals.always.insert((None, Arc::clone(agent), wants.words()));
+            self.approvals.always.insert((None, Arc::clone(agent), wants.describe()));
         }
         if let Some(scope) = self.scope_of(&waiting.step) {
             self.agenda.posts.insert(scope);
         }
-        if waiting.request.wants.is_node() && !verdict.allows() && self.goes_on(&waiting) {
+        if waiting.request.wants.is_node() && !verdict.is_allowed() && self.goes_on(&waiting) {
             self.approvals.answered.insert(verdict.id, (waiting.clone(), verdict.clone()));
         }
         self.approvals.decided.insert(verdict.id, (waiting, verdict.clone()));
@@ -265,7 +266,7 @@ impl State {
 
     /// Whether the attempt that asked goes on, or is about to begin again.
     fn goes_on(&self, waiting: &Waiting) -> bool {
-        self.find(&waiting.step)
+        self.find_step(&waiting.step)
             .map(|key| self.step(key))
             .is_some_and(|step| step.attempt == waiting.attempt && matches!(step.phase, Phase::Running | Phase::Ready))
     }
@@ -292,8 +293,8 @@ impl State {
     }
 
     /// The tasks of an activation that may still come to be started: who asked for them, and which.
-    pub(super) fn spawns(&self, scope: u32) -> impl Iterator<Item = (&Waiting, &Arc<str>)> {
-        let decided = self.approvals.decided.values().filter(|(_, verdict)| verdict.allows());
+    pub(super) fn possible_spawns(&self, scope: u32) -> impl Iterator<Item = (&Waiting, &Arc<str>)> {
+        let decided = self.approvals.decided.values().filter(|(_, verdict)| verdict.is_allowed());
         let all = self.approvals.open.values().chain(decided.map(|(waiting, _)| waiting));
         let nodes = all.filter_map(|waiting| match &waiting.request.wants {
             RequestKind::Node { to, .. } => Some((waiting, to)),
@@ -305,7 +306,7 @@ impl State {
         nodes.filter(move |(waiting, _)| self.scope_of(&waiting.step) == Some(scope))
     }
 
-    /// Tasks of an activation that `is_over` cannot be started any more, whatever anybody says.
+    /// Drops the requests for tasks of an activation that `is_over`: no answer can start them any more.
     pub(super) fn spawns_over(&mut self, scope: u32, is_over: impl Fn(&str) -> bool) {
         let all =
             self.approvals.open.iter().chain(self.approvals.decided.iter().map(|(id, (waiting, _))| (id, waiting)));
@@ -335,8 +336,8 @@ impl State {
         self.approvals.expired = 0;
     }
 
-    fn always(&self, key: Key, agent: &Arc<str>, wants: &RequestKind) -> Always {
+    fn always_key(&self, key: Key, agent: &Arc<str>, wants: &RequestKind) -> Always {
         let swarm = self.runs_swarm(key).then(|| Arc::clone(&self.node(key).name));
-        (swarm, Arc::clone(agent), wants.words())
+        (swarm, Arc::clone(agent), wants.describe())
     }
 }

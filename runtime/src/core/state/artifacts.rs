@@ -40,7 +40,7 @@ impl State {
     }
 
     /// What a reference means in an activation.
-    pub(crate) fn referred(&self, scope: u32, to: Stored<'_>) -> Option<&ArtifactMeta> {
+    pub(crate) fn find_artifact(&self, scope: u32, to: Stored<'_>) -> Option<&ArtifactMeta> {
         let fits = |thing: &&Entry| thing.scope == scope && thing.kept.kind == to.kind && *thing.kept.id == *to.id;
         self.artifact_index.0.iter().rev().find(fits).map(|thing| &thing.kept)
     }

@@ -11,7 +11,7 @@ use super::State;
 use super::frame::{Ending, Step, Summing};
 use crate::core::graph::Key;
 use crate::types::event::{Failure, Outcome, Reserved};
-use crate::types::usage::cost;
+use crate::types::usage::compute_cost;
 
 /// What was used or is reserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,14 +46,14 @@ pub(crate) enum Refusal {
 
 impl State {
     /// Whether an attempt that may use this much may start.
-    pub(crate) fn admit(&self, key: Key, wanted: &Reserved) -> Result<(), Refusal> {
-        self.admit_of(key, self.asked(key), wanted)
+    pub(crate) fn admit_attempt(&self, key: Key, wanted: &Reserved) -> Result<(), Refusal> {
+        self.admit_of(key, self.acting_agent(key), wanted)
     }
 
     /// Whether an attempt of a step, in which this agent takes the turn, may start.
     pub(crate) fn admit_of(&self, key: Key, agent: Option<&Arc<str>>, wanted: &Reserved) -> Result<(), Refusal> {
         for (what, budget) in &self.graph.budgets {
-            over(what, budget, self.spent, wanted).map_or(Ok(()), |words| Err(Refusal::Run(words)))?;
+            describe_excess(what, budget, self.spent, wanted).map_or(Ok(()), |words| Err(Refusal::Run(words)))?;
         }
         let refused = |words: String| Err(Refusal::Step(words));
         let node = self.node(key);
@@ -61,17 +61,17 @@ impl State {
             && let Some(budget) = self.graph.agents.get(agent).and_then(|agent| agent.budget.as_ref())
         {
             let spent = self.agents.get(agent).copied().unwrap_or_default();
-            over(&format!("agent `{agent}`"), budget, spent, wanted).map_or(Ok(()), refused)?;
+            describe_excess(&format!("agent `{agent}`"), budget, spent, wanted).map_or(Ok(()), refused)?;
         }
         if let Some(budget) = &node.budget {
             let spent = self.step(key).account.as_ref().map_or(Spent::default(), |account| account.spent);
-            over(&format!("`{}`", node.name), budget, spent, wanted).map_or(Ok(()), refused)?;
+            describe_excess(&format!("`{}`", node.name), budget, spent, wanted).map_or(Ok(()), refused)?;
         }
         for scope in self.calls_around(key.frame) {
             let called = self.graph.scope(self.region(scope).scope);
             if let Some(budget) = &called.budget {
                 let what = format!("pipeline `{}`", called.pipeline);
-                over(&what, budget, self.frame(scope).spent, wanted).map_or(Ok(()), refused)?;
+                describe_excess(&what, budget, self.frame(scope).spent, wanted).map_or(Ok(()), refused)?;
             }
         }
         Ok(())
@@ -84,7 +84,7 @@ impl State {
         let of_step = node.budget.as_ref().and_then(|budget| {
             left(budget, self.step(key).account.as_ref().map_or(Spent::default(), |account| account.spent))
         });
-        let of_agent = self.asked(key).and_then(|agent| {
+        let of_agent = self.acting_agent(key).and_then(|agent| {
             let budget = self.graph.agents.get(agent)?.budget.as_ref()?;
             left(budget, self.agents.get(agent).copied().unwrap_or_default())
         });
@@ -103,12 +103,12 @@ impl State {
     }
 
     /// When the next pause of a step is over, in milliseconds since 1970.
-    pub(crate) fn pause(&self) -> Option<u64> {
+    pub(crate) fn next_pause(&self) -> Option<u64> {
         self.agenda.timers.first().map(|&(due, _)| due)
     }
 
     /// An attempt began.
-    pub(super) fn reserve(&mut self, key: Key, reserved: Option<Reserved>, at: u64) {
+    pub(super) fn reserve_attempt(&mut self, key: Key, reserved: Option<Reserved>, at: u64) {
         if !self.graph.has_budgets {
             return;
         }
@@ -122,7 +122,7 @@ impl State {
     /// An attempt ended: what it used takes the place of what it reserved, as far as that is known.
     pub(super) fn account_for(&mut self, key: Key, outcome: &Outcome, at: u64) {
         let Some(account) = self.step(key).account.as_deref().copied() else { return };
-        let price = self.asked(key).and_then(|agent| self.graph.agents.get(agent)?.price);
+        let price = self.acting_agent(key).and_then(|agent| self.graph.agents.get(agent)?.price);
         let Account { reserved, began, .. } = account;
         let turns = if reserved.calls > 0 { 1 + u64::from(outcome.repairs) } else { 0 };
         // A swarm's turns were counted one by one.
@@ -130,7 +130,7 @@ impl State {
         let used = counts.then_some(outcome.usage).flatten();
         // A provider that reports only a price used tokens all the same.
         let tokens = used.map(|usage| usage.input.saturating_add(usage.output)).filter(|tokens| *tokens > 0);
-        let cost = used.and_then(|usage| cost(&usage, price));
+        let cost = used.and_then(|usage| compute_cost(&usage, price));
         // What is more than it says is at least what was reserved for it.
         let floor = |known: Option<u64>, reserved: Option<u64>| match used.is_some_and(|usage| usage.at_least) {
             true => known.max(reserved),
@@ -149,10 +149,10 @@ impl State {
 
     /// Whether a turn of a swarm that may use this much may start.
     pub(crate) fn admit_turn(&self, key: Key, agent: &Arc<str>, wanted: &Reserved) -> Result<(), Refusal> {
-        self.admit(key, wanted)?;
+        self.admit_attempt(key, wanted)?;
         if let Some(budget) = self.graph.agents.get(agent).and_then(|agent| agent.budget.as_ref()) {
             let spent = self.agents.get(agent).copied().unwrap_or_default();
-            if let Some(words) = over(&format!("agent `{agent}`"), budget, spent, wanted) {
+            if let Some(words) = describe_excess(&format!("agent `{agent}`"), budget, spent, wanted) {
                 return Err(Refusal::Step(words));
             }
         }
@@ -183,7 +183,7 @@ impl State {
 
     fn each_account(&mut self, key: Key, change: impl Fn(&mut Spent)) {
         change(&mut self.spent);
-        if let Some(agent) = self.asked(key).cloned() {
+        if let Some(agent) = self.acting_agent(key).cloned() {
             change(self.agents.entry(agent).or_default());
         }
         for scope in self.calls_around(key.frame) {
@@ -195,7 +195,7 @@ impl State {
     }
 
     /// The agent whose turn the attempt of a step is.
-    pub(crate) fn asked(&self, key: Key) -> Option<&Arc<str>> {
+    pub(crate) fn acting_agent(&self, key: Key) -> Option<&Arc<str>> {
         let node = self.node(key);
         match self.step(key).summing.as_deref() {
             Some(Summing { by: Some(summarizer), .. }) => Some(summarizer),
@@ -206,7 +206,7 @@ impl State {
 
     /// Whether the attempt of a step that is open, or comes next, is the turn of the agent that mends what failed.
     pub(crate) fn is_being_mended(&self, key: Key) -> bool {
-        self.node(key).fixing() == Some(self.step(key).tries())
+        self.node(key).fix_attempt() == Some(self.step(key).turn_attempt())
     }
 
     /// The frames of the called pipelines that a frame is in.
@@ -248,7 +248,7 @@ impl Spent {
 }
 
 /// In words, by how much an attempt would exceed a budget.
-fn over(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved) -> Option<String> {
+fn describe_excess(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved) -> Option<String> {
     let exceeds = |limit: Option<u64>, spent: u64, wanted: u64| {
         limit.filter(|&limit| wanted > 0 && spent.saturating_add(wanted) > limit)
     };
@@ -266,14 +266,14 @@ fn over(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved) -> Option<
     // Where the price is not known, the turn may start as long as something is left.
     let cost = wanted.cost.unwrap_or(0).max(wanted.calls.min(1));
     if let Some(limit) = exceeds(budget.cost, spent.cost, cost) {
-        return words(dollars(spent.cost), dollars(cost), dollars(limit));
+        return words(format_dollars(spent.cost), format_dollars(cost), format_dollars(limit));
     }
     if budget.time_ms.is_some_and(|limit| spent.time_ms >= limit) && !what.starts_with("the ") {
-        return Some(format!("the time that the budget gives {what} is over"));
+        return Some(format!("the time budget of {what} is spent"));
     }
     None
 }
 
-fn dollars(millionths: u64) -> String {
+fn format_dollars(millionths: u64) -> String {
     format!("${}.{:04}", millionths / 1_000_000, millionths % 1_000_000 / 100)
 }

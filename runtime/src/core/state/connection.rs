@@ -46,22 +46,22 @@ impl State {
     /// The connections of its nodes: the steps that agents take, and those that edges lead to or away from. The state
     /// was made of `records`; the process that runs the run reports `activities`, and they are none where no process
     /// does.
-    pub fn standings(&self, records: &[Record], activities: Option<&[Activity]>) -> Vec<Standing> {
+    pub fn list_standings(&self, records: &[Record], activities: Option<&[Activity]>) -> Vec<Standing> {
         let live: HashMap<(&StepId, u32), &Activity> =
             activities.unwrap_or_default().iter().map(|pulse| ((&pulse.step, pulse.attempt), pulse)).collect();
         let mut standings: Vec<Standing> = self
             .nodes()
             .filter_map(|key| {
-                let (runs, waits) = self.stance(key)?;
+                let (runs, waits) = self.connection_state(key)?;
                 let (step, attempt) = (self.id(key), self.step(key).attempt);
                 let pulse = live.get(&(&step, attempt)).filter(|_| runs);
-                let state = match (activities.is_some() && self.finished().is_none(), runs, waits) {
+                let state = match (activities.is_some() && self.final_status().is_none(), runs, waits) {
                     (true, true, _) => Link::Connected,
                     (true, false, Some(_)) => Link::Idle,
                     _ => Link::Disconnected,
                 };
                 let idle = state == Link::Idle;
-                let pending = if idle { self.pending(&step, true) } else { Vec::new() };
+                let pending = if idle { self.list_pending(&step, true) } else { Vec::new() };
                 Some(Standing {
                     attempt,
                     state,
@@ -89,9 +89,9 @@ impl State {
 
     /// The connection of a node of a run that goes on, as far as its journal shows: its attempt, and the signal of
     /// that. None where the step has not begun, or is no node.
-    pub(crate) fn connection(&self, step: &StepId) -> Option<(u32, TelemetryKind)> {
-        let key = self.find(step).filter(|&key| self.is_node(key))?;
-        let (runs, waits) = self.stance(key)?;
+    pub(crate) fn find_connection(&self, step: &StepId) -> Option<(u32, TelemetryKind)> {
+        let key = self.find_step(step).filter(|&key| self.is_node(key))?;
+        let (runs, waits) = self.connection_state(key)?;
         let state = match (runs, waits) {
             (true, _) => Link::Connected,
             (false, Some(_)) => Link::Idle,
@@ -113,13 +113,13 @@ impl State {
     pub(super) fn is_node(&self, key: Key) -> bool {
         let node = self.node(key);
         let (scope, spot) = self.address(key);
-        let sends = || self.graph.scope(self.region(scope).scope).ways.from(spot).next().is_some();
+        let sends = || self.graph.scope(self.region(scope).scope).ways.edges_from(spot).next().is_some();
         node.agent.is_some() || node.swarm.is_some() || node.wired || sends()
     }
 
     /// Whether a turn of a step goes on, and else what it waits for; nothing of either when it has ended, and no answer
     /// at all when it has not begun.
-    fn stance(&self, key: Key) -> Option<(bool, Option<&'static str>)> {
+    fn connection_state(&self, key: Key) -> Option<(bool, Option<&'static str>)> {
         let step = self.step(key);
         match step.phase {
             Phase::Running => Some((true, None)),

@@ -29,14 +29,14 @@ impl State {
         let has_packs = step.pack.as_deref().is_some_and(|(attempt, _)| *attempt == step.attempt)
             || self.had_turn(key)
                 && match &node.talk {
-                    Some(talk) => self.session(key, &talk.agent, Some(&talk.session)).is_some(),
+                    Some(talk) => self.find_session(key, &talk.agent, Some(&talk.session)).is_some(),
                     None => step.interrupted.is_some(),
                 };
         !has_packs && !self.is_being_mended(key) && step.summing.as_deref().is_none_or(|summing| !summing.failed)
     }
 
     /// An attempt begins, in which this agent sums up files, if it does.
-    pub(super) fn summing(&mut self, key: Key, by: Option<&Arc<str>>) {
+    pub(super) fn begin_summing(&mut self, key: Key, by: Option<&Arc<str>>) {
         let summing = &mut self.step_mut(key).summing;
         match (summing.as_deref_mut(), by) {
             (Some(summing), by) => summing.by = by.cloned(),
@@ -46,13 +46,13 @@ impl State {
     }
 
     /// The turns in which an agent has summed up files for the attempt that runs or comes next.
-    pub(crate) fn summings(&self, key: Key, agent: &str) -> u64 {
+    pub(crate) fn count_summings(&self, key: Key, agent: &str) -> u64 {
         let summing = self.step(key).summing.as_deref();
         summing.and_then(|summing| summing.turns.get(agent)).copied().unwrap_or(0)
     }
 
     /// The number of an attempt of a step as people write it: those before it in which files were summed up are none.
-    pub(crate) fn counted(&self, key: Key, attempt: u32) -> u32 {
+    pub(crate) fn attempt_number(&self, key: Key, attempt: u32) -> u32 {
         attempt.saturating_sub(self.step(key).summing.as_deref().map_or(0, |summing| summing.past))
     }
 
@@ -62,7 +62,7 @@ impl State {
     }
 
     /// An agent has summed up files, or could not: the attempt comes that reads what it wrote.
-    pub(super) fn summed(&mut self, key: Key, by: Arc<str>, outcome: &Outcome) {
+    pub(super) fn end_summing(&mut self, key: Key, by: Arc<str>, outcome: &Outcome) {
         let step = self.step_mut(key);
         step.earlier += 1;
         step.attempt += 1;
@@ -75,13 +75,13 @@ impl State {
         self.open.insert(key, Vec::new());
         if self.is_ended(key) {
             self.open.remove(&key);
-            return self.enter(key, Phase::Skipping(Reason::Ended));
+            return self.enter_phase(key, Phase::Skipping(Reason::Ended));
         }
-        self.enter(key, Phase::Ready);
+        self.enter_phase(key, Phase::Ready);
     }
 
     /// An attempt has ended that is none of these: for the one after it as many may be taken again.
-    pub(super) fn attempted(&mut self, key: Key) {
+    pub(super) fn reset_summings(&mut self, key: Key) {
         if let Some(summing) = self.step_mut(key).summing.as_deref_mut() {
             summing.turns.clear();
         }

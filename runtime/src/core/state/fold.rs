@@ -33,42 +33,42 @@ impl State {
                 self.run_resumed(record.at);
             }
             Event::ConditionJudged { step, holds, error } => {
-                if let Some(key) = self.key(step) {
+                if let Some(key) = self.find_unsettled(step) {
                     self.condition_judged(key, *holds, error.as_deref());
                 }
             }
             Event::StepSkipped { step, reason } => {
-                if let Some(key) = self.key(step) {
+                if let Some(key) = self.find_unsettled(step) {
                     self.step_skipped(key, reason);
                 }
             }
             Event::AttemptStarted { step, attempt, reserved, summarizer } => {
-                if let Some(key) = self.key(step) {
+                if let Some(key) = self.find_unsettled(step) {
                     self.attempt_started(key, *attempt, (*reserved, summarizer.as_ref()), record.at);
                 }
             }
             Event::ProcessStarted { step, attempt, process } => {
-                if let Some(key) = self.key(step)
+                if let Some(key) = self.find_unsettled(step)
                     && self.step(key).phase == Phase::Running
                     && self.step(key).attempt == *attempt
                 {
-                    self.lives(key, *process);
+                    self.add_process(key, *process);
                 }
             }
             Event::SessionKnown { step, attempt, session } => {
-                if let Some(key) = self.attempt(step, *attempt) {
+                if let Some(key) = self.find_running(step, *attempt) {
                     self.session_known(key, session);
                 }
             }
             Event::AttemptEnded { step, attempt, outcome } => {
-                if let Some(key) = self.key(step) {
+                if let Some(key) = self.find_unsettled(step) {
                     outcome.artifacts.iter().for_each(|kept| self.artifact_stored(key, *attempt, kept));
                     self.attempt_ended(key, *attempt, outcome, record.at);
                 }
             }
             Event::Opened { step, attempt, items, list, params } => {
-                if let Some(key) = self.key(step) {
-                    self.opened(key, *attempt, items.unwrap_or(0), list.as_ref(), params.as_ref());
+                if let Some(key) = self.find_unsettled(step) {
+                    self.apply_opening(key, *attempt, items.unwrap_or(0), list.as_ref(), params.as_ref());
                 }
             }
             Event::RoundJudged { instance, iteration, holds, within } => {
@@ -77,12 +77,12 @@ impl State {
                 }
             }
             Event::GateOpened { step, .. } => {
-                if let Some(key) = self.key(step) {
+                if let Some(key) = self.find_unsettled(step) {
                     self.gate_opened(key, record.at);
                 }
             }
             Event::GateAnswered { step, choice, output, .. } => {
-                if let Some(key) = self.key(step) {
+                if let Some(key) = self.find_unsettled(step) {
                     self.gate_answered(key, choice.as_deref(), output.as_ref(), record.at);
                 }
             }
@@ -93,44 +93,44 @@ impl State {
                     let step = self.step(*key);
                     step.attempt == *attempt && (outlasts || matches!(step.phase, Phase::Running | Phase::Stalled))
                 };
-                if let Some(key) = self.key(step).filter(asks) {
+                if let Some(key) = self.find_unsettled(step).filter(asks) {
                     self.approval_asked(key, *attempt, request, record.at);
                 }
             }
             Event::ApprovalAnswered { verdict, .. } if self.decided_beyond(verdict) => {}
             Event::ApprovalAnswered { step, attempt, verdict } => {
                 // Also where its attempt is about to begin again.
-                if let Some(key) = self.key(step).filter(|&key| self.step(key).attempt == *attempt) {
+                if let Some(key) = self.find_unsettled(step).filter(|&key| self.step(key).attempt == *attempt) {
                     self.approval_answered(key, verdict, record.at);
                 }
             }
             Event::Swarm { step, attempt, fact } => {
-                if let Some(key) = self.key(step) {
-                    self.swarmed(key, *attempt, fact, record.at);
+                if let Some(key) = self.find_unsettled(step) {
+                    self.apply_swarm_event(key, *attempt, fact, record.at);
                 }
             }
             Event::Sent { from, to, instance, within, way, letter } => {
                 if let Some(scope) = self.frame_of(*instance, within.as_ref()) {
-                    self.sent(from.as_ref(), scope, (to, *way), letter);
+                    self.deliver_message(from.as_ref(), scope, (to, *way), letter);
                 }
             }
             Event::StatusReported { step, attempt, report } => {
-                if let Some(key) = self.attempt(step, *attempt) {
+                if let Some(key) = self.find_running(step, *attempt) {
                     self.status_reported(key, report);
                 }
             }
             Event::InputsTaken { step, inputs } => {
-                if let Some(key) = self.key(step) {
+                if let Some(key) = self.find_unsettled(step) {
                     self.inputs_taken(key, inputs);
                 }
             }
             Event::ArtifactStored { step, attempt, artifact } => {
-                if let Some(key) = self.key(step) {
+                if let Some(key) = self.find_unsettled(step) {
                     self.artifact_stored(key, *attempt, artifact);
                 }
             }
             Event::NodeClosed { step, owes } => {
-                if let Some(key) = self.key(step) {
+                if let Some(key) = self.find_unsettled(step) {
                     self.node_closed(key, owes);
                 }
             }
@@ -158,14 +158,14 @@ impl State {
     }
 
     /// The step of a record, if it belongs to a round that is under way and has not settled.
-    fn key(&self, id: &StepId) -> Option<Key> {
-        self.find(id).filter(|&key| self.step(key).status().is_none())
+    fn find_unsettled(&self, id: &StepId) -> Option<Key> {
+        self.find_step(id).filter(|&key| self.step(key).status().is_none())
     }
 
     /// The step of an attempt that runs.
-    fn attempt(&self, id: &StepId, attempt: u32) -> Option<Key> {
+    fn find_running(&self, id: &StepId, attempt: u32) -> Option<Key> {
         let runs = |key: &Key| self.step(*key).phase == Phase::Running && self.step(*key).attempt == attempt;
-        self.key(id).filter(runs)
+        self.find_unsettled(id).filter(runs)
     }
 
     fn run_started(&mut self) {
@@ -192,15 +192,15 @@ impl State {
                     Phase::Waiting | Phase::Inside | Phase::Settled(_) => {}
                     Phase::Running => {
                         self.open.insert(key, Vec::new());
-                        self.enter(key, Phase::Ready);
+                        self.enter_phase(key, Phase::Ready);
                     }
                     // A clock that was wrong must not make the run wait longer than it was told to.
                     Phase::Resting(due) => {
                         let latest = at.saturating_add(self.backoff(key));
-                        self.enter(key, Phase::Resting(due.min(latest)));
+                        self.enter_phase(key, Phase::Resting(due.min(latest)));
                     }
-                    Phase::Asking(due) => self.enter(key, Phase::Asking(due.min(self.patience(key, at)))),
-                    phase => self.enter(key, phase),
+                    Phase::Asking(due) => self.enter_phase(key, Phase::Asking(due.min(self.gate_deadline(key, at)))),
+                    phase => self.enter_phase(key, phase),
                 }
             }
         }
@@ -211,12 +211,12 @@ impl State {
             return;
         }
         match error {
-            None if holds => self.ready(key),
-            None => self.enter(key, Phase::Skipping(Reason::When)),
-            Some(_) if self.is_ended(key) => self.enter(key, Phase::Skipping(Reason::Ended)),
+            None if holds => self.make_ready(key),
+            None => self.enter_phase(key, Phase::Skipping(Reason::When)),
+            Some(_) if self.is_ended(key) => self.enter_phase(key, Phase::Skipping(Reason::Ended)),
             Some(error) => {
                 self.step_mut(key).detail = Some(Box::new(Detail { error: Some(error.into()), ..Detail::default() }));
-                self.fail(key);
+                self.fail_step(key);
             }
         }
     }
@@ -229,7 +229,7 @@ impl State {
             self.frame_mut(key.frame).dropped = true;
         }
         self.approvals_over(key);
-        self.settle(key, Status::Skipped);
+        self.settle_step(key, Status::Skipped);
     }
 
     fn attempt_started(
@@ -244,28 +244,28 @@ impl State {
         if step.attempt != attempt || begun {
             return;
         }
-        self.summing(key, summarizer);
-        self.reserve(key, reserved, at);
-        self.started(key);
-        self.enter(key, Phase::Running);
+        self.begin_summing(key, summarizer);
+        self.reserve_attempt(key, reserved, at);
+        self.mark_started(key);
+        self.enter_phase(key, Phase::Running);
         // One that was begun before the runner ended goes on.
         self.look_at(key);
     }
 
-    fn opened(&mut self, key: Key, attempt: u32, items: u32, list: Option<&Content>, params: Option<&Content>) {
+    fn apply_opening(&mut self, key: Key, attempt: u32, items: u32, list: Option<&Content>, params: Option<&Content>) {
         let step = self.step(key);
         let possible = matches!(step.phase, Phase::Ready | Phase::Resting(_));
         if step.attempt != attempt || !possible || !self.node(key).kind.is_container() {
             return;
         }
-        self.started(key);
+        self.mark_started(key);
         self.open_inside(key, items, list, params);
     }
 
     fn gate_opened(&mut self, key: Key, at: u64) {
         if self.step(key).phase == Phase::Ready && matches!(self.node(key).kind, Kind::Gate(_)) {
-            self.started(key);
-            self.enter(key, Phase::Asking(self.patience(key, at)));
+            self.mark_started(key);
+            self.enter_phase(key, Phase::Asking(self.gate_deadline(key, at)));
         }
     }
 
@@ -274,19 +274,19 @@ impl State {
             return;
         }
         if self.node(key).escalates {
-            return self.decided(key, choice, at);
+            return self.apply_choice(key, choice, at);
         }
         let chosen = choice.is_some();
         let error = (!chosen).then(|| Failure::Refused.to_string().into());
         self.step_mut(key).detail = Some(Box::new(Detail { output: output.cloned(), error, ..Detail::default() }));
         match chosen {
-            true => self.settle(key, Status::Succeeded),
-            false => self.fail(key),
+            true => self.settle_step(key, Status::Succeeded),
+            false => self.fail_step(key),
         }
     }
 
     /// A process of an attempt. Of very many the first is kept, which is that of the attempt itself, and the latest.
-    fn lives(&mut self, key: Key, process: Process) {
+    fn add_process(&mut self, key: Key, process: Process) {
         let processes = self.open.entry(key).or_default();
         if processes.len() == PROCESSES {
             processes.remove(1);
@@ -295,22 +295,22 @@ impl State {
     }
 
     /// A person has said what becomes of a failure; that failure is still what is known of the step.
-    fn decided(&mut self, key: Key, choice: Option<&str>, at: u64) {
+    fn apply_choice(&mut self, key: Key, choice: Option<&str>, at: u64) {
         match choice {
             Some("retry") => {
                 self.step_mut(key).attempt += 1;
-                self.enter(key, Phase::Resting(at));
+                self.enter_phase(key, Phase::Resting(at));
             }
             Some("skip") => {
                 self.open.remove(&key);
-                self.enter(key, Phase::Skipping(Reason::OnFailure));
+                self.enter_phase(key, Phase::Skipping(Reason::OnFailure));
             }
-            _ => self.fail(key),
+            _ => self.fail_step(key),
         }
     }
 
     /// Until when a gate that opens at `at` waits, or a step whose failure a person decides on.
-    fn patience(&self, key: Key, at: u64) -> u64 {
+    fn gate_deadline(&self, key: Key, at: u64) -> u64 {
         let after = match self.node(key).kind {
             Kind::Gate(after) => after,
             _ => self.graph.on_timeout.map(|timeout| timeout.after_ms),
@@ -338,21 +338,21 @@ impl State {
         if outcome.failure == Some(Failure::Cancelled) {
             return self.attempt_cancelled(key);
         }
-        self.started(key);
+        self.mark_started(key);
         if let Some(by) = summed {
-            return self.summed(key, by, outcome);
+            return self.end_summing(key, by, outcome);
         }
-        self.attempted(key);
-        self.talked(key, outcome);
+        self.reset_summings(key);
+        self.update_session(key, outcome);
         self.open.insert(key, Vec::new());
         let before = self.step_mut(key).interrupted.take();
         if outcome.failure == Some(Failure::Interrupted) {
             return self.attempt_interrupted(key, outcome, before);
         }
-        let tries = self.step(key).tries();
+        let tries = self.step(key).turn_attempt();
         self.note_attempt(key, outcome, &sent);
-        if self.node(key).fixing() == Some(tries) {
-            return self.fixed(key, outcome.failure.is_none(), at);
+        if self.node(key).fix_attempt() == Some(tries) {
+            return self.finish_fix(key, outcome.failure.is_none(), at);
         }
         self.step_mut(key).detail = Some(Box::new(Detail {
             output: outcome.output.clone(),
@@ -375,25 +375,25 @@ impl State {
         if outcome.failure.is_none() && goes_on {
             self.turn_over(key);
         } else if outcome.failure.is_none() {
-            self.settle(key, Status::Succeeded);
-        } else if self.node(key).fixing() == Some(tries.saturating_add(1)) && !self.is_ended(key) {
+            self.settle_step(key, Status::Succeeded);
+        } else if self.node(key).fix_attempt() == Some(tries.saturating_add(1)) && !self.is_ended(key) {
             self.step_mut(key).attempt += 1;
-            self.enter(key, Phase::Resting(at));
+            self.enter_phase(key, Phase::Resting(at));
         } else if lasts && self.node(key).fix.is_some() && tries <= times && !self.is_ended(key) {
             // What would fail again is mended at once.
             self.step_mut(key).attempt += times + 2 - tries;
-            self.enter(key, Phase::Resting(at));
+            self.enter_phase(key, Phase::Resting(at));
         } else if tries <= times && !lasts && !self.is_ended(key) {
-            match self.circles(key) {
-                Some(_) => self.enter(key, Phase::Stalled),
+            match self.find_repetition(key) {
+                Some(_) => self.enter_phase(key, Phase::Stalled),
                 None => self.try_again(key, at),
             }
         } else if self.node(key).asks_after().is_some_and(|after| after == tries || lasts && tries < after)
             && !self.is_ended(key)
         {
-            self.enter(key, Phase::Asking(self.patience(key, at)));
+            self.enter_phase(key, Phase::Asking(self.gate_deadline(key, at)));
         } else {
-            self.fail(key);
+            self.fail_step(key);
         }
     }
 
@@ -401,17 +401,17 @@ impl State {
     pub(super) fn try_again(&mut self, key: Key, at: u64) {
         self.step_mut(key).attempt += 1;
         let due = at.saturating_add(self.backoff(key));
-        self.enter(key, Phase::Resting(due));
+        self.enter_phase(key, Phase::Resting(due));
     }
 
     /// The agent that was to mend what failed has had its turn; the step's own failure is still what is known of it.
-    fn fixed(&mut self, key: Key, mended: bool, at: u64) {
+    fn finish_fix(&mut self, key: Key, mended: bool, at: u64) {
         match mended && !self.is_ended(key) {
             true => {
                 self.step_mut(key).attempt += 1;
-                self.enter(key, Phase::Resting(at));
+                self.enter_phase(key, Phase::Resting(at));
             }
-            false => self.fail(key),
+            false => self.fail_step(key),
         }
     }
 
@@ -419,7 +419,7 @@ impl State {
     fn attempt_cancelled(&mut self, key: Key) {
         if self.is_ended(key) {
             self.open.remove(&key);
-            return self.enter(key, Phase::Skipping(Reason::Ended));
+            return self.enter_phase(key, Phase::Skipping(Reason::Ended));
         }
         let phase = match self.step(key).phase {
             Phase::Running => {
@@ -428,7 +428,7 @@ impl State {
             }
             phase => phase,
         };
-        self.enter(key, phase);
+        self.enter_phase(key, phase);
         self.stop_requested();
     }
 
@@ -436,16 +436,16 @@ impl State {
     fn attempt_interrupted(&mut self, key: Key, outcome: &Outcome, before: Option<Box<Known>>) {
         if self.is_ended(key) {
             self.open.remove(&key);
-            return self.enter(key, Phase::Skipping(Reason::Ended));
+            return self.enter_phase(key, Phase::Skipping(Reason::Ended));
         }
-        let known = self.known(key, outcome).map(|known| known.after(before.as_deref()));
+        let known = self.turn_session(key, outcome).map(|known| known.continue_from(before.as_deref()));
         let step = self.step_mut(key);
         // In a conversation that goes on, what the turn had read has been said. Another one is told all of it.
         step.heard = if known.is_some() { step.taken.len() } else { 0 };
         step.interrupted = known.map(Box::new);
         step.earlier = step.attempt;
         step.attempt += 1;
-        self.enter(key, Phase::Ready);
+        self.enter_phase(key, Phase::Ready);
     }
 
     fn round_judged(&mut self, number: u32, iteration: u32, holds: bool) {
@@ -455,7 +455,7 @@ impl State {
         }
         frame.judging = false;
         self.agenda.rounds.remove(&number);
-        self.conclude(number, Some(holds));
+        self.conclude_frame(number, Some(holds));
     }
 
     fn stop_requested(&mut self) {
@@ -470,7 +470,7 @@ impl State {
     }
 
     /// The step ran, so that it handles what it declares to handle.
-    fn started(&mut self, key: Key) {
+    fn mark_started(&mut self, key: Key) {
         if !std::mem::replace(&mut self.step_mut(key).started, true) {
             self.open.insert(key, Vec::new());
         }
@@ -479,7 +479,7 @@ impl State {
     /// The wait before the attempt that comes next, in milliseconds: doubled each time, up to its limit.
     fn backoff(&self, key: Key) -> u64 {
         let retry = &self.node(key).retry;
-        let failed = self.step(key).tries().saturating_sub(1);
+        let failed = self.step(key).turn_attempt().saturating_sub(1);
         let doubled = 1_u64.checked_shl(failed.saturating_sub(1)).unwrap_or(u64::MAX);
         retry.backoff_ms.saturating_mul(doubled).min(retry.max_backoff_ms)
     }

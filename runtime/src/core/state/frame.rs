@@ -285,7 +285,7 @@ impl Step {
     }
 
     /// The attempt that runs, or comes next, counted in its turn.
-    pub(crate) fn tries(&self) -> u32 {
+    pub(crate) fn turn_attempt(&self) -> u32 {
         self.attempt - self.earlier
     }
 
@@ -317,7 +317,7 @@ impl Each {
     }
 
     /// How many have ended.
-    pub(crate) fn done(&self) -> u32 {
+    pub(crate) fn count_ended(&self) -> u32 {
         self.settled.iter().sum()
     }
 }

@@ -1,9 +1,9 @@
 //! The inboxes of the steps that edges lead to: what waits in them, which step waits, and when no step can write any
 //! more.
 //!
-//! An activation of a pipeline (an instance, or a call) has one [`Inboxes`]. A step that an edge leads to does not settle
-//! with its turn: it waits for as long as a step at work can write to it, directly or by waking others, and
-//! what arrives gives it a further turn. Invariant: an envelope is in one inbox, once, until one turn takes it.
+//! An activation of a pipeline (an instance, or a call) has one [`Inboxes`]. A step that an edge leads to does not
+//! settle with its turn: it waits for as long as a step at work can write to it, directly or by waking others, and what
+//! arrives gives it a further turn. Invariant: an envelope is in one inbox, once, until one turn takes it.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -89,7 +89,7 @@ impl State {
     pub(crate) fn may_begin(&self, key: Key, attempt: u32) -> bool {
         let step = self.step(key);
         let waits = matches!(step.phase, Phase::Ready | Phase::Listening | Phase::Resting(_));
-        waits && step.attempt == attempt && !self.stopping && self.finished().is_none()
+        waits && step.attempt == attempt && !self.stopping && self.final_status().is_none()
     }
 
     /// How many envelopes wait for a step.
@@ -100,7 +100,7 @@ impl State {
     /// Whether one step can send another one something, and not only have it started.
     pub(crate) fn leads_to(&self, scope: u32, from: StepRef, to: StepRef) -> bool {
         let ways = &self.graph.scope(self.region(scope).scope).ways;
-        ways.from(from).any(|(_, way)| way.to == to && way.kind != EdgeKind::Spawn)
+        ways.edges_from(from).any(|(_, way)| way.to == to && way.kind != EdgeKind::Spawn)
     }
 
     /// Whether a step of an activation will take another turn if something is sent to it: it has not settled, or there
@@ -126,7 +126,7 @@ impl State {
     }
 
     /// The oldest envelope from `of` that `by` has not answered; with an id, that one.
-    pub(crate) fn unanswered(&self, scope: u32, by: StepRef, of: StepRef, id: Option<&str>) -> Option<Arc<str>> {
+    pub(crate) fn find_unanswered(&self, scope: u32, by: StepRef, of: StepRef, id: Option<&str>) -> Option<Arc<str>> {
         let asked = self.posts.get(&scope)?.asked.get(&(of, by))?;
         let fitting = asked.iter().find(|asked| id.is_none_or(|id| asked.id.as_ref() == id));
         fitting.map(|asked| Arc::clone(&asked.id))
@@ -148,7 +148,7 @@ impl State {
         Some(Key { frame, step: spot.step })
     }
 
-    pub(super) fn sent(
+    pub(super) fn deliver_message(
         &mut self,
         from: Option<&StepId>,
         scope: u32,
@@ -156,7 +156,7 @@ impl State {
         letter: &InboxMessage,
     ) {
         let Some(spot) = self.graph.scope(self.region(scope).scope).find(to) else { return };
-        let sender = from.and_then(|from| self.find(from));
+        let sender = from.and_then(|from| self.find_step(from));
         if let Some(key) = sender {
             self.step_mut(key).sent.push(letter.clone());
         }
@@ -187,7 +187,7 @@ impl State {
         let place = inbox.iter().rposition(|other| other.priority >= letter.priority).map_or(0, |place| place + 1);
         inbox.insert(place, letter.clone());
         if let Some(key) = self.receiver(scope, spot) {
-            self.rouse(key);
+            self.wake_step(key);
         }
     }
 
@@ -197,8 +197,8 @@ impl State {
         frames.filter(|(number, frame)| frame.scope == *number && frame.end.is_none()).map(|(number, _)| number)
     }
 
-    /// The call whose pipeline a step belongs to, as [`Event::Sent`](crate::Event::Sent) names it in `within`; an inner none is
-    /// the pipeline that runs. None while what is around the step is not under way.
+    /// The call whose pipeline a step belongs to, as [`Event::Sent`](crate::Event::Sent) names it in `within`; an inner
+    /// none is the pipeline that runs. None while what is around the step is not under way.
     pub fn call_around(&self, step: &StepId) -> Option<Option<Arc<str>>> {
         let frame = self.frame_of(step.instance, step.within.as_ref())?;
         Some(self.frame(self.frame(frame).scope).path.clone())
@@ -215,14 +215,16 @@ impl State {
     }
 
     /// A step that waits for an envelope takes a turn if there is one.
-    pub(super) fn rouse(&mut self, key: Key) {
+    pub(super) fn wake_step(&mut self, key: Key) {
         let wakes =
             self.node(key).reads_inbox && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
         match self.step(key).phase {
-            Phase::Listening | Phase::Idle if wakes && self.circles(key).is_some() && !self.is_written_to(key) => {
-                self.enter(key, Phase::Stalled);
+            Phase::Listening | Phase::Idle
+                if wakes && self.find_repetition(key).is_some() && !self.is_written_to(key) =>
+            {
+                self.enter_phase(key, Phase::Stalled);
             }
-            Phase::Listening if wakes => self.enter(key, Phase::Ready),
+            Phase::Listening if wakes => self.enter_phase(key, Phase::Ready),
             Phase::Idle if wakes => {
                 let step = self.step_mut(key);
                 step.earlier = step.attempt;
@@ -230,7 +232,7 @@ impl State {
                 step.taken.clear();
                 step.heard = 0;
                 self.may_sum_up_again(key);
-                self.enter(key, Phase::Ready);
+                self.enter_phase(key, Phase::Ready);
             }
             // What a person wrote breaks the circle, also where a person was asked about it.
             Phase::Stalled if self.is_written_to(key) => self.circle_broken(key),
@@ -247,13 +249,13 @@ impl State {
         }
         let (scope, region, graph) = (frame.scope, frame.region, Arc::clone(&self.graph));
         if let Some(post) = self.posts.get_mut(&scope) {
-            post.asked.retain(|(_, debtor), _| !graph.holds(region, debtor.region));
-            post.owed.retain(|(debtor, _)| !graph.holds(region, debtor.region));
+            post.asked.retain(|(_, debtor), _| !graph.contains_region(region, debtor.region));
+            post.owed.retain(|(debtor, _)| !graph.contains_region(region, debtor.region));
             let spawned = |spot: &StepRef| graph.region(spot.region).nodes[spot.step as usize].spawned;
-            post.boxes.retain(|spot, _| !(spawned(spot) && graph.holds(region, spot.region)));
+            post.boxes.retain(|spot, _| !(spawned(spot) && graph.contains_region(region, spot.region)));
         }
         let found = graph.scope(self.region(scope).scope);
-        self.spawns_over(scope, |to| found.find(to).is_some_and(|spot| graph.holds(region, spot.region)));
+        self.spawns_over(scope, |to| found.find(to).is_some_and(|spot| graph.contains_region(region, spot.region)));
     }
 
     pub(super) fn inputs_taken(&mut self, key: Key, inputs: &[Arc<str>]) {
@@ -268,8 +270,8 @@ impl State {
 
     /// A step that may have further turns has taken one.
     pub(super) fn turn_over(&mut self, key: Key) {
-        self.enter(key, Phase::Idle);
-        self.rouse(key);
+        self.enter_phase(key, Phase::Idle);
+        self.wake_step(key);
     }
 
     pub(super) fn node_closed(&mut self, key: Key, owes: &[String]) {
@@ -277,33 +279,37 @@ impl State {
             return;
         }
         match owes {
-            [] => self.settle(key, Status::Succeeded),
+            [] => self.settle_step(key, Status::Succeeded),
             owes => {
                 let error = owes.join("; ");
                 let mut detail = self.step_mut(key).detail.take().unwrap_or_default();
                 detail.error = Some(error.into());
                 self.step_mut(key).detail = Some(detail);
-                self.fail(key);
+                self.fail_step(key);
             }
         }
     }
 
     /// To whom a step that ends owes an answer, and who never answered it, in words.
-    pub(crate) fn owes(&self, key: Key) -> Vec<String> {
+    pub(crate) fn describe_owed_answers(&self, key: Key) -> Vec<String> {
         let (scope, spot) = self.address(key);
         let Some(post) = self.posts.get(&scope) else { return Vec::new() };
         let name = |spot: StepRef| &self.graph.region(spot.region).nodes[spot.step as usize].name;
-        fn owed(asked: &VecDeque<Asked>) -> impl Iterator<Item = &Asked> {
+        fn required_answers(asked: &VecDeque<Asked>) -> impl Iterator<Item = &Asked> {
             asked.iter().filter(|asked| asked.required)
         }
         let all = (spot, StepRef { region: 0, step: 0 })..=(spot, StepRef { region: u32::MAX, step: u32::MAX });
         let mut debts = Vec::new();
         for &(_, by) in post.owed.range(all.clone()) {
             // All its answers were refused: no step was there to read them.
-            let is_late =
-                self.graph.scope(self.region(scope).scope).ways.from(spot).any(|(_, way)| way.to == by && way.late);
-            let late = if is_late { ", which has ended before it begins, so that every answer is refused" } else { "" };
-            let owed = post.asked.get(&(by, spot)).into_iter().flat_map(owed);
+            let is_late = self
+                .graph
+                .scope(self.region(scope).scope)
+                .ways
+                .edges_from(spot)
+                .any(|(_, way)| way.to == by && way.late);
+            let late = if is_late { ", which ended first, so every answer was refused" } else { "" };
+            let owed = post.asked.get(&(by, spot)).into_iter().flat_map(required_answers);
             debts.extend(owed.map(|asked| format!("it never answered {} from `{}`{late}", asked.id, name(asked.from))));
         }
         for (&(_, of), asked) in post.asked.range(all) {
@@ -313,7 +319,9 @@ impl State {
                     true => format!("its {}", asked.id),
                     false => format!("{} from `{}`", asked.id, name(asked.from)),
                 };
-                debts.extend(owed(asked).map(|asked| format!("`{}` never answered {}", name(of), whose(asked))));
+                debts.extend(
+                    required_answers(asked).map(|asked| format!("`{}` never answered {}", name(of), whose(asked))),
+                );
             }
         }
         debts
@@ -331,6 +339,6 @@ impl State {
 
     /// Whether a request to start a step of this name waits for approval.
     pub(crate) fn is_asked_for(&self, scope: u32, name: &str) -> bool {
-        self.spawns(scope).any(|(_, to)| **to == *name)
+        self.possible_spawns(scope).any(|(_, to)| **to == *name)
     }
 }

@@ -10,7 +10,7 @@ use super::frame::Phase;
 use crate::core::graph::Key;
 use crate::types::approval::{Choice, RequestKind, Same, Verdict};
 use crate::types::artifact::{ArtifactKind, ArtifactMeta};
-use crate::types::digest::digest;
+use crate::types::digest::digest_bytes;
 use crate::types::event::{Content, Failure, InboxMessage, Outcome};
 
 /// What the last turns and attempts of a step have in common.
@@ -80,7 +80,7 @@ impl State {
                     // One of which that is not known is like no other.
                     said.push_str(letter.said.as_ref().unwrap_or(&letter.id));
                 }
-                streak.turn_ended(digest(said.as_bytes()), outcome.output.clone());
+                streak.turn_ended(digest_bytes(said.as_bytes()), outcome.output.clone());
             }
             Some(check @ Failure::Check { .. }) => streak.attempt_failed(check, &outcome.stderr),
             Some(_) => (streak.changed, streak.failed, streak.fails) = (None, None, 0),
@@ -88,7 +88,7 @@ impl State {
     }
 
     /// What the turns of a step have in common, where they go in circles.
-    pub(super) fn circles(&self, key: Key) -> Option<Same> {
+    pub(super) fn find_repetition(&self, key: Key) -> Option<Same> {
         let most = self.node(key).stall;
         let streak = self.step(key).streak.as_deref().filter(|streak| most > 0 && !streak.silent)?;
         match streak {
@@ -101,7 +101,7 @@ impl State {
 
     /// The question to a person about a step that is held up.
     pub(crate) fn go_on_wish(&self, key: Key) -> Option<RequestKind> {
-        let same = self.circles(key).filter(|_| self.step(key).phase == Phase::Stalled)?;
+        let same = self.find_repetition(key).filter(|_| self.step(key).phase == Phase::Stalled)?;
         let streak = self.step(key).streak.as_deref()?;
         let (times, evidence) = match same {
             Same::Output => (streak.turns, streak.output.clone()),
@@ -119,11 +119,11 @@ impl State {
         if self.step(key).phase != Phase::Stalled {
             return;
         }
-        if !verdict.allows() {
+        if !verdict.is_allowed() {
             let mut detail = self.step_mut(key).detail.take().unwrap_or_default();
-            detail.error = Some(wants.denied(verdict).into());
+            detail.error = Some(wants.describe_denial(verdict).into());
             self.step_mut(key).detail = Some(detail);
-            return self.fail(key);
+            return self.fail_step(key);
         }
         self.go_on(key, verdict.choice == Choice::Always, at);
     }
@@ -138,7 +138,7 @@ impl State {
         let failed = self.step(key).detail.as_deref().is_some_and(|detail| detail.error.is_some());
         self.step_mut(key).streak = Some(Box::new(RepeatCounter { silent, ..RepeatCounter::default() }));
         match failed {
-            _ if !self.step(key).started => self.ready(key),
+            _ if !self.step(key).started => self.make_ready(key),
             true => self.try_again(key, at),
             false => self.turn_over(key),
         }

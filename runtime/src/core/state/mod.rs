@@ -174,17 +174,17 @@ impl State {
     }
 
     /// How the run ended; none while it has not.
-    pub fn finished(&self) -> Option<RunStatus> {
+    pub fn final_status(&self) -> Option<RunStatus> {
         self.finished
     }
 
     /// Whether the run was asked to end, so that nothing starts until it is resumed.
-    pub fn stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.stopping
     }
 
     /// How an instance (from 1) of the pipeline ended; none while it has not.
-    pub fn end(&self, instance: u32) -> Option<End> {
+    pub fn instance_end(&self, instance: u32) -> Option<End> {
         self.instance(instance)?.end
     }
 
@@ -194,7 +194,7 @@ impl State {
     }
 
     /// The steps of the current rounds whose failure nothing handles.
-    pub fn unhandled(&self) -> impl Iterator<Item = StepId> {
+    pub fn unhandled_steps(&self) -> impl Iterator<Item = StepId> {
         (0..self.graph.instances).flat_map(move |frame| {
             let key = move |&step: &u32| Key { frame, step };
             self.frame(frame).unhandled.iter().map(key).map(|key| self.id(key))
@@ -202,7 +202,7 @@ impl State {
     }
 
     /// The steps that started and have not settled, in the order of their frames.
-    pub fn open(&self) -> impl Iterator<Item = Open> {
+    pub fn open_steps(&self) -> impl Iterator<Item = Open> {
         self.open.iter().map(|(&key, processes)| Open {
             step: self.id(key),
             attempt: self.step(key).attempt,
@@ -213,8 +213,8 @@ impl State {
     }
 
     /// Whether a step waits for what a person says.
-    pub(crate) fn asks(&self, step: &StepId) -> bool {
-        self.find(step).is_some_and(|key| matches!(self.step(key).phase, Phase::Asking(_)))
+    pub(crate) fn is_asking(&self, step: &StepId) -> bool {
+        self.find_step(step).is_some_and(|key| matches!(self.step(key).phase, Phase::Asking(_)))
     }
 
     /// How many steps are in which phase.
@@ -230,7 +230,7 @@ impl State {
     }
 
     /// How the run ends, now that every instance has.
-    pub(crate) fn verdict(&self) -> RunStatus {
+    pub(crate) fn decide_status(&self) -> RunStatus {
         let instances = &self.frames[..self.graph.instances as usize];
         match instances.iter().all(|frame| frame.end == Some(End::Succeeded)) {
             _ if self.over_budget => RunStatus::OverBudget,
@@ -240,7 +240,7 @@ impl State {
     }
 
     /// The step of a record, if it belongs to a round that is under way.
-    pub(crate) fn find(&self, id: &StepId) -> Option<Key> {
+    pub(crate) fn find_step(&self, id: &StepId) -> Option<Key> {
         let number = self.frame_of(id.instance, id.within.as_ref())?;
         let frame = self.frame(number);
         let current = frame.iteration == id.iteration && id.iteration > 0;

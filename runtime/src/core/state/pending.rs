@@ -36,8 +36,8 @@ pub struct Blocked {
 impl State {
     /// The steps that have not begun and may yet, each with what it waits for: in the instances of the pipeline, and in
     /// what is inside of their steps, as far as that has begun. None where the run has ended.
-    pub fn blocked(&self) -> impl Iterator<Item = (StepId, Cow<'static, str>)> {
-        let is_over = self.finished().is_some();
+    pub fn blocked_steps(&self) -> impl Iterator<Item = (StepId, Cow<'static, str>)> {
+        let is_over = self.final_status().is_some();
         let frames = (0..).zip(&self.frames);
         let open = frames.filter(move |(_, frame)| !is_over && frame.iteration > 0 && frame.end.is_none());
         let keys = open.flat_map(|(frame, open)| (0..open.steps.len() as u32).map(move |step| Key { frame, step }));
@@ -47,12 +47,12 @@ impl State {
     /// The steps that a step waits for: those that it depends on, and once they have ended those that can still write
     /// to it. Empty where it has settled, or waits for nothing of the kind. `is_run` tells whether a process runs the
     /// run.
-    pub fn pending(&self, id: &StepId, is_run: bool) -> Vec<Pending> {
-        let Some(key) = self.find(id).filter(|&key| self.step(key).status().is_none()) else { return Vec::new() };
+    pub fn list_pending(&self, id: &StepId, is_run: bool) -> Vec<Pending> {
+        let Some(key) = self.find_step(id).filter(|&key| self.step(key).status().is_none()) else { return Vec::new() };
         let mut pending: Vec<Pending> = Vec::new();
         // The reason is none where it has ended; without a key, its parent has not begun.
         let mut add = |name: &Arc<str>, key: Option<Key>| {
-            let why = key.map_or(Some("its parent has not begun".into()), |key| self.doing(key, is_run));
+            let why = key.map_or(Some("its parent has not begun".into()), |key| self.describe_activity(key, is_run));
             if let Some(why) = why.filter(|_| !pending.iter().any(|known| known.step == *name)) {
                 pending.push(Pending { step: Arc::clone(name), why });
             }
@@ -72,15 +72,15 @@ impl State {
     }
 
     /// What a step is doing that others wait for; none where it has ended.
-    fn doing(&self, key: Key, is_run: bool) -> Option<Cow<'static, str>> {
+    fn describe_activity(&self, key: Key, is_run: bool) -> Option<Cow<'static, str>> {
         let is_asked = || {
             let id = self.id(key);
-            self.waiting().any(|waiting| waiting.step == id && !waiting.request.wants.is_help())
+            self.open_requests().any(|waiting| waiting.step == id && !waiting.request.wants.is_help())
         };
         let words = match self.step(key).phase {
             Phase::Settled(_) | Phase::Skipping(_) => return None,
             Phase::Waiting => "it waits for other steps",
-            Phase::Judging | Phase::Ready => match self.limit(key) {
+            Phase::Judging | Phase::Ready => match self.describe_limit(key) {
                 Some(limit) => return Some(format!("it waits for a free slot: {limit}").into()),
                 None => "it is about to begin",
             },
@@ -89,7 +89,7 @@ impl State {
             Phase::Idle => "it waits for envelopes itself",
             Phase::Running if !is_run => "it had begun when the run was ended",
             Phase::Running if is_asked() => "it waits for an approval",
-            Phase::Running if self.step(key).tries() > 1 => "it failed, and is tried again",
+            Phase::Running if self.step(key).turn_attempt() > 1 => "it failed, and is tried again",
             Phase::Running if self.is_node(key) => "its turn goes on",
             Phase::Running => "it runs",
             Phase::Inside | Phase::Concluding => "its inner steps are still running",
@@ -108,14 +108,14 @@ impl State {
             Phase::Waiting => Some("other steps".into()),
             Phase::Listening => Some("its first envelope".into()),
             Phase::Judging | Phase::Ready => {
-                Some(self.limit(key).map_or("its turn".into(), |limit| format!("a free slot: {limit}").into()))
+                Some(self.describe_limit(key).map_or("its turn".into(), |limit| format!("a free slot: {limit}").into()))
             }
             _ => None,
         }
     }
 
     /// What limits how many run at once, where it keeps a step that could begin from that.
-    fn limit(&self, key: Key) -> Option<String> {
+    fn describe_limit(&self, key: Key) -> Option<String> {
         match self.step(key).place {
             Place::Parked(lane) => {
                 let Limit { most, of } = &self.graph.lanes[lane as usize];
@@ -123,15 +123,15 @@ impl State {
                     LimitOf::Step => format!("it has `concurrency {most}`"),
                     LimitOf::Pipeline(name) => format!("pipeline `{name}` has `concurrency {most}`"),
                     LimitOf::Provider(name) => format!("provider `{name}` has `concurrency {most}`"),
-                    LimitOf::Commands => format!("{} at once, one for each processor", count(*most, "command")),
-                    LimitOf::Agents => format!("{} at once", count(*most, "agent")),
+                    LimitOf::Commands => format!("{} at once, one for each processor", format_count(*most, "command")),
+                    LimitOf::Agents => format!("{} at once", format_count(*most, "agent")),
                 })
             }
             Place::Task if self.agenda.busy >= self.graph.concurrency => {
                 let most = self.graph.concurrency;
                 Some(match &self.graph.declared_by {
                     Some(name) => format!("pipeline `{name}` has `concurrency {most}`"),
-                    None => format!("{} at once", count(most, "step")),
+                    None => format!("{} at once", format_count(most, "step")),
                 })
             }
             _ => None,
@@ -139,6 +139,6 @@ impl State {
     }
 }
 
-fn count(number: u32, what: &str) -> String {
+fn format_count(number: u32, what: &str) -> String {
     format!("{number} {what}{} may run", if number == 1 { "" } else { "s" })
 }

@@ -19,7 +19,7 @@ pub struct Progress {
 impl State {
     /// How far the run is.
     pub fn progress(&self) -> Progress {
-        let sizes = sizes(&self.graph);
+        let sizes = region_sizes(&self.graph);
         let mut progress = Progress::default();
         // Frames inside of frames, not nested calls: how deep they lie is up to the plan.
         let mut open: Vec<u32> = (0..self.graph.instances).collect();
@@ -28,13 +28,13 @@ impl State {
                 progress.add(0, sizes[self.frame(frame).region as usize]);
             }
             for step in (0..).take(self.frame(frame).steps.len()) {
-                self.count(Key { frame, step }, &sizes, &mut progress, &mut open);
+                self.count_step(Key { frame, step }, &sizes, &mut progress, &mut open);
             }
         }
         progress
     }
 
-    fn count(&self, key: Key, sizes: &[u64], progress: &mut Progress, open: &mut Vec<u32>) {
+    fn count_step(&self, key: Key, sizes: &[u64], progress: &mut Progress, open: &mut Vec<u32>) {
         let settled = matches!(self.step(key).phase, Phase::Settled(_));
         let (done, total) = match (self.node(key).kind, self.step(key).inner.as_deref()) {
             (_, Some(Inner::Frame(frame))) => {
@@ -44,11 +44,11 @@ impl State {
             (_, Some(Inner::Closed(size))) => (0, *size),
             (Kind::Each { region, .. }, Some(Inner::Each(each))) => {
                 open.extend(each.open.values());
-                let begun = u64::from(each.done()) + each.open.len() as u64;
+                let begun = u64::from(each.count_ended()) + each.open.len() as u64;
                 let waiting = u64::from(each.count).saturating_sub(begun);
                 (each.size, each.size.saturating_add(waiting.saturating_mul(sizes[region as usize])))
             }
-            (kind, _) => (0, of(kind, &self.graph, sizes)),
+            (kind, _) => (0, kind_size(kind, &self.graph, sizes)),
         };
         progress.add(if settled { total } else { done }, total);
     }
@@ -76,14 +76,14 @@ impl Progress {
 }
 
 /// The steps of each region, what is inside of them included.
-fn sizes(graph: &Graph) -> Vec<u64> {
+fn region_sizes(graph: &Graph) -> Vec<u64> {
     let mut sizes = vec![0; graph.regions.len()];
     // A region comes before those inside of it, and mostly before those that it calls. Calls never go in a circle.
     for _ in 0..=graph.scopes.len() {
         let before = sizes.clone();
         for (number, region) in graph.regions.iter().enumerate().rev() {
             sizes[number] =
-                region.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(of(node.kind, graph, &sizes)));
+                region.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(kind_size(node.kind, graph, &sizes)));
         }
         if sizes == before {
             break;
@@ -92,7 +92,7 @@ fn sizes(graph: &Graph) -> Vec<u64> {
     sizes
 }
 
-fn of(kind: Kind, graph: &Graph, sizes: &[u64]) -> u64 {
+fn kind_size(kind: Kind, graph: &Graph, sizes: &[u64]) -> u64 {
     match kind {
         Kind::Task | Kind::Value | Kind::Stop(_) | Kind::Gate(_) => 1,
         Kind::Loop(region) | Kind::Each { region, .. } => sizes[region as usize],

@@ -25,7 +25,7 @@ enum Liveness {
     /// It has settled.
     #[default]
     Gone,
-    /// It is at work, or will be without anybody who waits: it can write to others.
+    /// It runs, or can start without a waiting step going on: it can write to others.
     Live,
     /// It waits for an envelope.
     Waits,
@@ -73,13 +73,13 @@ impl Liveness {
 
 impl State {
     /// The status of a step may have changed: updates the steps and groups that depend on it.
-    pub(super) fn stands(&mut self, key: Key) {
+    pub(super) fn update_standing(&mut self, key: Key) {
         let graph = Arc::clone(&self.graph);
         let mut open = vec![key];
         while let Some(key) = open.pop() {
             let scope = self.frame(key.frame).scope;
             let ways = &graph.scope(self.region(scope).scope).ways;
-            let now = self.standing(key);
+            let now = self.step_liveness(key);
             let before = std::mem::replace(&mut self.step_mut(key).seat.stand, now);
             if before == now || ways.is_empty() {
                 continue;
@@ -88,20 +88,20 @@ impl State {
             if before.is_held_up() != now.is_held_up() {
                 for edge in &node.dependants {
                     let other = Key { step: edge.other, ..key };
-                    count(&mut self.step_mut(other).seat.blocked, now.is_held_up());
+                    adjust_count(&mut self.step_mut(other).seat.blocked, now.is_held_up());
                     open.push(other);
                 }
             }
             if (before == Liveness::Live) != (now == Liveness::Live) {
                 let frame = self.frame_mut(key.frame);
-                let worked = frame.works();
-                count(&mut frame.live, now == Liveness::Live);
-                open.extend(frame.parent.filter(|_| frame.works() != worked));
+                let worked = frame.is_working();
+                adjust_count(&mut frame.live, now == Liveness::Live);
+                open.extend(frame.parent.filter(|_| frame.is_working() != worked));
             }
             if let Some(group) = node.group {
                 let is_item = self.region(key.frame).is_item;
                 let reach = &mut self.posts.entry(scope).or_default().reach;
-                if reach.moved(&ways.groups, group, (key, is_item), before, now) {
+                if reach.update_group(&ways.groups, group, (key, is_item), before, now) {
                     self.agenda.posts.insert(scope);
                 }
             }
@@ -110,17 +110,17 @@ impl State {
 
     /// A round of a frame begins, in which every step waits for its needs.
     pub(super) fn all_stand(&mut self, frame: u32) {
-        (0..self.frame(frame).steps.len() as u32).for_each(|step| self.stands(Key { frame, step }));
+        (0..self.frame(frame).steps.len() as u32).for_each(|step| self.update_standing(Key { frame, step }));
     }
 
     /// Has a step begin that waited for an envelope.
-    pub(crate) fn begin(&mut self, key: Key) {
+    pub(crate) fn begin_step(&mut self, key: Key) {
         self.enqueue_ready(key);
-        self.stands(key);
+        self.update_standing(key);
     }
 
     /// The steps of an activation that need not wait any longer, since no step at work can write to them.
-    pub(crate) fn quiet(&self, scope: u32) -> Quiescent {
+    pub(crate) fn find_quiescent(&self, scope: u32) -> Quiescent {
         let Some(post) = self.posts.get(&scope) else { return Quiescent::default() };
         debug_assert!(self.reach_is_right(scope), "what is kept is what the phases say");
         let asked_for = self.asked_for(scope);
@@ -140,10 +140,10 @@ impl State {
     fn asked_for(&self, scope: u32) -> BTreeSet<u32> {
         let found = self.graph.scope(self.region(scope).scope);
         // A step that has ended early waits for no decision.
-        let ended = |step| self.find(step).is_some_and(|key| self.is_ended(key));
-        let spawns = self.spawns(scope).filter(|(waiting, _)| !ended(&waiting.step));
+        let ended = |step| self.find_step(step).is_some_and(|key| self.is_ended(key));
+        let spawns = self.possible_spawns(scope).filter(|(waiting, _)| !ended(&waiting.step));
         let names = spawns.flat_map(|(waiting, to)| [&waiting.step.name, to]);
-        let names = names.chain(self.helped(scope).map(|step| &step.name));
+        let names = names.chain(self.steps_awaiting_help(scope).map(|step| &step.name));
         let spots = names.filter_map(|name| found.find(name));
         let groups = spots.filter_map(|spot| self.graph.region(spot.region).nodes[spot.step as usize].group);
         let mut open: Vec<u32> = groups.collect();
@@ -156,7 +156,7 @@ impl State {
         reached
     }
 
-    fn standing(&self, key: Key) -> Liveness {
+    fn step_liveness(&self, key: Key) -> Liveness {
         let step = self.step(key);
         match step.phase {
             Phase::Settled(_) => Liveness::Gone,
@@ -173,8 +173,8 @@ impl State {
         match (self.node(key).kind, self.step(key).inner.as_deref()) {
             // Another pipeline, whose steps have edges of their own.
             (Kind::Call(_), _) | (_, None | Some(Inner::Closed(_))) => true,
-            (_, Some(Inner::Frame(inner))) => self.frame(*inner).works(),
-            (_, Some(Inner::Each(each))) => each.open.values().any(|&item| self.frame(item).works()),
+            (_, Some(Inner::Frame(inner))) => self.frame(*inner).is_working(),
+            (_, Some(Inner::Each(each))) => each.open.values().any(|&item| self.frame(item).is_working()),
         }
     }
 
@@ -187,7 +187,7 @@ impl State {
             let stand = |step: u32| frame.steps[step as usize].seat.stand;
             for (key, step) in (0..).map(|step| Key { frame: number, step }).zip(&frame.steps) {
                 let held_up = self.node(key).needs.iter().filter(|need| stand(need.other).is_held_up()).count();
-                if step.seat.stand != self.standing(key) || step.seat.blocked != held_up as u32 {
+                if step.seat.stand != self.step_liveness(key) || step.seat.blocked != held_up as u32 {
                     return false;
                 }
                 let Some(group) = self.node(key).group else { continue };
@@ -217,7 +217,7 @@ impl State {
 
 impl Reach {
     /// The status of a step in a group changes. Whether a step waits in vain by it.
-    fn moved(
+    fn update_group(
         &mut self,
         groups: &[Group],
         number: u32,
@@ -230,7 +230,7 @@ impl Reach {
         }
         let group = &mut self.groups[number as usize];
         if (before == Liveness::Live) != (now == Liveness::Live) {
-            count(&mut group.live, now == Liveness::Live);
+            adjust_count(&mut group.live, now == Liveness::Live);
         }
         match now {
             Liveness::Waits => _ = group.waiting.insert(key),
@@ -248,7 +248,7 @@ impl Reach {
             let (opens, is_quiet) = (group.is_open(), group.is_quiet());
             if std::mem::replace(&mut group.open, opens) != opens {
                 for &next in &groups[number as usize].next {
-                    count(&mut self.groups[next as usize].fed, opens);
+                    adjust_count(&mut self.groups[next as usize].fed, opens);
                     changed.push(next);
                 }
             }
@@ -274,13 +274,13 @@ impl Reached {
 }
 
 impl Frame {
-    /// Whether anybody in it is at work, or will be without anybody who waits.
-    fn works(&self) -> bool {
+    /// Whether a step in it runs, or can start without a waiting step going on.
+    fn is_working(&self) -> bool {
         self.live > 0 || self.judging
     }
 }
 
-fn count(number: &mut u32, more: bool) {
+fn adjust_count(number: &mut u32, more: bool) {
     match more {
         true => *number += 1,
         false => *number -= 1,

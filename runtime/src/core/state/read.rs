@@ -30,13 +30,13 @@ pub struct Reading<'a> {
 impl State {
     /// What a step left in a round; none for rounds other than the current one and the one before, and for unknown
     /// names.
-    pub fn read(&self, name: &str, instance: u32, iteration: u32) -> Option<Reading<'_>> {
+    pub fn read_step(&self, name: &str, instance: u32, iteration: u32) -> Option<Reading<'_>> {
         let number = self.frame_of(instance, None)?;
         let current = self.frame(number).iteration;
         if iteration == 0 || current == 0 {
             None
         } else if iteration == current {
-            self.look(number, name)
+            self.read_from_frame(number, name)
         } else if iteration + 1 == current {
             self.look_back(number, name)
         } else {
@@ -45,14 +45,14 @@ impl State {
     }
 
     /// The value of an instance (from 1): the output of the first step of the `result` that succeeded in the last round.
-    pub fn value(&self, instance: u32) -> Option<&Content> {
+    pub fn instance_value(&self, instance: u32) -> Option<&Content> {
         self.value_of(self.frame_of(instance, None)?)
     }
 
     /// The same of the frame of any pipeline.
     pub(crate) fn value_of(&self, frame: u32) -> Option<&Content> {
         let scope = self.graph.scope(self.region(frame).scope);
-        let readings = scope.result.iter().filter_map(|&spot| self.descend(frame, spot));
+        let readings = scope.result.iter().filter_map(|&spot| self.read_below(frame, spot));
         readings.into_iter().find(|reading| reading.status == Some(Status::Succeeded))?.output
     }
 
@@ -68,15 +68,15 @@ impl State {
     }
 
     /// What a step of a frame sees of the step called `name`.
-    pub(crate) fn look(&self, mut frame: u32, name: &str) -> Option<Reading<'_>> {
+    pub(crate) fn read_from_frame(&self, mut frame: u32, name: &str) -> Option<Reading<'_>> {
         let spot = self.graph.scope(self.region(frame).scope).find(name)?;
         loop {
             let region = self.region(frame);
             if region.is_item && *region.nodes[0].name == *name {
-                return self.descend(frame, StepRef { region: self.frame(frame).region, step: 0 });
+                return self.read_below(frame, StepRef { region: self.frame(frame).region, step: 0 });
             }
-            if self.graph.holds(self.frame(frame).region, spot.region) {
-                return self.descend(frame, spot);
+            if self.graph.contains_region(self.frame(frame).region, spot.region) {
+                return self.read_below(frame, spot);
             }
             frame = self.frame(frame).parent?.frame;
         }
@@ -85,21 +85,21 @@ impl State {
     /// What it sees of that step in the round before: of the innermost loop or pipeline that holds both.
     pub(crate) fn look_back(&self, mut frame: u32, name: &str) -> Option<Reading<'_>> {
         let spot = self.graph.scope(self.region(frame).scope).find(name)?;
-        while self.region(frame).is_item || !self.graph.holds(self.frame(frame).region, spot.region) {
+        while self.region(frame).is_item || !self.graph.contains_region(self.frame(frame).region, spot.region) {
             frame = self.frame(frame).parent?.frame;
         }
-        let way = self.way(self.frame(frame).region, spot);
+        let way = self.path_to_step(self.frame(frame).region, spot);
         let mut round = &self.frame(frame).previous;
         for &StepRef { step, .. } in &way[..way.len() - 1] {
             round = &round.get(step as usize)?.inside;
         }
         let past = round.get(spot.step as usize)?;
         let node = &self.graph.region(spot.region).nodes[spot.step as usize];
-        Some(reading(node, Some(past.status), past.detail.as_deref()))
+        Some(make_reading(node, Some(past.status), past.detail.as_deref()))
     }
 
     /// The for-each that an item of it, or something inside the item, belongs to, and the item's position.
-    pub(crate) fn item(&self, mut frame: u32) -> Option<(Key, &Each, u32)> {
+    pub(crate) fn enclosing_item(&self, mut frame: u32) -> Option<(Key, &Each, u32)> {
         loop {
             let found = self.frame(frame);
             match (found.item, found.parent) {
@@ -112,7 +112,7 @@ impl State {
     }
 
     /// The steps from a region down to `spot`.
-    fn way(&self, region: u32, spot: StepRef) -> Vec<StepRef> {
+    fn path_to_step(&self, region: u32, spot: StepRef) -> Vec<StepRef> {
         let mut way = vec![spot];
         let mut at = spot;
         while at.region != region
@@ -126,25 +126,25 @@ impl State {
     }
 
     /// Reads a step at or below a frame.
-    fn descend(&self, mut frame: u32, spot: StepRef) -> Option<Reading<'_>> {
+    fn read_below(&self, mut frame: u32, spot: StepRef) -> Option<Reading<'_>> {
         let node = &self.graph.region(spot.region).nodes[spot.step as usize];
-        let way = self.way(self.frame(frame).region, spot);
+        let way = self.path_to_step(self.frame(frame).region, spot);
         for &StepRef { step, .. } in &way[..way.len() - 1] {
             let around: &Step = self.frame(frame).steps.get(step as usize)?;
             match (around.inner.as_deref(), around.phase) {
                 (Some(Inner::Frame(inner)), _) => frame = *inner,
                 (Some(Inner::Each(_) | Inner::Closed(_)), _) => return None,
                 // What is inside of a step that did not run did not run either.
-                (None, Phase::Settled(_)) => return Some(reading(node, Some(Status::Skipped), None)),
-                (None, _) => return Some(reading(node, None, None)),
+                (None, Phase::Settled(_)) => return Some(make_reading(node, Some(Status::Skipped), None)),
+                (None, _) => return Some(make_reading(node, None, None)),
             }
         }
         let step = self.frame(frame).steps.get(spot.step as usize)?;
-        Some(reading(node, step.status(), step.detail.as_deref()))
+        Some(make_reading(node, step.status(), step.detail.as_deref()))
     }
 }
 
-fn reading<'a>(node: &'a Node, status: Option<Status>, detail: Option<&'a Detail>) -> Reading<'a> {
+fn make_reading<'a>(node: &'a Node, status: Option<Status>, detail: Option<&'a Detail>) -> Reading<'a> {
     let default = node.default.as_ref();
     let output = detail.and_then(|detail| detail.output.as_ref());
     Reading {
@@ -164,7 +164,7 @@ fn reading<'a>(node: &'a Node, status: Option<Status>, detail: Option<&'a Detail
 
 impl Past {
     /// What is left of a step when its round is over.
-    pub(crate) fn of(step: Step, inside: Vec<Past>) -> Past {
+    pub(crate) fn from_step(step: Step, inside: Vec<Past>) -> Past {
         Past { status: step.status().unwrap_or(Status::Skipped), detail: step.detail, inside }
     }
 }

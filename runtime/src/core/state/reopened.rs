@@ -36,11 +36,11 @@ impl State {
 
     /// The same; `seen` is shown each record that counts, with the state before it.
     pub fn replay_with(graph: Arc<Graph>, records: &[Record], seen: impl FnMut(&State, &Record)) -> State {
-        State::fold(graph, &effective(records), 0, seen)
+        State::fold_records(graph, &effective(records), 0, seen)
     }
 
     /// The state that records come to which all count; the run goes on so many times after them.
-    pub(crate) fn fold(
+    pub(crate) fn fold_records(
         graph: Arc<Graph>,
         records: &[Record],
         later: usize,
@@ -69,7 +69,7 @@ impl State {
     }
 
     /// What counts for the budgets of the run, where it has any.
-    pub(crate) fn used(&self) -> Vec<Event> {
+    pub(crate) fn usage_events(&self) -> Vec<Event> {
         if !self.graph.has_budgets {
             return Vec::new();
         }
@@ -92,7 +92,7 @@ impl State {
     /// A step runs again: with this attempt, as soon as everything that it needs is there.
     pub(super) fn step_reopened(&mut self, step: &StepId, attempt: u32) {
         self.reopened.insert(step.clone(), attempt);
-        if let Some(key) = self.find(step)
+        if let Some(key) = self.find_step(step)
             && self.step(key).status().is_none()
         {
             self.go_on_with(key, attempt);

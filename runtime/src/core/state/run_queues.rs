@@ -84,12 +84,12 @@ pub(crate) enum Place {
 
 impl DeclarationOrder {
     /// What comes behind everything inside of a frame.
-    pub(crate) fn behind(rank: &[u32]) -> Option<DeclarationOrder> {
+    pub(crate) fn behind_frame(rank: &[u32]) -> Option<DeclarationOrder> {
         let (last, around) = rank.split_last()?;
         Some(DeclarationOrder { rank: around.into(), key: Key { frame: 0, step: last.checked_add(1)? } })
     }
 
-    fn way(&self) -> impl Iterator<Item = u32> {
+    fn rank_path(&self) -> impl Iterator<Item = u32> {
         self.rank.iter().copied().chain([self.key.step])
     }
 }
@@ -98,7 +98,7 @@ impl Ord for DeclarationOrder {
     fn cmp(&self, other: &DeclarationOrder) -> Ordering {
         match Arc::ptr_eq(&self.rank, &other.rank) {
             true => self.key.step.cmp(&other.key.step),
-            false => self.way().cmp(other.way()),
+            false => self.rank_path().cmp(other.rank_path()),
         }
     }
 }
@@ -146,12 +146,12 @@ impl RunQueues {
 
 impl State {
     /// Moves a step to another phase and into the queue that belongs to it.
-    pub(super) fn enter(&mut self, key: Key, phase: Phase) {
+    pub(super) fn enter_phase(&mut self, key: Key, phase: Phase) {
         if phase == Phase::Running {
             // Before it leaves the queue, so that its lane is not given to another step.
             self.take_slot(key);
         }
-        self.unqueue(key);
+        self.dequeue_step(key);
         let is_stop = matches!(self.node(key).kind, Kind::Stop(_));
         let step = self.step_mut(key);
         step.phase = phase;
@@ -166,16 +166,16 @@ impl State {
             }
         }
         if is_stop {
-            self.hold(key, matches!(phase, Phase::Judging | Phase::Ready | Phase::Running));
+            self.hold_pipeline(key, matches!(phase, Phase::Judging | Phase::Ready | Phase::Running));
         }
-        self.enqueue(key);
-        self.stands(key);
+        self.enqueue_step(key);
+        self.update_standing(key);
     }
 
     /// Holds up the other steps of a pipeline while a `stop` in it is about to be decided.
-    fn hold(&mut self, key: Key, holds: bool) {
+    fn hold_pipeline(&mut self, key: Key, holds: bool) {
         let scope = self.frame(key.frame).scope;
-        let turn = self.turn(key);
+        let turn = self.declaration_order(key);
         let stops = &mut self.frame_mut(scope).stops;
         let changed = if holds { stops.insert(turn) } else { stops.remove(&turn) };
         if !changed {
@@ -189,7 +189,7 @@ impl State {
     }
 
     /// Puts a step that is in no queue where its phase belongs.
-    fn enqueue(&mut self, key: Key) {
+    fn enqueue_step(&mut self, key: Key) {
         let ended = self.is_ended(key);
         let dropped = self.is_dropped(key);
         let step = self.step(key);
@@ -228,7 +228,7 @@ impl State {
 
     /// Queues a step that may start.
     pub(crate) fn enqueue_ready(&mut self, key: Key) {
-        let turn = self.turn(key);
+        let turn = self.declaration_order(key);
         let node = self.node(key);
         let lanes = node.lanes;
         let place = match node.kind {
@@ -261,7 +261,7 @@ impl State {
     }
 
     /// Takes a step out of its queue.
-    pub(super) fn unqueue(&mut self, key: Key) {
+    pub(super) fn dequeue_step(&mut self, key: Key) {
         match std::mem::replace(&mut self.step_mut(key).place, Place::Nowhere) {
             Place::Nowhere => {}
             Place::Judge => drop(self.agenda.judge.remove(&key)),
@@ -271,29 +271,29 @@ impl State {
             Place::Timer(due) => drop(self.agenda.timers.remove(&(due, key))),
             Place::Ordered => drop(self.agenda.ordered.remove(&key)),
             Place::Stop => {
-                let turn = self.turn(key);
+                let turn = self.declaration_order(key);
                 self.agenda.stops.remove(&turn);
             }
             Place::Value => {
-                let turn = self.turn(key);
+                let turn = self.declaration_order(key);
                 self.agenda.values.remove(&turn);
             }
             Place::Task => {
-                let turn = self.turn(key);
+                let turn = self.declaration_order(key);
                 self.agenda.tasks.remove(&turn);
                 self.leave_lanes(key);
             }
             Place::Parked(lane) => {
-                let turn = self.turn(key);
+                let turn = self.declaration_order(key);
                 self.agenda.lanes[lane as usize].parked.remove(&turn);
             }
         }
     }
 
     /// Marks a step as ordered to start; a task takes its slot now.
-    pub(crate) fn order(&mut self, key: Key) {
+    pub(crate) fn mark_ordered(&mut self, key: Key) {
         self.take_slot(key);
-        self.unqueue(key);
+        self.dequeue_step(key);
         self.agenda.ordered.insert(key);
         self.step_mut(key).place = Place::Ordered;
     }
@@ -327,7 +327,7 @@ impl State {
                         self.cancel_ordered(key);
                     }
                 }
-                phase => self.enter(key, phase),
+                phase => self.enter_phase(key, phase),
             }
         }
     }
@@ -371,7 +371,7 @@ impl State {
         }
     }
 
-    fn turn(&self, key: Key) -> DeclarationOrder {
+    fn declaration_order(&self, key: Key) -> DeclarationOrder {
         DeclarationOrder { rank: Arc::clone(&self.frame(key.frame).rank), key }
     }
 

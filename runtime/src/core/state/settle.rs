@@ -22,7 +22,7 @@ impl State {
         for (step, before) in self.frame_mut(number).steps.iter_mut().zip(&mut steps) {
             step.streak = before.streak.take();
         }
-        let previous = self.past(steps);
+        let previous = self.archive_steps(steps);
         let cut = self.frame(number).parent.map_or(self.halted, |parent| self.frame(parent.frame).cut);
         let frame = self.frame_mut(number);
         frame.previous = previous;
@@ -38,7 +38,7 @@ impl State {
             }
         }
         if region.nodes.is_empty() {
-            return self.finish(number, End::Succeeded);
+            return self.finish_frame(number, End::Succeeded);
         }
         self.forget_round(number);
         self.reopen_round(number);
@@ -51,21 +51,21 @@ impl State {
     }
 
     /// The step failed for good.
-    pub(super) fn fail(&mut self, key: Key) {
+    pub(super) fn fail_step(&mut self, key: Key) {
         match self.node(key).lenient {
             true => {
                 self.open.remove(&key);
-                self.enter(key, Phase::Skipping(Reason::OnFailure));
+                self.enter_phase(key, Phase::Skipping(Reason::OnFailure));
             }
-            false => self.settle(key, Status::Failed),
+            false => self.settle_step(key, Status::Failed),
         }
     }
 
     /// The step ended.
-    pub(super) fn settle(&mut self, key: Key, status: Status) {
+    pub(super) fn settle_step(&mut self, key: Key, status: Status) {
         let graph = Arc::clone(&self.graph);
         let node = &graph.region(self.frame(key.frame).region).nodes[key.step as usize];
-        self.enter(key, Phase::Settled(status));
+        self.enter_phase(key, Phase::Settled(status));
         self.open.remove(&key);
         self.help_over(key);
         if node.spawned {
@@ -80,7 +80,7 @@ impl State {
         }
         match (status, node.kind) {
             (Status::Failed, _) => self.count_handlers(key, node.forgiven, &node.dependants),
-            (Status::Succeeded, Kind::Stop(status)) => self.stop(key, status),
+            (Status::Succeeded, Kind::Stop(status)) => self.stop_pipeline(key, status),
             _ => {}
         }
         if !self.step(key).started {
@@ -104,16 +104,16 @@ impl State {
             return;
         }
         let (holds, broken) = match (edge.declared, join) {
-            (false, _) | (true, Join::All) => (true, !holds(edge.when, status)),
-            (true, Join::Any) => (holds(edge.when, status), false),
+            (false, _) | (true, Join::All) => (true, !is_satisfied(edge.when, status)),
+            (true, Join::Any) => (is_satisfied(edge.when, status), false),
             (true, Join::NoneFailed) => (status == Status::Succeeded, status == Status::Failed),
         };
         step.held += u32::from(edge.declared && holds);
         if broken {
-            self.enter(key, Phase::Skipping(Reason::Need(needed, status)));
+            self.enter_phase(key, Phase::Skipping(Reason::Need(needed, status)));
         } else if step.waiting == 0 {
             match declared > 0 && step.held == 0 {
-                true => self.enter(key, Phase::Skipping(Reason::Join)),
+                true => self.enter_phase(key, Phase::Skipping(Reason::Join)),
                 false => self.needs_hold(key),
             }
         }
@@ -123,21 +123,21 @@ impl State {
         // What will be skipped in any case needs no judgement.
         let dropped = self.is_ended(key) || self.frame(key.frame).cut;
         match self.node(key).conditional && !dropped {
-            true => self.enter(key, Phase::Judging),
-            false => self.ready(key),
+            true => self.enter_phase(key, Phase::Judging),
+            false => self.make_ready(key),
         }
     }
 
     /// Everything that it needs is there: it may start, or waits for its first envelope.
-    pub(super) fn ready(&mut self, key: Key) {
+    pub(super) fn make_ready(&mut self, key: Key) {
         let node = self.node(key);
         match node.heeds && node.wired || node.spawned {
             true => {
-                self.enter(key, Phase::Listening);
-                self.rouse(key);
+                self.enter_phase(key, Phase::Listening);
+                self.wake_step(key);
             }
-            false if self.circles(key).is_some() => self.enter(key, Phase::Stalled),
-            false => self.enter(key, Phase::Ready),
+            false if self.find_repetition(key).is_some() => self.enter_phase(key, Phase::Stalled),
+            false => self.enter_phase(key, Phase::Ready),
         }
     }
 
@@ -182,14 +182,14 @@ impl State {
             self.end_early(key.frame, &Ending { by, stop: None });
         } else if fail_fast {
             match goes_on {
-                true => self.cut(key.frame),
-                false => self.halt(),
+                true => self.cut_frame(key.frame),
+                false => self.halt_run(),
             }
         }
     }
 
     /// A `stop` was reached: its pipeline ends, loops and items included.
-    fn stop(&mut self, key: Key, status: StopStatus) {
+    fn stop_pipeline(&mut self, key: Key, status: StopStatus) {
         let by = Arc::clone(&self.node(key).name);
         self.end_early(self.frame(key.frame).scope, &Ending { by, stop: Some(status) });
     }
@@ -223,7 +223,7 @@ impl State {
     }
 
     /// No further step of the frame's round starts.
-    pub(super) fn cut(&mut self, frame: u32) {
+    pub(super) fn cut_frame(&mut self, frame: u32) {
         if !std::mem::replace(&mut self.frame_mut(frame).cut, true) {
             let scope = self.frame(frame).scope;
             self.agenda.posts.insert(scope);
@@ -232,9 +232,9 @@ impl State {
     }
 
     /// No further step of the run starts.
-    fn halt(&mut self) {
+    fn halt_run(&mut self) {
         if !std::mem::replace(&mut self.halted, true) {
-            (0..self.graph.instances).for_each(|instance| self.cut(instance));
+            (0..self.graph.instances).for_each(|instance| self.cut_frame(instance));
         }
     }
 
@@ -243,7 +243,7 @@ impl State {
         let region = self.region(number);
         let failed = !frame.unhandled.is_empty();
         if region.is_item {
-            return self.finish(
+            return self.finish_frame(
                 number,
                 match frame.steps[0].status() {
                     Some(Status::Succeeded) => End::Succeeded,
@@ -253,22 +253,22 @@ impl State {
             );
         }
         match frame.ending.as_ref().map(|ending| ending.stop) {
-            Some(_) if failed => self.finish(number, End::Unhandled),
-            Some(Some(StopStatus::Failure)) => self.finish(number, End::Stopped),
-            Some(Some(StopStatus::Success)) => self.finish(number, End::Succeeded),
+            Some(_) if failed => self.finish_frame(number, End::Unhandled),
+            Some(Some(StopStatus::Failure)) => self.finish_frame(number, End::Stopped),
+            Some(Some(StopStatus::Success)) => self.finish_frame(number, End::Succeeded),
             // A failure around it ended it.
-            Some(None) => self.finish(number, End::Cut),
+            Some(None) => self.finish_frame(number, End::Cut),
             None if region.rounds.until => {
                 self.frame_mut(number).judging = true;
                 self.agenda.rounds.insert(number);
-                self.frame(number).parent.into_iter().for_each(|around| self.stands(around));
+                self.frame(number).parent.into_iter().for_each(|around| self.update_standing(around));
             }
-            None => self.conclude(number, None),
+            None => self.conclude_frame(number, None),
         }
     }
 
     /// Ends the frame or begins its next round; `held` says whether an `until` held, where there is one.
-    pub(super) fn conclude(&mut self, number: u32, held: Option<bool>) {
+    pub(super) fn conclude_frame(&mut self, number: u32, held: Option<bool>) {
         let frame = self.frame(number);
         let failed = !frame.unhandled.is_empty();
         let rounds = &self.region(number).rounds;
@@ -290,24 +290,24 @@ impl State {
         } else {
             return self.begin_round(number);
         };
-        self.finish(number, end);
+        self.finish_frame(number, end);
     }
 
-    fn finish(&mut self, number: u32, end: End) {
+    fn finish_frame(&mut self, number: u32, end: End) {
         self.frame_mut(number).end = Some(end);
         match self.frame(number).parent {
             Some(parent) => self.inside_ended(parent, number, end),
             None => {
                 self.ended += 1;
                 if end != End::Succeeded && self.graph.fail_fast {
-                    self.halt();
+                    self.halt_run();
                 }
             }
         }
     }
 }
 
-fn holds(when: When, status: Status) -> bool {
+fn is_satisfied(when: When, status: Status) -> bool {
     match when {
         When::Success => status == Status::Succeeded,
         When::Failure => status == Status::Failed,

@@ -9,7 +9,7 @@ use swarmc_plan::EachJoin;
 use super::State;
 use super::frame::{Each, End, Frame, Inner, Past, Phase, Reason, Step};
 use crate::core::graph::{Key, Kind};
-use crate::types::digest::{digest, file_name};
+use crate::types::digest::{digest_bytes, file_name};
 use crate::types::event::{Content, Failure, LONGEST_PATH, Status};
 
 /// The items of a for-each without a `parallel` that are open at once: those that wait for a slot are few bytes each.
@@ -21,13 +21,13 @@ impl State {
         self.close_inside(key);
         match self.node(key).kind {
             Kind::Loop(region) => {
-                let frame = self.add(key, region, None, None);
+                let frame = self.add_frame(key, region, None, None);
                 self.enter_inside(key, Inner::Frame(frame));
                 self.begin_round(frame);
             }
             Kind::Call(scope) => {
                 let region = self.graph.scope(scope).region;
-                let frame = self.add(key, region, None, params.cloned());
+                let frame = self.add_frame(key, region, None, params.cloned());
                 self.frame_mut(frame).scope = frame;
                 self.enter_inside(key, Inner::Frame(frame));
                 self.begin_round(frame);
@@ -45,7 +45,7 @@ impl State {
 
     fn enter_inside(&mut self, key: Key, inner: Inner) {
         self.step_mut(key).inner = Some(Box::new(inner));
-        self.enter(key, Phase::Inside);
+        self.enter_phase(key, Phase::Inside);
     }
 
     /// Opens as many items as may run, and ends the for-each when there is none left.
@@ -63,15 +63,15 @@ impl State {
         if let Some(each) = self.step(key).each()
             && each.open.is_empty()
             // Of what has not come to its end yet, further items are opened when the run goes on.
-            && (closed || self.past.is_none() || each.done() == each.count)
+            && (closed || self.past.is_none() || each.count_ended() == each.count)
         {
-            let carried_through = each.done() == each.count && each.settled[Status::Skipped as usize] == 0;
+            let carried_through = each.count_ended() == each.count && each.settled[Status::Skipped as usize] == 0;
             self.leave_inside(key, carried_through);
         }
     }
 
     fn open_item(&mut self, key: Key, region: u32, item: u32) {
-        let frame = self.add(key, region, Some(item), None);
+        let frame = self.add_frame(key, region, Some(item), None);
         if let Some(each) = self.each_mut(key) {
             each.open.insert(item, frame);
         }
@@ -96,8 +96,8 @@ impl State {
             return self.leave_inside(key, end != End::Cut);
         };
         let size = self.size(Key { frame: number, step: 0 });
-        let past = self.frame_mut(number).steps.pop().map(|step| Box::new(Past::of(step, Vec::new())));
-        self.release(number);
+        let past = self.frame_mut(number).steps.pop().map(|step| Box::new(Past::from_step(step, Vec::new())));
+        self.release_frame(number);
         if let Some(each) = self.each_mut(key) {
             each.open.remove(&item);
             if each.ended.len() <= item as usize {
@@ -121,7 +121,7 @@ impl State {
         if matches!(phase, Phase::Skipping(_)) {
             self.open.remove(&key);
         }
-        self.enter(key, phase);
+        self.enter_phase(key, phase);
     }
 
     /// What ends or cuts the frame of a step ends or cuts what is inside of it.
@@ -140,7 +140,7 @@ impl State {
             inner.iter().for_each(|&frame| self.end_early(frame, &ending));
         }
         if self.frame(key.frame).cut {
-            inner.iter().for_each(|&frame| self.cut(frame));
+            inner.iter().for_each(|&frame| self.cut_frame(frame));
         }
     }
 
@@ -182,7 +182,7 @@ impl State {
             }),
             (End::Stopped, ending) => {
                 let by = ending.as_ref().map_or("a stop", |ending| &*ending.by);
-                let said = self.look(number, by).and_then(|reading| reading.output);
+                let said = self.read_from_frame(number, by).and_then(|reading| reading.output);
                 Some(match said {
                     Some(Content::Text(text)) if !text.trim().is_empty() => {
                         format!("`{by}` ended it as failed: {}", text.trim())
@@ -215,13 +215,13 @@ impl State {
             path.push_str(&format!("[{item}]"));
         }
         if path.len() > LONGEST_PATH {
-            path = format!("~{}", digest(path.as_bytes()));
+            path = format!("~{}", digest_bytes(path.as_bytes()));
         }
         path.into()
     }
 
     /// Adds a frame inside of a step.
-    fn add(&mut self, key: Key, region: u32, item: Option<u32>, params: Option<Content>) -> u32 {
+    fn add_frame(&mut self, key: Key, region: u32, item: Option<u32>, params: Option<Content>) -> u32 {
         let path = self.path_inside(key, item);
         let around = self.frame(key.frame);
         let instance = around.instance;
@@ -258,30 +258,30 @@ impl State {
             && let Inner::Frame(frame) = *inner
         {
             let steps = std::mem::take(&mut self.frame_mut(frame).steps);
-            self.past(steps);
-            self.release(frame);
+            self.archive_steps(steps);
+            self.release_frame(frame);
         }
     }
 
     /// The steps of a round that is over; what is inside of them is freed, and kept of loops.
-    pub(super) fn past(&mut self, steps: Vec<Step>) -> Vec<Past> {
+    pub(super) fn archive_steps(&mut self, steps: Vec<Step>) -> Vec<Past> {
         let past = |mut step: Step| {
             let inside = match step.inner.take().map(|inner| *inner) {
                 Some(Inner::Frame(frame)) => {
                     let steps = std::mem::take(&mut self.frame_mut(frame).steps);
-                    let inside = self.past(steps);
-                    self.release(frame);
+                    let inside = self.archive_steps(steps);
+                    self.release_frame(frame);
                     inside
                 }
                 Some(Inner::Each(_) | Inner::Closed(_)) | None => Vec::new(),
             };
-            Past::of(step, inside)
+            Past::from_step(step, inside)
         };
         steps.into_iter().map(past).collect()
     }
 
     /// Gives a frame's place to the next one. Everything in it has settled.
-    fn release(&mut self, number: u32) {
+    fn release_frame(&mut self, number: u32) {
         self.spawns_over(number, |_| true);
         let frame = std::mem::take(&mut self.frames[number as usize]);
         self.posts.remove(&number);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::State;
 use super::frame::Phase;
 use crate::core::graph::Key;
-use crate::core::swarm::{Order, Swarm, next, overdue};
+use crate::core::swarm::{Order, Swarm, expire_agent, next};
 use crate::types::event::Reserved;
 use crate::types::swarm_event::{Purpose, SwarmEvent, TurnId};
 
@@ -28,7 +28,7 @@ impl State {
 
     /// What a turn waits for has come. False when it does not wait.
     pub(crate) fn swarm_again(&mut self, key: Key, turn: &TurnId) -> bool {
-        let again = self.swarms.get_mut(&key).is_some_and(|swarm_state| swarm_state.swarm.again(turn));
+        let again = self.swarms.get_mut(&key).is_some_and(|swarm_state| swarm_state.swarm.retry_turn(turn));
         if again {
             self.look_at(key);
         }
@@ -40,7 +40,7 @@ impl State {
         if let Some(swarm_state) = self.swarms.get_mut(&key)
             && let Some(&index) = swarm_state.swarm.names.get(agent)
         {
-            overdue(&mut swarm_state.swarm, index);
+            expire_agent(&mut swarm_state.swarm, index);
             self.look_at(key);
         }
     }
@@ -51,7 +51,7 @@ impl State {
     }
 
     /// Something happened in a swarm.
-    pub(super) fn swarmed(&mut self, key: Key, attempt: u32, fact: &SwarmEvent, at: u64) {
+    pub(super) fn apply_swarm_event(&mut self, key: Key, attempt: u32, fact: &SwarmEvent, at: u64) {
         if self.step(key).attempt != attempt || self.step(key).phase != Phase::Running {
             return;
         }
@@ -111,7 +111,7 @@ impl State {
     }
 
     pub(super) fn swarms_resumed(&mut self, gap: u64, at: u64) {
-        self.swarms.values_mut().for_each(|swarm_state| swarm_state.swarm.resumed(gap, at));
+        self.swarms.values_mut().for_each(|swarm_state| swarm_state.swarm.resume_swarm(gap, at));
     }
 
     /// Looks at the swarms that have waited long enough.

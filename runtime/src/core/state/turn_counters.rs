@@ -24,13 +24,13 @@ pub(crate) struct TurnCounters {
 
 impl State {
     /// What the turn of a step has said so far.
-    pub(crate) fn voice(&self, key: Key) -> Option<&TurnCounters> {
+    pub(crate) fn turn_counters(&self, key: Key) -> Option<&TurnCounters> {
         self.voices.get(&key)
     }
 
     /// What the turn of a step that is under way has reported last.
-    pub(crate) fn reported(&self, step: &StepId) -> Option<&Content> {
-        self.voice(self.find(step)?)?.report.as_ref()
+    pub(crate) fn last_report(&self, step: &StepId) -> Option<&Content> {
+        self.turn_counters(self.find_step(step)?)?.report.as_ref()
     }
 
     pub(super) fn status_reported(&mut self, key: Key, report: &Content) {
@@ -51,7 +51,7 @@ impl State {
 
     /// No person could be asked: at another time one may be.
     pub(super) fn help_refused(&mut self, step: &StepId, id: u32) {
-        if let Some(voice) = self.find(step).and_then(|key| self.voices.get_mut(&key)) {
+        if let Some(voice) = self.find_step(step).and_then(|key| self.voices.get_mut(&key)) {
             voice.asked.retain(|(asked, _)| *asked != id);
         }
     }

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::types::swarm_event::MessageType;
 
-pub(crate) use offer::{Offer, schema, tools};
-pub(crate) use read::{from_calls, read};
+pub(crate) use offer::{Offer, list_tools, step_schema};
+pub(crate) use read::{from_calls, parse_action};
 
 /// The bytes of an answer that are looked at; a longer one is no action.
 pub(crate) const ANSWER_BYTES: usize = 256 * 1024;
@@ -141,7 +141,7 @@ pub(crate) fn too_long(response: &str) -> Option<String> {
 
 /// A final answer as it counts when it stayed too long: its first characters, and how many are missing.
 pub(crate) fn cut_response(response: &str) -> String {
-    super::prompt::cut(response, RESPONSE_CHARS)
+    super::prompt::truncate_text(response, RESPONSE_CHARS)
 }
 
 #[cfg(test)]

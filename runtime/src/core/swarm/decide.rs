@@ -69,15 +69,15 @@ pub fn next(swarm: &mut Swarm, now: u64) -> Option<Order> {
     if let Some(turn) = swarm.agenda.cancel.pop_front() {
         return Some(Order::Cancel(turn));
     }
-    ring(swarm, now);
+    fire_timers(swarm, now);
     if let Some(turn) = swarm.agenda.cancel.pop_front() {
         return Some(Order::Cancel(turn));
     }
-    lead(swarm).or_else(|| agents(swarm, now)).or_else(|| phases(swarm, now))
+    decide_lead(swarm).or_else(|| decide_agents(swarm, now)).or_else(|| advance_phase(swarm, now))
 }
 
 /// What was waited for is over.
-fn ring(swarm: &mut Swarm, now: u64) {
+fn fire_timers(swarm: &mut Swarm, now: u64) {
     while let Some(&(due, timer)) = swarm.agenda.timers.first()
         && due <= now
     {
@@ -89,17 +89,17 @@ fn ring(swarm: &mut Swarm, now: u64) {
                 }
             }
             Timer::Again(index) => match swarm.agents[index as usize].stage.clone() {
-                Stage::Resting(_) => swarm.enter(index, Stage::Ready),
-                Stage::Retrying(act, _) => swarm.enter(index, Stage::Calling(act, false)),
+                Stage::Resting(_) => swarm.enter_stage(index, Stage::Ready),
+                Stage::Retrying(act, _) => swarm.enter_stage(index, Stage::Calling(act, false)),
                 _ => {}
             },
-            Timer::Deadline(index) => overdue(swarm, index),
+            Timer::Deadline(index) => expire_agent(swarm, index),
         }
     }
 }
 
 /// The time of an agent is over.
-pub(crate) fn overdue(swarm: &mut Swarm, index: u32) {
+pub(crate) fn expire_agent(swarm: &mut Swarm, index: u32) {
     let agent = &swarm.agents[index as usize];
     if agent.is_done() || matches!(agent.stage, Stage::Ending(..)) {
         return;
@@ -109,10 +109,10 @@ pub(crate) fn overdue(swarm: &mut Swarm, index: u32) {
         swarm.agenda.cancel.push_back(turn);
     }
     let error = format!("it took longer than {} seconds", swarm.rules.limits.timeout_ms / 1000);
-    swarm.enter(index, Stage::Ending(End::TimedOut, Some(error)));
+    swarm.enter_stage(index, Stage::Ending(End::TimedOut, Some(error)));
 }
 
-fn lead(swarm: &mut Swarm) -> Option<Order> {
+fn decide_lead(swarm: &mut Swarm) -> Option<Order> {
     match &swarm.lead.stage {
         LeadStage::Ready => {
             swarm.lead.stage = LeadStage::Ordered;
@@ -131,7 +131,7 @@ fn lead(swarm: &mut Swarm) -> Option<Order> {
     }
 }
 
-fn agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
+fn decide_agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
     // No agent acts before the whole roster is there: the first ones must not know less of the team.
     if swarm.phase < Some(Phase::Monitoring) {
         return None;
@@ -139,14 +139,14 @@ fn agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
     // A turn begins when all that follows from those before is recorded: a run that was killed in between begins its
     // turns with the same prompts.
     while let Some(index) = swarm.agenda.agents.pop_first().or_else(|| swarm.agenda.ready.pop_first()) {
-        if let Some(order) = agent(swarm, index, now) {
+        if let Some(order) = decide_agent(swarm, index, now) {
             return Some(order);
         }
     }
     None
 }
 
-fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
+fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
     let rules = Arc::clone(&swarm.rules);
     let agent = &mut swarm.agents[index as usize];
     let name = Arc::clone(&agent.name);
@@ -164,14 +164,14 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
                     Order::Record(SwarmEvent::MessageReceived { agent: name, from, seq })
                 }
                 None => {
-                    swarm.enter(index, Stage::Ordered);
+                    swarm.enter_stage(index, Stage::Ordered);
                     Order::Ask(swarm.turn(index))
                 }
             }
         }
         Stage::Calling(act, false) => {
             let act = act.clone();
-            swarm.enter(index, Stage::Calling(act, true));
+            swarm.enter_stage(index, Stage::Calling(act, true));
             Order::Call(swarm.turn(index))
         }
         Stage::Acting(act) => {
@@ -180,14 +180,14 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
         }
         Stage::Helping(description, skills) => {
             let (description, skills) = (description.clone(), skills.clone());
-            help(swarm, index, description, skills)
+            decide_help(swarm, index, description, skills)
         }
         Stage::Denied(Action::ToolCall { .. }, why) => {
             let result = Content::Text(format!("not called: {why}"));
             let turn = swarm.turn(index);
             Order::Record(SwarmEvent::ToolEnded { turn, result, fault: Some(Fault::Permanent) })
         }
-        Stage::Denied(_, why) => refused(agent, format!("no helper: {why}")),
+        Stage::Denied(_, why) => refuse_action(agent, format!("no helper: {why}")),
         Stage::Informed(helper) => {
             let text =
                 serde_json::json!({ "agent_id": **helper, "message": format!("{helper} has started, and helps you") });
@@ -208,7 +208,7 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
     Some(order)
 }
 
-fn refused(agent: &Agent, reason: String) -> Order {
+fn refuse_action(agent: &Agent, reason: String) -> Order {
     Order::Record(SwarmEvent::Refused { agent: Arc::clone(&agent.name), reason })
 }
 
@@ -220,12 +220,12 @@ fn carry_out(swarm: &Swarm, index: u32, act: Action) -> Order {
         Action::PublishData { topic, data } => {
             SwarmEvent::WorkspaceUpdated { seq: swarm.workspace.last + 1, topic, author: name, data }
         }
-        Action::SendMessage { to, message_type, payload } => match addressee(swarm, agent, &to) {
+        Action::SendMessage { to, message_type, payload } => match resolve_addressee(swarm, agent, &to) {
             Ok(receiver) => {
                 let (seq, to) = (receiver.letters + 1, Arc::clone(&receiver.name));
                 SwarmEvent::MessageSent(Sent { seq, from: name, to, kind: message_type, payload, person: false })
             }
-            Err(reason) => return refused(agent, reason),
+            Err(reason) => return refuse_action(agent, reason),
         },
         Action::RequestHelp { description, skills } => SwarmEvent::HelpRequested { agent: name, description, skills },
         Action::Done { response } => {
@@ -233,13 +233,13 @@ fn carry_out(swarm: &Swarm, index: u32, act: Action) -> Order {
         }
         Action::Idle => SwarmEvent::Idled { agent: name },
         // Calls have a stage of their own.
-        Action::ToolCall { tool, .. } => return refused(agent, format!("tool `{tool}` was not called")),
+        Action::ToolCall { tool, .. } => return refuse_action(agent, format!("tool `{tool}` was not called")),
     };
     Order::Record(fact)
 }
 
 /// The agent that receives a message, or why no agent does.
-fn addressee<'s>(swarm: &'s Swarm, from: &Agent, to: &Arc<str>) -> Result<&'s Agent, String> {
+fn resolve_addressee<'s>(swarm: &'s Swarm, from: &Agent, to: &Arc<str>) -> Result<&'s Agent, String> {
     let limit = swarm.rules.limits.messages;
     if from.sent >= limit {
         return Err(format!("not sent: you have sent {limit} messages, which is the limit; publish_data still works"));
@@ -267,7 +267,7 @@ fn addressee<'s>(swarm: &'s Swarm, from: &Agent, to: &Arc<str>) -> Result<&'s Ag
 }
 
 /// What the supervisor does about a request for help.
-fn help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) -> Order {
+fn decide_help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) -> Order {
     let agent = &swarm.agents[index as usize];
     let (limit, most) = (swarm.rules.helpers, swarm.rules.limits.agents as usize);
     if agent.helpers >= limit {
@@ -276,17 +276,17 @@ fn help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) ->
             1 => "no helper: you have had the one that each agent may ask for".to_owned(),
             limit => format!("no helper: you have had the {limit} that each agent may ask for"),
         };
-        return refused(agent, reason);
+        return refuse_action(agent, reason);
     }
     if swarm.agents.len() >= most {
-        return refused(agent, format!("no helper: the swarm has {most} agents, which is the limit"));
+        return refuse_action(agent, format!("no helper: the swarm has {most} agents, which is the limit"));
     }
     if swarm.rules.gated && agent.agreed.is_none() {
         let plays = Arc::clone(&agent.plays);
         return Order::Agree { agent: index, wants: RequestKind::Spawn { plays, task: description, tools: skills } };
     }
     let taken = |name: &str| swarm.names.contains_key(name);
-    let name = names::name(&swarm.run, swarm.agents.len() as u32, taken);
+    let name = names::pick_name(&swarm.run, swarm.agents.len() as u32, taken);
     Order::Record(SwarmEvent::AgentSpawned {
         agent: name.into(),
         plays: Arc::clone(&agent.plays),
@@ -298,15 +298,15 @@ fn help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) ->
 }
 
 /// From one phase to the next.
-fn phases(swarm: &mut Swarm, now: u64) -> Option<Order> {
+fn advance_phase(swarm: &mut Swarm, now: u64) -> Option<Order> {
     let enter = |phase| Some(Order::Record(SwarmEvent::Progress { phase }));
     match swarm.phase {
         None if swarm.rules.parts.is_some() => enter(Phase::Planning),
         None => enter(Phase::Spawning),
         Some(Phase::Planning) if swarm.split => enter(Phase::Spawning),
         Some(Phase::Planning) => None,
-        Some(Phase::Spawning) => spawn(swarm).or_else(|| enter(Phase::Monitoring)),
-        Some(Phase::Monitoring) => monitor(swarm, now),
+        Some(Phase::Spawning) => spawn_next(swarm).or_else(|| enter(Phase::Monitoring)),
+        Some(Phase::Monitoring) => monitor_agents(swarm, now),
         Some(Phase::Synthesizing) => {
             let done = swarm.merged.is_some() && !std::mem::replace(&mut swarm.agenda.finishing, true);
             done.then_some(Order::Finish)
@@ -315,7 +315,7 @@ fn phases(swarm: &mut Swarm, now: u64) -> Option<Order> {
 }
 
 /// Spawns the next agent of the roster, or one for a part of the goal that no agent of the roster takes.
-fn spawn(swarm: &Swarm) -> Option<Order> {
+fn spawn_next(swarm: &Swarm) -> Option<Order> {
     let (rules, placed) = (&swarm.rules, swarm.placed);
     let place = rules.roster.get(placed as usize);
     if place.is_none() && swarm.parts.is_empty() || swarm.agents.len() >= rules.limits.agents as usize {
@@ -323,7 +323,7 @@ fn spawn(swarm: &Swarm) -> Option<Order> {
     }
     let taken = |name: &str| swarm.names.contains_key(name) || rules.declared.contains(name);
     let name = place.and_then(|place| place.name.clone());
-    let name = name.unwrap_or_else(|| names::name(&swarm.run, placed, taken).into());
+    let name = name.unwrap_or_else(|| names::pick_name(&swarm.run, placed, taken).into());
     let plays = match place {
         Some(place) => Arc::clone(&place.plays),
         // Members without a place use the agents of the roster in turn; without a roster, the agent of the lead.
@@ -336,11 +336,11 @@ fn spawn(swarm: &Swarm) -> Option<Order> {
             }
         }
     };
-    let task = swarm.part().map(|part| swarm.parts[part].task.clone());
+    let task = swarm.next_part().map(|part| swarm.parts[part].task.clone());
     Some(Order::Spawn { place: placed, name, plays, task })
 }
 
-fn monitor(swarm: &mut Swarm, now: u64) -> Option<Order> {
+fn monitor_agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
     let agenda = &mut swarm.agenda;
     if (agenda.done as usize) < swarm.agents.len() {
         // When no agent is left to wait for, idle agents wake up; then agents that never had a task end as unneeded.
@@ -349,11 +349,11 @@ fn monitor(swarm: &mut Swarm, now: u64) -> Option<Order> {
             return None;
         }
         if let Some(index) = agenda.idle.first().copied() {
-            swarm.enter(index, Stage::Ready);
+            swarm.enter_stage(index, Stage::Ready);
         } else if let Some(index) = agenda.waiting.first().copied() {
-            swarm.enter(index, Stage::Ending(End::Unneeded, None));
+            swarm.enter_stage(index, Stage::Ending(End::Unneeded, None));
         }
-        return agents(swarm, now);
+        return decide_agents(swarm, now);
     }
     if agenda.finishing {
         return None;
@@ -361,7 +361,7 @@ fn monitor(swarm: &mut Swarm, now: u64) -> Option<Order> {
     match swarm.results().count() {
         0 => {
             swarm.agenda.finishing = true;
-            Some(Order::Fail(failures(swarm)))
+            Some(Order::Fail(describe_failures(swarm)))
         }
         2.. if swarm.rules.merges => Some(Order::Record(SwarmEvent::Progress { phase: Phase::Synthesizing })),
         _ => {
@@ -372,7 +372,7 @@ fn monitor(swarm: &mut Swarm, now: u64) -> Option<Order> {
 }
 
 /// Why no agent produced a result, in words.
-fn failures(swarm: &Swarm) -> String {
+fn describe_failures(swarm: &Swarm) -> String {
     let told = swarm.agents.iter().take(action::TOLD).map(|agent| {
         let error = agent.end.as_ref().and_then(|end| end.error.as_deref());
         format!("{}: {}", agent.name, error.unwrap_or("it was never needed"))

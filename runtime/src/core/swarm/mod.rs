@@ -17,7 +17,7 @@ pub use crate::types::swarm_event::{
     Action, Answer, End, Fault, MessageType, PERSON, Part, Phase, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId,
     WORKSPACE,
 };
-pub(crate) use decide::overdue;
+pub(crate) use decide::expire_agent;
 pub use decide::{Order, next};
 pub use rules::Rules;
 pub use state::Swarm;

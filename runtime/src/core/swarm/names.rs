@@ -5,9 +5,9 @@ use swarmc_plan::STATIONS;
 
 /// The name of the agent at `index` among those that `run` names, from 0: none that is `taken`. Every station is used
 /// before one gets a number (`takao-2`).
-pub(crate) fn name(run: &str, index: u32, taken: impl Fn(&str) -> bool) -> String {
+pub(crate) fn pick_name(run: &str, index: u32, taken: impl Fn(&str) -> bool) -> String {
     let count = STATIONS.len();
-    let (start, step) = walk(run);
+    let (start, step) = walk_order(run);
     let mut turn = index as usize;
     loop {
         let station = STATIONS[(start + turn % count * step) % count];
@@ -23,7 +23,7 @@ pub(crate) fn name(run: &str, index: u32, taken: impl Fn(&str) -> bool) -> Strin
 }
 
 /// Where a run begins in the list, and how far it steps: every station is met once before one is met again.
-fn walk(run: &str) -> (usize, usize) {
+fn walk_order(run: &str) -> (usize, usize) {
     let count = STATIONS.len();
     let digest = Sha256::digest(run.as_bytes());
     let number = |at: usize| digest[at..at + 4].iter().fold(0, |number: usize, &byte| number * 256 + usize::from(byte));
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn names_depend_on_the_run_and_the_index_alone() {
-        let names = |run: &str| (0..5).map(|index| name(run, index, |_| false)).collect::<Vec<_>>();
+        let names = |run: &str| (0..5).map(|index| pick_name(run, index, |_| false)).collect::<Vec<_>>();
         assert_eq!(names("20261122-014233-k3f9"), names("20261122-014233-k3f9"));
         assert_ne!(names("20261122-014233-k3f9"), names("20261122-014233-k3fb"));
         assert_eq!(names("r1"), names("r1"));
@@ -69,10 +69,10 @@ mod tests {
     fn every_station_comes_before_one_gets_a_number() {
         let count = u32::try_from(STATIONS.len()).unwrap();
         for run in ["r1", "", "20261122-014233-k3f9"] {
-            let names: BTreeSet<String> = (0..2 * count).map(|index| name(run, index, |_| false)).collect();
+            let names: BTreeSet<String> = (0..2 * count).map(|index| pick_name(run, index, |_| false)).collect();
             assert_eq!(names.len(), STATIONS.len() * 2);
-            assert!((0..count).all(|index| STATIONS.contains(&name(run, index, |_| false).as_str())));
-            assert!(name(run, count, |_| false).ends_with("-2"));
+            assert!((0..count).all(|index| STATIONS.contains(&pick_name(run, index, |_| false).as_str())));
+            assert!(pick_name(run, count, |_| false).ends_with("-2"));
         }
     }
 
@@ -81,11 +81,11 @@ mod tests {
         let mut taken = BTreeSet::new();
         // Always asked for the first one, and all stations are taken but one.
         for _ in 0..STATIONS.len() {
-            let name = name("r1", 0, |name| taken.contains(name));
+            let name = pick_name("r1", 0, |name| taken.contains(name));
             assert!(taken.insert(name));
         }
         assert_eq!(taken.len(), STATIONS.len());
-        assert_eq!(name("r1", 0, |name| taken.contains(name)), format!("{}-2", name("r1", 0, |_| false)));
-        assert_eq!(name("r1", 0, |name| name != "mitaka-3"), "mitaka-3");
+        assert_eq!(pick_name("r1", 0, |name| taken.contains(name)), format!("{}-2", pick_name("r1", 0, |_| false)));
+        assert_eq!(pick_name("r1", 0, |name| name != "mitaka-3"), "mitaka-3");
     }
 }

@@ -73,7 +73,7 @@ impl Rules {
         let lead: Option<Arc<str>> = swarm.lead.as_ref().map(|lead| Arc::from(&*lead.agent));
         let merger = swarm.synthesize.as_ref().map(|merge| Arc::from(&*merge.agent)).or_else(|| lead.clone());
         let played = roster.iter().map(|place| Arc::clone(&place.plays)).chain(lead.clone()).chain(merger.clone());
-        let fallbacks = played.map(|agent| (Arc::clone(&agent), fallbacks(plan, &agent))).collect();
+        let fallbacks = played.map(|agent| (Arc::clone(&agent), count_fallbacks(plan, &agent))).collect();
         let pairs = swarm.edges.iter().flat_map(|edge| {
             let (from, to): (Arc<str>, Arc<str>) = (Arc::from(&*edge.from), Arc::from(&*edge.to));
             let back = edge.both.then(|| (Arc::clone(&to), Arc::clone(&from)));
@@ -118,7 +118,7 @@ impl Rules {
     }
 
     /// Whether an action other than a tool call counts as progress.
-    pub(crate) fn counts(&self, publishes: bool, writes: bool) -> bool {
+    pub(crate) fn is_progress(&self, publishes: bool, writes: bool) -> bool {
         match self.convergence.counts {
             ProgressRule::Tools => false,
             ProgressRule::Findings => publishes,
@@ -128,7 +128,7 @@ impl Rules {
 }
 
 /// How many fallbacks an agent has, one after the other.
-fn fallbacks(plan: &Plan, agent: &str) -> u32 {
+fn count_fallbacks(plan: &Plan, agent: &str) -> u32 {
     let mut chain = std::iter::successors(plan.agent(agent), |agent| plan.agent(agent.fallback.as_deref()?));
     // The compiler refuses a circle; a plan from elsewhere must not hang.
     chain.by_ref().take(plan.agents.len()).count().saturating_sub(1) as u32

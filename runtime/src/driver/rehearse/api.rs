@@ -106,7 +106,7 @@ pub enum Answer {
         fields: Map<String, Value>,
     },
     /// No person answers the gate: it takes its default, and fails if it has none.
-    Nobody,
+    Unanswered,
     /// The inner answer, after so many milliseconds. The rehearsal ends an answer at its time limit.
     After(u64, Box<Answer>),
 }

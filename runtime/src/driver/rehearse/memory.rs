@@ -12,7 +12,7 @@ pub(super) struct Memory(Rc<RefCell<Vec<String>>>);
 
 impl Memory {
     pub(super) fn content(&self, text: String) -> Content {
-        match event::fits(&text) {
+        match event::can_inline(&text) {
             true => Content::Text(text),
             false => self.put(text),
         }
@@ -32,7 +32,7 @@ impl Memory {
 }
 
 impl BlobStore for Memory {
-    fn text(&self, content: &Content) -> Result<String, String> {
+    fn load_text(&self, content: &Content) -> Result<String, String> {
         match content {
             Content::Text(text) => Ok(text.clone()),
             Content::Artifact { digest, .. } => {
@@ -42,15 +42,15 @@ impl BlobStore for Memory {
         }
     }
 
-    fn keep(&self, text: String) -> Result<Content, String> {
+    fn store_content(&self, text: String) -> Result<Content, String> {
         Ok(self.content(text))
     }
 
-    fn store(&self, text: &str) -> Result<Content, String> {
+    fn store_blob(&self, text: &str) -> Result<Content, String> {
         Ok(self.put(text.to_owned()))
     }
 
     fn keep_within(&self, text: String, _: usize) -> Result<Content, String> {
-        self.keep(text)
+        self.store_content(text)
     }
 }

@@ -14,7 +14,7 @@ use crate::core::graph::Key;
 use crate::core::state::budget::Refusal;
 use crate::core::swarm::state::Stage as Standing;
 use crate::core::swarm::{Order, Swarm};
-use crate::driver::run::eval::{At, Evaluator, Finished, render, short, unknown};
+use crate::driver::run::eval::{At, Evaluator, Finished, render_failure, truncate_to_event, unknown_step};
 use crate::io::tools::{self, Grant};
 use crate::types::approval::{Choice, Request, RequestKind, Verdict};
 use crate::types::chat;
@@ -41,13 +41,13 @@ impl Word {
 impl FakeRun<'_, '_> {
     /// The swarm of a step begins.
     pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, key: Key) {
-        let goal = self.rehearsed(key).and_then(|()| self.evaluator.goal(self.at(key, attempt)));
+        let goal = self.rehearsed(key).and_then(|()| self.evaluator.render_goal(self.at(key, attempt)));
         self.note_missing(Some(&step));
-        let goal = match goal.and_then(|goal| self.evaluator.keep(goal)) {
+        let goal = match goal.and_then(|goal| self.evaluator.store_content(goal)) {
             Ok(goal) => goal,
             Err(failure) => return self.end(step, attempt, failed(failure)),
         };
-        if let Some(limit) = self.evaluator.step(&self.state, key).timeout_ms {
+        if let Some(limit) = self.evaluator.step_definition(&self.state, key).timeout_ms {
             self.after(limit, Due::Swarm(step.clone(), attempt, Word::Late(limit)));
         }
         let run = self.evaluator.run.clone();
@@ -56,7 +56,7 @@ impl FakeRun<'_, '_> {
 
     /// Does what the core of a swarm says, until it says nothing.
     pub(super) fn swarm(&mut self, step: &StepId, attempt: u32) {
-        while let Some(key) = self.state.find(step)
+        while let Some(key) = self.state.find_step(step)
             && let Some(order) = self.state.swarm_order(key, self.clock)
         {
             let done = match order {
@@ -96,14 +96,14 @@ impl FakeRun<'_, '_> {
 
     /// Ends a turn or a call.
     pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: Word) {
-        let Some(key) = self.state.find(step) else { return };
+        let Some(key) = self.state.find_step(step) else { return };
         let done = match word {
             Word::Answered(turn, said) => {
                 let reply = said.map(|text| chat::Reply { text, ..chat::Reply::default() });
-                self.evaluator.ended(self.at(key, attempt), turn, reply)
+                self.evaluator.build_end_event(self.at(key, attempt), turn, reply)
             }
             Word::Called(turn, text, fault) => {
-                self.evaluator.keep(text).map(|result| SwarmEvent::ToolEnded { turn, result, fault })
+                self.evaluator.store_content(text).map(|result| SwarmEvent::ToolEnded { turn, result, fault })
             }
             Word::Late(after_ms) => Err(Failure::Timeout { after_ms }),
         };
@@ -120,14 +120,14 @@ impl FakeRun<'_, '_> {
 
     /// Whether all that the swarm of a step says is known here.
     fn rehearsed(&self, key: Key) -> Result<(), Failure> {
-        let swarm = match &self.evaluator.step(&self.state, key).body {
+        let swarm = match &self.evaluator.step_definition(&self.state, key).body {
             Body::Swarm(call) => self.evaluator.plan.swarm(&call.swarm),
             _ => None,
         };
         match swarm.and_then(|swarm| Some((swarm, swarm.unknown_part()?))) {
             None => Ok(()),
             Some((swarm, part)) => {
-                Err(render(format!("swarm `{}` has {part}, which tests do not support yet", swarm.name)))
+                Err(render_failure(format!("swarm `{}` has {part}, which tests do not support yet", swarm.name)))
             }
         }
     }
@@ -145,27 +145,29 @@ impl FakeRun<'_, '_> {
         let Some(swarm) = at.swarm() else { return Ok(()) };
         let player = self.evaluator.player(swarm, &turn)?;
         let provider = self.evaluator.plan.provider(&player.provider);
-        let provider = provider.ok_or_else(|| render(format!("the plan has no provider for `{}`", player.name)))?;
+        let provider =
+            provider.ok_or_else(|| render_failure(format!("the plan has no provider for `{}`", player.name)))?;
         let tools = match turn.purpose {
             Purpose::Act => tools::known(self.evaluator.plan, &grant(self.evaluator.plan, swarm, &turn, player)),
             Purpose::Decompose | Purpose::Synthesize => Vec::new(),
         };
-        let asked = self.evaluator.asked(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
+        let asked =
+            self.evaluator.build_request(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
         let reserved = self.evaluator.reserved_turn(&self.state, player, provider, asked.bytes());
-        let limit = Evaluator::longest(swarm, turn.purpose);
+        let limit = Evaluator::turn_timeout(swarm, turn.purpose);
         let agent = Arc::from(&*player.name);
         let refused = reserved.and_then(|reserved| self.state.admit_turn(key, &agent, &reserved).err());
         match refused {
             Some(Refusal::Run(message)) => {
                 self.silence(step, attempt);
-                self.record(Event::BudgetSpent { message: short(&message) });
+                self.record(Event::BudgetSpent { message: truncate_to_event(&message) });
                 let outcome = failed(Failure::Cancelled);
                 self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
                 return Ok(());
             }
             Some(Refusal::Step(message)) => {
                 self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
-                let answer = Said::Failed { message: short(&message), fault: Fault::Budget };
+                let answer = Said::Failed { message: truncate_to_event(&message), fault: Fault::Budget };
                 self.fact(step, attempt, SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None });
                 return Ok(());
             }
@@ -195,7 +197,7 @@ impl FakeRun<'_, '_> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
         let Standing::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else { return Ok(()) };
-        let (tool, arguments) = (Arc::clone(tool), self.evaluator.told(params)?);
+        let (tool, arguments) = (Arc::clone(tool), self.evaluator.load_text(params)?);
         let grant = grant(self.evaluator.plan, swarm, &turn, self.evaluator.player(swarm, &turn)?);
         let answer = match tools::permitted(self.evaluator.plan, &grant, &tool) {
             Ok(()) => {
@@ -228,7 +230,7 @@ impl FakeRun<'_, '_> {
         let Some(agent) = asks.map(|agent| Arc::clone(&agent.name)) else { return Ok(()) };
         let id = self.state.next_request();
         let said = self.evaluator.plan.policy.unattended;
-        let fails = format!("`{agent}` wants {}, but a test asks no person", wants.words());
+        let fails = format!("`{agent}` wants {}, but a test asks no person", wants.describe());
         let request = Request { id, agent, wants };
         self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
         let choice = if said == Unattended::Approve { Choice::Allow } else { Choice::Deny };
@@ -246,9 +248,9 @@ impl FakeRun<'_, '_> {
         turn: &TurnId,
         asks: Asks<'_>,
     ) -> Result<Answer, Failure> {
-        let named = self.evaluator.named(self.at(key, attempt), turn);
-        let (name, number) = named.ok_or_else(|| unknown(step))?;
-        let item = self.evaluator.item(&self.state, key.frame).map_err(render)?;
+        let named = self.evaluator.name_turn(self.at(key, attempt), turn);
+        let (name, number) = named.ok_or_else(|| unknown_step(step))?;
+        let item = self.evaluator.item(&self.state, key.frame).map_err(render_failure)?;
         let member = Some(Member { name: &name, turn: number, attempt: turn.attempt });
         let (repair, fixing, schema) = (0, false, None);
         Ok((self.answer)(&Turn { step, attempt, repair, fixing, schema, item: item.as_ref(), member, asks }))
@@ -257,14 +259,14 @@ impl FakeRun<'_, '_> {
     fn finish_swarm(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Failure> {
         let at = self.at(key, attempt);
         let Some(swarm) = at.swarm() else { return Ok(()) };
-        let result = match self.evaluator.finished(at, swarm)? {
+        let result = match self.evaluator.conclude_swarm(at, swarm)? {
             Finished::Result(result) => result,
             Finished::Merge => {
                 self.fact(step, attempt, SwarmEvent::Progress { phase: Phase::Synthesizing });
                 return Ok(());
             }
         };
-        let stored = self.evaluator.keep(result.clone())?;
+        let stored = self.evaluator.store_content(result.clone())?;
         self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
         self.silence(step, attempt);
         let outcome = Outcome { output: Some(Content::Text(result)), ..Outcome::default() };
@@ -274,7 +276,7 @@ impl FakeRun<'_, '_> {
 
     fn fail_swarm(&mut self, step: &StepId, attempt: u32, why: Failure) {
         self.silence(step, attempt);
-        let error = Some(short(&why.to_string()));
+        let error = Some(truncate_to_event(&why.to_string()));
         self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: None, error });
         self.end(step.clone(), attempt, failed(why));
     }
@@ -300,7 +302,7 @@ fn said(answer: Answer) -> Result<String, String> {
         Answer::Text(text) => Ok(text),
         Answer::Json(value) => Ok(value.to_string()),
         Answer::Failure { output, stderr, .. } => Err(if stderr.is_empty() { output } else { stderr }),
-        Answer::Choice { .. } | Answer::Nobody | Answer::After(..) => Err("no choice is asked for here".to_owned()),
+        Answer::Choice { .. } | Answer::Unanswered | Answer::After(..) => Err("no choice is asked for here".to_owned()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Plans in rehearsal: what loops, items, calls and gates see, give and do.
 
+use crate::types::event::Status;
 use serde_json::json;
 use swarmc_plan::{
     DirectiveKind, EachJoin, Exhausted, Expression, Origin, Param, ParamType, Pipeline, Segment, Template,
@@ -48,7 +49,7 @@ fn play(plan: &Plan, say: impl Fn(&StepId, &str) -> String) -> Rehearsal {
 }
 
 fn ends(rehearsal: &Rehearsal) -> String {
-    let end = |(step, status): &(StepId, Status)| format!("{step} {}", status.word());
+    let end = |(step, status): &(StepId, Status)| format!("{step} {}", status.as_str());
     rehearsal.steps.iter().map(end).collect::<Vec<_>>().join(", ")
 }
 
@@ -207,7 +208,7 @@ fn a_call_is_a_function_with_parameters_rounds_and_a_value() {
     wrong.pipelines[1].params[0].kind = ParamType::Int;
     let told = play(&wrong, |_, _| "x".to_owned());
     assert_eq!(told.status, RunStatus::Failed);
-    assert_eq!(told.faults[0].message, ":0:0: parameter `what` of `sub` must be a whole number, and is `x`");
+    assert_eq!(told.faults[0].message, ":0:0: parameter `what` of `sub` must be a whole number, but is `x`");
 }
 
 #[test]
@@ -241,7 +242,7 @@ fn a_stop_in_a_loop_ends_its_pipeline_but_not_the_caller_s() {
 }
 
 #[test]
-fn a_gate_puts_out_its_choice_and_what_nobody_answers_fails() {
+fn a_gate_puts_out_its_choice_and_fails_without_an_answer() {
     let mut asked = gate("g", &["approve", "reject"], None);
     let Body::Gate(body) = &mut asked.body else { unreachable!() };
     body.message = reading(DirectiveKind::Output, "a");
@@ -263,11 +264,11 @@ fn a_gate_puts_out_its_choice_and_what_nobody_answers_fails() {
         (rehearsal.status, rehearsal.values, seen),
         (RunStatus::Succeeded, vec!["look".to_owned()], vec!["look".to_owned()])
     );
-    let mut nobody = |turn: &Turn<'_>| match turn.asks {
-        Asks::Person { .. } => Answer::Nobody,
+    let mut unanswered = |turn: &Turn<'_>| match turn.asks {
+        Asks::Person { .. } => Answer::Unanswered,
         _ => Answer::Text(String::new()),
     };
-    let rehearsal = rehearse(&plan, &Options::default(), &mut nobody).unwrap();
+    let rehearsal = rehearse(&plan, &Options::default(), &mut unanswered).unwrap();
     assert_eq!(rehearsal.status, RunStatus::Failed);
 }
 

@@ -51,7 +51,7 @@ pub(super) fn said(answer: Answer, pace: &mut Pace) -> Said {
         Answer::Text(text) => (text, 0, String::new()),
         Answer::Json(value) => (value.to_string(), 0, String::new()),
         Answer::Failure { exit, output, stderr } => (output, exit.max(1), stderr),
-        Answer::Choice { .. } | Answer::Nobody | Answer::After(..) => {
+        Answer::Choice { .. } | Answer::Unanswered | Answer::After(..) => {
             (String::new(), 1, "no choice is asked for here".to_owned())
         }
     };

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use swarmc_plan::{Ability, Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
 
 use super::driver::Driver;
-use super::eval::{failed, render};
+use super::eval::{from_render_error, render_failure};
 use super::mcp_config;
 use super::values::View;
 use crate::core::graph::Key;
-use crate::io::agent_api::{ToolSpec, offers};
+use crate::io::agent_api::{ToolSpec, list_tools};
 use crate::io::executor::{
-    Acp, AgentTurn, Candidate, Model, Program, Role, Session, ToolGrant, Transport, argument, may_pass,
+    Acp, AgentTurn, Candidate, Model, Program, Role, Session, ToolGrant, Transport, may_pass, to_argument,
 };
-use crate::io::files::{FileWorkspaceSpec, taught};
+use crate::io::files::{FileWorkspaceSpec, describe_folder};
 use crate::io::tools::Grant;
 use crate::types::answer::{self, OutputValidator};
 use crate::types::chat::Question;
@@ -42,20 +42,20 @@ pub(super) struct Attempt<'a> {
 
 impl Driver<'_> {
     /// What the agent of a step is asked, and those who may answer in its place.
-    pub(super) fn asked(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<AgentTurn, Failure> {
-        let key = self.state.find(attempt.id).filter(|_| attempt.role == Role::Turn);
+    pub(super) fn build_agent_turn(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<AgentTurn, Failure> {
+        let key = self.state.find_step(attempt.id).filter(|_| attempt.role == Role::Turn);
         let effective = match key {
-            Some(key) => self.evaluator.effective((&self.state, key), body, attempt.view)?,
+            Some(key) => self.evaluator.build_prompt_blocks((&self.state, key), body, attempt.view)?,
             None => {
-                let prompt = self.evaluator.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
+                let prompt = self.evaluator.renderer.text(&body.prompt, attempt.view).map_err(from_render_error)?;
                 Effective(vec![Block::new("task", prompt)])
             }
         };
         let mut effective = effective;
-        effective.0.extend(attempt.files.map(|file_workspace| Block::new("system", taught(file_workspace))));
-        let delta = key.map(|key| self.delta(key, attempt)).transpose()?.flatten();
+        effective.0.extend(attempt.files.map(|file_workspace| Block::new("system", describe_folder(file_workspace))));
+        let delta = key.map(|key| self.render_delta(key, attempt)).transpose()?.flatten();
         let told = (&effective, delta.as_deref());
-        let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, told, attempt));
+        let takers = self.fallback_chain(&body.agent).into_iter().map(|name| self.build_candidate(name, told, attempt));
         let takers = takers.collect::<Result<Vec<Candidate>, Failure>>()?;
         if let [Candidate { door: Transport::Closed(failure), .. }] = takers.as_slice() {
             return Err(failure.clone());
@@ -66,7 +66,7 @@ impl Driver<'_> {
     }
 
     /// The agent called `first`, and its fallbacks in order, each once.
-    fn chain<'a>(&'a self, first: &'a str) -> Vec<&'a str> {
+    fn fallback_chain<'a>(&'a self, first: &'a str) -> Vec<&'a str> {
         let mut chain = vec![first];
         while let Some(next) = chain.last().and_then(|last| self.evaluator.plan.agent(last)?.fallback.as_deref())
             && !chain.contains(&next)
@@ -78,7 +78,7 @@ impl Driver<'_> {
     }
 
     /// What a turn adds to the conversation that the step's turn before it was part of: its inputs.
-    fn delta(&self, key: Key, attempt: &Attempt<'_>) -> Result<Option<String>, Failure> {
+    fn render_delta(&self, key: Key, attempt: &Attempt<'_>) -> Result<Option<String>, Failure> {
         let step = self.state.step(key);
         let talks = attempt.step.session.is_some() || step.interrupted.is_some();
         let goes_on = talks && self.state.had_turn(key) && attempt.number == step.earlier + 1;
@@ -86,20 +86,20 @@ impl Driver<'_> {
         if !goes_on || self.state.inputs(key).nth(heard).is_none() {
             return Ok(None);
         }
-        let inbox = self.evaluator.inbox(&self.state, key, heard).map_err(render)?;
+        let inbox = self.evaluator.render_inbox(&self.state, key, heard).map_err(render_failure)?;
         // The conversation knows the folder of its last turn, and this one is another.
         let folder = attempt.files.map(|file_workspace| {
-            let last = self.layout.agent(attempt.id, attempt.number - 1);
+            let last = self.layout.agent_folder(attempt.id, attempt.number - 1);
             format!(
                 "This turn has a folder of its own; that of your last turn lies in `{}`. {}",
                 last.display(),
-                taught(file_workspace)
+                describe_folder(file_workspace)
             )
         });
         Ok(inbox.map(|inbox| inbox + &folder.map_or_else(String::new, |folder| format!("\n\n{folder}"))))
     }
 
-    fn taker(
+    fn build_candidate(
         &self,
         name: &str,
         (effective, delta): (&Effective, Option<&str>),
@@ -109,20 +109,20 @@ impl Driver<'_> {
         let agent = self.evaluator.plan.agent(name);
         let provider = agent.and_then(|agent| self.evaluator.plan.provider(&agent.provider));
         let (Some(agent), Some(provider)) = (agent, provider) else {
-            return Err(render(format!("the plan has no provider for agent `{name}`")));
+            return Err(render_failure(format!("the plan has no provider for agent `{name}`")));
         };
         let system = agent
             .system
             .as_ref()
             .map(|system| self.evaluator.renderer.text(system, *view))
             .transpose()
-            .map_err(failed)?;
-        let effective = told(provider, effective.clone(), system, stdin.as_deref(), *shape);
+            .map_err(from_render_error)?;
+        let effective = route_blocks(provider, effective.clone(), system, stdin.as_deref(), *shape);
         let apart = effective.0.iter().find(|block| block.apart);
         let system = apart.map(|block| block.text.clone());
-        let (environment, door) = match self.environment(step, Some(provider), view, (id, *number, *role)) {
+        let (environment, door) = match self.build_environment(step, Some(provider), view, (id, *number, *role)) {
             Ok(environment) => {
-                let door = self.door(agent, provider, (&system, *shape), attempt, &environment);
+                let door = self.build_transport(agent, provider, (&system, *shape), attempt, &environment);
                 (environment, door)
             }
             // Without its secrets it cannot be reached.
@@ -140,7 +140,7 @@ impl Driver<'_> {
     }
 
     /// How an agent is reached, with what it is told beside the prompt and what it must answer.
-    fn door(
+    fn build_transport(
         &self,
         agent: &Agent,
         provider: &Provider,
@@ -153,11 +153,11 @@ impl Driver<'_> {
                 (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
             }
             Connection::Script { answers } => {
-                return recorded(answers, attempt.id, self.counted(attempt.id, attempt.number));
+                return recorded_transport(answers, attempt.id, self.attempt_number(attempt.id, attempt.number));
             }
             Connection::Llm { tools, .. } => {
                 // Where it works is known when the attempt begins.
-                let own = self.operations(attempt);
+                let own = self.offered_operations(attempt);
                 let may = !own.is_empty() || agent.tools.as_ref().is_some_and(|tools| !tools.is_empty());
                 let lending = tools.filter(|_| may).map(|protocol| ToolGrant {
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
@@ -183,8 +183,8 @@ impl Driver<'_> {
                     model: agent.model.clone(),
                     mode: agent.mode.or(self.evaluator.plan.mode),
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
-                    tools: mcp_config::tools(environment, &self.agent_server),
-                    session: self.session(agent, attempt),
+                    tools: mcp_config::find_run_server(environment, &self.agent_server),
+                    session: self.find_session(agent, attempt),
                     keeps: attempt.step.session.is_some() && attempt.role != Role::SumsUp,
                 }));
             }
@@ -194,9 +194,9 @@ impl Driver<'_> {
             options.extend([OsString::from(flag), OsString::from(model)]);
         }
         if let (Some(flag), Some(system)) = (system_flag, system.as_deref()) {
-            options.extend([OsString::from(flag), argument(system)]);
+            options.extend([OsString::from(flag), to_argument(system)]);
         }
-        options.extend(mcp_config::words(provider, environment));
+        options.extend(mcp_config::build_arguments(provider, environment));
         // Beside a prompt on standard input there is no room for it; the prompt has it then.
         let stdin = attempt.stdin.clone().filter(|_| delivery != PromptDelivery::Stdin);
         Transport::Program(Box::new(Program {
@@ -208,24 +208,24 @@ impl Driver<'_> {
             stdin,
             reads,
             install: provider.install.clone(),
-            session: self.session(agent, attempt),
+            session: self.find_session(agent, attempt),
         }))
     }
 
     /// What the agent of an attempt may ask of this run, as tools.
-    fn operations(&self, attempt: &Attempt<'_>) -> Vec<ToolSpec> {
-        let key = self.state.find(attempt.id).filter(|_| attempt.role == Role::Turn && self.replaying.is_none());
+    fn offered_operations(&self, attempt: &Attempt<'_>) -> Vec<ToolSpec> {
+        let key = self.state.find_step(attempt.id).filter(|_| attempt.role == Role::Turn && self.replaying.is_none());
         let Some(key) = key.filter(|&key| self.evaluator.is_node(&self.state, key)) else { return Vec::new() };
-        offers(&self.evaluator.reach(&self.state, key))
+        list_tools(&self.evaluator.resolve_reach(&self.state, key))
     }
 
-    /// The conversation that a turn of `agent` goes on with.
-    fn session(&self, agent: &Agent, attempt: &Attempt<'_>) -> Option<Session> {
-        let key = self.state.find(attempt.id).filter(|_| attempt.role != Role::SumsUp)?;
-        let (id, used) = self.state.session(key, &agent.name, attempt.step.session.as_deref())?;
+    /// The conversation that a turn of `agent` continues.
+    fn find_session(&self, agent: &Agent, attempt: &Attempt<'_>) -> Option<Session> {
+        let key = self.state.find_step(attempt.id).filter(|_| attempt.role != Role::SumsUp)?;
+        let (id, used) = self.state.find_session(key, &agent.name, attempt.step.session.as_deref())?;
         if !may_pass(id) {
-            self.observer_handle.notice(format!(
-                "`{}`: its conversation starts afresh: its provider named it with characters that are not passed on",
+            self.observer_handle.send_notice(format!(
+                "`{}`: its conversation starts again, because the session id of its provider contains unsupported characters",
                 attempt.step.name
             ));
             return None;
@@ -236,7 +236,7 @@ impl Driver<'_> {
 
 /// What an agent is told, and what apart from that: the system text, the data and the schema of the answer each go
 /// their own way where there is one, else into the prompt.
-fn told(
+fn route_blocks(
     provider: &Provider,
     mut effective: Effective,
     system: Option<String>,
@@ -261,14 +261,14 @@ fn told(
             Connection::Acp { .. } | Connection::Script { .. } => false,
         };
         if !(takes_schema && shape.native().is_some()) {
-            effective.0.push(Block::new("system", answer::instruction(shape)));
+            effective.0.push(Block::new("system", answer::render_instruction(shape)));
         }
     }
     effective
 }
 
 /// The answers of a script that fit an attempt.
-fn recorded(answers: &[Recorded], id: &StepId, attempt: u32) -> Transport {
+fn recorded_transport(answers: &[Recorded], id: &StepId, attempt: u32) -> Transport {
     let fits = |answer: &&Recorded| {
         answer.task.as_deref().is_none_or(|task| task == &*id.name)
             && answer.iteration.is_none_or(|iteration| iteration == id.iteration)

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use swarmc_plan::{Approval, Unattended};
 
-use super::driver::{Driver, now};
-use super::eval::short;
+use super::driver::{Driver, now_millis};
+use super::eval::truncate_to_event;
 use crate::core::graph::Key;
 use crate::core::state::Waiting;
 use crate::io::input::Asker;
@@ -48,7 +48,7 @@ pub(super) struct Asking {
 
 impl Asking {
     /// Forgets the waiting tasks of an attempt.
-    pub(super) fn over(&mut self, step: &StepId, attempt: u32) {
+    pub(super) fn forget_attempt(&mut self, step: &StepId, attempt: u32) {
         self.tasks.retain(|_, waits| waits.step != *step || waits.attempt != attempt);
     }
 
@@ -67,7 +67,7 @@ impl Asking {
 impl Driver<'_> {
     /// Requests an approval for a tool call, for which a task waits.
     pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, wish: ToolCallRequest, reply: Asker) {
-        let Some(key) = self.state.find(&step).filter(|_| self.open.contains_key(&(step.clone(), attempt))) else {
+        let Some(key) = self.state.find_step(&step).filter(|_| self.open.contains_key(&(step.clone(), attempt))) else {
             return;
         };
         let wants = match self.tool_wish(wish.tool, wish.arguments.to_string(), wish.schema, wish.fixed) {
@@ -81,12 +81,12 @@ impl Driver<'_> {
             Some((id, verdict)) => {
                 self.asking.used.insert(id);
                 if let Some(verdict) = verdict {
-                    let leave = self.leave((&wish.agent, &wants), &verdict, wish.fixed);
+                    let leave = self.make_decision((&wish.agent, &wants), &verdict, wish.fixed);
                     return self.asking.told.push((reply, leave));
                 }
                 id
             }
-            None => self.request(&step, attempt, &wish.agent, wants),
+            None => self.request_approval(&step, attempt, &wish.agent, wants),
         };
         self.asking.tasks.insert(id, Waits { step, attempt, fixed: wish.fixed, reply });
         self.decide_at_once(key, id, wish.of);
@@ -101,13 +101,13 @@ impl Driver<'_> {
         wants: RequestKind,
         of: Approval,
     ) -> Result<(), Failure> {
-        let id = self.request(step, attempt, agent, wants);
+        let id = self.request_approval(step, attempt, agent, wants);
         self.decide_at_once(key, id, of).map_or(Ok(()), |message| Err(Failure::Agent { message }))
     }
 
     /// Answers the open requests that a swarm's agents made in a former process, if no person is needed for that.
     pub(super) fn decide_open(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Failure> {
-        let open = self.state.waiting().filter(|waiting| (&waiting.step, waiting.attempt) == (step, attempt));
+        let open = self.state.open_requests().filter(|waiting| (&waiting.step, waiting.attempt) == (step, attempt));
         let open: Vec<u32> = open.map(|waiting| waiting.request.id).collect();
         for id in open {
             if let Some(message) = self.decide_at_once(key, id, Approval::Human) {
@@ -119,10 +119,11 @@ impl Driver<'_> {
 
     /// In a headless run, answers the open requests of a former process for which no turn waits.
     pub(super) fn decide_outlasting(&mut self) {
-        let open = self.state.waiting().filter(|waiting| self.headless && waiting.request.wants.outlasts_attempt());
+        let open =
+            self.state.open_requests().filter(|waiting| self.headless && waiting.request.wants.outlasts_attempt());
         let open: Vec<(u32, StepId)> = open.map(|waiting| (waiting.request.id, waiting.step.clone())).collect();
         for (id, step) in open {
-            if let Some(key) = self.state.find(&step) {
+            if let Some(key) = self.state.find_step(&step) {
                 // The requester receives a refusal as an inbox message, or not at all.
                 let _ = self.decide_at_once(key, id, Approval::Human);
             }
@@ -131,19 +132,19 @@ impl Driver<'_> {
 
     /// Requests an approval for a step that repeats itself to go on.
     pub(super) fn ask_to_go_on(&mut self, step: &StepId, attempt: u32) {
-        let Some(key) = self.state.find(step) else { return };
+        let Some(key) = self.state.find_step(step) else { return };
         let asks =
             |waiting: &&Waiting| waiting.step == *step && matches!(waiting.request.wants, RequestKind::GoOn { .. });
-        let known = self.state.waiting().find(asks).map(|waiting| waiting.request.id);
+        let known = self.state.open_requests().find(asks).map(|waiting| waiting.request.id);
         let id = match (known, self.state.go_on_wish(key)) {
             (Some(id), _) => id,
             (None, Some(RequestKind::GoOn { same, times, evidence })) => {
-                let evidence = match self.stored(evidence) {
+                let evidence = match self.store_content(evidence) {
                     Ok(evidence) => evidence,
                     Err(error) => return self.give_up(error.to_string()),
                 };
                 let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
-                self.request(step, attempt, &agent, RequestKind::GoOn { same, times, evidence })
+                self.request_approval(step, attempt, &agent, RequestKind::GoOn { same, times, evidence })
             }
             (None, _) => return,
         };
@@ -169,11 +170,17 @@ impl Driver<'_> {
         let store = &self.evaluator.store;
         let unkept = |message: String| Failure::Render { message };
         let schema = schema.map(|schema| store.keep_within(schema.to_string(), SCHEMA_ROOM)).transpose();
-        let arguments = store.keep(arguments).map_err(unkept)?;
+        let arguments = store.store_content(arguments).map_err(unkept)?;
         Ok(RequestKind::Tool { tool: Arc::from(tool), arguments, schema: schema.map_err(unkept)?, fixed })
     }
 
-    pub(super) fn request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, wants: RequestKind) -> u32 {
+    pub(super) fn request_approval(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        agent: &Arc<str>,
+        wants: RequestKind,
+    ) -> u32 {
         let id = self.state.next_request();
         let request = Request { id, agent: Arc::clone(agent), wants };
         self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
@@ -181,14 +188,14 @@ impl Driver<'_> {
     }
 
     /// The time of a request is over, and no person has answered it.
-    pub(super) fn expire(&mut self, id: u32) {
-        let Some(waiting) = self.state.request(id) else { return };
+    pub(super) fn expire_request(&mut self, id: u32) {
+        let Some(waiting) = self.state.find_request(id) else { return };
         let (step, attempt, due) = (waiting.step.clone(), waiting.attempt, waiting.due());
         // Also where the clock on the wall was put back meanwhile.
         self.clock = self.clock.max(due.unwrap_or(0));
-        let Some(key) = self.state.find(&step) else { return };
+        let Some(key) = self.state.find_step(&step) else { return };
         let is_swarm = self.state.runs_swarm(key);
-        if is_swarm && !self.teams.runs(&(step.clone(), attempt)) {
+        if is_swarm && !self.teams.is_running(&(step.clone(), attempt)) {
             // The swarm has not resumed yet. When it does, the driver answers its open requests.
             return;
         }
@@ -200,9 +207,9 @@ impl Driver<'_> {
     /// Answers a request at once if no person needs to, no person can, or none has in time. Returns the reason if the
     /// requester fails because of the answer.
     pub(super) fn decide_at_once(&mut self, key: Key, id: u32, of: Approval) -> Option<String> {
-        let waiting = self.state.request(id)?.clone();
+        let waiting = self.state.find_request(id)?.clone();
         let Request { agent, wants, .. } = &waiting.request;
-        if self.foretold(&waiting) {
+        if self.answer_from_recording(&waiting) {
             return None;
         }
         let verdict = |choice, by| Verdict { id, choice, by, because: None, arguments: None };
@@ -210,7 +217,7 @@ impl Driver<'_> {
             self.answer_request(&waiting, verdict(Choice::Allow, AnsweredBy::Earlier));
             return None;
         }
-        let expiry = self.state.expiry(id, now().max(self.clock));
+        let expiry = self.state.expiry_policy(id, now_millis().max(self.clock));
         // This version cannot ask a coordinator, and a replay cannot ask a person.
         if expiry.is_none() && !self.headless && of == Approval::Human && self.replaying.is_none() {
             return None;
@@ -221,28 +228,28 @@ impl Driver<'_> {
             Unattended::Deny | Unattended::Fail => Choice::Deny,
         };
         let verdict = verdict(choice, by);
-        let fails = self.fails((agent, wants), &verdict);
+        let fails = self.policy_failure((agent, wants), &verdict);
         self.answer_request(&waiting, verdict);
         fails
     }
 
     /// Why the requester fails because of the policy's answer; none if it does not fail.
-    pub(super) fn fails(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict) -> Option<String> {
+    pub(super) fn policy_failure(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict) -> Option<String> {
         let policy = &self.evaluator.plan.policy;
         let (said, why) = match verdict.by {
             AnsweredBy::Policy => (Some(policy.unattended), "no person can answer"),
             AnsweredBy::Timeout => (policy.on_timeout.map(|timeout| timeout.then), "no person answered in time"),
             AnsweredBy::Person | AnsweredBy::Earlier | AnsweredBy::Headless => (None, ""),
         };
-        let fails = said == Some(Unattended::Fail) && !verdict.allows();
-        fails.then(|| format!("`{agent}` wants {}, which needs approval, but {why}", wants.words()))
+        let fails = said == Some(Unattended::Fail) && !verdict.is_allowed();
+        fails.then(|| format!("`{agent}` wants {}, which needs approval, but {why}", wants.describe()))
     }
 
     pub(super) fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict) {
         let (step, attempt) = (waiting.step.clone(), waiting.attempt);
         if let Some(Waits { fixed, reply, .. }) = self.asking.tasks.remove(&verdict.id) {
             let Request { agent, wants, .. } = &waiting.request;
-            let leave = self.leave((agent, wants), &verdict, fixed);
+            let leave = self.make_decision((agent, wants), &verdict, fixed);
             self.asking.told.push((reply, leave));
         }
         self.record(Event::ApprovalAnswered { step, attempt, verdict });
@@ -250,37 +257,37 @@ impl Driver<'_> {
     }
 
     /// The decision that the requester of a tool call receives for a verdict.
-    fn leave(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict, fixed: bool) -> Decision {
-        if let Some(message) = self.fails((agent, wants), verdict) {
+    fn make_decision(&self, (agent, wants): (&str, &RequestKind), verdict: &Verdict, fixed: bool) -> Decision {
+        if let Some(message) = self.policy_failure((agent, wants), verdict) {
             return Decision::Failed(message);
         }
-        if !verdict.allows() {
+        if !verdict.is_allowed() {
             return Decision::Refused(format!("not called: {}", verdict.refusal()));
         }
         if fixed && verdict.choice == Choice::Always {
             return Decision::Always;
         }
-        let text = verdict.arguments.as_ref().map(|arguments| self.evaluator.told(arguments));
+        let text = verdict.arguments.as_ref().map(|arguments| self.evaluator.load_text(arguments));
         match text.map(|text| text.map(|text| serde_json::from_str(&text))) {
             None => Decision::Granted(None),
             Some(Ok(Ok(arguments))) => Decision::Granted(Some(arguments)),
             // Never with arguments other than the approved ones.
-            Some(_) => Decision::Failed(format!("the arguments given for {} cannot be read", wants.words())),
+            Some(_) => Decision::Failed(format!("the arguments given for {} cannot be read", wants.describe())),
         }
     }
 
     /// The request that a person means; none where a gate is meant.
-    pub(super) fn meant(&self, word: &str) -> Option<Waiting> {
+    pub(super) fn find_request(&self, word: &str) -> Option<Waiting> {
         let id: u32 = word.parse().ok()?;
-        self.state.request(id).cloned()
+        self.state.find_request(id).cloned()
     }
 
     /// Takes a person's answer to a request, where it fits.
     pub(super) fn take_verdict(&mut self, waiting: &Waiting, answer: GateAnswer) -> Result<(), String> {
         let Request { id, wants, .. } = &waiting.request;
         let choices = wants.choices();
-        let Some(choice) = Choice::read(&answer.choice).filter(|choice| choices.contains(choice)) else {
-            let words = choices.iter().map(|choice| choice.word()).collect::<Vec<_>>().join(", ");
+        let Some(choice) = Choice::from_word(&answer.choice).filter(|choice| choices.contains(choice)) else {
+            let words = choices.iter().map(|choice| choice.as_str()).collect::<Vec<_>>().join(", ");
             return Err(format!("approval {id} has no option `{}`: it has {words}", answer.choice));
         };
         if let Some((name, _)) = answer.fields.first() {
@@ -309,14 +316,15 @@ impl Driver<'_> {
                 return Err("other arguments are for a single call: use `allow`".to_owned());
             }
             (Some(text), RequestKind::Tool { tool, schema, .. }) => {
-                let schema = schema.as_ref().map(|schema| self.evaluator.told(schema)).transpose();
+                let schema = schema.as_ref().map(|schema| self.evaluator.load_text(schema)).transpose();
                 let schema = schema.map_err(|failure| failure.to_string())?;
-                let text =
-                    fitting(text, schema.as_deref()).map_err(|why| format!("`{tool}` cannot take them: {why}"))?;
-                Some(self.evaluator.keep(text).map_err(|failure| failure.to_string())?)
+                let text = parse_arguments(text, schema.as_deref())
+                    .map_err(|why| format!("`{tool}` cannot take them: {why}"))?;
+                Some(self.evaluator.store_content(text).map_err(|failure| failure.to_string())?)
             }
         };
-        let because = answer.because.as_deref().map(str::trim).filter(|because| !because.is_empty()).map(short);
+        let because =
+            answer.because.as_deref().map(str::trim).filter(|because| !because.is_empty()).map(truncate_to_event);
         let verdict = Verdict { id: *id, choice, by: AnsweredBy::Person, because, arguments };
         self.answer_request(waiting, verdict);
         Ok(())
@@ -324,7 +332,7 @@ impl Driver<'_> {
 }
 
 /// The arguments that a person gives, as compact JSON.
-fn fitting(text: &str, schema: Option<&str>) -> Result<String, String> {
+fn parse_arguments(text: &str, schema: Option<&str>) -> Result<String, String> {
     if text.len() > LONGEST {
         return Err(format!("they are longer than {} KiB", LONGEST / 1024));
     }
@@ -334,7 +342,7 @@ fn fitting(text: &str, schema: Option<&str>) -> Result<String, String> {
     }
     // An invalid schema checks nothing; the tool itself does.
     let schema = schema.and_then(|schema| serde_json::from_str(schema).ok());
-    schema.map_or(Ok(()), |schema| answer::holds(&schema, &value)).map_err(|violations| violations.join("; "))?;
+    schema.map_or(Ok(()), |schema| answer::check_value(&schema, &value)).map_err(|violations| violations.join("; "))?;
     Ok(value.to_string())
 }
 
@@ -345,15 +353,15 @@ mod tests {
     #[test]
     fn arguments_of_a_person_fit_what_the_tool_takes() {
         let schema = r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
-        assert_eq!(fitting("{ \"n\": 1 }", Some(schema)), Ok("{\"n\":1}".to_owned()));
-        assert_eq!(fitting("{\"n\": 1}", Some("7")), Ok("{\"n\":1}".to_owned()));
-        assert_eq!(fitting("{}", None), Ok("{}".to_owned()));
-        assert_eq!(fitting("[1]", None).unwrap_err(), "they must be one JSON object");
-        assert!(fitting("{", None).unwrap_err().starts_with("they are not JSON: "));
-        let wrong = fitting("{\"n\": \"one\"}", Some(schema)).unwrap_err();
+        assert_eq!(parse_arguments("{ \"n\": 1 }", Some(schema)), Ok("{\"n\":1}".to_owned()));
+        assert_eq!(parse_arguments("{\"n\": 1}", Some("7")), Ok("{\"n\":1}".to_owned()));
+        assert_eq!(parse_arguments("{}", None), Ok("{}".to_owned()));
+        assert_eq!(parse_arguments("[1]", None).unwrap_err(), "they must be one JSON object");
+        assert!(parse_arguments("{", None).unwrap_err().starts_with("they are not JSON: "));
+        let wrong = parse_arguments("{\"n\": \"one\"}", Some(schema)).unwrap_err();
         assert_eq!(wrong, "at /n: \"one\" is not a whole number");
-        assert!(fitting("{}", Some(schema)).is_err());
+        assert!(parse_arguments("{}", Some(schema)).is_err());
         let long = format!("{{\"n\": \"{}\"}}", "x".repeat(LONGEST));
-        assert_eq!(fitting(&long, None).unwrap_err(), "they are longer than 128 KiB");
+        assert_eq!(parse_arguments(&long, None).unwrap_err(), "they are longer than 128 KiB");
     }
 }

@@ -2,37 +2,37 @@
 
 use std::sync::Arc;
 
-use super::content;
 use super::driver::Driver;
 use super::eval::{self, file_summaries};
 use super::prepare::Prepared;
+use super::store_content;
 use crate::core::state::budget::Refusal;
 use crate::types::error::RunError;
 use crate::types::event::{self, Content, Event, Failure, StepId};
-use crate::types::usage::cost;
+use crate::types::usage::compute_cost;
 
 impl Driver<'_> {
     /// Starts an attempt. Where files of its packs are to be summed up first, that is what this attempt does, and the one
     /// after it is the turn.
-    pub(super) fn start(&mut self, step: StepId, attempt: u32) {
+    pub(super) fn start_attempt(&mut self, step: StepId, attempt: u32) {
         self.evaluator.summing.set(true);
-        let mut prepared = self.prepare(&step, attempt, &[]);
+        let mut prepared = self.prepare_attempt(&step, attempt, &[]);
         self.evaluator.summing.set(false);
         let wanted = self.evaluator.wanted.take();
         if !wanted.is_empty() {
             // The packs of the attempt are put together when it comes, behind this one.
             self.evaluator.packs_stored();
-            prepared = self.prepare(&step, attempt, &wanted);
+            prepared = self.prepare_attempt(&step, attempt, &wanted);
         }
         let inputs = match self.inputs_of(&step, attempt, wanted.is_empty()) {
             Ok(inputs) => inputs,
-            Err(error) => return self.part(error),
+            Err(error) => return self.handle_replay_error(error),
         };
         let mut reserved = None;
         if let Ok(Prepared::Job(job)) = &mut prepared {
-            match self.reserve(job) {
+            match self.reserve_budget(job) {
                 Ok(admitted) => reserved = admitted,
-                Err(Refusal::Run(message)) => return self.spent(step, attempt, message),
+                Err(Refusal::Run(message)) => return self.end_over_budget(step, attempt, message),
                 Err(Refusal::Step(message)) => prepared = Err(Failure::Budget { message }),
             }
         }
@@ -59,16 +59,16 @@ impl Driver<'_> {
             Ok(Prepared::Swarm(goal)) => return self.begin_swarm(step, attempt, goal),
             Err(failure) => event::Outcome { failure: Some(failure), ..event::Outcome::default() },
         };
-        self.end(step, attempt, outcome);
+        self.end_attempt(step, attempt, outcome);
     }
 
     /// An attempt has ended.
-    pub(super) fn end(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
-        self.summed(&step, attempt, &mut outcome);
-        self.price(&step, &mut outcome);
-        outcome.bound();
+    pub(super) fn end_attempt(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
+        self.store_file_summaries(&step, attempt, &mut outcome);
+        self.apply_price(&step, &mut outcome);
+        outcome.limit_size();
         for text in [&mut outcome.output, &mut outcome.errors] {
-            match text.take().map(|text| self.stored(text)).transpose() {
+            match text.take().map(|text| self.store_content(text)).transpose() {
                 Ok(stored) => *text = stored,
                 Err(error) => return self.give_up(error.to_string()),
             }
@@ -77,44 +77,45 @@ impl Driver<'_> {
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
         self.warn();
-        if self.state.asks(&step) {
+        if self.state.is_asking(&step) {
             self.escalate(step);
         }
     }
 
     /// What an attempt cost by the `price` of its provider, where that has not said it itself.
-    fn price(&self, step: &StepId, outcome: &mut event::Outcome) {
+    fn apply_price(&self, step: &StepId, outcome: &mut event::Outcome) {
         let Some(usage) = outcome.usage.as_mut().filter(|usage| usage.cost.is_none()) else { return };
-        let asked = self.state.find(step).and_then(|key| self.state.asked(key)).map(|agent| &**agent);
+        let asked = self.state.find_step(step).and_then(|key| self.state.acting_agent(key)).map(|agent| &**agent);
         let agent = outcome.fallback.as_deref().or(asked).and_then(|agent| self.evaluator.plan.agent(agent));
         let price = agent.and_then(|agent| self.evaluator.plan.provider(&agent.provider)?.price);
-        usage.cost = cost(usage, price).map(|millionths| millionths as f64 / 1e6);
+        usage.cost = compute_cost(usage, price).map(|millionths| millionths as f64 / 1e6);
     }
 
     /// Of an attempt in which files were to be summed up: what was written of them, as the ones after it read it.
-    fn summed(&mut self, step: &StepId, attempt: u32, outcome: &mut event::Outcome) {
+    fn store_file_summaries(&mut self, step: &StepId, attempt: u32, outcome: &mut event::Outcome) {
         let Some(wanted) = self.summing.remove(&(step.clone(), attempt)) else { return };
-        let answer = outcome.output.take().map(|output| self.evaluator.store.text(&output)).transpose();
+        let answer = outcome.output.take().map(|output| self.evaluator.store.load_text(&output)).transpose();
         let answer = answer.unwrap_or_else(|message| {
-            outcome.failure.get_or_insert(eval::render(message));
+            outcome.failure.get_or_insert(eval::render_failure(message));
             None
         });
         match &outcome.failure {
             None => {
                 let answer = self.evaluator.secrets.redact(answer.as_deref().unwrap_or_default());
-                outcome.output = Some(Content::Text(file_summaries::answered(&wanted, &answer)));
+                outcome.output = Some(Content::Text(file_summaries::summaries_from_answer(&wanted, &answer)));
             }
             Some(Failure::Cancelled) => {}
             Some(failure) => {
                 let step = step.label();
-                self.observer_handle.notice(format!("`{step}`: a rule sums up the files of its context: {failure}"));
+                self.observer_handle
+                    .send_notice(format!("`{step}`: a rule sums up the files of its context: {failure}"));
             }
         }
     }
 
     /// The next record ends a step: others may start behind it.
     pub(super) fn note_end(&mut self, step: &StepId) {
-        let is_item = self.state.find(step).is_some_and(|key| self.state.frame(key.frame).item.is_some());
+        let is_item = self.state.find_step(step).is_some_and(|key| self.state.frame(key.frame).item.is_some());
         if !is_item {
             let place = (step.instance, step.within.clone(), Arc::clone(&step.name));
             self.ended.insert(place, self.seq + 1);
@@ -122,9 +123,9 @@ impl Driver<'_> {
     }
 
     /// A text as an event holds it.
-    pub(super) fn stored(&self, text: Content) -> Result<Content, RunError> {
+    pub(super) fn store_content(&self, text: Content) -> Result<Content, RunError> {
         match text {
-            Content::Text(text) => content(&self.folder, text),
+            Content::Text(text) => store_content(&self.folder, text),
             stored => Ok(stored),
         }
     }

@@ -10,21 +10,23 @@ use crate::types::event::{self, Event, Failure, Outcome, Reserved, StepId};
 
 impl Driver<'_> {
     /// What a job may use at most, where the budgets let it start; its time is cut to what they leave.
-    pub(super) fn reserve(&self, job: &mut Job) -> Result<Option<Reserved>, Refusal> {
-        let Some(key) = self.state.find(&job.step).filter(|_| self.state.graph.has_budgets) else { return Ok(None) };
+    pub(super) fn reserve_budget(&self, job: &mut Job) -> Result<Option<Reserved>, Refusal> {
+        let Some(key) = self.state.find_step(&job.step).filter(|_| self.state.graph.has_budgets) else {
+            return Ok(None);
+        };
         let (mut reserved, mut summarizer) = (None, None);
         if let Work::Agent(asked) = &job.work {
             let taker = &asked.takers[0];
             let bytes = taker.prompt.len() + taker.system.as_ref().map_or(0, String::len);
             // Text has nothing that a further turn could mend.
             let turns = if job.shape.is_some() { u64::from(asked.repair) + 1 } else { 1 };
-            reserved = self.evaluator.reserved(&self.state, turns, &taker.agent, bytes);
+            reserved = self.evaluator.estimate_reservation(&self.state, turns, &taker.agent, bytes);
             summarizer = (job.role == Role::SumsUp).then(|| Arc::from(taker.agent.as_str()));
         }
         let wanted = reserved.unwrap_or_default();
         match &summarizer {
             Some(agent) => self.state.admit_of(key, Some(agent), &wanted)?,
-            None => self.state.admit(key, &wanted)?,
+            None => self.state.admit_attempt(key, &wanted)?,
         }
         if let Some(left) = self.state.time_left(key).map(Duration::from_millis) {
             job.timeout = Some(job.timeout.map_or(left, |timeout| timeout.min(left)));
@@ -33,9 +35,9 @@ impl Driver<'_> {
     }
 
     /// The budget of the run refuses a launch: the run ends.
-    pub(super) fn spent(&mut self, step: StepId, attempt: u32, mut message: String) {
-        event::shorten(&mut message);
-        self.observer_handle.notice(message.clone());
+    pub(super) fn end_over_budget(&mut self, step: StepId, attempt: u32, mut message: String) {
+        event::truncate_message(&mut message);
+        self.observer_handle.send_notice(message.clone());
         self.record(Event::BudgetSpent { message });
         self.agent_server.close_session(&step, attempt);
         let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
@@ -43,13 +45,13 @@ impl Driver<'_> {
     }
 
     /// The time of the run is over.
-    pub(super) fn overdue(&mut self) {
+    pub(super) fn expire_run(&mut self) {
         let (_, budgets) = self.state.usage();
         let shortest = budgets.iter().filter(|(_, budget)| budget.time_ms.is_some());
         let shortest = shortest.min_by_key(|(_, budget)| budget.time_ms);
         let what = shortest.map_or("the workflow", |(what, _)| what);
-        let message = format!("the time that the budget gives {what} is over");
-        self.observer_handle.notice(message.clone());
+        let message = format!("the time budget of {what} is spent");
+        self.observer_handle.send_notice(message.clone());
         self.record(Event::BudgetSpent { message });
     }
 
@@ -68,7 +70,7 @@ impl Driver<'_> {
         }
         for (number, words) in told {
             self.warned.insert(number);
-            self.observer_handle.notice(words);
+            self.observer_handle.send_notice(words);
         }
     }
 }

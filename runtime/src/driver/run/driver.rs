@@ -18,8 +18,8 @@ use super::hooks::Hooks;
 use super::process_env::ProcessEnv;
 use super::replay::Replaying;
 use super::swarms::RunningSwarms;
-use super::{Ended, FirstRecord, Input, Inputs, Outcome, content};
-use crate::core::decide::{Command, decide};
+use super::{Ended, FirstRecord, Input, Inputs, Outcome, store_content};
+use crate::core::decide::{Command, decide_commands};
 use crate::core::state::State;
 use crate::io::agent_api::AgentServer;
 use crate::io::executor::{FileWriter, Job, ObserverHandle, Pool};
@@ -125,7 +125,7 @@ pub(super) struct Alarm {
 impl Alarm {
     /// An alarm at `due`, seen from a run whose last record is from `clock`.
     fn new(due: u64, clock: u64) -> Alarm {
-        let rest = due.saturating_sub(now().max(clock));
+        let rest = due.saturating_sub(now_millis().max(clock));
         // A year at most: an instant cannot hold every moment.
         let far = Duration::from_secs(365 * 24 * 3600);
         Alarm { due, moment: Instant::now() + Duration::from_millis(rest).min(far) }
@@ -150,19 +150,19 @@ impl Driver<'_> {
             self.note_sent();
             self.answer_all_headless();
         }
-        self.turn();
+        self.run_turn();
         while !self.is_over() {
             if !self.unfinished
                 && self.held.is_empty()
                 && let Some(input) = self.wait()
             {
-                self.hear(input);
+                self.receive_input(input);
             }
             self.hear_all();
-            self.turn();
+            self.run_turn();
         }
         self.close_diverged();
-        self.settle();
+        self.shut_down();
         if let Some(journal) = self.journal.take()
             && let Err(error) = journal.close()
         {
@@ -176,23 +176,23 @@ impl Driver<'_> {
             let held = if self.unfinished { None } else { self.held.pop_front() };
             let Some(input) = held.or_else(|| self.inputs.try_recv().ok()) else { return };
             if let Some(input) = self.stage(input) {
-                self.hear(input);
+                self.receive_input(input);
             }
         }
     }
 
     /// Takes an input. What agents of a swarm know when they are asked depends on the order of answers: where one runs,
     /// everything that follows from an input is decided before the next is taken.
-    fn hear(&mut self, input: Input) {
+    fn receive_input(&mut self, input: Input) {
         if self.teams.is_empty() && !self.stepwise {
-            return self.take(input);
+            return self.handle_input(input);
         }
         let follows = matches!(input, Input::Said { .. } | Input::Ended { .. } | Input::Left { .. });
         if self.unfinished && (matches!(input, Input::Swarm { .. }) || self.stepwise && follows) {
             return self.held.push_back(input);
         }
-        self.take(input);
-        self.decide();
+        self.handle_input(input);
+        self.run_decisions();
     }
 
     /// What came of it.
@@ -205,22 +205,25 @@ impl Driver<'_> {
         if let Some(divergence) = divergence {
             return Err(RunError::Diverged(divergence));
         }
-        let ended = match self.state.finished() {
+        let ended = match self.state.final_status() {
             Some(RunStatus::Succeeded) => Ended::Succeeded,
             Some(RunStatus::Failed) => Ended::Failed,
             Some(RunStatus::OverBudget) => Ended::OverBudget,
             None => Ended::Stopped,
         };
-        let values = super::values(&self.state, &self.folder)?;
-        let ends = (1..=self.state.graph().instances()).filter_map(|instance| self.state.end(instance)).collect();
-        let outcome = Outcome { run, ended, values, ends, failed: self.state.unhandled().collect() };
+        let values = super::load_values(&self.state, &self.folder)?;
+        let ends =
+            (1..=self.state.graph().instances()).filter_map(|instance| self.state.instance_end(instance)).collect();
+        let outcome = Outcome { run, ended, values, ends, failed: self.state.unhandled_steps().collect() };
         self.judge_replay(&outcome)?;
         Ok(outcome)
     }
 
     fn is_over(&self) -> bool {
-        let halted =
-            self.broken.is_some() || self.has_diverged() || self.state.stopping() || self.state.finished().is_some();
+        let halted = self.broken.is_some()
+            || self.has_diverged()
+            || self.state.is_stopping()
+            || self.state.final_status().is_some();
         halted && self.open.is_empty() && self.teams.is_empty()
     }
 
@@ -232,7 +235,7 @@ impl Driver<'_> {
         let Some(pool) = &mut self.pool else { return self.inputs.recv().ok() };
         // They have their turn also where one input follows another.
         if pool.has_own() {
-            pool.turn(Some(Instant::now()));
+            pool.run_once(Some(Instant::now()));
         }
         let due = self.alarm.map(|alarm| alarm.moment);
         loop {
@@ -240,24 +243,24 @@ impl Driver<'_> {
                 return Some(input);
             }
             if due.is_some_and(|due| due <= Instant::now()) {
-                self.ring();
+                self.fire_alarm();
                 return None;
             }
-            pool.turn(due);
+            pool.run_once(due);
         }
     }
 
     /// The pause that is waited for is over, also where the clock on the wall was put back meanwhile. False when there
     /// is none.
-    pub(super) fn ring(&mut self) -> bool {
+    pub(super) fn fire_alarm(&mut self) -> bool {
         let alarm = self.alarm.take();
         self.clock = self.clock.max(alarm.map_or(0, |alarm| alarm.due));
         alarm.is_some()
     }
 
-    fn take(&mut self, input: Input) {
+    fn handle_input(&mut self, input: Input) {
         match input {
-            Input::Wish(wish) => self.obey(wish),
+            Input::Wish(wish) => self.apply_stop(wish),
             Input::Answer(answer, reply) => self.take_persons(answer, reply),
             Input::Message(message, reply) => self.take_message(&message, reply),
             Input::Replayed { step, take } => self.take_replayed(step, take),
@@ -269,16 +272,16 @@ impl Driver<'_> {
             // Only a replay hears of it.
             Input::Parked { .. } => {}
             Input::Lives { step, attempt, process } => {
-                self.agent_server.lives(&step, attempt, process.group);
+                self.agent_server.register_process(&step, attempt, process.group);
                 self.record(Event::ProcessStarted { step, attempt, process });
             }
-            Input::Session { step, attempt, session } => self.talks(step, attempt, session),
+            Input::Session { step, attempt, session } => self.record_session(step, attempt, session),
             Input::Wants { step, attempt, wish, reply } => self.task_wants(step, attempt, *wish, reply),
             Input::Ended { step, attempt, outcome } => {
-                self.asking.over(&step, attempt);
+                self.asking.forget_attempt(&step, attempt);
                 self.open.remove(&(step.clone(), attempt));
                 self.refused.remove(&(step.clone(), attempt));
-                self.end(step, attempt, *outcome);
+                self.end_attempt(step, attempt, *outcome);
             }
             Input::Left { step, attempt, artifact } => {
                 self.record(Event::ArtifactStored { step, attempt, artifact });
@@ -286,27 +289,27 @@ impl Driver<'_> {
             Input::Said { step, attempt, operation, hearer } => {
                 self.handle_operation(&step, attempt, operation, hearer)
             }
-            Input::Overhears { step, attempt, hearer } => self.overhears(&step, attempt, hearer),
-            Input::Swarm { step, attempt, word } => self.heard(&step, attempt, *word),
+            Input::Overhears { step, attempt, hearer } => self.relay_messages(&step, attempt, hearer),
+            Input::Swarm { step, attempt, word } => self.handle_report(&step, attempt, *word),
             Input::Broken(reason) => self.give_up(reason),
         }
     }
 
     /// Records the session id of an attempt's conversation, if the state does not hold it yet.
-    fn talks(&mut self, step: StepId, attempt: u32, session: String) {
-        let key = self.state.find(&step).filter(|&key| self.state.takes_turn(key, attempt));
+    fn record_session(&mut self, step: StepId, attempt: u32, session: String) {
+        let key = self.state.find_step(&step).filter(|&key| self.state.takes_turn(key, attempt));
         if key.is_some_and(|key| self.state.talk_of(key) != Some(&session)) {
             self.record(Event::SessionKnown { step, attempt, session });
         }
     }
 
-    fn obey(&mut self, wish: StopLevel) {
+    fn apply_stop(&mut self, wish: StopLevel) {
         self.wish = self.wish.max(Some(wish));
-        if !self.state.stopping() && self.state.finished().is_none() {
+        if !self.state.is_stopping() && self.state.final_status().is_none() {
             self.record(Event::StopRequested);
         }
         if wish == StopLevel::Kill {
-            self.open.values().for_each(|cancel| cancel.ask(StopLevel::Kill));
+            self.open.values().for_each(|cancel| cancel.request_stop(StopLevel::Kill));
         }
     }
 
@@ -319,7 +322,7 @@ impl Driver<'_> {
                 self.open.remove(&(job.step, job.attempt));
             }
             let wish = self.wish.unwrap_or(StopLevel::Stop);
-            self.open.values().for_each(|cancel| cancel.ask(wish));
+            self.open.values().for_each(|cancel| cancel.request_stop(wish));
             self.teams.clear();
             self.asking.clear();
         }
@@ -327,12 +330,12 @@ impl Driver<'_> {
 
     /// Decides until there is nothing to decide, or enough was decided, then makes known what was decided, and starts
     /// it.
-    pub(super) fn turn(&mut self) {
+    pub(super) fn run_turn(&mut self) {
         let handed_over = self.seq - self.fresh.len() as u64;
-        self.decide();
+        self.run_decisions();
         let written = self.fresh.is_empty();
         // What a process puts out is shown after the record that it started.
-        self.show();
+        self.publish_records();
         // What waits for none of this turn's records need not wait for them to be written either.
         let (ready, waiting) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.after <= handed_over);
         self.submit(ready);
@@ -350,10 +353,10 @@ impl Driver<'_> {
     }
 
     /// Decides until there is nothing to decide, or enough was decided.
-    fn decide(&mut self) {
+    fn run_decisions(&mut self) {
         self.unfinished = false;
         while self.broken.is_none() && !self.has_diverged() {
-            let commands = decide(&mut self.state, now().max(self.clock));
+            let commands = decide_commands(&mut self.state, now_millis().max(self.clock));
             let mut idle = true;
             for command in commands {
                 idle &= matches!(command, Command::WakeAt(_));
@@ -390,17 +393,17 @@ impl Driver<'_> {
     fn carry_out(&mut self, command: Command) {
         match command {
             Command::Start { step, attempt } if self.begins_later(&step, attempt) => {}
-            Command::Start { step, attempt } => self.start(step, attempt),
-            Command::Judge { step } => self.judge(step),
+            Command::Start { step, attempt } => self.start_attempt(step, attempt),
+            Command::Judge { step } => self.judge_condition(step),
             Command::JudgeRound { instance, iteration, within } => self.judge_round(instance, iteration, within),
-            Command::Open { step, attempt } => self.open(step, attempt),
-            Command::Conclude { step, attempt, failure } => self.conclude(step, attempt, failure),
+            Command::Open { step, attempt } => self.open_step(step, attempt),
+            Command::Conclude { step, attempt, failure } => self.conclude_step(step, attempt, failure),
             Command::Close { step, owes } => self.record(Event::NodeClosed { step, owes }),
-            Command::Swarm { step, attempt } => self.swarm(&step, attempt),
-            Command::Overdue => self.overdue(),
-            Command::Ask { step } => self.ask(step),
+            Command::Swarm { step, attempt } => self.advance_swarm(&step, attempt),
+            Command::Overdue => self.expire_run(),
+            Command::Ask { step } => self.ask_person(step),
             Command::TimeOut { step } => self.time_out(step),
-            Command::Expire { request } => self.expire(request),
+            Command::Expire { request } => self.expire_request(request),
             Command::AskToGoOn { step, attempt } => self.ask_to_go_on(&step, attempt),
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
@@ -408,52 +411,56 @@ impl Driver<'_> {
                     return;
                 }
                 if let Some(cancel) = self.open.get(&(step, attempt)) {
-                    cancel.ask(self.wish.unwrap_or(StopLevel::Stop));
+                    cancel.request_stop(self.wish.unwrap_or(StopLevel::Stop));
                 }
             }
             Command::WakeAt(due) => self.alarm = Some(Alarm::new(due, self.clock)),
             Command::Finish { status } => {
                 // What was put out belongs to the run: it is over when all of it is on disk.
-                self.settle();
+                self.shut_down();
                 self.record(Event::RunFinished { status });
             }
         }
     }
 
-    fn open(&mut self, step: StepId, attempt: u32) {
-        let opening = match self.state.find(&step) {
-            Some(key) => self.evaluator.open(&self.state, key),
-            None => Err(eval::unknown(&step)),
+    fn open_step(&mut self, step: StepId, attempt: u32) {
+        let opening = match self.state.find_step(&step) {
+            Some(key) => self.evaluator.open_step(&self.state, key),
+            None => Err(eval::unknown_step(&step)),
         };
         let opening = match opening {
             Ok(opening) => opening,
             Err(failure) => {
                 self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer: None });
-                return self.end(step, attempt, event::Outcome { failure: Some(failure), ..Default::default() });
+                return self.end_attempt(
+                    step,
+                    attempt,
+                    event::Outcome { failure: Some(failure), ..Default::default() },
+                );
             }
         };
-        let store = |text: Option<String>| text.map(|text| content(&self.folder, text)).transpose();
+        let store = |text: Option<String>| text.map(|text| store_content(&self.folder, text)).transpose();
         match (store(opening.list), store(opening.params)) {
             (Ok(list), Ok(params)) => self.record(Event::Opened { step, attempt, items: opening.items, list, params }),
             (Err(error), _) | (_, Err(error)) => self.give_up(error.to_string()),
         }
     }
 
-    fn conclude(&mut self, step: StepId, attempt: u32, failure: Option<Failure>) {
-        let Some(key) = self.state.find(&step) else { return };
-        let outcome = self.evaluator.conclude(&self.state, key, failure);
+    fn conclude_step(&mut self, step: StepId, attempt: u32, failure: Option<Failure>) {
+        let Some(key) = self.state.find_step(&step) else { return };
+        let outcome = self.evaluator.conclude_step(&self.state, key, failure);
         if let Some(output) = &outcome.output
-            && let Ok(text) = self.folder.text(output)
+            && let Ok(text) = self.folder.read_text(output)
         {
             self.write_output(&step, &text);
         }
-        self.end(step, attempt, outcome);
+        self.end_attempt(step, attempt, outcome);
     }
 
-    fn judge(&mut self, step: StepId) {
-        let event = match self.state.find(&step) {
-            Some(key) => self.evaluator.judge(&self.state, key),
-            None => Event::ConditionJudged { error: Some(eval::unknown(&step).to_string()), step, holds: false },
+    fn judge_condition(&mut self, step: StepId) {
+        let event = match self.state.find_step(&step) {
+            Some(key) => self.evaluator.judge_condition(&self.state, key),
+            None => Event::ConditionJudged { error: Some(eval::unknown_step(&step).to_string()), step, holds: false },
         };
         self.record(event);
     }
@@ -463,7 +470,7 @@ impl Driver<'_> {
         let (holds, problems) =
             frame.map_or((false, Vec::new()), |frame| self.evaluator.judge_round(&self.state, frame));
         for problem in problems {
-            self.observer_handle.notice(format!("an `until` counts as false: {problem}"));
+            self.observer_handle.send_notice(format!("an `until` counts as false: {problem}"));
         }
         self.record(Event::RoundJudged { instance, iteration, holds, within });
     }
@@ -471,7 +478,7 @@ impl Driver<'_> {
     /// Writes an output for people.
     pub(super) fn write_output(&self, step: &StepId, text: &str) {
         if let Some(file_writer) = &self.file_writer {
-            file_writer.write(self.layout.output(step), text.as_bytes().to_vec());
+            file_writer.write(self.layout.output_path(step), text.as_bytes().to_vec());
         }
     }
 
@@ -479,8 +486,8 @@ impl Driver<'_> {
     fn mend_outputs(&self) {
         for (step, output) in self.state.outputs() {
             // An artifact that cannot be read is reported where it is needed.
-            let Ok(text) = self.folder.text(output) else { continue };
-            let written = std::fs::read(self.layout.output(&step)).unwrap_or_default();
+            let Ok(text) = self.folder.read_text(output) else { continue };
+            let written = std::fs::read(self.layout.output_path(&step)).unwrap_or_default();
             let written = String::from_utf8_lossy(&written);
             if written.strip_suffix('\n').unwrap_or(&written) != text {
                 self.write_output(&step, &text);
@@ -494,7 +501,7 @@ impl Driver<'_> {
             return;
         };
         self.seq += 1;
-        self.clock = now().max(self.clock);
+        self.clock = now_millis().max(self.clock);
         let record = Record { seq: self.seq, at: self.clock, event };
         journal.append(&record);
         self.state.apply(&record);
@@ -502,21 +509,21 @@ impl Driver<'_> {
     }
 
     /// Shows this turn's records.
-    fn show(&mut self) {
+    fn publish_records(&mut self) {
         let fresh = std::mem::take(&mut self.fresh);
         if self.broken.is_some() || fresh.is_empty() {
             return;
         }
         if !self.evaluator.plan.hooks.is_empty() && self.replaying.is_none() {
-            fresh.iter().for_each(|record| self.fire(&record.event));
+            fresh.iter().for_each(|record| self.start_hooks(&record.event));
         }
-        let signals = if self.observer_handle.wants_signals() { self.connections(&fresh) } else { Vec::new() };
-        self.observer_handle.records(fresh);
-        signals.into_iter().for_each(|signal| self.observer_handle.signal(signal));
+        let signals = if self.observer_handle.wants_signals() { self.connection_signals(&fresh) } else { Vec::new() };
+        self.observer_handle.send_records(fresh);
+        signals.into_iter().for_each(|signal| self.observer_handle.send_signal(signal));
     }
 
     /// How the nodes stand now that these records are about.
-    fn connections(&self, fresh: &[Record]) -> Vec<Signal> {
+    fn connection_signals(&self, fresh: &[Record]) -> Vec<Signal> {
         let changed: BTreeMap<&StepId, u64> =
             fresh.iter().filter_map(|record| Some((record.event.step()?, record.at))).collect();
         let signal = |(step, at): (&StepId, u64)| {
@@ -524,8 +531,8 @@ impl Driver<'_> {
             let gone = || {
                 (0, TelemetryKind::Connection { state: Link::Disconnected, stream: None, session: None, waits: None })
             };
-            let (attempt, sign) = match self.state.find(step) {
-                Some(_) => self.state.connection(step)?,
+            let (attempt, sign) = match self.state.find_step(step) {
+                Some(_) => self.state.find_connection(step)?,
                 None => gone(),
             };
             Some(Signal { at, step: step.clone(), attempt, sign })
@@ -540,15 +547,15 @@ impl Driver<'_> {
         }
         if self.journal.as_mut().is_some_and(|journal| journal.take_intrusions() > 0) {
             let path = self.folder.journal_path();
-            self.observer_handle.notice(format!(
-                "another process wrote into the journal of this run: that was taken away, and none of it counts ({})",
+            self.observer_handle.send_notice(format!(
+                "another process wrote into the journal of this run: its records were removed, and have no effect ({})",
                 path.display()
             ));
         }
     }
 
     /// Ends the threads and has every file written.
-    fn settle(&mut self) {
+    fn shut_down(&mut self) {
         self.pool = None;
         self.file_writer = None;
         if let Some(thread) = self.scribbling.take()
@@ -565,7 +572,7 @@ impl Driver<'_> {
 }
 
 /// The time in milliseconds since 1970.
-pub(super) fn now() -> u64 {
+pub(super) fn now_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

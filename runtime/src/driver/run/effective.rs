@@ -5,7 +5,7 @@
 
 use swarmc_plan::{Mode, PromptBody};
 
-use super::eval::{Evaluator, failed, render};
+use super::eval::{Evaluator, from_render_error, render_failure};
 use super::values::View;
 use crate::core::graph::Key;
 use crate::core::state::State;
@@ -14,7 +14,7 @@ use crate::types::event::Failure;
 
 impl Evaluator<'_> {
     /// The blocks of a step's turn: its mode, its packs, its task, its inputs, and how to take part.
-    pub(crate) fn effective(
+    pub(crate) fn build_prompt_blocks(
         &self,
         (state, key): (&State, Key),
         body: &PromptBody,
@@ -22,14 +22,16 @@ impl Evaluator<'_> {
     ) -> Result<Effective, Failure> {
         let mut blocks = Vec::new();
         let mode = self.plan.agent(&body.agent).and_then(|agent| agent.mode).or(self.plan.mode);
-        blocks.extend(mode.map(|mode| Block::new("mode", Mode::words(mode).to_owned())));
+        blocks.extend(mode.map(|mode| Block::new("mode", Mode::describe(mode).to_owned())));
         for name in &body.context {
-            let packed = self.packed((state, key), view.attempt, name).map_err(render)?;
+            let packed = self.build_pack((state, key), view.attempt, name).map_err(render_failure)?;
             blocks.push(Block::new("pack", packed.text.clone()));
         }
-        blocks.push(Block::new("task", self.renderer.text(&body.prompt, view).map_err(failed)?));
-        blocks.extend(self.inputs_block(state, key, body).map_err(render)?.map(|text| Block::new("inputs", text)));
-        blocks.extend(self.taught(state, key).map(|text| Block::new("system", text)));
+        blocks.push(Block::new("task", self.renderer.text(&body.prompt, view).map_err(from_render_error)?));
+        blocks.extend(
+            self.inputs_block(state, key, body).map_err(render_failure)?.map(|text| Block::new("inputs", text)),
+        );
+        blocks.extend(self.explain_handoffs(state, key).map(|text| Block::new("system", text)));
         Ok(Effective(blocks))
     }
 }

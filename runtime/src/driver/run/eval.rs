@@ -31,15 +31,15 @@ use crate::eval::render::{RenderError, Renderer};
 use crate::io::home::Layout;
 use crate::io::recording::Source;
 use crate::io::worktree::Worktrees;
-use crate::types::answer::{Shapes, compact};
+use crate::types::answer::{Shapes, compact_json};
 use crate::types::event::{self, Content, Event, Failure, Outcome, Reserved, StepId};
 use crate::types::secrets::Secrets;
-use crate::types::usage::priced;
+use crate::types::usage::compute_price;
 
 pub(crate) use context_pack::Packed;
 use file_summaries::{Summaries, Wanted};
 pub(crate) use turn_request::{Asked, At, MAX_OUTPUT};
-pub(crate) use turn_result::{Finished, PREFILL, metadata, short};
+pub(crate) use turn_result::{Finished, PREFILL, swarm_metadata, truncate_to_event};
 
 /// The lists and parameters that are kept parsed.
 const KEPT: usize = 8;
@@ -53,13 +53,13 @@ pub(crate) type Texts = BTreeMap<String, String>;
 /// Where texts that no event holds lie.
 pub(crate) trait BlobStore {
     /// The text of `content`.
-    fn text(&self, content: &Content) -> Result<String, String>;
+    fn load_text(&self, content: &Content) -> Result<String, String>;
 
     /// A text as an event holds it: in place, or kept elsewhere.
-    fn keep(&self, text: String) -> Result<Content, String>;
+    fn store_content(&self, text: String) -> Result<Content, String>;
 
     /// A text where it can be referred to.
-    fn store(&self, text: &str) -> Result<Content, String>;
+    fn store_blob(&self, text: &str) -> Result<Content, String>;
 
     /// The same with so much room for it as JSON in its event.
     fn keep_within(&self, text: String, room: usize) -> Result<Content, String>;
@@ -123,7 +123,7 @@ impl<'a> Evaluator<'a> {
     ) -> Evaluator<'a> {
         Evaluator {
             plan,
-            definitions: definitions(plan, graph),
+            definitions: collect_definitions(plan, graph),
             pipelines: graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).collect(),
             params: Rc::new(params),
             stdin,
@@ -148,7 +148,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The step as the plan declares it.
-    pub(crate) fn step(&self, state: &State, key: Key) -> &'a Step {
+    pub(crate) fn step_definition(&self, state: &State, key: Key) -> &'a Step {
         self.definitions[state.frame(key.frame).region as usize][key.step as usize]
     }
 
@@ -183,30 +183,37 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What a step, or with none the conditions of its frame, read.
-    pub(crate) fn view<'v>(&'v self, state: &'v State, frame: u32, step: Option<&'v Step>) -> Result<View<'v>, String> {
+    pub(crate) fn build_view<'v>(
+        &'v self,
+        state: &'v State,
+        frame: u32,
+        step: Option<&'v Step>,
+    ) -> Result<View<'v>, String> {
         let scope = state.frame(state.frame(frame).scope);
         let params = match &scope.params {
-            Some(content) => self.kept(&self.given, content)?,
+            Some(content) => self.parse_cached(&self.given, content)?,
             None => Rc::clone(&self.params),
         };
-        let tree =
-            self.trees.as_ref().and_then(|trees| trees.workspace(&worktree_names::name(self, state, frame, step)?));
+        let tree = self
+            .trees
+            .as_ref()
+            .and_then(|trees| trees.workspace_path(&worktree_names::tree_name(self, state, frame, step)?));
         Ok(View { evaluator: self, state, frame, step, params, tree, attempt: 1 })
     }
 
     /// Judges the `when` of a step.
-    pub(crate) fn judge(&self, state: &State, key: Key) -> Event {
-        let definition = self.step(state, key);
+    pub(crate) fn judge_condition(&self, state: &State, key: Key) -> Event {
+        let definition = self.step_definition(state, key);
         let judged = match &definition.when {
             Some(when) => self
-                .view(state, key.frame, Some(definition))
+                .build_view(state, key.frame, Some(definition))
                 .and_then(|view| self.renderer.holds(when, &view).map_err(|error| error.message)),
             None => Ok(true),
         };
         let (holds, error) = match judged {
             Ok(holds) => (holds, None),
             Err(mut message) => {
-                event::shorten(&mut message);
+                event::truncate_message(&mut message);
                 (false, Some(message))
             }
         };
@@ -215,12 +222,12 @@ impl<'a> Evaluator<'a> {
 
     /// Whether an `until` of a frame holds, and what is wrong with those that cannot be evaluated.
     pub(crate) fn judge_round(&self, state: &State, frame: u32) -> (bool, Vec<String>) {
-        let around = state.frame(frame).parent.map(|parent| &self.step(state, parent).body);
+        let around = state.frame(frame).parent.map(|parent| &self.step_definition(state, parent).body);
         let untils = match around {
             Some(Body::Loop(body)) => &body.iteration.until,
             _ => &self.pipeline(state, frame).iteration.until,
         };
-        let view = match self.view(state, frame, None) {
+        let view = match self.build_view(state, frame, None) {
             Ok(view) => view,
             Err(message) => return (false, vec![message]),
         };
@@ -238,18 +245,18 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What a loop, a for-each or a call begins with.
-    pub(crate) fn open(&self, state: &State, key: Key) -> Result<Opening, Failure> {
-        let definition = self.step(state, key);
-        let view = self.view(state, key.frame, Some(definition)).map_err(render)?;
+    pub(crate) fn open_step(&self, state: &State, key: Key) -> Result<Opening, Failure> {
+        let definition = self.step_definition(state, key);
+        let view = self.build_view(state, key.frame, Some(definition)).map_err(render_failure)?;
         match (state.node(key).kind, &definition.for_each, &definition.body) {
-            (Kind::Each { .. }, Some(each), _) => self.items(each, &view),
-            (Kind::Call(_), _, Body::Call(call)) => self.arguments(call, &view),
+            (Kind::Each { .. }, Some(each), _) => self.evaluate_items(each, &view),
+            (Kind::Call(_), _, Body::Call(call)) => self.evaluate_arguments(call, &view),
             _ => Ok(Opening::default()),
         }
     }
 
-    fn items(&self, each: &ForEach, view: &View<'_>) -> Result<Opening, Failure> {
-        let list = self.renderer.evaluate(&each.list, view).map_err(failed)?;
+    fn evaluate_items(&self, each: &ForEach, view: &View<'_>) -> Result<Opening, Failure> {
+        let list = self.renderer.evaluate(&each.list, view).map_err(from_render_error)?;
         let Value::Array(items) = &list else {
             let kind = match &list {
                 Value::Null => "nothing",
@@ -258,29 +265,30 @@ impl<'a> Evaluator<'a> {
                 Value::String(_) => "a text",
                 Value::Array(_) | Value::Object(_) => "a record",
             };
-            return Err(render(format!("{}: `for-each` needs a list, and this is {kind}", each.list.origin)));
+            return Err(render_failure(format!("{}: `for-each` needs a list, but this is {kind}", each.list.origin)));
         };
         let count = u32::try_from(items.len()).ok().filter(|&count| u64::from(count) <= crate::core::graph::MAX_STEPS);
-        let count = count.ok_or_else(|| render(format!("{}: the list has too many items", each.list.origin)))?;
+        let count =
+            count.ok_or_else(|| render_failure(format!("{}: the list has too many items", each.list.origin)))?;
         let list = (count > 0).then(|| list.to_string());
         Ok(Opening { items: Some(count), list, params: None })
     }
 
-    fn arguments(&self, call: &Call, view: &View<'_>) -> Result<Opening, Failure> {
+    fn evaluate_arguments(&self, call: &Call, view: &View<'_>) -> Result<Opening, Failure> {
         let callee = self.plan.pipeline(&call.pipeline);
-        let callee = callee.ok_or_else(|| render(format!("the plan has no pipeline `{}`", call.pipeline)))?;
+        let callee = callee.ok_or_else(|| render_failure(format!("the plan has no pipeline `{}`", call.pipeline)))?;
         let mut params = Texts::new();
         for param in &callee.params {
             let given = match call.params.get(&param.name) {
-                Some(template) => Some(self.renderer.value(template, view).map_err(failed)?),
+                Some(template) => Some(self.renderer.value(template, view).map_err(from_render_error)?),
                 None => None,
             };
             let text = match (given, &param.default) {
-                (Some(value), _) if !value.is_null() => Some(self.textual(param, value, call)?),
+                (Some(value), _) if !value.is_null() => Some(self.format_argument(param, value, call)?),
                 (_, Some(default)) => Some(default.clone()),
                 (_, None) if param.optional => None,
                 (_, None) => {
-                    return Err(render(format!(
+                    return Err(render_failure(format!(
                         "{}: parameter `{}` of `{}` has no value",
                         param.origin, param.name, call.pipeline
                     )));
@@ -293,25 +301,32 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The turn in which an agent mends what made a step fail, where this attempt is that.
-    pub(crate) fn fixing(&self, state: &State, key: Key, attempt: u32) -> Option<Result<PromptBody, Failure>> {
+    pub(crate) fn build_fix_prompt(
+        &self,
+        state: &State,
+        key: Key,
+        attempt: u32,
+    ) -> Option<Result<PromptBody, Failure>> {
         let node = state.node(key);
         let tries = attempt.saturating_sub(state.step(key).earlier);
-        let agent = node.fix.as_ref().filter(|_| node.fixing() == Some(tries))?;
-        let definition = self.step(state, key);
+        let agent = node.fix.as_ref().filter(|_| node.fix_attempt() == Some(tries))?;
+        let definition = self.step_definition(state, key);
         let detail = state.step(key).detail.as_deref();
         let error = detail.and_then(|detail| detail.error.as_deref()).unwrap_or("it failed");
         let asked = match &definition.body {
-            Body::Run(Command::Shell(line)) => Ok(prompt_text::command(line)),
-            Body::Run(Command::Argv(argv) | Command::Script { argv, .. }) => Ok(prompt_text::command(&argv.join(" "))),
+            Body::Run(Command::Shell(line)) => Ok(prompt_text::describe_command(line)),
+            Body::Run(Command::Argv(argv) | Command::Script { argv, .. }) => {
+                Ok(prompt_text::describe_command(&argv.join(" ")))
+            }
             Body::Prompt(body) => self
-                .view(state, key.frame, Some(definition))
-                .map_err(render)
-                .and_then(|view| self.renderer.text(&body.prompt, &View { attempt, ..view }).map_err(failed))
-                .map(|prompt| prompt_text::prompt(&prompt)),
+                .build_view(state, key.frame, Some(definition))
+                .map_err(render_failure)
+                .and_then(|view| self.renderer.text(&body.prompt, &View { attempt, ..view }).map_err(from_render_error))
+                .map(|prompt| prompt_text::describe_prompt(&prompt)),
             _ => Ok(String::new()),
         };
         let body = asked.map(|asked| {
-            let text = prompt_text::mend(&node.name, error, &asked);
+            let text = prompt_text::repair_request(&node.name, error, &asked);
             let prompt = Template { segments: vec![Segment::Text(text)], digest: String::new() };
             PromptBody { agent: agent.to_string(), prompt, context: Vec::new() }
         });
@@ -319,20 +334,20 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The textual form of a value for a parameter of a called pipeline: a text is read as the type asks for.
-    fn textual(&self, param: &Param, value: Value, call: &Call) -> Result<String, Failure> {
+    fn format_argument(&self, param: &Param, value: Value, call: &Call) -> Result<String, Failure> {
         let plain = |value: Value| match value {
             Value::String(text) => text,
             other => other.to_string(),
         };
         let wrong = |what: String| {
-            render(format!("{}: parameter `{}` of `{}` {what}", param.origin, param.name, call.pipeline))
+            render_failure(format!("{}: parameter `{}` of `{}` {what}", param.origin, param.name, call.pipeline))
         };
         let (fits, kind, text) = match &param.kind {
             ParamType::String | ParamType::File | ParamType::Dir => return Ok(plain(value)),
             ParamType::Json(schema) => {
-                let shape = self.shapes.of(schema, self.plan).map_err(render)?;
+                let shape = self.shapes.validator_for(schema, self.plan).map_err(render_failure)?;
                 return shape
-                    .computed(value)
+                    .parse_computed(value)
                     .map_err(|violations| wrong(format!("is not of its type: {}", violations.join("; "))));
             }
             ParamType::Int => {
@@ -350,21 +365,27 @@ impl<'a> Evaluator<'a> {
         };
         match fits {
             true => Ok(text.trim().to_owned()),
-            false => Err(wrong(format!("must be {kind}, and is `{text}`"))),
+            false => Err(wrong(format!("must be {kind}, but is `{text}`"))),
         }
     }
 
     /// What the person behind a gate reads.
-    pub(crate) fn message(&self, state: &State, key: Key) -> Result<String, Failure> {
-        let definition = self.step(state, key);
-        let Body::Gate(gate) = &definition.body else { return Err(unknown(&state.id(key))) };
-        let view = self.view(state, key.frame, Some(definition)).map_err(render)?;
-        self.renderer.text(&gate.message, &view).map_err(failed)
+    pub(crate) fn render_gate_message(&self, state: &State, key: Key) -> Result<String, Failure> {
+        let definition = self.step_definition(state, key);
+        let Body::Gate(gate) = &definition.body else { return Err(unknown_step(&state.id(key))) };
+        let view = self.build_view(state, key.frame, Some(definition)).map_err(render_failure)?;
+        self.renderer.text(&gate.message, &view).map_err(from_render_error)
     }
 
     /// What a turn may use at most, `turns` with its repairs: tokens never exceed bytes. None for what no budget
     /// counts.
-    pub(crate) fn reserved(&self, state: &State, turns: u64, agent: &str, bytes: usize) -> Option<Reserved> {
+    pub(crate) fn estimate_reservation(
+        &self,
+        state: &State,
+        turns: u64,
+        agent: &str,
+        bytes: usize,
+    ) -> Option<Reserved> {
         if !state.graph.has_budgets {
             return None;
         }
@@ -375,17 +396,18 @@ impl<'a> Evaluator<'a> {
         let read = if turns == 1 { bytes as u64 } else { read };
         let written = written.map(|tokens| tokens.saturating_mul(turns));
         let price = self.plan.provider(&agent.provider).and_then(|provider| provider.price);
-        let cost =
-            price.map(|price| priced(read, price.input).saturating_add(priced(written.unwrap_or(0), price.output)));
+        let cost = price.map(|price| {
+            compute_price(read, price.input).saturating_add(compute_price(written.unwrap_or(0), price.output))
+        });
         Some(Reserved { calls: turns, tokens: Some(read.saturating_add(written.unwrap_or(0))), cost })
     }
 
     /// What the inside of a step came to, given why it failed.
-    pub(crate) fn conclude(&self, state: &State, key: Key, failure: Option<Failure>) -> Outcome {
+    pub(crate) fn conclude_step(&self, state: &State, key: Key, failure: Option<Failure>) -> Outcome {
         let put_together = match (state.node(key).kind, state.step(key).inner.as_deref()) {
             (Kind::Each { region, .. }, Some(Inner::Each(each))) => {
                 let is_json = self.is_json(&state.graph, StepRef { region, step: 0 });
-                self.collect(each, is_json)
+                self.collect_outputs(each, is_json)
             }
             (Kind::Call(_), Some(Inner::Frame(frame))) if failure.is_none() => {
                 Ok(Outcome { output: state.value_of(*frame).cloned(), ..Outcome::default() })
@@ -398,10 +420,10 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn collect(&self, each: &crate::core::state::frame::Each, is_json: bool) -> Result<Outcome, String> {
+    fn collect_outputs(&self, each: &crate::core::state::frame::Each, is_json: bool) -> Result<Outcome, String> {
         let mut outputs = String::from("[");
         for content in each.outputs() {
-            let text = self.store.text(content)?;
+            let text = self.store.load_text(content)?;
             if outputs.len() > 1 {
                 outputs.push(',');
             }
@@ -415,7 +437,7 @@ impl<'a> Evaluator<'a> {
         }
         outputs.push(']');
         let items = match &each.list {
-            Some(list) => self.kept(&self.lists, list)?,
+            Some(list) => self.parse_cached(&self.lists, list)?,
             None => Rc::default(),
         };
         let errors: Vec<Value> = each
@@ -429,14 +451,14 @@ impl<'a> Evaluator<'a> {
 
     /// The item that a frame is for, and its position.
     pub(crate) fn item(&self, state: &State, frame: u32) -> Result<Option<(Value, u32)>, String> {
-        let Some((_, each, item)) = state.item(frame) else { return Ok(None) };
+        let Some((_, each, item)) = state.enclosing_item(frame) else { return Ok(None) };
         let Some(list) = &each.list else { return Ok(None) };
-        let list = self.kept(&self.lists, list)?;
+        let list = self.parse_cached(&self.lists, list)?;
         Ok(list.get(item as usize).map(|value| (value.clone(), item)))
     }
 
     /// A parsed text, from a few that are kept.
-    fn kept<T: serde::de::DeserializeOwned>(
+    fn parse_cached<T: serde::de::DeserializeOwned>(
         &self,
         kept: &RefCell<Vec<(Content, Rc<T>)>>,
         content: &Content,
@@ -444,7 +466,7 @@ impl<'a> Evaluator<'a> {
         if let Some((_, value)) = kept.borrow().iter().find(|(known, _)| known == content) {
             return Ok(Rc::clone(value));
         }
-        let text = self.store.text(content)?;
+        let text = self.store.load_text(content)?;
         let value: Rc<T> = Rc::new(serde_json::from_str(&text).map_err(|error| error.to_string())?);
         let mut kept = kept.borrow_mut();
         if kept.len() == KEPT {
@@ -456,7 +478,7 @@ impl<'a> Evaluator<'a> {
 }
 
 /// The steps of each region.
-fn definitions<'a>(plan: &'a Plan, graph: &Graph) -> Vec<Vec<&'a Step>> {
+fn collect_definitions<'a>(plan: &'a Plan, graph: &Graph) -> Vec<Vec<&'a Step>> {
     let mut definitions: Vec<Vec<&'a Step>> = Vec::with_capacity(graph.regions.len());
     for region in &graph.regions {
         let steps = match region.parent {
@@ -469,7 +491,7 @@ fn definitions<'a>(plan: &'a Plan, graph: &Graph) -> Vec<Vec<&'a Step>> {
             // What is around comes before what is inside.
             Some(parent) => {
                 let around = definitions[parent.region as usize][parent.step as usize];
-                if region.is_item { vec![around] } else { around.body.steps().iter().collect() }
+                if region.is_item { vec![around] } else { around.body.loop_steps().iter().collect() }
             }
         };
         definitions.push(steps);
@@ -478,9 +500,9 @@ fn definitions<'a>(plan: &'a Plan, graph: &Graph) -> Vec<Vec<&'a Step>> {
 }
 
 /// What a gate puts out: the choice, and the fields that were asked.
-pub(crate) fn answered(choice: &str, mut fields: Map<String, Value>) -> String {
+pub(crate) fn format_gate_answer(choice: &str, mut fields: Map<String, Value>) -> String {
     fields.insert("choice".to_owned(), Value::from(choice));
-    compact(Value::Object(fields))
+    compact_json(Value::Object(fields))
 }
 
 /// The option that a gate takes by itself; none where it fails.
@@ -491,15 +513,15 @@ pub(crate) fn default_choice(default: Option<&GateDefault>) -> Option<String> {
     }
 }
 
-pub(crate) fn failed(error: RenderError) -> Failure {
-    render(error.message)
+pub(crate) fn from_render_error(error: RenderError) -> Failure {
+    render_failure(error.message)
 }
 
-pub(crate) fn render(message: String) -> Failure {
+pub(crate) fn render_failure(message: String) -> Failure {
     Failure::Render { message }
 }
 
 /// A step that is not in the plan: a record of another one.
-pub(crate) fn unknown(id: &StepId) -> Failure {
-    render(format!("no step `{id}`"))
+pub(crate) fn unknown_step(id: &StepId) -> Failure {
+    render_failure(format!("no step `{id}`"))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swarmc_plan::{Body, Command, FileInput, FileOutput, FileProtocol, Step, Template};
 
 use super::driver::Driver;
-use super::eval::{failed, render};
+use super::eval::{from_render_error, render_failure};
 use super::values::View;
 use crate::core::graph::Key;
 use crate::io::files::{AgentFiles, Brief, FileWorkspaceSpec, Given, Maker, Wanted, messages};
@@ -23,7 +23,7 @@ impl Driver<'_> {
         shape: Option<&Arc<OutputValidator>>,
     ) -> Result<Option<FileWorkspaceSpec>, Failure> {
         let Some(files) = self.evaluator.plan.files_of(step) else { return Ok(None) };
-        let text = |template: &Template| self.evaluator.renderer.text(template, view).map_err(failed);
+        let text = |template: &Template| self.evaluator.renderer.text(template, view).map_err(from_render_error);
         let texts = |templates: &[Template]| templates.iter().map(text).collect::<Result<Vec<String>, Failure>>();
         let asked = match &step.body {
             Body::Prompt(body) => text(&body.prompt)?,
@@ -46,54 +46,56 @@ impl Driver<'_> {
             criteria: texts(&files.criteria)?,
             constraints: texts(&files.constraints)?,
         };
-        let folder = self.layout.agent(id, attempt);
+        let folder = self.layout.agent_folder(id, attempt);
         let name = folder.strip_prefix(&self.folder.path).unwrap_or(&folder).to_string_lossy().into_owned();
         let node = self.state.node(key);
         let tries = attempt.saturating_sub(self.state.step(key).earlier);
-        let after_mending = node.fixing().is_some_and(|fixing| tries == fixing + 1);
+        let after_mending = node.fix_attempt().is_some_and(|fixing| tries == fixing + 1);
         let primary = shape.filter(|_| !mends && is_value(files));
         Ok(Some(FileWorkspaceSpec {
             run: self.folder.path.clone(),
             workspace: self.process_env.workspace.clone(),
             skill: files.skill.clone(),
             brief,
-            inputs: files.inputs.iter().map(|input| self.given(input, view)).collect::<Result<_, Failure>>()?,
-            outputs: files.outputs.iter().map(|output| self.wanted(output)).collect::<Result<_, Failure>>()?,
-            copied: files.copied(),
+            inputs: files.inputs.iter().map(|input| self.resolve_input(input, view)).collect::<Result<_, Failure>>()?,
+            outputs: files.outputs.iter().map(|output| self.resolve_output(output)).collect::<Result<_, Failure>>()?,
+            copied: files.copy_limit(),
             wait_for: files.wait_for.clone(),
-            messages: self.messages(key, step)?,
+            messages: self.collect_messages(key, step)?,
             primary: primary.map(Arc::clone),
             mends,
-            mended: after_mending.then(|| self.layout.agent(id, attempt - 1)),
+            mended: after_mending.then(|| self.layout.agent_folder(id, attempt - 1)),
             folder,
             name,
         }))
     }
 
     /// What the turn reads of its inbox, as files.
-    fn messages(&self, key: Key, step: &Step) -> Result<Option<messages::Post>, Failure> {
+    fn collect_messages(&self, key: Key, step: &Step) -> Result<Option<messages::Post>, Failure> {
         if !self.evaluator.is_node(&self.state, key) {
             return Ok(None);
         }
-        let texts =
-            self.state.inputs(key).map(|letter| Ok((letter.author(), self.evaluator.store.text(&letter.content)?)));
-        let texts = texts.collect::<Result<Vec<(Option<&str>, String)>, String>>().map_err(render)?;
-        let found = messages::files(&step.name, texts.iter().map(|(author, text)| (*author, text.as_str())));
-        Ok(Some(messages::Post { found, receivers: self.evaluator.receivers(&self.state, key) }))
+        let texts = self
+            .state
+            .inputs(key)
+            .map(|letter| Ok((letter.author(), self.evaluator.store.load_text(&letter.content)?)));
+        let texts = texts.collect::<Result<Vec<(Option<&str>, String)>, String>>().map_err(render_failure)?;
+        let found = messages::message_files(&step.name, texts.iter().map(|(author, text)| (*author, text.as_str())));
+        Ok(Some(messages::Post { found, receivers: self.evaluator.message_receivers(&self.state, key) }))
     }
 
-    fn given(&self, input: &FileInput, view: &View<'_>) -> Result<Given, Failure> {
+    fn resolve_input(&self, input: &FileInput, view: &View<'_>) -> Result<Given, Failure> {
         let from = match &input.from {
             None => None,
             Some(from) => {
-                let left = view.state.look(view.frame, from).and_then(|reading| reading.files);
+                let left = view.state.read_from_frame(view.frame, from).and_then(|reading| reading.files);
                 let left = match left {
                     Some(left) => {
-                        let text = self.evaluator.store.text(left).map_err(render)?;
-                        serde_json::from_str(&text).map_err(|error| render(error.to_string()))?
+                        let text = self.evaluator.store.load_text(left).map_err(render_failure)?;
+                        serde_json::from_str(&text).map_err(|error| render_failure(error.to_string()))?
                     }
                     None if input.optional => AgentFiles::default(),
-                    None => return Err(render(format!("`{from}` left no files for `{}`", input.path))),
+                    None => return Err(render_failure(format!("`{from}` left no files for `{}`", input.path))),
                 };
                 Some(Maker { agent: from.clone(), left: Arc::new(left) })
             }
@@ -111,13 +113,14 @@ impl Driver<'_> {
         })
     }
 
-    fn wanted(&self, output: &FileOutput) -> Result<Wanted, Failure> {
-        let shape = output.schema.as_ref().map(|schema| self.evaluator.shapes.of(schema, self.evaluator.plan));
+    fn resolve_output(&self, output: &FileOutput) -> Result<Wanted, Failure> {
+        let shape =
+            output.schema.as_ref().map(|schema| self.evaluator.shapes.validator_for(schema, self.evaluator.plan));
         Ok(Wanted {
             path: output.path.clone(),
             description: output.description.clone(),
             required: output.required,
-            shape: shape.transpose().map_err(render)?,
+            shape: shape.transpose().map_err(render_failure)?,
             copy_to: output.copy_to.clone(),
         })
     }

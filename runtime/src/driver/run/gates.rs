@@ -9,38 +9,38 @@ use serde_json::{Map, Value};
 use swarmc_plan::{Body, Gate, GateDefault};
 
 use super::driver::Driver;
-use super::eval::{answered, default_choice};
+use super::eval::{default_choice, format_gate_answer};
 use crate::io::input::Reply;
 use crate::types::event::{AnsweredBy, Content, Event, Outcome, StepId};
 use crate::types::user_request::GateAnswer;
 
 impl Driver<'_> {
     /// Opens a gate that the run has reached: it asks from now on, or takes its default if no person can answer.
-    pub(super) fn ask(&mut self, step: StepId) {
-        let Some(key) = self.state.find(&step) else { return };
-        match self.evaluator.message(&self.state, key) {
-            Ok(message) => match self.stored(Content::Text(message)) {
-                Ok(message) => self.opened(step, message),
+    pub(super) fn ask_person(&mut self, step: StepId) {
+        let Some(key) = self.state.find_step(&step) else { return };
+        match self.evaluator.render_gate_message(&self.state, key) {
+            Ok(message) => match self.store_content(Content::Text(message)) {
+                Ok(message) => self.announce_gate(step, message),
                 Err(error) => self.give_up(error.to_string()),
             },
             Err(failure) => {
                 self.record(Event::AttemptStarted { step: step.clone(), attempt: 1, reserved: None, summarizer: None });
-                self.end(step, 1, Outcome { failure: Some(failure), ..Outcome::default() });
+                self.end_attempt(step, 1, Outcome { failure: Some(failure), ..Outcome::default() });
             }
         }
     }
 
     /// A step has failed, and a person decides what becomes of that.
     pub(super) fn escalate(&mut self, step: StepId) {
-        let Some(key) = self.state.find(&step) else { return };
+        let Some(key) = self.state.find_step(&step) else { return };
         let message = self.state.step(key).detail.as_ref().and_then(|detail| detail.error.clone()).unwrap_or_default();
-        match self.stored(Content::Text(format!("It failed: {}", message.trim()))) {
-            Ok(message) => self.opened(step, message),
+        match self.store_content(Content::Text(format!("It failed: {}", message.trim()))) {
+            Ok(message) => self.announce_gate(step, message),
             Err(error) => self.give_up(error.to_string()),
         }
     }
 
-    fn opened(&mut self, step: StepId, message: Content) {
+    fn announce_gate(&mut self, step: StepId, message: Content) {
         self.record(Event::GateOpened { step: step.clone(), message: message.clone() });
         match &self.replaying {
             Some(_) => self.ask_replayed(&step, &message),
@@ -50,7 +50,7 @@ impl Driver<'_> {
 
     /// Answers the gates that ask already, if no person can answer them any more.
     pub(super) fn answer_all_headless(&mut self) {
-        let asking: Vec<StepId> = self.state.open().filter(|open| open.asking).map(|open| open.step).collect();
+        let asking: Vec<StepId> = self.state.open_steps().filter(|open| open.asking).map(|open| open.step).collect();
         for step in asking {
             match self.is_gate(&step) {
                 true => self.answer_headless(step),
@@ -70,7 +70,7 @@ impl Driver<'_> {
     /// gate has neither.
     pub(super) fn take_headless(&mut self, step: &StepId) -> bool {
         let timeout = |gate: &Gate| gate.on_timeout.as_ref().map(|timeout| timeout.then.clone());
-        let default = self.gate(step).and_then(|gate| gate.headless.clone().or_else(|| timeout(&gate)));
+        let default = self.find_gate(step).and_then(|gate| gate.headless.clone().or_else(|| timeout(&gate)));
         if let Some(default) = &default {
             self.take_default(step.clone(), default, AnsweredBy::Headless);
         }
@@ -79,22 +79,22 @@ impl Driver<'_> {
 
     /// The time of a gate is over, and no person has answered it.
     pub(super) fn time_out(&mut self, step: StepId) {
-        let default = self.gate(&step).and_then(|gate| gate.on_timeout.clone());
+        let default = self.find_gate(&step).and_then(|gate| gate.on_timeout.clone());
         let default = default.map_or(GateDefault::Fail, |timeout| timeout.then);
         self.take_default(step, &default, AnsweredBy::Timeout);
     }
 
     fn take_default(&mut self, step: StepId, default: &GateDefault, by: AnsweredBy) {
         let choice = default_choice(Some(default));
-        let output = choice.as_deref().map(|choice| answered(choice, Map::new()));
-        self.answered(step, choice, output, by);
+        let output = choice.as_deref().map(|choice| format_gate_answer(choice, Map::new()));
+        self.record_answer(step, choice, output, by);
     }
 
-    fn answered(&mut self, step: StepId, choice: Option<String>, output: Option<String>, by: AnsweredBy) {
+    fn record_answer(&mut self, step: StepId, choice: Option<String>, output: Option<String>, by: AnsweredBy) {
         if let Some(text) = &output {
             self.write_output(&step, text);
         }
-        match output.map(|text| self.stored(Content::Text(text))).transpose() {
+        match output.map(|text| self.store_content(Content::Text(text))).transpose() {
             Ok(output) => {
                 self.note_end(&step);
                 self.record(Event::GateAnswered { step, choice, output, by });
@@ -118,10 +118,10 @@ impl Driver<'_> {
 
     /// Takes a person's answer where it fits the gate.
     pub(super) fn take_answer(&mut self, answer: GateAnswer) -> Result<(), String> {
-        if self.state.stopping() || self.state.finished().is_some() {
+        if self.state.is_stopping() || self.state.final_status().is_some() {
             return Err("the run is ending: resume it, and answer again".to_owned());
         }
-        if let Some(waiting) = self.meant(&answer.gate) {
+        if let Some(waiting) = self.find_request(&answer.gate) {
             return self.take_verdict(&waiting, answer);
         }
         if answer.gate.parse().is_ok_and(|id| (1..self.state.next_request()).contains(&id)) {
@@ -130,9 +130,9 @@ impl Driver<'_> {
         if answer.because.is_some() || answer.arguments.is_some() {
             return Err(format!("`{}` is not a request of an agent: it takes no reason and no arguments", answer.gate));
         }
-        let (step, output) = self.fitting(&answer)?;
+        let (step, output) = self.match_answer(&answer)?;
         let output = self.is_gate(&step).then_some(output);
-        self.answered(step, Some(answer.choice), output, AnsweredBy::Person);
+        self.record_answer(step, Some(answer.choice), output, AnsweredBy::Person);
         Ok(())
     }
 
@@ -156,16 +156,20 @@ impl Driver<'_> {
     }
 
     /// The gate that is meant, and its output with this answer.
-    fn fitting(&self, answer: &GateAnswer) -> Result<(StepId, String), String> {
-        let asking: Vec<StepId> = self.state.open().filter(|open| open.asking).map(|open| open.step).collect();
+    fn match_answer(&self, answer: &GateAnswer) -> Result<(StepId, String), String> {
+        let asking: Vec<StepId> = self.state.open_steps().filter(|open| open.asking).map(|open| open.step).collect();
         let fits = |step: &&StepId| is_called(step, &answer.gate);
         let step = match asking.iter().filter(fits).collect::<Vec<_>>()[..] {
             [step] => step.clone(),
             [] if asking.is_empty() => return Err(format!("no `{}` waits for an answer", answer.gate)),
-            [] => return Err(format!("no gate `{}` waits for an answer: there is {}", answer.gate, listed(&asking))),
-            _ => return Err(format!("several gates are called `{}`: name one of {}", answer.gate, listed(&asking))),
+            [] => {
+                return Err(format!("no gate `{}` waits for an answer: there is {}", answer.gate, list_gates(&asking)));
+            }
+            _ => {
+                return Err(format!("several gates are called `{}`: name one of {}", answer.gate, list_gates(&asking)));
+            }
         };
-        let gate = self.gate(&step).ok_or_else(|| format!("`{step}` is not a gate"))?;
+        let gate = self.find_gate(&step).ok_or_else(|| format!("`{step}` is not a gate"))?;
         if !gate.options.contains(&answer.choice) {
             let options = gate.options.join(", ");
             return Err(format!("gate `{}` has no option `{}`: it has {options}", step.name, answer.choice));
@@ -175,8 +179,8 @@ impl Driver<'_> {
             let Some(ask) = gate.ask.iter().find(|ask| ask.name == *name) else {
                 return Err(format!("gate `{}` does not ask for `{name}`", step.name));
             };
-            let shape = self.evaluator.shapes.of(&ask.schema, self.evaluator.plan)?;
-            let value = shape.computed(Value::from(text.as_str())).map_err(|violations| {
+            let shape = self.evaluator.shapes.validator_for(&ask.schema, self.evaluator.plan)?;
+            let value = shape.parse_computed(Value::from(text.as_str())).map_err(|violations| {
                 format!("`{name}` is not what gate `{}` asks for: {}", step.name, violations.join("; "))
             })?;
             let value = serde_json::from_str(&value).map_err(|error| error.to_string())?;
@@ -186,18 +190,18 @@ impl Driver<'_> {
         }
         match gate.ask.iter().find(|ask| !ask.optional && !fields.contains_key(&ask.name)) {
             Some(ask) => Err(format!("gate `{}` asks for `{}`: add `--ask {}=…`", step.name, ask.name, ask.name)),
-            None => Ok((step, answered(&answer.choice, fields))),
+            None => Ok((step, format_gate_answer(&answer.choice, fields))),
         }
     }
 
     /// What is asked about a step.
-    fn gate(&self, step: &StepId) -> Option<Cow<'_, Gate>> {
-        self.evaluator.step(&self.state, self.state.find(step)?).question()
+    fn find_gate(&self, step: &StepId) -> Option<Cow<'_, Gate>> {
+        self.evaluator.step_definition(&self.state, self.state.find_step(step)?).effective_gate()
     }
 
     fn is_gate(&self, step: &StepId) -> bool {
-        let key = self.state.find(step);
-        key.is_some_and(|key| matches!(self.evaluator.step(&self.state, key).body, Body::Gate(_)))
+        let key = self.state.find_step(step);
+        key.is_some_and(|key| matches!(self.evaluator.step_definition(&self.state, key).body, Body::Gate(_)))
     }
 }
 
@@ -206,6 +210,6 @@ fn is_called(step: &StepId, word: &str) -> bool {
     *step.name == *word || step.label() == word || step.to_string() == word
 }
 
-fn listed(gates: &[StepId]) -> String {
+fn list_gates(gates: &[StepId]) -> String {
     gates.iter().take(20).map(|gate| format!("`{}`", gate.label())).collect::<Vec<_>>().join(", ")
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::driver::{Driver, now};
-use super::eval::short;
+use super::driver::{Driver, now_millis};
+use super::eval::truncate_to_event;
 use crate::core::graph::Key;
 use crate::io::input::ReplyTo;
 use crate::types::artifact::Stored;
@@ -39,7 +39,7 @@ impl Driver<'_> {
         operation: Result<Operation, String>,
         hearer: Option<ReplyTo>,
     ) {
-        let came = operation.and_then(|operation| self.operate(step, attempt, operation));
+        let came = operation.and_then(|operation| self.apply_operation(step, attempt, operation));
         match (came, hearer) {
             (Ok(receipt), Some(hearer)) => self.receipts.push((hearer, receipt)),
             (Ok(_), None) => {}
@@ -56,32 +56,35 @@ impl Driver<'_> {
         let count = self.refused.entry((step.clone(), attempt)).or_insert(0);
         *count += 1;
         match *count {
-            ..=TOLD => self
+            ..=TOLD => self.observer_handle.send_notice(truncate_to_event(&format!(
+                "`{}`: a request of its agent was refused: {problem}",
+                step.label()
+            ))),
+            AFTER => self
                 .observer_handle
-                .notice(short(&format!("`{}`: a request of its agent was refused: {problem}", step.label()))),
-            AFTER => {
-                self.observer_handle.notice(format!("`{}`: further refusals of this turn are not shown", step.label()))
-            }
+                .send_notice(format!("`{}`: further refusals of this turn are not shown", step.label())),
             _ => {}
         }
         let line = match *count {
-            ..LOGGED => short(problem),
+            ..LOGGED => truncate_to_event(problem),
             LOGGED => "further refusals of this turn are not logged".to_owned(),
             _ => return,
         };
         if let Some(file_writer) = &self.file_writer {
-            file_writer
-                .append(self.layout.refused(step, attempt), format!("{}\n", line.replace('\n', " ")).into_bytes());
+            file_writer.append(
+                self.layout.refusals_path(step, attempt),
+                format!("{}\n", line.replace('\n', " ")).into_bytes(),
+            );
         }
     }
 
-    fn operate(&mut self, step: &StepId, attempt: u32, operation: Operation) -> Result<Value, String> {
-        let key = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt));
+    fn apply_operation(&mut self, step: &StepId, attempt: u32, operation: Operation) -> Result<Value, String> {
+        let key = self.state.find_step(step).filter(|&key| self.state.takes_turn(key, attempt));
         let key = key.ok_or("your turn is over: the run accepts no further operations from you")?;
         match operation {
             Operation::SendHandoff(handoff) => self.hand_on((key, step, attempt), *handoff, false),
             Operation::SendMessage(message) => {
-                let handoff = message.handoff(&self.evaluator.receivers(&self.state, key))?;
+                let handoff = message.into_handoff(&self.evaluator.message_receivers(&self.state, key))?;
                 self.hand_on((key, step, attempt), handoff, false)
             }
             Operation::Broadcast(broadcast) => self.broadcast((key, step, attempt), &broadcast),
@@ -96,7 +99,7 @@ impl Driver<'_> {
                         room = room.saturating_sub(letter.content.bytes());
                         room > 0
                     });
-                    fits.map(|letter| letter.shown(self.evaluator.store.text(&letter.content)?)).collect()
+                    fits.map(|letter| letter.to_json(self.evaluator.store.load_text(&letter.content)?)).collect()
                 };
                 let (taken, inbox) = (&self.state.step(key).taken, self.state.inbox(key));
                 let (inputs, waiting) = (read(taken)?, read(inbox)?);
@@ -123,10 +126,10 @@ impl Driver<'_> {
         if spawns && let Some((approval, id)) = self.asked_already(step, attempt, &handoff) {
             return Ok(json!({ "id": id, "to": handoff.to, "approval": approval }));
         }
-        if spawns && self.state.voice(key).is_some_and(|voice| voice.spawns >= SPAWNS) {
+        if spawns && self.state.turn_counters(key).is_some_and(|voice| voice.spawns >= SPAWNS) {
             return Err(format!("you have asked for tasks {SPAWNS} times in this turn, which is the limit"));
         }
-        let at = now().max(self.clock);
+        let at = now_millis().max(self.clock);
         let (event, envelope) = self.evaluator.hand_over(&self.state, key, (handoff, spawns), (self.seq + 1, at))?;
         if spawns {
             return self.have_started((key, step, attempt), event, &envelope);
@@ -139,13 +142,13 @@ impl Driver<'_> {
     fn read_context(&self, (key, attempt): (Key, u32), reading: &Reading) -> Result<Value, String> {
         let scope = self.state.frame(key.frame).scope;
         let kept = match &reading.reference {
-            Some(reference) => Stored::read(reference)
-                .and_then(|to| self.state.referred(scope, to))
+            Some(reference) => Stored::parse_reference(reference)
+                .and_then(|to| self.state.find_artifact(scope, to))
                 .ok_or_else(|| "there is no such reference: copy it from an envelope or a pack of this run".to_owned()),
             None => self.state.pack_of(key, attempt).ok_or_else(|| "your turn has no context pack".to_owned()),
         }?;
         let from = reading.offset.unwrap_or(0);
-        let part = self.folder.part(&kept.content, from, PART).map_err(|error| error.to_string())?;
+        let part = self.folder.read_part(&kept.content, from, PART).map_err(|error| error.to_string())?;
         let (bytes, to) = (kept.content.bytes(), part.end);
         let rest = (to < bytes).then_some(to);
         Ok(json!({ "reference": kept.reference(), "bytes": bytes, "text": part.text, "next": rest }))
@@ -154,10 +157,10 @@ impl Driver<'_> {
     /// Notes what the attempts that were open when a runner was killed had sent: they start again, and what they send
     /// again has been sent.
     pub(super) fn note_sent(&mut self) {
-        let open: Vec<(StepId, u32)> = self.state.open().map(|open| (open.step, open.attempt)).collect();
+        let open: Vec<(StepId, u32)> = self.state.open_steps().map(|open| (open.step, open.attempt)).collect();
         for (step, attempt) in open {
-            let Some(key) = self.state.find(&step) else { continue };
-            let texts = self.state.step(key).sent.iter().map(|letter| self.evaluator.store.text(&letter.content));
+            let Some(key) = self.state.find_step(&step) else { continue };
+            let texts = self.state.step(key).sent.iter().map(|letter| self.evaluator.store.load_text(&letter.content));
             let envelopes = texts.filter_map(|text| serde_json::from_str(&text.ok()?).ok());
             let sent: Vec<Envelope> = envelopes.collect();
             if !sent.is_empty() {
@@ -176,7 +179,7 @@ impl Driver<'_> {
     /// What the turn that is about to begin takes from the inbox.
     fn fresh_inputs(&self, step: &StepId) -> Vec<Arc<str>> {
         // The turn that mends a step reads nothing of what is sent to it.
-        let key = self.state.find(step).filter(|&key| !self.state.is_being_mended(key));
+        let key = self.state.find_step(step).filter(|&key| !self.state.is_being_mended(key));
         key.map(|key| self.state.fresh_inputs(key)).unwrap_or_default()
     }
 

@@ -23,14 +23,14 @@ pub(super) struct Hooks(Vec<JoinHandle<()>>);
 
 impl Driver<'_> {
     /// Starts the hooks that wait for what was just recorded.
-    pub(super) fn fire(&mut self, event: &Event) {
+    pub(super) fn start_hooks(&mut self, event: &Event) {
         let (happened, mut facts) = match event {
             Event::RunStarted { .. } => (HookEvent::Start, Vec::new()),
             Event::RunFinished { status: RunStatus::Succeeded } => (HookEvent::Complete, Vec::new()),
             Event::RunFinished { .. } => (HookEvent::Failure, Vec::new()),
             Event::GateOpened { step, .. } => (HookEvent::Gate, vec![("SWARM_GATE", step.label())]),
             // A request for which no person is needed is answered by now.
-            Event::ApprovalAsked { request, .. } if self.state.request(request.id).is_some() => {
+            Event::ApprovalAsked { request, .. } if self.state.find_request(request.id).is_some() => {
                 (HookEvent::Gate, vec![("SWARM_GATE", request.id.to_string())])
             }
             Event::StopRequested => (HookEvent::Stop, Vec::new()),
@@ -41,11 +41,11 @@ impl Driver<'_> {
         if hooks.is_empty() {
             return;
         }
-        facts.push(("SWARM_EVENT", word(happened).to_owned()));
+        facts.push(("SWARM_EVENT", hook_event_name(happened).to_owned()));
         facts.push(("SWARM_RUN_DIR", self.folder.path.to_string_lossy().into_owned()));
         facts.push(("SWARM_WORKFLOW", self.evaluator.plan.workflow.clone()));
         if let Event::RunFinished { status } = event {
-            facts.push(("SWARM_STATUS", status.word().to_owned()));
+            facts.push(("SWARM_STATUS", status.as_str().to_owned()));
         }
         let environment: Arc<Vec<(OsString, OsString)>> =
             Arc::new(self.process_env.of_hook(&self.evaluator.run, facts));
@@ -57,16 +57,16 @@ impl Driver<'_> {
 
     fn start_hook(&mut self, hook: Hook, environment: Arc<Vec<(OsString, OsString)>>, directory: Arc<PathBuf>) {
         let observer_handle = self.observer_handle.clone();
-        let name = word(hook.event);
+        let name = hook_event_name(hook.event);
         let run = move || {
             if let Err(problem) = run_side_command(&hook.run, &environment, &directory, PATIENCE) {
-                observer_handle.notice(format!("{}: the hook of `{name}` failed: {problem}", hook.origin));
+                observer_handle.send_notice(format!("{}: the hook of `{name}` failed: {problem}", hook.origin));
             }
         };
         let thread = std::thread::Builder::new().name("hook".to_owned()).stack_size(executor::STACK).spawn(run);
         match thread {
             Ok(thread) => self.hooks.0.push(thread),
-            Err(error) => self.observer_handle.notice(format!("the hook of `{name}` cannot be started: {error}")),
+            Err(error) => self.observer_handle.send_notice(format!("the hook of `{name}` cannot be started: {error}")),
         }
     }
 
@@ -79,7 +79,7 @@ impl Driver<'_> {
     }
 }
 
-fn word(event: HookEvent) -> &'static str {
+fn hook_event_name(event: HookEvent) -> &'static str {
     match event {
         HookEvent::Start => "start",
         HookEvent::Complete => "complete",

@@ -33,8 +33,8 @@ pub(super) fn allow_files(concurrency: u32) -> Option<String> {
         let _ = setrlimit(Resource::Nofile, limit);
     }
     let files = getrlimit(Resource::Nofile).current.filter(|&files| files < needed)?;
-    let most = processes(files);
-    children::limit(usize::try_from(most).unwrap_or(usize::MAX));
+    let most = process_capacity(files);
+    children::set_limit(usize::try_from(most).unwrap_or(usize::MAX));
     (most < u64::from(concurrency)).then(|| {
         let processes = if most == 1 { "1 process runs".to_owned() } else { format!("{most} processes run") };
         format!("{processes} at once, not {concurrency}: the limit on open files is {files} (`ulimit -n`)")
@@ -42,7 +42,7 @@ pub(super) fn allow_files(concurrency: u32) -> Option<String> {
 }
 
 /// The processes for which there are files.
-fn processes(files: u64) -> u64 {
+fn process_capacity(files: u64) -> u64 {
     let besides = FILES_BESIDES.min(files / 2);
     ((files - besides) / FILES_EACH).max(1)
 }
@@ -53,6 +53,6 @@ mod tests {
 
     #[test]
     fn as_many_processes_run_at_once_as_there_are_files_for() {
-        assert_eq!([0, 16, 64, 256, 1024].map(processes), [1, 1, 4, 16, 112]);
+        assert_eq!([0, 16, 64, 256, 1024].map(process_capacity), [1, 1, 4, 16, 112]);
     }
 }

@@ -14,11 +14,11 @@ use swarmc_plan::{Connection, MCP_TOKEN, MCP_URL, McpConfig, McpVariable, Provid
 
 use crate::io::agent_api::{AgentServer, MCP, SOCKET, TOKEN};
 use crate::io::executor::Tools;
-use crate::types::digest::digest;
+use crate::types::digest::digest_bytes;
 
 /// The arguments to add to a provider's command; none if the attempt has no session.
-pub(super) fn words(provider: &Provider, environment: &[(OsString, OsString)]) -> Vec<OsString> {
-    match (of(provider), value(environment, MCP)) {
+pub(super) fn build_arguments(provider: &Provider, environment: &[(OsString, OsString)]) -> Vec<OsString> {
+    match (provider_config(provider), find_variable(environment, MCP)) {
         (Some(mcp), Some(url)) => mcp.args.iter().map(|word| OsString::from(word.replace(MCP_URL, url))).collect(),
         _ => Vec::new(),
     }
@@ -28,12 +28,14 @@ pub(super) fn words(provider: &Provider, environment: &[(OsString, OsString)]) -
 ///
 /// # Errors
 /// A file cannot be written.
-pub(super) fn tell(
+pub(super) fn configure_environment(
     provider: &Provider,
     environment: &mut Vec<(OsString, OsString)>,
     folder: &Path,
 ) -> Result<(), String> {
-    let (Some(mcp), Some(url), Some(token)) = (of(provider), value(environment, MCP), value(environment, TOKEN)) else {
+    let (Some(mcp), Some(url), Some(token)) =
+        (provider_config(provider), find_variable(environment, MCP), find_variable(environment, TOKEN))
+    else {
         return Ok(());
     };
     let (url, token) = (url.to_owned(), token.to_owned());
@@ -41,11 +43,11 @@ pub(super) fn tell(
         let text = text.replace(MCP_URL, &url);
         let value = match file {
             true => {
-                let path = folder.join(format!("mcp-{}.json", digest(text.as_bytes())));
-                write(&path, &text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                let path = folder.join(format!("mcp-{}.json", digest_bytes(text.as_bytes())));
+                write_private(&path, &text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
                 path.into_os_string()
             }
-            false => merged(value(environment, name), &text.replace(MCP_TOKEN, &token)),
+            false => merge_text(find_variable(environment, name), &text.replace(MCP_TOKEN, &token)),
         };
         environment.push((OsString::from(name), value));
     }
@@ -53,14 +55,14 @@ pub(super) fn tell(
 }
 
 /// The MCP server of the run, for an ACP agent; none if the attempt has no session.
-pub(super) fn tools(environment: &[(OsString, OsString)], agent_server: &AgentServer) -> Option<Tools> {
-    let [url, token, socket] = [MCP, TOKEN, SOCKET].map(|name| value(environment, name).map(str::to_owned));
+pub(super) fn find_run_server(environment: &[(OsString, OsString)], agent_server: &AgentServer) -> Option<Tools> {
+    let [url, token, socket] = [MCP, TOKEN, SOCKET].map(|name| find_variable(environment, name).map(str::to_owned));
     let (url, token, socket) = (url?, token?, socket?);
-    let listed = agent_server.listed(&token)?;
+    let listed = agent_server.tools_listed(&token)?;
     Some(Tools { url, token, socket, listed })
 }
 
-fn of(provider: &Provider) -> Option<&McpConfig> {
+fn provider_config(provider: &Provider) -> Option<&McpConfig> {
     match &provider.connection {
         Connection::Exec { mcp, .. } => Some(mcp),
         Connection::Acp { .. } | Connection::Llm { .. } | Connection::Script { .. } => None,
@@ -68,17 +70,17 @@ fn of(provider: &Provider) -> Option<&McpConfig> {
 }
 
 /// What a variable holds: the last one of a name is the one that a process sees.
-fn value<'e>(environment: &'e [(OsString, OsString)], name: &str) -> Option<&'e str> {
+fn find_variable<'e>(environment: &'e [(OsString, OsString)], name: &str) -> Option<&'e str> {
     let mut found = environment.iter().rev().filter(|(known, _)| known == OsStr::new(name));
     found.next()?.1.to_str()
 }
 
 /// A text, or where it and what was there are JSON objects, both in one.
-fn merged(before: Option<&str>, text: &str) -> OsString {
+fn merge_text(before: Option<&str>, text: &str) -> OsString {
     let object = |text: &str| serde_json::from_str::<Value>(text).ok().filter(Value::is_object);
     match (before.and_then(object), object(text)) {
         (Some(mut all), Some(more)) => {
-            merge(&mut all, more);
+            merge_values(&mut all, more);
             OsString::from(all.to_string())
         }
         _ => OsString::from(text),
@@ -86,11 +88,11 @@ fn merged(before: Option<&str>, text: &str) -> OsString {
 }
 
 /// Adds the fields of one object to another. It goes no deeper than the JSON that was read.
-fn merge(all: &mut Value, more: Value) {
+fn merge_values(all: &mut Value, more: Value) {
     match (all, more) {
         (Value::Object(all), Value::Object(more)) => {
             for (key, value) in more {
-                merge(all.entry(key).or_insert(Value::Null), value);
+                merge_values(all.entry(key).or_insert(Value::Null), value);
             }
         }
         (all, more) => *all = more,
@@ -98,7 +100,7 @@ fn merge(all: &mut Value, more: Value) {
 }
 
 /// Writes a file that no other user may read. Its name contains the digest of its text.
-fn write(path: &Path, text: &str) -> io::Result<()> {
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
     if fs::read_to_string(path).is_ok_and(|found| found == text) {
         return Ok(());
     }
@@ -138,8 +140,8 @@ mod tests {
     fn words_hold_the_address_and_never_the_token() {
         let args = ["-c", "url={url} token={token}"].map(str::to_owned).to_vec();
         let provider = provider(McpConfig { args, env: Vec::new() });
-        assert_eq!(words(&provider, &invited()), ["-c", "url=http://h/agents/n/mcp token={token}"]);
-        assert_eq!(words(&provider, &[]), Vec::<OsString>::new());
+        assert_eq!(build_arguments(&provider, &invited()), ["-c", "url=http://h/agents/n/mcp token={token}"]);
+        assert_eq!(build_arguments(&provider, &[]), Vec::<OsString>::new());
     }
 
     #[test]
@@ -149,16 +151,16 @@ mod tests {
         let env = vec![variable("CONFIG", text, false), variable("NEW", "{url}", false)];
         let provider = provider(McpConfig { args: Vec::new(), env });
         let mut environment = invited();
-        tell(&provider, &mut environment, folder.path()).unwrap();
-        let config: Value = serde_json::from_str(value(&environment, "CONFIG").unwrap()).unwrap();
+        configure_environment(&provider, &mut environment, folder.path()).unwrap();
+        let config: Value = serde_json::from_str(find_variable(&environment, "CONFIG").unwrap()).unwrap();
         assert_eq!(config["model"], "m");
         assert_eq!(config["mcp"]["own"]["n"], 1);
         assert_eq!(config["mcp"]["swarm"]["url"], "http://h/agents/n/mcp");
         assert_eq!(config["mcp"]["swarm"]["token"], "t0");
-        assert_eq!(value(&environment, "NEW"), Some("http://h/agents/n/mcp"));
+        assert_eq!(find_variable(&environment, "NEW"), Some("http://h/agents/n/mcp"));
         // An attempt without a session gets no configuration.
         let mut others = vec![(OsString::from("CONFIG"), OsString::from("{}"))];
-        tell(&provider, &mut others, folder.path()).unwrap();
+        configure_environment(&provider, &mut others, folder.path()).unwrap();
         assert_eq!(others.len(), 1);
     }
 
@@ -169,8 +171,8 @@ mod tests {
         let env = vec![variable("SETTINGS", r#"{"url":"{url}","token":"{token}"}"#, true)];
         let provider = provider(McpConfig { args: Vec::new(), env });
         let mut environment = invited();
-        tell(&provider, &mut environment, folder.path()).unwrap();
-        let path = Path::new(value(&environment, "SETTINGS").unwrap());
+        configure_environment(&provider, &mut environment, folder.path()).unwrap();
+        let path = Path::new(find_variable(&environment, "SETTINGS").unwrap());
         assert_eq!(fs::read_to_string(path).unwrap(), r#"{"url":"http://h/agents/n/mcp","token":"{token}"}"#);
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     }

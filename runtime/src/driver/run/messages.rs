@@ -32,16 +32,16 @@ struct Addressee {
 impl Driver<'_> {
     /// Takes a person's message to an agent, and replies with the result.
     pub(super) fn take_message(&mut self, message: &UserMessage, reply: Reply) {
-        match self.deliver(message) {
+        match self.deliver_message(message) {
             Ok(words) => self.replies.push((reply, words)),
             // The author may have stopped waiting.
             Err(problem) => drop(reply.send(Err(problem))),
         }
     }
 
-    fn deliver(&mut self, message: &UserMessage) -> Result<String, String> {
+    fn deliver_message(&mut self, message: &UserMessage) -> Result<String, String> {
         let text = message.text.trim();
-        if self.state.stopping() || self.state.finished().is_some() {
+        if self.state.is_stopping() || self.state.final_status().is_some() {
             return Err("the run is ending: resume it, and send the message again".to_owned());
         }
         if matches!(self.evaluator.source, Source::Replayed(_)) {
@@ -56,15 +56,15 @@ impl Driver<'_> {
         if let Some((step, attempt, member)) = self.team_meant(&message.to)? {
             return self.write_to_member((&step, attempt), &member, text, message.interrupt);
         }
-        let to = self.addressee(&message.to)?;
+        let to = self.resolve_addressee(&message.to)?;
         if self.state.waiting_for(to.scope, to.spot) >= INBOX {
             return Err(format!("the inbox of `{}` is full: {INBOX} messages wait in it", to.name));
         }
         let under_way = to.reader.filter(|&key| self.state.is_running(key));
-        let content = self.evaluator.keep(text.to_owned()).map_err(|failure| failure.to_string())?;
+        let content = self.evaluator.store_content(text.to_owned()).map_err(|failure| failure.to_string())?;
         // Another agent mends what failed: there is nothing to interrupt of this one.
         let interrupt = message.interrupt && !under_way.is_some_and(|key| self.state.is_being_mended(key));
-        self.send(&to, content, interrupt);
+        self.send_message(&to, content, interrupt);
         let Some(key) = under_way else { return Ok(format!("the next turn of `{}` reads it", to.name)) };
         if !interrupt {
             return Ok(format!("`{}` is working: its next turn reads it", to.name));
@@ -78,13 +78,13 @@ impl Driver<'_> {
     }
 
     /// A turn that goes on reads what people and the run have written meanwhile.
-    pub(super) fn overhears(&mut self, step: &StepId, attempt: u32, hearer: ReplyTo) {
-        let key = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt));
+    pub(super) fn relay_messages(&mut self, step: &StepId, attempt: u32, hearer: ReplyTo) {
+        let key = self.state.find_step(step).filter(|&key| self.state.takes_turn(key, attempt));
         let written =
             key.map(|key| self.state.inbox(key).iter().filter(|letter| letter.author().is_some()).take(INPUTS));
         let written: Vec<InboxMessage> = written.into_iter().flatten().cloned().collect();
         let texts: Result<Vec<String>, String> =
-            written.iter().map(|letter| self.evaluator.store.text(&letter.content)).collect();
+            written.iter().map(|letter| self.evaluator.store.load_text(&letter.content)).collect();
         match texts {
             Ok(texts) => {
                 if !written.is_empty() {
@@ -98,15 +98,15 @@ impl Driver<'_> {
         }
     }
 
-    fn send(&mut self, to: &Addressee, content: Content, interrupts: bool) {
+    fn send_message(&mut self, to: &Addressee, content: Content, interrupts: bool) {
         let activation = self.state.frame(to.scope);
         let (instance, within) = (activation.instance, activation.path.clone());
-        let letter = persons(format!("e{}", self.seq + 1).into(), content, interrupts);
+        let letter = make_person_message(format!("e{}", self.seq + 1).into(), content, interrupts);
         self.record(Event::Sent { from: None, to: Arc::clone(&to.name), instance, within, way: None, letter });
     }
 
     /// The inbox that a person means.
-    fn addressee(&self, word: &str) -> Result<Addressee, String> {
+    fn resolve_addressee(&self, word: &str) -> Result<Addressee, String> {
         let mut meant: Vec<Addressee> = Vec::new();
         for scope in self.state.activations() {
             let found = self.state.graph().scope(self.state.region(scope).scope);
@@ -122,7 +122,7 @@ impl Driver<'_> {
         let mut able = Vec::new();
         let mut problem = None;
         for addressee in meant {
-            match self.hears(&addressee) {
+            match self.check_addressee(&addressee) {
                 Ok(()) => able.push(addressee),
                 Err(why) => problem = Some(why),
             }
@@ -130,7 +130,7 @@ impl Driver<'_> {
         match (able.len(), problem) {
             (1, _) => Ok(able.remove(0)),
             (0, Some(problem)) => Err(problem),
-            (0, None) => Err(self.unknown(word)),
+            (0, None) => Err(self.describe_unknown(word)),
             _ => {
                 let ids = able.iter().filter_map(|to| to.reader).map(|key| format!("`{}`", self.state.id(key)));
                 let ids: Vec<String> = ids.take(LISTED).collect();
@@ -140,7 +140,7 @@ impl Driver<'_> {
     }
 
     /// Whether a turn will read what is written there.
-    fn hears(&self, to: &Addressee) -> Result<(), String> {
+    fn check_addressee(&self, to: &Addressee) -> Result<(), String> {
         let node = &self.state.graph().region(to.spot.region).nodes[to.spot.step as usize];
         if node.swarm.is_some() {
             let words = format!("`{}` is a swarm: write to one of its members", to.name);
@@ -164,14 +164,14 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn unknown(&self, word: &str) -> String {
+    fn describe_unknown(&self, word: &str) -> String {
         let word: String = word.chars().filter(|found| !found.is_control()).take(64).collect();
         let mut names: Vec<String> = Vec::new();
         for scope in self.state.activations() {
             let found = self.state.graph().scope(self.state.region(scope).scope);
             let spots = found.names().filter_map(|name| Some((name, found.find(name)?)));
             let heard = spots.map(|(name, spot)| Addressee { scope, spot, name: Arc::clone(name), reader: None });
-            names.extend(heard.filter(|to| self.hears(to).is_ok()).map(|to| format!("`{}`", to.name)));
+            names.extend(heard.filter(|to| self.check_addressee(to).is_ok()).map(|to| format!("`{}`", to.name)));
         }
         names.sort();
         names.dedup();
@@ -185,7 +185,7 @@ impl Driver<'_> {
 }
 
 /// What a person wrote, as it lies in an inbox.
-pub(super) fn persons(id: Arc<str>, content: Content, interrupts: bool) -> InboxMessage {
+pub(super) fn make_person_message(id: Arc<str>, content: Content, interrupts: bool) -> InboxMessage {
     InboxMessage {
         said: None,
         id,

@@ -61,17 +61,17 @@ use crate::io::socket::Socket;
 use crate::io::socket_peer::Processes;
 use crate::io::worktree::{Repository, Worktrees};
 use crate::types::activity::Activities;
-use crate::types::digest::digest;
+use crate::types::digest::digest_bytes;
 use crate::types::error::RunError;
 use crate::types::event::{self, Content, Event, Record, StepId, VERSION};
 use crate::types::observer::Observer;
 use crate::types::secrets::{self, Secrets};
-use blob_store::content;
+use blob_store::store_content;
 use driver::Driver;
 use eval::Evaluator;
 use process_env::ProcessEnv;
-pub use programs::{Program, programs};
-pub use resume::{resume, retry};
+pub use programs::{Program, find_programs};
+pub use resume::{resume_run, retry_run};
 pub(crate) use values::View;
 
 /// What to run, and with what.
@@ -130,7 +130,7 @@ pub enum Ended {
 ///
 /// # Errors
 /// The request does not fit the plan, or the environment failed. What had begun can be resumed.
-pub fn start(
+pub fn start_run(
     home: &Home,
     plan: &Plan,
     mut options: Options,
@@ -138,50 +138,50 @@ pub fn start(
     observer: Box<dyn Observer>,
 ) -> Result<Outcome, RunError> {
     limits::survive_full_files();
-    let pipeline = pipeline(plan, options.pipeline.as_deref())?;
-    let params = params(plan, pipeline, options.params)?;
+    let pipeline = find_pipeline(plan, options.pipeline.as_deref())?;
+    let params = resolve_params(plan, pipeline, options.params)?;
     let mut facts = RunConfig {
         workspace: options.workspace,
-        concurrency: processors(),
+        concurrency: count_processors(),
         commit: None,
         record: options.record,
         replay: options.replay.as_ref().map(|recording| recording.folder().to_owned()),
     };
     facts.record.as_deref().map_or(Ok(()), recording::may_replace)?;
     if options.replay.is_some() {
-        hide(plan, &mut options.environment);
+        blank_secrets(plan, &mut options.environment);
     }
-    let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
-    unsupported::refuse(plan, &graph)?;
-    let process_env = ProcessEnv::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
+    let graph = build_graph(plan, pipeline, options.task.as_deref(), &facts)?;
+    unsupported::check_supported(plan, &graph)?;
+    let process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,
-        None => worktree_names::repository(plan, &graph, &process_env)?,
+        None => worktree_names::find_repository(plan, &graph, &process_env)?,
     };
     let notices = match &options.replay {
         Some(_) => Vec::new(),
         None => {
             let runs = |pipeline: &Pipeline, step: &Step| is_part(&graph, pipeline, step);
-            programs::look_up(plan, &pipelines(plan, &graph), runs, &process_env)?
+            programs::look_up(plan, &reachable_pipelines(plan, &graph), runs, &process_env)?
         }
     };
     let commit = repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?;
     facts.commit.clone_from(&commit);
 
     let folder = home.create()?;
-    let lock = Lock::take(&folder)?;
-    let text = swarmc_plan::write(plan);
+    let lock = Lock::acquire_lock(&folder)?;
+    let text = swarmc_plan::write_plan(plan);
     std::fs::write(folder.plan_path(), &text).map_err(RunError::io("write", folder.plan_path()))?;
     folder.write_facts(&facts)?;
     let stdin = options.stdin.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let stdin = stdin.map(|text| content(&folder, text)).transpose()?;
+    let stdin = stdin.map(|text| store_content(&folder, text)).transpose()?;
     let stored_params = serde_json::to_string(&params).expect("a map of texts is JSON");
-    let stored_params = (!event::fits(&stored_params)).then(|| folder.store(&stored_params)).transpose()?;
+    let stored_params = (!event::can_inline(&stored_params)).then(|| folder.store_text(&stored_params)).transpose()?;
 
-    let poller = poller()?;
+    let poller = create_poller()?;
     let (inputs, receiver) = Inputs::new(poller.inbox());
     let path = folder.journal_path();
-    let mut journal = FileJournal::create(&path, unsynced(&inputs)).map_err(RunError::io("create", &path))?;
+    let mut journal = FileJournal::create(&path, sync_error_handler(&inputs)).map_err(RunError::io("create", &path))?;
     let event = Event::RunStarted {
         version: VERSION,
         run: folder.id.clone(),
@@ -192,14 +192,14 @@ pub fn start(
         stored_params,
         stdin: stdin.clone(),
     };
-    let started = Record { seq: 1, at: driver::now(), event };
+    let started = Record { seq: 1, at: driver::now_millis(), event };
     journal.append(&started);
     journal.flush().map_err(RunError::io("write", &path))?;
     let folder = home.publish(folder)?;
-    let redactions = redactions(plan, &folder, &process_env);
+    let redactions = build_redactions(plan, &folder, &process_env);
     let source = match options.replay {
         Some(recording) => Source::Replayed(Arc::new(Replay::new(recording, redactions.clone(), &folder.id))),
-        None => recorder(&folder, &facts, &redactions)?,
+        None => open_recorder(&folder, &facts, &redactions)?,
     };
     let begin = RunSetup {
         source,
@@ -267,7 +267,7 @@ impl RunSetup<'_> {
         lock: Lock,
         control: Control,
         observer: Box<dyn Observer>,
-        ears: (&Inputs, Receiver<Input>, &Poller),
+        input_queue: (&Inputs, Receiver<Input>, &Poller),
     ) -> Result<Outcome, RunError> {
         let concurrency = self.state.graph().concurrency();
         let fewer = limits::allow_files(concurrency);
@@ -275,8 +275,8 @@ impl RunSetup<'_> {
         let processes = Processes::new(&self.folder.id);
         let socket = Socket::listen(&self.folder, control.clone(), activities.clone(), processes.clone())?;
         let (observer_handle, watching) = ObserverHandle::start(observer);
-        self.notices.iter().chain(&fewer).for_each(|notice| observer_handle.notice(notice));
-        let outcome = self.drive(&observer_handle, ears, (&control, activities, processes));
+        self.notices.iter().chain(&fewer).for_each(|notice| observer_handle.send_notice(notice));
+        let outcome = self.drive(&observer_handle, input_queue, (&control, activities, processes));
         drop(socket);
         drop(observer_handle);
         watching.thread().unpark();
@@ -314,7 +314,7 @@ impl RunSetup<'_> {
         evaluator.layout = Some(layout.clone());
         evaluator.source = self.source.clone();
         evaluator.secrets = Secrets::new(process_env.caller(), &secrets::variables(plan));
-        let tools = Arc::new(tool_servers::toolbox(&evaluator, &process_env, observer_handle));
+        let tools = Arc::new(tool_servers::build_toolbox(&evaluator, &process_env, observer_handle));
         let reactor = Arc::new(Reactor::default());
         let models = Arc::new(Models::new(plan, process_env.caller()));
         let services = Services {
@@ -324,7 +324,7 @@ impl RunSetup<'_> {
             file_writer: file_writer.clone(),
             durability: Arc::clone(&durability),
             source: self.source.clone(),
-            watches: Watches::new(&folder.path, hidden(plan)),
+            watches: Watches::new(&folder.path, hidden_variables(plan)),
             models: Arc::clone(&models),
             reactor: Arc::clone(&reactor),
             activities,
@@ -383,20 +383,20 @@ impl RunSetup<'_> {
         if reactor.is_started()
             && let Err(problem) = reactor.wait(tools.close())
         {
-            observer_handle.notice(problem);
+            observer_handle.send_notice(problem);
         }
         // Nothing else would end a process that left its group to stay.
         if let Some(survivors) = orphan_processes::end_own(&run_loop.folder.id) {
-            observer_handle.notice(format!("{survivors} that outlived the run: ended"));
+            observer_handle.send_notice(format!("{survivors} left by the run: ended"));
         }
-        if let (Some(trees), Some(_)) = (trees, run_loop.state.finished()) {
-            trees.clear().into_iter().for_each(|kept| observer_handle.notice(kept));
+        if let (Some(trees), Some(_)) = (trees, run_loop.state.final_status()) {
+            trees.clear().into_iter().for_each(|kept| observer_handle.send_notice(kept));
         }
-        let (folder, finished) = (run_loop.folder.clone(), run_loop.state.finished().is_some());
+        let (folder, finished) = (run_loop.folder.clone(), run_loop.state.final_status().is_some());
         let outcome = run_loop.outcome()?;
         match record {
             Some((target, _)) if !finished => {
-                observer_handle.notice(format!(
+                observer_handle.send_notice(format!(
                     "the recording `{}` is written when the run is resumed and ends",
                     target.display()
                 ));
@@ -406,7 +406,7 @@ impl RunSetup<'_> {
                 let answers = recording::publish(&folder, &target, (header.0, &header.1), &redactions, &outcome.values)
                     .map_err(|error| RunError::Unrecorded { run: folder.id.clone(), source: Box::new(error) })?;
                 let answers = if answers == 1 { "1 answer".to_owned() } else { format!("{answers} answers") };
-                observer_handle.notice(format!("recorded {answers} in `{}`", target.display()));
+                observer_handle.send_notice(format!("recorded {answers} in `{}`", target.display()));
             }
             None => {}
         }
@@ -415,29 +415,29 @@ impl RunSetup<'_> {
 }
 
 /// The values of the instances that have one.
-fn values(state: &State, folder: &RunFolder) -> Result<Vec<String>, RunError> {
+fn load_values(state: &State, folder: &RunFolder) -> Result<Vec<String>, RunError> {
     let instances = 1..=state.graph().instances();
-    instances.filter_map(|instance| state.value(instance)).map(|value| folder.text(value)).collect()
+    instances.filter_map(|instance| state.instance_value(instance)).map(|value| folder.read_text(value)).collect()
 }
 
 /// What is left blank in a recording of this run.
-fn redactions(plan: &Plan, folder: &RunFolder, process_env: &ProcessEnv) -> Redactions {
+fn build_redactions(plan: &Plan, folder: &RunFolder, process_env: &ProcessEnv) -> Redactions {
     let names = (folder.id.as_str(), folder.path.as_path(), process_env.workspace.as_path());
     Redactions::new(names, process_env.caller(), &secrets::variables(plan))
 }
 
 /// A replay needs no secret: it uses the placeholders of the recording.
-fn hide(plan: &Plan, environment: &mut BTreeMap<OsString, OsString>) {
+fn blank_secrets(plan: &Plan, environment: &mut BTreeMap<OsString, OsString>) {
     let blank = |name| (OsString::from(name), OsString::from(secrets::blank(name)));
     environment.extend(secrets::variables(plan).into_iter().map(blank));
 }
 
 /// The variables whose values nothing that is kept may hold.
-fn hidden(plan: &Plan) -> BTreeSet<String> {
+fn hidden_variables(plan: &Plan) -> BTreeSet<String> {
     secrets::variables(plan).into_iter().chain([crate::io::agent_api::TOKEN]).map(str::to_owned).collect()
 }
 
-fn recorder(folder: &RunFolder, facts: &RunConfig, redactions: &Redactions) -> Result<Source, RunError> {
+fn open_recorder(folder: &RunFolder, facts: &RunConfig, redactions: &Redactions) -> Result<Source, RunError> {
     match &facts.record {
         Some(_) => Ok(Source::Recorded(Arc::new(Recorder::new(folder, redactions.clone())?))),
         None => Ok(Source::Live),
@@ -445,7 +445,7 @@ fn recorder(folder: &RunFolder, facts: &RunConfig, redactions: &Redactions) -> R
 }
 
 /// What the run's own thread carries attempts out with.
-fn poller() -> Result<Poller, RunError> {
+fn create_poller() -> Result<Poller, RunError> {
     Poller::new().map_err(|error| RunError::Request(format!("the system has no room for the files of a run: {error}")))
 }
 
@@ -458,7 +458,7 @@ fn start_scribe(inputs: &Inputs) -> (FileWriter, JoinHandle<()>) {
 }
 
 /// Tells the loop that its records do not reach the disk.
-fn unsynced(inputs: &Inputs) -> impl FnOnce(std::io::Error) + Send + 'static {
+fn sync_error_handler(inputs: &Inputs) -> impl FnOnce(std::io::Error) + Send + 'static {
     let inputs = inputs.clone();
     move |error| {
         // A loop that has ended learns it from closing the journal.
@@ -466,22 +466,22 @@ fn unsynced(inputs: &Inputs) -> impl FnOnce(std::io::Error) + Send + 'static {
     }
 }
 
-pub(crate) fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunError> {
+pub(crate) fn find_pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunError> {
     let name = name.unwrap_or(&plan.default);
     plan.pipeline(name).ok_or_else(|| RunError::Request(format!("the plan has no pipeline `{name}`")))
 }
 
 /// The pipelines that a run may reach.
-fn pipelines<'a>(plan: &'a Plan, graph: &Graph) -> Vec<&'a Pipeline> {
+fn reachable_pipelines<'a>(plan: &'a Plan, graph: &Graph) -> Vec<&'a Pipeline> {
     graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).collect()
 }
 
-fn graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &RunConfig) -> Result<Graph, RunError> {
+fn build_graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &RunConfig) -> Result<Graph, RunError> {
     Graph::new(plan, &pipeline.name, task, facts.concurrency).map_err(|error| RunError::Request(error.to_string()))
 }
 
 /// The given parameters, and the defaults of the others. Their types were checked where they were given.
-pub(crate) fn params(
+pub(crate) fn resolve_params(
     plan: &Plan,
     pipeline: &Pipeline,
     mut given: BTreeMap<String, String>,
@@ -506,9 +506,9 @@ pub(crate) fn params(
 }
 
 fn plan_digest(text: &str) -> String {
-    format!("sha256:{}", digest(text.as_bytes()))
+    format!("sha256:{}", digest_bytes(text.as_bytes()))
 }
 
-fn processors() -> u32 {
+fn count_processors() -> u32 {
     u32::try_from(std::thread::available_parallelism().map_or(1, NonZero::get)).unwrap_or(u32::MAX)
 }

@@ -9,7 +9,7 @@ use swarmc_plan::{Body, Capability, EnvValue, Environment, PackRule, Pipeline, P
 use super::agent::Attempt;
 use super::driver::Driver;
 use super::eval::file_summaries::{self, Wanted};
-use super::eval::{failed, render, unknown};
+use super::eval::{from_render_error, render_failure, unknown_step};
 use super::process_env::Trouble;
 use super::values::View;
 use super::{mcp_config, worktree_names};
@@ -34,26 +34,28 @@ pub(super) enum Prepared {
 
 impl Driver<'_> {
     /// Renders what an attempt of `id` needs; one in which files are `wanted` summed up needs nothing else.
-    pub(super) fn prepare(&self, id: &StepId, attempt: u32, wanted: &[Wanted]) -> Result<Prepared, Failure> {
-        let key = self.state.find(id).ok_or_else(|| unknown(id))?;
-        let step = self.evaluator.step(&self.state, key);
-        let view = self.evaluator.view(&self.state, key.frame, Some(step)).map_err(render)?;
+    pub(super) fn prepare_attempt(&self, id: &StepId, attempt: u32, wanted: &[Wanted]) -> Result<Prepared, Failure> {
+        let key = self.state.find_step(id).ok_or_else(|| unknown_step(id))?;
+        let step = self.evaluator.step_definition(&self.state, key);
+        let view = self.evaluator.build_view(&self.state, key.frame, Some(step)).map_err(render_failure)?;
         let view = View { attempt, ..view };
         let renderer = &self.evaluator.renderer;
-        let text = |template| renderer.text(template, &view).map_err(failed);
+        let text = |template| renderer.text(template, &view).map_err(from_render_error);
         let stdin = || step.stdin.as_ref().map(text).transpose();
-        let aside = match file_summaries::body(wanted) {
+        let aside = match file_summaries::build_prompt_body(wanted) {
             Some(body) => Some((Role::SumsUp, body)),
-            None => self.evaluator.fixing(&self.state, key, attempt).transpose()?.map(|body| (Role::Mends, body)),
+            None => {
+                self.evaluator.build_fix_prompt(&self.state, key, attempt).transpose()?.map(|body| (Role::Mends, body))
+            }
         };
         let role = aside.as_ref().map_or(Role::Turn, |(role, _)| *role);
-        let shape_of = |schema| self.evaluator.shapes.of(schema, self.evaluator.plan);
+        let shape_of = |schema| self.evaluator.shapes.validator_for(schema, self.evaluator.plan);
         let shape = match role {
             Role::Turn => step.output.schema.as_ref().map(shape_of).transpose(),
             Role::Mends => Ok(None),
-            Role::SumsUp => shape_of(&file_summaries::schema()).map(Some),
+            Role::SumsUp => shape_of(&file_summaries::answer_schema()).map(Some),
         };
-        let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
+        let shape = shape.map_err(|problem| render_failure(format!("step `{}`: {problem}", step.name)))?;
         let file_workspace = match role {
             Role::SumsUp => None,
             role => self.file_workspace((key, id, attempt), step, &view, role == Role::Mends, shape.as_ref())?,
@@ -66,7 +68,7 @@ impl Driver<'_> {
             (_, Some((_, body))) => {
                 let shape = shape.as_deref();
                 let attempt = Attempt { id, number: attempt, step, view: &view, stdin: None, shape, files, role };
-                Work::Agent(Box::new(self.asked(body, &attempt)?))
+                Work::Agent(Box::new(self.build_agent_turn(body, &attempt)?))
             }
             (Body::Run(command), None) => {
                 Work::Command { command: command.clone(), stdin: stdin()?.map(String::into_bytes) }
@@ -74,32 +76,39 @@ impl Driver<'_> {
             (Body::Prompt(body), None) => {
                 let (stdin, shape) = (stdin()?, shape.as_deref());
                 let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, files, role };
-                Work::Agent(Box::new(self.asked(body, &attempt)?))
+                Work::Agent(Box::new(self.build_agent_turn(body, &attempt)?))
             }
             (Body::Value(template), None) => Work::Text(match &shape {
                 Some(shape) => {
-                    let value = renderer.value(template, &view).map_err(failed)?;
-                    shape.computed(value).map_err(|violations| Failure::Invalid { violations })?
+                    let value = renderer.value(template, &view).map_err(from_render_error)?;
+                    shape.parse_computed(value).map_err(|violations| Failure::Invalid { violations })?
                 }
                 None => text(template)?,
             }),
             (Body::Fields(fields), None) => {
                 let record: serde_json::Map<String, serde_json::Value> = fields
                     .iter()
-                    .map(|(name, template)| Ok((name.clone(), renderer.value(template, &view).map_err(failed)?)))
+                    .map(|(name, template)| {
+                        Ok((name.clone(), renderer.value(template, &view).map_err(from_render_error)?))
+                    })
                     .collect::<Result<_, Failure>>()?;
                 let record = serde_json::Value::Object(record);
                 Work::Text(match &shape {
-                    Some(shape) => shape.computed(record).map_err(|violations| Failure::Invalid { violations })?,
-                    None => answer::compact(record),
+                    Some(shape) => {
+                        shape.parse_computed(record).map_err(|violations| Failure::Invalid { violations })?
+                    }
+                    None => answer::compact_json(record),
                 })
             }
             (Body::Stop { message, .. }, None) => Work::Text(text(message)?),
             (Body::Swarm(_), None) => {
-                return self.evaluator.goal(super::eval::At { state: &self.state, key, attempt }).map(Prepared::Swarm);
+                return self
+                    .evaluator
+                    .render_goal(super::eval::At { state: &self.state, key, attempt })
+                    .map(Prepared::Swarm);
             }
             (Body::Call(_) | Body::Gate(_) | Body::Loop(_), None) => {
-                return Err(render(format!("this version cannot run step `{}`", step.name)));
+                return Err(render_failure(format!("this version cannot run step `{}`", step.name)));
             }
         };
         let work = match work {
@@ -112,15 +121,15 @@ impl Driver<'_> {
                 let reached = asked.takers.iter().find(|taker| !matches!(taker.door, Transport::Closed(_)));
                 reached.map_or_else(Arc::default, |taker| Arc::clone(&taker.environment))
             }
-            Work::Command { .. } | Work::Text(_) => self.environment(step, None, &view, (id, attempt, role))?,
+            Work::Command { .. } | Work::Text(_) => self.build_environment(step, None, &view, (id, attempt, role))?,
         };
         let pipeline = self.evaluator.pipeline(&self.state, key.frame);
         Ok(Prepared::Job(Box::new(Job {
             step: id.clone(),
             attempt,
-            counted: self.state.counted(key, attempt),
-            after: self.after(key, id, attempt, step),
-            speaks: role == Role::Turn && self.evaluator.speaks(&self.state, key),
+            counted: self.state.attempt_number(key, attempt),
+            after: self.required_record(key, id, attempt, step),
+            speaks: role == Role::Turn && self.evaluator.can_operate(&self.state, key),
             keeps_log: step.keeps_log && role == Role::Turn,
             watched: role == Role::Turn && self.is_watched(key, step, &work),
             work,
@@ -128,9 +137,9 @@ impl Driver<'_> {
             shape,
             checks: if role == Role::Turn { step.checks.clone() } else { Vec::new() },
             environment,
-            stated: stated(&pipeline.env, &step.env),
-            directory: self.process_env.directory(&pipeline.name),
-            tree: self.tree(key, step, pipeline),
+            stated: explicit_variables(&pipeline.env, &step.env),
+            directory: self.process_env.pipeline_directory(&pipeline.name),
+            tree: self.find_worktree(key, step, pipeline),
             file_workspace: file_workspace.map(Arc::new),
             timeout: step.timeout_ms.map(Duration::from_millis),
             idle: step.idle_ms.map(Duration::from_millis),
@@ -163,20 +172,20 @@ impl Driver<'_> {
             Work::Command { .. } => (false, true),
             Work::Text(_) => (false, false),
         };
-        let named = |rule: &PackRule| matches!(rule, PackRule::Artifacts { kind, from } if kind == ArtifactKind::Diff.word() && *from == step.name);
+        let named = |rule: &PackRule| matches!(rule, PackRule::Artifacts { kind, from } if kind == ArtifactKind::Diff.as_str() && *from == step.name);
         let is_named = || self.evaluator.plan.packs.iter().flat_map(|pack| &pack.rules).any(named);
         agent || changes && (self.evaluator.is_node(&self.state, key) || is_named())
     }
 
     /// The working tree that a step's processes run in, where that is not the workspace.
-    fn tree(&self, key: Key, step: &Step, pipeline: &Pipeline) -> Option<Tree> {
+    fn find_worktree(&self, key: Key, step: &Step, pipeline: &Pipeline) -> Option<Tree> {
         let trees = self.evaluator.trees.as_ref()?;
-        let name = worktree_names::name(&self.evaluator, &self.state, key.frame, Some(step))?;
+        let name = worktree_names::tree_name(&self.evaluator, &self.state, key.frame, Some(step))?;
         Some(Tree { trees: Arc::clone(trees), name, working_dir: pipeline.working_dir.clone() })
     }
 
     /// The whole environment of an attempt's processes.
-    pub(super) fn environment(
+    pub(super) fn build_environment(
         &self,
         step: &Step,
         provider: Option<&Provider>,
@@ -186,27 +195,28 @@ impl Driver<'_> {
         let none = Vec::new();
         let pipeline = self.evaluator.pipeline(view.state, view.frame);
         let layers = [&pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
-        let counted = self.counted(id, attempt);
+        let counted = self.attempt_number(id, attempt);
         let environment =
             self.process_env.of_attempt(&self.folder.id, id, counted, &layers, &self.evaluator.renderer, view);
         let mut environment = environment.map_err(|trouble| match trouble {
-            Trouble::Render(error) => failed(error),
+            Trouble::Render(error) => from_render_error(error),
             Trouble::Missing(message) => Failure::Spawn { message },
         })?;
         if role != Role::SumsUp && self.evaluator.plan.files_of(step).is_some() {
-            environment.push((OsString::from(files::WORKSPACE), self.layout.agent(id, attempt).into_os_string()));
+            environment
+                .push((OsString::from(files::WORKSPACE), self.layout.agent_folder(id, attempt).into_os_string()));
         }
         // Fix and summary turns get no agent token.
         let speaks =
             |key: &Key| self.replaying.is_none() && self.evaluator.is_node(&self.state, *key) && role == Role::Turn;
-        let node = self.state.find(id).filter(speaks);
+        let node = self.state.find_step(id).filter(speaks);
         if let Some(key) = node {
-            let reach = self.evaluator.reach(&self.state, key);
+            let reach = self.evaluator.resolve_reach(&self.state, key);
             let invited =
                 self.agent_server.open_session(id, attempt, &reach).map_err(|message| Failure::Spawn { message })?;
             environment.extend(invited);
             if let Some(provider) = provider {
-                mcp_config::tell(provider, &mut environment, &self.folder.path)
+                mcp_config::configure_environment(provider, &mut environment, &self.folder.path)
                     .map_err(|message| Failure::Spawn { message })?;
             }
         }
@@ -214,12 +224,12 @@ impl Driver<'_> {
     }
 
     /// The number of an attempt as people write it.
-    pub(super) fn counted(&self, id: &StepId, attempt: u32) -> u32 {
-        self.state.find(id).map_or(attempt, |key| self.state.counted(key, attempt))
+    pub(super) fn attempt_number(&self, id: &StepId, attempt: u32) -> u32 {
+        self.state.find_step(id).map_or(attempt, |key| self.state.attempt_number(key, attempt))
     }
 
     /// The record that must be durable before the attempt starts: the latest of those it depends on.
-    fn after(&self, key: Key, id: &StepId, attempt: u32, step: &Step) -> u64 {
+    fn required_record(&self, key: Key, id: &StepId, attempt: u32, step: &Step) -> u64 {
         let frame = self.state.frame(key.frame);
         // What it reads was sent, and may have been agreed to.
         let reads = self.state.inputs(key).next().is_some();
@@ -236,7 +246,7 @@ impl Driver<'_> {
 }
 
 /// The variables that a pipeline and a step set, rather than pass.
-fn stated(pipeline: &Environment, step: &Environment) -> Vec<String> {
+fn explicit_variables(pipeline: &Environment, step: &Environment) -> Vec<String> {
     let set = pipeline.iter().chain(step).filter_map(|value| match value {
         EnvValue::Set { name, .. } => Some(name.clone()),
         EnvValue::Pass(_) | EnvValue::Secret(_) => None,

@@ -54,7 +54,7 @@ impl ProcessEnv {
     }
 
     /// Where the processes of a pipeline run.
-    pub(super) fn directory(&self, pipeline: &str) -> Arc<PathBuf> {
+    pub(super) fn pipeline_directory(&self, pipeline: &str) -> Arc<PathBuf> {
         let directory = self.directories.get(pipeline);
         directory.map_or_else(|| Arc::new(self.workspace.clone()), Arc::clone)
     }
@@ -108,7 +108,7 @@ impl ProcessEnv {
     }
 
     /// What every process gets of the caller's environment.
-    pub(super) fn allowed(&self) -> Vec<(OsString, OsString)> {
+    pub(super) fn allowed_variables(&self) -> Vec<(OsString, OsString)> {
         self.allowed.clone()
     }
 

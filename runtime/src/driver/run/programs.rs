@@ -40,7 +40,7 @@ pub struct Program {
 
 impl Program {
     /// What is said of one that is not there.
-    pub fn missing(&self) -> String {
+    pub fn describe_missing(&self) -> String {
         let names: Vec<String> = self.steps.iter().take(3).map(|step| format!("`{step}`")).collect();
         let more = self.steps.len() - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -62,7 +62,7 @@ impl Program {
 ///
 /// # Errors
 /// A working folder is not there.
-pub fn programs(
+pub fn find_programs(
     plan: &Plan,
     workspace: &Path,
     environment: BTreeMap<OsString, OsString>,
@@ -71,11 +71,11 @@ pub fn programs(
     let main = plan.pipelines.iter().filter(|pipeline| pipeline.name == plan.default);
     let others = plan.pipelines.iter().filter(|pipeline| pipeline.name != plan.default);
     let pipelines: Vec<&Pipeline> = main.chain(others).collect();
-    Ok(wanted(plan, &pipelines, |_, _| true, &process_env))
+    Ok(required_programs(plan, &pipelines, |_, _| true, &process_env))
 }
 
 /// The programs of the pipelines that run, of which the first is the one that is asked for.
-pub(super) fn wanted(
+pub(super) fn required_programs(
     plan: &Plan,
     pipelines: &[&Pipeline],
     runs: impl Fn(&Pipeline, &Step) -> bool,
@@ -83,11 +83,11 @@ pub(super) fn wanted(
 ) -> Vec<Program> {
     let mut found: BTreeMap<(OsString, String, Option<String>), Program> = BTreeMap::new();
     let mut files: BTreeMap<(OsString, &str, Arc<PathBuf>), Option<PathBuf>> = BTreeMap::new();
-    let commands: Vec<(&str, &str, String)> = pipelines.iter().flat_map(|pipeline| commands(pipeline)).collect();
+    let commands: Vec<(&str, &str, String)> = pipelines.iter().flat_map(|pipeline| list_commands(pipeline)).collect();
     let mut begins: BTreeSet<&str> = pipelines.first().map(|pipeline| pipeline.name.as_str()).into_iter().collect();
     for pipeline in pipelines {
-        let sure = if begins.contains(pipeline.name.as_str()) { sure(pipeline) } else { BTreeSet::new() };
-        let handled = handled(pipeline);
+        let sure = if begins.contains(pipeline.name.as_str()) { certain_steps(pipeline) } else { BTreeSet::new() };
+        let handled = find_handled_steps(pipeline);
         for step in pipeline.all_steps().filter(|step| runs(pipeline, step)) {
             let is_sure = sure.contains(step.name.as_str());
             if let Body::Call(call) = &step.body
@@ -96,15 +96,15 @@ pub(super) fn wanted(
                 begins.insert(&call.pipeline);
             }
             let fails = is_sure && !handled.contains(step.name.as_str());
-            for start in starts(plan, step) {
+            for start in initial_programs(plan, step) {
                 let Some(path) = search_path(&[&pipeline.env, start.env, &step.env], process_env) else { continue };
-                let directory = process_env.directory(&pipeline.name);
+                let directory = process_env.pipeline_directory(&pipeline.name);
                 // In a tree of its own the workspace's files are there as well.
                 let file = files
                     .entry((path.clone(), start.program, Arc::clone(&directory)))
                     .or_insert_with(|| find_program(OsStr::new(start.program), &path, &directory).ok())
                     .clone();
-                let before = if file.is_none() { earlier(pipeline, step) } else { BTreeSet::new() };
+                let before = if file.is_none() { find_predecessors(pipeline, step) } else { BTreeSet::new() };
                 let installs = |(of, by, text): &(&str, &str, String)| {
                     // What another pipeline does may come first, if it is called.
                     (*of != pipeline.name || before.contains(by))
@@ -138,16 +138,17 @@ pub(super) fn look_up(
     runs: impl Fn(&Pipeline, &Step) -> bool,
     process_env: &ProcessEnv,
 ) -> Result<Vec<String>, RunError> {
-    let missing = wanted(plan, pipelines, runs, process_env).into_iter().filter(|program| program.path.is_none());
+    let missing =
+        required_programs(plan, pipelines, runs, process_env).into_iter().filter(|program| program.path.is_none());
     let (needed, noted): (Vec<Program>, Vec<Program>) = missing.partition(|program| program.is_needed);
     if !needed.is_empty() {
-        let mut problems: Vec<String> = needed.iter().map(Program::missing).collect();
+        let mut problems: Vec<String> = needed.iter().map(Program::describe_missing).collect();
         problems.dedup();
         return Err(RunError::Request(format!("nothing was started: {}", problems.join("\n  "))));
     }
     // What is named by a path is made by a step more often than not, and a fallback is said when it takes its turn.
     let said = |program: &&Program| !program.name.contains('/') && !program.has_fallback;
-    Ok(noted.iter().filter(said).map(Program::missing).collect())
+    Ok(noted.iter().filter(said).map(Program::describe_missing).collect())
 }
 
 /// Something that is started.
@@ -163,7 +164,7 @@ struct Start<'a> {
 const NOTHING: &Environment = &Vec::new();
 
 /// What the attempts of a step start first.
-fn starts<'a>(plan: &'a Plan, step: &'a Step) -> Vec<Start<'a>> {
+fn initial_programs<'a>(plan: &'a Plan, step: &'a Step) -> Vec<Start<'a>> {
     let command = |command: &'a Command| Start {
         program: match command {
             Command::Argv(argv) | Command::Script { argv, .. } => argv.first().map_or("", String::as_str),
@@ -215,15 +216,15 @@ fn search_path(layers: &[&Environment], process_env: &ProcessEnv) -> Option<OsSt
 }
 
 /// The steps that a step waits for, directly or through others, and those in them.
-fn earlier<'a>(pipeline: &'a Pipeline, step: &'a Step) -> BTreeSet<&'a str> {
+fn find_predecessors<'a>(pipeline: &'a Pipeline, step: &'a Step) -> BTreeSet<&'a str> {
     let steps: BTreeMap<&str, &Step> = pipeline.all_steps().map(|step| (step.name.as_str(), step)).collect();
-    let inner = |step: &'a Step| step.body.steps().iter().map(move |inner| (inner.name.as_str(), step));
+    let inner = |step: &'a Step| step.body.loop_steps().iter().map(move |inner| (inner.name.as_str(), step));
     let around: BTreeMap<&str, &Step> = pipeline.all_steps().flat_map(inner).collect();
     let mut earlier = BTreeSet::new();
     let mut open: Vec<&str> = vec![&step.name];
     while let Some(step) = open.pop().and_then(|name| steps.get(name).copied()) {
         let needs = step.needs.iter().map(|need| need.step.as_str());
-        let inside = step.body.steps().iter().map(|step| step.name.as_str());
+        let inside = step.body.loop_steps().iter().map(|step| step.name.as_str());
         // What a loop around it waits for comes before it as well.
         let of_loop =
             around.get(step.name.as_str()).into_iter().flat_map(|step| &step.needs).map(|need| need.step.as_str());
@@ -234,7 +235,7 @@ fn earlier<'a>(pipeline: &'a Pipeline, step: &'a Step) -> BTreeSet<&'a str> {
 }
 
 /// The command lines of a pipeline, with its name and the step.
-fn commands(pipeline: &Pipeline) -> Vec<(&str, &str, String)> {
+fn list_commands(pipeline: &Pipeline) -> Vec<(&str, &str, String)> {
     let text = |command: &Command| match command {
         Command::Argv(argv) | Command::Script { argv, .. } => argv.join(" "),
         Command::Shell(line) => line.clone(),
@@ -266,10 +267,10 @@ fn may_install(command: &str, program: &str, of_agent: bool) -> bool {
 }
 
 /// The steps of a pipeline that begins which begin as well, unless one before them fails.
-fn sure(pipeline: &Pipeline) -> BTreeSet<&str> {
+fn certain_steps(pipeline: &Pipeline) -> BTreeSet<&str> {
     let around: BTreeMap<&str, &str> = pipeline
         .all_steps()
-        .flat_map(|step| step.body.steps().iter().map(|inner| (inner.name.as_str(), step.name.as_str())))
+        .flat_map(|step| step.body.loop_steps().iter().map(|inner| (inner.name.as_str(), step.name.as_str())))
         .collect();
     let spawned: BTreeSet<&str> = pipeline
         .edges
@@ -322,7 +323,7 @@ fn sure(pipeline: &Pipeline) -> BTreeSet<&str> {
 }
 
 /// The steps of a pipeline that may fail: the plan does without them.
-fn handled(pipeline: &Pipeline) -> BTreeSet<&str> {
+fn find_handled_steps(pipeline: &Pipeline) -> BTreeSet<&str> {
     let routes = |need: &&Need| need.when != When::Success || need.effect != Effect::default();
     let mut handled: BTreeSet<&str> = pipeline.iteration.handles.iter().map(String::as_str).collect();
     for step in pipeline.all_steps() {
@@ -352,7 +353,7 @@ mod tests {
             main.steps.push(step);
         }
         let environment = BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]);
-        let all = programs(&plan(main), folder.path(), environment).unwrap();
+        let all = find_programs(&plan(main), folder.path(), environment).unwrap();
         let missing = all.into_iter().filter(|program| program.path.is_none());
         let (needed, noted): (Vec<Program>, Vec<Program>) = missing.partition(|program| program.is_needed);
         let names = |list: Vec<Program>| list.into_iter().map(|program| program.name).collect();

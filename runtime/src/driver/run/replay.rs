@@ -50,9 +50,9 @@ impl Replaying {
     /// The recording cannot be read.
     pub(super) fn new(replay: Arc<Replay>) -> Result<Replaying, RunError> {
         // Messages of people belong to no attempt.
-        let nobody = StepId { name: "".into(), iteration: 0, instance: 0, within: None };
+        let no_step = StepId { name: "".into(), iteration: 0, instance: 0, within: None };
         let written = replay.written()?.into_iter();
-        let ready = written.map(|(rank, it)| ((rank, nobody.clone(), 0), Input::Written(Box::new(it)))).collect();
+        let ready = written.map(|(rank, it)| ((rank, no_step.clone(), 0), Input::Written(Box::new(it)))).collect();
         Ok(Replaying {
             replay,
             ready,
@@ -71,7 +71,7 @@ impl Replaying {
     }
 
     /// A swarm has begun: it ends by itself, so the replay does not wait for its recorded end.
-    pub(super) fn begun(&mut self, step: &StepId, attempt: u32) {
+    pub(super) fn mark_swarm_begun(&mut self, step: &StepId, attempt: u32) {
         self.taken.insert((step.clone(), attempt));
     }
 
@@ -81,24 +81,24 @@ impl Replaying {
     }
 
     /// Something of a swarm is to be taken when its turn comes.
-    pub(super) fn put(&mut self, rank: usize, step: &StepId, attempt: u32, word: SwarmInput) {
-        self.ready.insert((rank, step.clone(), attempt), word.of(step, attempt));
+    pub(super) fn queue_swarm_input(&mut self, rank: usize, step: &StepId, attempt: u32, word: SwarmInput) {
+        self.ready.insert((rank, step.clone(), attempt), word.into_input(step, attempt));
     }
 
     /// Something of an attempt is to be taken when its turn comes.
-    pub(super) fn due(&mut self, rank: usize, step: &StepId, attempt: u32, input: Input) {
+    pub(super) fn queue_input(&mut self, rank: usize, step: &StepId, attempt: u32, input: Input) {
         self.ready.insert((rank, step.clone(), attempt), input);
     }
 
     /// A turn or a call was ended before it was answered.
-    pub(super) fn leave(&mut self, at: At<'_>, tool: Option<&str>) {
+    pub(super) fn note_unended(&mut self, at: At<'_>, tool: Option<&str>) {
         let place = (at.step.clone(), at.attempt);
         let parts = self.replay.parts(at, tool, Difference::Unended);
         self.left.entry(place).or_insert(parts);
     }
 
     /// Counts a request of an agent for an approval. Returns how many it has made.
-    pub(super) fn wants(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>) -> u32 {
+    pub(super) fn count_request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>) -> u32 {
         let asked = self.requests.entry((step.clone(), attempt, Arc::clone(agent))).or_default();
         *asked += 1;
         *asked
@@ -112,7 +112,7 @@ impl Replaying {
     }
 
     /// How many answers of a swarm were taken.
-    pub(super) fn answers(&self, step: &StepId, attempt: u32) -> u32 {
+    pub(super) fn count_answers(&self, step: &StepId, attempt: u32) -> u32 {
         self.answers.get(&(step.clone(), attempt)).copied().unwrap_or(0)
     }
 
@@ -164,7 +164,7 @@ impl Driver<'_> {
 
     /// The next thing that happens in a replay.
     pub(super) fn wait_replayed(&mut self) -> Option<Input> {
-        while self.works() {
+        while self.is_working() {
             let input = self.inputs.recv().ok()?;
             if let Some(input) = self.stage(input) {
                 return Some(input);
@@ -173,8 +173,8 @@ impl Driver<'_> {
         let replaying = self.replaying.as_mut()?;
         let pauses = replaying.waits_to_begin() || replaying.waits_for_a_pause();
         // The alarm may be for the end of a pause or of a time budget. A replay does not wait for a time budget here.
-        let is_pause = self.alarm.is_some_and(|alarm| self.state.pause() == Some(alarm.due));
-        if self.begin_paused() || pauses && is_pause && self.ring() {
+        let is_pause = self.alarm.is_some_and(|alarm| self.state.next_pause() == Some(alarm.due));
+        if self.begin_paused() || pauses && is_pause && self.fire_alarm() {
             return None;
         }
         let replaying = self.replaying.as_mut()?;
@@ -186,10 +186,10 @@ impl Driver<'_> {
             }
             return Some(input);
         }
-        if self.ring() || self.end_pause() {
+        if self.fire_alarm() || self.end_pause() {
             return None;
         }
-        match self.stuck() {
+        match self.find_deadlock() {
             Some(divergence) => self.diverge(divergence),
             None => return self.inputs.recv().ok(),
         }
@@ -197,25 +197,26 @@ impl Driver<'_> {
     }
 
     /// Whether some attempt has neither ended nor waits to be ended.
-    fn works(&self) -> bool {
+    fn is_working(&self) -> bool {
         let Some(replaying) = &self.replaying else { return false };
         self.open.iter().any(|((step, attempt), cancel)| {
-            let waits = cancel.asked().is_none() && replaying.parked.contains(&(step.clone(), *attempt));
+            let waits = cancel.requested_level().is_none() && replaying.parked.contains(&(step.clone(), *attempt));
             !waits && !replaying.is_ready(step, *attempt)
         })
     }
 
     /// Why nothing would ever happen again.
-    fn stuck(&self) -> Option<Box<Divergence>> {
+    fn find_deadlock(&self) -> Option<Box<Divergence>> {
         let replaying = self.replaying.as_ref()?;
-        let gates = self.state.open().filter(|open| open.asking).map(|open| (open.step, 1, Difference::Unanswered));
+        let gates =
+            self.state.open_steps().filter(|open| open.asking).map(|open| (open.step, 1, Difference::Unanswered));
         let goes_on = |(step, attempt): &(StepId, u32)| (step.clone(), *attempt, Difference::GoesOn);
-        let open = |key: &&(StepId, u32)| self.open.contains_key(key) || self.teams.runs(key);
+        let open = |key: &&(StepId, u32)| self.open.contains_key(key) || self.teams.is_running(key);
         let parked = replaying.parked.iter().filter(open).map(goes_on);
-        let swarms = self.teams.all();
+        let swarms = self.teams.list_running();
         let waits = |asker: &&(StepId, u32)| {
             swarms.contains(asker)
-                || self.state.waiting().any(|waiting| (&waiting.step, waiting.attempt) == (&asker.0, asker.1))
+                || self.state.open_requests().any(|waiting| (&waiting.step, waiting.attempt) == (&asker.0, asker.1))
         };
         let left = replaying.left.iter().find(|(asker, _)| waits(asker)).map(|(_, left)| left);
         if let Some(RunError::Diverged(left)) = left {
@@ -232,8 +233,8 @@ impl Driver<'_> {
     pub(super) fn diverge(&mut self, divergence: Box<Divergence>) {
         let Some(replaying) = &mut self.replaying else { return };
         replaying.diverged.get_or_insert(divergence);
-        self.open.values().for_each(|cancel| cancel.ask(StopLevel::Kill));
-        for (step, attempt) in self.teams.all() {
+        self.open.values().for_each(|cancel| cancel.request_stop(StopLevel::Kill));
+        for (step, attempt) in self.teams.list_running() {
             let outcome = event::Outcome { failure: Some(Failure::Cancelled), ..event::Outcome::default() };
             self.record(Event::AttemptEnded { step, attempt, outcome });
         }
@@ -254,15 +255,15 @@ impl Driver<'_> {
 
     /// Records the end of a run that has diverged.
     pub(super) fn close_diverged(&mut self) {
-        if self.has_diverged() && self.state.finished().is_none() && self.broken.is_none() {
+        if self.has_diverged() && self.state.final_status().is_none() && self.broken.is_none() {
             self.record(Event::RunFinished { status: RunStatus::Failed });
-            self.turn();
+            self.run_turn();
         }
     }
 
     /// A gate asks in a replay: it is answered as it was, when its turn comes.
     pub(super) fn ask_replayed(&mut self, step: &StepId, message: &Content) {
-        let message = self.folder.text(message);
+        let message = self.folder.read_text(message);
         let Some(replaying) = &mut self.replaying else { return };
         let asked = replaying.gates.entry(step.clone()).or_default();
         *asked += 1;
@@ -281,7 +282,7 @@ impl Driver<'_> {
     /// The recorded answer of a gate.
     pub(super) fn take_replayed(&mut self, step: StepId, take: GateTake) {
         // It was ended meanwhile.
-        if !self.state.open().any(|open| open.asking && open.step == step) {
+        if !self.state.open_steps().any(|open| open.asking && open.step == step) {
             return;
         }
         let problem = match take {
@@ -300,21 +301,24 @@ impl Driver<'_> {
         }
     }
 
-    /// Holds the end of a replay against that of the recording, and tells what was never asked for.
+    /// Compares the end of a replay with that of the recording, and reports answers that it never requested.
     ///
     /// # Errors
     /// They part, or the recording cannot be read.
     pub(super) fn judge_replay(&self, outcome: &Outcome) -> Result<(), RunError> {
         let Some(replaying) = &self.replaying else { return Ok(()) };
-        let Some(status) = self.state.finished() else { return Ok(()) };
+        let Some(status) = self.state.final_status() else { return Ok(()) };
         let (given, rest) = replaying.replay.rest();
         if !rest.is_empty() {
-            self.observer_handle.notice(format!("the recording holds what was never asked for: {}", rest.join(", ")));
+            self.observer_handle.send_notice(format!(
+                "the recording contains answers that the run never requested: {}",
+                rest.join(", ")
+            ));
         }
         replaying.replay.ended(status, &outcome.values)?;
         let answers = if given == 1 { "answer" } else { "answers" };
-        let same = if rest.is_empty() { ", and all is as it was recorded" } else { "" };
-        self.observer_handle.notice(format!("replayed {given} {answers}{same}"));
+        let same = if rest.is_empty() { ", and everything is as recorded" } else { "" };
+        self.observer_handle.send_notice(format!("replayed {given} {answers}{same}"));
         Ok(())
     }
 

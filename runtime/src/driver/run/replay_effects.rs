@@ -9,7 +9,7 @@ use swarmc_plan::Approval;
 
 use super::Input;
 use super::driver::Driver;
-use super::messages::persons;
+use super::messages::make_person_message;
 use crate::core::state::Waiting;
 use crate::io::recording::{RecordedVerdict, ReplayEffect, Sending, Written};
 use crate::types::approval::{RequestKind, Verdict, approval_name};
@@ -29,23 +29,23 @@ impl Driver<'_> {
         let deeds = match replaying.replay.deeds(step, attempt) {
             Ok(deeds) => deeds,
             Err(error) => {
-                self.part(error);
+                self.handle_replay_error(error);
                 return true;
             }
         };
         for (rank, deed) in deeds {
-            replaying.due(rank, step, attempt, Input::Does { step: step.clone(), attempt, deed });
+            replaying.queue_input(rank, step, attempt, Input::Does { step: step.clone(), attempt, deed });
         }
         if let Some(rank) = beginning {
-            replaying.due(rank, step, attempt, Input::Begins { step: step.clone(), attempt });
+            replaying.queue_input(rank, step, attempt, Input::Begins { step: step.clone(), attempt });
         }
         beginning.is_some()
     }
 
     /// An attempt begins when it did in the recording.
     pub(super) fn begin_replayed(&mut self, step: StepId, attempt: u32) {
-        if self.state.find(&step).is_some_and(|key| self.state.may_begin(key, attempt)) {
-            self.start(step, attempt);
+        if self.state.find_step(&step).is_some_and(|key| self.state.may_begin(key, attempt)) {
+            self.start_attempt(step, attempt);
         }
     }
 
@@ -53,14 +53,14 @@ impl Driver<'_> {
     pub(super) fn apply_effect(&mut self, step: &StepId, attempt: u32, deed: ReplayEffect) {
         match deed {
             ReplayEffect::Sent(sending) => self.send_again(step, attempt, &sending),
-            ReplayEffect::Left(kept, text) => match self.folder.store(&text) {
+            ReplayEffect::Left(kept, text) => match self.folder.store_text(&text) {
                 Ok(content) => {
-                    let artifact = Box::new(ArtifactMeta { content, ..*kept }.bounded());
+                    let artifact = Box::new(ArtifactMeta { content, ..*kept }.truncate_texts());
                     self.record(Event::ArtifactStored { step: step.clone(), attempt, artifact });
                 }
                 Err(error) => self.give_up(error.to_string()),
             },
-            ReplayEffect::Reported(report) => match self.evaluator.keep(report) {
+            ReplayEffect::Reported(report) => match self.evaluator.store_content(report) {
                 Ok(report) => self.record(Event::StatusReported { step: step.clone(), attempt, report }),
                 Err(failure) => self.give_up(failure.to_string()),
             },
@@ -79,24 +79,24 @@ impl Driver<'_> {
             Some((frame, spot))
         });
         let problem = match spot {
-            None => Some("nothing is called that"),
+            None => Some("there is no such task"),
             Some((scope, spot)) => (!self.state.may_receive(scope, spot)).then_some("it takes no further turn"),
         };
         if let Some(problem) = problem {
-            return self.part(replay.unwritten(written, problem));
+            return self.handle_replay_error(replay.unwritten(written, problem));
         }
-        let content = match self.evaluator.keep(text.clone()) {
+        let content = match self.evaluator.store_content(text.clone()) {
             Ok(content) => content,
             Err(failure) => return self.give_up(failure.to_string()),
         };
-        let letter = persons(Arc::clone(id), content, *interrupts);
+        let letter = make_person_message(Arc::clone(id), content, *interrupts);
         let (to, instance, within) = (Arc::clone(to), *instance, within.clone());
         self.record(Event::Sent { from: None, to, instance, within, way: None, letter });
     }
 
     fn plead_again(&mut self, step: &StepId, attempt: u32, message: String, answer: Option<Arc<str>>) {
-        let Some(key) = self.state.find(step) else { return };
-        let message = match self.evaluator.keep(message) {
+        let Some(key) = self.state.find_step(step) else { return };
+        let message = match self.evaluator.store_content(message) {
             Ok(message) => message,
             Err(failure) => return self.give_up(failure.to_string()),
         };
@@ -104,7 +104,7 @@ impl Driver<'_> {
             replaying.letters.insert(approval_name(self.state.next_request()).into(), answer);
         }
         let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
-        let id = self.request(step, attempt, &agent, RequestKind::Help { message });
+        let id = self.request_approval(step, attempt, &agent, RequestKind::Help { message });
         // What the policy says to that it has heard.
         let _ = self.decide_at_once(key, id, Approval::Human);
     }
@@ -114,15 +114,15 @@ impl Driver<'_> {
         let replay = Arc::clone(&replaying.replay);
         let id = sending.envelope.id.as_str();
         replaying.letters.extend(sending.refusal.clone().map(|refusal| (id.into(), refusal)));
-        let Some(key) = self.state.find(step) else { return };
+        let Some(key) = self.state.find_step(step) else { return };
         let handoff = sending.handoff();
-        let spawns = self.evaluator.spawns(&self.state, key, &handoff.to);
+        let spawns = self.evaluator.is_spawn_target(&self.state, key, &handoff.to);
         let (event, envelope) = match self.evaluator.hand_over(&self.state, key, (handoff, spawns), sending.stamp) {
             Ok(sent) => sent,
-            Err(problem) => return self.part(replay.unsent((step, attempt), sending, problem)),
+            Err(problem) => return self.handle_replay_error(replay.unsent((step, attempt), sending, problem)),
         };
         if let Err(error) = replay.compare((step, attempt), sending, &envelope) {
-            return self.part(error);
+            return self.handle_replay_error(error);
         }
         match sending.asks {
             // The policy may say no at once, of which its sender is told as it was.
@@ -135,24 +135,24 @@ impl Driver<'_> {
     pub(super) fn foretold_task(&mut self, waiting: &Waiting) -> bool {
         let Some(replaying) = &mut self.replaying else { return false };
         let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
-        let asked = replaying.wants(step, attempt, &request.agent);
-        match replaying.replay.verdict((step, attempt), asked, &request.wants.words()) {
+        let asked = replaying.count_request(step, attempt, &request.agent);
+        match replaying.replay.verdict((step, attempt), asked, &request.wants.describe()) {
             Ok((RecordedVerdict::Nothing, _)) => return false,
-            Ok((RecordedVerdict::Nobody, _)) => {
+            Ok((RecordedVerdict::Unanswered, _)) => {
                 replaying.leave_request((step, attempt), &request.agent, asked);
             }
             Ok((RecordedVerdict::Said(rank, choice, because, _), by)) => {
                 let verdict = Verdict { id: request.id, choice, by, because, arguments: None };
-                replaying.due(rank, step, attempt, Input::Agreed { verdict });
+                replaying.queue_input(rank, step, attempt, Input::Agreed { verdict });
             }
-            Err(error) => self.part(error),
+            Err(error) => self.handle_replay_error(error),
         }
         true
     }
 
     /// Answers a task's request as the recording does.
     pub(super) fn agree_replayed(&mut self, verdict: Verdict) {
-        if let Some(waiting) = self.state.request(verdict.id).cloned() {
+        if let Some(waiting) = self.state.find_request(verdict.id).cloned() {
             self.answer_request(&waiting, verdict);
         }
     }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use swarmc_plan::{Pipeline, Plan, Step};
 
 use super::{
-    FirstRecord, Outcome, ProcessEnv, RunSetup, Worktrees, graph, is_part, limits, params, pipeline, pipelines,
-    plan_digest, poller, programs, recorder, redactions, swarms, unsupported, unsynced, values, worktree_names,
+    FirstRecord, Outcome, ProcessEnv, RunSetup, Worktrees, build_graph, build_redactions, create_poller, find_pipeline,
+    is_part, limits, open_recorder, plan_digest, programs, reachable_pipelines, resolve_params, swarms,
+    sync_error_handler, unsupported, worktree_names,
 };
 use crate::core::reopen::{self, Retry};
 use crate::core::reopened_records::effective;
@@ -29,7 +30,7 @@ use crate::types::observer::Observer;
 ///
 /// # Errors
 /// No such run, it has ended, another process has it, its journal is damaged, or the environment failed.
-pub fn resume(
+pub fn resume_run(
     home: &Home,
     run: &str,
     environment: BTreeMap<OsString, OsString>,
@@ -44,7 +45,7 @@ pub fn resume(
 ///
 /// # Errors
 /// As [`resume`]; or there is nothing to run again, or steps that have finished are not the same in the mended plan.
-pub fn retry(
+pub fn retry_run(
     home: &Home,
     run: &str,
     retry: &Retry,
@@ -65,9 +66,9 @@ fn go_on(
 ) -> Result<Outcome, RunError> {
     limits::survive_full_files();
     let folder = home.find(run)?;
-    let lock = Lock::take(&folder)?;
+    let lock = Lock::acquire_lock(&folder)?;
     let path = folder.journal_path();
-    let recovered = journal::read(&path)?;
+    let recovered = journal::read_journal(&path)?;
     let records = recovered.records;
     let Some(Record {
         event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, .. }, ..
@@ -81,39 +82,39 @@ fn go_on(
         Some(stored) => read_params(&folder, stored)?,
     };
     let (text, former) = folder.plan_of(&records)?;
-    let mut facts = folder.facts()?;
+    let mut facts = folder.read_config()?;
     if let Some(recording) = &facts.replay {
         return Err(RunError::Request(format!(
-            "run `{}` is a replay, which is not resumed: run it again with `--replay {}`",
+            "run `{}` is a replay and cannot be resumed: run it again with `--replay {}`",
             folder.id,
             recording.display()
         )));
     }
-    let former_pipeline = pipeline(&former, Some(name))?;
-    let former_graph = Arc::new(graph(&former, former_pipeline, task.as_deref(), &facts)?);
+    let former_pipeline = find_pipeline(&former, Some(name))?;
+    let former_graph = Arc::new(build_graph(&former, former_pipeline, task.as_deref(), &facts)?);
     let plan = retry.and_then(|retry| retry.plan.as_ref()).unwrap_or(&former);
     let is_mended = !std::ptr::eq(plan, &former);
-    let pipeline = pipeline(plan, Some(name))?;
+    let pipeline = find_pipeline(plan, Some(name))?;
     let graph = match is_mended {
-        true => Arc::new(graph(plan, pipeline, task.as_deref(), &facts)?),
+        true => Arc::new(build_graph(plan, pipeline, task.as_deref(), &facts)?),
         false => Arc::clone(&former_graph),
     };
     if is_mended {
-        unsupported::refuse(plan, &graph)?;
+        unsupported::check_supported(plan, &graph)?;
     }
     let params = match is_mended {
         true => mended_params(plan, pipeline, given)?,
         false => given,
     };
-    let process_env = ProcessEnv::new(pipelines(plan, &graph), &facts.workspace, environment)?;
-    let repository = worktree_names::repository(plan, &graph, &process_env)?;
+    let process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, environment)?;
+    let repository = worktree_names::find_repository(plan, &graph, &process_env)?;
     let mut state = State::replay(Arc::clone(&former_graph), &records);
     let was_reopened = reopen::is_reopened(&records);
-    if let Some(status) = state.finished() {
+    if let Some(status) = state.final_status() {
         if let Some(target) = facts.record.as_ref().filter(|_| !was_reopened && recording::is_kept(&folder)) {
             // Its runner was killed when it had recorded the end, and not yet put the recording where it belongs.
-            let values = values(&state, &folder)?;
-            let (digest, redactions) = (plan_digest(&text), redactions(&former, &folder, &process_env));
+            let values = super::load_values(&state, &folder)?;
+            let (digest, redactions) = (plan_digest(&text), build_redactions(&former, &folder, &process_env));
             recording::publish(&folder, target, (&former.workflow, &digest), &redactions, &values)?;
         }
         if retry.is_none() {
@@ -121,7 +122,7 @@ fn go_on(
         }
     }
     let mut notices = Vec::new();
-    let processes: Vec<event::Process> = state.open().flat_map(|open| open.processes).collect();
+    let processes: Vec<event::Process> = state.open_steps().flat_map(|open| open.processes).collect();
     let first = match retry {
         None => FirstRecord::New(vec![Event::RunResumed]),
         Some(retry) => {
@@ -130,7 +131,7 @@ fn go_on(
             let reopened = reopen::reopen(&folder.id, &records, (former, new), retry).map_err(RunError::Request)?;
             if is_mended {
                 // The event that names it comes after it.
-                folder.store(&swarmc_plan::write(plan))?;
+                folder.store_text(&swarmc_plan::write_plan(plan))?;
             }
             state = reopened.state;
             notices.extend(reopened.notices);
@@ -140,33 +141,33 @@ fn go_on(
     // What has succeeded needs its program no more.
     let done: BTreeSet<Arc<str>> = state.outputs().map(|(step, _)| step.name).collect();
     let runs = |pipeline: &Pipeline, step: &Step| !done.contains(step.name.as_str()) && is_part(&graph, pipeline, step);
-    notices.extend(programs::look_up(plan, &pipelines(plan, &graph), runs, &process_env)?);
+    notices.extend(programs::look_up(plan, &reachable_pipelines(plan, &graph), runs, &process_env)?);
     if let Some(target) = facts.record.take_if(|_| was_reopened || retry.is_some()) {
         notices.push(format!(
-            "what runs now is not recorded: the recording `{}` holds the run up to its first end",
+            "this part of the run is not recorded: the recording `{}` ends at the first end of the run",
             target.display()
         ));
     }
 
-    swarms::files::restore(&folder, &folder.layout(pipeline), &effective(&records))?;
+    swarms::files::restore_files(&folder, &folder.layout(pipeline), &effective(&records))?;
     if recovered.torn > 0 {
         notices.push(format!(
-            "the journal ended in {} damaged bytes, which were left out: it goes on after record {}",
+            "the journal ended in {} damaged bytes, which are ignored: it continues after record {}",
             recovered.torn,
             records.len()
         ));
     }
-    let survivors = orphan_processes::end(&folder.id, processes);
-    notices.extend(survivors.map(|survivors| format!("{survivors} that outlived the last runner: ended")));
+    let survivors = orphan_processes::end_orphans(&folder.id, processes);
+    notices.extend(survivors.map(|survivors| format!("{survivors} left by the last runner: ended")));
 
     let last = records.len() as u64;
-    let poller = poller()?;
+    let poller = create_poller()?;
     let (inputs, receiver) = Inputs::new(poller.inbox());
-    let journal =
-        FileJournal::append_to(&path, recovered.end, last, unsynced(&inputs)).map_err(RunError::io("write", &path))?;
-    let redactions = redactions(plan, &folder, &process_env);
+    let journal = FileJournal::append_to(&path, recovered.end, last, sync_error_handler(&inputs))
+        .map_err(RunError::io("write", &path))?;
+    let redactions = build_redactions(plan, &folder, &process_env);
     let begin = RunSetup {
-        source: recorder(&folder, &facts, &redactions)?,
+        source: open_recorder(&folder, &facts, &redactions)?,
         record: facts.record.map(|target| (target, redactions)),
         params,
         stdin: stdin.clone(),
@@ -194,12 +195,12 @@ fn mended_params(
 ) -> Result<BTreeMap<String, String>, RunError> {
     let has = |name: &str| plan.params.iter().chain(&pipeline.params).any(|param| param.name == name);
     given.retain(|name, _| has(name));
-    params(plan, pipeline, given)
+    resolve_params(plan, pipeline, given)
 }
 
 /// Parameters that were too long for an event.
 fn read_params(folder: &RunFolder, stored: &Content) -> Result<BTreeMap<String, String>, RunError> {
-    serde_json::from_str(&folder.text(stored)?).map_err(|error| {
+    serde_json::from_str(&folder.read_text(stored)?).map_err(|error| {
         let reason = format!("its parameters are damaged: {error}");
         RunError::Plan { run: folder.id.clone(), reason }
     })

@@ -13,7 +13,7 @@ use super::driver::Driver;
 use crate::core::graph::Key;
 use crate::core::state::Waiting;
 use crate::types::approval::{Request, RequestKind};
-use crate::types::event::{AnsweredBy, Content, Event, InboxMessage, StepId, shorten};
+use crate::types::event::{AnsweredBy, Content, Event, InboxMessage, StepId, truncate_message};
 use crate::types::handoff::{Envelope, EnvelopeKind, Handoff};
 
 impl Driver<'_> {
@@ -33,11 +33,11 @@ impl Driver<'_> {
         };
         self.somebody_answers(step)?;
         let (plays, to, letter) = (Arc::from(plays), Arc::clone(to), Box::new(letter.clone()));
-        let id = self.request(step, attempt, &agent, RequestKind::Node { plays, to, way: *way, letter });
+        let id = self.request_approval(step, attempt, &agent, RequestKind::Node { plays, to, way: *way, letter });
         if let Some(refusal) = self.decide_at_once(key, id, of) {
             return Err(refusal);
         }
-        let waits = self.state.waiting().any(|waiting| waiting.request.id == id);
+        let waits = self.state.open_requests().any(|waiting| waiting.request.id == id);
         match waits || self.state.step(key).sent.iter().any(|letter| *letter.id == *envelope.id) {
             true => Ok(json!({ "id": envelope.id, "to": envelope.to_node_id, "approval": id })),
             false => {
@@ -51,11 +51,12 @@ impl Driver<'_> {
     pub(super) fn asked_already(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<(u32, Arc<str>)> {
         let first = |request: &Request| {
             let RequestKind::Node { letter, .. } = &request.wants else { return None };
-            let envelope: Envelope = serde_json::from_str(&self.evaluator.store.text(&letter.content).ok()?).ok()?;
+            let envelope: Envelope =
+                serde_json::from_str(&self.evaluator.store.load_text(&letter.content).ok()?).ok()?;
             handoff.is_in(&envelope).then(|| Arc::clone(&letter.id))
         };
         let is_here = |waiting: &&Waiting| (&waiting.step, waiting.attempt) == (step, attempt);
-        let mut open = self.state.waiting().filter(is_here).map(|waiting| &waiting.request);
+        let mut open = self.state.open_requests().filter(is_here).map(|waiting| &waiting.request);
         let before = || self.state.asked_before((step, attempt), &self.asking.used, |request| first(request).is_some());
         let request = open.find(|request| first(request).is_some());
         let request = request.or_else(|| before().map(|(waiting, _)| &waiting.request))?;
@@ -76,7 +77,7 @@ impl Driver<'_> {
             let (instance, within) = (activation.instance, activation.path.clone());
             let name = waiting.request.name();
             let (words, answers) = match waiting.request.wants {
-                RequestKind::Node { to, way, letter, .. } if verdict.allows() => {
+                RequestKind::Node { to, way, letter, .. } if verdict.is_allowed() => {
                     let (from, way, letter) = (Some(waiting.step), Some(way), *letter);
                     self.record(Event::Sent { from, to, instance, within, way, letter });
                     continue;
@@ -84,17 +85,17 @@ impl Driver<'_> {
                 RequestKind::Node { to, letter, .. } => {
                     (format!("`{to}` was not started: {}", verdict.refusal()), letter.id)
                 }
-                RequestKind::Help { message } => (self.helped(&message, &verdict), name.into()),
+                RequestKind::Help { message } => (self.format_help_answer(&message, &verdict), name.into()),
                 RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => continue,
             };
-            let letter = self.told(words, answers, verdict.by);
+            let letter = self.decision_message(words, answers, verdict.by);
             self.record(Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter });
         }
     }
 
     /// A decision as an inbox message to the step that asked; its author is a person or the run.
-    fn told(&self, mut words: String, answers: Arc<str>, by: AnsweredBy) -> InboxMessage {
-        shorten(&mut words);
+    fn decision_message(&self, mut words: String, answers: Arc<str>, by: AnsweredBy) -> InboxMessage {
+        truncate_message(&mut words);
         let known = self.replaying.as_ref().and_then(|replaying| replaying.letters.get(&answers).cloned());
         InboxMessage {
             id: known.unwrap_or_else(|| format!("e{}", self.seq + 1).into()),

@@ -35,17 +35,17 @@ impl Driver<'_> {
         (key, step, attempt): (Key, &StepId, u32),
         broadcast: &Broadcast,
     ) -> Result<Value, String> {
-        let reached = self.evaluator.reach(&self.state, key).receivers;
+        let reached = self.evaluator.resolve_reach(&self.state, key).receivers;
         if reached.is_empty() {
             return Err(format!(
                 "there is no receiver: no edge leads from `{}` to a task that has not ended",
                 step.name
             ));
         }
-        let receivers = self.evaluator.receivers(&self.state, key);
+        let receivers = self.evaluator.message_receivers(&self.state, key);
         let (mut sent, mut refused) = (Vec::new(), Vec::new());
         for to in &reached {
-            let handed = broadcast.to(to).handoff(&receivers);
+            let handed = broadcast.message_to(to).into_handoff(&receivers);
             match handed.and_then(|handoff| self.hand_on((key, step, attempt), handoff, false)) {
                 Ok(receipt) => sent.push(receipt),
                 Err(why) => refused.push((to, why)),
@@ -76,17 +76,17 @@ impl Driver<'_> {
         (key, step, attempt): (Key, &StepId, u32),
         report: &Report,
     ) -> Result<Value, String> {
-        let text = report.text()?;
-        let voice = self.state.voice(key);
+        let text = report.to_json()?;
+        let voice = self.state.turn_counters(key);
         let reports = voice.map_or(0, |voice| voice.reports);
         let before = voice.and_then(|voice| voice.report.as_ref());
-        if before.is_some_and(|before| self.evaluator.store.text(before).is_ok_and(|before| before == text)) {
+        if before.is_some_and(|before| self.evaluator.store.load_text(before).is_ok_and(|before| before == text)) {
             return Ok(json!({ "reports": reports }));
         }
         if reports >= REPORTS {
             return Err(format!("you have reported {REPORTS} times in this turn, which is the limit"));
         }
-        let report = self.evaluator.store.keep(text)?;
+        let report = self.evaluator.store.store_content(text)?;
         self.record(Event::StatusReported { step: step.clone(), attempt, report });
         Ok(json!({ "reports": reports + 1 }))
     }
@@ -108,28 +108,29 @@ impl Driver<'_> {
         if !self.evaluator.hears_persons(&self.state, key) {
             return Err(format!("you cannot receive an answer: `{}` reads no inbox (`<<inbox>>`)", step.name));
         }
-        if let Some(id) = self.pleaded((key, step), message) {
+        if let Some(id) = self.find_equal_request((key, step), message) {
             return Ok(json!({ "approval": id }));
         }
-        let open: Vec<String> = self.state.pleas(step).map(|(id, _)| id.to_string()).collect();
+        let open: Vec<String> = self.state.help_requests(step).map(|(id, _)| id.to_string()).collect();
         if open.len() >= WAITING {
             return Err(format!(
                 "{WAITING} of your requests wait for a person, which is the limit: {}",
                 open.join(", ")
             ));
         }
-        if self.state.voice(key).is_some_and(|voice| voice.pleas >= PLEAS) {
+        if self.state.turn_counters(key).is_some_and(|voice| voice.pleas >= PLEAS) {
             return Err(format!("you have asked for help {PLEAS} times in this turn, which is the limit"));
         }
         self.somebody_answers(step)?;
-        let message = self.evaluator.store.keep(message.to_owned())?;
+        let message = self.evaluator.store.store_content(message.to_owned())?;
         let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
-        let id = self.request(step, attempt, &agent, RequestKind::Help { message });
+        let id = self.request_approval(step, attempt, &agent, RequestKind::Help { message });
         if let Some(refusal) = self.decide_at_once(key, id, Approval::Human) {
             return Err(refusal);
         }
         // An answer in time, or in place of one, is in its inbox.
-        let waits = self.state.voice(key).is_some_and(|voice| voice.asked.iter().any(|(asked, _)| *asked == id));
+        let waits =
+            self.state.turn_counters(key).is_some_and(|voice| voice.asked.iter().any(|(asked, _)| *asked == id));
         match (waits, self.evaluator.plan.policy.unattended) {
             (true, _) => Ok(json!({ "approval": id })),
             (false, Unattended::Approve) => Ok(json!({ "approval": id, "answer": "allow" })),
@@ -141,7 +142,7 @@ impl Driver<'_> {
 
     /// Refuses a further request after several unanswered ones: each timeout wakes the step, which would ask for ever.
     pub(super) fn somebody_answers(&self, step: &StepId) -> Result<(), String> {
-        match self.state.unheeded(step) {
+        match self.state.count_unheeded(step) {
             UNANSWERED.. => Err(format!(
                 "no person answered your last {UNANSWERED} requests in time: go on without an answer, or say in your answer what is missing"
             )),
@@ -150,21 +151,25 @@ impl Driver<'_> {
     }
 
     /// The number of an equal request of a step: one of this turn, or an unanswered one of an earlier turn.
-    fn pleaded(&self, (key, step): (Key, &StepId), message: &str) -> Option<u32> {
-        let asked =
-            self.state.voice(key).into_iter().flat_map(|voice| &voice.asked).map(|(id, message)| (*id, message));
-        let is_same = |before: &Content| self.evaluator.store.text(before).is_ok_and(|before| before == message);
-        asked.chain(self.state.pleas(step)).find(|(_, before)| is_same(before)).map(|(id, _)| id)
+    fn find_equal_request(&self, (key, step): (Key, &StepId), message: &str) -> Option<u32> {
+        let asked = self
+            .state
+            .turn_counters(key)
+            .into_iter()
+            .flat_map(|voice| &voice.asked)
+            .map(|(id, message)| (*id, message));
+        let is_same = |before: &Content| self.evaluator.store.load_text(before).is_ok_and(|before| before == message);
+        asked.chain(self.state.help_requests(step)).find(|(_, before)| is_same(before)).map(|(id, _)| id)
     }
 
     /// The answer to a request for help, as the step that asked receives it.
-    pub(super) fn helped(&self, message: &Content, verdict: &Verdict) -> String {
-        let message = self.evaluator.store.text(message).unwrap_or_default();
+    pub(super) fn format_help_answer(&self, message: &Content, verdict: &Verdict) -> String {
+        let message = self.evaluator.store.load_text(message).unwrap_or_default();
         let mut repeated: String = message.chars().take(REPEATED).collect();
         if repeated.len() < message.len() {
             repeated.push('…');
         }
-        let answer = match (verdict.allows(), &verdict.because) {
+        let answer = match (verdict.is_allowed(), &verdict.because) {
             (true, _) if verdict.by == AnsweredBy::Timeout => "no person answered in time: go on".to_owned(),
             (false, _) if verdict.by == AnsweredBy::Timeout => {
                 "no person answered in time: go on without help, or say in your answer what is missing".to_owned()

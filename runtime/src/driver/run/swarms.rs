@@ -18,8 +18,8 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::driver::Driver;
-use super::eval::{At, render, short};
-use super::{Input, content};
+use super::eval::{At, render_failure, truncate_to_event};
+use super::{Input, store_content};
 use crate::core::graph::Key;
 use crate::core::state::budget::Refusal;
 use crate::core::swarm::{Order, Swarm};
@@ -62,12 +62,12 @@ impl RunningSwarms {
     }
 
     /// The swarms that run.
-    pub(super) fn all(&self) -> Vec<(StepId, u32)> {
+    pub(super) fn list_running(&self) -> Vec<(StepId, u32)> {
         self.open.keys().cloned().collect()
     }
 
     /// Whether the swarm of an attempt runs.
-    pub(super) fn runs(&self, of: &(StepId, u32)) -> bool {
+    pub(super) fn is_running(&self, of: &(StepId, u32)) -> bool {
         self.open.contains_key(of)
     }
 
@@ -87,13 +87,13 @@ impl RunningSwarms {
     }
 
     /// The tools of an agent are known.
-    fn learn(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, tools: Arc<Vec<Tool>>) {
+    fn store_tools(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, tools: Arc<Vec<Tool>>) {
         if let Some(team) = self.open.get_mut(&(step.clone(), attempt)) {
             team.tools.insert(Arc::clone(agent), tools);
         }
     }
 
-    fn gate(&mut self) -> watch::Receiver<bool> {
+    fn subscribe_gate(&mut self) -> watch::Receiver<bool> {
         self.gate.get_or_insert_with(|| watch::channel(false).0).subscribe()
     }
 }
@@ -111,8 +111,8 @@ impl Driver<'_> {
     /// The swarm of a step begins, or goes on.
     pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, goal: String) {
         let mut team = Team::default();
-        let key = self.state.find(&step);
-        let definition = key.map(|key| self.evaluator.step(&self.state, key));
+        let key = self.state.find_step(&step);
+        let definition = key.map(|key| self.evaluator.step_definition(&self.state, key));
         if let Some(limit) = definition.and_then(|step| step.timeout_ms)
             && self.replaying.is_none()
             && let Ok(handle) = self.reactor.handle()
@@ -125,17 +125,17 @@ impl Driver<'_> {
             team.clock = Some(clock.abort_handle());
         }
         self.teams.open.insert((step.clone(), attempt), team);
-        self.foresee(&step, attempt);
+        self.queue_recorded_inputs(&step, attempt);
         if let Some(key) = key
             && let Err(failure) = self.decide_open(&step, attempt, key)
         {
             return self.fail_swarm(&step, attempt, failure);
         }
         if key.is_none_or(|key| self.state.swarm(key, attempt).is_none()) {
-            match self.evaluator.keep(goal) {
+            match self.evaluator.store_content(goal) {
                 Ok(goal) => {
-                    let run = self.names();
-                    self.fact(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
+                    let run = self.name_seed();
+                    self.record_swarm_event(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
                 }
                 Err(error) => self.give_up(error.to_string()),
             }
@@ -143,21 +143,23 @@ impl Driver<'_> {
     }
 
     /// Does what a swarm's core says, until it says nothing.
-    pub(super) fn swarm(&mut self, step: &StepId, attempt: u32) {
-        let Some(key) = self.state.find(step) else { return };
+    pub(super) fn advance_swarm(&mut self, step: &StepId, attempt: u32) {
+        let Some(key) = self.state.find_step(step) else { return };
         while self.broken.is_none()
             && !self.has_diverged()
             && self.teams.open.contains_key(&(step.clone(), attempt))
-            && let Some(order) = self.state.swarm_order(key, super::driver::now().max(self.clock))
+            && let Some(order) = self.state.swarm_order(key, super::driver::now_millis().max(self.clock))
         {
             let done = match order {
                 Order::Record(fact) => {
-                    self.fact(step, attempt, fact);
+                    self.record_swarm_event(step, attempt, fact);
                     Ok(())
                 }
-                Order::Spawn { place, name, plays, task } => self.spawn(step, attempt, key, (place, name, plays, task)),
+                Order::Spawn { place, name, plays, task } => {
+                    self.spawn_agent(step, attempt, key, (place, name, plays, task))
+                }
                 Order::Ask(turn) => self.ask_turn(step, attempt, key, turn),
-                Order::Call(turn) => self.call(step, attempt, key, turn),
+                Order::Call(turn) => self.call_tool(step, attempt, key, turn),
                 Order::Agree { agent, wants } => {
                     let agents = self.state.swarm(key, attempt).map(|swarm| &swarm.agents);
                     match agents.and_then(|agents| agents.get(agent as usize)).map(|agent| Arc::clone(&agent.name)) {
@@ -168,7 +170,7 @@ impl Driver<'_> {
                     }
                 }
                 Order::Cancel(turn) => {
-                    if let Some(task) = self.team(step, attempt).and_then(|team| team.tasks.remove(&turn)) {
+                    if let Some(task) = self.find_team(step, attempt).and_then(|team| team.tasks.remove(&turn)) {
                         task.abort();
                     }
                     Ok(())
@@ -188,13 +190,13 @@ impl Driver<'_> {
         if self.teams.open.remove(&(step.clone(), attempt)).is_none() {
             return false;
         }
-        self.end(step.clone(), attempt, failure(Failure::Cancelled));
+        self.end_attempt(step.clone(), attempt, failure_outcome(Failure::Cancelled));
         true
     }
 
     /// A task of a swarm reports.
-    pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: SwarmInput) {
-        let Some(key) = self.state.find(step) else { return };
+    pub(super) fn handle_report(&mut self, step: &StepId, attempt: u32, word: SwarmInput) {
+        let Some(key) = self.state.find_step(step) else { return };
         let turn = match &word {
             SwarmInput::Listed(turn, _) | SwarmInput::Answered(turn, _) | SwarmInput::Called(turn, _) => {
                 Some(turn.clone())
@@ -203,7 +205,7 @@ impl Driver<'_> {
         };
         // The driver drops the report of a turn that it has ended.
         let replays = self.replaying.is_some();
-        let Some(team) = self.team(step, attempt) else { return };
+        let Some(team) = self.find_team(step, attempt) else { return };
         if let Some(turn) = &turn
             && team.tasks.remove(turn).is_none()
             && !replays
@@ -213,29 +215,36 @@ impl Driver<'_> {
         self.write_down(step, attempt, &word);
         let done = match word {
             SwarmInput::Listed(turn, Ok(tools)) => {
-                self.teams.learn(step, attempt, &turn.agent, Arc::new(tools));
+                self.teams.store_tools(step, attempt, &turn.agent, Arc::new(tools));
                 // What has come meanwhile is read first.
                 self.state.swarm_again(key, &turn);
                 Ok(())
             }
             SwarmInput::Listed(turn, Err(fault)) => {
-                self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
-                let answer = Answer::Failed { message: short(&fault.message), fault: class(fault.transient) };
-                self.fact(step, attempt, SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None });
+                self.record_swarm_event(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
+                let answer = Answer::Failed {
+                    message: truncate_to_event(&fault.message),
+                    fault: classify_fault(fault.transient),
+                };
+                self.record_swarm_event(
+                    step,
+                    attempt,
+                    SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None },
+                );
                 Ok(())
             }
-            SwarmInput::Answered(turn, reply) => self.replied(step, attempt, key, turn, reply),
+            SwarmInput::Answered(turn, reply) => self.handle_reply(step, attempt, key, turn, reply),
             SwarmInput::Called(turn, result) => {
-                let fault = result.as_ref().err().map(|fault| class(fault.transient));
+                let fault = result.as_ref().err().map(|fault| classify_fault(fault.transient));
                 let text = result.unwrap_or_else(|fault| fault.message);
-                match content(&self.folder, text) {
-                    Ok(result) => self.fact(step, attempt, SwarmEvent::ToolEnded { turn, result, fault }),
+                match store_content(&self.folder, text) {
+                    Ok(result) => self.record_swarm_event(step, attempt, SwarmEvent::ToolEnded { turn, result, fault }),
                     Err(error) => self.give_up(error.to_string()),
                 }
                 Ok(())
             }
             SwarmInput::Late => {
-                let after_ms = self.evaluator.step(&self.state, key).timeout_ms.unwrap_or(0);
+                let after_ms = self.evaluator.step_definition(&self.state, key).timeout_ms.unwrap_or(0);
                 Err(Stuck(Failure::Timeout { after_ms }))
             }
             SwarmInput::Over(agent) => {
@@ -243,7 +252,7 @@ impl Driver<'_> {
                 Ok(())
             }
             SwarmInput::Agreed { id, choice, by, because, arguments } => {
-                self.agree((id, choice, by), because, arguments).map_err(Stuck::from)
+                self.apply_recorded_verdict((id, choice, by), because, arguments).map_err(Stuck::from)
             }
             SwarmInput::Failed(failure) => Err(Stuck(failure)),
         };
@@ -252,11 +261,11 @@ impl Driver<'_> {
         }
     }
 
-    fn team(&mut self, step: &StepId, attempt: u32) -> Option<&mut Team> {
+    fn find_team(&mut self, step: &StepId, attempt: u32) -> Option<&mut Team> {
         self.teams.open.get_mut(&(step.clone(), attempt))
     }
 
-    fn spawn(
+    fn spawn_agent(
         &mut self,
         step: &StepId,
         attempt: u32,
@@ -264,19 +273,30 @@ impl Driver<'_> {
         (place, name, plays, task): (u32, Arc<str>, Arc<str>, Option<Content>),
     ) -> Result<(), Stuck> {
         let (task, brief) = self.evaluator.task_of(At { state: &self.state, key, attempt }, place, task)?;
-        self.fact(step, attempt, SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None });
+        self.record_swarm_event(
+            step,
+            attempt,
+            SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None },
+        );
         Ok(())
     }
 
     /// What an agent of a swarm may use, and where.
-    fn grant(&self, key: Key, attempt: u32, swarm: &Swarm, turn: &TurnId, player: &Agent) -> Result<Grant, Stuck> {
-        let step = self.evaluator.step(&self.state, key);
-        let view = self.evaluator.view(&self.state, key.frame, Some(step)).map_err(render)?;
+    fn build_grant(
+        &self,
+        key: Key,
+        attempt: u32,
+        swarm: &Swarm,
+        turn: &TurnId,
+        player: &Agent,
+    ) -> Result<Grant, Stuck> {
+        let step = self.evaluator.step_definition(&self.state, key);
+        let view = self.evaluator.build_view(&self.state, key.frame, Some(step)).map_err(render_failure)?;
         let provider = self.evaluator.plan.provider(&player.provider);
         let environment =
-            self.environment(step, provider, &view, (&self.state.id(key), attempt, Role::Turn)).map_err(Stuck)?;
+            self.build_environment(step, provider, &view, (&self.state.id(key), attempt, Role::Turn)).map_err(Stuck)?;
         let pipeline = self.evaluator.pipeline(&self.state, key.frame);
-        let folder = self.process_env.directory(&pipeline.name);
+        let folder = self.process_env.pipeline_directory(&pipeline.name);
         let mut grant = Grant::new(&turn.agent, player, &folder, &environment);
         if let Some(skills) = swarm.agent(&turn.agent).and_then(|agent| agent.tools.as_ref()) {
             grant.narrow(skills, self.evaluator.plan);
@@ -292,7 +312,7 @@ impl Driver<'_> {
         turn: &TurnId,
         work: impl Future<Output = SwarmInput> + Send + 'static,
     ) -> Result<(), Stuck> {
-        let mut gate = self.teams.gate();
+        let mut gate = self.teams.subscribe_gate();
         let (inputs, of) = (self.reports.clone(), (step.clone(), attempt));
         let handle = self.reactor.handle().map_err(|message| Stuck(Failure::Spawn { message }))?;
         let task = handle.spawn(async move {
@@ -303,13 +323,13 @@ impl Driver<'_> {
             let word = Box::new(work.await);
             let _ = inputs.send(Input::Swarm { step: of.0, attempt: of.1, word });
         });
-        if let Some(team) = self.team(step, attempt) {
+        if let Some(team) = self.find_team(step, attempt) {
             team.tasks.insert(turn.clone(), task.abort_handle());
         }
         Ok(())
     }
 
-    fn call(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
+    fn call_tool(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
         let crate::core::swarm::state::Stage::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else {
@@ -317,8 +337,8 @@ impl Driver<'_> {
         };
         let (tool, params) = (Arc::clone(tool), params.clone());
         let player = self.evaluator.player(swarm, &turn)?;
-        let grant = self.grant(key, attempt, swarm, &turn, player)?;
-        let told = self.evaluator.told(&params)?;
+        let grant = self.build_grant(key, attempt, swarm, &turn, player)?;
+        let told = self.evaluator.load_text(&params)?;
         let arguments = serde_json::from_str(&told).unwrap_or_default();
         let tools = Arc::clone(&self.tools);
         let gate = tools.gate(&grant, &tool);
@@ -332,31 +352,34 @@ impl Driver<'_> {
             return self.agent_wants((step, attempt), key, &turn.agent, wants, gate).map_err(Stuck::from);
         }
         let changed = agent.agreed.is_some_and(|agreed| agreed.changed);
-        self.fact(step, attempt, SwarmEvent::ToolStarted { turn: turn.clone(), tool: Arc::clone(&tool) });
+        self.record_swarm_event(step, attempt, SwarmEvent::ToolStarted { turn: turn.clone(), tool: Arc::clone(&tool) });
         if !self.call_recorded(step, attempt, &turn, (&tool, &arguments)) {
             return Ok(());
         }
         let word = turn.clone();
         self.launch(step, attempt, &turn, async move {
             let result = tools.call(&grant, &tool, &arguments).await;
-            SwarmInput::Called(word, if changed { result.map(|text| approval::changed(&told, &text)) } else { result })
+            SwarmInput::Called(
+                word,
+                if changed { result.map(|text| approval::describe_changed_call(&told, &text)) } else { result },
+            )
         })
     }
 }
 
 /// How something failed, as the swarm counts it.
-fn class(transient: bool) -> Fault {
+fn classify_fault(transient: bool) -> Fault {
     if transient { Fault::Transient { after_ms: 0 } } else { Fault::Permanent }
 }
 
-fn failure(failure: Failure) -> event::Outcome {
+fn failure_outcome(failure: Failure) -> event::Outcome {
     event::Outcome { failure: Some(failure), ..event::Outcome::default() }
 }
 
 /// A refusal of a step's budget as the swarm records it; an error for a budget of the run.
-fn refusal(refusal: Refusal) -> Result<String, String> {
+fn step_refusal(refusal: Refusal) -> Result<String, String> {
     match refusal {
-        Refusal::Step(message) => Ok(short(&message)),
+        Refusal::Step(message) => Ok(truncate_to_event(&message)),
         Refusal::Run(message) => Err(message),
     }
 }

@@ -122,7 +122,7 @@ fn timeouts_end_the_whole_group() {
         world.ends().into_iter().map(|(name, outcome)| (name, outcome.failure)).collect();
     assert_eq!(failures["slow"], Some(Failure::Timeout { after_ms: 100 }));
     assert_eq!(failures["idle"], Some(Failure::Idle { after_ms: 100 }));
-    assert!(orphan_processes::end(&outcome.run, std::iter::empty()).is_none(), "somebody outlived the run");
+    assert!(orphan_processes::end_orphans(&outcome.run, std::iter::empty()).is_none(), "a process outlived the run");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn what_holds_the_pipe_after_its_parent_exited_is_ended() {
     let world = World::new();
     let outcome = world.start(&plan(vec![step("task", sh("sleep 100 & echo done"), &[])]));
     assert_eq!((outcome.ended, outcome.values[0].as_str()), (Ended::Succeeded, "done"));
-    assert!(orphan_processes::end(&outcome.run, std::iter::empty()).is_none(), "somebody outlived the run");
+    assert!(orphan_processes::end_orphans(&outcome.run, std::iter::empty()).is_none(), "a process outlived the run");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn instances_have_folders_of_their_own() {
 fn a_when_that_cannot_be_judged_fails_the_step_with_its_place() {
     let world = World::new();
     let mut guarded = step("guarded", argv(&["true"]), &[]);
-    guarded.when = Some(Expression { source: "output.nobody.says == 1".to_owned(), reads: None, origin: origin() });
+    guarded.when = Some(Expression { source: "output.absent.says == 1".to_owned(), reads: None, origin: origin() });
     let mut skipped = step("skipped", argv(&["true"]), &[]);
     skipped.when = Some(Expression { source: "1 > 2".to_owned(), reads: None, origin: origin() });
     let outcome = world.start(&plan(vec![guarded, skipped]));
@@ -249,14 +249,14 @@ fn a_stopped_run_ends_its_processes_and_goes_on_when_resumed() {
         run.join().unwrap()
     });
     assert_eq!(outcome.ended, Ended::Stopped);
-    assert_eq!(world.home().runs().unwrap()[0].state, crate::RunningState::Resumable);
+    assert_eq!(world.home().list_runs().unwrap()[0].state, crate::RunningState::Resumable);
     std::fs::write(world.workspace().join("go"), "gone on").unwrap();
     let resumed = world.resume(&outcome.run).unwrap();
     assert_eq!((resumed.ended, resumed.values), (Ended::Succeeded, vec!["gone on".to_owned()]));
     assert_eq!(world.read(world.workspace().join("first")), "x\n", "what finished does not run again");
     assert_eq!(world.read(world.workspace().join("second")), "x\nx\n");
     assert!(matches!(world.resume("last"), Err(RunError::Ended { status: RunStatus::Succeeded, .. })));
-    let summary = &world.home().runs().unwrap()[0];
+    let summary = &world.home().list_runs().unwrap()[0];
     assert_eq!((summary.done, summary.total, summary.problem.as_ref()), (2, 2, None));
 }
 
@@ -294,13 +294,13 @@ fn a_run_can_be_resumed_from_any_prefix_of_its_journal() {
 }
 
 #[test]
-fn a_clock_that_is_put_back_makes_nobody_wait() {
+fn a_clock_that_is_put_back_delays_nothing() {
     let world = World::new();
     let mut task = step("task", sh("echo x >> count; test $(wc -l < count) = 2"), &[]);
     task.retry = Retry { times: 1, backoff_ms: 20, max_backoff_ms: 20 };
     let outcome = world.start(&plan(vec![task]));
     let folder = world.home().find(&outcome.run).unwrap();
-    let records = folder.records().unwrap();
+    let records = folder.read_records().unwrap();
     // The first attempt ended in an hour from now, as this clock has it.
     std::fs::remove_file(folder.journal_path()).unwrap();
     let mut journal = Box::new(FileJournal::create(&folder.journal_path(), |error| panic!("{error}")).unwrap());
@@ -312,7 +312,7 @@ fn a_clock_that_is_put_back_makes_nobody_wait() {
     let started = Instant::now();
     assert_eq!(world.resume(&outcome.run).unwrap().ended, Ended::Succeeded);
     assert!(started.elapsed() < Duration::from_secs(60));
-    assert!(folder.records().unwrap().is_sorted_by_key(|record| record.at));
+    assert!(folder.read_records().unwrap().is_sorted_by_key(|record| record.at));
 }
 
 #[test]
@@ -346,12 +346,12 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
     let (folder, outcome) = world.start_in(&plan, Box::new(journal));
     let error = outcome.unwrap_err();
     let expected = format!(
-        "run `{0}` stopped: the journal cannot be written: no storage space; once that is mended, type `swarmc resume {0}`",
+        "run `{0}` stopped: the journal cannot be written: no storage space; once that is fixed, type `swarmc resume {0}`",
         folder.id
     );
     assert_eq!(error.to_string(), expected);
     assert_eq!(records.lock().unwrap().len(), 3);
-    assert!(orphan_processes::end(&folder.id, std::iter::empty()).is_none(), "somebody outlived the run");
+    assert!(orphan_processes::end_orphans(&folder.id, std::iter::empty()).is_none(), "a process outlived the run");
 }
 
 /// Never gets anything done while its step runs.
@@ -373,10 +373,10 @@ fn an_observer_that_is_stuck_holds_nothing_up() {
         plan(vec![step("much", sh("head -c 50000000 /dev/zero"), &[]), step("after", sh("touch done"), &["much"])]);
     let (home, options) = (world.home(), world.options());
     std::thread::scope(|scope| {
-        let run = scope.spawn(|| start(&home, &plan, options, Control::new(), Box::new(Stuck(receiver))).unwrap());
+        let run = scope.spawn(|| start_run(&home, &plan, options, Control::new(), Box::new(Stuck(receiver))).unwrap());
         let finished = |record: &Record| matches!(record.event, Event::RunFinished { .. });
         // The whole run goes through to the end of its journal, although the observer has not seen its first record.
-        while !world.home().find("last").is_ok_and(|run| run.records().is_ok_and(|all| all.iter().any(finished))) {
+        while !world.home().find("last").is_ok_and(|run| run.read_records().is_ok_and(|all| all.iter().any(finished))) {
             std::thread::yield_now();
         }
         assert!(world.workspace().join("done").exists());
@@ -405,7 +405,7 @@ fn statuses_are_readable_in_conditions_and_a_handled_failure_fails_nothing() {
         origin: origin(),
     })]));
     let outcome = world.start(&plan(vec![step("flaky", sh("echo oh >&2; exit 3"), &[]), report]));
-    assert_eq!((outcome.ended, outcome.values[0].as_str()), (Ended::Succeeded, Status::Failed.word()));
+    assert_eq!((outcome.ended, outcome.values[0].as_str()), (Ended::Succeeded, Status::Failed.as_str()));
 }
 
 /// A journal whose disk is slow with the first envelope: it waits until the reader has begun too early, or for a while.

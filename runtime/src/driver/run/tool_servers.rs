@@ -16,7 +16,7 @@ use crate::io::tools::{Limits, Toolbox, World};
 use crate::types::event::Status;
 
 /// The tools of a run.
-pub(super) fn toolbox(
+pub(super) fn build_toolbox(
     evaluator: &Evaluator<'_>,
     process_env: &ProcessEnv,
     observer_handle: &ObserverHandle,
@@ -24,12 +24,12 @@ pub(super) fn toolbox(
     let observer_handle = observer_handle.clone();
     let world = World {
         caller: process_env.caller(),
-        allowed: &process_env.allowed(),
+        allowed: &process_env.allowed_variables(),
         mark: ProcessEnv::mark(&evaluator.run),
         workspace: &evaluator.workspace,
         text: &|template| evaluator.renderer.text(template, &GlobalValues(evaluator)).map_err(|error| error.message),
         limits: Limits::default(),
-        notice: Box::new(move |notice| observer_handle.notice(notice)),
+        notice: Box::new(move |notice| observer_handle.send_notice(notice)),
     };
     Toolbox::new(evaluator.plan, world)
 }
@@ -105,7 +105,7 @@ impl Values for GlobalValues<'_> {
     }
 
     fn stdin(&self) -> Result<Option<String>, String> {
-        self.0.stdin.as_ref().map(|content| self.0.store.text(content)).transpose()
+        self.0.stdin.as_ref().map(|content| self.0.store.load_text(content)).transpose()
     }
 
     fn workspace(&self) -> &Path {

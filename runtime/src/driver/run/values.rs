@@ -27,49 +27,49 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    fn read(&self, step: &str) -> Option<Reading<'_>> {
-        self.state.look(self.frame, step)
+    fn read_step(&self, step: &str) -> Option<Reading<'_>> {
+        self.state.read_from_frame(self.frame, step)
     }
 
-    fn text(&self, content: Option<&Content>) -> Result<Option<String>, String> {
-        content.map(|content| self.evaluator.store.text(content)).transpose()
+    fn load_text(&self, content: Option<&Content>) -> Result<Option<String>, String> {
+        content.map(|content| self.evaluator.store.load_text(content)).transpose()
     }
 }
 
 impl Values for View<'_> {
     fn output(&self, step: &str) -> Result<Option<String>, String> {
-        self.text(self.read(step).and_then(|reading| reading.output))
+        self.load_text(self.read_step(step).and_then(|reading| reading.output))
     }
 
     fn previous(&self, step: &str) -> Result<Option<String>, String> {
-        self.text(self.state.look_back(self.frame, step).and_then(|reading| reading.output))
+        self.load_text(self.state.look_back(self.frame, step).and_then(|reading| reading.output))
     }
 
     fn status(&self, step: &str) -> Option<Status> {
-        self.read(step)?.status
+        self.read_step(step)?.status
     }
 
     fn exit(&self, step: &str) -> Option<i32> {
-        self.read(step)?.exit
+        self.read_step(step)?.exit
     }
 
     fn error(&self, step: &str) -> Result<Option<Value>, String> {
-        let Some(reading) = self.read(step) else { return Ok(None) };
-        match self.text(reading.errors)? {
+        let Some(reading) = self.read_step(step) else { return Ok(None) };
+        match self.load_text(reading.errors)? {
             Some(list) => serde_json::from_str(&list).map(Some).map_err(|error| error.to_string()),
             None => Ok(reading.error.map(Value::from)),
         }
     }
 
     fn log(&self, step: &str) -> Result<Option<String>, String> {
-        let now = self.read(step);
+        let now = self.read_step(step);
         let before = || self.state.look_back(self.frame, step).and_then(|reading| reading.log);
         // What has not ended in this round has the log of the attempt before, or of the round before.
         let log = match now {
             Some(reading) if reading.status.is_some() => reading.log,
             now => now.and_then(|reading| reading.log).or_else(before),
         };
-        self.text(log)
+        self.load_text(log)
     }
 
     fn is_record(&self, step: &str) -> bool {
@@ -129,13 +129,13 @@ impl Values for View<'_> {
     }
 
     fn stdin(&self) -> Result<Option<String>, String> {
-        self.text(self.evaluator.stdin.as_ref())
+        self.load_text(self.evaluator.stdin.as_ref())
     }
 
     fn inbox(&self) -> Result<Option<String>, String> {
         let step = self.step.and_then(|step| self.state.region(self.frame).find(&step.name));
         match step {
-            Some(step) => self.evaluator.inbox(self.state, Key { frame: self.frame, step }, 0),
+            Some(step) => self.evaluator.render_inbox(self.state, Key { frame: self.frame, step }, 0),
             None => Ok(None),
         }
     }
@@ -144,7 +144,7 @@ impl Values for View<'_> {
         let step = self.step.and_then(|step| self.state.region(self.frame).find(&step.name));
         let step = step.ok_or_else(|| format!("there is no context pack `{name}` here"))?;
         let key = Key { frame: self.frame, step };
-        self.evaluator.packed((self.state, key), self.attempt, name).map(|packed| packed.text.clone())
+        self.evaluator.build_pack((self.state, key), self.attempt, name).map(|packed| packed.text.clone())
     }
 
     fn file(&self, path: &str) -> Result<String, String> {

@@ -10,14 +10,18 @@ use super::process_env::ProcessEnv;
 use crate::core::graph::Graph;
 use crate::core::state::State;
 use crate::io::worktree::Repository;
-use crate::types::digest::digest;
+use crate::types::digest::digest_bytes;
 use crate::types::error::RunError;
 
 /// The bytes of a name at most: the branch's file is called so, and something longer while it is written.
 const LONGEST_NAME: usize = 200;
 
 /// The workspace's repository, where something that runs works in a tree of it.
-pub(super) fn repository(plan: &Plan, graph: &Graph, process_env: &ProcessEnv) -> Result<Option<Repository>, RunError> {
+pub(super) fn find_repository(
+    plan: &Plan,
+    graph: &Graph,
+    process_env: &ProcessEnv,
+) -> Result<Option<Repository>, RunError> {
     let wanted = graph.scopes.iter().any(|scope| {
         let wants = |pipeline: &Pipeline| {
             let runs = |step: &&Step| scope.find(&step.name).is_some();
@@ -27,7 +31,9 @@ pub(super) fn repository(plan: &Plan, graph: &Graph, process_env: &ProcessEnv) -
     });
     match wanted {
         false => Ok(None),
-        true => Repository::find(&process_env.workspace, process_env.allowed()).map(Some).map_err(RunError::Request),
+        true => Repository::find(&process_env.workspace, process_env.allowed_variables())
+            .map(Some)
+            .map_err(RunError::Request),
     }
 }
 
@@ -35,7 +41,7 @@ pub(super) fn repository(plan: &Plan, graph: &Graph, process_env: &ProcessEnv) -
 ///
 /// A pipeline's is `PIPELINE` or `PIPELINE.INSTANCE`, and of a call `PIPELINE+CALL=CALLED`. A task's is one for each
 /// instance, call, or item of its own: `PIPELINE+TASK`, `PIPELINE+TASK@3`.
-pub(super) fn name(evaluator: &Evaluator<'_>, state: &State, number: u32, step: Option<&Step>) -> Option<String> {
+pub(super) fn tree_name(evaluator: &Evaluator<'_>, state: &State, number: u32, step: Option<&Step>) -> Option<String> {
     let frame = state.frame(number);
     let scope = state.frame(frame.scope);
     let own = step.and_then(|step| Some((step, step.worktree.as_deref()?)));
@@ -47,25 +53,25 @@ pub(super) fn name(evaluator: &Evaluator<'_>, state: &State, number: u32, step: 
         None => (&scope.path, Some(('=', evaluator.pipeline(state, number).name.as_str()))),
     };
     let mut name = String::new();
-    put(&mut name, &state.graph.scopes[0].pipeline);
+    append_path(&mut name, &state.graph.scopes[0].pipeline);
     if state.graph.instances > 1 {
         name.push_str(&format!(".{}", frame.instance));
     }
     if let Some(path) = path {
         name.push('+');
-        put(&mut name, path);
+        append_path(&mut name, path);
     }
     if let Some((sign, last)) = last {
         name.push(sign);
-        put(&mut name, last);
+        append_path(&mut name, last);
     }
     // What Git takes for a branch, and a file system for a folder.
     let fits = name.len() <= LONGEST_NAME && !name.contains("..") && !name.ends_with('.') && !name.contains(".lock");
-    Some(if fits { name } else { digest(name.as_bytes()) })
+    Some(if fits { name } else { digest_bytes(name.as_bytes()) })
 }
 
 /// Appends the path of a step in characters that neither a branch nor a shell takes amiss.
-fn put(name: &mut String, path: &str) {
+fn append_path(name: &mut String, path: &str) {
     for byte in path.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' if !(name.is_empty() && byte == b'.') => {

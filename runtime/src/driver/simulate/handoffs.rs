@@ -91,7 +91,7 @@ fn a_task_that_reads_its_inbox_waits_for_its_first_envelope() {
 }
 
 #[test]
-fn it_begins_without_one_when_nobody_is_left_who_could_write() {
+fn it_begins_without_one_when_no_sender_is_left() {
     let pair = || wired("a prompt\n b heeds", "a -> b");
     check(pair(), "a done", "start b 1");
     // Its writer needs it first: the first round of a review.
@@ -122,7 +122,7 @@ fn what_arrives_after_a_turn_gives_it_another_one() {
 }
 
 #[test]
-fn its_turns_are_over_when_nobody_at_work_can_reach_it() {
+fn its_turns_are_over_when_no_running_step_can_reach_it() {
     let pair = || wired("a prompt\n b prompt", "a -> b");
     check(pair(), "b done, a done", "close b");
     check(pair(), "b done, a done, b closed", "finish succeeded");
@@ -138,7 +138,7 @@ fn its_turns_are_over_when_nobody_at_work_can_reach_it() {
 }
 
 #[test]
-fn whoever_waits_for_the_other_does_not_wait_for_ever() {
+fn steps_that_wait_for_each_other_do_not_wait_for_ever() {
     // Each could write to the other, and neither is at work.
     check(wired("a prompt\n b prompt", "a <-> b"), "a done, b done", "close a, close b");
     check(wired("a heeds\n b heeds", "a <-> b"), "", "start a 1, start b 1");
@@ -254,7 +254,11 @@ fn who_was_asked_for_in_a_round_can_be_asked_for_in_the_next_one() {
     rounds.edges = vec![edge("a -> b spawn")];
     let check = |events: &str, asked_for: bool, waiting: usize| {
         let (state, _) = play(rounds.clone(), events);
-        assert_eq!((state.is_asked_for(0, "b"), state.waiting().count()), (asked_for, waiting), "after {events:?}");
+        assert_eq!(
+            (state.is_asked_for(0, "b"), state.open_requests().count()),
+            (asked_for, waiting),
+            "after {events:?}"
+        );
     };
     let first = "a started, a wants b e1, c broken";
     check(first, true, 1);

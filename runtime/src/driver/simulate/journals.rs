@@ -9,9 +9,9 @@ use super::run::Run;
 use super::world::World;
 use crate::core::samples::{graph, plan as build_plan, repeated};
 use crate::io::journal;
-use crate::types::digest::digest;
+use crate::types::digest::digest_bytes;
 use crate::types::event::{Event, LARGEST, Record, RunStatus, Status};
-use crate::{End, State, decide};
+use crate::{End, State, decide_commands};
 
 const VERSION_1: &str = r#"
 {"seq":1,"at":1000,"event":"run_started","version":1,"run":"r1","plan":"sha256:00","pipeline":"main","params":{"goal":"x"},"stdin":{"text":"in"}}
@@ -40,13 +40,13 @@ fn a_journal_of_version_1_is_read_folded_and_written_as_it_was() {
         assert_eq!(serde_json::to_string(&record).unwrap(), line);
         state.apply(&record);
         if let Event::ProcessStarted { .. } = record.event {
-            process = state.open().next().unwrap().processes.pop();
+            process = state.open_steps().next().unwrap().processes.pop();
         }
     }
     assert_eq!(process.map(|process| (process.group, process.started)), Some((42, 7)));
-    let status = |name: &str| state.read(name, 1, 1).unwrap().status.unwrap();
+    let status = |name: &str| state.read_step(name, 1, 1).unwrap().status.unwrap();
     assert_eq!(["a", "b", "c"].map(status), [Status::Succeeded, Status::Skipped, Status::Skipped]);
-    assert_eq!((state.end(1), state.finished()), (Some(End::Succeeded), Some(RunStatus::Succeeded)));
+    assert_eq!((state.instance_end(1), state.final_status()), (Some(End::Succeeded), Some(RunStatus::Succeeded)));
 }
 
 #[test]
@@ -55,13 +55,13 @@ fn of_very_many_processes_of_an_attempt_the_first_and_the_latest_are_remembered(
     let lines = VERSION_1.trim().lines().take_while(|line| !line.contains("process_started"));
     let before: Vec<Record> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     before.iter().for_each(|record| state.apply(record));
-    let step = state.open().next().unwrap().step;
+    let step = state.open_steps().next().unwrap().step;
     for group in 1..=100 {
         let process = crate::types::event::Process { group, started: 1 };
         let event = Event::ProcessStarted { step: step.clone(), attempt: 1, process };
         state.apply(&Record { seq: 100 + group as u64, at: 2000, event });
     }
-    let groups: Vec<i32> = state.open().next().unwrap().processes.iter().map(|process| process.group).collect();
+    let groups: Vec<i32> = state.open_steps().next().unwrap().processes.iter().map(|process| process.group).collect();
     assert_eq!((groups.len(), groups[0], groups[1], groups[63]), (64, 1, 38, 100));
 }
 
@@ -72,24 +72,24 @@ fn any_prefix_of_a_real_journal_is_a_state_that_decide_accepts_and_a_run_that_en
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(path.join("plan.json")).unwrap();
-        let plan = swarmc_plan::read(&text).unwrap();
+        let plan = swarmc_plan::read_plan(&text).unwrap();
         let lines = std::fs::read_to_string(path.join("journal.jsonl")).unwrap();
         assert!(lines.lines().all(|line| line.len() < LARGEST));
-        let recovered = journal::read(&path.join("journal.jsonl")).unwrap();
+        let recovered = journal::read_journal(&path.join("journal.jsonl")).unwrap();
         assert_eq!((recovered.torn, recovered.records.len()), (0, lines.lines().count()));
         let Event::RunStarted { plan: expected, pipeline, .. } = &recovered.records[0].event else {
             panic!("{}: it begins with its start", path.display());
         };
-        assert_eq!(*expected, format!("sha256:{}", digest(text.as_bytes())), "the plan is the one that ran");
+        assert_eq!(*expected, format!("sha256:{}", digest_bytes(text.as_bytes())), "the plan is the one that ran");
         let pipeline = plan.pipeline(pipeline).unwrap();
         let plan = build_plan(pipeline.clone());
         for length in 0..recovered.records.len() {
             let records = &recovered.records[..length];
             let mut state = State::new(graph(pipeline.clone()));
             records.iter().for_each(|record| state.apply(record));
-            assert_eq!(state.finished(), None, "{}: {length} records", path.display());
-            decide(&mut state, 0);
-            decide(&mut state, u64::MAX);
+            assert_eq!(state.final_status(), None, "{}: {length} records", path.display());
+            decide_commands(&mut state, 0);
+            decide_commands(&mut state, u64::MAX);
             if length > 0 {
                 for lazy in [false, true] {
                     let run = Run::resume(&plan, World { seed: length as u64, lazy, kind: false }, records).go();
@@ -102,8 +102,8 @@ fn any_prefix_of_a_real_journal_is_a_state_that_decide_accepts_and_a_run_that_en
         let Some(Record { event: Event::RunFinished { status }, .. }) = recovered.records.last() else {
             panic!("{}: it ends with its end", path.display());
         };
-        assert_eq!(state.finished(), Some(*status));
-        assert_eq!(decide(&mut state, u64::MAX), []);
+        assert_eq!(state.final_status(), Some(*status));
+        assert_eq!(decide_commands(&mut state, u64::MAX), []);
         journals += 1;
     }
     assert_eq!(journals, 6);
@@ -111,7 +111,7 @@ fn any_prefix_of_a_real_journal_is_a_state_that_decide_accepts_and_a_run_that_en
 
 #[test]
 fn fields_of_later_builds_are_ignored() {
-    let line = r#"{"seq":1,"at":5,"event":"stop_requested","by":"somebody"}"#;
+    let line = r#"{"seq":1,"at":5,"event":"stop_requested","by":"person"}"#;
     let record: Record = serde_json::from_str(line).unwrap();
     assert_eq!(record.event, Event::StopRequested);
 }

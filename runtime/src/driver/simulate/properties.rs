@@ -14,7 +14,7 @@ use super::world::World;
 use crate::core::reopen::Retry;
 use crate::core::reopened_records::effective;
 use crate::core::samples::graph_of;
-use crate::{Event, Progress, Record, State, StepId, decide};
+use crate::{Event, Progress, Record, State, StepId, decide_commands};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
@@ -137,8 +137,8 @@ proptest! {
             prop_assert!(same(&state, &growing));
             let Progress { done, total } = state.progress();
             prop_assert!(done <= total);
-            decide(&mut state, 0);
-            decide(&mut state, u64::MAX);
+            decide_commands(&mut state, 0);
+            decide_commands(&mut state, u64::MAX);
             if let Some(record) = records.get(length) {
                 growing.apply(record);
             }
@@ -152,7 +152,7 @@ proptest! {
         for record in records {
             if !matches!(record.event, Event::RunFinished { .. }) {
                 state.apply(&record);
-                decide(&mut state, record.at);
+                decide_commands(&mut state, record.at);
             }
         }
     }
@@ -185,10 +185,10 @@ fn ending(plan: &Plan, state: &State) -> Ending {
     for instance in 1..=plan.pipelines[0].parallelism {
         let iteration = state.iteration(instance);
         for name in state.graph().names() {
-            let read = state.read(name, instance, iteration).unwrap();
+            let read = state.read_step(name, instance, iteration).unwrap();
             let id = crate::StepId::new(name, iteration, instance);
             steps.insert(id, read.status.unwrap());
         }
     }
-    Ending { steps, status: state.finished().unwrap() }
+    Ending { steps, status: state.final_status().unwrap() }
 }

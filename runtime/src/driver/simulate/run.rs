@@ -14,7 +14,7 @@ use crate::core::reopened_records::effective;
 use crate::core::samples;
 use crate::core::state::frame::{Frame, Step};
 use crate::types::event::{AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, StepId};
-use crate::{Command, State, decide};
+use crate::{Command, State, decide_commands};
 
 /// A run.
 pub(crate) struct Run<'a> {
@@ -47,7 +47,7 @@ impl<'a> Run<'a> {
         let mut run = Run::fold(plan, world, records);
         run.open.clear();
         run.record(Event::RunResumed);
-        let asking: Vec<StepId> = run.state.open().filter(|open| open.asking).map(|open| open.step).collect();
+        let asking: Vec<StepId> = run.state.open_steps().filter(|open| open.asking).map(|open| open.step).collect();
         asking.into_iter().for_each(|gate| run.answer(gate));
         run
     }
@@ -61,7 +61,7 @@ impl<'a> Run<'a> {
         (run.state, run.shadow) = (reopened()?.state, reopened()?.state);
         run.open.clear();
         reopened()?.events.into_iter().for_each(|event| run.record(event));
-        let asking: Vec<StepId> = run.state.open().filter(|open| open.asking).map(|open| open.step).collect();
+        let asking: Vec<StepId> = run.state.open_steps().filter(|open| open.asking).map(|open| open.step).collect();
         asking.into_iter().for_each(|gate| run.answer(gate));
         Ok(run)
     }
@@ -74,7 +74,7 @@ impl<'a> Run<'a> {
     /// Runs until nothing is left to happen.
     pub(crate) fn go(mut self) -> Run<'a> {
         for _ in 0..20_000 {
-            let commands = decide(&mut self.state, self.now);
+            let commands = decide_commands(&mut self.state, self.now);
             let idle = commands.is_empty();
             commands.into_iter().for_each(|command| self.carry_out(command));
             if let Some(((time, _), event)) = self.coming.pop_first() {
@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
     }
 
     pub(crate) fn finished(&self) -> Option<RunStatus> {
-        self.state.finished()
+        self.state.final_status()
     }
 
     fn fold(plan: &'a Plan, world: World, records: &[Record]) -> Run<'a> {
@@ -161,7 +161,7 @@ impl<'a> Run<'a> {
             Command::Open { step, attempt } => {
                 let begins = self.world.delay("open", &step);
                 let items = model::find(self.plan, &step.name).for_each.as_ref().map(|_| self.world.items(&step));
-                let is_each = self.state.find(&step).is_some_and(|key| self.state.frame(key.frame).item.is_none());
+                let is_each = self.state.find_step(&step).is_some_and(|key| self.state.frame(key.frame).item.is_none());
                 let event = match items.filter(|_| is_each) {
                     Some(None) => {
                         let outcome = Outcome { failure: Some(Failure::Exit), ..Outcome::default() };
@@ -251,9 +251,9 @@ impl<'a> Run<'a> {
         assert!(!self.ended.contains(&(step.clone(), *attempt)), "an attempt that ended runs again: {}", story());
         assert!(!self.open.contains(step), "a step runs twice at once: {}", story());
         let declared = model::find(self.plan, &step.name);
-        let frame = self.state.find(step).unwrap().frame;
+        let frame = self.state.find_step(step).unwrap().frame;
         if self.state.frame(frame).item.is_none() {
-            let status = |name: &str| self.state.look(frame, name).and_then(|read| read.status);
+            let status = |name: &str| self.state.read_from_frame(frame, name).and_then(|read| read.status);
             assert!(model::allowed(declared, &status) == Some(true), "needs do not allow: {}", story());
         }
         if self.is_task(step) {
@@ -270,10 +270,10 @@ impl<'a> Run<'a> {
 
     /// Nothing happens any more: the run has ended, or a person stopped it.
     fn check_end(&self) {
-        let running = self.state.open().filter(|open| open.running).count();
+        let running = self.state.open_steps().filter(|open| open.running).count();
         assert_eq!(running, 0, "an attempt stays open:\n{}", self.story());
-        assert!(self.state.finished().is_some() || self.state.stopping(), "the run is stuck:\n{}", self.story());
-        if self.state.finished().is_some() {
+        assert!(self.state.final_status().is_some() || self.state.is_stopping(), "the run is stuck:\n{}", self.story());
+        if self.state.final_status().is_some() {
             let finishes = effective(&self.records);
             let finishes = finishes.iter().filter(|record| matches!(record.event, Event::RunFinished { .. }));
             assert_eq!(finishes.count(), 1, "the run ended twice:\n{}", self.story());
@@ -283,7 +283,7 @@ impl<'a> Run<'a> {
     fn is_task(&self, step: &StepId) -> bool {
         let declared = model::find(self.plan, &step.name);
         let is_each = declared.for_each.is_some()
-            && self.state.find(step).is_none_or(|key| self.state.frame(key.frame).item.is_none());
+            && self.state.find_step(step).is_none_or(|key| self.state.frame(key.frame).item.is_none());
         matches!(declared.body, Body::Prompt(_) | Body::Run(_)) && !is_each
     }
 
@@ -299,14 +299,14 @@ impl<'a> Run<'a> {
 
 /// Whether two states agree in all that records alone decide.
 pub(crate) fn same(one: &State, other: &State) -> bool {
-    let rest = |state: &State| (state.stopping(), state.counts(), state.finished());
+    let rest = |state: &State| (state.is_stopping(), state.counts(), state.final_status());
     let instances = |state: &State| state.frames.iter().map(frame_facts).collect::<Vec<_>>();
-    rest(one) == rest(other) && one.open().eq(other.open()) && instances(one) == instances(other)
+    rest(one) == rest(other) && one.open_steps().eq(other.open_steps()) && instances(one) == instances(other)
 }
 
 /// What records alone decide about a state, to be read.
 fn facts(state: &State) -> String {
-    let mut text = format!("stopping {} open {:?}\n", state.stopping(), state.open().collect::<Vec<_>>());
+    let mut text = format!("stopping {} open {:?}\n", state.is_stopping(), state.open_steps().collect::<Vec<_>>());
     for (number, instance) in (1..).zip(&state.frames) {
         writeln!(text, "{number} {:?}", frame_facts(instance)).unwrap();
     }

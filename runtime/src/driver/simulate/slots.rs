@@ -20,7 +20,7 @@ fn held_back(mut pipeline: Pipeline, concurrency: Option<u32>, limit: Option<u32
         let event = Event::AttemptStarted { step, attempt, reserved: None, summarizer: None };
         state.apply(&Record { seq, at: 1_000, event });
     }
-    let blocked: Vec<String> = state.blocked().map(|(step, waits)| format!("{}: {waits}", step.name)).collect();
+    let blocked: Vec<String> = state.blocked_steps().map(|(step, waits)| format!("{}: {waits}", step.name)).collect();
     assert_eq!(blocked, expected.1);
 }
 
@@ -32,12 +32,15 @@ fn agents_take_no_slots_of_commands_and_what_is_held_back_is_told_the_limit() {
         mixed(),
         None,
         None,
-        (&format!("{four}, start a 1, start b 1"), &["g: room: 4 commands may run at once, one for each processor"]),
+        (
+            &format!("{four}, start a 1, start b 1"),
+            &["g: a free slot: 4 commands may run at once, one for each processor"],
+        ),
     );
-    let stopped = "room: provider `slow` has `concurrency 1`";
-    let commands = "g: room: 4 commands may run at once, one for each processor";
+    let stopped = "a free slot: provider `slow` has `concurrency 1`";
+    let commands = "g: a free slot: 4 commands may run at once, one for each processor";
     held_back(mixed(), None, Some(1), (&format!("{four}, start a 1"), &[commands, &format!("b: {stopped}")]));
-    let declared = "room: pipeline `main` has `concurrency 5`";
+    let declared = "a free slot: pipeline `main` has `concurrency 5`";
     held_back(
         mixed(),
         Some(5),
@@ -46,8 +49,8 @@ fn agents_take_no_slots_of_commands_and_what_is_held_back_is_told_the_limit() {
     );
     let mut twice = pipeline("b limit=1");
     twice.parallelism = 2;
-    held_back(twice, None, None, ("start b 1", &["b: room: it has `concurrency 1`"]));
+    held_back(twice, None, None, ("start b 1", &["b: a free slot: it has `concurrency 1`"]));
     let many: String = (0..17).map(|number| format!("a{number} prompt\n")).collect();
     let started: Vec<String> = (0..16).map(|number| format!("start a{number} 1")).collect();
-    held_back(pipeline(&many), None, None, (&started.join(", "), &["a16: room: 16 agents may run at once"]));
+    held_back(pipeline(&many), None, None, (&started.join(", "), &["a16: a free slot: 16 agents may run at once"]));
 }

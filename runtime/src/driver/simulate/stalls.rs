@@ -121,7 +121,7 @@ fn a_step_that_may_go_on_begins_to_count_anew_and_one_that_may_not_has_failed() 
     check(pair(), &format!("{always}, {}, {}, {}", again(4), again(5), again(6)), "start b 7");
     check(pair(), &format!("{asked}, b denied 3, a ended"), "finish failed");
     let (state, _) = play(pair(), &format!("{asked}, b denied 3"));
-    let error = state.read("b", 1, 1).and_then(|reading| reading.error.map(str::to_owned));
+    let error = state.read_step("b", 1, 1).and_then(|reading| reading.error.map(str::to_owned));
     assert_eq!(error.as_deref(), Some("it repeated itself (3 turns with the same result), and a person said no"));
     // A failed attempt is followed by the next one.
     let failed = "a started, a checks 1 x, a started 2, a checks 2 x, a asked 2, a allowed 2";
@@ -145,13 +145,13 @@ fn a_killed_run_asks_once_and_a_person_s_message_breaks_the_circle() {
     let circle = turns(&["says # A", "says # A", "says # A"]);
     check(pair(), &format!("{circle}, resumed"), "ask b to go on, start a 1");
     let (state, answer) = play(pair(), &format!("{circle}, b asked 3, resumed"));
-    assert_eq!(state.waiting().count(), 1, "{answer:?}");
+    assert_eq!(state.open_requests().count(), 1, "{answer:?}");
     let heard = circle.strip_suffix("a sends b e3").expect("it ends so");
     check(pair(), &format!("{heard}b hears e3"), "start b 4");
     // The same if a person was asked already: the run no longer needs the answer.
     check(pair(), &format!("{circle}, b asked 3, b hears e9"), "start b 4");
     let (state, _) = play(pair(), &format!("{circle}, b asked 3, b hears e9"));
-    assert_eq!(state.waiting().count(), 0);
+    assert_eq!(state.open_requests().count(), 0);
     // A step that is held up is at work: steps that wait for its messages go on waiting.
     let mut ring = pair();
     ring.edges = vec![edge("a <-> b")];

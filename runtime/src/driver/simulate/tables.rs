@@ -10,7 +10,7 @@ use swarmc_plan::{Budget, Exhausted, Pipeline, RoundFailure};
 
 use crate::core::samples::{graph, graph_of, pipeline, plan, repeated};
 use crate::types::event::{AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, SkipReason, StepId};
-use crate::{Command, State, decide};
+use crate::{Command, State, decide_commands};
 
 fn check(pipeline: Pipeline, events: &str, expected: &str) {
     assert_eq!(commands(&mut play(pipeline, events).1), expected, "after {events:?}");
@@ -33,7 +33,7 @@ pub(super) fn play_in(mut state: State, events: &str) -> (State, Vec<Command>) {
             seq += 1;
             state.apply(&Record { seq, at: clock, event });
         }
-        answer = decide(&mut state, clock);
+        answer = decide_commands(&mut state, clock);
     }
     (state, answer)
 }
@@ -131,7 +131,7 @@ pub(super) fn commands(commands: &mut [Command]) -> String {
 
 fn because(reason: &SkipReason) -> String {
     match reason {
-        SkipReason::Need { step, status } => format!("{step} {}", status.word()),
+        SkipReason::Need { step, status } => format!("{step} {}", status.as_str()),
         SkipReason::Join => "join".to_owned(),
         SkipReason::When => "when".to_owned(),
         SkipReason::Unspawned => "unspawned".to_owned(),
@@ -180,7 +180,7 @@ fn what_no_slot_limits_comes_in_batches() {
     let many = |option: &str| (0..600).map(|number| format!("s{number} {option}\n")).collect::<String>();
     let mut state = State::new(graph(pipeline(&many("value"))));
     state.apply(&Record { seq: 1, at: 0, event: Event::run_started("run", "main") });
-    let sizes = [(); 4].map(|()| decide(&mut state, 0).len());
+    let sizes = [(); 4].map(|()| decide_commands(&mut state, 0).len());
     assert_eq!(sizes, [256, 256, 88, 0]);
     let wide = format!("a\n{}", many("< a:failure"));
     assert_eq!(play(pipeline(&wide), "a done").1.len(), 256);
@@ -274,7 +274,7 @@ fn records_that_fit_nothing_change_nothing() {
     let events = "ghost done, a/9/1 done, a/1/9 done, a/0/0 done, round/7/7 holds, a holds, a skipped, a done";
     check(pipeline("a \n b < a"), events, "");
     let (state, _) = play(pipeline("a \n b < a"), events);
-    assert_eq!(state.read("a", 1, 1).unwrap().status, Some(crate::Status::Skipped));
+    assert_eq!(state.read_step("a", 1, 1).unwrap().status, Some(crate::Status::Skipped));
 }
 
 #[test]
@@ -336,9 +336,9 @@ fn fail_fast_reaches_the_other_instances() {
     check(fast.clone(), "a done, a/1/2 broken", "skip b/1/2 (a failed)");
     check(fast.clone(), "a/1/2 broken, a done", "skip b (fail-fast)");
     let (state, _) = play(fast.clone(), "a/1/2 broken, b/1/2 skipped, a done");
-    assert_eq!((state.end(1), state.end(2)), (None, Some(crate::End::Unhandled)));
+    assert_eq!((state.instance_end(1), state.instance_end(2)), (None, Some(crate::End::Unhandled)));
     let (state, _) = play(fast.clone(), "a/1/2 broken, a done, b dropped");
-    assert_eq!(state.end(1), Some(crate::End::Cut));
+    assert_eq!(state.instance_end(1), Some(crate::End::Cut));
     check(fast, "a started 1, a/1/2 broken, resumed", "skip b/1/2 (a failed), start a 1");
 }
 
@@ -380,8 +380,8 @@ fn a_person_is_asked_once_what_becomes_of_a_failure() {
     let asking = || pipeline("a escalate \n b < a:always");
     let (mut state, waits) = play(asking(), "a broken");
     assert_eq!(commands(&mut waits.clone()), "");
-    assert!(state.open().all(|open| open.asking && !open.running) && state.open().count() == 1);
-    assert_eq!(decide(&mut state, 9_999_999), []);
+    assert!(state.open_steps().all(|open| open.asking && !open.running) && state.open_steps().count() == 1);
+    assert_eq!(decide_commands(&mut state, 9_999_999), []);
     check(asking(), "a broken, a answered skip", "skip a (on-failure)");
     check(asking(), "a broken, a answered fail", "start b 1");
     check(asking(), "a broken, a answered", "start b 1");
@@ -426,7 +426,7 @@ fn a_round_that_was_cut_does_not_count_against_a_later_one() {
     going.concurrency = Some(1);
     let first = "a broken, b dropped, round fails, a/1/2 broken, b/1/2 dropped, round/1/2 fails";
     let (state, _) = play(going, &format!("{first}, a/2 done, b/2 done, a/2/2 broken, round/2 holds"));
-    assert_eq!((state.end(1), state.end(2)), (Some(crate::End::Succeeded), None));
+    assert_eq!((state.instance_end(1), state.instance_end(2)), (Some(crate::End::Succeeded), None));
 }
 
 #[test]
@@ -441,21 +441,21 @@ fn instances_go_round_on_their_own() {
 #[test]
 fn values_of_the_round_before_stay_readable() {
     let (state, _) = play(repeated("a \n b < a", 9), "a done, b done, round fails, a/2 done");
-    let output = |name: &str, round: u32| state.read(name, 1, round).and_then(|reading| reading.output.cloned());
+    let output = |name: &str, round: u32| state.read_step(name, 1, round).and_then(|reading| reading.output.cloned());
     assert_eq!(output("a", 2), Some(Content::Text("a/2/1#1".to_owned())));
     assert_eq!(output("a", 1), Some(Content::Text("a/1/1#1".to_owned())));
     assert_eq!(output("b", 2), None);
     assert_eq!(output("b", 1), Some(Content::Text("b/1/1#1".to_owned())));
-    assert_eq!(state.read("a", 1, 0), None);
-    assert_eq!(state.read("a", 1, 3), None);
-    assert_eq!(state.read("a", 2, 1), None);
+    assert_eq!(state.read_step("a", 1, 0), None);
+    assert_eq!(state.read_step("a", 1, 3), None);
+    assert_eq!(state.read_step("a", 2, 1), None);
 }
 
 #[test]
 fn a_default_stands_in_for_the_output_of_a_failed_or_skipped_step() {
     let steps = "a default=none \n b default=nothing < a \n c retry=1";
     let (state, _) = play(pipeline(steps), "a broken, b skipped, c broken");
-    let read = |name: &str| state.read(name, 1, 1).unwrap();
+    let read = |name: &str| state.read_step(name, 1, 1).unwrap();
     assert_eq!(read("a").output, Some(&Content::Text("none".to_owned())));
     assert_eq!(read("b").output, Some(&Content::Text("nothing".to_owned())));
     assert_eq!((read("a").exit, read("a").error), (Some(1), Some("it exited with 1")));
@@ -467,8 +467,8 @@ fn the_value_is_the_first_result_that_succeeded() {
     let mut listed = pipeline("a \n b default=x \n c");
     listed.result = vec!["b".to_owned(), "c".to_owned(), "a".to_owned()];
     let (state, _) = play(listed, "a done, b broken, c done");
-    assert_eq!(state.value(1), Some(&Content::Text("c/1/1#1".to_owned())));
-    assert_eq!(state.value(2), None);
+    assert_eq!(state.instance_value(1), Some(&Content::Text("c/1/1#1".to_owned())));
+    assert_eq!(state.instance_value(2), None);
 }
 
 // Stops.
@@ -506,7 +506,7 @@ fn what_was_ordered_and_did_not_start_is_cancelled_too() {
     for (seq, event) in (9..).zip(parse("s done", &mut 9_000)) {
         state.apply(&Record { seq, at: 9_000, event });
     }
-    assert_eq!(commands(&mut decide(&mut state, 9_000)), "cancel b 1, overdue");
+    assert_eq!(commands(&mut decide_commands(&mut state, 9_000)), "cancel b 1, overdue");
     check(pipeline("a \n b \n c < a"), "a done, stop requested", "cancel b 1, cancel c 1");
     check(pipeline("a \n b \n c < a"), "a done, stop requested, b cancelled 1, c cancelled 1", "");
 }
@@ -523,7 +523,7 @@ fn a_stop_says_how_its_pipeline_ends_unless_a_failure_came_first() {
     let mut rounds = repeated("a \n s stop < a", 5);
     rounds.result = vec!["s".to_owned()];
     check(rounds.clone(), "a done, s done", "finish succeeded");
-    assert_eq!(play(rounds, "a done, s done").0.value(1), Some(&Content::Text("s/1/1#1".to_owned())));
+    assert_eq!(play(rounds, "a done, s done").0.instance_value(1), Some(&Content::Text("s/1/1#1".to_owned())));
 }
 
 #[test]
@@ -573,7 +573,7 @@ fn a_state_that_was_only_folded_counts_the_slots_of_open_attempts() {
             folded.apply(&Record { seq, at: 0, event });
         }
     }
-    assert_eq!(commands(&mut decide(&mut folded, 0)), "start b/1/2 1");
+    assert_eq!(commands(&mut decide_commands(&mut folded, 0)), "start b/1/2 1");
 }
 
 #[test]

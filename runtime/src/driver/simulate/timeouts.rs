@@ -11,7 +11,7 @@ use super::tables::{commands, play_in};
 use crate::core::samples::{graph_of, pipeline, plan};
 use crate::types::approval::{Choice, Request, RequestKind, Verdict};
 use crate::types::event::{AnsweredBy, Content, Event, StepId};
-use crate::{Command, State, decide};
+use crate::{Command, State, decide_commands};
 
 pub(super) fn event(step: StepId, words: &[&str]) -> Event {
     let (attempt, id) = (1, words[1].parse().unwrap());
@@ -55,7 +55,7 @@ fn a_request_is_answered_when_its_time_is_over_and_once() {
     // Without `on-timeout` in the policy no request expires.
     let mut forever = State::new(graph_of(&plan(pipeline("a prompt\n b prompt"))));
     forever = play_in(forever, &format!("{asked}, at 900000000")).0;
-    assert_eq!((forever.waiting().count(), decide(&mut forever, u64::MAX)), (1, Vec::new()));
+    assert_eq!((forever.open_requests().count(), decide_commands(&mut forever, u64::MAX)), (1, Vec::new()));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn requests_are_answered_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn what_a_person_answers_or_nobody_waits_for_is_left_alone() {
+fn answered_and_abandoned_requests_do_not_expire() {
     let asked = format!("{BEGUN}, a calls 1, at 2000, b calls 2");
     check(&format!("{asked}, a granted 1"), "wake 602000");
     check(&format!("{asked}, a granted 1, at 601500"), "");
@@ -84,7 +84,7 @@ fn what_a_person_answers_or_nobody_waits_for_is_left_alone() {
 }
 
 #[test]
-fn the_time_of_a_request_is_counted_from_when_it_was_asked_whoever_ran_the_run_then() {
+fn the_time_of_a_request_is_counted_from_when_it_was_asked_across_runners() {
     let asked = format!("{BEGUN}, a calls 1");
     check(&format!("{asked}, at 500000, resumed"), "start a 1, start b 1, wake 601000");
     // It is over meanwhile: what goes on without an answer goes on first.
@@ -97,7 +97,7 @@ fn the_time_of_a_request_is_counted_from_when_it_was_asked_whoever_ran_the_run_t
 
 /// Whatever the policy says: a timeout cannot approve a failure.
 #[test]
-fn a_failure_that_nobody_decides_on_in_time_is_one() {
+fn a_failure_without_a_decision_in_time_stays_a_failure() {
     let mut plan = plan(pipeline("a escalate \n b < a:always"));
     plan.policy.on_timeout = Some(RequestTimeout { then: Unattended::Approve, after_ms: 600_000 });
     let check = |events: &str, expected: &str| {
@@ -112,12 +112,12 @@ fn a_failure_that_nobody_decides_on_in_time_is_one() {
 }
 
 #[test]
-fn in_a_replay_nobody_s_time_is_over() {
+fn in_a_replay_no_request_expires() {
     let mut state = pair();
     state.paced = true;
     let (mut state, _) = play_in(state, &format!("{BEGUN}, a calls 1"));
-    assert_eq!(decide(&mut state, u64::MAX), Vec::<Command>::new());
-    assert_eq!(state.waiting().count(), 1);
+    assert_eq!(decide_commands(&mut state, u64::MAX), Vec::<Command>::new());
+    assert_eq!(state.open_requests().count(), 1);
 }
 
 /// What one decision costs does not grow with the requests that wait.
@@ -131,9 +131,9 @@ fn a_hundred_thousand_requests_expire_one_by_one() {
         state.apply(&record(id, event));
     }
     for id in 1..=100_000 {
-        assert_eq!(decide(&mut state, 601_000).first(), Some(&Command::Expire { request: id }));
+        assert_eq!(decide_commands(&mut state, 601_000).first(), Some(&Command::Expire { request: id }));
         let event = event(StepId::new(&step, 1, 1), &["expired", &id.to_string()]);
         state.apply(&record(id + 100_000, event));
     }
-    assert_eq!((state.waiting().count(), decide(&mut state, u64::MAX)), (0, Vec::new()));
+    assert_eq!((state.open_requests().count(), decide_commands(&mut state, u64::MAX)), (0, Vec::new()));
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use fast_glob::glob_match;
 
 use crate::io::confine::Folder;
-use crate::io::ignored::walk;
+use crate::io::ignored::build_walk;
 
 /// The files that are looked at for one rule.
 const LOOKED_AT: usize = 500_000;
@@ -63,7 +63,7 @@ impl Walk {
         let globs: Vec<(&str, PathBuf)> = globs.iter().filter_map(|glob| Some((glob.as_str(), base(glob)?))).collect();
         let bases: Vec<PathBuf> = globs.iter().map(|(_, base)| base.clone()).collect();
         let root = self.root.clone();
-        let walk = walk(&self.root, &self.folder, move |entry| {
+        let walk = build_walk(&self.root, &self.folder, move |entry| {
             let Ok(path) = entry.path().strip_prefix(&root) else { return false };
             let on_the_way = |base: &&PathBuf| base.starts_with(path) || path.starts_with(base);
             let aside = ASIDE.iter().any(|name| entry.file_name() == *name);

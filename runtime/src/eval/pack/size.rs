@@ -1,7 +1,7 @@
 //! The size of a pack in tokens, and what is cut where it is larger than its budget.
 //!
-//! In: the parts of a pack, in the order of its rules. Out: the pack with as many of them as fit, from the first on, and
-//! what was left out in words. Invariant: a pack in a prompt has no more tokens than the budget says.
+//! In: the parts of a pack, in the order of its rules. Out: the pack with as many of them as fit, from the first on,
+//! and what was left out in words. Invariant: a pack in a prompt has no more tokens than the budget says.
 
 use std::sync::OnceLock;
 
@@ -84,8 +84,7 @@ pub(crate) fn fit(
     let nothing = || {
         let least = count(&made(name, head, parts, Cut { items: 0, chars: None }).text);
         format!(
-            "nothing of context pack `{name}` fits into its budget of {budget} tokens: what surrounds its rules takes \
-             {least} of them"
+            "no rule of context pack `{name}` fits into its budget of {budget} tokens: the frame alone takes {least}"
         )
     };
     let Some(items) = kept.map(|end| ends[end]) else { return Err(nothing()) };
@@ -253,7 +252,7 @@ mod tests {
         let problem = cut(1_000, Overflow::Error).expect_err("it is too large");
         assert!(problem.contains("its budget allows 1000"), "{problem}");
         let problem = cut(20, Overflow::Drop).expect_err("nothing fits");
-        assert!(problem.contains("nothing of context pack `impl` fits"), "{problem}");
+        assert!(problem.contains("no rule of context pack `impl` fits"), "{problem}");
         let least = problem.rsplit_once("takes ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
         assert!(cut(least.expect("it says how many"), Overflow::Drop).is_ok());
     }

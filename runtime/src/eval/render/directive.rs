@@ -105,7 +105,7 @@ fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, St
     let found = match directive.kind {
         DirectiveKind::Output => values.output(name)?.map(|text| output(name, text, values)),
         DirectiveKind::Previous => values.previous(name)?.map(|text| output(name, text, values)),
-        DirectiveKind::Status => values.status(name).and_then(|status| text(status.word())),
+        DirectiveKind::Status => values.status(name).and_then(|status| text(status.as_str())),
         DirectiveKind::Exit => values.exit(name).map(Value::from),
         DirectiveKind::Error => values.error(name)?,
         DirectiveKind::Log => values.log(name)?.map(Value::String),

@@ -198,7 +198,7 @@ impl Logic {
 
 /// The filter `json`: a value as JSON in one line, or with so many spaces for each level.
 fn as_text(value: &Value, indent: Option<usize>, named: &Kwargs) -> Result<String, Error> {
-    /// Deeper than anybody reads.
+    /// The widest indentation.
     const WIDEST: usize = 16;
     let indent = indent.map_or_else(|| named.get::<Option<usize>>("indent"), |indent| Ok(Some(indent)))?;
     named.assert_all_used()?;
@@ -288,7 +288,7 @@ fn problem(origin: &Origin, error: &Error) -> RenderError {
 
 fn words(error: &Error) -> String {
     match (error.kind(), error.detail()) {
-        (ErrorKind::UndefinedError, None) => "a value that is read here is not there".to_owned(),
+        (ErrorKind::UndefinedError, None) => "a value that is read here is missing".to_owned(),
         (ErrorKind::OutOfFuel, _) => "the template takes too many steps".to_owned(),
         (_, Some(detail)) => detail.to_owned(),
         (kind, None) => kind.to_string(),
@@ -390,7 +390,7 @@ fn context(wanted: &Wanted<'_>, values: &dyn Values, kept: &Kept) -> Result<BTre
     context.insert("previous".to_owned(), outputs(Previous, &|step| values.previous(step))?);
     context.insert(
         "status".to_owned(),
-        facts(Status, &|step| values.status(step).map(|status| Value::from(status.word()))),
+        facts(Status, &|step| values.status(step).map(|status| Value::from(status.as_str()))),
     );
     context.insert("exit".to_owned(), facts(Exit, &|step| values.exit(step).map(Value::from)));
     let mut errors = BTreeMap::new();

@@ -32,8 +32,8 @@ pub(crate) trait Values {
     fn exit(&self, step: &str) -> Option<i32>;
     /// Why `step` failed in this round: a text, or of a for-each a list of the items that did.
     fn error(&self, step: &str) -> Result<Option<Value>, String>;
-    /// What the last attempt of `step` wrote to both streams: in this round, or, where it has not run in it, in the round
-    /// before.
+    /// What the last attempt of `step` wrote to both streams: in this round, or, where it has not run in it, in the
+    /// round before.
     fn log(&self, step: &str) -> Result<Option<String>, String>;
     /// Whether the output of `step` is a JSON object rather than text.
     fn is_record(&self, step: &str) -> bool;

@@ -41,8 +41,8 @@ enum Told {
 ///
 /// # Errors
 /// The run cannot be reached, or refuses: says why, and what to do instead.
-pub fn ask(socket: &Path, token: &str, operation: &Operation) -> Result<Value, String> {
-    Client::new(socket, token).ask(operation)
+pub fn send_operation(socket: &Path, token: &str, operation: &Operation) -> Result<Value, String> {
+    Client::new(socket, token).send_operation(operation)
 }
 
 /// A client of a run, with the token of an attempt. It keeps its connections for the next requests, for the run looks up
@@ -62,43 +62,43 @@ impl Client {
     }
 
     /// Asks for something; what the run says to that.
-    pub(super) fn ask(&self, operation: &Operation) -> Result<Value, String> {
-        self.say(&json!({ "token": self.token, "operation": operation }))
+    pub(super) fn send_operation(&self, operation: &Operation) -> Result<Value, String> {
+        self.exchange_line(&json!({ "token": self.token, "operation": operation }))
     }
 
     /// The tools that the run offers.
-    pub(super) fn offers(&self) -> Result<Vec<ToolSpec>, String> {
-        let offers = self.say(&json!({ "token": self.token }))?;
+    pub(super) fn list_tools(&self) -> Result<Vec<ToolSpec>, String> {
+        let offers = self.exchange_line(&json!({ "token": self.token }))?;
         serde_json::from_value(offers).map_err(|error| format!("the run is of another version: {error}"))
     }
 
     /// Tells the run that its tools have been listed.
     pub(super) fn note_listed(&self) -> Result<(), String> {
-        self.say(&json!({ "token": self.token, "listed": true })).map(drop)
+        self.exchange_line(&json!({ "token": self.token, "listed": true })).map(drop)
     }
 
     /// Closes the connections that no request has needed for [`IDLE`]: the run has room for few.
     pub(super) fn close_idle(&self) {
-        self.idle().retain(|(_, since)| since.elapsed() < IDLE);
+        self.lock_idle().retain(|(_, since)| since.elapsed() < IDLE);
     }
 
-    fn say(&self, line: &Value) -> Result<Value, String> {
+    fn exchange_line(&self, line: &Value) -> Result<Value, String> {
         let until = Instant::now() + PATIENCE;
         let failed =
             |error| format!("cannot reach the run at {}: {}", self.socket.display(), unix::late(error, PATIENCE));
         // A request is never said twice: it may have been heard.
-        let kept = self.idle().pop().map(|(connection, _)| connection).filter(Connection::is_open);
+        let kept = self.lock_idle().pop().map(|(connection, _)| connection).filter(Connection::is_open);
         let mut connection = kept.map_or_else(|| Connection::open(&self.socket, until), Ok).map_err(failed)?;
         let answer = connection.ask(&line.to_string(), LONGEST, until).map_err(failed)?;
         let told = serde_json::from_str(&answer).map_err(|_| "the run has ended".to_owned())?;
-        self.idle().push((connection, Instant::now()));
+        self.lock_idle().push((connection, Instant::now()));
         match told {
             Told::Ok(receipt) => Ok(receipt),
             Told::Error(problem) => Err(problem),
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<(Connection, Instant)>> {
+    fn lock_idle(&self) -> MutexGuard<'_, Vec<(Connection, Instant)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

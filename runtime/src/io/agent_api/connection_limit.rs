@@ -47,18 +47,18 @@ impl Places {
     }
 
     /// A place for a connection that has come. Where all have shown a token it waits for one of them.
-    pub(super) async fn take(self: &Arc<Self>) -> Place {
+    pub(super) async fn acquire_place(self: &Arc<Self>) -> Place {
         let permit = match Arc::clone(&self.room).try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {
-                let oldest = self.strangers().waiting.pop_first();
+                let oldest = self.lock_strangers().waiting.pop_first();
                 oldest.inspect(|(_, stranger)| stranger.notify_one());
                 // No code closes the semaphore.
                 Arc::clone(&self.room).acquire_owned().await.ok()
             }
         };
         let goes = Arc::new(Notify::new());
-        let mut strangers = self.strangers();
+        let mut strangers = self.lock_strangers();
         strangers.come += 1;
         let number = strangers.come;
         strangers.waiting.insert(number, Arc::clone(&goes));
@@ -66,21 +66,21 @@ impl Places {
         Place { of: Arc::clone(self), number, goes, shown: Notify::new(), _permit: permit }
     }
 
-    fn strangers(&self) -> MutexGuard<'_, Unauthenticated> {
+    fn lock_strangers(&self) -> MutexGuard<'_, Unauthenticated> {
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Place {
     /// Its holder has shown a token, and may stay.
-    pub(super) fn keep(&self) {
-        if self.of.strangers().waiting.remove(&self.number).is_some() {
+    pub(super) fn mark_authenticated(&self) {
+        if self.of.lock_strangers().waiting.remove(&self.number).is_some() {
             self.shown.notify_one();
         }
     }
 
     /// Ends when its holder has to go, who has shown no token.
-    pub(super) async fn lost(&self) {
+    pub(super) async fn wait_for_eviction(&self) {
         let late = async {
             if timeout(STRANGER, self.shown.notified()).await.is_ok() {
                 pending::<()>().await;
@@ -95,7 +95,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.of.strangers().waiting.remove(&self.number);
+        self.of.lock_strangers().waiting.remove(&self.number);
     }
 }
 
@@ -113,26 +113,26 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_stranger_that_came_first_makes_way() {
         let places = Places::new(2);
-        let (known, first) = (places.take().await, places.take().await);
-        known.keep();
-        let next = tokio::join!(places.take(), async {
-            first.lost().await;
+        let (known, first) = (places.acquire_place().await, places.acquire_place().await);
+        known.mark_authenticated();
+        let next = tokio::join!(places.acquire_place(), async {
+            first.wait_for_eviction().await;
             drop(first);
         });
-        assert!(!ends(known.lost(), 10 * STRANGER).await, "who has shown a token stays");
+        assert!(!ends(known.wait_for_eviction(), 10 * STRANGER).await, "who has shown a token stays");
         // A connection that has shown one makes way for no other.
-        next.0.keep();
-        assert!(timeout(10 * STRANGER, places.take()).await.is_err());
-        assert!(!ends(next.0.lost(), MOMENT).await);
+        next.0.mark_authenticated();
+        assert!(timeout(10 * STRANGER, places.acquire_place()).await.is_err());
+        assert!(!ends(next.0.wait_for_eviction(), MOMENT).await);
         drop(known);
-        assert!(timeout(MOMENT, places.take()).await.is_ok());
+        assert!(timeout(MOMENT, places.acquire_place()).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stranger_has_to_show_a_token_soon() {
         let places = Places::new(2);
-        let place = places.take().await;
-        assert!(!ends(place.lost(), STRANGER - MOMENT).await);
-        assert!(ends(place.lost(), STRANGER + MOMENT).await);
+        let place = places.acquire_place().await;
+        assert!(!ends(place.wait_for_eviction(), STRANGER - MOMENT).await);
+        assert!(ends(place.wait_for_eviction(), STRANGER + MOMENT).await);
     }
 }

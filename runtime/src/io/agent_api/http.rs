@@ -50,7 +50,7 @@ pub(super) fn bind() -> std::io::Result<(std::net::TcpListener, u16)> {
 }
 
 /// The address of a node's tools.
-pub(super) fn address(port: u16, node: &str) -> String {
+pub(super) fn tools_url(port: u16, node: &str) -> String {
     format!("http://127.0.0.1:{port}/agents/{node}/mcp")
 }
 
@@ -63,18 +63,18 @@ pub(super) async fn serve(listener: TcpListener, port: u16, reception: Arc<Sessi
             sleep(PAUSE).await;
             continue;
         };
-        let (place, reception) = (places.take().await, Arc::clone(&reception));
-        tokio::spawn(converse(stream, port, reception, Arc::new(place)));
+        let (place, reception) = (places.acquire_place().await, Arc::clone(&reception));
+        tokio::spawn(serve_connection(stream, port, reception, Arc::new(place)));
     }
 }
 
-async fn converse(stream: TcpStream, port: u16, reception: Arc<Sessions>, place: Arc<Place>) {
+async fn serve_connection(stream: TcpStream, port: u16, reception: Arc<Sessions>, place: Arc<Place>) {
     // Answers are small, and a client waits for each.
     let _ = stream.set_nodelay(true);
     let holder = Arc::clone(&place);
     let service = service_fn(move |request| {
         let (reception, place) = (Arc::clone(&reception), Arc::clone(&holder));
-        async move { Ok::<_, Infallible>(answer(request, port, reception, &place).await) }
+        async move { Ok::<_, Infallible>(answer_request(request, port, reception, &place).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -85,18 +85,18 @@ async fn converse(stream: TcpStream, port: u16, reception: Arc<Sessions>, place:
     tokio::select! {
         // A client that goes away early reads no error.
         _ = connection => {}
-        () = place.lost() => {}
+        () = place.wait_for_eviction() => {}
     }
 }
 
-async fn answer(request: Request<Incoming>, port: u16, reception: Arc<Sessions>, place: &Place) -> Answer {
-    let tools = match admitted(&request, port, &reception) {
+async fn answer_request(request: Request<Incoming>, port: u16, reception: Arc<Sessions>, place: &Place) -> Answer {
+    let tools = match admit_request(&request, port, &reception) {
         Ok(tools) => tools,
-        Err((status, why)) => return refused(status, why),
+        Err((status, why)) => return build_refusal(status, why),
     };
-    place.keep();
-    if length(request.headers()).is_some_and(|length| length > BODY as u64) {
-        return refused(StatusCode::PAYLOAD_TOO_LARGE, &format!("a request has {} KB at most", BODY / 1024));
+    place.mark_authenticated();
+    if content_length(request.headers()).is_some_and(|length| length > BODY as u64) {
+        return build_refusal(StatusCode::PAYLOAD_TOO_LARGE, &format!("a request has {} KB at most", BODY / 1024));
     }
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -106,28 +106,28 @@ async fn answer(request: Request<Incoming>, port: u16, reception: Arc<Sessions>,
         StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config);
     match timeout(PATIENCE, service.handle(request)).await {
         Ok(answer) => answer,
-        Err(_) => refused(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+        Err(_) => build_refusal(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
     }
 }
 
 /// The tools of the attempt that sends a request; else the status of the refusal, and why.
-fn admitted(
+fn admit_request(
     request: &Request<Incoming>,
     port: u16,
     reception: &Arc<Sessions>,
 ) -> Result<Tools, (StatusCode, &'static str)> {
     let headers = request.headers();
-    if !is_own(header(headers, &HOST).unwrap_or_default(), port) {
+    if !is_own(single_header(headers, &HOST).unwrap_or_default(), port) {
         return Err((StatusCode::FORBIDDEN, "this is not the host that you asked for"));
     }
     // Agents send none; a page that a browser shows sends that of its site.
-    let origin = header(headers, &ORIGIN).map(|origin| origin.strip_prefix("http://").unwrap_or_default());
+    let origin = single_header(headers, &ORIGIN).map(|origin| origin.strip_prefix("http://").unwrap_or_default());
     if headers.contains_key(ORIGIN) && !origin.is_some_and(|origin| is_own(origin, port)) {
         return Err((StatusCode::FORBIDDEN, "pages of other sites are not answered"));
     }
-    let token = header(headers, &AUTHORIZATION).and_then(bearer);
-    let Some((token, guest)) = token.and_then(|token| Some((token, reception.guest(token)?))) else {
-        return Err((StatusCode::UNAUTHORIZED, "no token of a turn that is under way"));
+    let token = single_header(headers, &AUTHORIZATION).and_then(bearer_token);
+    let Some((token, guest)) = token.and_then(|token| Some((token, reception.find_session(token)?))) else {
+        return Err((StatusCode::UNAUTHORIZED, "the token does not belong to a running turn"));
     };
     let node = request.uri().path().strip_prefix("/agents/").and_then(|rest| rest.strip_suffix("/mcp"));
     match node {
@@ -144,23 +144,23 @@ fn is_own(authority: &str, port: u16) -> bool {
     matches!(name, Some("127.0.0.1" | "localhost"))
 }
 
-fn bearer(value: &str) -> Option<&str> {
+fn bearer_token(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// A header that appears once.
-fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
 }
 
-fn length(headers: &HeaderMap) -> Option<u64> {
-    header(headers, &CONTENT_LENGTH)?.parse().ok()
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    single_header(headers, &CONTENT_LENGTH)?.parse().ok()
 }
 
-fn refused(status: StatusCode, why: &str) -> Answer {
+fn build_refusal(status: StatusCode, why: &str) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::from(format!("{why}\n"))).boxed());
     *answer.status_mut() = status;
     // What is left of the request is not read.
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn a_token_is_read_from_its_header() {
-        assert_eq!(bearer("Bearer 0af3"), Some("0af3"));
-        assert_eq!(bearer("bearer 0af3"), Some("0af3"));
+        assert_eq!(bearer_token("Bearer 0af3"), Some("0af3"));
+        assert_eq!(bearer_token("bearer 0af3"), Some("0af3"));
         for wrong in ["0af3", "Basic 0af3", "Bearer0af3", ""] {
-            assert_eq!(bearer(wrong), None, "{wrong}");
+            assert_eq!(bearer_token(wrong), None, "{wrong}");
         }
     }
 }

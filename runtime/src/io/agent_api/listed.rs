@@ -14,7 +14,7 @@ pub(crate) struct ToolsListed {
 
 impl ToolsListed {
     /// A client has listed the tools.
-    pub(super) fn note(&self) {
+    pub(super) fn mark_listed(&self) {
         self.is_done.store(true, Ordering::SeqCst);
         self.bell.notify_waiters();
     }

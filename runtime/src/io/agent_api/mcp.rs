@@ -14,7 +14,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
 use super::client::{Client, IDLE};
-use super::{Sessions, ToolSpec, operation};
+use super::{Sessions, ToolSpec, parse_operation};
 use crate::types::handoff::Operation;
 
 /// By which Claude Code knows that a tool is to be in sight from the start, and not behind a search.
@@ -43,10 +43,10 @@ impl Tools {
         Tools { offers, token: token.into(), run }
     }
 
-    async fn ask(&self, operation: Operation) -> Result<Value, String> {
+    async fn send_operation(&self, operation: Operation) -> Result<Value, String> {
         match &self.run {
-            Run::Here(reception) => reception.ask(&self.token, Ok(operation)).await,
-            Run::Behind(client) => through(client, move |client| client.ask(&operation)).await,
+            Run::Here(reception) => reception.send_operation(&self.token, Ok(operation)).await,
+            Run::Behind(client) => run_blocking(client, move |client| client.send_operation(&operation)).await,
         }
     }
 
@@ -55,13 +55,13 @@ impl Tools {
         match &self.run {
             Run::Here(reception) => reception.note_listed(&self.token),
             // A run that cannot be told waits no longer than it would anyway.
-            Run::Behind(client) => _ = through(client, Client::note_listed).await,
+            Run::Behind(client) => _ = run_blocking(client, Client::note_listed).await,
         }
     }
 
-    async fn call(&self, request: CallToolRequestParams) -> CallToolResult {
-        let told = match operation(&request.name, request.arguments.unwrap_or_default()) {
-            Ok(operation) => self.ask(operation).await,
+    async fn handle_call(&self, request: CallToolRequestParams) -> CallToolResult {
+        let told = match parse_operation(&request.name, request.arguments.unwrap_or_default()) {
+            Ok(operation) => self.send_operation(operation).await,
             Err(problem) => Err(problem),
         };
         match told {
@@ -72,7 +72,7 @@ impl Tools {
 }
 
 /// Asks the run on a thread that may wait, and closes the connection for it where no other request needs it soon.
-async fn through<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     client: &Arc<Client>,
     ask: impl FnOnce(&Client) -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
@@ -101,7 +101,7 @@ impl ServerHandler for Tools {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, rmcp::ErrorData> {
         self.note_listed().await;
-        Ok(ListToolsResult::with_all_items(self.offers.iter().map(tool).collect()))
+        Ok(ListToolsResult::with_all_items(self.offers.iter().map(to_mcp_tool).collect()))
     }
 
     async fn call_tool(
@@ -109,11 +109,11 @@ impl ServerHandler for Tools {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, rmcp::ErrorData> {
-        Ok(self.call(request).await.into())
+        Ok(self.handle_call(request).await.into())
     }
 }
 
-fn tool(offer: &ToolSpec) -> Tool {
+fn to_mcp_tool(offer: &ToolSpec) -> Tool {
     let parameters: JsonObject = offer.parameters.as_object().cloned().unwrap_or_default();
     let mut meta = MetaObject::new();
     meta.0.insert(ALWAYS.to_owned(), json!(true));

@@ -32,10 +32,10 @@ use crate::io::unix::through;
 use crate::types::event::StepId;
 use crate::types::handoff::{Operation, Reach};
 
-pub use client::{MCP, SOCKET, TOKEN, ask};
+pub use client::{MCP, SOCKET, TOKEN, send_operation};
 pub(crate) use listed::ToolsListed;
 pub use stdio::serve_stdio;
-pub(crate) use tools::{ToolSpec, offers, operation};
+pub(crate) use tools::{ToolSpec, list_tools, parse_operation};
 
 /// The bytes of a token: 128 bits cannot be guessed.
 const TOKEN_BYTES: usize = 16;
@@ -97,38 +97,38 @@ impl AgentServer {
         attempt: u32,
         reach: &Reach,
     ) -> Result<Vec<(OsString, OsString)>, String> {
-        let port = self.listen()?;
+        let port = self.ensure_listening()?;
         let mut random = [0; TOKEN_BYTES];
         let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
         read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
         let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let guest = Session { step: step.clone(), attempt, offers: offers(reach).into(), listed: Arc::default() };
-        self.reception.guests().insert(token.clone(), Arc::new(guest));
+        let guest = Session { step: step.clone(), attempt, offers: list_tools(reach).into(), listed: Arc::default() };
+        self.reception.lock_sessions().insert(token.clone(), Arc::new(guest));
         Ok(vec![
             (OsString::from(SOCKET), self.socket.clone().into_os_string()),
             (OsString::from(TOKEN), OsString::from(token)),
-            (OsString::from(MCP), OsString::from(http::address(port, &step.name))),
+            (OsString::from(MCP), OsString::from(http::tools_url(port, &step.name))),
         ])
     }
 
     /// Whether the attempt that has this token has listed its tools.
-    pub(crate) fn listed(&self, token: &str) -> Option<Arc<ToolsListed>> {
-        self.reception.guest(token).map(|guest| Arc::clone(&guest.listed))
+    pub(crate) fn tools_listed(&self, token: &str) -> Option<Arc<ToolsListed>> {
+        self.reception.find_session(token).map(|guest| Arc::clone(&guest.listed))
     }
 
     /// An attempt has started this process group.
-    pub(crate) fn lives(&self, step: &StepId, attempt: u32, group: i32) {
+    pub(crate) fn register_process(&self, step: &StepId, attempt: u32, group: i32) {
         self.reception.processes.add(group, (step.clone(), attempt));
     }
 
     /// An attempt is over: its tokens open nothing any more.
     pub(crate) fn close_session(&self, step: &StepId, attempt: u32) {
         self.reception.processes.remove(step, attempt);
-        self.reception.guests().retain(|_, guest| guest.step != *step || guest.attempt != attempt);
+        self.reception.lock_sessions().retain(|_, guest| guest.step != *step || guest.attempt != attempt);
     }
 
     /// Starts to listen, where it does not yet; the port of the MCP server.
-    fn listen(&self) -> Result<u16, String> {
+    fn ensure_listening(&self) -> Result<u16, String> {
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(port) = *listening {
             return Ok(port);
@@ -159,8 +159,8 @@ impl Drop for AgentServer {
 
 impl Sessions {
     /// Sends an operation for the attempt that has this token.
-    async fn ask(&self, token: &str, operation: Result<Operation, String>) -> Result<Value, String> {
-        let guest = self.guest(token).ok_or_else(stranger)?;
+    async fn send_operation(&self, token: &str, operation: Result<Operation, String>) -> Result<Value, String> {
+        let guest = self.find_session(token).ok_or_else(describe_unknown_token)?;
         let operation = operation?;
         let (hearer, heard) = oneshot::channel();
         let ending = || "the run is ending".to_owned();
@@ -172,15 +172,15 @@ impl Sessions {
 
     /// Notes that a client of the attempt that has this token knows its tools.
     fn note_listed(&self, token: &str) {
-        if let Some(guest) = self.guest(token) {
-            guest.listed.note();
+        if let Some(guest) = self.find_session(token) {
+            guest.listed.mark_listed();
         }
     }
 
     /// Tells people that a process of one attempt has shown the token of another; returns the answer to that process.
     fn reject_foreign_token(&self, owner: &Owner, guest: &Session) -> String {
         let (own, other) = (owner.0.label(), guest.step.label());
-        let why = format!("{TOKEN} is that of `{other}`, and this is a process of `{own}`: each speaks for itself");
+        let why = format!("{TOKEN} belongs to `{other}`, but this process belongs to `{own}`: use its own token");
         let (step, attempt) = owner.clone();
         // A run that has ended no longer listens.
         let _ = self.inputs.send(Input::Said { step, attempt, operation: Err(why.clone()), hearer: None });
@@ -188,15 +188,15 @@ impl Sessions {
     }
 
     /// Whose token it is.
-    fn guest(&self, token: &str) -> Option<Arc<Session>> {
-        self.guests().get(token).map(Arc::clone)
+    fn find_session(&self, token: &str) -> Option<Arc<Session>> {
+        self.lock_sessions().get(token).map(Arc::clone)
     }
 
-    fn guests(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn stranger() -> String {
-    format!("{TOKEN} opens nothing: it is not that of a turn which is under way")
+fn describe_unknown_token() -> String {
+    format!("{TOKEN} is not valid: it does not belong to a running turn")
 }

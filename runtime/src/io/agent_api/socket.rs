@@ -1,8 +1,8 @@
 //! Serves scripts: a Unix socket on which a line of JSON asks and a line answers.
 //!
-//! A line in is `{"token": "…", "operation": {"swarm": "send_handoff", …}}`, a line out `{"ok": …}` or
-//! `{"error": "…"}`; a connection may ask again and again. A line without an operation asks for the tools that there are;
-//! with `"listed": true` it says as well that a client knows them.
+//! A line in is `{"token": "…", "operation": {"swarm": "send_handoff", …}}`, a line out `{"ok": …}` or `{"error":
+//! "…"}`; a connection may ask again and again. A line without an operation asks for the tools that there are; with
+//! `"listed": true` it says as well that a client knows them.
 //!
 //! The kernel tells which process asks here: the server refuses a token from a process of another attempt.
 
@@ -16,7 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
 use super::connection_limit::{Place, Places};
-use super::{PAUSE, Sessions, stranger};
+use super::{PAUSE, Sessions, describe_unknown_token};
 use crate::io::socket_peer::PeerCredentials;
 use crate::types::handoff::{ENVELOPE_LIMIT, Operation};
 
@@ -48,18 +48,18 @@ pub(super) async fn serve(listener: UnixListener, reception: Arc<Sessions>) {
             sleep(PAUSE).await;
             continue;
         };
-        let (place, reception) = (places.take().await, Arc::clone(&reception));
+        let (place, reception) = (places.acquire_place().await, Arc::clone(&reception));
         tokio::spawn(async move {
             tokio::select! {
                 // A client that goes away early reads no error.
-                _ = converse(stream, &reception, &place) => {}
-                () = place.lost() => {}
+                _ = serve_connection(stream, &reception, &place) => {}
+                () = place.wait_for_eviction() => {}
             }
         });
     }
 }
 
-async fn converse(stream: UnixStream, reception: &Sessions, place: &Place) -> std::io::Result<()> {
+async fn serve_connection(stream: UnixStream, reception: &Sessions, place: &Place) -> std::io::Result<()> {
     let peer = reception.processes.peer(&stream);
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
@@ -74,8 +74,8 @@ async fn converse(stream: UnixStream, reception: &Sessions, place: &Place) -> st
         let is_whole = line.ends_with(b"\n");
         let told = match serde_json::from_slice::<Line>(&line) {
             _ if !is_whole && count as u64 >= LONGEST => Err(format!("the line is longer than {} KB", LONGEST / 1024)),
-            Ok(line) => answer(line, &peer, reception, place).await,
-            Err(error) => Err(format!("no operation: {error}")),
+            Ok(line) => answer_line(line, &peer, reception, place).await,
+            Err(error) => Err(format!("not an operation: {error}")),
         };
         let answer = match told {
             Ok(receipt) => json!({ "ok": receipt }),
@@ -90,20 +90,20 @@ async fn converse(stream: UnixStream, reception: &Sessions, place: &Place) -> st
 }
 
 /// What one line gets.
-async fn answer(line: Line, peer: &PeerCredentials, reception: &Sessions, place: &Place) -> Result<Value, String> {
+async fn answer_line(line: Line, peer: &PeerCredentials, reception: &Sessions, place: &Place) -> Result<Value, String> {
     let Line { token, operation, listed } = line;
-    let guest = reception.guest(&token).ok_or_else(stranger)?;
+    let guest = reception.find_session(&token).ok_or_else(describe_unknown_token)?;
     if let PeerCredentials::Within(Some(owner)) = peer
         && *owner != (guest.step.clone(), guest.attempt)
     {
         return Err(reception.reject_foreign_token(owner, &guest));
     }
-    place.keep();
+    place.mark_authenticated();
     if let Some(operation) = operation {
-        return reception.ask(&token, Operation::read(operation)).await;
+        return reception.send_operation(&token, Operation::from_value(operation)).await;
     }
     if listed {
-        guest.listed.note();
+        guest.listed.mark_listed();
     }
     Ok(json!(*guest.offers))
 }

@@ -14,7 +14,7 @@ use super::mcp::{Run, Tools};
 /// The run at `socket` cannot be reached or knows no such token, or the client speaks no MCP.
 pub fn serve_stdio(socket: &Path, token: &str) -> Result<(), String> {
     let client = Client::new(socket, token);
-    let tools = Tools::new(client.offers()?.into(), token, Run::Behind(Arc::new(client)));
+    let tools = Tools::new(client.list_tools()?.into(), token, Run::Behind(Arc::new(client)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no event loop can be started: {error}"))?;
     let served = runtime.block_on(async {
@@ -25,6 +25,6 @@ pub fn serve_stdio(socket: &Path, token: &str) -> Result<(), String> {
     runtime.shutdown_background();
     match served {
         Ok(_) => Ok(()),
-        Err(problem) => Err(format!("the client speaks no MCP: {problem}")),
+        Err(problem) => Err(format!("the client does not speak MCP: {problem}")),
     }
 }

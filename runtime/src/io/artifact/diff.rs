@@ -95,8 +95,8 @@ pub(crate) struct Taken {
 
 impl Taken {
     /// What the journal says of it, now that it lies at `content`.
-    pub(crate) fn kept(self, content: Content) -> ArtifactMeta {
-        ArtifactMeta { content, ..self.kept }.bounded()
+    pub(crate) fn into_meta(self, content: Content) -> ArtifactMeta {
+        ArtifactMeta { content, ..self.kept }.truncate_texts()
     }
 }
 
@@ -109,7 +109,7 @@ impl Watches {
     }
 
     /// Looks at a tree, before the turn of `label` begins in it; `environment` is that of the processes that look.
-    pub(crate) fn begin(&self, label: &str, folder: &Path, environment: &[(OsString, OsString)]) -> Watch {
+    pub(crate) fn begin_watch(&self, label: &str, folder: &Path, environment: &[(OsString, OsString)]) -> Watch {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let number = {
             let mut trees = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +122,7 @@ impl Watches {
         };
         // Working trees of runs lie in there, too, and maybe the whole project: those are looked at.
         let apart = [self.home.clone(), self.home.join("runs")].into_iter().find(|apart| !folder.starts_with(apart));
-        let before = match Git::look(&folder, environment, (&self.scratch, apart.as_deref())) {
+        let before = match Git::open_checkout(&folder, environment, (&self.scratch, apart.as_deref())) {
             Some(git) => Before::Git(Box::new(git)),
             None => Before::Snapshot(Snapshot::take(&folder, apart.as_deref())),
         };
@@ -142,13 +142,13 @@ impl Watch {
             Before::Git(git) => git.changes()?,
             Before::Snapshot(before) => before.changes(&Snapshot::take(&self.folder, self.apart.as_deref())),
         };
-        let mut met = self.met();
+        let mut met = self.concurrent_turns();
         met.sort_unstable();
         met.dedup();
-        Ok((!changes.is_empty()).then(|| taken(changes, met, &self.secrets)))
+        Ok((!changes.is_empty()).then(|| render_diff(changes, met, &self.secrets)))
     }
 
-    fn met(&self) -> Vec<String> {
+    fn concurrent_turns(&self) -> Vec<String> {
         let trees = self.watches.turns.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = trees.get(&self.folder).map_or(&[][..], Vec::as_slice);
         turns.iter().find(|turn| turn.number == self.number).map(|turn| turn.met.clone()).unwrap_or_default()
@@ -167,7 +167,7 @@ impl Drop for Watch {
     }
 }
 
-fn taken(mut changes: Changes, with: Vec<String>, secrets: &Secrets) -> Taken {
+fn render_diff(mut changes: Changes, with: Vec<String>, secrets: &Secrets) -> Taken {
     if changes.cut > 0 {
         changes.omitted.push(format!("{} files, whose changes are longer than {} MiB", changes.cut, LARGEST >> 20));
     }
@@ -192,14 +192,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_write_is_nobodys_change_wherever_the_tree_lies() {
+    fn what_runs_write_is_no_change_wherever_the_tree_lies() {
         for (tree, told) in [("project", 1), ("home/runs/r1/worktrees/w", 1), ("home", 1), ("", 1), ("home/project", 1)]
         {
             let place = tempfile::tempdir().expect("a folder");
             let (tree, run) = (place.path().join(tree), place.path().join("home/runs/r1"));
             fs::create_dir_all(&tree).expect("a folder");
             fs::create_dir_all(&run).expect("a folder");
-            let watch = Watches::new(&run, BTreeSet::new()).begin("work", &tree, &[]);
+            let watch = Watches::new(&run, BTreeSet::new()).begin_watch("work", &tree, &[]);
             fs::write(tree.join("made"), "by the turn\n").expect("a file");
             fs::write(run.join("journal"), "of the run\n").expect("a file");
             let taken = watch.end().expect("it is known").expect("something changed");

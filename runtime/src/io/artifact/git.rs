@@ -1,9 +1,9 @@
 //! What changed in a Git checkout between two moments, changes that are not committed and new files included.
 //!
-//! In: a folder of a checkout. Out: the difference of what Git says is not as in an index of ours, a copy of that of the
-//! people who work there: neither theirs nor their repository is touched. A look takes less than a `git status`, which
-//! compares with the last commit besides, and only what has changed is read. Invariants: no link is followed out of the
-//! checkout, and nothing is started that the repository names.
+//! In: a folder of a checkout. Out: the difference of what Git says is not as in an index of ours, a copy of that of
+//! the people who work there: neither theirs nor their repository is touched. A look takes less than a `git status`,
+//! which compares with the last commit besides, and only what has changed is read. Invariants: no link is followed out
+//! of the checkout, and nothing is started that the repository names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -17,12 +17,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::diff::Changes;
-use super::index::{Changed, DOUBTS, Index, IndexedVersion, regular};
+use super::index::{Changed, DOUBTS, Index, IndexedVersion, open_regular};
 use super::read_budget::ReadBudget;
-use super::version::{Kind, Version, difference};
+use super::version::{Kind, Version, diff_versions};
 use crate::io::confine::Folder;
 use crate::io::home::create_private;
-use crate::io::process::bytes;
+use crate::io::process::read_stdout_bytes;
 use crate::types::cancel::Cancel;
 
 /// How long Git may take for one answer.
@@ -40,7 +40,7 @@ const INDEX: u64 = 256 << 20;
 /// The filters that a repository may name.
 const FILTERS: usize = 100;
 
-/// What Git is told of the world: nothing that a task was given. Those that others set come last.
+/// The environment of Git, without the variables of tasks. Variables that others set come last.
 const PASSED: [&str; 6] = ["PATH", "HOME", "XDG_CONFIG_HOME", "LANG", "TMPDIR", "SWARM_RUN"];
 
 /// What is not as in the index; what is new; and the order to look at all files again.
@@ -73,7 +73,7 @@ pub(super) struct Git {
 impl Git {
     /// The checkout that `folder` is part of, as it is now; none where there is none, or no Git that could say.
     /// `scratch` is where ours may lie meanwhile, and `apart` is not looked at.
-    pub(super) fn look(
+    pub(super) fn open_checkout(
         folder: &Path,
         environment: &[(OsString, OsString)],
         (scratch, apart): (&Path, Option<&Path>),
@@ -85,7 +85,7 @@ impl Git {
         // Git fetches no missing object, and waits for no lock.
         let fixed = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", ""), ("GIT_OPTIONAL_LOCKS", "0")];
         environment.extend(fixed.map(|(name, value)| (name.into(), value.into())));
-        let (top, index) = places(top, (folder, &environment))?;
+        let (top, index) = locate_checkout(top, (folder, &environment))?;
         create_private(scratch, true).ok()?;
         let scratch = tempfile::tempdir_in(scratch).ok()?;
         let own = scratch.path().join("index");
@@ -102,15 +102,15 @@ impl Git {
             omitted: Vec::new(),
             apart: apart.map(Path::to_owned),
         };
-        let changed = git.changed().ok()?;
+        let changed = git.list_changed().ok()?;
         let mut room = ReadBudget::default();
         for (path, _) in changed {
-            match room.admits(&git.root, &path) {
+            match room.admit_file(&git.root, &path) {
                 Ok(version) => _ = git.before.insert(path, version),
                 Err(_) => _ = git.unknown.insert(path),
             }
         }
-        room.tell(&mut git.omitted);
+        room.report_omitted(&mut git.omitted);
         Some(git)
     }
 
@@ -119,10 +119,10 @@ impl Git {
     /// # Errors
     /// Git does not say.
     pub(super) fn changes(&mut self) -> Result<Changes, String> {
-        let changed = self.changed()?;
+        let changed = self.list_changed()?;
         let mut stood: BTreeMap<String, IndexedVersion> = changed.into_iter().collect();
         stood.retain(|path, _| !self.unknown.contains(path) && !self.before.contains_key(path));
-        let kept = self.kept(stood.values().flatten().map(|(_, id)| id.as_str()))?;
+        let kept = self.read_objects(stood.values().flatten().map(|(_, id)| id.as_str()))?;
         let mut before = std::mem::take(&mut self.before);
         let mut lost = 0;
         for (path, entry) in stood {
@@ -134,14 +134,14 @@ impl Git {
         }
         let (mut changes, mut room) = (Changes::default(), ReadBudget::default());
         for (path, old) in &before {
-            let Ok(new) = room.admits(&self.root, path) else { continue };
-            if let Some(told) = difference(path, old.as_ref(), new.as_ref()) {
+            let Ok(new) = room.admit_file(&self.root, path) else { continue };
+            if let Some(told) = diff_versions(path, old.as_ref(), new.as_ref()) {
                 changes.push(&told);
             }
         }
-        room.tell(&mut self.omitted);
+        room.report_omitted(&mut self.omitted);
         if lost > 0 {
-            self.omitted.push(format!("{lost} files: what stood in them is too long to compare"));
+            self.omitted.push(format!("{lost} files: their earlier contents are too long to compare"));
         }
         self.omitted.sort_unstable();
         self.omitted.dedup();
@@ -150,17 +150,20 @@ impl Git {
     }
 
     /// What is not as in our index, or may not be.
-    fn changed(&mut self) -> Result<Vec<(String, IndexedVersion)>, String> {
+    fn list_changed(&mut self) -> Result<Vec<(String, IndexedVersion)>, String> {
         let within = (self.folder.as_path(), self.environment.as_slice());
         let mut omitted = Vec::new();
         // Each of them goes through the whole tree: at the same time they take half as long.
         let (changed, new) = std::thread::scope(|scope| {
-            let new = scope.spawn(|| ask(within, &OTHERS, &[]));
-            (self.tracked(&mut omitted), new.join().unwrap_or_else(|_| Err("it cannot be asked".to_owned())))
+            let new = scope.spawn(|| run_git(within, &OTHERS, &[]));
+            (
+                self.list_tracked_changes(&mut omitted),
+                new.join().unwrap_or_else(|_| Err("it cannot be asked".to_owned())),
+            )
         });
         let (mut changed, new) = (changed?, new?);
         // A folder is a repository of its own.
-        let new = entries(&new, &mut omitted).into_iter().filter(|path| !path.ends_with(b"/"));
+        let new = split_entries(&new, &mut omitted).into_iter().filter(|path| !path.ends_with(b"/"));
         changed.extend(new.map(|path| (path.to_owned(), None)));
         let mut named = Vec::new();
         for (path, stood) in changed {
@@ -175,7 +178,7 @@ impl Git {
     }
 
     /// The files of our index that are not as in there, or may not be.
-    fn tracked(&self, omitted: &mut Vec<String>) -> Result<Vec<Changed>, String> {
+    fn list_tracked_changes(&self, omitted: &mut Vec<String>) -> Result<Vec<Changed>, String> {
         let within = self.folder.strip_prefix(&self.top).map_err(|_| "the folder is not in its checkout")?;
         let mut within = within.as_os_str().as_bytes().to_owned();
         if !within.is_empty() {
@@ -184,21 +187,21 @@ impl Git {
         let top = self.root.folder(".")?;
         let own = self.scratch.path().join("index");
         let index = Index::open(&own).map_err(|error| format!("the copy of its index cannot be read: {error}"))?;
-        match index.and_then(|index| index.changed(top.as_fd(), &within)) {
+        match index.and_then(|index| index.find_changed(top.as_fd(), &within)) {
             Some(changed) => Ok(changed),
-            None => self.compared(omitted),
+            None => self.compare_tracked(omitted),
         }
     }
 
     /// The same by Git, which reads files that may have changed, without the help of the repository's own filters.
-    fn compared(&self, omitted: &mut Vec<String>) -> Result<Vec<Changed>, String> {
+    fn compare_tracked(&self, omitted: &mut Vec<String>) -> Result<Vec<Changed>, String> {
         let within = (self.folder.as_path(), self.environment.as_slice());
         // The turn may have changed the configuration of the repository, too.
-        let names = names(within).ok_or("Git does not say how it is set up")?;
-        let filters = filters(&names).ok_or("the repository names filters that cannot be left out")?;
+        let names = list_settings(within).ok_or("Git does not say how it is set up")?;
+        let filters = disable_filters(&names).ok_or("the repository names filters that cannot be left out")?;
         let words = |words: &[&'static str]| {
             let words: Vec<&str> = filters.iter().map(String::as_str).chain(words.iter().copied()).collect();
-            ask(within, &words, &[])
+            run_git(within, &words, &[])
         };
         let mut told = words(&DIFFERENT)?;
         if told.iter().filter(|&&byte| byte == b':').count() > DOUBTS {
@@ -206,7 +209,7 @@ impl Git {
             let _ = words(&REFRESH);
             told = words(&DIFFERENT)?;
         }
-        let mut entries = entries(&told, omitted).into_iter();
+        let mut entries = split_entries(&told, omitted).into_iter();
         let mut changed = Vec::new();
         // `:MODE MODE ID ID STATE`, and a path.
         while let (Some(head), Some(path)) = (entries.next(), entries.next()) {
@@ -215,19 +218,19 @@ impl Git {
             if let [mode, _, id, _, _] = fields[..]
                 && mode != MODULE
             {
-                changed.push((path.to_owned(), Kind::read(mode).map(|kind| (kind, id.to_owned()))));
+                changed.push((path.to_owned(), Kind::from_git_mode(mode).map(|kind| (kind, id.to_owned()))));
             }
         }
         Ok(changed)
     }
 
     /// The contents of objects in the repository, by id.
-    fn kept<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Result<HashMap<String, Vec<u8>>, String> {
+    fn read_objects<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Result<HashMap<String, Vec<u8>>, String> {
         let list: String = ids.map(|id| format!("{id}\n")).collect();
         if list.is_empty() {
             return Ok(HashMap::new());
         }
-        let told = ask((&self.folder, &self.environment), &["cat-file", "--batch"], list.as_bytes())?;
+        let told = run_git((&self.folder, &self.environment), &["cat-file", "--batch"], list.as_bytes())?;
         let (mut kept, mut rest) = (HashMap::new(), told.as_slice());
         // `ID blob SIZE`, the bytes, and a line's end; what is cut off at the end is not known.
         while let Some(end) = memchr::memchr(b'\n', rest) {
@@ -245,7 +248,7 @@ impl Git {
 }
 
 /// The entries between NULs.
-fn entries<'t>(told: &'t [u8], omitted: &mut Vec<String>) -> Vec<&'t [u8]> {
+fn split_entries<'t>(told: &'t [u8], omitted: &mut Vec<String>) -> Vec<&'t [u8]> {
     if told.len() >= ANSWER {
         omitted.push("the changes of more files than can be listed".to_owned());
     }
@@ -256,19 +259,19 @@ fn entries<'t>(told: &'t [u8], omitted: &mut Vec<String>) -> Vec<&'t [u8]> {
 }
 
 /// The names of all that the repository and its user have set.
-fn names(within: (&Path, &[(OsString, OsString)])) -> Option<Vec<String>> {
-    let told = ask(within, &["config", "--list", "--name-only", "-z"], &[]).ok()?;
+fn list_settings(within: (&Path, &[(OsString, OsString)])) -> Option<Vec<String>> {
+    let told = run_git(within, &["config", "--list", "--name-only", "-z"], &[]).ok()?;
     told.split(|&byte| byte == 0).map(|name| String::from_utf8(name.to_vec()).ok()).collect()
 }
 
 /// The top of a checkout, which holds `.git`, and the path of its index.
-fn places(top: &Path, within: (&Path, &[(OsString, OsString)])) -> Option<(PathBuf, PathBuf)> {
+fn locate_checkout(top: &Path, within: (&Path, &[(OsString, OsString)])) -> Option<(PathBuf, PathBuf)> {
     let repository = top.join(".git");
     if is_usual(&repository) {
         return Some((top.to_owned(), repository.join("index")));
     }
     let told =
-        ask(within, &["rev-parse", "--is-inside-work-tree", "--show-toplevel", "--git-path", "index"], &[]).ok()?;
+        run_git(within, &["rev-parse", "--is-inside-work-tree", "--show-toplevel", "--git-path", "index"], &[]).ok()?;
     let told = String::from_utf8_lossy(&told).into_owned();
     let mut told = told.lines();
     let (inside, top, index) = (told.next()?, PathBuf::from(told.next()?), told.next()?);
@@ -279,7 +282,7 @@ fn places(top: &Path, within: (&Path, &[(OsString, OsString)])) -> Option<(PathB
 fn is_usual(repository: &Path) -> bool {
     let settings = || {
         let mut settings = Vec::new();
-        regular(&repository.join("config")).ok()??.take(SETTINGS).read_to_end(&mut settings).ok()?;
+        open_regular(&repository.join("config")).ok()??.take(SETTINGS).read_to_end(&mut settings).ok()?;
         Some(settings.to_ascii_lowercase())
     };
     repository.join("objects").is_dir()
@@ -290,7 +293,7 @@ fn is_usual(repository: &Path) -> bool {
 }
 
 /// The words that keep Git from starting the filters with these settings; none where they cannot be named.
-fn filters(names: &[String]) -> Option<Vec<String>> {
+fn disable_filters(names: &[String]) -> Option<Vec<String>> {
     let named = names.iter().filter_map(|name| name.strip_prefix("filter.")?.rsplit_once('.'));
     let filters: BTreeSet<&str> = named.map(|(filter, _)| filter).collect();
     if filters.len() > FILTERS || filters.iter().any(|filter| filter.contains('=')) {
@@ -308,7 +311,7 @@ fn filters(names: &[String]) -> Option<Vec<String>> {
 /// # Errors
 /// It cannot be read or written, or is larger than any that people work with.
 fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
-    let Some(index) = regular(from)? else { return Ok(()) };
+    let Some(index) = open_regular(from)? else { return Ok(()) };
     let modified = index.metadata()?.modified()?;
     if index.metadata()?.len() > INDEX {
         return Err(ErrorKind::FileTooLarge.into());
@@ -320,7 +323,7 @@ fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Asks Git. Whatever the repository says, it starts nothing for that, and the only index that it may write is ours.
-fn ask(
+fn run_git(
     (folder, environment): (&Path, &[(OsString, OsString)]),
     words: &[&str],
     stdin: &[u8],
@@ -329,7 +332,7 @@ fn ask(
     let first = ["git"].into_iter().chain(off.into_iter().flat_map(|setting| ["-c", setting]));
     let argv: Vec<OsString> = first.chain(words.iter().copied()).map(OsString::from).collect();
     let stdin = Some(stdin).filter(|bytes| !bytes.is_empty());
-    bytes(&argv, environment, (folder, stdin), (PATIENCE, ANSWER), &Cancel::default())
+    read_stdout_bytes(&argv, environment, (folder, stdin), (PATIENCE, ANSWER), &Cancel::default())
 }
 
 #[cfg(test)]

@@ -84,23 +84,23 @@ impl Index {
     /// # Errors
     /// It cannot be read.
     pub(super) fn open(path: &Path) -> std::io::Result<Option<Index>> {
-        let Some(mut file) = regular(path)? else { return Ok(Some(Index { entries: Vec::new() })) };
+        let Some(mut file) = open_regular(path)? else { return Ok(Some(Index { entries: Vec::new() })) };
         let (mut bytes, written) = (Vec::new(), file.metadata()?.mtime());
         file.read_to_end(&mut bytes)?;
-        Ok(Index::read(&bytes, written))
+        Ok(Index::parse_index(&bytes, written))
     }
 
     /// The index of these bytes, which were written in this second; none where only Git understands it.
-    fn read(bytes: &[u8], written: i64) -> Option<Index> {
+    fn parse_index(bytes: &[u8], written: i64) -> Option<Index> {
         let mut rest = Rest(bytes.get(..bytes.len().checked_sub(ID)?)?);
-        let (head, version, count) = (rest.number()?, rest.number()?, rest.number()? as usize);
+        let (head, version, count) = (rest.read_u32()?, rest.read_u32()?, rest.read_u32()? as usize);
         if head != u32::from_be_bytes(*b"DIRC") || !(2..=4).contains(&version) || count > MOST {
             return None;
         }
         let mut entries: Vec<Entry> = Vec::new();
         let mut path = Vec::new();
         for _ in 0..count {
-            let (mode, entry) = entry(&mut rest, version, &mut path, written as u32)?;
+            let (mode, entry) = parse_entry(&mut rest, version, &mut path, written as u32)?;
             if mode != MODULE && entries.last().is_none_or(|last| last.path != entry.path) {
                 entries.push(entry);
             }
@@ -108,7 +108,7 @@ impl Index {
         // What others have added may be left out, unless its name begins with a small letter.
         while !rest.0.is_empty() {
             let name = rest.take(4)?[0];
-            let length = rest.number()? as usize;
+            let length = rest.read_u32()? as usize;
             rest.take(length)?;
             if !name.is_ascii_uppercase() {
                 return None;
@@ -119,7 +119,7 @@ impl Index {
 
     /// The files below `within` (empty, or with a slash at its end) that may not be as in the index; none where there are
     /// so many that it had better be Git that reads them. What cannot be looked at is left out, as Git does.
-    pub(super) fn changed(&self, top: BorrowedFd<'_>, within: &[u8]) -> Option<Vec<Changed>> {
+    pub(super) fn find_changed(&self, top: BorrowedFd<'_>, within: &[u8]) -> Option<Vec<Changed>> {
         let begin = self.entries.partition_point(|entry| entry.path.as_slice() < within);
         let length = self.entries[begin..].partition_point(|entry| entry.path.starts_with(within));
         let entries = &self.entries[begin..begin + length];
@@ -129,7 +129,7 @@ impl Index {
         let work = || {
             let mut found = Vec::new();
             while let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
-                found.extend(look(share, top));
+                found.extend(select_changed(share, top));
             }
             found
         };
@@ -143,18 +143,18 @@ impl Index {
         });
         found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         let doubtful: u64 = found.iter().filter(|entry| entry.in_doubt).map(|entry| u64::from(entry.size)).sum();
-        let changed = |entry: &Entry| (entry.path.clone(), entry.blob.map(|(kind, id)| (kind, hex(id))));
+        let changed = |entry: &Entry| (entry.path.clone(), entry.blob.map(|(kind, id)| (kind, format_hex(id))));
         (found.len() <= DOUBTS && doubtful <= READ).then(|| found.into_iter().map(changed).collect())
     }
 }
 
 /// Those of these files that may have changed.
-fn look<'e>(entries: &'e [Entry], top: BorrowedFd<'_>) -> Vec<&'e Entry> {
+fn select_changed<'e>(entries: &'e [Entry], top: BorrowedFd<'_>) -> Vec<&'e Entry> {
     let mut trail = Trail { top, folders: Vec::new() };
     let mut found = Vec::new();
     for entry in entries {
-        let (above, name) = split(&entry.path);
-        let stat = trail.enter(above).and_then(|above| statat(above, name, AtFlags::SYMLINK_NOFOLLOW));
+        let (above, name) = split_path(&entry.path);
+        let stat = trail.open_folder(above).and_then(|above| statat(above, name, AtFlags::SYMLINK_NOFOLLOW));
         let is_same = match stat {
             Ok(stat) => !entry.in_doubt && entry.looks_like(&stat),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => entry.may_lack,
@@ -174,7 +174,7 @@ impl Entry {
             seconds == now as u32 && (nanos == 0 || u64::from(nanos) == now_nanos)
         };
         !self.differs
-            && self.blob.map(|(kind, _)| kind) == Kind::of(stat.st_mode)
+            && self.blob.map(|(kind, _)| kind) == Kind::from_mode(stat.st_mode)
             && self.size == stat.st_size as u32
             && self.inode == stat.st_ino as u32
             && same(self.modified, stat.st_mtime, stat.st_mtime_nsec)
@@ -183,17 +183,17 @@ impl Entry {
 }
 
 /// The mode of the next entry, and the entry. `path` is that of the last one, and becomes its own.
-fn entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u32) -> Option<(u32, Entry)> {
+fn parse_entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u32) -> Option<(u32, Entry)> {
     let before = rest.0.len();
-    let changed = (rest.number()?, rest.number()?);
-    let modified = (rest.number()?, rest.number()?);
-    let (_device, inode, mode) = (rest.number()?, rest.number()?, rest.number()?);
-    let (_user, _group, size) = (rest.number()?, rest.number()?, rest.number()?);
+    let changed = (rest.read_u32()?, rest.read_u32()?);
+    let modified = (rest.read_u32()?, rest.read_u32()?);
+    let (_device, inode, mode) = (rest.read_u32()?, rest.read_u32()?, rest.read_u32()?);
+    let (_user, _group, size) = (rest.read_u32()?, rest.read_u32()?, rest.read_u32()?);
     let id: [u8; ID] = rest.take(ID)?.try_into().ok()?;
-    let bits = rest.half()?;
-    let more = if bits & MORE == 0 { 0 } else { rest.half()? };
+    let bits = rest.read_u16()?;
+    let more = if bits & MORE == 0 { 0 } else { rest.read_u16()? };
     // Paths go up, and have the length that precedes them: otherwise what was read is something else.
-    let last = if version == 4 { rest.shared(path.len())? } else { 0 };
+    let last = if version == 4 { rest.read_shared_length(path.len())? } else { 0 };
     let end = memchr::memchr(0, rest.0)?;
     let tail = rest.take(end)?;
     let is_ordered = path[last..] <= *tail;
@@ -210,12 +210,12 @@ fn entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u32) ->
         return None;
     }
     let is_one = bits & SIDE == 0 && more & MEANT == 0;
-    let kind = Kind::of(mode);
+    let kind = Kind::from_mode(mode);
     if kind.is_none() && mode != MODULE {
         return None;
     }
     // A size of nothing is how Git marks what it knows to have changed.
-    let differs = !is_one || size == 0 && hex(id) != NOTHING;
+    let differs = !is_one || size == 0 && format_hex(id) != NOTHING;
     let in_doubt = changed.0.max(modified.0) >= written;
     let blob = kind.filter(|_| is_one).map(|kind| (kind, id));
     let may_lack = more & ABSENT != 0;
@@ -226,7 +226,7 @@ fn entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u32) ->
 ///
 /// # Errors
 /// It cannot be opened, or is no file.
-pub(super) fn regular(path: &Path) -> std::io::Result<Option<File>> {
+pub(super) fn open_regular(path: &Path) -> std::io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = match openat(CWD, path, flags, Mode::empty()) {
         Ok(file) => File::from(file),
@@ -249,16 +249,16 @@ impl<'b> Rest<'b> {
         Some(taken)
     }
 
-    fn number(&mut self) -> Option<u32> {
+    fn read_u32(&mut self) -> Option<u32> {
         Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
     }
 
-    fn half(&mut self) -> Option<u16> {
+    fn read_u16(&mut self) -> Option<u16> {
         Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
     }
 
     /// How many of the last path's bytes the next one begins with: it is said how many it does not.
-    fn shared(&mut self, length: usize) -> Option<usize> {
+    fn read_shared_length(&mut self, length: usize) -> Option<usize> {
         let mut apart: usize = 0;
         loop {
             let byte = self.take(1)?[0];
@@ -278,7 +278,7 @@ struct Trail<'t> {
 }
 
 impl Trail<'_> {
-    fn enter(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>, Errno> {
+    fn open_folder(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>, Errno> {
         let leads = |above: &[u8]| path.starts_with(above) && matches!(path.get(above.len()), None | Some(b'/'));
         while self.folders.last().is_some_and(|(above, _)| !leads(above)) {
             self.folders.pop();
@@ -306,11 +306,11 @@ impl Trail<'_> {
 }
 
 /// The folder of a path, and its name in there.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
+fn split_path(path: &[u8]) -> (&[u8], &[u8]) {
     memchr::memrchr(b'/', path).map_or((&[][..], path), |slash| (&path[..slash], &path[slash + 1..]))
 }
 
-fn hex(id: [u8; ID]) -> String {
+fn format_hex(id: [u8; ID]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -344,7 +344,7 @@ mod tests {
 
     fn changed(folder: &TempDir, bytes: &[u8], written: i64) -> Option<Vec<String>> {
         let top = File::open(folder.path()).expect("it is there");
-        let changed = Index::read(bytes, written)?.changed(top.as_fd(), b"")?;
+        let changed = Index::parse_index(bytes, written)?.find_changed(top.as_fd(), b"")?;
         Some(changed.into_iter().map(|(path, _)| String::from_utf8_lossy(&path).into_owned()).collect())
     }
 
@@ -356,7 +356,9 @@ mod tests {
 
     #[test]
     fn a_length_that_no_path_has_is_none() {
-        let check = |bytes: &[u8], expected: Option<usize>| assert_eq!(Rest(bytes).shared(300), expected, "{bytes:x?}");
+        let check = |bytes: &[u8], expected: Option<usize>| {
+            assert_eq!(Rest(bytes).read_shared_length(300), expected, "{bytes:x?}")
+        };
         check(&[3], Some(297));
         check(&[0x80, 0x01], Some(300 - 129));
         check(&[0x81, 0x7f], None);
@@ -387,7 +389,7 @@ mod tests {
         gone.iter().for_each(|name| fs::remove_file(folder.path().join(name)).expect("it is there"));
         assert_eq!(changed(&folder, &bytes, second + 1), Some(gone.map(str::to_owned).to_vec()));
         let top = File::open(folder.path()).expect("it is there");
-        let part = Index::read(&bytes, second + 1).expect("it is one").changed(top.as_fd(), b"5/");
+        let part = Index::parse_index(&bytes, second + 1).expect("it is one").find_changed(top.as_fd(), b"5/");
         assert_eq!(part.map(|part| part.len()), Some(1));
         assert_eq!(changed(&folder, &bytes, 0), None, "all of them are in doubt");
     }

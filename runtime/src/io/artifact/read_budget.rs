@@ -44,13 +44,13 @@ impl ReadBudget {
     ///
     /// # Errors
     /// It is not taken in.
-    pub(super) fn admits(&mut self, root: &Folder, path: &str) -> Result<Option<Version>, Skip> {
+    pub(super) fn admit_file(&mut self, root: &Folder, path: &str) -> Result<Option<Version>, Skip> {
         if self.is_full() {
             self.more += 1;
             return Err(Skip::Full);
         }
         self.files += 1;
-        let version = version(root, path);
+        let version = read_version(root, path);
         match &version {
             Ok(version) => self.bytes += version.as_ref().map_or(0, |version| version.bytes.len() as u64),
             Err(Skip::Large) => self.large += 1,
@@ -65,8 +65,8 @@ impl ReadBudget {
     }
 
     /// Says what was left out.
-    pub(super) fn tell(&self, omitted: &mut Vec<String>) {
-        omitted.extend(large(self.large));
+    pub(super) fn report_omitted(&self, omitted: &mut Vec<String>) {
+        omitted.extend(describe_large(self.large));
         if self.more > 0 {
             omitted.push(format!("{} files: there are too many to compare", self.more));
         }
@@ -74,12 +74,12 @@ impl ReadBudget {
 }
 
 /// That so many files are too large.
-pub(super) fn large(count: usize) -> Option<String> {
+pub(super) fn describe_large(count: usize) -> Option<String> {
     (count > 0).then(|| format!("{count} files of more than {} KiB", LARGEST_FILE >> 10))
 }
 
 /// The file at a path; none where there is none, or a folder.
-fn version(root: &Folder, path: &str) -> Result<Option<Version>, Skip> {
+fn read_version(root: &Folder, path: &str) -> Result<Option<Version>, Skip> {
     let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
     // Where its folder is gone, or no folder any more, so is the file.
     let Ok(above) = root.folder(above) else { return Ok(None) };
@@ -88,14 +88,14 @@ fn version(root: &Folder, path: &str) -> Result<Option<Version>, Skip> {
         Err(Errno::NOENT) => return Ok(None),
         Err(_) => return Err(Skip::Other),
     };
-    match Kind::of(stat.st_mode) {
+    match Kind::from_mode(stat.st_mode) {
         Some(Kind::Link) => {
             let target = readlinkat(&above, name, Vec::new()).map_err(|_| Skip::Other)?;
             Ok(Some(Version { kind: Kind::Link, bytes: target.into_bytes() }))
         }
         Some(_) if u64::try_from(stat.st_size).is_ok_and(|size| size > LARGEST_FILE) => Err(Skip::Large),
         Some(kind) => {
-            let bytes = contents(&above, name)?;
+            let bytes = read_contents(&above, name)?;
             Ok(Some(Version { kind, bytes }))
         }
         None if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => Ok(None),
@@ -103,7 +103,7 @@ fn version(root: &Folder, path: &str) -> Result<Option<Version>, Skip> {
     }
 }
 
-fn contents(above: &OwnedFd, name: &str) -> Result<Vec<u8>, Skip> {
+fn read_contents(above: &OwnedFd, name: &str) -> Result<Vec<u8>, Skip> {
     // Whatever took its place meanwhile is not followed, and not waited for.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = openat(above.as_fd(), name, flags, Mode::empty()).map_err(|_| Skip::Other)?;

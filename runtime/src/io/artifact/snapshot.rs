@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::diff::Changes;
-use super::read_budget::{ReadBudget, Skip, large};
-use super::version::{Version, difference};
+use super::read_budget::{ReadBudget, Skip, describe_large};
+use super::version::{Version, diff_versions};
 use crate::io::confine::Folder;
-use crate::io::ignored::walk;
+use crate::io::ignored::build_walk;
 
 /// The files of a folder.
 #[derive(Debug, Default)]
@@ -44,10 +44,11 @@ impl Snapshot {
         };
         let root = Arc::new(root);
         let mut room = ReadBudget::default();
-        let walk =
-            walk(folder, &root, move |entry| entry.file_name() != ".git" && Some(entry.path()) != apart.as_deref())
-                .sort_by_file_name(std::cmp::Ord::cmp)
-                .build();
+        let walk = build_walk(folder, &root, move |entry| {
+            entry.file_name() != ".git" && Some(entry.path()) != apart.as_deref()
+        })
+        .sort_by_file_name(std::cmp::Ord::cmp)
+        .build();
         for entry in walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
             let Ok(path) = entry.path().strip_prefix(folder) else { continue };
             if room.is_full() {
@@ -60,7 +61,7 @@ impl Snapshot {
                 snapshot.omitted.push("files whose names are no text".to_owned());
                 continue;
             };
-            let seen = match room.admits(&root, name) {
+            let seen = match room.admit_file(&root, name) {
                 Ok(Some(version)) if version.is_text() => Seen::Text(version),
                 Ok(Some(version)) => Seen::NoText(version),
                 Err(Skip::Large) => Seen::Large,
@@ -95,11 +96,11 @@ impl Snapshot {
             } else if sides.iter().any(|seen| matches!(seen, Some(Seen::NoText(_)))) {
                 no_text += usize::from(sides[0] != sides[1]);
                 changes.files += u32::from(sides[0] != sides[1]);
-            } else if let Some(told) = difference(&path.to_string_lossy(), old, new) {
+            } else if let Some(told) = diff_versions(&path.to_string_lossy(), old, new) {
                 changes.push(&told);
             }
         }
-        changes.omitted.extend(large(too_large));
+        changes.omitted.extend(describe_large(too_large));
         if no_text > 0 {
             changes.omitted.push(format!("{no_text} files that changed and are no text"));
         }

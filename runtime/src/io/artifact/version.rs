@@ -44,12 +44,12 @@ pub(super) enum Kind {
 
 impl Kind {
     /// By what Git calls it; none for what is no file.
-    pub(super) fn read(mode: &str) -> Option<Kind> {
+    pub(super) fn from_git_mode(mode: &str) -> Option<Kind> {
         [Kind::Plain, Kind::Program, Kind::Link].into_iter().find(|kind| kind.mode() == mode)
     }
 
     /// By the mode that the system gives it, or Git in an index; none for what is no file.
-    pub(super) fn of(mode: u32) -> Option<Kind> {
+    pub(super) fn from_mode(mode: u32) -> Option<Kind> {
         match FileType::from_raw_mode(mode) {
             FileType::RegularFile if mode & 0o100 == 0 => Some(Kind::Plain),
             FileType::RegularFile => Some(Kind::Program),
@@ -68,16 +68,16 @@ impl Kind {
 }
 
 /// The difference of a file; none where there is none.
-pub(super) fn difference(path: &str, old: Option<&Version>, new: Option<&Version>) -> Option<String> {
+pub(super) fn diff_versions(path: &str, old: Option<&Version>, new: Option<&Version>) -> Option<String> {
     let mode = |version: &Version| version.kind.mode();
-    let name = |side: char| quoted(&format!("{side}/{path}"));
+    let name = |side: char| quote_name(&format!("{side}/{path}"));
     let head = format!("diff --git {} {}\n", name('a'), name('b'));
     let head = match (old, new) {
         (None, None) => return None,
         (Some(old), Some(new)) if old == new => return None,
         // A link takes the place of a file, or a file that of a link.
         (Some(before), Some(after)) if (before.kind == Kind::Link) != (after.kind == Kind::Link) => {
-            return Some(difference(path, old, None)? + &difference(path, None, new)?);
+            return Some(diff_versions(path, old, None)? + &diff_versions(path, None, new)?);
         }
         (None, Some(new)) => format!("{head}new file mode {}\n", mode(new)),
         (Some(old), None) => format!("{head}deleted file mode {}\n", mode(old)),
@@ -94,19 +94,21 @@ pub(super) fn difference(path: &str, old: Option<&Version>, new: Option<&Version
     let side = |side: char, version: Option<&Version>| version.map_or("/dev/null".to_owned(), |_| name(side));
     let (from, to) = (side('a', old), side('b', new));
     Some(match has_no_nul(&before) && has_no_nul(&after) {
-        true => head + &unified((&from, &to), &String::from_utf8_lossy(&before), &String::from_utf8_lossy(&after)),
+        true => {
+            head + &render_unified((&from, &to), &String::from_utf8_lossy(&before), &String::from_utf8_lossy(&after))
+        }
         false => format!("{head}Binary files {from} and {to} differ\n"),
     })
 }
 
 /// The lines that are different, below the names of both sides.
-fn unified((from, to): (&str, &str), old: &str, new: &str) -> String {
+fn render_unified((from, to): (&str, &str), old: &str, new: &str) -> String {
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
     diff.unified_diff().context_radius(3).header(from, to).to_string()
 }
 
 /// A name as Git writes it: in quotes where it would not be one word otherwise.
-fn quoted(name: &str) -> String {
+fn quote_name(name: &str) -> String {
     let is_plain = |found: char| !found.is_control() && found != '"' && found != '\\';
     if name.chars().all(is_plain) {
         return name.to_owned();
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn what_is_different_is_told_as_git_does() {
         let plain = |text: &str| version(Kind::Plain, text);
-        let told = |old: Option<&Version>, new: Option<&Version>| difference("a.txt", old, new);
+        let told = |old: Option<&Version>, new: Option<&Version>| diff_versions("a.txt", old, new);
         let (one, two) = (plain("1\n"), plain("2"));
         assert_eq!(told(None, None), None);
         assert_eq!(told(Some(&one), Some(&one.clone())), None);
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_name_is_one_word() {
-        assert_eq!(quoted("a/é b"), "a/é b");
-        assert_eq!(quoted("a/\"\\\n\u{1b}"), "\"a/\\\"\\\\\\n\\033\"");
+        assert_eq!(quote_name("a/é b"), "a/é b");
+        assert_eq!(quote_name("a/\"\\\n\u{1b}"), "\"a/\\\"\\\\\\n\\033\"");
     }
 }

@@ -10,12 +10,12 @@ use swarmc_plan::{Command, LOG};
 
 use super::capture::Capture;
 use super::pool::Services;
-use super::replay_boundary::{ask_or_replay, begin, stated};
+use super::replay_boundary::{ask_or_replay, begin_attempt, stated_variables};
 use super::{Job, Work, turn, turn_artifacts};
 use crate::io::artifact::Watch;
 use crate::io::files::{Collected, FileWorkspace, FileWorkspaceSpec};
 use crate::io::input::Input;
-use crate::io::process::{Cause, End, Launch, Limits, Poller, argv, run, text};
+use crate::io::process::{Cause, End, Launch, Limits, Poller, argv, decode_text, run_process};
 use crate::io::recording::{Answer, Part, Question, Source};
 use crate::types::error::RunError;
 use crate::types::event::{Content, Failure, INLINE, Outcome};
@@ -34,7 +34,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    pub(super) fn failed(failure: Failure) -> Ended {
+    pub(super) fn from_failure(failure: Failure) -> Ended {
         Ended { outcome: Outcome { failure: Some(failure), ..Outcome::default() }, ..Ended::default() }
     }
 }
@@ -57,46 +57,46 @@ pub(super) async fn carry_out(
     poller: &Poller,
     services: &Services,
 ) -> Result<Ended, RunError> {
-    if job.cancel.asked().is_some() {
-        return Ok(Ended::failed(Failure::Cancelled));
+    if job.cancel.requested_level().is_some() {
+        return Ok(Ended::from_failure(Failure::Cancelled));
     }
     let started = Instant::now();
     let limits = Limits { deadline: job.timeout.map(|timeout| started + timeout), idle: job.idle, grace: job.grace };
     let mut capture = Capture::new(services, &job.step, job.attempt, job.max_output);
     let place = &mut Place { services, poller, limits, capture: &mut capture };
-    if let Some(failure) = begin(job, place).await? {
-        return Ok(Ended::failed(failure));
+    if let Some(failure) = begin_attempt(job, place).await? {
+        return Ok(Ended::from_failure(failure));
     }
     // A replay lays out what was left when it is collected.
     let live = job.file_workspace.as_deref().filter(|_| !matches!(services.source, Source::Replayed(_)));
     let file_workspace = match live.map(|file_workspace| {
-        (file_workspace, FileWorkspace::out(file_workspace, workspace(job, file_workspace), &job.cancel))
+        (file_workspace, FileWorkspace::lay_out(file_workspace, workspace_path(job, file_workspace), &job.cancel))
     }) {
         Some((_, Err(message))) => {
-            let message = format!("its folder cannot be laid out: {message}");
-            return Ok(Ended::failed(Failure::Files { message, lasting: false }));
+            let message = format!("its folder cannot be created: {message}");
+            return Ok(Ended::from_failure(Failure::Files { message, lasting: false }));
         }
         Some((file_workspace, Ok(laid))) => Some((file_workspace, laid)),
         None => None,
     };
-    let watch = watch.or_else(|| watched(job, services));
+    let watch = watch.or_else(|| watch_tree(job, services));
     let mut ended = match &job.work {
         Work::Command { command, stdin } => {
             let question = || Question {
-                command: Some(words(command)),
+                command: Some(describe_command(command)),
                 stdin: stdin.as_deref().map(|stdin| String::from_utf8_lossy(stdin).into_owned()),
-                env: stated(job, &job.environment),
+                env: stated_variables(job, &job.environment),
                 ..Question::default()
             };
-            let live = async |place: &mut Place<'_, '_>| Ok(answered(job, command, stdin.as_deref(), place).await);
+            let live = async |place: &mut Place<'_, '_>| Ok(run_command(job, command, stdin.as_deref(), place).await);
             let answer = ask_or_replay(job, Part::Command, question, place, live).await?;
             command_ended(job, answer)
         }
-        Work::Agent(asked) => Box::pin(turn::take(job, asked, place)).await?,
+        Work::Agent(asked) => Box::pin(turn::run_agent_turn(job, asked, place)).await?,
         Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
     };
     keep_changes(job, watch, services)?;
-    let transcript = place.capture.transcript();
+    let transcript = place.capture.take_transcript();
     let mut asked = Vec::new();
     if let Some((file_workspace, laid)) = file_workspace {
         let keeps = matches!(services.source, Source::Recorded(_));
@@ -105,20 +105,20 @@ pub(super) async fn carry_out(
         if let Source::Recorded(recorder) = &services.source {
             recorder.folder((&job.step, job.attempt), &given, &collected)?;
         }
-        asked = collect(job, collected, &mut ended, services)?;
+        asked = collect_files(job, collected, &mut ended, services)?;
     }
     if let (Some(file_workspace), Source::Replayed(replay)) = (job.file_workspace.as_deref(), &services.source) {
         let remains = replay.folder(&job.step, job.attempt)?;
-        let told = remains.told(file_workspace);
+        let told = remains.rebuild_texts(file_workspace);
         replay.tells((&job.step, job.attempt), &remains.given.told, told.as_ref())?;
         let collected = remains.collect(file_workspace, &told.unwrap_or_default(), ended.outcome.failure.take());
         let failed =
-            |message| RunError::Request(format!("the folder of a recorded attempt cannot be laid out: {message}"));
+            |message| RunError::Request(format!("the folder of a recorded attempt cannot be created: {message}"));
         // What was sent is in the recording beside it.
-        collect(job, collected.map_err(failed)?, &mut ended, services)?;
+        collect_files(job, collected.map_err(failed)?, &mut ended, services)?;
     }
     if ended.outcome.failure.is_none() {
-        ended.outcome.failure = Box::pin(check(job, place, &mut ended.outcome.stderr)).await?;
+        ended.outcome.failure = Box::pin(run_checks(job, place, &mut ended.outcome.stderr)).await?;
     }
     // What a failed attempt left to be sent, the next one sends.
     for operation in asked.into_iter().filter(|_| ended.outcome.failure.is_none()) {
@@ -130,27 +130,27 @@ pub(super) async fn carry_out(
     if ended.outcome.failure.is_some() && !keeps_text {
         ended.output = None;
     }
-    turn_artifacts::keep(job, &mut ended, (transcript, capture.logged()), services)?;
+    turn_artifacts::store_artifacts(job, &mut ended, (transcript, capture.list_logs()), services)?;
     ended.logs = capture.finish()?;
     Ok(ended)
 }
 
 /// Looks at the tree that a turn is about to work in. What is only replayed changes nothing.
-pub(super) fn watched(job: &Job, services: &Services) -> Option<Watch> {
-    let is_live = !matches!(services.source, Source::Replayed(_)) && job.cancel.asked().is_none();
-    (job.watched && is_live).then(|| services.watches.begin(&job.step.label(), &job.directory, &job.environment))
+pub(super) fn watch_tree(job: &Job, services: &Services) -> Option<Watch> {
+    let is_live = !matches!(services.source, Source::Replayed(_)) && job.cancel.requested_level().is_none();
+    (job.watched && is_live).then(|| services.watches.begin_watch(&job.step.label(), &job.directory, &job.environment))
 }
 
 /// Stores what a turn has changed.
 fn keep_changes(job: &Job, watch: Option<Watch>, services: &Services) -> Result<(), RunError> {
     match watch.map(Watch::end) {
         Some(Ok(Some(taken))) => {
-            let content = services.folder.store(&taken.text)?;
+            let content = services.folder.store_text(&taken.text)?;
             let (step, attempt) = (job.step.clone(), job.attempt);
-            services.report(Input::Left { step, attempt, artifact: Box::new(taken.kept(content)) });
+            services.report(Input::Left { step, attempt, artifact: Box::new(taken.into_meta(content)) });
         }
         Some(Err(problem)) => {
-            services.observer_handle.notice(format!("`{}`: what it changed is not known: {problem}", job.step.label()));
+            services.observer_handle.send_notice(format!("`{}`: its changes are unknown: {problem}", job.step.label()));
         }
         Some(Ok(None)) | None => {}
     }
@@ -158,14 +158,14 @@ fn keep_changes(job: &Job, watch: Option<Watch>, services: &Services) -> Result<
 }
 
 /// Where the files of the workspace lie for a job.
-fn workspace(job: &Job, file_workspace: &FileWorkspaceSpec) -> PathBuf {
-    let tree = job.tree.as_ref().and_then(|tree| tree.trees.workspace(&tree.name));
+fn workspace_path(job: &Job, file_workspace: &FileWorkspaceSpec) -> PathBuf {
+    let tree = job.tree.as_ref().and_then(|tree| tree.trees.workspace_path(&tree.name));
     tree.unwrap_or_else(|| file_workspace.workspace.clone())
 }
 
 /// Collects what an agent left in its folder, and what its messages ask for. Its output is the file there, unless
 /// its answer has a type.
-fn collect(
+fn collect_files(
     job: &Job,
     collected: Collected,
     ended: &mut Ended,
@@ -173,18 +173,18 @@ fn collect(
 ) -> Result<Vec<Result<Operation, String>>, RunError> {
     ended.outcome.failure = collected.failure;
     if let (Some(output), None, None) = (collected.output, &job.shape, &ended.outcome.failure) {
-        let output = text(without_newline(output).into_bytes(), job.max_output);
+        let output = decode_text(without_newline(output).into_bytes(), job.max_output);
         ended.captured = Some(output.clone().into_bytes());
         ended.output = Some(output);
     }
     if let Some(left) = collected.left {
         let left = serde_json::to_string(&left).expect("paths and numbers are JSON");
-        ended.outcome.files = Some(Box::new(services.folder.store(&left)?));
+        ended.outcome.files = Some(Box::new(services.folder.store_text(&left)?));
     }
     Ok(collected.asked)
 }
 
-pub(super) async fn process(
+pub(super) async fn run_job_process(
     job: &Job,
     directory: &Path,
     argv: &[OsString],
@@ -194,24 +194,24 @@ pub(super) async fn process(
     place: &mut Place<'_, '_>,
 ) -> Result<End, String> {
     let launch = Launch { argv, environment, directory, stdin, install };
-    run(place.poller, &launch, place.limits, &job.cancel, place.capture).await
+    run_process(place.poller, &launch, place.limits, &job.cancel, place.capture).await
 }
 
 /// Runs a command, and says what came of it.
-async fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mut Place<'_, '_>) -> Answer {
-    match process(job, &job.directory, &argv(command), &job.environment, stdin, None, place).await {
+async fn run_command(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mut Place<'_, '_>) -> Answer {
+    match run_job_process(job, &job.directory, &argv(command), &job.environment, stdin, None, place).await {
         Err(message) => Answer::failed(Failure::Spawn { message }),
         Ok(end) => {
-            let failure = failure(job, end);
+            let failure = classify_end(job, end);
             // Programs often explain a failure on stderr: a reader of the output sees both, as a person would.
-            let seen = (failure.is_some() && !place.capture.stderr.is_empty()).then(|| place.capture.seen());
-            let log = job.keeps_log.then(|| text(place.capture.last_of_both(), LOG));
+            let seen = (failure.is_some() && !place.capture.stderr.is_empty()).then(|| place.capture.combined_output());
+            let log = job.keeps_log.then(|| decode_text(place.capture.last_of_both(), LOG));
             let (output, stderr) = place.capture.begin_check();
             Answer {
                 log,
                 failure,
                 exit: Some(end.exit),
-                stderr: text(stderr.into_bytes(), INLINE),
+                stderr: decode_text(stderr.into_bytes(), INLINE),
                 is_cut: output.is_cut(),
                 text: seen.or_else(|| (!output.is_empty()).then(|| output.into_bytes())),
                 ..Answer::default()
@@ -225,15 +225,15 @@ async fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mu
 fn command_ended(job: &Job, answer: Answer) -> Ended {
     let Answer { failure, exit, stderr, is_cut, text: captured, log, .. } = answer;
     if let Some(failure @ Failure::Spawn { .. }) = failure {
-        return Ended::failed(failure);
+        return Ended::from_failure(failure);
     }
     let log = log.filter(|log| !log.is_empty()).map(Content::Text);
     let outcome = Outcome { failure, exit, stderr, log, ..Outcome::default() };
-    let output = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
+    let output = without_newline(decode_text(captured.clone().unwrap_or_default(), job.max_output));
     let mut ended = Ended { outcome, output: Some(output), captured, logs: false };
     if let (Some(shape), None, Some(output)) = (&job.shape, &ended.outcome.failure, &ended.output) {
         let printed = serde_json::Value::from(output.as_str());
-        match turn::value(|| shape.computed(printed), is_cut, job.max_output) {
+        match turn::read_value(|| shape.parse_computed(printed), is_cut, job.max_output) {
             Ok(value) => {
                 ended.captured = Some(value.clone().into_bytes());
                 ended.output = Some(value);
@@ -245,20 +245,24 @@ fn command_ended(job: &Job, answer: Answer) -> Ended {
 }
 
 /// Runs the checks until one fails.
-async fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Result<Option<Failure>, RunError> {
+async fn run_checks(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Result<Option<Failure>, RunError> {
     for (number, command) in (1..).zip(&job.checks) {
         let line = match command {
             Command::Shell(line) => line.clone(),
             Command::Argv(words) | Command::Script { argv: words, .. } => words.join(" "),
         };
         let question = || Question {
-            command: Some(words(command)),
-            env: if matches!(job.work, Work::Text(_)) { stated(job, &job.environment) } else { BTreeMap::new() },
+            command: Some(describe_command(command)),
+            env: if matches!(job.work, Work::Text(_)) {
+                stated_variables(job, &job.environment)
+            } else {
+                BTreeMap::new()
+            },
             ..Question::default()
         };
         let live = async |place: &mut Place<'_, '_>| {
             place.capture.begin_check();
-            Ok(answered(job, command, None, place).await)
+            Ok(run_command(job, command, None, place).await)
         };
         let answer = ask_or_replay(job, Part::Check(number), question, place, live).await?;
         let failure = match answer.failure {
@@ -269,7 +273,7 @@ async fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Res
         };
         // Many checkers complain on their standard output.
         *stderr = match answer.stderr.is_empty() {
-            true => text(answer.text.unwrap_or_default(), INLINE),
+            true => decode_text(answer.text.unwrap_or_default(), INLINE),
             false => answer.stderr,
         };
         return Ok(Some(failure));
@@ -278,16 +282,16 @@ async fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Res
 }
 
 /// A command as a person would type it.
-fn words(command: &Command) -> String {
+fn describe_command(command: &Command) -> String {
     match command {
         Command::Argv(words) | Command::Script { argv: words, .. } => {
-            words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+            words.iter().map(|word| quote_word(word)).collect::<Vec<_>>().join(" ")
         }
         Command::Shell(line) => line.clone(),
     }
 }
 
-fn quoted(word: &str) -> Cow<'_, str> {
+fn quote_word(word: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=@%+".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {
         true => Cow::Borrowed(word),
@@ -295,13 +299,13 @@ fn quoted(word: &str) -> Cow<'_, str> {
     }
 }
 
-pub(super) fn failure(job: &Job, end: End) -> Option<Failure> {
+pub(super) fn classify_end(job: &Job, end: End) -> Option<Failure> {
     match end.cause {
         Cause::Exit if end.exit == 0 => None,
         Cause::Exit => Some(Failure::Exit),
         Cause::Reported => None,
-        Cause::Timeout => Some(Failure::Timeout { after_ms: millis(job.timeout) }),
-        Cause::Idle => Some(Failure::Idle { after_ms: millis(job.idle) }),
+        Cause::Timeout => Some(Failure::Timeout { after_ms: to_millis(job.timeout) }),
+        Cause::Idle => Some(Failure::Idle { after_ms: to_millis(job.idle) }),
         Cause::Cancelled => Some(Failure::Cancelled),
     }
 }
@@ -313,15 +317,15 @@ pub(super) fn without_newline(mut text: String) -> String {
     text
 }
 
-pub(super) fn millis(duration: Option<Duration>) -> u64 {
+pub(super) fn to_millis(duration: Option<Duration>) -> u64 {
     u64::try_from(duration.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Waits until `end`; false when the job was cancelled first.
-pub(super) async fn sleep(job: &Job, end: Instant, poller: &Poller) -> bool {
-    job.cancel.watch(Some(poller.events.waker()));
+pub(super) async fn sleep_until(job: &Job, end: Instant, poller: &Poller) -> bool {
+    job.cancel.set_waker(Some(poller.events.current_waker()));
     let slept = loop {
-        if job.cancel.asked().is_some() {
+        if job.cancel.requested_level().is_some() {
             break false;
         }
         if end <= Instant::now() {
@@ -330,6 +334,6 @@ pub(super) async fn sleep(job: &Job, end: Instant, poller: &Poller) -> bool {
         // Woken or not, the loop looks at the time and the stop level again.
         poller.events.next(Some(end)).await;
     };
-    job.cancel.watch(None);
+    job.cancel.set_waker(None);
     slept
 }

@@ -17,10 +17,10 @@ use crate::io::stream::{Decoder, Item, Report, ToolResult};
 use crate::types::activity::{ActivityReporter, Flow};
 use crate::types::cancel::Cancel;
 use crate::types::error::RunError;
-use crate::types::event::{INLINE, Process, SESSION, StepId, escaped};
+use crate::types::event::{INLINE, Process, SESSION, StepId, escaped_length};
 use crate::types::observer::Stream;
 
-/// The ids of conversations at most that are told of in one attempt.
+/// The limit of reported conversation ids in one attempt.
 const SESSIONS: u32 = 8;
 
 /// What an attempt put out so far.
@@ -62,7 +62,7 @@ pub(super) struct Capture<'a> {
 
 impl<'a> Capture<'a> {
     pub(super) fn new(services: &'a Services, step: &'a StepId, attempt: u32, max_output: usize) -> Capture<'a> {
-        let log = |stream| Log::new(services.layout.log(step, attempt, stream));
+        let log = |stream| Log::new(services.layout.log_path(step, attempt, stream));
         Capture {
             services,
             step,
@@ -94,32 +94,36 @@ impl<'a> Capture<'a> {
         self.output = Tail::new(self.max_output);
         self.stderr = Tail::new(INLINE);
         self.seen = Tail::new(LOG);
-        self.reads();
+        self.report_reading();
     }
 
     /// An agent is told something: what comes from now on is its answer.
-    pub(super) fn told(&mut self, prompt: &str) {
-        self.transcript.get_or_insert_default().told(prompt);
+    pub(super) fn record_prompt(&mut self, prompt: &str) {
+        self.transcript.get_or_insert_default().record_prompt(prompt);
     }
 
     /// What was said. The turns are over: what comes now is of no agent.
-    pub(super) fn transcript(&mut self) -> Option<Transcript> {
+    pub(super) fn take_transcript(&mut self) -> Option<Transcript> {
         self.transcript.take()
     }
 
     /// What was logged.
-    pub(super) fn logged(&self) -> Vec<Logged<'_>> {
-        [self.out.logged(), self.err.logged()].into_iter().flatten().collect()
+    pub(super) fn list_logs(&self) -> Vec<Logged<'_>> {
+        [self.out.log_content(), self.err.log_content()].into_iter().flatten().collect()
     }
 
     /// A provider says under which id it keeps the conversation. Reported once, however often the provider repeats it.
-    pub(super) fn session(&mut self, id: &str) {
+    pub(super) fn report_session(&mut self, id: &str) {
         if may_pass(id)
             && let Some(cancel) = self.yielding.take()
         {
             cancel.begin_to_yield();
         }
-        if id.is_empty() || escaped(id) > SESSION || self.session.as_deref() == Some(id) || self.sessions == SESSIONS {
+        if id.is_empty()
+            || escaped_length(id) > SESSION
+            || self.session.as_deref() == Some(id)
+            || self.sessions == SESSIONS
+        {
             return;
         }
         self.sessions += 1;
@@ -129,16 +133,16 @@ impl<'a> Capture<'a> {
     }
 
     /// What was asked for has been sent, and nothing come yet.
-    pub(super) fn reads(&self) {
-        if self.pulse.reads() {
-            self.services.observer_handle.flow(self.step, self.attempt, Flow::Reading);
+    pub(super) fn report_reading(&self) {
+        if self.pulse.mark_reading() {
+            self.services.observer_handle.send_flow(self.step, self.attempt, Flow::Reading);
         }
     }
 
     /// Something has come.
-    fn writes(&self) {
-        if self.pulse.writes() {
-            self.services.observer_handle.flow(self.step, self.attempt, Flow::Writing);
+    fn report_writing(&self) {
+        if self.pulse.mark_writing() {
+            self.services.observer_handle.send_flow(self.step, self.attempt, Flow::Writing);
         }
     }
 
@@ -158,55 +162,55 @@ impl<'a> Capture<'a> {
     }
 
     /// A tool is called for an agent; the id under which its result is told.
-    pub(super) fn calls(&mut self, name: &str, arguments: &str) -> String {
-        self.uses.calls(name, arguments)
+    pub(super) fn record_call(&mut self, name: &str, arguments: &str) -> String {
+        self.uses.record_call(name, arguments)
     }
 
     /// What came of that, or why it failed.
-    pub(super) fn came(&mut self, id: &str, outcome: Result<&str, &str>) {
+    pub(super) fn record_result(&mut self, id: &str, outcome: Result<&str, &str>) {
         let failed = outcome.is_err();
         let (Ok(text) | Err(text)) = outcome;
-        self.uses.came(&ToolResult { id, failed, text });
+        self.uses.record_result(&ToolResult { id, failed, text });
     }
 
     /// A model uses a tool, or is given what came of it: `shown` is for those who watch, `logged` for the log.
-    pub(super) fn tool(&mut self, shown: &str, logged: &str) {
+    pub(super) fn log_tool(&mut self, shown: &str, logged: &str) {
         self.used_tool = true;
         if self.broken.is_none() {
             let written = self.err.push(format!("{logged}\n").as_bytes());
-            self.keep(written);
+            self.record_error(written);
         }
         let mut show =
             Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
         let break_line = if self.fresh_line { "" } else { "\n" };
-        show.bytes(format!("{break_line}[{shown}]\n").as_bytes());
+        show.show_bytes(format!("{break_line}[{shown}]\n").as_bytes());
         self.fresh_line = true;
     }
 
     /// Writes down bytes of standard output that are read elsewhere.
-    pub(super) fn log(&mut self, bytes: &[u8]) {
-        self.writes();
+    pub(super) fn log_output(&mut self, bytes: &[u8]) {
+        self.report_writing();
         if self.broken.is_none() {
             let written = self.out.push(bytes);
-            self.keep(written);
+            self.record_error(written);
         }
     }
 
     /// Shows something that an agent told; without, that it tells nothing more.
-    pub(super) fn tell(&mut self, item: Option<Item<'_>>) {
+    pub(super) fn show_item(&mut self, item: Option<Item<'_>>) {
         if item.is_some() {
-            self.writes();
+            self.report_writing();
         }
         let mut show =
             Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
         match item {
             Some(item) => {
                 self.used_tool |= matches!(item, Item::Tool(_));
-                let is_new = self.uses.take(&item);
-                show.item(&item, is_new, (&mut self.output, &mut self.fresh_line));
+                let is_new = self.uses.record_item(&item);
+                show.show_item(&item, is_new, (&mut self.output, &mut self.fresh_line));
             }
             None if !self.fresh_line => {
-                show.bytes(b"\n");
+                show.show_bytes(b"\n");
                 self.fresh_line = true;
             }
             None => {}
@@ -228,7 +232,7 @@ impl<'a> Capture<'a> {
 
     /// What a person would have seen of a command: both streams in the order in which they came, or, where that was
     /// too much, the output and then the tail of stderr.
-    pub(super) fn seen(&self) -> Vec<u8> {
+    pub(super) fn combined_output(&self) -> Vec<u8> {
         if !self.seen.is_cut() {
             return self.seen.clone().into_bytes();
         }
@@ -249,11 +253,11 @@ impl<'a> Capture<'a> {
         let report = decoder.finish(&mut |item| {
             self.used_tool |= matches!(item, Item::Tool(_));
             note_session(&item, &mut session);
-            let is_new = self.uses.take(&item);
-            show.item(&item, is_new, (&mut self.output, &mut self.fresh_line));
+            let is_new = self.uses.record_item(&item);
+            show.show_item(&item, is_new, (&mut self.output, &mut self.fresh_line));
         });
-        self.tell(None);
-        session.into_iter().for_each(|id| self.session(&id));
+        self.show_item(None);
+        session.into_iter().for_each(|id| self.report_session(&id));
         Some(report)
     }
 
@@ -268,7 +272,7 @@ impl<'a> Capture<'a> {
         }
     }
 
-    fn keep(&mut self, outcome: Result<(), RunError>) {
+    fn record_error(&mut self, outcome: Result<(), RunError>) {
         if let Err(error) = outcome
             && self.broken.is_none()
         {
@@ -279,12 +283,12 @@ impl<'a> Capture<'a> {
 
 impl Sink for Capture<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
-        self.log(bytes);
+        self.log_output(bytes);
         let mut show =
             Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
         match &mut self.decoder {
             None => {
-                show.bytes(bytes);
+                show.show_bytes(bytes);
                 self.output.push(bytes);
                 self.seen.push(bytes);
                 self.fresh_line = bytes.last().is_none_or(|&last| last == b'\n');
@@ -295,19 +299,19 @@ impl Sink for Capture<'_> {
                 decoder.feed(bytes, &mut |item| {
                     self.used_tool |= matches!(item, Item::Tool(_));
                     note_session(&item, &mut session);
-                    let is_new = self.uses.take(&item);
-                    show.item(&item, is_new, (&mut self.output, &mut self.fresh_line));
+                    let is_new = self.uses.record_item(&item);
+                    show.show_item(&item, is_new, (&mut self.output, &mut self.fresh_line));
                 });
                 let reported = decoder.reported();
-                session.into_iter().for_each(|id| self.session(&id));
+                session.into_iter().for_each(|id| self.report_session(&id));
                 reported
             }
         }
     }
 
-    fn crowded(&mut self, problem: &str, running: usize) {
+    fn report_waiting(&mut self, problem: &str, running: usize) {
         if !self.services.is_crowded.swap(true, Ordering::Relaxed) {
-            self.services.observer_handle.notice(format!(
+            self.services.observer_handle.send_notice(format!(
                 "the system has no room for more processes, and {running} of the run go on meanwhile: {problem}"
             ));
         }
@@ -318,17 +322,17 @@ impl Sink for Capture<'_> {
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
-        self.writes();
+        self.report_writing();
         if self.broken.is_none() {
             let written = self.err.push(bytes);
-            self.keep(written);
+            self.record_error(written);
         }
-        self.services.observer_handle.output(self.step, self.attempt, Stream::Stderr, bytes);
+        self.services.observer_handle.send_output(self.step, self.attempt, Stream::Stderr, bytes);
         self.stderr.push(bytes);
         self.seen.push(bytes);
     }
 
-    fn lives(&mut self, process: Process) {
+    fn report_alive(&mut self, process: Process) {
         self.services.report(Input::Lives { step: self.step.clone(), attempt: self.attempt, process });
     }
 
@@ -338,7 +342,7 @@ impl Sink for Capture<'_> {
 
     fn tick(&mut self, now: Instant) {
         let written = self.out.tick(now).and(self.err.tick(now));
-        self.keep(written);
+        self.record_error(written);
         self.uses.tick(now);
     }
 }
@@ -360,20 +364,20 @@ struct Show<'a> {
 
 impl Show<'_> {
     /// `is_new` says of a tool whether its use was not told before.
-    fn item(&mut self, item: &Item<'_>, is_new: bool, (output, fresh_line): (&mut Tail, &mut bool)) {
+    fn show_item(&mut self, item: &Item<'_>, is_new: bool, (output, fresh_line): (&mut Tail, &mut bool)) {
         match item {
             Item::Output(bytes) => {
                 output.push(bytes);
-                self.bytes(bytes);
+                self.show_bytes(bytes);
                 *fresh_line = bytes.last().is_none_or(|&last| last == b'\n');
             }
             Item::Said(text) => {
-                self.bytes(text.as_bytes());
+                self.show_bytes(text.as_bytes());
                 *fresh_line = text.ends_with('\n');
             }
             Item::Tool(used) if is_new => {
                 let (name, break_line) = (used.name, if *fresh_line { "" } else { "\n" });
-                self.bytes(format!("{break_line}[{name}]\n").as_bytes());
+                self.show_bytes(format!("{break_line}[{name}]\n").as_bytes());
                 *fresh_line = true;
             }
             Item::Tool(_)
@@ -387,10 +391,10 @@ impl Show<'_> {
         }
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
+    fn show_bytes(&mut self, bytes: &[u8]) {
         if let Some(transcript) = &mut self.transcript {
             transcript.push(bytes);
         }
-        self.services.observer_handle.output(self.step, self.attempt, Stream::Stdout, bytes);
+        self.services.observer_handle.send_output(self.step, self.attempt, Stream::Stdout, bytes);
     }
 }

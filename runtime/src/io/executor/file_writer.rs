@@ -75,7 +75,7 @@ impl FileWriter {
     }
 
     /// Calls `report` when everything given before is written, or cannot be.
-    pub(crate) fn then(&self, report: impl FnOnce() + Send + 'static) {
+    pub(crate) fn report_when_written(&self, report: impl FnOnce() + Send + 'static) {
         self.send(Note::Then(Box::new(report)));
     }
 
@@ -91,11 +91,11 @@ fn write_all(receiver: &Receiver<Note>) -> Result<(), RunError> {
     for note in receiver {
         match note {
             Note::Write(path, bytes) => {
-                prepare(&mut folders, &path)?;
+                prepare_folder(&mut folders, &path)?;
                 std::fs::write(&path, bytes).map_err(RunError::io("write", path))?;
             }
             Note::Append(path, bytes) => {
-                prepare(&mut folders, &path)?;
+                prepare_folder(&mut folders, &path)?;
                 let file = std::fs::File::options().append(true).create(true).open(&path);
                 file.and_then(|mut file| file.write_all(&bytes)).map_err(RunError::io("write", path))?;
             }
@@ -121,7 +121,7 @@ fn write_all(receiver: &Receiver<Note>) -> Result<(), RunError> {
 }
 
 /// Makes the folder of a file, unless it is remembered to be there.
-fn prepare(folders: &mut HashSet<OsString>, path: &Path) -> Result<(), RunError> {
+fn prepare_folder(folders: &mut HashSet<OsString>, path: &Path) -> Result<(), RunError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     if !folders.contains(folder.as_os_str()) {
         create_private(folder, true).map_err(RunError::io("create", folder))?;

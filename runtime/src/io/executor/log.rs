@@ -1,8 +1,8 @@
 //! The complete log of one stream of one attempt, on disk.
 //!
-//! In: the bytes as they come. Out: a file with them, and a line in the place of those that are too many. No file before
-//! there is output. When the attempt ends, the file writer gets a short log as a whole; one that is
-//! long, or has waited a moment, is opened and written as its bytes come.
+//! In: the bytes as they come. Out: a file with them, and a line in the place of those that are too many. No file
+//! before there is output. When the attempt ends, the file writer gets a short log as a whole; one that is long, or has
+//! waited a moment, is opened and written as its bytes come.
 
 use std::fs::File;
 use std::io::Write;
@@ -42,19 +42,17 @@ impl Log {
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), RunError> {
         let Some(room) = self.room else { return Ok(()) };
         let (fits, over) = bytes.split_at(room.min(bytes.len()));
-        self.take(fits)?;
+        self.accept_bytes(fits)?;
         if over.is_empty() {
             self.room = Some(room - fits.len());
             return Ok(());
         }
         self.room = None;
         let most = MOST >> 20;
-        self.take(
-            format!("\n[the log ends here: of one stream it has the first {most} MiB, and more came]\n").as_bytes(),
-        )
+        self.accept_bytes(format!("\n[the log ends here: it contains the first {most} MiB of a stream]\n").as_bytes())
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), RunError> {
+    fn accept_bytes(&mut self, bytes: &[u8]) -> Result<(), RunError> {
         if self.file.is_none() && self.pending.len() + bytes.len() <= SHORT {
             if self.pending.is_empty() {
                 self.due = Some(Instant::now() + MOMENT);
@@ -77,7 +75,7 @@ impl Log {
     }
 
     /// What it holds; none where nothing came.
-    pub(super) fn logged(&self) -> Option<Logged<'_>> {
+    pub(super) fn log_content(&self) -> Option<Logged<'_>> {
         match self.file {
             Some(_) => Some(Logged::Lies(&self.path)),
             None => (!self.pending.is_empty()).then_some(Logged::Waits(&self.pending)),
@@ -133,7 +131,7 @@ mod tests {
 
     #[test]
     fn one_line_stands_for_what_there_is_no_room_for() {
-        let note = "\n[the log ends here: of one stream it has the first 256 MiB, and more came]\n";
+        let note = "\n[the log ends here: it contains the first 256 MiB of a stream]\n";
         check(&["0123456789"], "0123456789");
         check(&["01234", "56789"], "0123456789");
         check(&["01234", "56789", "a", "b"], &format!("0123456789{note}"));

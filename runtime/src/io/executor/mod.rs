@@ -36,7 +36,7 @@ pub(crate) use observer_queue::ObserverHandle;
 pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use tool_loop::ToolGrant;
-pub(crate) use turn::{argument, may_pass};
+pub(crate) use turn::{may_pass, to_argument};
 
 use crate::io::files::FileWorkspaceSpec;
 use crate::types::answer::OutputValidator;
@@ -92,7 +92,7 @@ pub(crate) struct Job {
 
 impl Job {
     /// Where its agent works: in its folder of files, unless it is to mend, or has a working tree to work in.
-    pub(super) fn place(&self) -> &Path {
+    pub(super) fn working_folder(&self) -> &Path {
         match &self.file_workspace {
             Some(file_workspace) if !file_workspace.mends && self.tree.is_none() => &file_workspace.folder,
             _ => &self.directory,

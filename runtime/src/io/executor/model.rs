@@ -8,10 +8,10 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Job;
-use super::attempt::{Place, millis};
+use super::attempt::{Place, to_millis};
 use super::tool_loop::{Step, TURNS, ToolGrant, ToolLoop};
 use crate::io::input::Input;
-use crate::io::process::{Sink, keep_last, text};
+use crate::io::process::{Sink, decode_text, keep_last};
 use crate::io::recording::Answer;
 use crate::types::chat::{Fault, Message, Question, Reply};
 use crate::types::event::{Failure, INLINE, Usage};
@@ -38,7 +38,7 @@ pub(super) enum Stop {
 
 /// Asks `model` to go on with `messages`, and does what it calls for until it answers. Beside the answer, what was said
 /// on the way there, to go on from.
-pub(super) fn ask(
+pub(super) fn ask_model(
     job: &Job,
     provider: &str,
     model: &Model,
@@ -47,21 +47,21 @@ pub(super) fn ask(
 ) -> (Answer, Vec<Message>) {
     place.capture.begin_turn(None);
     let mut said = Vec::new();
-    let reply = talk(job, provider, model, messages, &mut said, place);
+    let reply = run_tool_turns(job, provider, model, messages, &mut said, place);
     let (_, stderr) = place.capture.begin_check();
-    let stderr = text(stderr.into_bytes(), INLINE);
+    let stderr = decode_text(stderr.into_bytes(), INLINE);
     let used_tool = place.capture.used_tool();
     match reply {
         Ok(reply) => {
-            let (answer, message) = answered(job, reply, stderr);
+            let (answer, message) = build_answer(job, reply, stderr);
             said.push(message);
             (Answer { used_tool, ..answer }, said)
         }
-        Err(stop) => (Answer { stderr, used_tool, ..Answer::failed(failure(job, stop)) }, said),
+        Err(stop) => (Answer { stderr, used_tool, ..Answer::failed(classify_stop(job, stop)) }, said),
     }
 }
 
-fn talk(
+fn run_tool_turns(
     job: &Job,
     provider: &str,
     model: &Model,
@@ -75,17 +75,17 @@ fn talk(
     for number in 1..=TURNS {
         let mut question = model.question.clone();
         if number > 1 && job.cancel.take_urgent() {
-            said.extend(overheard(job, place)?);
+            said.extend(read_user_messages(job, place)?);
         }
         question.messages = messages.iter().chain(said.iter()).cloned().collect();
         if let Some(lent) = &lent {
             lent.offer(&mut question, number == TURNS);
         }
-        let reply = reply(job, provider, &question, place)?;
+        let reply = request_with_retries(job, provider, &question, place)?;
         used = used.zip(reply.usage).map(|(one, other)| sum(one, other));
         let reply = Reply { usage: used, ..reply };
         let Some(lent) = &lent else { return Ok(reply) };
-        match lent.step(job, reply, place)? {
+        match lent.run_step(job, reply, place)? {
             Step::Answer(reply) => return Ok(reply),
             Step::Further(messages) => said.extend(messages),
         }
@@ -95,7 +95,7 @@ fn talk(
 }
 
 /// What people have written meanwhile: it is said between two requests.
-fn overheard(job: &Job, place: &Place<'_, '_>) -> Result<Vec<Message>, Stop> {
+fn read_user_messages(job: &Job, place: &Place<'_, '_>) -> Result<Vec<Message>, Stop> {
     let services = place.services;
     let (hearer, heard) = oneshot::channel();
     services.report(Input::Overhears { step: job.step.clone(), attempt: job.attempt, hearer });
@@ -114,10 +114,15 @@ fn overheard(job: &Job, place: &Place<'_, '_>) -> Result<Vec<Message>, Stop> {
 }
 
 /// The reply to a question, asked again where a failure passes.
-fn reply(job: &Job, provider: &str, question: &Question, place: &mut Place<'_, '_>) -> Result<Reply, Stop> {
+fn request_with_retries(
+    job: &Job,
+    provider: &str,
+    question: &Question,
+    place: &mut Place<'_, '_>,
+) -> Result<Reply, Stop> {
     let mut retries = 0;
     loop {
-        let fault = match request(job, provider, question, place) {
+        let fault = match send_request(job, provider, question, place) {
             Err(Stop::Fault(fault)) => fault,
             outcome => return outcome,
         };
@@ -134,7 +139,7 @@ fn reply(job: &Job, provider: &str, question: &Question, place: &mut Place<'_, '
             tokio::select! {
                 biased;
                 () = job.cancel.wait() => false,
-                () = until(Some(again)) => true,
+                () = wait_until(Some(again)) => true,
             }
         });
         if waited != Ok(true) {
@@ -146,7 +151,7 @@ fn reply(job: &Job, provider: &str, question: &Question, place: &mut Place<'_, '
 }
 
 /// What a reply comes to.
-fn answered(job: &Job, reply: Reply, stderr: String) -> (Answer, Message) {
+fn build_answer(job: &Job, reply: Reply, stderr: String) -> (Answer, Message) {
     let Reply { text: mut said, calls, usage, cut, .. } = reply;
     let message = Message::Assistant { text: said.clone(), calls };
     // A value that is cut off is none, which its type will say.
@@ -160,20 +165,20 @@ fn answered(job: &Job, reply: Reply, stderr: String) -> (Answer, Message) {
     (Answer { failure, stderr, usage, text, whole, is_cut, ..Answer::default() }, message)
 }
 
-fn failure(job: &Job, stop: Stop) -> Failure {
+fn classify_stop(job: &Job, stop: Stop) -> Failure {
     match stop {
         Stop::Cancelled => Failure::Cancelled,
-        Stop::Timeout => Failure::Timeout { after_ms: millis(job.timeout) },
-        Stop::Idle => Failure::Idle { after_ms: millis(job.idle) },
+        Stop::Timeout => Failure::Timeout { after_ms: to_millis(job.timeout) },
+        Stop::Idle => Failure::Idle { after_ms: to_millis(job.idle) },
         Stop::Fault(fault) => Failure::Agent { message: fault.message },
         Stop::Failed(failure) => failure,
     }
 }
 
 /// One request, shown and logged while its answer comes.
-fn request(job: &Job, provider: &str, question: &Question, place: &mut Place<'_, '_>) -> Result<Reply, Stop> {
+fn send_request(job: &Job, provider: &str, question: &Question, place: &mut Place<'_, '_>) -> Result<Reply, Stop> {
     let services = place.services;
-    place.capture.reads();
+    place.capture.report_reading();
     let asked = services.reactor.wait(async {
         let (sender, mut heard) = mpsc::unbounded_channel();
         let hear = |text: &str| _ = sender.send(text.to_owned());
@@ -184,8 +189,8 @@ fn request(job: &Job, provider: &str, question: &Question, place: &mut Place<'_,
             tokio::select! {
                 biased;
                 () = job.cancel.wait() => return Err(Stop::Cancelled),
-                () = until(place.limits.deadline) => return Err(Stop::Timeout),
-                () = until(idle) => return Err(Stop::Idle),
+                () = wait_until(place.limits.deadline) => return Err(Stop::Timeout),
+                () = wait_until(idle) => return Err(Stop::Idle),
                 Some(text) = heard.recv() => {
                     place.capture.stdout(text.as_bytes());
                     last_heard = Instant::now();
@@ -196,7 +201,7 @@ fn request(job: &Job, provider: &str, question: &Question, place: &mut Place<'_,
                     }
                     return reply.map_err(Stop::Fault);
                 }
-                () = until(place.capture.due()) => place.capture.tick(Instant::now()),
+                () = wait_until(place.capture.due()) => place.capture.tick(Instant::now()),
             }
         }
     });
@@ -205,7 +210,7 @@ fn request(job: &Job, provider: &str, question: &Question, place: &mut Place<'_,
 }
 
 /// Waits until a moment; for ever, where there is none.
-pub(super) async fn until(moment: Option<Instant>) {
+pub(super) async fn wait_until(moment: Option<Instant>) {
     match moment {
         Some(moment) if moment <= Instant::now() => {}
         Some(moment) => tokio::time::sleep_until(moment.into()).await,

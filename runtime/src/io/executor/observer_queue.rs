@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::types::activity::{Flow, now};
+use crate::types::activity::{Flow, now_ms};
 use crate::types::event::{Record, StepId};
 use crate::types::observer::{Observer, Stream};
 use crate::types::telemetry::{Link, Signal, TelemetryKind};
@@ -18,7 +18,7 @@ use crate::types::telemetry::{Link, Signal, TelemetryKind};
 /// The output that may wait for the observer, in bytes.
 const BACKLOG: usize = 8 * 1024 * 1024;
 
-/// The times that it is told of one attempt whether its agent reads or writes.
+/// How often the observer learns of one attempt whether its agent reads or writes.
 const FLOWS: u32 = 1_000;
 
 /// How long the observer's thread lets records gather before it shows them.
@@ -66,12 +66,12 @@ impl ObserverHandle {
         let observer_handle = ObserverHandle { sender, backlog: Arc::clone(&backlog), wants_output, wants_signals };
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
-            .spawn(move || show(observer, &receiver, &backlog))
+            .spawn(move || run_observer(observer, &receiver, &backlog))
             .expect("the system has room for one more thread");
         (observer_handle, thread)
     }
 
-    pub(crate) fn records(&self, records: Vec<Record>) {
+    pub(crate) fn send_records(&self, records: Vec<Record>) {
         self.send(View::Records(records));
     }
 
@@ -80,23 +80,23 @@ impl ObserverHandle {
         self.wants_signals
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub(crate) fn send_signal(&self, signal: Signal) {
         if self.wants_signals {
             self.send(View::Signal(signal));
         }
     }
 
-    pub(crate) fn flow(&self, step: &StepId, attempt: u32, flow: Flow) {
+    pub(crate) fn send_flow(&self, step: &StepId, attempt: u32, flow: Flow) {
         if self.wants_signals {
-            self.send(View::Flow { at: now(), step: step.clone(), attempt, flow });
+            self.send(View::Flow { at: now_ms(), step: step.clone(), attempt, flow });
         }
     }
 
-    pub(crate) fn notice(&self, text: impl Into<String>) {
+    pub(crate) fn send_notice(&self, text: impl Into<String>) {
         self.send(View::Notice(text.into()));
     }
 
-    pub(crate) fn output(&self, step: &StepId, attempt: u32, stream: Stream, bytes: &[u8]) {
+    pub(crate) fn send_output(&self, step: &StepId, attempt: u32, stream: Stream, bytes: &[u8]) {
         if !self.wants_output {
             return;
         }
@@ -115,7 +115,7 @@ impl ObserverHandle {
     }
 }
 
-fn show(observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog: &AtomicUsize) {
+fn run_observer(observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog: &AtomicUsize) {
     let mut show = Show { observer, backlog, left_out: BTreeMap::new(), links: BTreeMap::new() };
     while let Ok(first) = receiver.recv() {
         // Being woken for each record would cost a run of short steps more than showing them; output is shown at once,
@@ -124,10 +124,10 @@ fn show(observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog: &Atomic
             // The end of the run wakes it early.
             std::thread::park_timeout(GATHER);
         }
-        std::iter::once(first).chain(receiver.try_iter()).for_each(|view| show.view(view));
+        std::iter::once(first).chain(receiver.try_iter()).for_each(|view| show.show_view(view));
     }
     show.tell_gaps();
-    show.part();
+    show.show_disconnected();
 }
 
 /// What the thread knows.
@@ -141,11 +141,11 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
-    fn view(&mut self, view: View) {
+    fn show_view(&mut self, view: View) {
         match view {
             View::Records(records) => records.iter().for_each(|record| self.observer.recorded(record)),
-            View::Signal(signal) => self.signal(signal),
-            View::Flow { at, step, attempt, flow } => self.flow(at, &step, attempt, flow),
+            View::Signal(signal) => self.show_signal(signal),
+            View::Flow { at, step, attempt, flow } => self.show_flow(at, &step, attempt, flow),
             View::Notice(text) => self.observer.notice(&text),
             View::LeftOut { step, bytes } => *self.left_out.entry(step).or_default() += bytes,
             View::Output { step, attempt, stream, bytes } => {
@@ -160,7 +160,7 @@ impl Show<'_> {
     }
 
     /// Passes on a signal; of a node's connection only what differs from before.
-    fn signal(&mut self, mut signal: Signal) {
+    fn show_signal(&mut self, mut signal: Signal) {
         let known = self.links.get(&signal.step);
         let mut told = 0;
         if let TelemetryKind::Connection { state, stream, session, .. } = &mut signal.sign {
@@ -196,7 +196,7 @@ impl Show<'_> {
         self.observer.signal(&signal);
     }
 
-    fn flow(&mut self, at: u64, step: &StepId, attempt: u32, flow: Flow) {
+    fn show_flow(&mut self, at: u64, step: &StepId, attempt: u32, flow: Flow) {
         let Some((signal, told)) = self.links.get_mut(step) else { return };
         if signal.attempt != attempt || *told == FLOWS {
             return;
@@ -210,12 +210,12 @@ impl Show<'_> {
     }
 
     /// The run has ended, and no process runs it any more.
-    fn part(&mut self) {
+    fn show_disconnected(&mut self) {
         for (_, (mut signal, _)) in std::mem::take(&mut self.links) {
             if let TelemetryKind::Connection { state, stream, waits, .. } = &mut signal.sign {
                 (*state, *stream, *waits) = (Link::Disconnected, None, None);
             }
-            signal.at = now();
+            signal.at = now_ms();
             self.observer.signal(&signal);
         }
     }
@@ -247,8 +247,8 @@ mod tests {
                 "{}#{} {} {} {}",
                 signal.step.name,
                 signal.attempt,
-                state.word(),
-                stream.map_or("-", Flow::word),
+                state.as_str(),
+                stream.map_or("-", Flow::as_str),
                 session.as_deref().unwrap_or("-")
             );
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(words);
@@ -261,7 +261,7 @@ mod tests {
         fn notice(&mut self, _text: &str) {}
     }
 
-    /// What is told of these: `STEP ATTEMPT STATE [SESSION]`, or `STEP ATTEMPT reading` and `writing`.
+    /// The reports of these: `STEP ATTEMPT STATE [SESSION]`, or `STEP ATTEMPT reading` and `writing`.
     fn check(views: &str, expected: &[&str]) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (observer_handle, watching) = ObserverHandle::start(Box::new(Seen(Arc::clone(&seen))));
@@ -270,11 +270,11 @@ mod tests {
             let (step, attempt) = (StepId::new(words[0], 1, 1), words[1].parse().unwrap());
             let (state, stream) = match words[2] {
                 "reading" => {
-                    observer_handle.flow(&step, attempt, Flow::Reading);
+                    observer_handle.send_flow(&step, attempt, Flow::Reading);
                     continue;
                 }
                 "writing" => {
-                    observer_handle.flow(&step, attempt, Flow::Writing);
+                    observer_handle.send_flow(&step, attempt, Flow::Writing);
                     continue;
                 }
                 "connected" => (Link::Connected, Some(Flow::Reading)),
@@ -282,7 +282,7 @@ mod tests {
                 _ => (Link::Disconnected, None),
             };
             let session = words.get(3).map(|&session| session.to_owned());
-            observer_handle.signal(Signal {
+            observer_handle.send_signal(Signal {
                 at: 1,
                 step,
                 attempt,

@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::attempt::{Ended, carry_out, watched};
+use super::attempt::{Ended, carry_out, watch_tree};
 use super::{FileWriter, Job, ObserverHandle, Role, Transport, Work};
 use crate::io::artifact::{Watch, Watches};
 use crate::io::event_loop::{Inbox, Tasks};
@@ -119,11 +119,11 @@ impl<'m> Pool<'m> {
     pub(crate) fn submit(&mut self, job: Job) {
         // In a replay the run's thread waits for other things than processes.
         let is_live = !matches!(self.shared.services.source, Source::Replayed(_));
-        if blocks(&job) {
+        if is_blocking(&job) {
             self.submit_blocking(job);
         } else if is_live && self.own.len() < OWN && matches!(job.work, Work::Command { .. } | Work::Text(_)) {
             let is_alone = self.own.is_empty();
-            self.own.spawn(carry(Arc::clone(&self.shared), job, self.poller, is_alone));
+            self.own.spawn(run_when_durable(Arc::clone(&self.shared), job, self.poller, is_alone));
         } else {
             self.submit_waiting(job);
         }
@@ -136,8 +136,8 @@ impl<'m> Pool<'m> {
 
     /// Goes on with the attempts of the run's own thread: waits until something happens to them, an input comes, or `latest`
     /// has passed.
-    pub(crate) fn turn(&mut self, latest: Option<Instant>) {
-        self.own.turn(latest);
+    pub(crate) fn run_once(&mut self, latest: Option<Instant>) {
+        self.own.run_once(latest);
     }
 
     fn submit_blocking(&mut self, job: Job) {
@@ -145,9 +145,9 @@ impl<'m> Pool<'m> {
         queue.blocking.push_back(job);
         let too_few = queue.blocking.len() > queue.idle && self.threads.len() - self.loops < self.limit;
         drop(queue);
-        if too_few && self.grow(work).is_err() && self.threads.len() == self.loops {
+        if too_few && self.spawn_thread(run_worker).is_err() && self.threads.len() == self.loops {
             // With other threads the job only waits for one of them.
-            self.refuse();
+            self.refuse_jobs();
         }
         self.shared.work.notify_one();
     }
@@ -160,15 +160,15 @@ impl<'m> Pool<'m> {
         match asleep {
             Some(asleep) => asleep.wake(),
             None if self.loops == LOOPS => {}
-            None => match self.grow(work_in_loop) {
+            None => match self.spawn_thread(work_in_loop) {
                 Ok(()) => self.loops += 1,
                 Err(_) if self.loops > 0 => {}
-                Err(_) => self.refuse(),
+                Err(_) => self.refuse_jobs(),
             },
         }
     }
 
-    fn grow(&mut self, work: fn(&Arc<Shared>, Poller)) -> std::io::Result<()> {
+    fn spawn_thread(&mut self, work: fn(&Arc<Shared>, Poller)) -> std::io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let poller = Poller::new()?;
         let thread = std::thread::Builder::new()
@@ -179,7 +179,7 @@ impl<'m> Pool<'m> {
         Ok(())
     }
 
-    fn refuse(&self) {
+    fn refuse_jobs(&self) {
         let mut queue = self.shared.lock();
         let mut jobs = std::mem::take(&mut queue.blocking);
         jobs.append(&mut queue.waiting);
@@ -188,7 +188,7 @@ impl<'m> Pool<'m> {
         let reason = "the system has no room for one more thread".to_owned();
         self.shared.services.report(Input::Broken(reason));
         for job in jobs {
-            let ended = Ended::failed(Failure::Cancelled);
+            let ended = Ended::from_failure(Failure::Cancelled);
             self.shared.services.report(Input::Ended {
                 step: job.step,
                 attempt: job.attempt,
@@ -249,7 +249,7 @@ impl Shared {
 }
 
 /// Whether a job keeps its thread waiting for anything but processes and pauses: Git, models, tools, files of others.
-fn blocks(job: &Job) -> bool {
+fn is_blocking(job: &Job) -> bool {
     let blocks = |door: &Transport| matches!(door, Transport::Llm(_) | Transport::Acp(_));
     let asks = match &job.work {
         Work::Command { .. } | Work::Text(_) => false,
@@ -258,17 +258,18 @@ fn blocks(job: &Job) -> bool {
     asks || job.tree.is_some() || job.file_workspace.is_some() || job.watched
 }
 
-fn work(shared: &Arc<Shared>, mut poller: Poller) {
+fn run_worker(shared: &Arc<Shared>, mut poller: Poller) {
     while let Some(job) = shared.next() {
         let services = &shared.services;
         // Looking at the tree takes as long as syncing does, and changes nothing.
-        services.durability.hurry(job.after);
-        let early =
-            survived(async { (job.tree.is_none() && job.file_workspace.is_none()).then(|| watched(&job, services)) });
+        services.durability.request_sync(job.after);
+        let early = catch_panic(async {
+            (job.tree.is_none() && job.file_workspace.is_none()).then(|| watch_tree(&job, services))
+        });
         let watch = poller.block_on(early).ok().flatten().flatten();
         let is_whole = match services.durability.wait(job.after) {
-            Ok(()) => poller.block_on(attempt(job, watch, &poller, services)),
-            Err(error) => undurable(job, &error, services),
+            Ok(()) => poller.block_on(run_attempt(job, watch, &poller, services)),
+            Err(error) => report_undurable(job, &error, services),
         };
         // What a panic left half done must not reach the next attempt.
         if !is_whole && let Ok(fresh) = Poller::new() {
@@ -285,46 +286,46 @@ fn work_in_loop(shared: &Arc<Shared>, poller: Poller) {
         let is_idle = job.is_none();
         if let Some(job) = job {
             let is_alone = tasks.is_empty();
-            tasks.spawn(carry(Arc::clone(shared), job, &poller, is_alone));
+            tasks.spawn(run_when_durable(Arc::clone(shared), job, &poller, is_alone));
         } else if is_closed && tasks.is_empty() {
             return;
         }
-        tasks.turn(if is_idle { None } else { Some(Instant::now()) });
+        tasks.run_once(if is_idle { None } else { Some(Instant::now()) });
     }
 }
 
 /// Carries a job out, once what must be durable before is. A thread that has nothing else to do is `is_alone`.
-async fn carry(shared: Arc<Shared>, job: Job, poller: &Poller, is_alone: bool) {
+async fn run_when_durable(shared: Arc<Shared>, job: Job, poller: &Poller, is_alone: bool) {
     let services = &shared.services;
     // With nothing else to do, syncing here is quicker than waking another thread for that.
     let durable = match is_alone {
         true => services.durability.wait(job.after),
-        false => services.durability.reached(job.after).await,
+        false => services.durability.wait_async(job.after).await,
     };
     match durable {
-        Ok(()) => attempt(job, None, poller, services).await,
-        Err(error) => undurable(job, &error, services),
+        Ok(()) => run_attempt(job, None, poller, services).await,
+        Err(error) => report_undurable(job, &error, services),
     };
 }
 
 /// Reports the end of a job whose beginning is not on disk.
-fn undurable(job: Job, error: &std::io::Error, services: &Services) -> bool {
+fn report_undurable(job: Job, error: &std::io::Error, services: &Services) -> bool {
     services.report(Input::Broken(format!("the journal cannot be made durable: {error}")));
-    let outcome = Box::new(Ended::failed(Failure::Cancelled).outcome);
+    let outcome = Box::new(Ended::from_failure(Failure::Cancelled).outcome);
     services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
     true
 }
 
 /// Carries a job out, whose tree is watched already where `watch` is there, and reports its end; false where that panicked.
-async fn attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, services: &Services) -> bool {
-    let done: Result<Result<_, RunError>, String> = survived(async {
-        let ended = match enter(&mut job) {
+async fn run_attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, services: &Services) -> bool {
+    let done: Result<Result<_, RunError>, String> = catch_panic(async {
+        let ended = match enter_tree(&mut job) {
             Ok(()) => carry_out(&job, watch, poller, services).await?,
-            Err(failure) => Ended::failed(failure),
+            Err(failure) => Ended::from_failure(failure),
         };
         // What printed nothing has no files to wait for.
         let quiet = ended.captured.is_none() && !ended.logs && ended.outcome.artifacts.is_empty();
-        Ok((store(&job, ended, services)?, quiet))
+        Ok((store_outputs(&job, ended, services)?, quiet))
     })
     .await;
     let is_whole = done.is_ok();
@@ -336,12 +337,12 @@ async fn attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, services: 
         }
         Ok(Err(error)) => {
             services.report(Input::Broken(error.to_string()));
-            (Ended::failed(Failure::Cancelled).outcome, false)
+            (Ended::from_failure(Failure::Cancelled).outcome, false)
         }
         Err(panic) => {
             let label = job.step.label();
             services.report(Input::Broken(format!("swarmc itself failed in an attempt of `{label}`: {panic}")));
-            (Ended::failed(Failure::Cancelled).outcome, false)
+            (Ended::from_failure(Failure::Cancelled).outcome, false)
         }
     };
     let inputs = services.inputs.clone();
@@ -351,13 +352,13 @@ async fn attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, services: 
     if quiet {
         report()
     } else {
-        services.file_writer.then(report)
+        services.file_writer.report_when_written(report)
     }
     is_whole
 }
 
 /// Does `work`, and returns the message of a panic: the driver would wait for ever for an attempt that reports no end.
-async fn survived<T>(work: impl Future<Output = T>) -> Result<T, String> {
+async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, String> {
     // A future that is passed on is in memory as often as that happens.
     let mut work = Box::pin(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
@@ -374,9 +375,9 @@ async fn survived<T>(work: impl Future<Output = T>) -> Result<T, String> {
 }
 
 /// Goes to the working tree that the job runs in, and makes it where it is not there yet.
-fn enter(job: &mut Job) -> Result<(), Failure> {
+fn enter_tree(job: &mut Job) -> Result<(), Failure> {
     let Some(tree) = &job.tree else { return Ok(()) };
-    job.directory = tree.enter(&job.cancel).map_err(|message| match job.cancel.asked() {
+    job.directory = tree.enter(&job.cancel).map_err(|message| match job.cancel.requested_level() {
         Some(_) => Failure::Cancelled,
         None => Failure::Spawn { message },
     })?;
@@ -384,13 +385,13 @@ fn enter(job: &mut Job) -> Result<(), Failure> {
 }
 
 /// Puts what the attempt put out where it belongs.
-fn store(job: &Job, ended: Ended, services: &Services) -> Result<crate::types::event::Outcome, RunError> {
+fn store_outputs(job: &Job, ended: Ended, services: &Services) -> Result<crate::types::event::Outcome, RunError> {
     let Ended { mut outcome, output, captured, .. } = ended;
-    if outcome.failure == Some(Failure::Cancelled) && job.cancel.asked() == Some(StopLevel::Interrupt) {
+    if outcome.failure == Some(Failure::Cancelled) && job.cancel.requested_level() == Some(StopLevel::Interrupt) {
         outcome.failure = Some(Failure::Interrupted);
     }
     if outcome.failure != Some(Failure::Cancelled) && job.role != Role::SumsUp {
-        let path = services.layout.output(&job.step);
+        let path = services.layout.output_path(&job.step);
         match captured {
             Some(bytes) => services.file_writer.write(path, bytes),
             // What an earlier attempt or round left there is no longer the latest.
@@ -400,10 +401,10 @@ fn store(job: &Job, ended: Ended, services: &Services) -> Result<crate::types::e
     }
     // A record has room for one text.
     if let Some(Content::Text(log)) = &outcome.log {
-        outcome.log = Some(services.folder.store(log)?);
+        outcome.log = Some(services.folder.store_text(log)?);
     }
     outcome.output = match output {
-        Some(text) if text.len() > INLINE => Some(services.folder.store(&text)?),
+        Some(text) if text.len() > INLINE => Some(services.folder.store_text(&text)?),
         Some(text) => Some(Content::Text(text)),
         None => None,
     };
@@ -418,7 +419,7 @@ mod tests {
     fn a_panic_is_told_in_its_first_line() {
         let poller = Poller::new().unwrap();
         let check = |work: fn() -> u8, expected: Result<u8, &str>| {
-            assert_eq!(poller.block_on(survived(async { work() })), expected.map_err(str::to_owned));
+            assert_eq!(poller.block_on(catch_panic(async { work() })), expected.map_err(str::to_owned));
         };
         check(|| 7, Ok(7));
         check(|| panic!("one\ntwo"), Err("one"));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use super::attempt::{Place, sleep};
+use super::attempt::{Place, sleep_until};
 use super::{Job, capture::Capture};
 use crate::io::input::Input;
 use crate::io::process::Sink;
@@ -33,7 +33,9 @@ pub(super) async fn ask_or_replay<'p, 'c>(
         Source::Recorded(recorder) => {
             let question = question();
             let answer = live(place).await?;
-            match answer.failure == Some(Failure::Cancelled) && job.cancel.asked() == Some(StopLevel::Interrupt) {
+            match answer.failure == Some(Failure::Cancelled)
+                && job.cancel.requested_level() == Some(StopLevel::Interrupt)
+            {
                 // A person ended it, and its agent went on with what that person wrote.
                 true => {
                     let failure = Some(Failure::Interrupted);
@@ -45,9 +47,9 @@ pub(super) async fn ask_or_replay<'p, 'c>(
         }
         Source::Replayed(replay) => {
             let answer = replay.answer(key, &question())?;
-            show(&answer, place.capture);
+            show_answer(&answer, place.capture);
             if answer.failure == Some(Failure::Cancelled) && !is_overfilled(job, replay)? {
-                park(job, place).await;
+                park_attempt(job, place).await;
             }
             Ok(answer)
         }
@@ -58,14 +60,14 @@ pub(super) async fn ask_or_replay<'p, 'c>(
 ///
 /// # Errors
 /// The run cannot go on: something could not be written.
-pub(super) async fn begin(job: &Job, place: &Place<'_, '_>) -> Result<Option<Failure>, RunError> {
+pub(super) async fn begin_attempt(job: &Job, place: &Place<'_, '_>) -> Result<Option<Failure>, RunError> {
     match &place.services.source {
         Source::Live => Ok(None),
         Source::Recorded(recorder) => recorder.begin(&job.step, job.attempt).map(|()| None),
         Source::Replayed(replay) => {
             let failure = replay.failed(&job.step, job.attempt);
             if failure == Some(Failure::Cancelled) {
-                park(job, place).await;
+                park_attempt(job, place).await;
             }
             Ok(failure)
         }
@@ -85,7 +87,7 @@ fn is_overfilled(job: &Job, replay: &Replay) -> Result<bool, RunError> {
 }
 
 /// The variables that the step and its pipeline set, with their values.
-pub(super) fn stated(job: &Job, environment: &[(OsString, OsString)]) -> BTreeMap<String, String> {
+pub(super) fn stated_variables(job: &Job, environment: &[(OsString, OsString)]) -> BTreeMap<String, String> {
     let value = |name: &String| {
         let (_, value) = environment.iter().rev().find(|(other, _)| other.to_str() == Some(name))?;
         Some((name.clone(), value.to_string_lossy().into_owned()))
@@ -94,9 +96,9 @@ pub(super) fn stated(job: &Job, environment: &[(OsString, OsString)]) -> BTreeMa
 }
 
 /// Shows and logs a recorded answer as if it were put out now.
-fn show(answer: &Answer, capture: &mut Capture<'_>) {
+fn show_answer(answer: &Answer, capture: &mut Capture<'_>) {
     capture.begin_turn(None);
-    answer.session.iter().for_each(|id| capture.session(id));
+    answer.session.iter().for_each(|id| capture.report_session(id));
     if let Some(text) = &answer.text {
         capture.stdout(text);
     }
@@ -110,7 +112,7 @@ fn show(answer: &Answer, capture: &mut Capture<'_>) {
 }
 
 /// Waits to be ended, as the recorded attempt was.
-async fn park(job: &Job, place: &Place<'_, '_>) {
+async fn park_attempt(job: &Job, place: &Place<'_, '_>) {
     place.services.report(Input::Parked { step: job.step.clone(), attempt: job.attempt });
-    while sleep(job, Instant::now() + WHILE, place.poller).await {}
+    while sleep_until(job, Instant::now() + WHILE, place.poller).await {}
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::log::Log;
 use super::pool::Services;
 use crate::io::stream::{Item, ToolResult, ToolUse, is_denial};
-use crate::types::activity::now;
+use crate::types::activity::now_ms;
 use crate::types::error::RunError;
 use crate::types::event::StepId;
 use crate::types::telemetry::{Signal, TOLD, TOOL_USES, TelemetryKind};
@@ -17,7 +17,7 @@ use crate::types::telemetry::{Signal, TOLD, TOOL_USES, TelemetryKind};
 /// The bytes of an id that are told, and of the name of a tool.
 const NAME: usize = 200;
 
-/// The refusals of an attempt that people are told of.
+/// The refusals of an attempt that are reported to people.
 const DENIALS: usize = 20;
 
 /// The uses of an attempt so far.
@@ -41,7 +41,7 @@ pub(super) struct ToolLog<'a> {
 
 impl<'a> ToolLog<'a> {
     pub(super) fn new(services: &'a Services, step: &'a StepId, attempt: u32) -> ToolLog<'a> {
-        let log = Log::new(services.layout.tools(step, attempt));
+        let log = Log::new(services.layout.tool_log_path(step, attempt));
         let (open, names, denied) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         ToolLog { services, step, attempt, log, count: 0, turns: 0, open, broken: None, names, denied, denials: 0 }
     }
@@ -55,19 +55,19 @@ impl<'a> ToolLog<'a> {
     }
 
     /// Takes what an agent tells; whether it is a use of which nothing was told before.
-    pub(super) fn take(&mut self, item: &Item<'_>) -> bool {
+    pub(super) fn record_item(&mut self, item: &Item<'_>) -> bool {
         match item {
-            Item::Tool(used) => self.begins(used),
+            Item::Tool(used) => self.record_start(used),
             Item::Came(came) => {
                 if came.failed && is_denial(came.text) {
                     let tool = self.names.get(came.id).cloned().unwrap_or_default();
-                    self.denied(came.id, &tool, came.text);
+                    self.report_denial(came.id, &tool, came.text);
                 }
-                self.came(came);
+                self.record_result(came);
                 false
             }
             Item::Denied(id, tool) => {
-                self.denied(id, tool, "");
+                self.report_denial(id, tool, "");
                 false
             }
             _ => false,
@@ -75,42 +75,46 @@ impl<'a> ToolLog<'a> {
     }
 
     /// A use that gets an id of its own, which is given back.
-    pub(super) fn calls(&mut self, name: &str, arguments: &str) -> String {
+    pub(super) fn record_call(&mut self, name: &str, arguments: &str) -> String {
         let id = format!("swarmc-{}", self.count + 1);
-        self.begins(&ToolUse { id: &id, name, arguments });
+        self.record_start(&ToolUse { id: &id, name, arguments });
         id
     }
 
-    pub(super) fn came(&mut self, came: &ToolResult<'_>) {
+    pub(super) fn record_result(&mut self, came: &ToolResult<'_>) {
         let id = self.id(came.id);
         if self.open.remove(&id).is_some() {
-            self.tell(TelemetryKind::ToolEnded { id, ok: !came.failed, text: self.told(came.text, TOLD) });
+            self.record_signal(TelemetryKind::ToolEnded {
+                id,
+                ok: !came.failed,
+                text: self.shorten_text(came.text, TOLD),
+            });
         }
     }
 
-    /// People are told of a refusal when it happens, each once: the agent goes on without.
-    fn denied(&mut self, id: &str, tool: &str, why: &str) {
+    /// Each refusal is reported to people once, when it happens: the agent goes on without the tool.
+    fn report_denial(&mut self, id: &str, tool: &str, why: &str) {
         let is_new = id.is_empty() || self.denied.insert(id.to_owned());
         if !is_new || self.denials == DENIALS {
             return;
         }
         self.denials += 1;
-        let why = self.told(why.trim().lines().next().unwrap_or_default(), NAME);
+        let why = self.shorten_text(why.trim().lines().next().unwrap_or_default(), NAME);
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
         let what = match tool {
             "" => "a tool".to_owned(),
-            tool => format!("the tool `{}`", self.told(tool, NAME)),
+            tool => format!("the tool `{}`", self.shorten_text(tool, NAME)),
         };
-        let more = if self.denials == DENIALS { " (further ones are not said)" } else { "" };
+        let more = if self.denials == DENIALS { " (further refusals are not reported)" } else { "" };
         let step = self.step.label();
-        self.services.observer_handle.notice(format!("`{step}`: its agent was refused {what}{why}{more}"));
+        self.services.observer_handle.send_notice(format!("`{step}`: its agent was refused {what}{why}{more}"));
     }
 
-    fn begins(&mut self, used: &ToolUse<'_>) -> bool {
+    fn record_start(&mut self, used: &ToolUse<'_>) -> bool {
         if !used.id.is_empty() && self.names.len() < TOOL_USES {
             self.names.entry(used.id.to_owned()).or_insert_with(|| used.name.to_owned());
         }
-        let (id, arguments) = (self.id(used.id), self.told(used.arguments, TOLD));
+        let (id, arguments) = (self.id(used.id), self.shorten_text(used.arguments, TOLD));
         let known = self.open.get(&id).cloned();
         let is_new = known.is_none();
         // Of one that is known, what was not known of it before.
@@ -121,27 +125,27 @@ impl<'a> ToolLog<'a> {
         if !id.is_empty() {
             self.open.insert(id.clone(), arguments.clone());
         }
-        self.tell(TelemetryKind::ToolStarted { id, tool: self.told(used.name, NAME), arguments });
+        self.record_signal(TelemetryKind::ToolStarted { id, tool: self.shorten_text(used.name, NAME), arguments });
         is_new
     }
 
     /// The id of a use within the attempt.
     fn id(&self, told: &str) -> String {
-        let id = self.told(told, NAME);
+        let id = self.shorten_text(told, NAME);
         if self.turns > 1 && !id.is_empty() { format!("{}.{id}", self.turns) } else { id }
     }
 
-    fn told(&self, text: &str, most: usize) -> String {
+    fn shorten_text(&self, text: &str, most: usize) -> String {
         self.services.tools.beginning(text, most)
     }
 
-    fn tell(&mut self, sign: TelemetryKind) {
-        let signal = Signal { at: now(), step: self.step.clone(), attempt: self.attempt, sign };
+    fn record_signal(&mut self, sign: TelemetryKind) {
+        let signal = Signal { at: now_ms(), step: self.step.clone(), attempt: self.attempt, sign };
         if self.broken.is_none() {
             let line = serde_json::to_string(&signal).expect("a signal has string keys only");
             self.broken = self.log.push(format!("{line}\n").as_bytes()).err();
         }
-        self.services.observer_handle.signal(signal);
+        self.services.observer_handle.send_signal(signal);
     }
 
     /// When [`ToolLog::tick`] wants to be called.

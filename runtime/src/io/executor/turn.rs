@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use swarmc_plan::{Format, PromptDelivery, Recorded, SESSION, SchemaFlag};
 
-use super::attempt::{Ended, Place, failure, millis, process, sleep, without_newline};
-use super::replay_boundary::{ask_or_replay, stated};
+use super::attempt::{Ended, Place, classify_end, run_job_process, sleep_until, to_millis, without_newline};
+use super::replay_boundary::{ask_or_replay, stated_variables};
 use super::unreachable::{is_unreachable, wants_login};
 use super::{AgentTurn, Candidate, Job, Program, Session, Transport, acp, model};
 use crate::io::home::create_private;
 use crate::io::input::Input;
-use crate::io::process::{End, Sink, keep_last, text};
+use crate::io::process::{End, Sink, decode_text, keep_last};
 use crate::io::recording::{Answer, Part, Question, Source};
 use crate::io::stream::Decoder;
 use crate::types::answer::{self, OutputValidator};
@@ -34,16 +34,16 @@ const LONGEST_SESSION: usize = 200;
 ///
 /// # Errors
 /// A prompt could not be written.
-pub(super) async fn take(job: &Job, asked: &AgentTurn, place: &mut Place<'_, '_>) -> Result<Ended, RunError> {
+pub(super) async fn run_agent_turn(job: &Job, asked: &AgentTurn, place: &mut Place<'_, '_>) -> Result<Ended, RunError> {
     let mut taken = None;
     for (position, taker) in asked.takers.iter().enumerate() {
         job.cancel.begin_turn();
         let mut conversation = Conversation { job, taker, position, used: Usage::default(), messages: Vec::new() };
-        let ended = conversation.turn(1, &taker.prompt, None, place).await?;
+        let ended = conversation.run_turn(1, &taker.prompt, None, place).await?;
         let next = asked.takers.get(position + 1);
         let failure = ended.ended.outcome.failure.as_ref().filter(|failure| is_unreachable(failure));
         if let (Some(failure), Some(next), false) = (failure, next, place.capture.used_tool()) {
-            place.services.observer_handle.notice(format!(
+            place.services.observer_handle.send_notice(format!(
                 "`{}`: agent `{}` cannot be reached ({failure}); `{}` takes its turn",
                 job.step.name, taker.agent, next.agent
             ));
@@ -55,7 +55,7 @@ pub(super) async fn take(job: &Job, asked: &AgentTurn, place: &mut Place<'_, '_>
     let (mut conversation, turn) = taken.expect("the last taker's turn is always kept");
     let position = conversation.position;
     let mut ended = match &job.shape {
-        Some(shape) => conversation.mend(shape, asked.repair, turn, place).await?,
+        Some(shape) => conversation.repair_answer(shape, asked.repair, turn, place).await?,
         None => turn.ended,
     };
     ended.outcome.fallback = (position > 0).then(|| conversation.taker.agent.clone());
@@ -85,7 +85,7 @@ struct Conversation<'a> {
 
 impl Conversation<'_> {
     /// Holds the answer against its type, and has it mended while there are turns left.
-    async fn mend(
+    async fn repair_answer(
         &mut self,
         shape: &OutputValidator,
         repair: u32,
@@ -100,7 +100,7 @@ impl Conversation<'_> {
             if turn.ended.outcome.failure.is_some() {
                 return Ok(turn.ended);
             }
-            let violations = match value(|| shape.read(&turn.said), turn.is_cut, self.job.max_output) {
+            let violations = match read_value(|| shape.parse_answer(&turn.said), turn.is_cut, self.job.max_output) {
                 Ok(value) => {
                     turn.ended.captured = Some(value.clone().into_bytes());
                     turn.ended.output = Some(value);
@@ -114,18 +114,18 @@ impl Conversation<'_> {
                 return Ok(turn.ended);
             }
             repairs += 1;
-            place.services.observer_handle.notice(format!(
+            place.services.observer_handle.send_notice(format!(
                 "`{}`: the answer is not of the declared type ({}); asked again, {repairs} of {repair}",
                 self.job.step.name,
                 violations.join("; ")
             ));
-            let session = self.session(turn.ended.outcome.session.as_deref());
+            let session = self.resumable_session(turn.ended.outcome.session.as_deref());
             let prompt = match (&session, &self.taker.door) {
-                (Some(_), _) | (None, Transport::Llm(_)) => answer::again(&violations, shape),
-                (None, _) => answer::afresh(&self.taker.prompt, &turn.said, &violations, shape),
+                (Some(_), _) | (None, Transport::Llm(_)) => answer::render_repair_message(&violations, shape),
+                (None, _) => answer::render_repair_prompt(&self.taker.prompt, &turn.said, &violations, shape),
             };
             let before = turn.ended.outcome.session.take();
-            turn = self.turn(repairs + 1, &prompt, session, place).await?;
+            turn = self.run_turn(repairs + 1, &prompt, session, place).await?;
             turn.ended.outcome.session = turn.ended.outcome.session.take().or(before);
             // Unknown in part is unknown.
             usage = usage.zip(turn.ended.outcome.usage).map(|(one, other)| sum(one, other));
@@ -133,10 +133,10 @@ impl Conversation<'_> {
     }
 
     /// The session in which the next turn goes on, where the provider can.
-    fn session(&self, id: Option<&str>) -> Option<Session> {
+    fn resumable_session(&self, id: Option<&str>) -> Option<Session> {
         let resumes = match &self.taker.door {
             Transport::Program(program) => program.resume.is_some(),
-            // One that does not has told of no session.
+            // An agent that does not has reported no session.
             Transport::Acp(_) => true,
             Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => false,
         };
@@ -145,53 +145,53 @@ impl Conversation<'_> {
     }
 
     /// Takes one turn: the first, or a later one with a prompt of its own.
-    async fn turn(
+    async fn run_turn(
         &mut self,
         number: u32,
         prompt: &str,
         session: Option<Session>,
         place: &mut Place<'_, '_>,
     ) -> Result<Turn, RunError> {
-        let path = self.path(number, place);
-        write(&path, prompt)?;
-        self.audit(number, prompt, place)?;
+        let path = self.prompt_path(number, place);
+        write_prompt(&path, prompt)?;
+        self.write_audit(number, prompt, place)?;
         if let (1, Some(system)) = (number, &self.taker.system) {
-            write(&self.beside("system.txt", place), system)?;
+            write_prompt(&self.companion_path("system.txt", place), system)?;
         }
         let session = match &self.taker.door {
             Transport::Program(program) => session.as_ref().or(program.session.as_ref()),
             Transport::Acp(acp) => session.as_ref().or(acp.session.as_ref()),
             Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => None,
         };
-        place.capture.told(prompt);
+        place.capture.record_prompt(prompt);
         let mut messages = std::mem::take(&mut self.messages);
         messages.push(Message::User(prompt.to_owned()));
         let part = Part::Turn(u32::try_from(self.position).unwrap_or(u32::MAX), number);
-        let question = || self.question(number, prompt, session);
+        let question = || self.build_question(number, prompt, session);
         let live = async |place: &mut Place<'_, '_>| match &self.taker.door {
             Transport::Closed(failure) => Ok(Answer::failed(failure.clone())),
-            Transport::Recorded(answers) => Ok(recorded(self.job, answers, number, place).await),
+            Transport::Recorded(answers) => Ok(play_recorded_answer(self.job, answers, number, place).await),
             Transport::Program(program) => {
-                let answer = Box::pin(self.program(program, prompt, path, session, place)).await?;
+                let answer = Box::pin(self.run_program(program, prompt, path, session, place)).await?;
                 Ok(self.let_in(answer))
             }
             Transport::Acp(acp) => {
-                let answer = Box::pin(acp::ask(self.job, self.taker, acp, prompt, session, place)).await;
+                let answer = Box::pin(acp::ask_agent(self.job, self.taker, acp, prompt, session, place)).await;
                 Ok(self.let_in(answer))
             }
             Transport::Llm(model) => {
                 // What a reply calls is answered in there, before it counts as the answer of the turn.
-                let (answer, said) = model::ask(self.job, &self.taker.provider, model, &messages, place);
+                let (answer, said) = model::ask_model(self.job, &self.taker.provider, model, &messages, place);
                 messages.extend(said);
                 Ok(answer)
             }
         };
         let answer = ask_or_replay(self.job, part, question, place, live).await?;
         self.messages = messages;
-        let answer = if self.job.speaks { self.heard(answer, prompt, place) } else { answer };
+        let answer = if self.job.speaks { self.extract_operations(answer, prompt, place) } else { answer };
         let earlier = session.map_or_else(Usage::default, |session| session.used);
         self.used = answer.usage.map_or(earlier, |usage| sum(earlier, usage));
-        Ok(Turn::of(self.job, answer))
+        Ok(Turn::from_answer(self.job, answer))
     }
 
     /// Adds to the answer of a program without a login what a person can do about that.
@@ -210,7 +210,7 @@ impl Conversation<'_> {
     }
 
     /// Writes down what a turn is told in full, block by block, beside what it is sent.
-    fn audit(&self, number: u32, prompt: &str, place: &Place<'_, '_>) -> Result<(), RunError> {
+    fn write_audit(&self, number: u32, prompt: &str, place: &Place<'_, '_>) -> Result<(), RunError> {
         let repair = Effective(vec![Block::new("repair", prompt.to_owned())]);
         let (effective, stem) = match number {
             1 => (&self.taker.effective, String::new()),
@@ -218,13 +218,16 @@ impl Conversation<'_> {
         };
         let full = effective.text();
         if full != prompt {
-            write(&self.beside("full.txt", place), &full)?;
+            write_prompt(&self.companion_path("full.txt", place), &full)?;
         }
-        write(&self.beside(&format!("{stem}blocks.json"), place), &format!("{}\n", effective.json(prompt)))
+        write_prompt(
+            &self.companion_path(&format!("{stem}blocks.json"), place),
+            &format!("{}\n", effective.to_json(prompt)),
+        )
     }
 
     /// Passes on the operations in lines of an answer; the other lines are the answer.
-    fn heard(&self, mut answer: Answer, prompt: &str, place: &Place<'_, '_>) -> Answer {
+    fn extract_operations(&self, mut answer: Answer, prompt: &str, place: &Place<'_, '_>) -> Answer {
         if answer.failure.is_some() {
             return answer;
         }
@@ -252,12 +255,12 @@ impl Conversation<'_> {
     }
 
     /// What is asked in a turn, as far as the workflow says it.
-    fn question(&self, number: u32, prompt: &str, session: Option<&Session>) -> Question {
+    fn build_question(&self, number: u32, prompt: &str, session: Option<&Session>) -> Question {
         let mut question = Question {
             agent: Some(self.taker.agent.clone()),
             system: self.taker.system.clone().filter(|_| number == 1),
             prompt: Some(prompt.to_owned()),
-            env: stated(self.job, &self.taker.environment),
+            env: stated_variables(self.job, &self.taker.environment),
             session: session.map(|session| session.id.clone()),
             ..Question::default()
         };
@@ -272,7 +275,7 @@ impl Conversation<'_> {
         question
     }
 
-    async fn program(
+    async fn run_program(
         &self,
         program: &Program,
         prompt: &str,
@@ -282,7 +285,7 @@ impl Conversation<'_> {
     ) -> Result<Answer, RunError> {
         let mut argv = match session {
             None => program.argv.clone(),
-            Some(session) => match resumed(program, session) {
+            Some(session) => match resume_argv(program, session) {
                 Ok(argv) => argv,
                 Err(message) => {
                     let message = format!("provider `{}` {message}", self.taker.provider);
@@ -296,8 +299,8 @@ impl Conversation<'_> {
             match flag {
                 SchemaFlag::Inline(flag) => argv.extend([OsString::from(flag), OsString::from(schema)]),
                 SchemaFlag::File(flag) => {
-                    let file = self.beside("schema.json", place);
-                    write(&file, schema)?;
+                    let file = self.companion_path("schema.json", place);
+                    write_prompt(&file, schema)?;
                     argv.extend([OsString::from(flag), file.into_os_string()]);
                 }
             }
@@ -305,7 +308,7 @@ impl Conversation<'_> {
         let stdin = match program.delivery {
             PromptDelivery::Stdin => Some(prompt),
             PromptDelivery::Argument => {
-                argv.push(argument(prompt));
+                argv.push(to_argument(prompt));
                 program.stdin.as_deref()
             }
             PromptDelivery::File => {
@@ -319,30 +322,37 @@ impl Conversation<'_> {
             place.capture.yield_with_session(&self.job.cancel);
         }
         let stdin = stdin.map(str::as_bytes);
-        let directory = self.job.place();
+        let directory = self.job.working_folder();
         // A program of the project is named as it counts from there, wherever its agent works.
         if let Some(program) = argv.first_mut()
             && program.to_string_lossy().contains('/')
         {
             *program = self.job.directory.join(&*program).into_os_string();
         }
-        let end =
-            process(self.job, directory, &argv, &self.taker.environment, stdin, program.install.as_deref(), place)
-                .await;
-        Ok(answered(self.job, program.reads, end, place))
+        let end = run_job_process(
+            self.job,
+            directory,
+            &argv,
+            &self.taker.environment,
+            stdin,
+            program.install.as_deref(),
+            place,
+        )
+        .await;
+        Ok(build_answer(self.job, program.reads, end, place))
     }
 
     /// Where the prompt of turn `number` lies.
-    fn path(&self, number: u32, place: &Place<'_, '_>) -> PathBuf {
+    fn prompt_path(&self, number: u32, place: &Place<'_, '_>) -> PathBuf {
         match number {
-            1 if self.position == 0 => place.services.layout.prompt(&self.job.step, self.job.attempt),
-            1 => self.beside("txt", place),
-            number => self.beside(&format!("repair-{}.txt", number - 1), place),
+            1 if self.position == 0 => place.services.layout.prompt_path(&self.job.step, self.job.attempt),
+            1 => self.companion_path("txt", place),
+            number => self.companion_path(&format!("repair-{}.txt", number - 1), place),
         }
     }
 
     /// Beside the attempt's prompt, a file of this agent's.
-    fn beside(&self, extension: &str, place: &Place<'_, '_>) -> PathBuf {
+    fn companion_path(&self, extension: &str, place: &Place<'_, '_>) -> PathBuf {
         let extension = match self.position {
             0 => extension.to_owned(),
             position => format!("fallback-{position}.{extension}"),
@@ -353,9 +363,9 @@ impl Conversation<'_> {
 
 impl Turn {
     /// What an answer comes to: an agent's output is its final text; one that failed has none.
-    fn of(job: &Job, answer: Answer) -> Turn {
+    fn from_answer(job: &Job, answer: Answer) -> Turn {
         let Answer { failure, exit, stderr, usage, session, text: captured, whole, is_cut, .. } = answer;
-        let said = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
+        let said = without_newline(decode_text(captured.clone().unwrap_or_default(), job.max_output));
         let output = failure.is_none().then(|| said.clone());
         let outcome = Outcome { failure, exit, stderr, usage, session, ..Outcome::default() };
         Turn { ended: Ended { output, captured, outcome, logs: false }, said: whole.unwrap_or(said), is_cut }
@@ -364,7 +374,7 @@ impl Turn {
 
 /// The value that `read` finds in a text, or what is wrong with that. `is_cut` says that the beginning of the text was
 /// dropped.
-pub(super) fn value(
+pub(super) fn read_value(
     read: impl FnOnce() -> Result<String, Vec<String>>,
     is_cut: bool,
     max_output: usize,
@@ -383,7 +393,7 @@ pub(super) fn value(
 }
 
 /// The argument vector that goes on with `session`; else what the provider cannot do.
-fn resumed(program: &Program, session: &Session) -> Result<Vec<OsString>, String> {
+fn resume_argv(program: &Program, session: &Session) -> Result<Vec<OsString>, String> {
     let Some(words) = &program.resume else {
         return Err("cannot go on with a session: give it `resume-args`".to_owned());
     };
@@ -401,7 +411,7 @@ pub(crate) fn may_pass(id: &str) -> bool {
 }
 
 /// What a program answered.
-fn answered(job: &Job, reads: Format, end: Result<End, String>, place: &mut Place<'_, '_>) -> Answer {
+fn build_answer(job: &Job, reads: Format, end: Result<End, String>, place: &mut Place<'_, '_>) -> Answer {
     let end = match end {
         Ok(end) => end,
         Err(message) => return Answer::failed(Failure::Spawn { message }),
@@ -424,7 +434,7 @@ fn answered(job: &Job, reads: Format, end: Result<End, String>, place: &mut Plac
     };
     // The stream's own word counts for more than the exit code, which several programs get wrong; but an end that we
     // brought about says more than a stream that was cut short by it.
-    let failure = match (failure(job, end), report.failure) {
+    let failure = match (classify_end(job, end), report.failure) {
         // A program that wraps its JSON into words is not wrong where the JSON is looked for.
         (None, Some(_)) if typed && reads == Format::Json => None,
         (None | Some(Failure::Exit), Some(message)) => Some(Failure::Agent { message }),
@@ -433,7 +443,7 @@ fn answered(job: &Job, reads: Format, end: Result<End, String>, place: &mut Plac
     Answer {
         failure,
         exit: Some(end.exit),
-        stderr: text(stderr.into_bytes(), INLINE),
+        stderr: decode_text(stderr.into_bytes(), INLINE),
         usage: report.usage,
         session: report.session,
         log: None,
@@ -445,7 +455,7 @@ fn answered(job: &Job, reads: Format, end: Result<End, String>, place: &mut Plac
 }
 
 /// The recorded answer of turn `number`.
-async fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Place<'_, '_>) -> Answer {
+async fn play_recorded_answer(job: &Job, answers: &[Recorded], number: u32, place: &mut Place<'_, '_>) -> Answer {
     let Some(answer) = answers.iter().find(|answer| answer.turn.is_none_or(|turn| turn == number)) else {
         let message = format!(
             "no recorded answer fits task `{}`, iteration {}, attempt {}, turn {number}: add one to the provider",
@@ -455,11 +465,11 @@ async fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Plac
     };
     let end = Instant::now() + Duration::from_millis(answer.delay_ms);
     let deadline = place.limits.deadline.filter(|&deadline| deadline < end);
-    if !sleep(job, deadline.unwrap_or(end), place.poller).await {
+    if !sleep_until(job, deadline.unwrap_or(end), place.poller).await {
         return Answer::failed(Failure::Cancelled);
     }
     if deadline.is_some() {
-        return Answer::failed(Failure::Timeout { after_ms: millis(job.timeout) });
+        return Answer::failed(Failure::Timeout { after_ms: to_millis(job.timeout) });
     }
     place.capture.begin_turn(None);
     place.capture.stdout(answer.text.as_bytes());
@@ -474,12 +484,12 @@ async fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Plac
 }
 
 /// A text as one argument: no NUL, which none can hold, and no dash in front, which would make it an option.
-pub(crate) fn argument(text: &str) -> OsString {
+pub(crate) fn to_argument(text: &str) -> OsString {
     let text = text.replace('\0', "\u{fffd}");
     OsString::from(if text.starts_with('-') { format!("\n{text}") } else { text })
 }
 
-fn write(path: &std::path::Path, text: &str) -> Result<(), RunError> {
+fn write_prompt(path: &std::path::Path, text: &str) -> Result<(), RunError> {
     let folder = path.parent().expect("a prompt lies in a folder");
     create_private(folder, true).map_err(RunError::io("create", folder))?;
     std::fs::write(path, text).map_err(RunError::io("write", path))
@@ -501,7 +511,7 @@ mod tests {
 
     #[test]
     fn a_text_never_becomes_an_option() {
-        assert_eq!(argument("--help"), "\n--help");
-        assert_eq!(argument("a\0b"), "a\u{fffd}b");
+        assert_eq!(to_argument("--help"), "\n--help");
+        assert_eq!(to_argument("a\0b"), "a\u{fffd}b");
     }
 }

@@ -1,8 +1,9 @@
-//! What a turn of an agent leaves beside its answer, as artifacts of its step: what it was told, what it put out, what was
-//! said in it, and its answer once more under a reference.
+//! What a turn of an agent leaves beside its answer, as artifacts of its step: what it was told, what it put out, what
+//! was said in it, and its answer once more under a reference.
 //!
-//! In: texts, and logs that may lie in files of the run. Out: [`ArtifactMeta`], which the end of the attempt holds. Invariants: a long
-//! log is not written a second time, no artifact is longer than [`LARGEST`], and people hear of what is left out.
+//! In: texts, and logs that may lie in files of the run. Out: [`ArtifactMeta`], which the end of the attempt holds.
+//! Invariants: a long log is not written a second time, no artifact is longer than [`LARGEST`], and people hear of what
+//! is left out.
 
 use std::borrow::Cow;
 use std::fs;
@@ -14,7 +15,7 @@ use super::{Job, Role, Work};
 use crate::io::home::create_private;
 use crate::io::recording::Source;
 use crate::types::artifact::{ArtifactKind, ArtifactMeta, id_of};
-use crate::types::digest::digest;
+use crate::types::digest::digest_bytes;
 use crate::types::error::RunError;
 use crate::types::event::Content;
 
@@ -33,7 +34,7 @@ pub(super) struct Transcript {
 
 impl Transcript {
     /// An agent is told something, and what follows is its answer.
-    pub(super) fn told(&mut self, prompt: &str) {
+    pub(super) fn record_prompt(&mut self, prompt: &str) {
         let gap = if self.bytes.is_empty() { "" } else { "\n\n" };
         self.push(format!("{gap}--- Prompt ---\n{prompt}\n--- Answer ---\n").as_bytes());
     }
@@ -57,7 +58,7 @@ pub(super) enum Logged<'l> {
 ///
 /// # Errors
 /// A log cannot be read.
-pub(super) fn keep(
+pub(super) fn store_artifacts(
     job: &Job,
     ended: &mut Ended,
     (transcript, logs): (Option<Transcript>, Vec<Logged<'_>>),
@@ -73,7 +74,7 @@ pub(super) fn keep(
     ];
     let mut kept = Vec::new();
     for (kind, text) in texts {
-        kept.extend(text.and_then(|text| store(job, kind, &text, services)));
+        kept.extend(text.and_then(|text| store_text(job, kind, &text, services)));
     }
     if let (Some(cut), true) = (
         kept.iter_mut().find(|kept| kept.kind == ArtifactKind::Transcript),
@@ -83,8 +84,8 @@ pub(super) fn keep(
     }
     for log in logs {
         kept.extend(match log {
-            Logged::Waits(bytes) => store(job, ArtifactKind::Log, &String::from_utf8_lossy(bytes), services),
-            Logged::Lies(path) => link(job, path, services)?,
+            Logged::Waits(bytes) => store_text(job, ArtifactKind::Log, &String::from_utf8_lossy(bytes), services),
+            Logged::Lies(path) => link_log(job, path, services)?,
         });
     }
     ended.outcome.artifacts = kept;
@@ -92,32 +93,32 @@ pub(super) fn keep(
 }
 
 /// An artifact of a text, which is on its way to the disk; none of an empty one, and none of one that is too long.
-fn store(job: &Job, kind: ArtifactKind, text: &str, services: &Services) -> Option<ArtifactMeta> {
-    if text.is_empty() || !fits(job, kind, text.len() as u64, services) {
+fn store_text(job: &Job, kind: ArtifactKind, text: &str, services: &Services) -> Option<ArtifactMeta> {
+    if text.is_empty() || !check_size(job, kind, text.len() as u64, services) {
         return None;
     }
-    let (kept, digest) = named(kind, text, services);
-    if !services.folder.holds(&kept.content) {
-        services.file_writer.write(services.folder.artifact(&digest), text.as_bytes().to_vec());
+    let (kept, digest) = build_artifact(kind, text, services);
+    if !services.folder.has_content(&kept.content) {
+        services.file_writer.write(services.folder.artifact_path(&digest), text.as_bytes().to_vec());
     }
     Some(kept)
 }
 
 /// An artifact of a log that lies in a file: a second name of that where it is text.
-fn link(job: &Job, path: &Path, services: &Services) -> Result<Option<ArtifactMeta>, RunError> {
+fn link_log(job: &Job, path: &Path, services: &Services) -> Result<Option<ArtifactMeta>, RunError> {
     let bytes = fs::metadata(path).map_err(RunError::io("read", path))?.len();
-    if !fits(job, ArtifactKind::Log, bytes, services) {
+    if !check_size(job, ArtifactKind::Log, bytes, services) {
         return Ok(None);
     }
     let text = match String::from_utf8(fs::read(path).map_err(RunError::io("read", path))?) {
         Ok(text) => text,
         Err(error) => {
-            return Ok(store(job, ArtifactKind::Log, &String::from_utf8_lossy(error.as_bytes()), services));
+            return Ok(store_text(job, ArtifactKind::Log, &String::from_utf8_lossy(error.as_bytes()), services));
         }
     };
-    let (kept, digest) = named(ArtifactKind::Log, &text, services);
-    if !services.folder.holds(&kept.content) {
-        let artifact = services.folder.artifact(&digest);
+    let (kept, digest) = build_artifact(ArtifactKind::Log, &text, services);
+    if !services.folder.has_content(&kept.content) {
+        let artifact = services.folder.artifact_path(&digest);
         let folder = artifact.parent().expect("an artifact lies in a folder");
         let linked = create_private(folder, true).and_then(|()| fs::hard_link(path, &artifact));
         if linked.is_err() {
@@ -129,24 +130,24 @@ fn link(job: &Job, path: &Path, services: &Services) -> Result<Option<ArtifactMe
 }
 
 /// The artifact of a text, and the digest under which that is to lie. Its id is the same in a replay.
-fn named(kind: ArtifactKind, text: &str, services: &Services) -> (ArtifactMeta, String) {
-    let digest = digest(text.as_bytes());
+fn build_artifact(kind: ArtifactKind, text: &str, services: &Services) -> (ArtifactMeta, String) {
+    let digest = digest_bytes(text.as_bytes());
     let content = Content::Artifact { digest: digest.clone(), bytes: text.len() as u64 };
     let id = match &services.source {
         Source::Live => id_of(text),
         Source::Recorded(_) | Source::Replayed(_) => id_of(&services.source.blank(text)),
     };
-    (ArtifactMeta::named(kind, id.into(), content), digest)
+    (ArtifactMeta::with_id(kind, id.into(), content), digest)
 }
 
 /// Whether something is short enough to be an artifact; else people hear of it.
-fn fits(job: &Job, kind: ArtifactKind, bytes: u64, services: &Services) -> bool {
+fn check_size(job: &Job, kind: ArtifactKind, bytes: u64, services: &Services) -> bool {
     let fits = bytes <= LARGEST as u64;
     if !fits {
-        services.observer_handle.notice(format!(
+        services.observer_handle.send_notice(format!(
             "`{}`: its {} has {} MiB and is not stored as an artifact: at most {} MiB are allowed",
             job.step.label(),
-            kind.word(),
+            kind.as_str(),
             bytes >> 20,
             LARGEST >> 20
         ));
@@ -161,9 +162,9 @@ mod tests {
     #[test]
     fn a_transcript_has_both_sides_and_an_end() {
         let mut transcript = Transcript::default();
-        transcript.told("Which?");
+        transcript.record_prompt("Which?");
         transcript.push(b"This\n");
-        transcript.told("Again");
+        transcript.record_prompt("Again");
         transcript.push(b"That");
         let text = String::from_utf8_lossy(&transcript.bytes);
         assert_eq!(

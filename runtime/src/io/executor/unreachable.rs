@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_logged_in_is_told_from_who_finds_nobody() {
+    fn a_missing_login_is_told_apart_from_an_unreachable_service() {
         for message in [
             "Not logged in · Please run /login",
             "Invalid API key · Fix external API key",

@@ -12,7 +12,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::manifest::{AgentFiles, Kept};
-use super::paths::{last, plain};
+use super::paths::{last_component, normalize_path};
 use super::status::read_status;
 use super::watch::MOST;
 use super::workspace::{FileWorkspace, note_corrected};
@@ -43,7 +43,7 @@ pub(crate) struct Collected {
 
 impl Collected {
     /// Of an attempt that was ended from outside.
-    fn again() -> Collected {
+    fn for_cancelled() -> Collected {
         Collected {
             failure: Some(Failure::Cancelled),
             output: None,
@@ -63,11 +63,11 @@ impl FileWorkspace {
         keeps: bool,
     ) -> Collected {
         let root = self.root.try_clone().ok().filter(|_| keeps);
-        let mut collected = self.taken(file_workspace, failure);
-        let outbox = root.and_then(|root| tree::folder(root.as_fd(), "outbox").ok());
+        let mut collected = self.inspect_folder(file_workspace, failure);
+        let outbox = root.and_then(|root| tree::open_folder(root.as_fd(), "outbox").ok());
         if let (Some(outbox), Some(left)) = (outbox, &collected.left) {
             let read = |path: &str| Some((path.to_owned(), tree::read(outbox.as_fd(), path, READ).ok()?));
-            collected.files = replay::kept(file_workspace, left).filter_map(read).collect();
+            collected.files = replay::select_recorded(file_workspace, left).filter_map(read).collect();
         }
         collected
     }
@@ -78,8 +78,8 @@ impl FileWorkspace {
         file_workspace: &FileWorkspaceSpec,
         left: &mut AgentFiles,
     ) -> (Option<String>, Option<Failure>) {
-        let output = match tree::folder(root.as_fd(), "outbox") {
-            Ok(outbox) => done(file_workspace, &outbox, None, left),
+        let output = match tree::open_folder(root.as_fd(), "outbox") {
+            Ok(outbox) => accept_outputs(file_workspace, &outbox, None, left),
             Err(problem) => {
                 left.problems.push(problem);
                 None
@@ -87,51 +87,51 @@ impl FileWorkspace {
         };
         match left.problems.is_empty() {
             true => (output, None),
-            false => (None, Some(wrong(&left.problems))),
+            false => (None, Some(make_failure(&left.problems))),
         }
     }
 
-    fn taken(mut self, file_workspace: &FileWorkspaceSpec, failure: Option<Failure>) -> Collected {
+    fn inspect_folder(mut self, file_workspace: &FileWorkspaceSpec, failure: Option<Failure>) -> Collected {
         let mut left =
             AgentFiles { folder: file_workspace.name.clone(), inbox: self.inbox.clone(), ..AgentFiles::default() };
         let mut seen = std::mem::take(&mut self.watch).end();
         if seen.overflow.is_none() {
-            seen.weigh(&self.root, MOST);
+            seen.check_size(&self.root, MOST);
         }
         if let Some(overflow) = seen.overflow {
             left.problems.push(overflow);
-            return self.close(file_workspace, Some(wrong(&left.problems)), None, left);
+            return self.close(file_workspace, Some(make_failure(&left.problems)), None, left);
         }
         if failure == Some(Failure::Cancelled) {
-            return Collected::again();
+            return Collected::for_cancelled();
         }
         if file_workspace.mends {
             let failure =
-                failure.or_else(|| self.note_corrected(file_workspace).err().map(|problem| wrong(&[problem])));
+                failure.or_else(|| self.note_corrected(file_workspace).err().map(|problem| make_failure(&[problem])));
             return self.close(file_workspace, failure, None, left);
         }
-        let tampered = self.tampered();
+        let tampered = self.find_tampering();
         if self.is_stopped() {
-            return Collected::again();
+            return Collected::for_cancelled();
         }
         left.problems.clone_from(&tampered);
         match read_status(self.root.as_fd()) {
             Ok(status) => {
-                seen.look(status.state);
+                seen.note_state(status.state);
                 left.status = Some(status);
             }
             Err(problem) => left.problems.push(format!("`status.json` cannot be read at the end: {problem}")),
         }
         left.problems.extend(seen.wrong);
-        self.outbox(&mut left);
+        self.list_outbox(&mut left);
         if self.is_stopped() {
-            return Collected::again();
+            return Collected::for_cancelled();
         }
         let state = left.status.as_ref().map(|status| status.state);
         let failure = match (failure, state) {
-            _ if !tampered.is_empty() => Some(wrong(&left.problems)),
+            _ if !tampered.is_empty() => Some(make_failure(&left.problems)),
             (Some(Failure::Exit | Failure::Agent { .. }) | None, Some(AgentState::Failed)) => {
-                Some(self.failed(file_workspace, &left))
+                Some(self.agent_failure(file_workspace, &left))
             }
             (Some(failure), _) => Some(failure),
             (None, _) => None,
@@ -139,22 +139,23 @@ impl FileWorkspace {
         if failure.is_some() {
             return self.close(file_workspace, failure, None, left);
         }
-        let outbox = tree::folder(self.root.as_fd(), "outbox").ok();
-        let output = outbox.and_then(|outbox| done(file_workspace, &outbox, Some(&self.workspace), &mut left));
+        let outbox = tree::open_folder(self.root.as_fd(), "outbox").ok();
+        let output =
+            outbox.and_then(|outbox| accept_outputs(file_workspace, &outbox, Some(&self.workspace), &mut left));
         match left.problems.is_empty() {
             true => self.close(file_workspace, None, output, left),
-            false => self.close(file_workspace, Some(wrong(&left.problems)), None, left),
+            false => self.close(file_workspace, Some(make_failure(&left.problems)), None, left),
         }
     }
 
     /// Whether the attempt is to end: the runner then does not read a long file to its end.
     fn is_stopped(&self) -> bool {
-        matches!(self.cancel.asked(), Some(StopLevel::Stop | StopLevel::Kill))
+        matches!(self.cancel.requested_level(), Some(StopLevel::Stop | StopLevel::Kill))
     }
 
     /// The digest of a file, of `most` bytes, and its length, one more where it has more.
-    fn digested(&self, root: BorrowedFd<'_>, path: &str, most: u64) -> Result<(String, u64), String> {
-        let (file, _) = tree::file(root, path)?;
+    fn digest_file(&self, root: BorrowedFd<'_>, path: &str, most: u64) -> Result<(String, u64), String> {
+        let (file, _) = tree::open_file(root, path)?;
         let goes_on = |_: &[u8]| match self.is_stopped() {
             true => Err(std::io::Error::other("the run was stopped meanwhile")),
             false => Ok(()),
@@ -164,10 +165,10 @@ impl FileWorkspace {
 
     /// Says what a turn that was to mend has corrected, for the attempt after it.
     fn note_corrected(&self, file_workspace: &FileWorkspaceSpec) -> Result<(), String> {
-        let inbox = tree::folder(self.root.as_fd(), "inbox")?;
+        let inbox = tree::open_folder(self.root.as_fd(), "inbox")?;
         let mut changed = Vec::new();
         for kept in &self.inbox {
-            let (digest, _) = self.digested(inbox.as_fd(), &kept.path, kept.bytes.max(file_workspace.copied))?;
+            let (digest, _) = self.digest_file(inbox.as_fd(), &kept.path, kept.bytes.max(file_workspace.copied))?;
             if digest != kept.digest {
                 changed.push(kept.path.clone());
             }
@@ -185,26 +186,26 @@ impl FileWorkspace {
     ) -> Collected {
         let asked = match &file_workspace.messages {
             Some(post) if failure.is_none() && !file_workspace.mends => {
-                messages::asked(self.root.as_fd(), &file_workspace.brief.task, post)
+                messages::read_operations(self.root.as_fd(), &file_workspace.brief.task, post)
             }
             _ => Vec::new(),
         };
-        tree::seal(self.root.as_fd(), false);
+        tree::set_writable(self.root.as_fd(), false);
         Collected { failure, output, left: Some(left), asked, files: BTreeMap::new() }
     }
 
     /// What of that which is not the agent's was changed.
-    fn tampered(&self) -> Vec<String> {
+    fn find_tampering(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        let inbox = match tree::folder(self.root.as_fd(), "inbox") {
+        let inbox = match tree::open_folder(self.root.as_fd(), "inbox") {
             Ok(inbox) => inbox,
             Err(problem) => return vec![problem],
         };
         let mut check =
-            |root: BorrowedFd<'_>, kept: &Kept, name: &str| match self.digested(root, &kept.path, kept.bytes) {
+            |root: BorrowedFd<'_>, kept: &Kept, name: &str| match self.digest_file(root, &kept.path, kept.bytes) {
                 Ok((digest, _)) if digest == kept.digest => {}
                 Ok(_) => problems.push(format!("the agent changed `{name}{}`, which is read-only", kept.path)),
-                Err(problem) => problems.push(format!("the agent changed what it was given: in `{name}`, {problem}")),
+                Err(problem) => problems.push(format!("the agent changed its inputs: in `{name}`, {problem}")),
             };
         check(self.root.as_fd(), &self.skill, "");
         self.inbox.iter().for_each(|kept| check(inbox.as_fd(), kept, "inbox/"));
@@ -222,8 +223,8 @@ impl FileWorkspace {
     }
 
     /// Lists the outbox.
-    fn outbox(&self, left: &mut AgentFiles) {
-        let listing = tree::folder(self.root.as_fd(), "outbox")
+    fn list_outbox(&self, left: &mut AgentFiles) {
+        let listing = tree::open_folder(self.root.as_fd(), "outbox")
             .and_then(|outbox| Ok((tree::list(outbox.as_fd(), "outbox", MOST_OUTPUTS)?, outbox)));
         let (listing, outbox) = match listing {
             Ok(listed) => listed,
@@ -239,7 +240,7 @@ impl FileWorkspace {
             return left.problems.push(format!("`outbox/` holds more than {} MiB", MOST.bytes >> 20));
         }
         for found in listing.found.into_iter().filter(|found| !found.is_folder) {
-            match self.digested(outbox.as_fd(), &found.path, found.bytes) {
+            match self.digest_file(outbox.as_fd(), &found.path, found.bytes) {
                 Ok((_, bytes)) if bytes != found.bytes => {
                     left.problems.push(format!("`outbox/{}` was changed while it was collected", found.path));
                 }
@@ -250,10 +251,10 @@ impl FileWorkspace {
     }
 
     /// The agent says that it failed.
-    fn failed(&self, file_workspace: &FileWorkspaceSpec, left: &AgentFiles) -> Failure {
+    fn agent_failure(&self, file_workspace: &FileWorkspaceSpec, left: &AgentFiles) -> Failure {
         let status = left.status.clone().unwrap_or_default();
         let report = "error_report.md";
-        let mut message = status.trouble();
+        let mut message = status.describe_trouble();
         if left.outbox.iter().any(|kept| kept.path == report) {
             message.push_str(&format!("; its report: {}", file_workspace.folder.join("outbox").join(report).display()));
         }
@@ -263,7 +264,7 @@ impl FileWorkspace {
 
 /// The agent says that it is done: what was asked for is there, goes to the workspace where there is one, and gives the
 /// output.
-fn done(
+fn accept_outputs(
     file_workspace: &FileWorkspaceSpec,
     outbox: &OwnedFd,
     workspace: Option<&Path>,
@@ -272,16 +273,17 @@ fn done(
     match left.status.as_ref().map(|status| status.state) {
         Some(AgentState::Completed) | None => {}
         Some(state) => left.problems.push(format!(
-            "the turn is over, and `status.json` says `{}`: it says `completed` when the work is in `outbox/`",
-            state.word()
+            "the turn is over, but `status.json` says `{}`: it must say `completed` when the work is in `outbox/`",
+            state.as_str()
         )),
     }
     let mut output = None;
     for (position, wanted) in file_workspace.outputs.iter().enumerate() {
-        let Some(path) = there(wanted, left) else { continue };
+        let Some(path) = find_output(wanted, left) else { continue };
         let primary = file_workspace.primary.as_ref().filter(|_| position == 0);
         for shape in wanted.shape.iter().chain(primary) {
-            match value(outbox.as_fd(), &path).and_then(|value| shape.computed(value).map_err(|wrong| wrong.join("; ")))
+            match read_json(outbox.as_fd(), &path)
+                .and_then(|value| shape.parse_computed(value).map_err(|wrong| wrong.join("; ")))
             {
                 Ok(value) if position == 0 && file_workspace.primary.is_some() => output = Some(value),
                 Ok(_) => {}
@@ -289,9 +291,9 @@ fn done(
             }
         }
     }
-    let summary = summary(outbox, left);
+    let summary = read_summary(outbox, left);
     if left.outbox.iter().any(|kept| kept.path == "metadata.json")
-        && let Err(problem) = value(outbox.as_fd(), "metadata.json")
+        && let Err(problem) = read_json(outbox.as_fd(), "metadata.json")
     {
         left.problems.push(format!("`outbox/metadata.json`: {problem}"));
     }
@@ -304,9 +306,9 @@ fn done(
     output.or(summary)
 }
 
-fn summary(outbox: &OwnedFd, left: &mut AgentFiles) -> Option<String> {
+fn read_summary(outbox: &OwnedFd, left: &mut AgentFiles) -> Option<String> {
     if !left.outbox.iter().any(|kept| kept.path == SUMMARY) {
-        left.problems.push(format!("there is no `outbox/{SUMMARY}`, which every agent leaves"));
+        left.problems.push(format!("there is no `outbox/{SUMMARY}`, which is required"));
         return None;
     }
     match tree::read(outbox.as_fd(), SUMMARY, READ) {
@@ -319,11 +321,11 @@ fn summary(outbox: &OwnedFd, left: &mut AgentFiles) -> Option<String> {
 }
 
 /// The path of an output that is there; of one that is missing, and required, a problem.
-fn there(wanted: &Wanted, left: &mut AgentFiles) -> Option<String> {
-    let path = plain(&wanted.path).ok()?;
+fn find_output(wanted: &Wanted, left: &mut AgentFiles) -> Option<String> {
+    let path = normalize_path(&wanted.path).ok()?;
     let is_folder = wanted.path.ends_with('/');
     let is_there = match is_folder {
-        true => left.under(&path).any(|kept| kept.path != path),
+        true => left.files_under(&path).any(|kept| kept.path != path),
         false => left.outbox.iter().any(|kept| kept.path == path),
     };
     if !is_there && wanted.required {
@@ -334,7 +336,7 @@ fn there(wanted: &Wanted, left: &mut AgentFiles) -> Option<String> {
 }
 
 /// The JSON of a file.
-fn value(outbox: BorrowedFd<'_>, path: &str) -> Result<Value, String> {
+fn read_json(outbox: BorrowedFd<'_>, path: &str) -> Result<Value, String> {
     let bytes = tree::read(outbox, path, READ)?;
     serde_json::from_slice(&bytes).map_err(|error| format!("it is no JSON ({error})"))
 }
@@ -353,17 +355,17 @@ fn hand_on(
     let mut copied = Vec::new();
     for output in &file_workspace.outputs {
         let Some(target) = &output.copy_to else { continue };
-        let path = plain(&output.path)?;
+        let path = normalize_path(&output.path)?;
         let is_folder = output.path.ends_with('/');
         let into = target.ends_with('/') || !is_folder && folder.folder(target).is_ok();
         let target = target.trim_end_matches('/');
-        for kept in left.under(&path) {
+        for kept in left.files_under(&path) {
             let place = match (is_folder, into) {
                 (true, _) => format!("{target}{}", &kept.path[path.len()..]),
-                (false, true) => format!("{target}/{}", last(&path)),
+                (false, true) => format!("{target}/{}", last_component(&path)),
                 (false, false) => target.to_owned(),
             };
-            copy(outbox, kept, &folder, &place)?;
+            copy_output(outbox, kept, &folder, &place)?;
             copied.push(place);
         }
     }
@@ -371,8 +373,8 @@ fn hand_on(
     Ok(())
 }
 
-fn copy(outbox: &OwnedFd, kept: &Kept, folder: &Folder, place: &str) -> Result<(), String> {
-    let (from, _) = tree::file(outbox.as_fd(), &kept.path)?;
+fn copy_output(outbox: &OwnedFd, kept: &Kept, folder: &Folder, place: &str) -> Result<(), String> {
+    let (from, _) = tree::open_file(outbox.as_fd(), &kept.path)?;
     let mut digest = String::new();
     let put = folder.put(place, |mut file| {
         (digest, _) = tree::digest_of((&from).take(kept.bytes + 1), |piece| file.write_all(piece))?;
@@ -384,7 +386,7 @@ fn copy(outbox: &OwnedFd, kept: &Kept, folder: &Folder, place: &str) -> Result<(
     put.map(|_| ()).map_err(|problem| format!("`outbox/{}` is not copied: {problem}", kept.path))
 }
 
-fn wrong(problems: &[String]) -> Failure {
+fn make_failure(problems: &[String]) -> Failure {
     let mut told: Vec<&str> = problems.iter().take(TOLD).map(String::as_str).collect();
     let more = format!("and {} more", problems.len().saturating_sub(TOLD));
     if problems.len() > TOLD {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use swarmc_plan::prompt_text;
 
-use super::paths::{last, plain};
+use super::paths::{last_component, normalize_path};
 use super::{FileWorkspaceSpec, Given, SUMMARY};
 
 /// What the instructions say besides inputs and outputs, all rendered.
@@ -35,21 +35,26 @@ pub(super) struct Input<'d> {
 }
 
 /// `inbox/instructions.md`.
-pub(super) fn instructions(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>]) -> String {
+pub(super) fn render_instructions(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>]) -> String {
     let brief = &file_workspace.brief;
     let mut text = format!("# Task: {}\n", brief.task);
-    section(&mut text, "Objective", &or_none(&brief.objective));
-    section(&mut text, "Context", &or_none(&brief.context));
-    section(&mut text, "Inputs Provided", &list(laid.iter().map(input), "- "));
-    let requirements = brief.requirements.iter().zip(1..).map(|(text, number)| format!("{number}. {}", folded(text)));
-    section(&mut text, "Requirements", &list(requirements, ""));
-    section(&mut text, "Success Criteria", &list(brief.criteria.iter().map(|text| folded(text)), "- [ ] "));
-    section(&mut text, "Constraints", &list(brief.constraints.iter().map(|text| folded(text)), "- "));
-    section(&mut text, "Output Expectations", &outputs(file_workspace));
+    write_section(&mut text, "Objective", &or_none(&brief.objective));
+    write_section(&mut text, "Context", &or_none(&brief.context));
+    write_section(&mut text, "Inputs Provided", &render_list(laid.iter().map(render_input), "- "));
+    let requirements =
+        brief.requirements.iter().zip(1..).map(|(text, number)| format!("{number}. {}", fold_lines(text)));
+    write_section(&mut text, "Requirements", &render_list(requirements, ""));
+    write_section(
+        &mut text,
+        "Success Criteria",
+        &render_list(brief.criteria.iter().map(|text| fold_lines(text)), "- [ ] "),
+    );
+    write_section(&mut text, "Constraints", &render_list(brief.constraints.iter().map(|text| fold_lines(text)), "- "));
+    write_section(&mut text, "Output Expectations", &render_outputs(file_workspace));
     text
 }
 
-fn section(text: &mut String, title: &str, body: &str) {
+fn write_section(text: &mut String, title: &str, body: &str) {
     let _ = write!(text, "\n## {title}\n{}\n", body.trim_end());
 }
 
@@ -57,18 +62,18 @@ fn or_none(text: &str) -> String {
     if text.trim().is_empty() { "None.".to_owned() } else { text.trim().to_owned() }
 }
 
-fn list(items: impl Iterator<Item = String>, mark: &str) -> String {
+fn render_list(items: impl Iterator<Item = String>, mark: &str) -> String {
     let items: Vec<String> = items.map(|item| format!("{mark}{item}")).collect();
     if items.is_empty() { "None.".to_owned() } else { items.join("\n") }
 }
 
 /// A text as one entry of a list.
-fn folded(text: &str) -> String {
+fn fold_lines(text: &str) -> String {
     text.trim().replace('\n', "\n  ")
 }
 
-fn input(laid: &Input<'_>) -> String {
-    let mut about = laid.given.description.as_deref().map(folded).unwrap_or_default();
+fn render_input(laid: &Input<'_>) -> String {
+    let mut about = laid.given.description.as_deref().map(fold_lines).unwrap_or_default();
     if about.is_empty() {
         about = match &laid.given.from {
             Some(maker) => format!("`{}` of `{}`", laid.given.path, maker.agent),
@@ -84,21 +89,21 @@ fn input(laid: &Input<'_>) -> String {
     }
 }
 
-fn outputs(file_workspace: &FileWorkspaceSpec) -> String {
+fn render_outputs(file_workspace: &FileWorkspaceSpec) -> String {
     let mut text = String::new();
     for (position, output) in file_workspace.outputs.iter().enumerate() {
-        let path = place(&output.path);
+        let path = display_path(&output.path);
         let what = if position == 0 { "Place main deliverable in" } else { "Place further deliverable in" };
         let mut line = format!("- {what} `outbox/{path}`");
         if let Some(description) = &output.description {
-            let _ = write!(line, ": {}", folded(description));
+            let _ = write!(line, ": {}", fold_lines(description));
         }
         if !output.required {
             line.push_str(" (optional)");
         }
         let shape = output.shape.as_ref().or(file_workspace.primary.as_ref().filter(|_| position == 0));
         if let Some(shape) = shape {
-            let _ = write!(line, ". It is JSON that satisfies this schema: `{}`", shape.text());
+            let _ = write!(line, ". It is JSON that satisfies this schema: `{}`", shape.schema_text());
         }
         let _ = writeln!(text, "{line}");
     }
@@ -107,9 +112,9 @@ fn outputs(file_workspace: &FileWorkspaceSpec) -> String {
 }
 
 /// A path as it is written, a final `/` kept.
-fn place(path: &str) -> String {
+fn display_path(path: &str) -> String {
     let slash = if path.ends_with('/') { "/" } else { "" };
-    plain(path).map_or_else(|_| path.to_owned(), |plain| plain + slash)
+    normalize_path(path).map_or_else(|_| path.to_owned(), |plain| plain + slash)
 }
 
 /// What an agent has of another one in one folder of its inbox.
@@ -122,7 +127,7 @@ struct Depends<'d> {
 }
 
 /// `inbox/dependencies.json`; none where the agent has no dependencies.
-pub(super) fn dependencies(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>]) -> Option<String> {
+pub(super) fn render_dependencies(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>]) -> Option<String> {
     let mut depends: Vec<Depends<'_>> = Vec::new();
     for Input { given, absent, .. } in laid {
         let Some(maker) = &given.from else { continue };
@@ -133,7 +138,7 @@ pub(super) fn dependencies(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>
             depends.len() - 1
         });
         let list = if *absent { &mut depends[known].absent } else { &mut depends[known].outputs };
-        list.push(format!("outbox/{}", place(&given.path)));
+        list.push(format!("outbox/{}", display_path(&given.path)));
     }
     let mut wait_for: Vec<&str> = Vec::new();
     for name in depends.iter().map(|it| it.agent).chain(file_workspace.wait_for.iter().map(String::as_str)) {
@@ -159,17 +164,17 @@ pub(super) fn dependencies(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>
 }
 
 /// `inbox/references.json`: where inputs lie that were not copied; none where all were.
-pub(super) fn references(laid: &[Input<'_>]) -> Option<String> {
+pub(super) fn render_references(laid: &[Input<'_>]) -> Option<String> {
     let references: Vec<Value> = laid
         .iter()
         .filter(|laid| laid.place.is_none() && !laid.absent)
-        .map(|laid| json!({ "name": last(laid.given.path.trim_end_matches('/')), "path": laid.source, "bytes": laid.bytes }))
+        .map(|laid| json!({ "name": last_component(laid.given.path.trim_end_matches('/')), "path": laid.source, "bytes": laid.bytes }))
         .collect();
     (!references.is_empty()).then(|| format!("{:#}\n", json!({ "references": references })))
 }
 
 /// `SKILL.md` where the spec has none: the protocol itself.
-pub(super) fn skill(file_workspace: &FileWorkspaceSpec) -> String {
+pub(super) fn render_skill(file_workspace: &FileWorkspaceSpec) -> String {
     format!(
         "# {}\n\nYou work in a folder of your own.\n\n\
          - `inbox/` holds your task, `inbox/instructions.md`, and what you need for it. It is read-only.\n\
@@ -185,10 +190,10 @@ pub(super) fn skill(file_workspace: &FileWorkspaceSpec) -> String {
 }
 
 /// What a prompt says of the folder.
-pub(crate) fn taught(file_workspace: &FileWorkspaceSpec) -> String {
+pub(crate) fn describe_folder(file_workspace: &FileWorkspaceSpec) -> String {
     let folder = file_workspace.folder.display().to_string();
     match file_workspace.mends {
         true => prompt_text::files_to_mend(&folder),
-        false => prompt_text::files(&folder, &file_workspace.brief.task, file_workspace.messages.is_some()),
+        false => prompt_text::describe_folder(&folder, &file_workspace.brief.task, file_workspace.messages.is_some()),
     }
 }

@@ -40,7 +40,7 @@ pub struct Kept {
 
 impl AgentFiles {
     /// The files of the outbox that are, or lie in, `path`.
-    pub(super) fn under<'f>(&'f self, path: &'f str) -> impl Iterator<Item = &'f Kept> {
+    pub(super) fn files_under<'f>(&'f self, path: &'f str) -> impl Iterator<Item = &'f Kept> {
         self.outbox.iter().filter(move |kept| lies_in(&kept.path, path))
     }
 }

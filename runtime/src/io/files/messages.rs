@@ -52,8 +52,9 @@ pub(crate) struct Post {
     pub receivers: Receivers,
 }
 
-/// The files that a turn finds of what it reads, by name: envelopes as JSON, and the texts of authors that are no agents.
-pub(crate) fn files<'t>(
+/// The files that a turn finds of what it reads, by name: envelopes as JSON, and the texts of authors that are no
+/// agents.
+pub(crate) fn message_files<'t>(
     me: &str,
     letters: impl IntoIterator<Item = (Option<&'t str>, &'t str)>,
 ) -> Vec<(String, String)> {
@@ -67,7 +68,7 @@ pub(crate) fn files<'t>(
                 let content = envelope.payload.structured.clone().unwrap_or_else(|| json!({ "message": said }));
                 json!({
                     "from": envelope.from_node_id, "to": envelope.to_node_id, "timestamp": envelope.created_at,
-                    "type": MessageKind::of(&envelope).word(), "content": content, "id": envelope.id,
+                    "type": MessageKind::from_envelope(&envelope).as_str(), "content": content, "id": envelope.id,
                 })
             }
             (author, _) => told(author.unwrap_or_default()),
@@ -75,19 +76,19 @@ pub(crate) fn files<'t>(
         let from = message["from"].as_str().unwrap_or_default().to_owned();
         let count = counts.entry(from.clone()).or_insert(0);
         *count += 1;
-        files.push((name(&from, me, *count), format!("{message:#}\n")));
+        files.push((message_name(&from, me, *count), format!("{message:#}\n")));
     }
     files
 }
 
-fn name(from: &str, to: &str, number: u32) -> String {
+fn message_name(from: &str, to: &str, number: u32) -> String {
     let safe = |name: &str| -> String { crate::types::digest::file_name(name).chars().take(NAME).collect() };
     format!("{}_to_{}_{number:03}.json", safe(from), safe(to))
 }
 
 /// What the messages that an agent left ask for, in the order of their numbers.
-pub(super) fn asked(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<Operation, String>> {
-    let Ok(folder) = tree::folder(root, "messages") else { return Vec::new() };
+pub(super) fn read_operations(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<Operation, String>> {
+    let Ok(folder) = tree::open_folder(root, "messages") else { return Vec::new() };
     let listing = match tree::list(folder.as_fd(), "messages", LISTED) {
         Ok(listing) => listing,
         Err(problem) => return vec![Err(problem)],
@@ -100,37 +101,38 @@ pub(super) fn asked(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<O
         .filter(|found| !found.is_folder && new(&found.path))
         .map(|found| found.path)
         .collect();
-    names.sort_by_key(|name| (number(name), name.clone()));
+    names.sort_by_key(|name| (message_number(name), name.clone()));
     if listing.is_cut || names.len() > MOST {
-        asked.push(Err(format!("there are more than {MOST} messages, and those of the highest numbers are not read")));
+        asked.push(Err(format!("there are more than {MOST} messages: those with the highest numbers are ignored")));
         names.truncate(MOST);
     }
     asked.extend(names.iter().map(|name| {
-        read(folder.as_fd(), me, name, post).map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
+        read_message(folder.as_fd(), me, name, post)
+            .map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
     }));
     asked
 }
 
 /// The number in the name of a message.
-fn number(name: &str) -> u64 {
+fn message_number(name: &str) -> u64 {
     let number = name.strip_suffix(".json").and_then(|name| name.rsplit('_').next());
     number.and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
 }
 
-fn read(folder: BorrowedFd<'_>, me: &str, name: &str, post: &Post) -> Result<Operation, String> {
+fn read_message(folder: BorrowedFd<'_>, me: &str, name: &str, post: &Post) -> Result<Operation, String> {
     let bytes = tree::read(folder, name, LONGEST)?;
     let message: Message = serde_json::from_slice(&bytes).map_err(|error| shown(&error.to_string()))?;
     if message.from.as_deref().is_some_and(|from| from != me) {
         return Err(format!(
-            "it is not of `{}`, in whose folder it lies: you are `{me}`",
+            "it names the sender `{}`, but this folder belongs to `{me}`",
             shown(&message.from.unwrap_or_default())
         ));
     }
     let expected = format!("{me}_to_{}_", message.to);
-    if number(name) == u64::MAX || !name.starts_with(&expected) {
-        return Err(format!("a message to `{}` is called `{expected}NNN.json`", shown(&message.to)));
+    if message_number(name) == u64::MAX || !name.starts_with(&expected) {
+        return Err(format!("a message to `{}` must be called `{expected}NNN.json`", shown(&message.to)));
     }
     let Message { to, kind, content, id: reply_to, .. } = message;
     let message = handoff::Message { to, kind, content, reply_to };
-    Ok(Operation::SendHandoff(Box::new(message.handoff(&post.receivers)?)))
+    Ok(Operation::SendHandoff(Box::new(message.into_handoff(&post.receivers)?)))
 }

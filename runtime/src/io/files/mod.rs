@@ -24,8 +24,8 @@ use crate::types::agent_status::AgentStatus;
 pub use manifest::{AgentFiles, Kept};
 
 pub(crate) use collect::Collected;
-pub(crate) use instructions::{Brief, taught};
-pub(crate) use replay::{Given as Provided, Laying, Remains, problem};
+pub(crate) use instructions::{Brief, describe_folder};
+pub(crate) use replay::{Given as Provided, Laying, Remains, find_path_problem};
 pub(crate) use tree::remove_all;
 pub(crate) use workspace::FileWorkspace;
 
@@ -45,7 +45,7 @@ pub(crate) const SUMMARY: &str = "summary.md";
 
 /// What the agent that works in `folder` says of itself now; none while it says nothing that can be read.
 pub fn agent_status(folder: &Path) -> Option<AgentStatus> {
-    let root = tree::open(folder).ok()?;
+    let root = tree::open_root(folder).ok()?;
     status::read_status(root.as_fd()).ok()
 }
 

@@ -8,7 +8,7 @@ const LONGEST: usize = 1024;
 ///
 /// # Errors
 /// It leads elsewhere than downwards, or holds what no name should.
-pub(super) fn plain(path: &str) -> Result<String, String> {
+pub(super) fn normalize_path(path: &str) -> Result<String, String> {
     let shown = shown(path);
     if path.len() > LONGEST {
         return Err(format!("`{shown}` is longer than the {LONGEST} bytes that a path may have"));
@@ -23,14 +23,14 @@ pub(super) fn plain(path: &str) -> Result<String, String> {
     if parts.is_empty() {
         return Err("it is empty".to_owned());
     }
-    match parts.iter().find_map(|part| odd(part)) {
+    match parts.iter().find_map(|part| find_odd_character(part)) {
         Some(what) => Err(format!("`{shown}` {what}")),
         None => Ok(parts.join("/")),
     }
 }
 
 /// What is wrong with the name of a file.
-pub(super) fn odd(name: &str) -> Option<&'static str> {
+pub(super) fn find_odd_character(name: &str) -> Option<&'static str> {
     if name.chars().any(char::is_control) {
         return Some("holds control characters");
     }
@@ -38,7 +38,7 @@ pub(super) fn odd(name: &str) -> Option<&'static str> {
 }
 
 /// The last name of a plain path.
-pub(super) fn last(path: &str) -> &str {
+pub(super) fn last_component(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
@@ -53,11 +53,11 @@ mod tests {
 
     #[test]
     fn a_path_leads_downwards() {
-        assert_eq!(plain("./a//b/").as_deref(), Ok("a/b"));
+        assert_eq!(normalize_path("./a//b/").as_deref(), Ok("a/b"));
         for path in ["/a", "../a", "a/../b", "", "./", "a\nb", "a\\b", "a\0"] {
-            assert!(plain(path).is_err(), "{path:?}");
+            assert!(normalize_path(path).is_err(), "{path:?}");
         }
-        assert!(plain(&"a/".repeat(600)).is_err());
+        assert!(normalize_path(&"a/".repeat(600)).is_err());
         assert!(shown(&"x\u{1b}".repeat(500)).chars().all(|found| found != '\u{1b}'));
         assert!(lies_in("a/b", "a") && lies_in("a", "a") && !lies_in("ab", "a"));
     }

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::collect::Collected;
 use super::instructions::{self, Input};
 use super::manifest::{AgentFiles, Kept};
-use super::paths::{lies_in, plain};
-use super::workspace::{FileWorkspace, OURS, SKILL, create, told};
+use super::paths::{lies_in, normalize_path};
+use super::workspace::{FileWorkspace, OURS, SKILL, create_file, describe_io_error};
 use super::{FileWorkspaceSpec, MOST_OUTPUTS, READ, SUMMARY, tree};
 use crate::io::home::create_private;
 use crate::types::agent_status;
@@ -60,10 +60,10 @@ pub(crate) struct Remains {
 
 impl Remains {
     /// What the runner would write into the folder now, the inputs being what they were; or what is wrong with those.
-    pub(crate) fn told(&self, file_workspace: &FileWorkspaceSpec) -> Result<BTreeMap<String, String>, String> {
+    pub(crate) fn rebuild_texts(&self, file_workspace: &FileWorkspaceSpec) -> Result<BTreeMap<String, String>, String> {
         let (known, now) = (self.given.inputs.len(), file_workspace.inputs.len());
         if known != now {
-            return Err(format!("it was given {known} inputs then, and {now} now"));
+            return Err(format!("it had {known} inputs in the recording, but has {now} now"));
         }
         let laid = |(given, laying): (_, &Laying)| Input {
             given,
@@ -73,7 +73,7 @@ impl Remains {
             absent: laying.absent,
         };
         let laid: Vec<Input<'_>> = file_workspace.inputs.iter().zip(&self.given.inputs).map(laid).collect();
-        Ok(texts(file_workspace, &laid))
+        Ok(render_texts(file_workspace, &laid))
     }
 
     /// Lays the folder out with what was left in it, and collects that. `failure` is why the turn failed.
@@ -93,8 +93,8 @@ impl Remains {
         let put = |path: &str, bytes: &[u8]| -> Result<Kept, String> {
             let target = file_workspace.folder.join(path);
             let above = target.parent().unwrap_or(Path::new("/"));
-            create_private(above, true).map_err(|error| told("made", above, &error))?;
-            let (digest, bytes) = create(&target, 0o400, &mut &*bytes)?;
+            create_private(above, true).map_err(|error| describe_io_error("made", above, &error))?;
+            let (digest, bytes) = create_file(&target, 0o400, &mut &*bytes)?;
             Ok(Kept { path: path.to_owned(), bytes, digest })
         };
         for (path, text) in texts {
@@ -106,19 +106,20 @@ impl Remains {
             }
         }
         create_private(&file_workspace.folder.join("outbox"), true)
-            .map_err(|error| told("made", &file_workspace.folder, &error))?;
+            .map_err(|error| describe_io_error("made", &file_workspace.folder, &error))?;
         for (path, bytes) in &self.files {
             let written = put(&format!("outbox/{path}"), bytes)?;
             if let Some(kept) = left.outbox.iter_mut().find(|kept| kept.path == *path) {
                 *kept = Kept { path: kept.path.clone(), ..written };
             }
         }
-        let said = left.status.as_ref().map_or_else(agent_status::pending, |status| {
-            serde_json::to_string_pretty(status).map_or_else(|_| agent_status::pending(), |text| format!("{text}\n"))
+        let said = left.status.as_ref().map_or_else(agent_status::render_pending, |status| {
+            serde_json::to_string_pretty(status)
+                .map_or_else(|_| agent_status::render_pending(), |text| format!("{text}\n"))
         });
         put("status.json", said.as_bytes())?;
-        let root =
-            tree::open(&file_workspace.folder).map_err(|error| told("opened", &file_workspace.folder, &error))?;
+        let root = tree::open_root(&file_workspace.folder)
+            .map_err(|error| describe_io_error("opened", &file_workspace.folder, &error))?;
         let mut collected = Collected {
             failure: self.failure.or(failure),
             output: None,
@@ -129,27 +130,31 @@ impl Remains {
         if collected.failure.is_none() && !file_workspace.mends {
             (collected.output, collected.failure) = FileWorkspace::collect_again(&root, file_workspace, &mut left);
         }
-        tree::seal(root.as_fd(), false);
+        tree::set_writable(root.as_fd(), false);
         collected.left = Some(left);
         Ok(collected)
     }
 }
 
 /// The texts that the runner writes into a folder.
-pub(super) fn texts(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>]) -> BTreeMap<String, String> {
+pub(super) fn render_texts(file_workspace: &FileWorkspaceSpec, laid: &[Input<'_>]) -> BTreeMap<String, String> {
     let inbox = [
-        (OURS[0], Some(instructions::instructions(file_workspace, laid))),
-        (OURS[1], instructions::dependencies(file_workspace, laid)),
-        (OURS[2], instructions::references(laid)),
+        (OURS[0], Some(instructions::render_instructions(file_workspace, laid))),
+        (OURS[1], instructions::render_dependencies(file_workspace, laid)),
+        (OURS[2], instructions::render_references(laid)),
     ];
     let inbox = inbox.into_iter().filter_map(|(name, text)| Some((format!("inbox/{name}"), text?)));
-    let skill = file_workspace.skill.clone().unwrap_or_else(|| instructions::skill(file_workspace));
+    let skill = file_workspace.skill.clone().unwrap_or_else(|| instructions::render_skill(file_workspace));
     inbox.chain([(SKILL.to_owned(), skill)]).collect()
 }
 
 /// The files of an outbox that are kept with what is recorded: those that a spec asks for, and of others what is small.
-pub(super) fn kept<'l>(file_workspace: &FileWorkspaceSpec, left: &'l AgentFiles) -> impl Iterator<Item = &'l str> {
-    let wanted: Vec<String> = file_workspace.outputs.iter().filter_map(|output| plain(&output.path).ok()).collect();
+pub(super) fn select_recorded<'l>(
+    file_workspace: &FileWorkspaceSpec,
+    left: &'l AgentFiles,
+) -> impl Iterator<Item = &'l str> {
+    let wanted: Vec<String> =
+        file_workspace.outputs.iter().filter_map(|output| normalize_path(&output.path).ok()).collect();
     let mut room = FURTHER;
     left.outbox.iter().filter_map(move |kept| {
         let is_wanted = kept.path == SUMMARY || wanted.iter().any(|path| lies_in(&kept.path, path));
@@ -162,20 +167,20 @@ pub(super) fn kept<'l>(file_workspace: &FileWorkspaceSpec, left: &'l AgentFiles)
 }
 
 /// What is wrong with the paths that a recording says lay in a folder.
-pub(crate) fn problem<'p>(
+pub(crate) fn find_path_problem<'p>(
     given: impl IntoIterator<Item = &'p String>,
     left: Option<&AgentFiles>,
     files: impl IntoIterator<Item = &'p String>,
 ) -> Option<String> {
     let ours = |path: &str| path == SKILL || OURS.iter().any(|name| path.strip_prefix("inbox/") == Some(name));
     if let Some(path) = given.into_iter().find(|path| !ours(path)) {
-        return Some(format!("`{}` is nothing that the runner writes", crate::types::visible_text::shown(path)));
+        return Some(format!("the runner does not write `{}`", crate::types::visible_text::shown(path)));
     }
     let none = AgentFiles::default();
     let left = left.unwrap_or(&none);
     let [outbox, inbox] = [&left.outbox, &left.inbox].map(|kept| kept.iter().map(|kept| kept.path.as_str()));
     for path in outbox.clone().chain(inbox.clone()).chain(left.copied.iter().map(String::as_str)) {
-        match plain(path) {
+        match normalize_path(path) {
             Ok(plain) if plain == *path => {}
             Ok(_) => return Some(format!("`{}` is no plain path", crate::types::visible_text::shown(path))),
             Err(problem) => return Some(problem),
@@ -193,7 +198,7 @@ pub(crate) fn problem<'p>(
         return Some(format!("`outbox/` holds more than {MOST_OUTPUTS} files and folders"));
     }
     for paths in [outbox.collect::<Vec<&str>>(), inbox.collect()] {
-        if let Some(path) = doubled(paths) {
+        if let Some(path) = find_duplicate(paths) {
             return Some(format!(
                 "`{}` is there twice, or a file and a folder",
                 crate::types::visible_text::shown(path)
@@ -207,7 +212,7 @@ pub(crate) fn problem<'p>(
 }
 
 /// A path that is there twice, or lies in another one.
-fn doubled(mut paths: Vec<&str>) -> Option<&str> {
+fn find_duplicate(mut paths: Vec<&str>) -> Option<&str> {
     // With `/` before all others, what lies in a path comes right behind it.
     let parts = |path: &&str| path.split('/').map(str::to_owned).collect::<Vec<String>>();
     paths.sort_by_cached_key(parts);
@@ -227,7 +232,7 @@ mod tests {
     fn what_a_recording_says_of_a_folder_leads_nowhere_else() {
         let of = |paths: &[&str], files: &[&str]| {
             let files: Vec<String> = files.iter().map(|path| (*path).to_owned()).collect();
-            problem([], Some(&left(paths)), &files)
+            find_path_problem([], Some(&left(paths)), &files)
         };
         assert_eq!(of(&["a", "a-b", "b/c", "b/d/e"], &["b/c"]), None);
         for wrong in ["../a", "/a", "a/../b", "a//b", "a/", "", "a\nb", "a\\b"] {
@@ -237,7 +242,9 @@ mod tests {
             assert!(of(&wrong, &[]).unwrap().contains("twice"), "{wrong:?}");
         }
         assert!(of(&["a"], &["b"]).unwrap().contains("was not collected"));
-        assert!(problem([&"inbox/../x".to_owned()], None, []).unwrap().contains("is nothing that the runner writes"));
+        assert!(
+            find_path_problem([&"inbox/../x".to_owned()], None, []).unwrap().contains("the runner does not write `")
+        );
         let many: Vec<String> = (0..=MOST_OUTPUTS).map(|number| format!("f{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(of(&many, &[]).unwrap().contains("holds more than"));

@@ -11,5 +11,5 @@ use crate::types::agent_status::{AgentStatus, LONGEST};
 /// It says nothing that can be read: says what is wrong.
 pub(super) fn read_status(folder: BorrowedFd<'_>) -> Result<AgentStatus, String> {
     let bytes = tree::read(folder, "status.json", LONGEST)?;
-    AgentStatus::read(std::str::from_utf8(&bytes).map_err(|_| "it is no text".to_owned())?)
+    AgentStatus::parse_status(std::str::from_utf8(&bytes).map_err(|_| "it is no text".to_owned())?)
 }

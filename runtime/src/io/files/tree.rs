@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat,
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::paths::odd;
+use super::paths::find_odd_character;
 use crate::types::visible_text::shown;
 
 /// How deep folders may lie in each other.
@@ -49,12 +49,12 @@ pub(super) struct Listing {
 }
 
 /// Opens a folder by its path, which is the runner's own.
-pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn open_root(path: &Path) -> io::Result<OwnedFd> {
     Ok(openat(CWD, path, FOLDER, Mode::empty())?)
 }
 
 /// Opens the folder called `name` in another; a link is none.
-pub(super) fn folder(above: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, String> {
+pub(super) fn open_folder(above: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, String> {
     openat(above, name, FOLDER, Mode::empty()).map_err(|error| match error {
         Errno::NOENT => format!("`{name}/` is gone"),
         Errno::LOOP | Errno::NOTDIR => format!("`{name}/` was replaced by something that is no folder"),
@@ -63,7 +63,7 @@ pub(super) fn folder(above: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Strin
 }
 
 /// Opens the folder at `path` beneath another, link by no part of it; empty is that itself.
-fn beneath(root: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
+fn open_beneath(root: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
     let mut above = openat(root, ".", FOLDER, Mode::empty())?;
     for part in path.split('/').filter(|part| !part.is_empty()) {
         above = openat(&above, part, FOLDER, Mode::empty())?;
@@ -72,7 +72,7 @@ fn beneath(root: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
 }
 
 /// Opens the regular file at `path` beneath a folder.
-pub(super) fn file(root: BorrowedFd<'_>, path: &str) -> Result<(File, Stat), String> {
+pub(super) fn open_file(root: BorrowedFd<'_>, path: &str) -> Result<(File, Stat), String> {
     let open = || -> Result<OwnedFd, Errno> {
         let mut above: Option<OwnedFd> = None;
         let mut parts = path.split('/').peekable();
@@ -100,7 +100,7 @@ pub(super) fn file(root: BorrowedFd<'_>, path: &str) -> Result<(File, Stat), Str
 
 /// Reads the file at `path` beneath a folder, of `most` bytes.
 pub(super) fn read(root: BorrowedFd<'_>, path: &str, most: u64) -> Result<Vec<u8>, String> {
-    let (file, _) = file(root, path)?;
+    let (file, _) = open_file(root, path)?;
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(|error| format!("`{path}` cannot be read: {error}"))?;
     match bytes.len() as u64 > most {
@@ -135,10 +135,10 @@ pub(super) fn list(root: BorrowedFd<'_>, name: &str, most: usize) -> Result<List
     // By their paths: as many could be open at once as there are files.
     let mut open: Vec<(String, usize)> = vec![(String::new(), 0)];
     while let Some((above, depth)) = open.pop() {
-        let folder = beneath(root, &above).map_err(|error| unreadable(name, error))?;
+        let folder = open_beneath(root, &above).map_err(|error| describe_unreadable(name, error))?;
         let mut entries = Vec::new();
-        for entry in Dir::read_from(&folder).map_err(|error| unreadable(name, error))? {
-            let entry = entry.map_err(|error| unreadable(name, error))?;
+        for entry in Dir::read_from(&folder).map_err(|error| describe_unreadable(name, error))? {
+            let entry = entry.map_err(|error| describe_unreadable(name, error))?;
             let bytes = entry.file_name().to_bytes();
             if bytes == b"." || bytes == b".." {
                 continue;
@@ -165,8 +165,8 @@ pub(super) fn list(root: BorrowedFd<'_>, name: &str, most: usize) -> Result<List
             };
             let path = format!("{above}{entry}");
             match looked_at(folder.as_fd(), &entry) {
-                Ok(_) if odd(&entry).is_some() => {
-                    let what = odd(&entry).unwrap_or_default();
+                Ok(_) if find_odd_character(&entry).is_some() => {
+                    let what = find_odd_character(&entry).unwrap_or_default();
                     listing.wrong.push(format!("`{name}/{}` {what}", shown(&path)));
                 }
                 Ok(true) if depth == DEEPEST => {
@@ -176,7 +176,7 @@ pub(super) fn list(root: BorrowedFd<'_>, name: &str, most: usize) -> Result<List
                     listing.found.push(Found { path: path.clone(), is_folder: true, bytes: 0 });
                     inside.push((format!("{path}/"), depth + 1));
                 }
-                Ok(false) => match size(folder.as_fd(), &entry) {
+                Ok(false) => match file_size(folder.as_fd(), &entry) {
                     Ok(bytes) => listing.found.push(Found { path, is_folder: false, bytes }),
                     Err(what) => listing.wrong.push(format!("`{name}/{}` {what}", shown(&path))),
                 },
@@ -192,13 +192,13 @@ pub(super) fn list(root: BorrowedFd<'_>, name: &str, most: usize) -> Result<List
     Ok(listing)
 }
 
-fn unreadable(name: &str, error: Errno) -> String {
+fn describe_unreadable(name: &str, error: Errno) -> String {
     format!("`{name}/` cannot be read: {}", io::Error::from(error))
 }
 
 /// Whether there is a folder of that name, or a file; else what is wrong.
 fn looked_at(above: BorrowedFd<'_>, name: &str) -> Result<bool, String> {
-    let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW).map_err(said)?;
+    let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW).map_err(describe_errno)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile if stat.st_nlink > 1 => Err("has a second name elsewhere".to_owned()),
         FileType::RegularFile => Ok(false),
@@ -208,12 +208,12 @@ fn looked_at(above: BorrowedFd<'_>, name: &str) -> Result<bool, String> {
     }
 }
 
-fn size(above: BorrowedFd<'_>, name: &str) -> Result<u64, String> {
-    let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW).map_err(said)?;
+fn file_size(above: BorrowedFd<'_>, name: &str) -> Result<u64, String> {
+    let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW).map_err(describe_errno)?;
     Ok(u64::try_from(stat.st_size).unwrap_or(0))
 }
 
-fn said(error: Errno) -> String {
+fn describe_errno(error: Errno) -> String {
     format!("cannot be looked at: {}", io::Error::from(error))
 }
 
@@ -229,9 +229,9 @@ pub(super) struct FolderSize {
 }
 
 /// What lies beneath a folder; no more than `most` files and folders are weighed.
-pub(super) fn weight(root: BorrowedFd<'_>, most: usize) -> FolderSize {
+pub(super) fn measure_folder(root: BorrowedFd<'_>, most: usize) -> FolderSize {
     let mut weight = FolderSize::default();
-    walk(root, DEEPEST, |seen| {
+    walk_folders(root, DEEPEST, |seen| {
         match seen {
             Seen::Left(_) => {}
             Seen::Deep => weight.is_deep = true,
@@ -246,9 +246,9 @@ pub(super) fn weight(root: BorrowedFd<'_>, most: usize) -> FolderSize {
 }
 
 /// Takes the right to write to everything beneath a folder, and to the folder, or gives it back.
-pub(super) fn seal(root: BorrowedFd<'_>, writable: bool) {
+pub(super) fn set_writable(root: BorrowedFd<'_>, writable: bool) {
     // What was removed meanwhile needs no mode.
-    walk(root, DEEPEST * 2, |seen| {
+    walk_folders(root, DEEPEST * 2, |seen| {
         match seen {
             Seen::Entry(folder, name, stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                 seal_file(folder, name, writable);
@@ -283,7 +283,7 @@ enum Seen<'w> {
 }
 
 /// Walks a folder and those in it, `deepest` of which are open at once, for as long as `meet` wants to go on.
-fn walk(root: BorrowedFd<'_>, deepest: usize, mut meet: impl FnMut(Seen<'_>) -> bool) {
+fn walk_folders(root: BorrowedFd<'_>, deepest: usize, mut meet: impl FnMut(Seen<'_>) -> bool) {
     let opened =
         |above: BorrowedFd<'_>, name: &CStr| openat(above, name, FOLDER, Mode::empty()).and_then(Dir::new).ok();
     let mut open: Vec<Dir> = opened(root, c".").into_iter().collect();
@@ -324,7 +324,7 @@ fn walk(root: BorrowedFd<'_>, deepest: usize, mut meet: impl FnMut(Seen<'_>) -> 
 pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            unlocked(path)?;
+            unlock_folders(path)?;
             std::fs::remove_dir_all(path)
         }
         done => done,
@@ -335,7 +335,7 @@ pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// One cannot be changed.
-fn unlocked(path: &Path) -> io::Result<()> {
+fn unlock_folders(path: &Path) -> io::Result<()> {
     let mut open = vec![path.to_owned()];
     while let Some(folder) = open.pop() {
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
@@ -367,12 +367,12 @@ mod tests {
         for file in ["b", "data/a", "data/deep/c"] {
             std::fs::write(root.join(file), "xy").unwrap();
         }
-        let open = open(root).unwrap();
+        let open = open_root(root).unwrap();
         let listing = list(open.as_fd(), "outbox", 100).unwrap();
         assert_eq!(paths(&listing), ["b", "data", "data/a", "data/deep", "data/deep/c"]);
         assert!(listing.wrong.is_empty() && !listing.is_cut);
         assert!(list(open.as_fd(), "outbox", 3).unwrap().is_cut);
-        assert_eq!(weight(open.as_fd(), 100).files, 5);
+        assert_eq!(measure_folder(open.as_fd(), 100).files, 5);
 
         symlink("/etc/passwd", root.join("link")).unwrap();
         symlink("..", root.join("data/up")).unwrap();
@@ -409,10 +409,10 @@ mod tests {
         symlink(&outside, root.join("workspace/link")).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         std::fs::set_permissions(&outside, std::fs::Permissions::from_mode(0o640)).unwrap();
-        seal(open(&root).unwrap().as_fd(), false);
+        set_writable(open_root(&root).unwrap().as_fd(), false);
         assert_eq!((mode(&outside), mode(&root.join("workspace/own"))), (0o640, 0o400));
         // Nor is what was put in its place since it was looked at.
-        let folder = open(&root.join("workspace")).unwrap();
+        let folder = open_root(&root.join("workspace")).unwrap();
         seal_file(folder.as_fd(), c"link", false);
         assert_eq!(mode(&outside), 0o640);
     }
@@ -423,8 +423,8 @@ mod tests {
         let root = place.path().join("kept");
         std::fs::create_dir_all(root.join("a/b")).unwrap();
         std::fs::write(root.join("a/b/c"), "x").unwrap();
-        let open = open(&root).unwrap();
-        seal(open.as_fd(), false);
+        let open = open_root(&root).unwrap();
+        set_writable(open.as_fd(), false);
         assert_eq!(std::fs::metadata(root.join("a/b/c")).unwrap().permissions().mode() & 0o777, 0o400);
         assert_eq!(std::fs::metadata(root.join("a")).unwrap().permissions().mode() & 0o777, 0o500);
         remove_all(&root).unwrap();

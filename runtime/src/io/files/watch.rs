@@ -53,17 +53,17 @@ pub(super) struct Seen {
 
 impl Seen {
     /// The agent says that it is in this state now.
-    pub(super) fn look(&mut self, state: AgentState) {
+    pub(super) fn note_state(&mut self, state: AgentState) {
         if !self.state.may_become(state) {
-            let (from, to) = (self.state.word(), state.word());
+            let (from, to) = (self.state.as_str(), state.as_str());
             self.wrong.get_or_insert(format!("`status.json` went from `{from}` to `{to}`"));
         }
         self.state = state;
     }
 
     /// Weighs the folder.
-    pub(super) fn weigh(&mut self, root: &OwnedFd, most: SizeLimit) {
-        let weight = tree::weight(root.as_fd(), most.files);
+    pub(super) fn check_size(&mut self, root: &OwnedFd, most: SizeLimit) {
+        let weight = tree::measure_folder(root.as_fd(), most.files);
         let filled = if weight.bytes > most.bytes {
             format!("it filled its folder with more than {} MiB", most.bytes / (1024 * 1024))
         } else if weight.files > most.files {
@@ -86,18 +86,18 @@ impl Watch {
         let looking = std::thread::Builder::new()
             .name("files".to_owned())
             .stack_size(STACK)
-            .spawn(move || look(&root, &told, &cancel))
+            .spawn(move || watch_folder(&root, &told, &cancel))
             .map_err(|error| format!("the folder cannot be watched: {error}"))?;
         Ok(Watch { over, looking: Some(looking) })
     }
 
     /// Ends it, and says what was seen.
     pub(super) fn end(mut self) -> Seen {
-        self.tell();
+        self.signal_end();
         self.looking.take().and_then(|looking| looking.join().ok()).unwrap_or_default()
     }
 
-    fn tell(&self) {
+    fn signal_end(&self) {
         *self.over.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.over.1.notify_all();
     }
@@ -105,11 +105,11 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.tell();
+        self.signal_end();
     }
 }
 
-fn look(root: &OwnedFd, (over, bell): &(Mutex<bool>, Condvar), cancel: &Cancel) -> Seen {
+fn watch_folder(root: &OwnedFd, (over, bell): &(Mutex<bool>, Condvar), cancel: &Cancel) -> Seen {
     let mut seen = Seen::default();
     let mut next = Instant::now() + WEIGH;
     let mut is_over = over.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,14 +121,14 @@ fn look(root: &OwnedFd, (over, bell): &(Mutex<bool>, Condvar), cancel: &Cancel) 
         drop(waited);
         // What cannot be read now is being written, or will be found when the turn is over.
         if let Ok(status) = read_status(root.as_fd()) {
-            seen.look(status.state);
+            seen.note_state(status.state);
         }
         if Instant::now() >= next && seen.overflow.is_none() {
             let began = Instant::now();
-            seen.weigh(root, MOST);
+            seen.check_size(root, MOST);
             next = Instant::now() + WEIGH.max(began.elapsed() * 10);
             if seen.overflow.is_some() {
-                cancel.ask(StopLevel::Kill);
+                cancel.request_stop(StopLevel::Kill);
             }
         }
         is_over = over.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,11 +145,11 @@ mod tests {
     #[test]
     fn what_fills_a_disk_is_weighed_and_holes_are_not() {
         let place = tempfile::tempdir().expect("a folder");
-        let root = tree::open(place.path()).expect("it is there");
+        let root = tree::open_root(place.path()).expect("it is there");
         let most = SizeLimit { bytes: 1024 * 1024, files: 5 };
         let overflow = || {
             let mut seen = Seen::default();
-            seen.weigh(&root, most);
+            seen.check_size(&root, most);
             seen.overflow
         };
         fs::create_dir(place.path().join("workspace")).expect("a folder");
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn nothing_hides_in_the_depths() {
         let place = tempfile::tempdir().expect("a folder");
-        let root = tree::open(place.path()).expect("it is there");
+        let root = tree::open_root(place.path()).expect("it is there");
         fs::create_dir_all(place.path().join("d/".repeat(tree::DEEPEST + 2))).expect("folders");
         let mut seen = Seen::default();
-        seen.weigh(&root, MOST);
+        seen.check_size(&root, MOST);
         assert!(seen.overflow.is_some_and(|said| said.contains("deep")));
     }
 }

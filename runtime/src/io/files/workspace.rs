@@ -1,7 +1,8 @@
 //! Lays out the folder of an attempt before its turn.
 //!
-//! In: a [`FileWorkspaceSpec`]. Out: the folder with everything that the protocol names, opened, and the digests of what must not
-//! change. Invariants: a folder of a killed runner is kept aside, and never written into; only regular files are copied.
+//! In: a [`FileWorkspaceSpec`]. Out: the folder with everything that the protocol names, opened, and the digests of
+//! what must not change. Invariants: a folder of a killed runner is kept aside, and never written into; only regular
+//! files are copied.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use super::instructions::Input;
 use super::manifest::Kept;
-use super::paths::{last, plain};
+use super::paths::{last_component, normalize_path};
 use super::watch::Watch;
 use super::{FileWorkspaceSpec, Given, MOST_OUTPUTS, Maker, READ, replay, tree};
 use crate::io::confine::Folder;
@@ -50,46 +51,46 @@ impl FileWorkspace {
     ///
     /// # Errors
     /// Something that it needs is not there, or it cannot be made: says what.
-    pub(crate) fn out(
+    pub(crate) fn lay_out(
         file_workspace: &FileWorkspaceSpec,
         workspace: PathBuf,
         cancel: &Arc<Cancel>,
     ) -> Result<FileWorkspace, String> {
         keep_aside(&file_workspace.folder)?;
-        let made = |path: &Path| create_private(path, true).map_err(|error| told("made", path, &error));
+        let made = |path: &Path| create_private(path, true).map_err(|error| describe_io_error("made", path, &error));
         for name in ["inbox", "outbox", "workspace"] {
             made(&file_workspace.folder.join(name))?;
         }
-        let root =
-            tree::open(&file_workspace.folder).map_err(|error| told("opened", &file_workspace.folder, &error))?;
+        let root = tree::open_root(&file_workspace.folder)
+            .map_err(|error| describe_io_error("opened", &file_workspace.folder, &error))?;
         let mut inbox = Inbox { file_workspace, folder: file_workspace.folder.join("inbox"), kept: Vec::new() };
-        let corrected = file_workspace.mended.as_deref().map(corrected).unwrap_or_default();
+        let corrected = file_workspace.mended.as_deref().map(read_corrected).unwrap_or_default();
         let mut laid = Vec::new();
         for given in &file_workspace.inputs {
-            laid.push(inbox.lay(given, &workspace, &corrected)?);
+            laid.push(inbox.lay_input(given, &workspace, &corrected)?);
         }
-        let told = replay::texts(file_workspace, &laid);
+        let told = replay::render_texts(file_workspace, &laid);
         for name in OURS {
             if let Some(text) = told.get(&format!("inbox/{name}")) {
-                inbox.write(name, &mut text.as_bytes())?;
+                inbox.write_file(name, &mut text.as_bytes())?;
             }
         }
         let kept = inbox.kept;
-        let skill = create(&file_workspace.folder.join(SKILL), 0o400, &mut told[SKILL].as_bytes())
+        let skill = create_file(&file_workspace.folder.join(SKILL), 0o400, &mut told[SKILL].as_bytes())
             .map(|(digest, bytes)| Kept { path: SKILL.to_owned(), bytes, digest })?;
         let laying =
             |Input { place, source, bytes, absent, .. }: Input<'_>| replay::Laying { place, source, bytes, absent };
         let given = replay::Given { inputs: laid.into_iter().map(laying).collect(), told };
-        create(&file_workspace.folder.join("status.json"), 0o600, &mut agent_status::pending().as_bytes())?;
+        create_file(&file_workspace.folder.join("status.json"), 0o600, &mut agent_status::render_pending().as_bytes())?;
         if let Some(messages) = &file_workspace.messages {
             let folder = file_workspace.folder.join("messages");
             made(&folder)?;
             for (name, text) in &messages.found {
-                create(&folder.join(name), 0o600, &mut text.as_bytes())?;
+                create_file(&folder.join(name), 0o600, &mut text.as_bytes())?;
             }
         }
         if !file_workspace.mends {
-            tree::seal(tree::folder(root.as_fd(), "inbox")?.as_fd(), false);
+            tree::set_writable(tree::open_folder(root.as_fd(), "inbox")?.as_fd(), false);
         }
         let watch = Watch::start(&root, cancel)?;
         Ok(FileWorkspace { root, inbox: kept, skill, watch, cancel: Arc::clone(cancel), workspace, given })
@@ -99,16 +100,16 @@ impl FileWorkspace {
 /// Writes down what the turn whose folder this is has corrected.
 pub(super) fn note_corrected(folder: &Path, changed: &[String]) -> Result<(), String> {
     let text = serde_json::to_string(changed).expect("paths are JSON");
-    create(&folder.join(CORRECTED), 0o600, &mut text.as_bytes()).map(|_| ())
+    create_file(&folder.join(CORRECTED), 0o600, &mut text.as_bytes()).map(|_| ())
 }
 
 /// What the turn whose folder this is corrected.
-fn corrected(folder: &Path) -> Vec<(String, PathBuf)> {
+fn read_corrected(folder: &Path) -> Vec<(String, PathBuf)> {
     let read = || -> Option<Vec<String>> {
-        let root = tree::open(folder).ok()?;
+        let root = tree::open_root(folder).ok()?;
         serde_json::from_slice(&tree::read(root.as_fd(), CORRECTED, READ).ok()?).ok()
     };
-    let paths = read().unwrap_or_default().into_iter().filter(|path| plain(path).as_deref() == Ok(path));
+    let paths = read().unwrap_or_default().into_iter().filter(|path| normalize_path(path).as_deref() == Ok(path));
     paths.map(|path| (path, folder.to_owned())).collect()
 }
 
@@ -122,7 +123,7 @@ fn keep_aside(folder: &Path) -> Result<(), String> {
         let number = if number == 1 { String::new() } else { format!("-{number}") };
         let aside = folder.with_file_name(format!("{name}.before{number}"));
         if !aside.exists() {
-            return std::fs::rename(folder, &aside).map_err(|error| told("kept aside", folder, &error));
+            return std::fs::rename(folder, &aside).map_err(|error| describe_io_error("kept aside", folder, &error));
         }
     }
     Err(format!("`{}` cannot be kept aside: there are too many of them", folder.display()))
@@ -137,23 +138,23 @@ struct Inbox<'d> {
 
 impl Inbox<'_> {
     /// Puts an input where it belongs.
-    fn lay<'g>(
+    fn lay_input<'g>(
         &mut self,
         given: &'g Given,
         workspace: &Path,
         corrected: &[(String, PathBuf)],
     ) -> Result<Input<'g>, String> {
-        let path = plain(&given.path).map_err(|problem| format!("an input has no path: {problem}"))?;
+        let path = normalize_path(&given.path).map_err(|problem| format!("an input has no path: {problem}"))?;
         let place = match given.folder.as_str() {
-            "" => last(&path).to_owned(),
-            folder => format!("{folder}/{}", last(&path)),
+            "" => last_component(&path).to_owned(),
+            folder => format!("{folder}/{}", last_component(&path)),
         };
         let is_folder = given.path.ends_with('/');
         if given.optional && self.is_absent(given, workspace, &path) {
             return Ok(Input { given, place: None, source: String::new(), bytes: 0, absent: true });
         }
         let found = match &given.from {
-            Some(maker) => self.collected(maker, &path, is_folder)?,
+            Some(maker) => self.find_collected(maker, &path, is_folder)?,
             None => in_workspace(workspace, &path, is_folder)?,
         };
         let bytes = found.files.iter().map(|(_, bytes, _)| bytes).sum();
@@ -168,26 +169,26 @@ impl Inbox<'_> {
         }
         if is_folder {
             let path = self.folder.join(&place);
-            create_private(&path, true).map_err(|error| told("made", &path, &error))?;
+            create_private(&path, true).map_err(|error| describe_io_error("made", &path, &error))?;
         }
         for (inner, _, digest) in found.files {
             let target = if inner.is_empty() { place.clone() } else { format!("{place}/{inner}") };
             if let Some((_, folder)) = corrected.iter().find(|(path, _)| *path == target) {
-                let root = tree::open(folder).map_err(|error| told("opened", folder, &error))?;
-                let inbox = tree::folder(root.as_fd(), "inbox")?;
+                let root = tree::open_root(folder).map_err(|error| describe_io_error("opened", folder, &error))?;
+                let inbox = tree::open_folder(root.as_fd(), "inbox")?;
                 let bytes = tree::read(inbox.as_fd(), &target, most)?;
-                self.write(&target, &mut bytes.as_slice())?;
+                self.write_file(&target, &mut bytes.as_slice())?;
                 continue;
             }
             // Whatever it has become meanwhile.
             let mut file = found.origin.open(&inner)?.take(most + 1);
-            let written = self.write(&target, &mut file)?;
+            let written = self.write_file(&target, &mut file)?;
             if self.kept.last().is_some_and(|kept| kept.bytes > most) {
                 return Err(format!("`{}` grew while it was copied", given.path));
             }
             if digest.is_some_and(|digest| digest != written) {
                 let maker = given.from.as_ref().map_or("", |maker| &maker.agent);
-                return Err(format!("`{}` of `{maker}` is not what was collected of it", given.path));
+                return Err(format!("`{}` of `{maker}` has changed since it was collected", given.path));
             }
         }
         Ok(Input { given, place: Some(format!("{place}{slash}")), source, bytes, absent: false })
@@ -196,7 +197,7 @@ impl Inbox<'_> {
     /// Whether nothing lies where an input should. What is there and cannot be given is another matter.
     fn is_absent(&self, given: &Given, workspace: &Path, path: &str) -> bool {
         match &given.from {
-            Some(maker) => maker.left.under(path).next().is_none(),
+            Some(maker) => maker.left.files_under(path).next().is_none(),
             None => {
                 workspace.join(path).symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
             }
@@ -204,8 +205,8 @@ impl Inbox<'_> {
     }
 
     /// What another step left.
-    fn collected(&self, maker: &Maker, path: &str, is_folder: bool) -> Result<Source, String> {
-        let kept: Vec<&Kept> = maker.left.under(path).collect();
+    fn find_collected(&self, maker: &Maker, path: &str, is_folder: bool) -> Result<Source, String> {
+        let kept: Vec<&Kept> = maker.left.files_under(path).collect();
         let exact = kept.iter().any(|kept| kept.path == path);
         if kept.is_empty() || !is_folder && !exact {
             return Err(format!("`{}` left no `outbox/{}`", maker.agent, shown(path)));
@@ -213,19 +214,19 @@ impl Inbox<'_> {
         let inner = |kept: &Kept| kept.path[path.len()..].trim_start_matches('/').to_owned();
         let files = kept.iter().map(|kept| (inner(kept), kept.bytes, Some(kept.digest.clone()))).collect();
         let folder = self.file_workspace.run.join(&maker.left.folder);
-        let root = tree::open(&folder).map_err(|error| told("opened", &folder, &error))?;
-        let outbox = tree::folder(root.as_fd(), "outbox")?;
+        let root = tree::open_root(&folder).map_err(|error| describe_io_error("opened", &folder, &error))?;
+        let outbox = tree::open_folder(root.as_fd(), "outbox")?;
         let source = folder.join("outbox").join(path);
         Ok(Source { files, source, origin: Origin::Kept(outbox, path.to_owned()), can_copy: true })
     }
 
     /// Writes a file of the inbox, and says its digest.
-    fn write(&mut self, path: &str, from: &mut dyn Read) -> Result<String, String> {
+    fn write_file(&mut self, path: &str, from: &mut dyn Read) -> Result<String, String> {
         let target = self.folder.join(path);
         if let Some(above) = target.parent() {
-            create_private(above, true).map_err(|error| told("made", above, &error))?;
+            create_private(above, true).map_err(|error| describe_io_error("made", above, &error))?;
         }
-        let (digest, bytes) = create(&target, 0o600, from)?;
+        let (digest, bytes) = create_file(&target, 0o600, from)?;
         self.kept.push(Kept { path: path.to_owned(), bytes, digest: digest.clone() });
         Ok(digest)
     }
@@ -252,7 +253,7 @@ impl Origin {
     fn open(&self, inner: &str) -> Result<File, String> {
         let full = |path: &str| if inner.is_empty() { path.to_owned() } else { format!("{path}/{inner}") };
         match self {
-            Origin::Kept(outbox, path) => tree::file(outbox.as_fd(), &full(path)).map(|(file, _)| file),
+            Origin::Kept(outbox, path) => tree::open_file(outbox.as_fd(), &full(path)).map(|(file, _)| file),
             Origin::Workspace(folder, path) => folder.file(&full(path)).map(|(file, _)| file),
         }
     }
@@ -277,16 +278,16 @@ fn in_workspace(workspace: &Path, path: &str, is_folder: bool) -> Result<Source,
 }
 
 /// Writes a file that is not there yet; says its digest and length.
-pub(super) fn create(path: &Path, mode: u32, from: &mut dyn Read) -> Result<(String, u64), String> {
+pub(super) fn create_file(path: &Path, mode: u32, from: &mut dyn Read) -> Result<(String, u64), String> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(mode)
         .open(path)
-        .map_err(|error| told("written", path, &error))?;
-    tree::digest_of(from, |piece| file.write_all(piece)).map_err(|error| told("written", path, &error))
+        .map_err(|error| describe_io_error("written", path, &error))?;
+    tree::digest_of(from, |piece| file.write_all(piece)).map_err(|error| describe_io_error("written", path, &error))
 }
 
-pub(super) fn told(what: &str, path: &Path, error: &std::io::Error) -> String {
+pub(super) fn describe_io_error(what: &str, path: &Path, error: &std::io::Error) -> String {
     format!("`{}` cannot be {what}: {error}", path.display())
 }

@@ -13,7 +13,7 @@ use crate::core::reopen;
 use crate::io::home::Layout;
 use crate::io::journal;
 use crate::io::proc_status::{is_ending, is_stopped};
-use crate::types::digest::{digest, file_name};
+use crate::types::digest::{digest_bytes, file_name};
 use crate::types::error::RunError;
 use crate::types::event::{Content, Record};
 
@@ -61,7 +61,7 @@ impl RunFolder {
     }
 
     /// The file of the artifact with this digest.
-    pub fn artifact(&self, digest: &str) -> PathBuf {
+    pub fn artifact_path(&self, digest: &str) -> PathBuf {
         self.path.join("artifacts").join(file_name(digest))
     }
 
@@ -74,7 +74,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// It cannot be read, or not by this build.
-    pub fn plan(&self) -> Result<Plan, RunError> {
+    pub fn read_plan(&self) -> Result<Plan, RunError> {
         self.plan_text().and_then(|text| self.parse_plan(&text))
     }
 
@@ -85,7 +85,7 @@ impl RunFolder {
     pub fn plan_now(&self, records: &[Record]) -> Result<Plan, RunError> {
         match reopen::plan_of(records) {
             Some((_, true)) => Ok(self.plan_of(records)?.1),
-            Some((_, false)) | None => self.plan(),
+            Some((_, false)) | None => self.read_plan(),
         }
     }
 
@@ -94,7 +94,7 @@ impl RunFolder {
         let (digest, is_mended) = reopen::plan_of(records).unwrap_or_default();
         let text = match digest.strip_prefix("sha256:").filter(|_| is_mended) {
             Some(digest) => {
-                let path = self.artifact(digest);
+                let path = self.artifact_path(digest);
                 std::fs::read_to_string(&path).map_err(RunError::io("read", path))?
             }
             None => self.plan_text()?,
@@ -114,40 +114,40 @@ impl RunFolder {
     ///
     /// # Errors
     /// That was not written down, or cannot be read.
-    pub fn workspace(&self) -> Result<PathBuf, RunError> {
-        Ok(self.facts()?.workspace)
+    pub fn read_workspace(&self) -> Result<PathBuf, RunError> {
+        Ok(self.read_config()?.workspace)
     }
 
     /// Every whole record of the journal; what is torn at its end is left out.
     ///
     /// # Errors
     /// The journal is missing, damaged, or newer than this build.
-    pub fn records(&self) -> Result<Vec<Record>, RunError> {
-        Ok(journal::read(&self.journal_path())?.records)
+    pub fn read_records(&self) -> Result<Vec<Record>, RunError> {
+        Ok(journal::read_journal(&self.journal_path())?.records)
     }
 
     /// The text of `content`.
     ///
     /// # Errors
     /// It is an artifact, and cannot be read.
-    pub fn text(&self, content: &Content) -> Result<String, RunError> {
+    pub fn read_text(&self, content: &Content) -> Result<String, RunError> {
         match content {
             Content::Text(text) => Ok(text.clone()),
             Content::Artifact { digest, .. } => {
-                let path = self.artifact(digest);
+                let path = self.artifact_path(digest);
                 std::fs::read_to_string(&path).map_err(RunError::io("read", path))
             }
         }
     }
 
     /// At most so many bytes of the text of `content` from one of them on, whole characters only.
-    pub(crate) fn part(&self, content: &Content, from: u64, most: usize) -> Result<Part, RunError> {
+    pub(crate) fn read_part(&self, content: &Content, from: u64, most: usize) -> Result<Part, RunError> {
         let mut bytes = Vec::new();
         let from = from.min(content.bytes());
         match content {
             Content::Text(text) => bytes.extend(text.bytes().skip(from as usize).take(most)),
             Content::Artifact { digest, .. } => {
-                let path = self.artifact(digest);
+                let path = self.artifact_path(digest);
                 let read = File::open(&path).and_then(|mut file| {
                     file.seek(SeekFrom::Start(from))?;
                     file.take(most as u64).read_to_end(&mut bytes)
@@ -164,10 +164,10 @@ impl RunFolder {
     /// Whether a process is running it now. One that is being killed is not, and is waited for.
     pub fn is_running(&self) -> bool {
         let deadline = Instant::now() + ENDING;
-        // A run without a lock file was never run by anybody.
+        // A run without a lock file was never started.
         let Ok(file) = File::open(self.lock_path()) else { return false };
         while let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
-            if Instant::now() >= deadline || !self.holder().is_some_and(is_ending) {
+            if Instant::now() >= deadline || !self.lock_holder().is_some_and(is_ending) {
                 return true;
             }
             std::thread::sleep(PAUSE);
@@ -176,13 +176,13 @@ impl RunFolder {
     }
 
     /// The process that is running it now.
-    pub fn runner(&self) -> Option<Runner> {
-        let pid = self.holder().filter(|_| self.is_running())?;
+    pub fn find_runner(&self) -> Option<Runner> {
+        let pid = self.lock_holder().filter(|_| self.is_running())?;
         Some(Runner { pid, stopped: is_stopped(pid) })
     }
 
     /// The process that took its lock last.
-    fn holder(&self) -> Option<i32> {
+    fn lock_holder(&self) -> Option<i32> {
         std::fs::read_to_string(self.lock_path()).ok()?.trim().parse().ok()
     }
 
@@ -192,7 +192,7 @@ impl RunFolder {
     }
 
     pub(crate) fn parse_plan(&self, text: &str) -> Result<Plan, RunError> {
-        swarmc_plan::read(text).map_err(|error| RunError::Plan { run: self.id.clone(), reason: error.to_string() })
+        swarmc_plan::read_plan(text).map_err(|error| RunError::Plan { run: self.id.clone(), reason: error.to_string() })
     }
 
     /// Writes the facts that no event holds.
@@ -204,33 +204,33 @@ impl RunFolder {
 
     /// How many of its steps run at once where its pipeline does not say; 1 where that is not known.
     pub fn concurrency(&self) -> u32 {
-        self.facts().map_or(1, |facts| facts.concurrency)
+        self.read_config().map_or(1, |facts| facts.concurrency)
     }
 
     /// Reads the facts that no event holds.
-    pub(crate) fn facts(&self) -> Result<RunConfig, RunError> {
+    pub(crate) fn read_config(&self) -> Result<RunConfig, RunError> {
         let path = self.facts_path();
         let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
         serde_json::from_str(&text).map_err(|error| RunError::io("read", path)(io::Error::other(error)))
     }
 
     /// Stores `text` under its digest, durably, and says where it is. Texts are stored once.
-    pub(crate) fn store(&self, text: &str) -> Result<Content, RunError> {
-        let digest = digest(text.as_bytes());
+    pub(crate) fn store_text(&self, text: &str) -> Result<Content, RunError> {
+        let digest = digest_bytes(text.as_bytes());
         let content = Content::Artifact { digest: digest.clone(), bytes: text.len() as u64 };
-        if !self.holds(&content) {
-            let path = self.artifact(&digest);
-            persist(&path, text.as_bytes()).map_err(RunError::io("write", path))?;
+        if !self.has_content(&content) {
+            let path = self.artifact_path(&digest);
+            write_durably(&path, text.as_bytes()).map_err(RunError::io("write", path))?;
         }
         Ok(content)
     }
 
     /// Whether a text is stored in full: a runner may have been killed while it wrote it.
-    pub(crate) fn holds(&self, content: &Content) -> bool {
+    pub(crate) fn has_content(&self, content: &Content) -> bool {
         match content {
             Content::Text(_) => true,
             Content::Artifact { digest, bytes } => {
-                std::fs::metadata(self.artifact(digest)).is_ok_and(|found| found.len() == *bytes)
+                std::fs::metadata(self.artifact_path(digest)).is_ok_and(|found| found.len() == *bytes)
             }
         }
     }
@@ -287,7 +287,7 @@ impl Drop for Lock {
 impl Lock {
     /// Takes the lock of `folder`. A process that only looks holds it for a moment, and a killed runner until it is
     /// gone: this waits for both.
-    pub(crate) fn take(folder: &RunFolder) -> Result<Lock, RunError> {
+    pub(crate) fn acquire_lock(folder: &RunFolder) -> Result<Lock, RunError> {
         let path = folder.lock_path();
         let file = File::options()
             .write(true)
@@ -297,7 +297,7 @@ impl Lock {
             .map_err(RunError::io("create", &path))?;
         let began = Instant::now();
         loop {
-            let patience = if folder.holder().is_some_and(is_ending) { ENDING } else { LOOKING };
+            let patience = if folder.lock_holder().is_some_and(is_ending) { ENDING } else { LOOKING };
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if began.elapsed() < patience => std::thread::sleep(PAUSE),
@@ -312,7 +312,7 @@ impl Lock {
 }
 
 /// Writes a file so that it is there in full, or not at all, whatever happens to this machine.
-fn persist(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().expect("an artifact lies in a folder");
     super::create_private(folder, true)?;
     // Two threads may store the same text at once.
@@ -322,7 +322,7 @@ fn persist(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .and_then(|()| std::fs::rename(&draft, path))
         .and_then(|()| File::open(folder)?.sync_all());
     if written.is_err() {
-        // The draft is of no use to anybody; the reason that it could not be written is what counts.
+        // The draft is useless; the reason why the write failed counts.
         let _ = std::fs::remove_file(&draft);
     }
     written

@@ -12,15 +12,15 @@ const ALPHABET: &[u8; 28] = b"23456789bcdfghjkmnpqrstvwxyz";
 const SOURCE: &str = "/dev/urandom";
 
 /// An id for a run that starts now.
-pub(super) fn fresh() -> Result<String, RunError> {
+pub(super) fn make_id() -> Result<String, RunError> {
     let mut random = [0; 2];
     File::open(SOURCE).and_then(|mut file| file.read_exact(&mut random)).map_err(RunError::io("read", SOURCE))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(format(now.as_secs(), now.subsec_nanos(), random))
+    Ok(format_id(now.as_secs(), now.subsec_nanos(), random))
 }
 
-fn format(seconds: u64, nanoseconds: u32, random: [u8; 2]) -> String {
-    let (year, month, day) = date(seconds / 86_400);
+fn format_id(seconds: u64, nanoseconds: u32, random: [u8; 2]) -> String {
+    let (year, month, day) = civil_date(seconds / 86_400);
     let time = seconds % 86_400;
     let mut id = format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}-", time / 3600, time / 60 % 60, time % 60);
     let letters = ALPHABET.len() as u64;
@@ -31,7 +31,7 @@ fn format(seconds: u64, nanoseconds: u32, random: [u8; 2]) -> String {
 }
 
 /// The civil date `days` after 1970-01-01, counted in eras of 400 years that begin on the first of March.
-fn date(days: u64) -> (u64, u64, u64) {
+fn civil_date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let era = days / 146_097;
     let day_of_era = days % 146_097;
@@ -49,15 +49,15 @@ mod tests {
 
     #[test]
     fn an_id_begins_with_the_time_in_utc() {
-        assert_eq!(format(1_795_311_753, 0, [2, 27]), "20261122-014233-224z");
-        assert_eq!(format(951_782_400, 999_999_999, [0; 2]), "20000229-000000-zz22");
-        assert_eq!(format(0, 500_000_000, [255; 2]), "19700101-000000-j255");
+        assert_eq!(format_id(1_795_311_753, 0, [2, 27]), "20261122-014233-224z");
+        assert_eq!(format_id(951_782_400, 999_999_999, [0; 2]), "20000229-000000-zz22");
+        assert_eq!(format_id(0, 500_000_000, [255; 2]), "19700101-000000-j255");
     }
 
     #[test]
     fn ids_of_one_second_are_in_the_order_of_their_time() {
         assert!(ALPHABET.is_sorted());
-        let ids: Vec<String> = (0..500).map(|step| format(0, step * 2_000_000, [7; 2])).collect();
+        let ids: Vec<String> = (0..500).map(|step| format_id(0, step * 2_000_000, [7; 2])).collect();
         assert!(ids.is_sorted() && ids.windows(2).all(|pair| pair[0] != pair[1]));
     }
 }

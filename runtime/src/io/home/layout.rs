@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use swarmc_plan::Pipeline;
 
 use crate::io::home::RunFolder;
-use crate::types::digest::{digest, file_name, folder_name};
+use crate::types::digest::{digest_bytes, file_name, folder_name};
 use crate::types::event::StepId;
 use crate::types::observer::Stream;
 use crate::types::swarm_event::{Purpose, TurnId};
@@ -38,14 +38,14 @@ impl Layout {
     }
 
     /// `outputs/RUN/[NAME.k/][WITHIN/]TASK.txt`: the captured tail of the latest iteration.
-    pub fn output(&self, step: &StepId) -> PathBuf {
+    pub fn output_path(&self, step: &StepId) -> PathBuf {
         let mut path = self.in_instance(&self.outputs, step);
         path.push(file_name(&step.name) + ".txt");
         path
     }
 
     /// `logs/[NAME.k/][WITHIN/]TASK.[ITERATION.]ATTEMPT.out` or `.err`: everything that the attempt's processes put out.
-    pub fn log(&self, step: &StepId, attempt: u32, stream: Stream) -> PathBuf {
+    pub fn log_path(&self, step: &StepId, attempt: u32, stream: Stream) -> PathBuf {
         let extension = match stream {
             Stream::Stdout => "out",
             Stream::Stderr => "err",
@@ -54,23 +54,23 @@ impl Layout {
     }
 
     /// Beside the logs, `TASK.[ITERATION.]ATTEMPT.tools.jsonl`: the tools that the attempt used, a [`crate::Signal`] a line.
-    pub fn tools(&self, step: &StepId, attempt: u32) -> PathBuf {
+    pub fn tool_log_path(&self, step: &StepId, attempt: u32) -> PathBuf {
         self.of_attempt("logs", step, attempt, "tools.jsonl")
     }
 
     /// Beside the logs, `TASK.[ITERATION.]ATTEMPT.refused`: what the agent of the attempt asked for and was refused, a line
     /// each.
-    pub fn refused(&self, step: &StepId, attempt: u32) -> PathBuf {
+    pub fn refusals_path(&self, step: &StepId, attempt: u32) -> PathBuf {
         self.of_attempt("logs", step, attempt, "refused")
     }
 
     /// `prompts/[NAME.k/][WITHIN/]TASK.[ITERATION.]ATTEMPT.txt`: the prompt as the agent got it.
-    pub fn prompt(&self, step: &StepId, attempt: u32) -> PathBuf {
+    pub fn prompt_path(&self, step: &StepId, attempt: u32) -> PathBuf {
         self.of_attempt("prompts", step, attempt, "txt")
     }
 
     /// Beside the prompt, the system text where the agent gets it separately.
-    pub fn system(&self, step: &StepId, attempt: u32) -> PathBuf {
+    pub fn system_path(&self, step: &StepId, attempt: u32) -> PathBuf {
         self.of_attempt("prompts", step, attempt, "system.txt")
     }
 
@@ -80,7 +80,7 @@ impl Layout {
     }
 
     /// Beside the prompt, those of a swarm's turns: `TASK.ATTEMPT.AGENT.ITERATION.TURN.txt`, and `.system.txt`.
-    pub fn turn(&self, step: &StepId, attempt: u32, turn: &TurnId, extension: &str) -> PathBuf {
+    pub fn turn_path(&self, step: &StepId, attempt: u32, turn: &TurnId, extension: &str) -> PathBuf {
         let name = file_name(&turn.agent);
         let of = match turn.purpose {
             Purpose::Act => format!("{name}.{}.{}", turn.iteration, turn.attempt),
@@ -91,7 +91,7 @@ impl Layout {
     }
 
     /// `agents/[NAME.k/][WITHIN/]TASK[.ITERATION]/attempt-N`: the folder of an agent that works by files.
-    pub fn agent(&self, step: &StepId, attempt: u32) -> PathBuf {
+    pub fn agent_folder(&self, step: &StepId, attempt: u32) -> PathBuf {
         let mut path = self.in_instance(&self.run.join("agents"), step);
         let name = file_name(&step.name);
         path.push(match self.iterates || step.within.is_some() {
@@ -103,13 +103,13 @@ impl Layout {
     }
 
     /// `swarms`: what swarms leave for people.
-    pub(crate) fn swarms(&self) -> PathBuf {
+    pub(crate) fn swarms_folder(&self) -> PathBuf {
         self.run.join("swarms")
     }
 
     /// `swarms/[NAME.k/][WITHIN/]TASK[.ITERATION]`: the mailboxes and the workspace of a swarm's last attempt.
-    pub fn swarm(&self, step: &StepId) -> PathBuf {
-        let mut path = self.in_instance(&self.swarms(), step);
+    pub fn swarm_folder(&self, step: &StepId) -> PathBuf {
+        let mut path = self.in_instance(&self.swarms_folder(), step);
         let name = file_name(&step.name);
         path.push(match self.iterates || step.within.is_some() {
             true => format!("{name}.{}", step.iteration),
@@ -119,13 +119,13 @@ impl Layout {
     }
 
     /// There, `mailboxes/AGENT.jsonl`: the messages that were sent to an agent.
-    pub fn mailbox(&self, step: &StepId, agent: &str) -> PathBuf {
-        self.swarm(step).join("mailboxes").join(short_name(agent) + ".jsonl")
+    pub fn mailbox_path(&self, step: &StepId, agent: &str) -> PathBuf {
+        self.swarm_folder(step).join("mailboxes").join(short_name(agent) + ".jsonl")
     }
 
     /// There, `workspace/TOPIC.jsonl`: what was published under a topic.
-    pub fn topic(&self, step: &StepId, topic: &str) -> PathBuf {
-        self.swarm(step).join("workspace").join(short_name(topic) + ".jsonl")
+    pub fn topic_path(&self, step: &StepId, topic: &str) -> PathBuf {
+        self.swarm_folder(step).join("workspace").join(short_name(topic) + ".jsonl")
     }
 
     fn of_attempt(&self, kind: &str, step: &StepId, attempt: u32, extension: &str) -> PathBuf {
@@ -153,7 +153,7 @@ fn short_name(name: &str) -> String {
     let mut safe = file_name(name);
     if safe.len() > LONGEST {
         safe.truncate(LONGEST / 2);
-        safe = format!("{safe}-{}", &digest(name.as_bytes())[..16]);
+        safe = format!("{safe}-{}", &digest_bytes(name.as_bytes())[..16]);
     }
     safe
 }

@@ -43,8 +43,8 @@ impl Home {
     ///
     /// # Errors
     /// The folder of the runs cannot be read.
-    pub fn folders(&self) -> Result<Vec<RunFolder>, RunError> {
-        Ok(self.ids()?.into_iter().rev().map(|id| self.folder(id)).collect())
+    pub fn list_folders(&self) -> Result<Vec<RunFolder>, RunError> {
+        Ok(self.list_ids()?.into_iter().rev().map(|id| self.run_folder(id)).collect())
     }
 
     /// The run called `id`: in full, the beginning of one, or `last` for the newest.
@@ -52,19 +52,19 @@ impl Home {
     /// # Errors
     /// No run is called so, or several are.
     pub fn find(&self, id: &str) -> Result<RunFolder, RunError> {
-        let mut ids = self.ids()?;
+        let mut ids = self.list_ids()?;
         if id == "last"
             && let Some(newest) = ids.pop()
         {
-            return Ok(self.folder(newest));
+            return Ok(self.run_folder(newest));
         }
         let mut candidates: Vec<String> = ids.into_iter().filter(|run| run.starts_with(id) && !id.is_empty()).collect();
         if let Some(exact) = candidates.iter().position(|run| run == id) {
-            return Ok(self.folder(candidates.swap_remove(exact)));
+            return Ok(self.run_folder(candidates.swap_remove(exact)));
         }
         match candidates.len() {
             0 => Err(RunError::UnknownRun { id: id.to_owned(), home: self.root.clone() }),
-            1 => Ok(self.folder(candidates.swap_remove(0))),
+            1 => Ok(self.run_folder(candidates.swap_remove(0))),
             _ => Err(RunError::AmbiguousRun { id: id.to_owned(), candidates }),
         }
     }
@@ -75,7 +75,7 @@ impl Home {
         let runs = self.root.join("runs");
         create_private(&runs, true).map_err(RunError::io("create", &runs))?;
         loop {
-            let mut folder = self.folder(id::fresh()?);
+            let mut folder = self.run_folder(id::make_id()?);
             if folder.path.exists() {
                 continue;
             }
@@ -90,25 +90,25 @@ impl Home {
 
     /// Gives a run that has been recorded its name.
     pub(crate) fn publish(&self, draft: RunFolder) -> Result<RunFolder, RunError> {
-        let folder = self.folder(draft.id);
+        let folder = self.run_folder(draft.id);
         std::fs::rename(&draft.path, &folder.path).map_err(RunError::io("create", &folder.path))?;
         Ok(folder)
     }
 
-    pub(crate) fn folder(&self, id: String) -> RunFolder {
+    pub(crate) fn run_folder(&self, id: String) -> RunFolder {
         RunFolder { path: self.root.join("runs").join(&id), outputs: self.root.join("outputs").join(&id), id }
     }
 
     /// The ids of all runs, in order of their start.
-    fn ids(&self) -> Result<Vec<String>, RunError> {
-        let mut ids = folders(&self.root.join("runs"))?;
+    fn list_ids(&self) -> Result<Vec<String>, RunError> {
+        let mut ids = list_folder_names(&self.root.join("runs"))?;
         ids.retain(|id| !id.starts_with(DRAFT));
         Ok(ids)
     }
 }
 
 /// The names of the folders in `path`, sorted; none where there is no such folder.
-pub(crate) fn folders(path: &Path) -> Result<Vec<String>, RunError> {
+pub(crate) fn list_folder_names(path: &Path) -> Result<Vec<String>, RunError> {
     let entries = match std::fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -41,7 +41,7 @@ struct Progress {
 
 impl Progress {
     /// Whether record `seq` is durable, as far as that is known.
-    fn reached(&self, seq: u64) -> Option<io::Result<()>> {
+    fn sync_outcome(&self, seq: u64) -> Option<io::Result<()>> {
         let failed = || self.error.as_ref().map(|(kind, message)| Err(io::Error::new(*kind, message.clone())));
         if self.durable >= seq { Some(Ok(())) } else { failed() }
     }
@@ -57,7 +57,7 @@ impl Durability {
     pub(crate) fn wait(&self, seq: u64) -> io::Result<()> {
         let mut progress = self.lock();
         loop {
-            if let Some(reached) = progress.reached(seq) {
+            if let Some(reached) = progress.sync_outcome(seq) {
                 return reached;
             }
             if progress.syncing {
@@ -80,19 +80,19 @@ impl Durability {
     }
 
     /// Has the background thread sync at once, where record `seq` is not durable yet: a task is about to wait for it.
-    pub(crate) fn hurry(&self, seq: u64) {
+    pub(crate) fn request_sync(&self, seq: u64) {
         let mut progress = self.lock();
-        if progress.reached(seq).is_none() {
+        if progress.sync_outcome(seq).is_none() {
             progress.is_urgent = true;
             self.pending.notify_one();
         }
     }
 
     /// The same as [`Durability::wait`] for a task, whose thread goes on meanwhile: the background thread syncs it at once.
-    pub(crate) async fn reached(&self, seq: u64) -> io::Result<()> {
+    pub(crate) async fn wait_async(&self, seq: u64) -> io::Result<()> {
         poll_fn(|context| {
             let mut progress = self.lock();
-            if let Some(reached) = progress.reached(seq) {
+            if let Some(reached) = progress.sync_outcome(seq) {
                 return Poll::Ready(reached);
             }
             progress.waiting.push(context.waker().clone());
@@ -104,7 +104,7 @@ impl Durability {
     }
 
     /// Everything up to record `seq` has been handed to the system.
-    pub(super) fn written(&self, seq: u64) {
+    pub(super) fn note_written(&self, seq: u64) {
         let mut progress = self.lock();
         progress.written = seq;
         if self.file.is_none() {
@@ -122,7 +122,7 @@ impl Durability {
             .name("journal".to_owned())
             .stack_size(128 * 1024)
             .spawn(move || {
-                while let Some(seq) = durability.gathered() {
+                while let Some(seq) = durability.wait_for_batch() {
                     if let Err(error) = durability.wait(seq) {
                         return failed(error);
                     }
@@ -143,7 +143,7 @@ impl Durability {
     }
 
     /// Waits for something to sync and lets more gather; none once the journal is closed.
-    fn gathered(&self) -> Option<u64> {
+    fn wait_for_batch(&self) -> Option<u64> {
         let mut progress = self.lock();
         while progress.written == progress.durable && !progress.closed {
             progress.resting = true;

@@ -33,7 +33,7 @@ pub(crate) struct FileJournal {
     end: u64,
     /// How far the file is filled, zeros included.
     allocated: u64,
-    /// How often another process has written here that was not told of yet.
+    /// How often another process has written here without a report yet.
     intrusions: u32,
     durability: Arc<Durability>,
     background: JoinHandle<()>,
@@ -66,13 +66,13 @@ impl FileJournal {
         failed: impl FnOnce(io::Error) + Send + 'static,
     ) -> io::Result<FileJournal> {
         let durability = Durability::new(Some(file.try_clone()?));
-        durability.written(last);
+        durability.note_written(last);
         let background = durability.start(failed);
         Ok(FileJournal { file, pending: Vec::new(), last, end, allocated: end, intrusions: 0, durability, background })
     }
 
     /// Takes away what another process wrote behind the end: it would be held for records of this run.
-    fn expel(&mut self) -> io::Result<()> {
+    fn remove_foreign_bytes(&mut self) -> io::Result<()> {
         let found = self.file.metadata()?;
         if found.nlink() == 0 {
             return Err(io::Error::other("it was deleted"));
@@ -110,14 +110,14 @@ impl Journal for FileJournal {
         if self.pending.is_empty() {
             return Ok(());
         }
-        self.expel()?;
+        self.remove_foreign_bytes()?;
         self.file.write_all_at(&self.pending, self.end)?;
         self.end += self.pending.len() as u64;
         self.pending.clear();
         if self.end > self.allocated {
             self.allocate();
         }
-        self.durability.written(self.last);
+        self.durability.note_written(self.last);
         Ok(())
     }
 

@@ -40,7 +40,7 @@ impl Journal for MemoryJournal {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
         records.append(&mut self.pending);
-        self.durability.written(records.len() as u64);
+        self.durability.note_written(records.len() as u64);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ pub(crate) use durability::Durability;
 pub(crate) use file::FileJournal;
 #[cfg(test)]
 pub(crate) use memory::MemoryJournal;
-pub(crate) use read::read;
+pub(crate) use read::read_journal;
 
 use crate::types::event::Record;
 

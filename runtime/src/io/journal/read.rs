@@ -23,12 +23,12 @@ pub(crate) struct Recovered {
 }
 
 /// Reads the journal at `path`, which holds a record at least.
-pub(crate) fn read(path: &Path) -> Result<Recovered, JournalError> {
+pub(crate) fn read_journal(path: &Path) -> Result<Recovered, JournalError> {
     let bytes = std::fs::read(path).map_err(|source| match source.kind() {
         ErrorKind::NotFound => JournalError::Missing { path: path.to_owned() },
         _ => JournalError::Io { path: path.to_owned(), source },
     })?;
-    let recovered = recover(path, &bytes)?;
+    let recovered = recover_records(path, &bytes)?;
     if !recovered.records.is_empty() {
         return Ok(recovered);
     }
@@ -43,12 +43,12 @@ pub(crate) fn read(path: &Path) -> Result<Recovered, JournalError> {
 }
 
 /// How many lines are whole records once the CR at their end is gone; none where the first is not.
-fn converted(bytes: &[u8]) -> Option<u64> {
+fn count_crlf_records(bytes: &[u8]) -> Option<u64> {
     let lines = bytes.split(|&byte| byte == b'\n').map_while(|line| line.strip_suffix(b"\r"));
     Some(lines.take_while(|line| line::verify(line).is_ok()).count() as u64).filter(|&records| records > 0)
 }
 
-fn recover(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
+fn recover_records(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
     let filled = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let bytes = &bytes[..filled];
     let mut recovered = Recovered::default();
@@ -58,7 +58,7 @@ fn recover(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
         let seq = recovered.records.len() as u64 + 1;
         let problem = match next {
             None => "it is cut short",
-            Some(next) => match decode(path, &bytes[start..next - 1], seq, start as u64)? {
+            Some(next) => match decode_line(path, &bytes[start..next - 1], seq, start as u64)? {
                 Ok(record) => {
                     recovered.records.push(record);
                     start = next;
@@ -68,7 +68,7 @@ fn recover(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
                 Err(problem) => problem,
             },
         };
-        if let Some(records) = converted(&bytes[start..]).filter(|_| start == 0) {
+        if let Some(records) = count_crlf_records(&bytes[start..]).filter(|_| start == 0) {
             return Err(JournalError::Converted { path: path.to_owned(), records });
         }
         if line::any_whole(&bytes[start + 1..]) {
@@ -82,7 +82,7 @@ fn recover(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
 }
 
 /// A record, what is wrong with its line, or why the whole journal cannot be read.
-fn decode(path: &Path, line: &[u8], seq: u64, byte: u64) -> Result<Result<Record, &'static str>, JournalError> {
+fn decode_line(path: &Path, line: &[u8], seq: u64, byte: u64) -> Result<Result<Record, &'static str>, JournalError> {
     /// As much of a record as every version has.
     #[derive(Deserialize)]
     struct Head {
@@ -148,7 +148,7 @@ mod tests {
         for (name, close) in [("closed", true), ("killed", false)] {
             let path = folder.path().join(name);
             let records = journal(&path, 40, close);
-            let recovered = read(&path).unwrap();
+            let recovered = read_journal(&path).unwrap();
             assert_eq!((recovered.records, recovered.torn), (records, 0), "{name}");
             assert_eq!(recovered.end == path.metadata().unwrap().len(), close, "zeros lie ahead until it is closed");
         }
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(append(1), 0);
         let mut forged = Vec::new();
         line::encode(&Record { event: Event::StopRequested, ..record(2) }, &mut forged);
-        let end = read(&path).unwrap().end;
+        let end = read_journal(&path).unwrap().end;
         for (place, seq) in [(SeekFrom::Start(end), 2), (SeekFrom::End(0), 3)] {
             let mut file = std::fs::File::options().write(true).open(&path).unwrap();
             file.seek(place).unwrap();
@@ -177,7 +177,7 @@ mod tests {
             assert_eq!(append(seq), 1, "{place:?}");
         }
         assert_eq!(append(4), 0);
-        assert_eq!(read(&path).unwrap().records, [1, 2, 3, 4].map(record));
+        assert_eq!(read_journal(&path).unwrap().records, [1, 2, 3, 4].map(record));
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
             // As it is cut, with the zeros that a lost block leaves, and with garbage.
             for (garbage, torn) in [("", length - end), ("\0\0\0\0", length - end), ("\0\u{7f}", length - end + 2)] {
                 let bytes = [&whole[..length], garbage.as_bytes()].concat();
-                let recovered = recover(&path, &bytes).unwrap();
+                let recovered = recover_records(&path, &bytes).unwrap();
                 assert_eq!(recovered.records, records[..lines], "cut at {length}");
                 assert_eq!((recovered.end, recovered.torn), (end as u64, torn as u64), "cut at {length}");
             }
@@ -205,7 +205,7 @@ mod tests {
                 FileJournal::append_to(&path, end as u64, lines as u64, |error| panic!("{error}")).unwrap();
             resumed.append(&next);
             Box::new(resumed).close().unwrap();
-            assert_eq!(read(&path).unwrap().records, [&records[..lines], &[next]].concat(), "cut at {length}");
+            assert_eq!(read_journal(&path).unwrap().records, [&records[..lines], &[next]].concat(), "cut at {length}");
         }
     }
 
@@ -221,7 +221,7 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[position] ^= 0x11;
             let line = starts.iter().filter(|&&start| start <= position).count();
-            match recover(&path, &damaged) {
+            match recover_records(&path, &damaged) {
                 Err(JournalError::Corrupt { line: found, byte, .. }) => {
                     assert_eq!((found, byte), (line as u64, starts[line - 1] as u64), "byte {position}");
                 }
@@ -230,7 +230,11 @@ mod tests {
         }
         let mut damaged = whole.clone();
         damaged[starts[3] + 20] ^= 0x11;
-        assert_eq!(recover(&path, &damaged).unwrap().records.len(), 3, "damage in the last line is a torn tail");
+        assert_eq!(
+            recover_records(&path, &damaged).unwrap().records.len(),
+            3,
+            "damage in the last line is a torn tail"
+        );
     }
 
     #[test]
@@ -240,10 +244,10 @@ mod tests {
             format!("{{\"crc\":\"{:08x}\",{body}\n", crc32fast::hash(body.as_bytes()))
         };
         let newer = line(r#"{"seq":1,"at":1,"event":"run_begun","version":99,"what":"ever"}"#);
-        let error = recover(Path::new("j"), newer.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error, "journal `j` has version 99, and this swarmc reads up to 4: update swarmc");
+        let error = recover_records(Path::new("j"), newer.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, "journal `j` has version 99, but this swarmc reads up to 4: update swarmc");
         let gap = line(r#"{"seq":2,"at":1,"event":"run_resumed"}"#);
-        let error = recover(Path::new("j"), gap.as_bytes()).unwrap_err().to_string();
+        let error = recover_records(Path::new("j"), gap.as_bytes()).unwrap_err().to_string();
         assert!(error.contains("line 1 (byte 0): it is record 2 where record 1 belongs"), "{error}");
     }
 
@@ -261,7 +265,7 @@ mod tests {
             }
         });
         Box::new(journal).close().unwrap();
-        assert_eq!(read(&folder.path().join("j")).unwrap().records.len(), 200);
+        assert_eq!(read_journal(&folder.path().join("j")).unwrap().records.len(), 200);
     }
 
     #[test]
@@ -272,7 +276,7 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         let said = |bytes: Option<&[u8]>| {
             bytes.map_or_else(|| std::fs::remove_file(&path), |bytes| std::fs::write(&path, bytes)).unwrap();
-            let error = read(&path).unwrap_err().to_string();
+            let error = read_journal(&path).unwrap_err().to_string();
             error.replace(&path.display().to_string(), "J")
         };
         assert_eq!(said(Some(b"")), "journal `J` is empty: what the run had recorded is lost");

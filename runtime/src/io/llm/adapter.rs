@@ -1,8 +1,8 @@
 //! The one module that uses genai: turns our questions into its requests, its streams into replies, its errors into
 //! faults.
 //!
-//! Everything that comes from an endpoint is counted before it is kept. What genai would guess, it is told: the address,
-//! the headers and the model are ours, to the letter.
+//! Everything that comes from an endpoint is counted before it is kept. What genai would guess, it is told: the
+//! address, the headers and the model are ours, to the letter.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use swarmc_plan::LlmKind;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::calls::{Gathered, arguments};
+use super::calls::{Gathered, parse_arguments};
 use super::echo::Echo;
 use super::endpoint::{Endpoint, STATUS};
 use super::names::Names;
@@ -35,7 +35,8 @@ use crate::io::stream::ANSWER_LIMIT;
 use crate::types::chat::{Call, Fault, Message, Question, Reply};
 use crate::types::usage::Usage;
 
-/// What may come in frames for one answer, in bytes: every word of it comes in a frame of its own, with names around it.
+/// What may come in frames for one answer, in bytes: every word of it comes in a frame of its own, with names around
+/// it.
 const FRAMES_LIMIT: usize = 16 * ANSWER_LIMIT;
 
 /// How many pieces may come of which no frame becomes whole: our code sees none of their bytes before that. A piece is
@@ -55,7 +56,7 @@ const REFUSAL: Duration = Duration::from_secs(10);
 const NAMING_FRAME: usize = 64 << 10;
 
 /// Asks once. The text is sent to `heard` as it comes.
-pub(super) async fn ask(
+pub(super) async fn send_question(
     endpoint: &Endpoint,
     question: Question,
     patience: Patience,
@@ -68,14 +69,14 @@ pub(super) async fn ask(
     let is_held = question.schema.is_some() && endpoint.provides_schema;
     let prefill = question.prefill.clone().filter(|_| endpoint.kind == LlmKind::Anthropic && !is_held);
     let frames = Arc::new(Frames::default());
-    let options = options(endpoint, &question, &model, patience).with_raw_frame_sink_arc(frames.clone());
+    let options = chat_options(endpoint, &question, &model, patience).with_raw_frame_sink_arc(frames.clone());
     let target = ServiceTarget {
         // Not used: the override below says where to.
         endpoint: Address::from_static("http://localhost/"),
         auth: AuthData::RequestOverride { url: endpoint.url(&model), headers: Headers::from(endpoint.headers()) },
-        model: ModelIden::new(adapter(endpoint.kind), model.clone()),
+        model: ModelIden::new(adapter_kind(endpoint.kind), model.clone()),
     };
-    let request = request(question, prefill.as_deref(), &names);
+    let request = build_request(question, prefill.as_deref(), &names);
     let client = Client::builder().with_reqwest(endpoint.client.clone()).build();
     let client = client.map_err(|error| Fault::permanent(format!("no client can be made: {error}")))?;
     let asked = client.exec_chat_stream(target, request, Some(&options)).await;
@@ -83,13 +84,13 @@ pub(super) async fn ask(
     let (reply, gathered, echo) = (Reply::default(), Gathered::default(), Echo::new(endpoint.key()));
     let mut answer = Answer { endpoint, patience, frames, heard, reply, gathered, echo };
     if let Some(prefill) = &prefill {
-        answer.say(prefill)?;
+        answer.append_text(prefill)?;
     }
-    let end = STATUS.scope(Cell::new(0), answer.read(stream)).await?;
+    let end = STATUS.scope(Cell::new(0), answer.read_stream(stream)).await?;
     answer.finish(end, &names)
 }
 
-fn adapter(kind: LlmKind) -> AdapterKind {
+fn adapter_kind(kind: LlmKind) -> AdapterKind {
     match kind {
         LlmKind::Openai => AdapterKind::OpenAI,
         LlmKind::OpenaiResponses => AdapterKind::OpenAIResp,
@@ -98,7 +99,7 @@ fn adapter(kind: LlmKind) -> AdapterKind {
     }
 }
 
-fn options(endpoint: &Endpoint, question: &Question, model: &str, patience: Patience) -> ChatOptions {
+fn chat_options(endpoint: &Endpoint, question: &Question, model: &str, patience: Patience) -> ChatOptions {
     // We gather chat calls ourselves: genai allocates as many as an endpoint says there are.
     let mut options = ChatOptions::default()
         .with_capture_usage(true)
@@ -135,7 +136,7 @@ fn options(endpoint: &Endpoint, question: &Question, model: &str, patience: Pati
     options
 }
 
-fn request(question: Question, prefill: Option<&str>, names: &Names) -> ChatRequest {
+fn build_request(question: Question, prefill: Option<&str>, names: &Names) -> ChatRequest {
     let mut messages: Vec<ChatMessage> = Vec::with_capacity(question.messages.len() + 1);
     for message in question.messages {
         messages.push(match message {
@@ -189,7 +190,7 @@ struct Answer<'a> {
 
 impl Answer<'_> {
     /// Reads the stream to its end.
-    async fn read(&mut self, stream: ChatStream) -> Result<StreamEnd, Fault> {
+    async fn read_stream(&mut self, stream: ChatStream) -> Result<StreamEnd, Fault> {
         let mut stream = std::pin::pin!(stream);
         // Bytes alone are no answer: a server that sends some for ever, and never a whole event, is cut off as well.
         let patience = self.patience.first + self.patience.silence;
@@ -212,7 +213,7 @@ impl Answer<'_> {
             match event {
                 None => return Err(broken_off()),
                 Some(Err(error)) => return Err(fault::of(error, self.endpoint, self.patience)),
-                Some(Ok(ChatStreamEvent::Chunk(chunk))) => self.say(&chunk.content)?,
+                Some(Ok(ChatStreamEvent::Chunk(chunk))) => self.append_text(&chunk.content)?,
                 Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => self.gathered.add(chunk.tool_call)?,
                 Some(Ok(ChatStreamEvent::End(end))) => return Ok(end),
                 Some(Ok(_)) => {}
@@ -220,28 +221,28 @@ impl Answer<'_> {
         }
     }
 
-    fn say(&mut self, text: &str) -> Result<(), Fault> {
+    fn append_text(&mut self, text: &str) -> Result<(), Fault> {
         if self.reply.text.len() + text.len() > ANSWER_LIMIT {
             return Err(too_long());
         }
-        let known = self.echo.pass(text);
-        self.tell(known);
+        let known = self.echo.redact_piece(text);
+        self.emit_text(known);
         Ok(())
     }
 
-    fn tell(&mut self, text: String) {
+    fn emit_text(&mut self, text: String) {
         self.reply.text.push_str(&text);
         // The task that asked may have gone; the end of this task is near then.
         let _ = self.heard.send(text);
     }
 
     fn finish(mut self, end: StreamEnd, names: &Names) -> Result<Reply, Fault> {
-        match self.echo.rest() {
+        match self.echo.take_held() {
             rest if rest.is_empty() => {}
-            rest => self.tell(rest),
+            rest => self.emit_text(rest),
         }
         let Answer { endpoint, frames, mut reply, gathered, echo, .. } = self;
-        reply.usage = end.captured_usage.as_ref().and_then(usage);
+        reply.usage = end.captured_usage.as_ref().and_then(convert_usage);
         reply.cut = match &end.captured_stop_reason {
             Some(StopReason::MaxTokens(_)) => true,
             Some(StopReason::ContentFilter(reason)) => {
@@ -252,27 +253,27 @@ impl Answer<'_> {
             _ => false,
         };
         reply.calls = match endpoint.kind {
-            LlmKind::Openai => gathered.calls(),
-            _ => end.captured_into_tool_calls().unwrap_or_default().into_iter().map(call).collect(),
+            LlmKind::Openai => gathered.into_calls(),
+            _ => end.captured_into_tool_calls().unwrap_or_default().into_iter().map(convert_call).collect(),
         };
         for call in &mut reply.calls {
             call.tool = names.own(&call.tool);
             let written = call.arguments.to_string();
-            if let Cow::Owned(harmless) = echo.whole(&written) {
+            if let Cow::Owned(harmless) = echo.redact_text(&written) {
                 call.arguments = serde_json::from_str(&harmless).unwrap_or_default();
             }
         }
-        reply.model = frames.model().map(|model| echo.whole(&model).into_owned());
+        reply.model = frames.model().map(|model| echo.redact_text(&model).into_owned());
         Ok(reply)
     }
 }
 
-fn call(call: ToolCall) -> Call {
-    Call { id: call.call_id, tool: call.fn_name, arguments: arguments(call.fn_arguments) }
+fn convert_call(call: ToolCall) -> Call {
+    Call { id: call.call_id, tool: call.fn_name, arguments: parse_arguments(call.fn_arguments) }
 }
 
 /// The tokens, where the endpoint counts them: genai's input holds the cached ones, as ours does.
-fn usage(usage: &genai::chat::Usage) -> Option<Usage> {
+fn convert_usage(usage: &genai::chat::Usage) -> Option<Usage> {
     let tokens = |tokens: Option<i32>| tokens.map_or(0, |tokens| u64::try_from(tokens).unwrap_or(0));
     if usage.prompt_tokens.is_none() && usage.completion_tokens.is_none() {
         return None;
@@ -293,7 +294,7 @@ fn too_long() -> Fault {
 }
 
 fn broken_off() -> Fault {
-    Fault { transient: true, ..Fault::permanent("the connection closed before the answer was whole") }
+    Fault { transient: true, ..Fault::permanent("the connection closed before the answer was complete") }
 }
 
 /// What was read without an event.
@@ -348,13 +349,13 @@ impl ChatFrameSink for Frames {
         self.bytes.fetch_add(frame.data.len(), Ordering::Relaxed);
         let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
         if model.is_none() && frame.data.len() <= NAMING_FRAME {
-            *model = named(frame.data);
+            *model = parse_model(frame.data);
         }
     }
 }
 
 /// The model that a frame names: at the top, or in the message or response that it begins.
-fn named(frame: &str) -> Option<String> {
+fn parse_model(frame: &str) -> Option<String> {
     let fields: BTreeMap<String, Value> = serde_json::from_str(frame).ok()?;
     let within = ["message", "response"].into_iter().filter_map(|key| fields.get(key)?.get("model"));
     let mut found = ["model", "modelVersion"].into_iter().filter_map(|key| fields.get(key)).chain(within);

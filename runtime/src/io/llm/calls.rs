@@ -42,7 +42,7 @@ impl Gathered {
         if self.bytes > LONGEST {
             return Err(Fault::permanent("the calls of the answer are longer than 4 MiB"));
         }
-        match self.of(&piece) {
+        match self.find_call(&piece) {
             Some(at) => self.calls[at].arguments.push_str(arguments),
             None if piece.fn_name.is_empty() => {}
             None if self.calls.len() == MOST => {
@@ -57,7 +57,7 @@ impl Gathered {
     }
 
     /// The call that a piece belongs to: that of its id, of its position, or the last one.
-    fn of(&self, piece: &ToolCall) -> Option<usize> {
+    fn find_call(&self, piece: &ToolCall) -> Option<usize> {
         let known = self.calls.iter().position(|call| call.id == piece.call_id);
         if known.is_some() {
             return known;
@@ -71,16 +71,20 @@ impl Gathered {
     }
 
     /// The whole calls.
-    pub(super) fn calls(self) -> Vec<Call> {
+    pub(super) fn into_calls(self) -> Vec<Call> {
         let calls = self.calls.into_iter();
         calls
-            .map(|call| Call { id: call.id, tool: call.name, arguments: arguments(Value::String(call.arguments)) })
+            .map(|call| Call {
+                id: call.id,
+                tool: call.name,
+                arguments: parse_arguments(Value::String(call.arguments)),
+            })
             .collect()
     }
 }
 
 /// Arguments as a value: what a model wrote as text is read, and stays a text where it is no JSON.
-pub(super) fn arguments(written: Value) -> Value {
+pub(super) fn parse_arguments(written: Value) -> Value {
     match written {
         Value::String(text) if text.trim().is_empty() => Value::Object(serde_json::Map::new()),
         Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
@@ -109,7 +113,7 @@ mod tests {
         for (id, name, arguments) in pieces {
             gathered.add(piece(id, name, arguments)).expect("they are few and short");
         }
-        gathered.calls().into_iter().map(|call| (call.id, call.tool, call.arguments)).collect()
+        gathered.into_calls().into_iter().map(|call| (call.id, call.tool, call.arguments)).collect()
     }
 
     #[test]

@@ -22,10 +22,10 @@ impl<'k> Echo<'k> {
     }
 
     /// What is known of the text with one more piece.
-    pub(super) fn pass(&mut self, piece: &str) -> String {
+    pub(super) fn redact_piece(&mut self, piece: &str) -> String {
         let Some(key) = self.key else { return piece.to_owned() };
         self.held.push_str(piece);
-        let known = self.whole(&self.held).into_owned();
+        let known = self.redact_text(&self.held).into_owned();
         // Keys are ASCII, so that every part of one begins and ends with a character.
         let begins = (1..key.len()).rev().find(|&length| known.ends_with(&key[..length]));
         let (known, held) = known.split_at(known.len() - begins.unwrap_or(0));
@@ -35,12 +35,12 @@ impl<'k> Echo<'k> {
     }
 
     /// What was held back, at the end of the text.
-    pub(super) fn rest(&mut self) -> String {
+    pub(super) fn take_held(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
 
     /// A text that comes at once.
-    pub(super) fn whole<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub(super) fn redact_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.key {
             Some(key) if text.contains(key) => Cow::Owned(text.replace(key, "[key]")),
             _ => Cow::Borrowed(text),
@@ -60,8 +60,8 @@ mod tests {
             for size in 1..text.len() {
                 let mut echo = Echo::new(Some(KEY));
                 let signs: Vec<char> = text.chars().collect();
-                let pieces = signs.chunks(size).map(|piece| echo.pass(&piece.iter().collect::<String>()));
-                let told = pieces.collect::<String>() + &echo.rest();
+                let pieces = signs.chunks(size).map(|piece| echo.redact_piece(&piece.iter().collect::<String>()));
+                let told = pieces.collect::<String>() + &echo.take_held();
                 assert_eq!(told, text.replace(KEY, "[key]"), "in pieces of {size}");
             }
         }
@@ -70,6 +70,6 @@ mod tests {
     #[test]
     fn a_word_for_a_key_is_a_word() {
         let mut echo = Echo::new(Some("none"));
-        assert_eq!(echo.pass("none of them") + &echo.rest(), "none of them");
+        assert_eq!(echo.redact_piece("none of them") + &echo.take_held(), "none of them");
     }
 }

@@ -53,9 +53,9 @@ impl Endpoint {
         let Connection::Llm { kind, base_url, model, auth, tools } = &provider.connection else {
             return Err(format!("provider `{}` is no model", provider.name));
         };
-        let base = base(*kind, base_url.as_deref())?;
-        let key = auth.as_deref().map(|variable| key(variable, environment)).transpose()?;
-        let client = client(&base).map_err(|error| format!("no HTTP client can be made: {error}"))?;
+        let base = resolve_base(*kind, base_url.as_deref())?;
+        let key = auth.as_deref().map(|variable| read_key(variable, environment)).transpose()?;
+        let client = build_client(&base).map_err(|error| format!("no HTTP client can be made: {error}"))?;
         // A provider that calls tools by schema supports schemas.
         let provides_schema = provider.provides.contains(&Ability::Schema) || *tools == Some(ToolProtocol::Schema);
         Ok(Endpoint { kind: *kind, model: model.clone(), provides_schema, client, base, key })
@@ -94,7 +94,7 @@ impl Endpoint {
     }
 
     /// The place, for messages: `api.openai.com`, `127.0.0.1:8080`.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn display_host(&self) -> String {
         let host = self.base.host_str().unwrap_or_default();
         self.base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
@@ -114,7 +114,7 @@ impl Endpoint {
 }
 
 /// The address below which a kind's paths lie: one without a path gets the usual one.
-fn base(kind: LlmKind, given: Option<&str>) -> Result<Url, String> {
+fn resolve_base(kind: LlmKind, given: Option<&str>) -> Result<Url, String> {
     let (own, version) = match kind {
         LlmKind::Openai | LlmKind::OpenaiResponses => ("https://api.openai.com", "/v1"),
         LlmKind::Anthropic => ("https://api.anthropic.com", "/v1"),
@@ -134,7 +134,7 @@ fn base(kind: LlmKind, given: Option<&str>) -> Result<Url, String> {
     Ok(url)
 }
 
-fn key(variable: &str, environment: &BTreeMap<OsString, OsString>) -> Result<Key, String> {
+fn read_key(variable: &str, environment: &BTreeMap<OsString, OsString>) -> Result<Key, String> {
     let value = environment.get(OsStr::new(variable)).filter(|value| !value.is_empty());
     let value = value.ok_or_else(|| format!("the secret variable `{variable}` is not set"))?;
     let value = value.to_str().map(str::trim).filter(|value| value.bytes().all(|byte| byte.is_ascii_graphic()));
@@ -145,7 +145,7 @@ fn key(variable: &str, environment: &BTreeMap<OsString, OsString>) -> Result<Key
 }
 
 /// Tells [`STATUS`] how each answer begins; nothing is asked again.
-fn seen() -> reqwest::retry::Builder {
+fn build_status_policy() -> reqwest::retry::Builder {
     let policy = reqwest::retry::for_host(String::new()).no_budget().max_retries_per_request(1);
     policy.classify_fn(|answer| {
         let status = answer.status().map_or(0, |status| status.as_u16());
@@ -156,7 +156,7 @@ fn seen() -> reqwest::retry::Builder {
 }
 
 /// A client that stays with the place of `base`.
-pub(crate) fn client(base: &Url) -> reqwest::Result<reqwest::Client> {
+pub(crate) fn build_client(base: &Url) -> reqwest::Result<reqwest::Client> {
     // The first caller chooses for the process; all of us choose the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (origin, home) = (base.origin(), base.host_str().unwrap_or_default());
@@ -166,7 +166,7 @@ pub(crate) fn client(base: &Url) -> reqwest::Result<reqwest::Client> {
     };
     let builder = reqwest::Client::builder()
         .redirect(Policy::custom(stay))
-        .retry(seen())
+        .retry(build_status_policy())
         .connect_timeout(CONNECT)
         .tcp_nodelay(true)
         .no_gzip()

@@ -72,7 +72,7 @@ fn read(error: Error, endpoint: &Endpoint, patience: Patience) -> Fault {
             }
             match error.downcast_ref::<reqwest::Error>() {
                 Some(error) => connection(error, endpoint),
-                None => Fault::permanent(format!("the model's service sent what is no answer: {}", line(&cause))),
+                None => Fault::permanent(format!("the model's service sent an invalid answer: {}", line(&cause))),
             }
         }
         Error::ChatResponse { body, .. } => in_stream(&body),
@@ -81,10 +81,10 @@ fn read(error: Error, endpoint: &Endpoint, patience: Patience) -> Fault {
             Fault::in_words(format!("the model's service failed: {}", line(&serde_error.to_string())))
         }
         Error::StreamParse { serde_error, .. } => {
-            Fault::permanent(format!("the model's service sent what is no answer: {}", line(&serde_error.to_string())))
+            Fault::permanent(format!("the model's service sent an invalid answer: {}", line(&serde_error.to_string())))
         }
         Error::JsonValueExt(_) | Error::SerdeJson(_) | Error::InvalidJsonResponseElement { .. } => {
-            Fault::permanent("the model's service sent what is no answer of its kind")
+            Fault::permanent("the model's service sent an answer of another kind")
         }
         error => Fault::in_words(line(&error.to_string())),
     }
@@ -113,11 +113,11 @@ pub(super) fn refused(status: StatusCode, body: &str, headers: &HeaderMap) -> Fa
 
 /// Bytes came, and nothing whole in all that time.
 pub(super) fn nothing_whole(endpoint: &Endpoint, waited: Duration) -> Fault {
-    Fault::passing(format!("{} sent nothing that is whole: timed out after {waited:?}", endpoint.place()))
+    Fault::passing(format!("{} sent no complete event: timed out after {waited:?}", endpoint.display_host()))
 }
 
 fn timed_out(timeout: StreamTimeout, endpoint: &Endpoint, patience: Patience) -> Fault {
-    let place = endpoint.place();
+    let place = endpoint.display_host();
     Fault::passing(match timeout {
         StreamTimeout::Headers => {
             format!("could not connect to {place}, or it did not begin to answer: timed out after {:?}", patience.first)
@@ -135,7 +135,7 @@ fn connection(error: &reqwest::Error, endpoint: &Endpoint) -> Fault {
         cause = source.to_string();
         root = source.source();
     }
-    let (place, cause) = (endpoint.place(), line(&cause).to_lowercase());
+    let (place, cause) = (endpoint.display_host(), line(&cause).to_lowercase());
     if error.is_builder() {
         return Fault::permanent(format!("the request cannot be made: {cause}"));
     }
@@ -145,7 +145,7 @@ fn connection(error: &reqwest::Error, endpoint: &Endpoint) -> Fault {
         true if cause.contains("certificate") => Fault::permanent(format!("could not connect to {place}: {cause}")),
         true => Fault::passing(format!("could not connect to {place}: {cause}")),
         false if lost => {
-            Fault::passing(format!("the connection closed before the answer of {place} was whole: {cause}"))
+            Fault::passing(format!("the connection closed before the answer of {place} was complete: {cause}"))
         }
         false => Fault::in_words(format!("the connection to {place} failed: {cause}")),
     }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_first_goes_first_and_who_gives_up_holds_nobody_up() {
+    async fn requests_go_in_order_and_an_abandoned_one_delays_none() {
         let limits = Arc::new(Limits::new(Some(1), None));
         limits.enter(0).await;
         let order = Arc::new(Lock::new(Vec::new()));
@@ -168,7 +168,7 @@ mod tests {
             let (limits, order) = (Arc::clone(&limits), Arc::clone(&order));
             tokio::spawn(async move {
                 limits.enter(0).await;
-                order.lock().expect("nobody panics").push(name);
+                order.lock().expect("no task panics").push(name);
             })
         };
         let tasks: Vec<_> = (0..4).map(ask).collect();
@@ -177,7 +177,7 @@ mod tests {
         for (_, task) in tasks.into_iter().enumerate().filter(|(index, _)| *index != 1) {
             task.await.expect("it ends");
         }
-        assert_eq!(*order.lock().expect("nobody panics"), [0, 2, 3]);
+        assert_eq!(*order.lock().expect("no task panics"), [0, 2, 3]);
     }
 
     #[tokio::test(start_paused = true)]

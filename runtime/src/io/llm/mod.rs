@@ -27,10 +27,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use self::endpoint::Endpoint;
-pub(crate) use self::endpoint::client;
+pub(crate) use self::endpoint::build_client;
 use self::limits::Limits;
 use self::reader::Reader;
-use crate::types::usage::cost;
+use crate::types::usage::compute_cost;
 
 /// How long a service may take.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,7 +136,7 @@ impl Models {
         let (question, patience) = (question.clone(), self.patience);
         // On its own: the task that reads an untrusted stream neither holds up the caller that waits for it, nor ends
         // it.
-        let asked = async move { adapter::ask(&endpoint, question, patience, sender).await };
+        let asked = async move { adapter::send_question(&endpoint, question, patience, sender).await };
         let mut task = Ended(self.reader.spawn(asked).map_err(Fault::permanent)?);
         while let Some(text) = receiver.recv().await {
             heard(&text);
@@ -151,7 +151,7 @@ impl Models {
         model.limits.correct(estimated, used);
         if let Ok(Reply { usage: Some(usage), .. }) = &mut reply {
             // Services count tokens; what they cost is for the spec to say.
-            usage.cost = cost(usage, model.price).map(|millionths| millionths as f64 / 1e6);
+            usage.cost = compute_cost(usage, model.price).map(|millionths| millionths as f64 / 1e6);
         }
         reply
     }

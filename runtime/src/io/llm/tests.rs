@@ -404,7 +404,7 @@ async fn a_redirect_is_followed_at_home_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn whoever_no_longer_waits_ends_the_request() {
+async fn a_caller_that_no_longer_waits_ends_the_request() {
     let server = Server::start(Script::new().otherwise(Answer::hang()));
     let models = models(provider(LlmKind::Openai, &server.url()));
     let question = question("x");

@@ -19,7 +19,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, test_kill_process_gro
 
 use super::spawn::{Finder, Launch};
 use super::stdin::{StdinWriter, Talk};
-use crate::io::children::{self, reap};
+use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{EventLoop, Inbox, Interest, Ready, Registered};
 use crate::io::proc_status::{end_group, group_lives, start_time};
 use crate::types::cancel::Cancel;
@@ -80,31 +80,31 @@ pub(crate) trait Sink {
     /// Bytes of its standard error.
     fn stderr(&mut self, bytes: &[u8]);
     /// The system has no room for it, and it waits beside so many others.
-    fn crowded(&mut self, _: &str, _: usize) {}
+    fn report_waiting(&mut self, _: &str, _: usize) {}
     /// There is none though nothing else of the run takes any.
     fn gives_up(&mut self, _: &str) {}
     /// It was started.
-    fn starts(&mut self) {}
+    fn report_start(&mut self) {}
     /// It has lived for a while.
-    fn lives(&mut self, process: Process);
+    fn report_alive(&mut self, process: Process);
     /// When [`Sink::tick`] wants to be called.
     fn due(&self) -> Option<Instant>;
     /// Some time has passed.
     fn tick(&mut self, now: Instant);
     /// Whether the process is talked with: its standard input stays open for what [`Sink::talk`] says.
-    fn talks(&self) -> bool {
+    fn has_dialogue(&self) -> bool {
         false
     }
     /// What is to be said to it now; asked whenever something has happened.
-    fn talk(&mut self) -> Talk<'_> {
+    fn next_input(&mut self) -> Talk<'_> {
         Talk::default()
     }
     /// It was told so many bytes of that.
-    fn told(&mut self, _: usize) {}
+    fn note_written(&mut self, _: usize) {}
     /// It writes nothing more, or reads nothing more.
     fn hung_up(&mut self) {}
     /// It is to be ended: how long it may take to end its work by itself, where it was asked to.
-    fn farewell(&mut self) -> Option<Duration> {
+    fn request_exit(&mut self) -> Option<Duration> {
         None
     }
 }
@@ -146,7 +146,7 @@ pub(crate) struct End {
 ///
 /// # Errors
 /// It could not be started: says why.
-pub(crate) async fn run(
+pub(crate) async fn run_process(
     poller: &Poller,
     launch: &Launch<'_>,
     limits: Limits,
@@ -154,12 +154,12 @@ pub(crate) async fn run(
     sink: &mut dyn Sink,
 ) -> Result<End, String> {
     let began = Instant::now();
-    cancel.watch(Some(poller.events.waker()));
-    let child = begin(poller, launch, cancel, sink).await;
+    cancel.set_waker(Some(poller.events.current_waker()));
+    let child = start_process(poller, launch, cancel, sink).await;
     let child = match child {
         Ok(Some(child)) => child,
         other => {
-            cancel.watch(None);
+            cancel.set_waker(None);
             return other.map(|_| End { cause: Cause::Cancelled, exit: -1, signal: None });
         }
     };
@@ -186,23 +186,23 @@ pub(crate) async fn run(
         limits,
         large: false,
     };
-    if let Err(error) = running.open(launch.stdin, sink.talks()) {
+    if let Err(error) = running.open_pipes(launch.stdin, sink.has_dialogue()) {
         end_group(group, Signal::KILL);
-        reap(running.child);
-        cancel.watch(None);
+        reap_child(running.child);
+        cancel.set_waker(None);
         return Err(format!("its end cannot be watched: {error}"));
     }
     let _reins = KillGroupOnDrop(group);
-    sink.starts();
-    let cause = running.watch(poller, cancel, sink).await;
-    cancel.watch(None);
+    sink.report_start();
+    let cause = running.watch_process(poller, cancel, sink).await;
+    cancel.set_waker(None);
     let (exit, signal) = running.finish().await;
     poller.events.forget();
     Ok(End { cause, exit, signal })
 }
 
 /// Starts a process as soon as there is room for it; none where it is cancelled before.
-async fn begin(
+async fn start_process(
     poller: &Poller,
     launch: &Launch<'_>,
     cancel: &Cancel,
@@ -210,7 +210,7 @@ async fn begin(
 ) -> Result<Option<Child>, String> {
     let mut pause = SHORTEST_PAUSE;
     let mut alone_since = None;
-    while cancel.asked().is_none() {
+    while cancel.requested_level().is_none() {
         let (has_room, running) = children::has_room();
         if has_room {
             let refused = match poller.finder.borrow_mut().start(launch) {
@@ -219,7 +219,7 @@ async fn begin(
                 Err(refused) => return Err(refused.message),
             };
             children::lower_limit();
-            sink.crowded(&refused, running);
+            sink.report_waiting(&refused, running);
             let alone = *alone_since.get_or_insert_with(Instant::now);
             if running > 0 {
                 alone_since = None;
@@ -285,7 +285,7 @@ struct Ending {
 }
 
 impl<'a> Running<'a> {
-    fn open(&mut self, stdin: Option<&'a [u8]>, talks: bool) -> io::Result<()> {
+    fn open_pipes(&mut self, stdin: Option<&'a [u8]>, talks: bool) -> io::Result<()> {
         let pidfd = pidfd_open(self.group, PidfdFlags::empty())?;
         self.pidfd = Some(self.events.register(pidfd, Interest::Exit)?);
         if let Some(pipe) = self.child.stdout.take() {
@@ -299,7 +299,7 @@ impl<'a> Running<'a> {
         {
             if talks {
                 self.voice = Some(StdinWriter { pipe: self.events.register(pipe, Interest::Stdin)? });
-            } else if let Some(rest) = feed(&pipe, stdin) {
+            } else if let Some(rest) = feed_pipe(&pipe, stdin) {
                 self.feed = Some(Feed { pipe: self.events.register(pipe, Interest::Stdin)?, rest });
             }
         }
@@ -307,8 +307,8 @@ impl<'a> Running<'a> {
     }
 
     /// Goes on with the talk, where there is one.
-    fn talk(&mut self, now: Instant, sink: &mut dyn Sink) {
-        let talk = sink.talk();
+    fn send_input(&mut self, now: Instant, sink: &mut dyn Sink) {
+        let talk = sink.next_input();
         if talk.waits {
             self.last_output = now;
         }
@@ -316,24 +316,24 @@ impl<'a> Running<'a> {
             self.reported.get_or_insert(now);
         }
         let Some(voice) = &mut self.voice else { return };
-        let (told, goes_on) = voice.say(talk.words);
+        let (told, goes_on) = voice.write_available(talk.words);
         let is_done = talk.over && told == talk.words.len();
         if is_done || !goes_on {
             self.voice = None;
         }
-        sink.told(told);
+        sink.note_written(told);
         if !goes_on {
             sink.hung_up();
         }
     }
 
-    async fn watch(&mut self, poller: &Poller, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
+    async fn watch_process(&mut self, poller: &Poller, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
         loop {
             let now = Instant::now();
-            if sink.talks() {
-                self.talk(now, sink);
+            if sink.has_dialogue() {
+                self.send_input(now, sink);
             }
-            self.consider(now, cancel, sink);
+            self.enforce_limits(now, cancel, sink);
             if self.is_over(now) {
                 return self.cause();
             }
@@ -344,44 +344,44 @@ impl<'a> Running<'a> {
                 self.exited = Some(now);
                 self.linger = Some(now + LINGER);
             }
-            self.exchange(ready, poller, sink);
+            self.transfer_pipes(ready, poller, sink);
         }
     }
 
     /// Does what the time and the requested stop level ask for.
-    fn consider(&mut self, now: Instant, cancel: &Cancel, sink: &mut dyn Sink) {
+    fn enforce_limits(&mut self, now: Instant, cancel: &Cancel, sink: &mut dyn Sink) {
         if sink.due().is_some_and(|due| due <= now) {
             sink.tick(now);
         }
         if self.announce.is_some_and(|moment| moment <= now) && self.exited.is_none() {
             self.announce = None;
             let group = self.group.as_raw_nonzero().get();
-            sink.lives(Process { group, started: start_time(group).unwrap_or(0) });
+            sink.report_alive(Process { group, started: start_time(group).unwrap_or(0) });
         }
-        match cancel.asked() {
-            Some(StopLevel::Kill) => self.kill(Cause::Cancelled, now),
-            Some(StopLevel::Stop | StopLevel::Interrupt) => self.part(Cause::Cancelled, now, sink),
+        match cancel.requested_level() {
+            Some(StopLevel::Kill) => self.kill_group(Cause::Cancelled, now),
+            Some(StopLevel::Stop | StopLevel::Interrupt) => self.request_end(Cause::Cancelled, now, sink),
             None => {}
         }
         if self.exited.is_none() {
             if self.limits.deadline.is_some_and(|deadline| deadline <= now) {
-                self.part(Cause::Timeout, now, sink);
+                self.request_end(Cause::Timeout, now, sink);
             }
             if self.limits.idle.is_some_and(|idle| self.last_output + idle <= now) && self.reported.is_none() {
-                self.part(Cause::Idle, now, sink);
+                self.request_end(Cause::Idle, now, sink);
             }
             if let Some((cause, due)) = self.farewell
                 && (due <= now || self.reported.is_some())
             {
-                self.end(cause, now);
+                self.terminate_group(cause, now);
             }
             if self.reported.is_some_and(|reported| reported + self.limits.grace <= now) {
-                self.end(Cause::Reported, now);
+                self.terminate_group(Cause::Reported, now);
             }
         } else if self.linger.is_some_and(|moment| moment <= now) {
             self.linger = None;
             if group_lives(self.group) {
-                self.end(Cause::Exit, now);
+                self.terminate_group(Cause::Exit, now);
             } else if self.last_output + LINGER > now && self.exited.is_some_and(|exited| exited + TERM_GRACE > now) {
                 // There may be more of it in the pipes.
                 self.linger = Some(self.last_output + LINGER);
@@ -391,7 +391,7 @@ impl<'a> Running<'a> {
             }
         }
         if self.ending.as_ref().is_some_and(|ending| !ending.killed && ending.next <= now) {
-            self.kill(Cause::Exit, now);
+            self.kill_group(Cause::Exit, now);
         }
     }
 
@@ -407,13 +407,13 @@ impl<'a> Running<'a> {
     }
 
     /// Asks it to end its work, where it can be asked, and ends it otherwise.
-    fn part(&mut self, cause: Cause, now: Instant, sink: &mut dyn Sink) {
+    fn request_end(&mut self, cause: Cause, now: Instant, sink: &mut dyn Sink) {
         if self.farewell.is_some() || self.ending.is_some() {
             return;
         }
-        match sink.farewell().filter(|_| self.exited.is_none()) {
+        match sink.request_exit().filter(|_| self.exited.is_none()) {
             Some(patience) => self.farewell = Some((cause, now + patience)),
-            None => self.end(cause, now),
+            None => self.terminate_group(cause, now),
         }
     }
 
@@ -424,7 +424,7 @@ impl<'a> Running<'a> {
     }
 
     /// Sends TERM to the group, once.
-    fn end(&mut self, cause: Cause, now: Instant) {
+    fn terminate_group(&mut self, cause: Cause, now: Instant) {
         if self.ending.is_none() {
             end_group(self.group, Signal::TERM);
             // A stopped process receives no signal before it goes on.
@@ -434,7 +434,7 @@ impl<'a> Running<'a> {
     }
 
     /// Sends KILL to the group, once.
-    fn kill(&mut self, cause: Cause, now: Instant) {
+    fn kill_group(&mut self, cause: Cause, now: Instant) {
         let cause = match &self.ending {
             Some(Ending { killed: true, .. }) => return,
             Some(ending) => ending.cause,
@@ -470,11 +470,11 @@ impl<'a> Running<'a> {
     }
 
     /// Writes to the pipes that have room, and reads from those that hold something.
-    fn exchange(&mut self, ready: Ready, poller: &Poller, sink: &mut dyn Sink) {
+    fn transfer_pipes(&mut self, ready: Ready, poller: &Poller, sink: &mut dyn Sink) {
         if ready.has(Interest::Stdin)
             && let Some(Feed { pipe, rest }) = self.feed.take()
         {
-            self.feed = feed(&pipe, rest).map(|rest| Feed { pipe, rest });
+            self.feed = feed_pipe(&pipe, rest).map(|rest| Feed { pipe, rest });
         }
         let buffer = &mut *poller.buffer.borrow_mut();
         if ready.has(Interest::Stdout) {
@@ -489,7 +489,7 @@ impl<'a> Running<'a> {
         let Some(pipe) = &self.stdout else {
             return;
         };
-        let Some(count) = read(pipe, buffer) else {
+        let Some(count) = read_pipe(pipe, buffer) else {
             self.stdout = None;
             sink.hung_up();
             return;
@@ -512,7 +512,7 @@ impl<'a> Running<'a> {
         let Some(pipe) = &self.stderr else {
             return;
         };
-        match read(pipe, buffer) {
+        match read_pipe(pipe, buffer) {
             None => self.stderr = None,
             Some(0) => {}
             Some(count) => {
@@ -527,7 +527,7 @@ impl<'a> Running<'a> {
         let Running { group, events, child, .. } = self;
         // The process is still a zombie here, so its number cannot have become another group's.
         end_group(group, Signal::TERM);
-        let status = reap(child);
+        let status = reap_child(child);
         if test_kill_process_group(group).is_ok() {
             end_rest(group, events).await;
         }
@@ -538,7 +538,7 @@ impl<'a> Running<'a> {
 }
 
 /// Writes as much as there is room for. What is left is still to be written; none where nothing is.
-fn feed(pipe: impl AsFd, mut rest: &[u8]) -> Option<&[u8]> {
+fn feed_pipe(pipe: impl AsFd, mut rest: &[u8]) -> Option<&[u8]> {
     while !rest.is_empty() {
         match rustix::io::write(&pipe, rest) {
             Ok(count) => rest = &rest[count..],
@@ -552,7 +552,7 @@ fn feed(pipe: impl AsFd, mut rest: &[u8]) -> Option<&[u8]> {
 }
 
 /// Reads once; none at the end of the stream.
-fn read(pipe: impl AsFd, buffer: &mut [u8]) -> Option<usize> {
+fn read_pipe(pipe: impl AsFd, buffer: &mut [u8]) -> Option<usize> {
     match rustix::io::read(pipe, buffer) {
         Ok(0) => None,
         Ok(count) => Some(count),

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use swarmc_plan::Command;
 
-use super::run::{Cause, Limits, Poller, Sink, run};
+use super::run::{Cause, Limits, Poller, Sink, run_process};
 use super::spawn::{Launch, argv};
 use super::tail::Tail;
 use crate::types::cancel::Cancel;
 use crate::types::event::Process;
 
-/// The bytes of standard error that are told of a command that failed.
+/// The bytes of standard error that the report of a failed command includes.
 const TOLD: usize = 500;
 
 /// The bytes of standard output that are kept.
@@ -29,7 +29,7 @@ pub(crate) fn run_side_command(
     directory: &Path,
     most: Duration,
 ) -> Result<(), String> {
-    output(&argv(command), environment, directory, most, &Cancel::default()).map(drop)
+    read_stdout(&argv(command), environment, directory, most, &Cancel::default()).map(drop)
 }
 
 /// What a program prints on its standard output, 64 KiB at most: asked for by the run itself, and waited for so long at
@@ -37,14 +37,14 @@ pub(crate) fn run_side_command(
 ///
 /// # Errors
 /// Why it failed, in words.
-pub(crate) fn output(
+pub(crate) fn read_stdout(
     argv: &[OsString],
     environment: &[(OsString, OsString)],
     directory: &Path,
     most: Duration,
     cancel: &Cancel,
 ) -> Result<String, String> {
-    let printed = bytes(argv, environment, (directory, None), (most, KEPT), cancel)?;
+    let printed = read_stdout_bytes(argv, environment, (directory, None), (most, KEPT), cancel)?;
     Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn output(
 ///
 /// # Errors
 /// Why it failed, in words.
-pub(crate) fn bytes(
+pub(crate) fn read_stdout_bytes(
     argv: &[OsString],
     environment: &[(OsString, OsString)],
     (directory, stdin): (&Path, Option<&[u8]>),
@@ -63,7 +63,7 @@ pub(crate) fn bytes(
     let launch = Launch { argv, environment, directory, stdin, install: None };
     let limits = Limits { deadline: Some(Instant::now() + most), idle: None, grace: Duration::ZERO };
     let mut said = Said { stdout: Vec::new(), stderr: Vec::new(), kept };
-    let end = poller.block_on(run(&poller, &launch, limits, cancel, &mut said))?;
+    let end = poller.block_on(run_process(&poller, &launch, limits, cancel, &mut said))?;
     let problem = String::from_utf8_lossy(&said.stderr).trim().to_owned();
     match (end.cause, end.exit) {
         (Cause::Exit | Cause::Reported, 0) => Ok(said.stdout),
@@ -93,7 +93,7 @@ pub(crate) struct Printed {
 ///
 /// # Errors
 /// It could not be started: says why.
-pub(crate) fn printed(
+pub(crate) fn capture_output(
     argv: &[OsString],
     environment: &[(OsString, OsString)],
     directory: &Path,
@@ -105,7 +105,7 @@ pub(crate) fn printed(
     let launch = Launch { argv, environment, directory, stdin: None, install: None };
     let limits = Limits { deadline: Some(Instant::now() + most), idle: None, grace: Duration::ZERO };
     let mut both = Both(Tail::new(kept));
-    let end = poller.block_on(run(&poller, &launch, limits, cancel, &mut both))?;
+    let end = poller.block_on(run_process(&poller, &launch, limits, cancel, &mut both))?;
     Ok(Printed {
         is_cut: both.0.is_cut(),
         text: both.0.into_bytes(),
@@ -128,7 +128,7 @@ impl Sink for Both {
         self.0.push(bytes);
     }
 
-    fn lives(&mut self, _: Process) {}
+    fn report_alive(&mut self, _: Process) {}
 
     fn due(&self) -> Option<Instant> {
         None
@@ -158,7 +158,7 @@ impl Sink for Said {
         self.stderr.drain(..cut);
     }
 
-    fn lives(&mut self, _: Process) {}
+    fn report_alive(&mut self, _: Process) {}
 
     fn due(&self) -> Option<Instant> {
         None

@@ -20,11 +20,11 @@ use rustix::io::Errno;
 use rustix::process::getpid;
 
 use crate::io::children;
-use crate::io::proc_status::stat;
+use crate::io::proc_status::read_stat;
 
 /// Whether this process has a controlling terminal: what shares it could type there, and answer in the place of a person.
 static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| {
-    let terminal = stat(getpid().as_raw_nonzero().get(), |fields| fields.get(4)?.parse::<i32>().ok());
+    let terminal = read_stat(getpid().as_raw_nonzero().get(), |fields| fields.get(4)?.parse::<i32>().ok());
     // Where the system does not say so, there is one.
     terminal != Some(0)
 });
@@ -77,20 +77,21 @@ impl Finder {
         let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value.as_os_str());
         let key = (path.to_owned(), program.clone());
         if let Some(file) = self.found.get(&key) {
-            match spawn(launch, file) {
+            match spawn_program(launch, file) {
                 // It may have moved since.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                outcome => return outcome.map_err(|error| refused(launch, &error)),
+                outcome => return outcome.map_err(|error| build_refusal(launch, &error)),
             }
         }
-        let file = find(program, path, launch.directory).map_err(|denied| Refused::new(missing(launch, denied)))?;
-        let child = spawn(launch, &file).map_err(|error| refused(launch, &error))?;
+        let file = find_program(program, path, launch.directory)
+            .map_err(|denied| Refused::new(describe_missing(launch, denied)))?;
+        let child = spawn_program(launch, &file).map_err(|error| build_refusal(launch, &error))?;
         self.found.insert(key, file);
         Ok(child)
     }
 }
 
-fn spawn(launch: &Launch<'_>, file: &Path) -> io::Result<Child> {
+fn spawn_program(launch: &Launch<'_>, file: &Path) -> io::Result<Child> {
     let mut command = Command::new(file);
     command
         .arg0(&launch.argv[0])
@@ -105,7 +106,7 @@ fn spawn(launch: &Launch<'_>, file: &Path) -> io::Result<Child> {
         true => lead_session(&mut command)?,
         false => _ = command.process_group(0),
     }
-    children::start(|| command.spawn())
+    children::start_child(|| command.spawn())
 }
 
 /// Has the process lead a session, and so a group, of its own.
@@ -115,7 +116,7 @@ fn lead_session(command: &mut Command) -> io::Result<()> {
 }
 
 /// The file of `program`, or whether there is one that may not be started.
-pub(crate) fn find(program: &OsStr, path: &OsStr, directory: &Path) -> Result<PathBuf, bool> {
+pub(crate) fn find_program(program: &OsStr, path: &OsStr, directory: &Path) -> Result<PathBuf, bool> {
     if program.as_encoded_bytes().contains(&b'/') {
         let file = directory.join(program);
         return match file.metadata() {
@@ -144,7 +145,7 @@ fn is_executable(meta: &Metadata) -> bool {
     meta.permissions().mode() & 0o111 != 0
 }
 
-fn missing(launch: &Launch<'_>, denied: bool) -> String {
+fn describe_missing(launch: &Launch<'_>, denied: bool) -> String {
     let program = launch.argv[0].to_string_lossy();
     match (denied, launch.install) {
         (true, _) => format!("`{program}`: found, but not executable; type `chmod +x` on it"),
@@ -153,7 +154,7 @@ fn missing(launch: &Launch<'_>, denied: bool) -> String {
     }
 }
 
-fn refused(launch: &Launch<'_>, error: &io::Error) -> Refused {
+fn build_refusal(launch: &Launch<'_>, error: &io::Error) -> Refused {
     let program = launch.argv[0].to_string_lossy();
     let message = match error.kind() {
         io::ErrorKind::NotFound => {

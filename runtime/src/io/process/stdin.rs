@@ -22,7 +22,7 @@ pub(crate) struct StdinWriter<'e> {
 
 impl StdinWriter<'_> {
     /// Writes as much as there is room for; returns how much that was, and whether the process still reads.
-    pub(crate) fn say(&mut self, mut words: &[u8]) -> (usize, bool) {
+    pub(crate) fn write_available(&mut self, mut words: &[u8]) -> (usize, bool) {
         let mut told = 0;
         while !words.is_empty() {
             match rustix::io::write(&self.pipe, words) {

@@ -55,7 +55,7 @@ impl Tail {
 }
 
 /// `bytes` as text of at most `limit` bytes, cut at a character; bytes that are not UTF-8 become U+FFFD.
-pub(crate) fn text(bytes: Vec<u8>, limit: usize) -> String {
+pub(crate) fn decode_text(bytes: Vec<u8>, limit: usize) -> String {
     let mut text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_text_become_replacement_characters_within_the_limit() {
-        assert_eq!(text(vec![b'a', 0xff, b'b'], 100), "a\u{fffd}b");
-        let cut = text(vec![0xff; 100], 100);
+        assert_eq!(decode_text(vec![b'a', 0xff, b'b'], 100), "a\u{fffd}b");
+        let cut = decode_text(vec![0xff; 100], 100);
         assert_eq!((cut.len(), cut.chars().count()), (99, 33));
     }
 }

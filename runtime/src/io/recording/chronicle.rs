@@ -20,7 +20,7 @@ pub(super) struct Chronicle {
     told: BTreeMap<Place, Told>,
 }
 
-/// What the journal has told of a swarm so far.
+/// The content of the journal on a swarm so far.
 #[derive(Default)]
 struct Told {
     answers: u32,
@@ -94,7 +94,7 @@ impl Chronicle {
         let Some(told) = self.told.get_mut(&place) else { return };
         let asked = told.asked.entry(Arc::clone(&request.agent)).or_default();
         *asked += 1;
-        let (member, asked, wants) = (Arc::clone(&request.agent), *asked, request.wants.words());
+        let (member, asked, wants) = (Arc::clone(&request.agent), *asked, request.wants.describe());
         let by = AnsweredBy::Person;
         let line = Line::Approval { place, member, asked, wants, by, choice: None, because: None, arguments: None };
         told.open.insert(request.id, line);
@@ -140,8 +140,8 @@ impl Told {
         *begun = (self.answers, begun.1 + 1);
     }
 
-    /// The line with when it began, where that was not at once: after a pause, when its tools were known, or when a killed
-    /// run went on.
+    /// The line with when it began, where that was not at once: after a pause, when its tools were known, or when a
+    /// killed run went on.
     fn placed(&self, mut line: Line, turn: &Member, listed: bool) -> Line {
         let of = |kind, turn: Member| self.begun.get(&(kind, turn)).copied().unwrap_or_default();
         let before = Member { attempt: turn.attempt.saturating_sub(1), ..turn.clone() };

@@ -1,9 +1,9 @@
 //! What attempts did beside answering: their handoffs, their changes, when those began that read an inbox, and the
 //! decisions on their requests.
 //!
-//! In: the facts of a journal, or the lines of a recording. Out: lines in the order of the facts, or for a replay what is
-//! to be done again and when. Invariant: an envelope has the same id and time in a replay as when it was recorded, for
-//! prompts and answers name it by them.
+//! In: the facts of a journal, or the lines of a recording. Out: lines in the order of the facts, or for a replay what
+//! is to be done again and when. Invariant: an envelope has the same id and time in a replay as when it was recorded,
+//! for prompts and answers name it by them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -208,7 +208,7 @@ impl ReplayEffects {
         }
         let asked = self.asked.entry(place.clone()).or_default();
         *asked += 1;
-        let (asked, wants, by) = (*asked, request.wants.words(), AnsweredBy::Person);
+        let (asked, wants, by) = (*asked, request.wants.describe(), AnsweredBy::Person);
         let line = Line::Agreed { place, asked, wants, by, choice: None, because: None };
         self.open.insert(request.id, (line, request.wants.outlasts_attempt()));
     }
@@ -246,17 +246,17 @@ impl Line {
                     return Some(format!("envelope `{id}` is there twice"));
                 }
                 if *from_node_id != *place.step {
-                    return Some(format!("envelope `{id}` is not of `{}`, which sent it", place.step));
+                    return Some(format!("envelope `{id}` does not name its sender `{}`", place.step));
                 }
                 if moment(created_at).is_none() {
-                    return Some(format!("envelope `{id}` was sent at no time"));
+                    return Some(format!("envelope `{id}` has no valid time"));
                 }
                 let chars = payload.message.chars().count();
                 let bytes = serde_json::to_string(envelope).map_or(0, |text| text.len());
                 match (chars, bytes) {
-                    (0, _) => Some(format!("envelope `{id}` says nothing")),
+                    (0, _) => Some(format!("envelope `{id}` is empty")),
                     _ if chars > MESSAGE_LIMIT * BLANKED || bytes > ENVELOPE_LIMIT * BLANKED => {
-                        Some(format!("envelope `{id}` is longer than one may be"))
+                        Some(format!("envelope `{id}` is too long"))
                     }
                     _ => None,
                 }
@@ -273,7 +273,7 @@ impl Line {
             }
             Line::Message { id, .. } if !envelopes.insert(id.clone()) => Some(format!("message `{id}` is there twice")),
             Line::Files { told, left, files, .. } => {
-                crate::io::files::problem(told.keys(), left.as_deref(), files.keys())
+                crate::io::files::find_path_problem(told.keys(), left.as_deref(), files.keys())
             }
             _ => None,
         }
@@ -291,8 +291,8 @@ impl Replay {
         self.begins.get(&Place::of(step, attempt)).copied()
     }
 
-    /// The attempt that did something next, of those from the `from`th on that are not `known`, and had begun by then; and
-    /// from which on to look the next time.
+    /// The attempt that did something next, of those from the `from`th on that are not `known`, and had begun by then;
+    /// and from which on to look the next time.
     pub(crate) fn next_beginning(
         &self,
         mut from: usize,
@@ -338,7 +338,7 @@ impl Replay {
                 Line::Reported { text, .. } => {
                     self.note(number);
                     let report = serde_json::from_str(&self.text(text)?).map_err(|error| error.to_string());
-                    let report = report.and_then(|report: Report| report.text());
+                    let report = report.and_then(|report: Report| report.to_json());
                     deeds.push((
                         number,
                         ReplayEffect::Reported(report.map_err(|problem| self.damaged(number, problem))?),
@@ -348,7 +348,7 @@ impl Replay {
                     self.note(number);
                     let (message, answer) = (self.text(message)?, answer.as_deref().map(Arc::from));
                     if message.is_empty() || message.chars().count() > MESSAGE_LIMIT {
-                        let problem = format!("what an agent asks for has from 1 to {MESSAGE_LIMIT} characters");
+                        let problem = format!("a request for help must have from 1 to {MESSAGE_LIMIT} characters");
                         return Err(self.damaged(number, problem));
                     }
                     deeds.push((number, ReplayEffect::Pleaded { message, answer }));
@@ -389,7 +389,7 @@ impl Replay {
             instance: written.instance,
             within: written.within.clone(),
         };
-        let place = format!("what a person wrote to {}", words(&step, 1));
+        let place = format!("the message of a person to {}", words(&step, 1));
         let at = format!("{LINES}:{}", written.line);
         self.diverged(&step, 1, place, Difference::Unsent { problem: problem.to_owned(), at })
     }
@@ -410,7 +410,7 @@ impl Replay {
         if recorded == now {
             return Ok(());
         }
-        let what = "what it reads of its inbox".to_owned();
+        let what = "the content of its inbox".to_owned();
         let difference = Difference::Text { what, recorded: Some(recorded), now: Some(now) };
         Err(self.diverged(step, attempt, words(step, attempt), difference))
     }
@@ -431,14 +431,14 @@ impl Replay {
         let told = |envelope| {
             serde_json::to_value(envelope).map(|value| format!("{:#}\n", self.redactions.blank_json(&value)))
         };
-        let what = format!("what it sent to `{}`", sending.envelope.to_node_id);
+        let what = format!("its envelope to `{}`", sending.envelope.to_node_id);
         let (recorded, now) = (told(&sending.envelope).ok(), told(now).ok());
         Err(self.diverged(step, attempt, words(step, attempt), Difference::Text { what, recorded, now }))
     }
 
     /// Why an envelope is not sent again.
     pub(crate) fn unsent(&self, (step, attempt): (&StepId, u32), sending: &Sending, problem: String) -> RunError {
-        let place = format!("what {} sent to `{}`", words(step, attempt), sending.envelope.to_node_id);
+        let place = format!("the envelope of {} to `{}`", words(step, attempt), sending.envelope.to_node_id);
         let at = format!("{LINES}:{}", sending.line);
         self.diverged(step, attempt, place, Difference::Unsent { problem: self.redactions.blank_text(&problem), at })
     }
@@ -467,12 +467,12 @@ impl Replay {
         self.note(number);
         if wants != now {
             let (recorded, now) = (Some(wants.clone()), Some(now.to_owned()));
-            let difference = Difference::Text { what: "what it asks for".to_owned(), recorded, now };
+            let difference = Difference::Text { what: "its request".to_owned(), recorded, now };
             return Err(self.diverged(step, attempt, words(step, attempt), difference));
         }
         let because = because.as_deref().map(|because| self.redactions.fill_text(because));
         let foretold =
-            choice.map_or(RecordedVerdict::Nobody, |choice| RecordedVerdict::Said(number, choice, because, None));
+            choice.map_or(RecordedVerdict::Unanswered, |choice| RecordedVerdict::Said(number, choice, because, None));
         Ok((foretold, by))
     }
 

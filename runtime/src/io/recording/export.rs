@@ -54,7 +54,7 @@ pub(crate) fn publish(
         fs::rename(target, &old).map_err(io("replace", target))?;
     }
     fs::rename(&fresh, target).map_err(io("create", target))?;
-    // Both are of no use to anybody any more.
+    // Neither is needed any more.
     let _ = fs::remove_dir_all(&old);
     let _ = fs::remove_dir_all(&draft);
     Ok(answers)
@@ -76,7 +76,7 @@ impl Story<'_> {
         let mut status = RunStatus::Failed;
         let mut gates: BTreeMap<StepId, (u32, Option<Line>)> = BTreeMap::new();
         let mut deeds = ReplayEffects::default();
-        let records = self.run.records()?;
+        let records = self.run.read_records()?;
         for record in &records {
             if let Event::Sent { to, instance, .. } = &record.event {
                 deeds.receives(to, *instance);
@@ -86,7 +86,7 @@ impl Story<'_> {
             match record.event {
                 Event::RunStarted { pipeline, task, params, stored_params, stdin, .. } => {
                     let params = match stored_params {
-                        Some(stored) => serde_json::from_str(&self.run.text(&stored)?).unwrap_or_default(),
+                        Some(stored) => serde_json::from_str(&self.run.read_text(&stored)?).unwrap_or_default(),
                         None => params,
                     };
                     let texts = self.texts("run.".into(), "");
@@ -96,7 +96,7 @@ impl Story<'_> {
                     });
                     let params = params.collect::<Result<_, RunError>>()?;
                     let stdin =
-                        stdin.map(|stdin| texts.text("stdin", self.run.text(&stdin)?.as_bytes())).transpose()?;
+                        stdin.map(|stdin| texts.text("stdin", self.run.read_text(&stdin)?.as_bytes())).transpose()?;
                     lines.push(Line::Recording(Header {
                         version: super::RECORDING_VERSION,
                         workflow: workflow.to_owned(),
@@ -124,8 +124,8 @@ impl Story<'_> {
                 Event::RunResumed => deeds.resumed(),
                 Event::Sent { from: None, way: None, to, instance, within, letter } if letter.answers.is_none() => {
                     let texts = self.texts("run.".into(), "");
-                    let text =
-                        texts.text(&format!("message-{}", letter.id), self.run.text(&letter.content)?.as_bytes())?;
+                    let text = texts
+                        .text(&format!("message-{}", letter.id), self.run.read_text(&letter.content)?.as_bytes())?;
                     let (id, interrupts) = (letter.id.to_string(), letter.interrupts);
                     lines.push(Line::Message { id, to, instance, within, interrupts, text });
                 }
@@ -141,7 +141,7 @@ impl Story<'_> {
                     let number = deeds.count(&place, false);
                     let part = format!("report-{number}.");
                     let text =
-                        self.texts(stem(&place, true), &part).text("said", self.run.text(&report)?.as_bytes())?;
+                        self.texts(stem(&place, true), &part).text("said", self.run.read_text(&report)?.as_bytes())?;
                     lines.push(Line::Reported { place, report: number, text });
                 }
                 Event::ArtifactStored { step, attempt, artifact } => {
@@ -149,7 +149,7 @@ impl Story<'_> {
                     if deeds.left(&place, &artifact) {
                         let part = format!("diff-{}.", artifact.id);
                         let texts = self.texts(stem(&place, true), &part);
-                        let text = texts.text("left", self.run.text(&artifact.content)?.as_bytes())?;
+                        let text = texts.text("left", self.run.read_text(&artifact.content)?.as_bytes())?;
                         lines.push(effect::left(place, &artifact, text));
                     }
                 }
@@ -195,8 +195,9 @@ impl Story<'_> {
                     if let Line::Gate { by: answered, choice: chosen, output: put_out, place, .. } = &mut line {
                         let part = format!("gate-{number}.");
                         let texts = self.texts(stem(place, false), &part);
-                        *put_out =
-                            output.map(|text| texts.text("answer", self.run.text(&text)?.as_bytes())).transpose()?;
+                        *put_out = output
+                            .map(|text| texts.text("answer", self.run.read_text(&text)?.as_bytes()))
+                            .transpose()?;
                         (*answered, *chosen) = (Some(by), choice);
                     }
                     lines.push(line);
@@ -234,7 +235,7 @@ impl Story<'_> {
                 let (place, plea) = (place.clone(), deeds.count(place, true));
                 let part = format!("plea-{plea}.");
                 let texts = self.texts(stem(&place, true), &part);
-                let message = texts.text("message", self.run.text(message)?.as_bytes())?;
+                let message = texts.text("message", self.run.read_text(message)?.as_bytes())?;
                 Some(Line::Pleaded { place, plea, message, answer: None })
             }
             RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => None,
@@ -243,13 +244,14 @@ impl Story<'_> {
 
     /// An envelope with its placeholders.
     fn envelope(&self, content: &Content) -> Result<Option<Envelope>, RunError> {
-        Ok(effect::blanked(&self.run.text(content)?, |value| self.redactions.blank_json(value)))
+        Ok(effect::blanked(&self.run.read_text(content)?, |value| self.redactions.blank_json(value)))
     }
 
     fn gate(&self, step: &StepId, asked: u32, message: &Content) -> Result<Line, RunError> {
         let place = Place::of(step, 1);
         let part = format!("gate-{asked}.");
-        let message = self.texts(stem(&place, false), &part).text("message", self.run.text(message)?.as_bytes())?;
+        let message =
+            self.texts(stem(&place, false), &part).text("message", self.run.read_text(message)?.as_bytes())?;
         Ok(Line::Gate { place, asked, message, by: None, choice: None, output: None })
     }
 
@@ -260,13 +262,14 @@ impl Story<'_> {
             let texts = self.texts(stem(place, true), &part);
             *because = verdict.because.as_deref().map(|because| self.redactions.blank_text(because));
             let given =
-                verdict.arguments.as_ref().map(|given| texts.text("arguments", self.run.text(given)?.as_bytes()));
+                verdict.arguments.as_ref().map(|given| texts.text("arguments", self.run.read_text(given)?.as_bytes()));
             *arguments = given.transpose()?;
         }
         Ok(line)
     }
 
-    /// What was asked, by attempt: of one that was taken up again by a later runner, only what that asked. Swarms go on.
+    /// What was asked, by attempt: of one that was taken up again by a later runner, only what that asked. Swarms go
+    /// on.
     fn asked(&self) -> Result<(BTreeMap<Place, Vec<Line>>, Chronicle), RunError> {
         let path = self.draft.join(LINES);
         let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;

@@ -8,7 +8,7 @@ use super::line::{Line, Place, Text};
 use super::replay::Replay;
 use super::words;
 use super::write::{Recorder, Texts, stem, told};
-use crate::io::files::{AgentFiles, Collected, Laying, Provided, Remains, problem};
+use crate::io::files::{AgentFiles, Collected, Laying, Provided, Remains, find_path_problem};
 use crate::types::digest::file_name;
 use crate::types::divergence::Difference;
 use crate::types::error::RunError;
@@ -83,7 +83,7 @@ impl Replay {
             failure: failure.as_ref().map(|failure| self.filled(failure)),
         };
         // A placeholder for a folder may lead out of this one.
-        match problem(remains.given.told.keys(), remains.left.as_ref(), remains.files.keys()) {
+        match find_path_problem(remains.given.told.keys(), remains.left.as_ref(), remains.files.keys()) {
             None => Ok(remains),
             Some(problem) => Err(self.damaged(number, problem)),
         }
@@ -106,7 +106,7 @@ impl Replay {
         let now = match now {
             Ok(now) => now,
             Err(problem) => {
-                return differs(format!("what it is given ({problem})"), Some(String::new()), Some(String::new()));
+                return differs(format!("its input ({problem})"), Some(String::new()), Some(String::new()));
             }
         };
         let mut paths: Vec<&String> = then.keys().chain(now.keys()).collect();

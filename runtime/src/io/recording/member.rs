@@ -1,5 +1,5 @@
-//! Agents of swarms in a recording: their turns, the calls of their tools, the tools that they have, and when their time
-//! was over.
+//! Agents of swarms in a recording: their turns, the calls of their tools, the tools that they have, and when their
+//! time was over.
 //!
 //! Invariant: what an agent knows when it is asked depends on how many answers its swarm had by then. A line is where
 //! its answer came, and holds after how many the turn began where that was not at once.
@@ -18,7 +18,7 @@ use super::{Question, words};
 use crate::types::approval::Choice;
 use crate::types::chat;
 use crate::types::chat::{Call, Reply, Tool, ToolFault};
-use crate::types::digest::{digest, file_name};
+use crate::types::digest::{digest_bytes, file_name};
 use crate::types::divergence::Difference;
 use crate::types::error::RunError;
 use crate::types::event::{AnsweredBy, Failure, StepId, Usage};
@@ -282,7 +282,7 @@ impl Recorder {
         text: Option<&str>,
     ) -> Result<Option<Text>, RunError> {
         let Some(text) = text else { return Ok(None) };
-        let (key, digest) = ((place.clone(), Arc::clone(&turn.member), what), digest(text.as_bytes()));
+        let (key, digest) = ((place.clone(), Arc::clone(&turn.member), what), digest_bytes(text.as_bytes()));
         let mut open = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, said)) = open.shared.get(&key).filter(|(known, _)| *known == digest) {
             return Ok(Some(said.clone()));
@@ -303,7 +303,7 @@ pub(crate) enum RecordedVerdict {
     /// No person was asked.
     Nothing,
     /// No person answered.
-    Nobody,
+    Unanswered,
     /// This, at this place among all that happened; with the arguments that were given in place of others.
     Said(usize, Choice, Option<String>, Option<String>),
 }
@@ -388,7 +388,7 @@ impl Replay {
         let plain = serde_json::from_str::<Value>(&recorded).map_or_else(|_| recorded, |value| value.to_string());
         let now = self.redactions.blank_json(arguments).to_string();
         if plain != now {
-            return text("what it is called with", &plain, now);
+            return text("its argument list", &plain, now);
         }
         let Some(answer) = answer else { return Ok(None) };
         let result = match &answer.text {
@@ -417,10 +417,10 @@ impl Replay {
         self.note(number);
         if wants != now {
             let (recorded, now) = (Some(wants.clone()), Some(now.to_owned()));
-            let difference = Difference::Text { what: "what it wants".to_owned(), recorded, now };
+            let difference = Difference::Text { what: "its request".to_owned(), recorded, now };
             return Err(self.diverged(step, attempt, requests((step, attempt), agent, asked), difference));
         }
-        let Some(choice) = choice else { return Ok((RecordedVerdict::Nobody, *by)) };
+        let Some(choice) = choice else { return Ok((RecordedVerdict::Unanswered, *by)) };
         let because = because.as_deref().map(|because| self.redactions.fill_text(because));
         let arguments = arguments.as_ref().map(|arguments| self.text(arguments)).transpose()?;
         Ok((RecordedVerdict::Said(number, *choice, because, arguments), *by))

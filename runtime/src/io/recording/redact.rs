@@ -217,6 +217,6 @@ mod tests {
     fn bytes_that_are_no_text_pass() {
         let ours = redactions("/r", "/w", "/h", None);
         assert_eq!(ours.fill(&ours.blank(b"\xff\xfe/w/\xe2\x9f")), b"\xff\xfe/w/\xe2\x9f");
-        assert_eq!(ours.fill("⟦nobody⟧".as_bytes()), "⟦nobody⟧".as_bytes());
+        assert_eq!(ours.fill("⟦unknown⟧".as_bytes()), "⟦unknown⟧".as_bytes());
     }
 }

@@ -33,7 +33,8 @@ pub(crate) struct Replay {
     /// The attempts in the order in which they ended, by their last line; and the other way round.
     ends: Vec<(usize, Place)>,
     ranks: BTreeMap<Place, usize>,
-    /// Where attempts began, of those that say so; and by what line at the latest those had that did something, in order.
+    /// Where attempts began, of those that say so; and by what line at the latest those had that did something, in
+    /// order.
     pub(super) begins: BTreeMap<Place, usize>,
     pub(super) beginnings: Vec<(usize, Place)>,
     /// The lines that were asked for.
@@ -215,8 +216,8 @@ impl Replay {
             }))
         };
         if status != self.recording.status {
-            let word = |status: RunStatus| Some(status.word().to_owned());
-            return Err(different("how it ended".to_owned(), word(self.recording.status), word(status)));
+            let word = |status: RunStatus| Some(status.as_str().to_owned());
+            return Err(different("its ending".to_owned(), word(self.recording.status), word(status)));
         }
         for number in 0..values.len().max(self.recording.values.len()) {
             let (recorded, now) = (self.recording.values.get(number), values.get(number));
@@ -250,7 +251,7 @@ impl Replay {
         (given, rest)
     }
 
-    /// What the run ends with where a line cannot be what anybody recorded.
+    /// The error of a line that no recording can contain.
     pub(super) fn damaged(&self, line: usize, problem: String) -> RunError {
         let path = self.recording.folder.join(LINES);
         RunError::Recording(RecordingError::Damaged { path, line: line + 2, problem })
@@ -283,7 +284,7 @@ impl Replay {
             ("the command", asked.command.clone(), &now.command),
             ("the standard input", asked.stdin.clone(), &now.stdin),
             ("the schema of the answer", asked.schema.clone(), &now.schema),
-            ("the session that it goes on with", here(&asked.session), &now.session),
+            ("the session that it continues", here(&asked.session), &now.session),
         ];
         for (what, recorded, now) in texts {
             if let Some(difference) = self.differs(what, recorded.as_ref(), now.as_deref())? {

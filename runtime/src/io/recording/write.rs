@@ -175,7 +175,7 @@ impl Texts<'_> {
         let stem = relative.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut file = format!("{stem}{}{name}", self.part);
         if file.len() > LONGEST_NAME {
-            file = format!("{}.{name}", crate::types::digest::digest(file.as_bytes()));
+            file = format!("{}.{name}", crate::types::digest::digest_bytes(file.as_bytes()));
         }
         relative.set_file_name(format!("{file}.txt"));
         let path = self.folder.join(&relative);
@@ -215,7 +215,7 @@ pub(super) fn stem(place: &Place, attempts: bool) -> PathBuf {
 }
 
 fn shortened(name: String) -> String {
-    if name.len() > LONGEST_NAME { crate::types::digest::digest(name.as_bytes()) } else { name }
+    if name.len() > LONGEST_NAME { crate::types::digest::digest_bytes(name.as_bytes()) } else { name }
 }
 
 /// Where the recording of a run lies while the run goes on.

@@ -184,7 +184,7 @@ impl Desk {
             return Ok(());
         }
         let told = match order.trim_end() {
-            "pulses" => Ok(serde_json::to_string(&self.activities.all())?),
+            "pulses" => Ok(serde_json::to_string(&self.activities.list_open())?),
             order => self.trusted(stream).and_then(|()| self.obey(order)),
         };
         let told = told.unwrap_or_else(|problem| problem).replace('\n', " ");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_are_slow_hold_nobody_else_up() {
+    fn slow_clients_do_not_delay_others() {
         let (_place, folder, _socket) = listening();
         let slow = |number: usize| {
             let mut stream = connected(&folder);
@@ -253,7 +253,7 @@ mod tests {
             let _ = stream.write_all(&b"pulses"[..number % 6]);
             stream
         };
-        // One after the other they would take longer than anybody waits.
+        // One after the other they would take longer than a caller waits.
         let slow: Vec<UnixStream> = (0..10 * CLIENTS).map(slow).collect();
         assert_eq!(order(&folder, "pulses", THROUGH).unwrap(), "[]");
         assert_eq!(order(&folder, "stop", THROUGH).unwrap(), "ok");
@@ -272,7 +272,7 @@ mod tests {
         let mut others = Vec::new();
         for _ in 0..CLIENTS {
             assert!(clients.has_room());
-            assert_eq!(clients.open.len(), others.len(), "nobody goes while there is room");
+            assert_eq!(clients.open.len(), others.len(), "no client goes while there is room");
             let (ours, other) = UnixStream::pair().unwrap();
             clients.take(ours).unwrap();
             others.push(other);
@@ -286,12 +286,12 @@ mod tests {
         let (ours, _other) = UnixStream::pair().unwrap();
         clients.take(ours).unwrap();
         clients.open[CLIENTS - 1].settled.store(true, Ordering::Release);
-        assert!(!clients.has_room(), "who is answered makes way for nobody");
+        assert!(!clients.has_room(), "a client that is answered makes no way");
         clients.close();
     }
 
     #[test]
-    fn whoever_sends_a_byte_now_and_then_is_not_heard_out_and_holds_no_end_up() {
+    fn a_client_that_sends_a_byte_now_and_then_is_dropped_and_delays_no_end() {
         let (_place, folder, socket) = listening();
         let trickle = connected(&folder);
         let began = Instant::now();
@@ -299,7 +299,7 @@ mod tests {
         assert!(drip(&trickle));
         drop(socket);
         assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
-        assert!(!drip(&trickle), "nobody listens");
+        assert!(!drip(&trickle), "no socket listens");
 
         let (_place, folder, _socket) = listening();
         let trickle = connected(&folder);

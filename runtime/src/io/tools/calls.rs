@@ -69,7 +69,7 @@ impl Calls {
             let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.iter().filter_map(Weak::upgrade).collect()
         };
-        open.iter().for_each(|cancel| cancel.ask(StopLevel::Stop));
+        open.iter().for_each(|cancel| cancel.request_stop(StopLevel::Stop));
         drop(open);
         let all = u32::try_from(AT_ONCE).unwrap_or(u32::MAX);
         // A call that does not end in this time is stuck in the system, and is not waited for.
@@ -83,6 +83,6 @@ struct Ender(Arc<Cancel>);
 
 impl Drop for Ender {
     fn drop(&mut self) {
-        self.0.ask(StopLevel::Stop);
+        self.0.request_stop(StopLevel::Stop);
     }
 }

@@ -95,7 +95,7 @@ impl<R> Guard<R> {
                 sample.extend_from_slice(&part[..part.len().min(room)]);
             }
             if self.other > GREETING {
-                return Err("it prints something else than messages of the protocol".to_owned());
+                return Err("it prints something other than messages of the protocol".to_owned());
             }
             if part.ends_with(b"\n") {
                 (self.line, self.message) = (0, None);
@@ -143,7 +143,7 @@ mod tests {
     fn what_is_no_message_is_not_listened_to_for_ever() {
         let line = [b'x'; 1000];
         let (end, said) = looks(&vec![&line[..]; 100]);
-        assert_eq!(end.unwrap_err(), "it prints something else than messages of the protocol");
+        assert_eq!(end.unwrap_err(), "it prints something other than messages of the protocol");
         assert_eq!(said.unwrap(), "x".repeat(SAMPLE));
         let part = vec![b'{'; 1024 * 1024];
         assert_eq!(looks(&vec![&part[..]; 17]).0.unwrap_err(), "it sent a message of more than 16 MiB");

@@ -31,11 +31,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use swarmc_plan::tools::{BUILT_IN, BuiltIn, covers, split};
+use swarmc_plan::tools::{BUILT_IN, BuiltIn, covers_tool, split_tool_name};
 use swarmc_plan::{Agent, Approval, Capability, EnvValue, Permissions, Plan, Policy, Template, ToolServer};
 use tokio::task::JoinSet;
 
-use crate::types::digest::digest;
+use crate::types::digest::digest_bytes;
 use crate::types::secrets::{self, Secrets};
 pub(crate) use acp_tool_servers::{Handed, Way};
 use arguments::Arguments;
@@ -91,10 +91,10 @@ impl Grant {
         // Names of servers have points of their own: the tool of another one must not pass for one of this.
         let is_server = |name: &str| plan.tool_servers.iter().any(|server| server.name == name);
         let covered = |skill: &&String| {
-            let server = split(skill, is_server).map(|(server, _)| server);
+            let server = split_tool_name(skill, is_server).map(|(server, _)| server);
             allowed.iter().any(|tool| match server {
-                Some(server) => tool == server || covers(tool, skill),
-                None => covers(tool, skill),
+                Some(server) => tool == server || covers_tool(tool, skill),
+                None => covers_tool(tool, skill),
             })
         };
         self.allow = skills.iter().filter(covered).cloned().collect();
@@ -269,7 +269,7 @@ impl Toolbox {
         self.policy.tools.get(tool).or_else(|| self.policy.tools.get("*")).copied()
     }
 
-    /// Whose agreement a call needs that the grant allows; one that it does not fails without anybody being asked.
+    /// The approval that an allowed call needs. A call that the grant does not allow fails without a question.
     pub(crate) fn gate(&self, grant: &Grant, tool: &str) -> Approval {
         match find(grant, &self.names(), tool) {
             Ok(_) => self.approval(grant, tool),
@@ -286,7 +286,7 @@ impl Toolbox {
         };
         match name.chars().count() <= NAMED && visible_text::visible(&name) == name && !name.contains('\n') {
             true => name,
-            false => format!("{}…{}", visible_text::short(&name), digest(name.as_bytes())),
+            false => format!("{}…{}", visible_text::short(&name), digest_bytes(name.as_bytes())),
         }
     }
 

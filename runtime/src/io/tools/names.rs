@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::tools::{BuiltIn, built_in, covers, split};
+use swarmc_plan::tools::{BuiltIn, built_in, covers_tool, split_tool_name};
 use swarmc_plan::{Approval, Capability};
 
 use super::Grant;
@@ -20,7 +20,7 @@ pub(super) enum Named {
 
 /// What a name in a call refers to.
 pub(super) fn find(tool: &str, servers: &[&str]) -> Option<Named> {
-    if let Some((server, Some(rest))) = split(tool, |name| servers.contains(&name)) {
+    if let Some((server, Some(rest))) = split_tool_name(tool, |name| servers.contains(&name)) {
         let position = servers.iter().position(|name| *name == server)?;
         return Some(Named::Server(position, rest.to_owned()));
     }
@@ -29,9 +29,9 @@ pub(super) fn find(tool: &str, servers: &[&str]) -> Option<Named> {
 
 /// What the policy says of a tool of a server: the more of its name it says, the more it counts.
 pub(super) fn said(server: &str, tool: &str, policy: &BTreeMap<String, Approval>) -> Option<Approval> {
-    let said = policy.iter().filter_map(|(name, approval)| match split(name, |name| name == server)? {
+    let said = policy.iter().filter_map(|(name, approval)| match split_tool_name(name, |name| name == server)? {
         (_, None) => Some((0, approval)),
-        (_, Some(rest)) => covers(rest, tool).then_some((rest.len(), approval)),
+        (_, Some(rest)) => covers_tool(rest, tool).then_some((rest.len(), approval)),
     });
     said.max_by_key(|(length, _)| *length).map(|(_, approval)| *approval)
 }
@@ -50,7 +50,7 @@ impl<'g> Allowed<'g> {
         let everything = grant.allow.iter().any(|listed| listed == "*");
         let mut by_server: Vec<Vec<&str>> = vec![if everything { vec!["*"] } else { Vec::new() }; servers.len()];
         for listed in &grant.allow {
-            let Some((server, rest)) = split(listed, |name| servers.contains(&name)) else { continue };
+            let Some((server, rest)) = split_tool_name(listed, |name| servers.contains(&name)) else { continue };
             let Some(position) = servers.iter().position(|name| *name == server) else { continue };
             by_server[position].push(rest.unwrap_or("*"));
         }
@@ -64,13 +64,13 @@ impl<'g> Allowed<'g> {
 
     /// Whether this tool of the server is.
     pub(super) fn tool(&self, index: usize, tool: &str) -> bool {
-        self.servers[index].iter().any(|listed| covers(listed, tool))
+        self.servers[index].iter().any(|listed| covers_tool(listed, tool))
     }
 
     /// Whether this built-in tool is; else why not.
     pub(super) fn built_in(&self, tool: &BuiltIn) -> Result<(), String> {
         let name = tool.name;
-        if !self.everything && !self.grant.allow.iter().any(|listed| covers(listed, name)) {
+        if !self.everything && !self.grant.allow.iter().any(|listed| covers_tool(listed, name)) {
             return Err(format!("the tool `{name}` is not yours to use"));
         }
         match tool.needs {
@@ -90,7 +90,7 @@ fn word(capability: Capability) -> &'static str {
         Capability::RunCommands => "run commands",
         Capability::Network => "use the network",
         Capability::PrivateData => "read private data",
-        Capability::UntrustedInput => "read what strangers wrote",
+        Capability::UntrustedInput => "read text of strangers",
         Capability::Spawn => "start agents",
     }
 }

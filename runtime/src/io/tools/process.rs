@@ -15,7 +15,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 use super::guard::{Guard, Heard};
-use crate::io::children::reap;
+use crate::io::children::reap_child;
 use crate::io::proc_status::group_ends;
 use crate::io::process::{Finder, Launch};
 
@@ -78,7 +78,7 @@ impl Process {
             exits(self.group, GRACE);
         }
         group_ends(self.group, if left { GRACE } else { Duration::ZERO });
-        let status = reap(child)?;
+        let status = reap_child(child)?;
         let how = match (status.code(), status.signal()) {
             (Some(code), _) => format!("it ended with exit code {code}"),
             (_, Some(signal)) => format!("signal {signal} ended it"),
@@ -93,7 +93,7 @@ impl Drop for Process {
         // Even where there is no time to end it in order, nothing is left behind.
         if let Some(child) = self.child.take() {
             let _ = kill_process_group(self.group, Signal::KILL);
-            let _ = reap(child);
+            let _ = reap_child(child);
         }
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn told(text: String, place: &Place<'_>) -> String {
 fn save(text: &str, place: &Place<'_>) -> Result<(String, bool), String> {
     let folder = Folder::open(place.folder)?;
     let results = folder.make(FOLDER)?;
-    // Nothing of it belongs into anybody's history of versions.
+    // Results do not belong into version control.
     if results.create(".gitignore", b"*\n").is_err_and(|problem| problem.is_some()) {
         return Err(format!("`{FOLDER}` cannot be written"));
     }

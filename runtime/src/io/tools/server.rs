@@ -29,7 +29,7 @@ use super::acp_tool_servers::Way;
 use super::guard::MESSAGE;
 use super::offer::{Offered, schema};
 use super::process::Process;
-use crate::io::llm::client;
+use crate::io::llm::build_client;
 use crate::types::visible_text::short;
 
 /// How long a server may take to start, and to tell its tools.
@@ -149,13 +149,13 @@ impl Server {
             Ok(Ok(listed)) => listed,
             Ok(Err(error)) => {
                 return Err(self
-                    .lost(&mut state, connection, &format!("did not tell its tools: {}", told(&error)))
+                    .lost(&mut state, connection, &format!("did not list its tools: {}", told(&error)))
                     .await);
             }
             Err(_) => {
                 let seconds = self.limits.start.as_secs();
                 return Err(self
-                    .lost(&mut state, connection, &format!("did not tell its tools in {seconds} seconds: timed out"))
+                    .lost(&mut state, connection, &format!("did not list its tools in {seconds} seconds: timed out"))
                     .await);
             }
         };
@@ -181,9 +181,7 @@ impl Server {
                 (text, _) if text.is_empty() => Ok("[the tool gave nothing]".to_owned()),
                 (text, _) => Ok(text),
             },
-            Ok(Ok(_)) => {
-                Err(ToolFault::lasting(format!("`{name}.{tool}` asks for something that nobody here can give it")))
-            }
+            Ok(Ok(_)) => Err(ToolFault::lasting(format!("`{name}.{tool}` requests input, which this run cannot give"))),
             Ok(Err(error)) if is_gone(&error) => {
                 let mut state = self.state.lock().await;
                 let what = format!("went away during the call of `{tool}`, which may have done its work");
@@ -258,7 +256,7 @@ impl Server {
             }
             Transport::Url(url) => {
                 let base = reqwest::Url::parse(url).map_err(|error| format!("`{url}` is not an address: {error}"))?;
-                let client = client(&base).map_err(|error| format!("no HTTP client can be made: {error}"))?;
+                let client = build_client(&base).map_err(|error| format!("no HTTP client can be made: {error}"))?;
                 let mut http = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 http.auth_header = token.clone();
                 http.max_sse_event_size = MESSAGE;

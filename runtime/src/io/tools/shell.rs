@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::arguments::Arguments;
-use crate::io::process::printed;
+use crate::io::process::capture_output;
 use crate::types::cancel::Cancel;
 use crate::types::secrets::Secrets;
 
@@ -55,7 +55,7 @@ pub(super) fn run(
     let argv = ["/bin/sh", "-c", &asked.command].map(OsString::from);
     // A secret at the place where the output is cut must be seen whole.
     let kept = KEPT + secrets.longest();
-    let printed = printed(&argv, environment, folder, asked.most, kept, cancel)?;
+    let printed = capture_output(&argv, environment, folder, asked.most, kept, cancel)?;
     if printed.cancelled {
         return Err("the command was ended, since the run no longer waits for it".to_owned());
     }

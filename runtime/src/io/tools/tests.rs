@@ -210,7 +210,7 @@ async fn a_server_that_cannot_start_says_why() {
         ),
         (
             "garbage",
-            "tool server `s` did not start: it prints something else than messages of the protocol; it said: Lorem ipsum",
+            "tool server `s` did not start: it prints something other than messages of the protocol; it said: Lorem ipsum",
         ),
         ("endless", "tool server `s` did not start: it sent a message of more than 16 MiB"),
         ("nonsense", "tool server `s` did not start: "),
@@ -238,7 +238,7 @@ async fn a_server_that_cannot_start_says_why() {
 }
 
 #[tokio::test]
-async fn whoever_hangs_is_waited_for_so_long_and_no_longer() {
+async fn a_server_that_hangs_times_out() {
     let mut evaluator = Scene::new("silent");
     evaluator.limits.start = Duration::from_secs(2);
     let toolbox = evaluator.toolbox();
@@ -256,7 +256,7 @@ async fn whoever_hangs_is_waited_for_so_long_and_no_longer() {
     evaluator.limits.start = Duration::from_secs(5);
     let toolbox = evaluator.toolbox();
     let fault = toolbox.list(&evaluator.grant(&["s"])).await.unwrap_err();
-    assert!(fault.transient && fault.message.contains("did not tell its tools in 5 seconds"), "{fault:?}");
+    assert!(fault.transient && fault.message.contains("did not list its tools in 5 seconds"), "{fault:?}");
     toolbox.close().await;
 
     let mut evaluator = Scene::new("good");
@@ -273,7 +273,7 @@ async fn whoever_hangs_is_waited_for_so_long_and_no_longer() {
     let busy = toolbox.call(&grant, "s.busy", &json!({})).await.unwrap_err();
     assert_eq!(busy.message, "`s.busy`: temporarily unavailable (error -32000)");
     assert!(busy.transient);
-    assert!(evaluator.marks().contains("cancelled"), "the server was told that nobody waits");
+    assert!(evaluator.marks().contains("cancelled"), "the server was told that the call is cancelled");
     toolbox.close().await;
     assert!(evaluator.is_quiet());
 }
@@ -330,7 +330,7 @@ async fn a_server_that_greets_or_will_not_go_is_borne_with() {
 }
 
 #[tokio::test]
-async fn a_toolbox_that_nobody_closes_leaves_nothing_behind() {
+async fn a_toolbox_that_is_not_closed_leaves_nothing_behind() {
     let evaluator = Scene::new("stubborn");
     let toolbox = evaluator.toolbox();
     toolbox.call(&evaluator.grant(&["s"]), "s.echo", &json!({"text": "hi"})).await.unwrap();
@@ -339,7 +339,7 @@ async fn a_toolbox_that_nobody_closes_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_ended() {
+async fn an_abandoned_call_is_ended() {
     let evaluator = Scene::new("good");
     let toolbox = evaluator.toolbox();
     let grant = evaluator.grant(&["shell"]);
@@ -373,7 +373,7 @@ fn the_policy_and_the_permissions_say_who_is_asked() {
     assert_eq!(asked(&grant), [Human, Auto, Auto, Coordinator, Human, Human, Auto]);
     let gates = |grant: &Grant| ["shell", "s.fail", "s.echo"].map(|tool| toolbox.gate(grant, tool));
     assert_eq!(gates(&grant), [Human, Human, Auto]);
-    assert_eq!(gates(&evaluator.grant(&["s.echo"])), [Auto; 3], "what is not allowed fails, and nobody is asked");
+    assert_eq!(gates(&evaluator.grant(&["s.echo"])), [Auto; 3], "what is not allowed fails without a question");
     assert_eq!(["shell", "mcp__s__fail", "s.fail"].map(|tool| toolbox.name(tool)), ["shell", "s.fail", "s.fail"]);
     let long = ["a", "b"].map(|last| toolbox.name(&format!("s.{}{last}", "x".repeat(300))));
     assert!(long[0] != long[1] && long[0].chars().count() < 200, "{long:?}");

@@ -8,14 +8,14 @@ use std::ops::Range;
 const TRIED: usize = 16;
 
 /// The pieces of `text` that may be the answer, the likeliest first.
-pub(crate) fn pieces(text: &str) -> Vec<&str> {
+pub(crate) fn find_candidates(text: &str) -> Vec<&str> {
     let whole = text.trim_start_matches('\u{feff}').trim();
     if whole.is_empty() {
         return Vec::new();
     }
     let mut pieces = vec![whole];
     pieces.extend(last_fence(text).map(str::trim).filter(|piece| !piece.is_empty()));
-    let balanced = balanced(text);
+    let balanced = find_balanced(text);
     pieces.extend(balanced.into_iter().rev().take(TRIED).map(|piece| &text[piece]));
     pieces.dedup();
     pieces
@@ -52,7 +52,7 @@ fn last_fence(text: &str) -> Option<&str> {
 
 /// The outermost pieces of `text` that begin with an opening bracket and end with its closing one, in order. What
 /// cannot be part of JSON ends all that is open, so that brackets of prose take nothing with them.
-fn balanced(text: &str) -> Vec<Range<usize>> {
+fn find_balanced(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
@@ -68,7 +68,7 @@ fn balanced(text: &str) -> Vec<Range<usize>> {
                 }
                 _ => open.clear(),
             },
-            b'"' if !open.is_empty() => match string(bytes, at) {
+            b'"' if !open.is_empty() => match find_string_end(bytes, at) {
                 Some(end) => at = end,
                 None => open.clear(),
             },
@@ -82,7 +82,7 @@ fn balanced(text: &str) -> Vec<Range<usize>> {
 
 /// The closing quote of the string that begins at `start`; none where it holds what no string may, or is followed by
 /// what nothing may follow.
-fn string(bytes: &[u8], start: usize) -> Option<usize> {
+fn find_string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     while let Some(&byte) = bytes.get(at) {
         match byte {
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn the_outermost_brackets_are_found_whatever_prose_does() {
         let check = |text: &str, expected: &[&str]| {
-            let found: Vec<&str> = balanced(text).into_iter().map(|piece| &text[piece]).collect();
+            let found: Vec<&str> = find_balanced(text).into_iter().map(|piece| &text[piece]).collect();
             assert_eq!(found, expected, "{text}");
         };
         check(r#"So: {"a":[1,{"b":"}"}]} and [1]."#, &[r#"{"a":[1,{"b":"}"}]}"#, "[1]"]);
@@ -161,7 +161,7 @@ mod tests {
         ] {
             let text = piece.repeat((1 << 20) / piece.len());
             let started = std::time::Instant::now();
-            pieces(&text);
+            find_candidates(&text);
             // Anything that is not one pass takes hours.
             assert!(started.elapsed() < std::time::Duration::from_secs(20), "{piece}");
         }
@@ -171,7 +171,7 @@ mod tests {
         #[test]
         fn any_text_is_cut_at_its_characters(text in "[ -~\u{e9}\u{6f22}\n]{0,200}", json in r#"[\[\]{}":,0-9a\\`\n ]{0,200}"#) {
             for text in [text, json] {
-                for piece in pieces(&text) {
+                for piece in find_candidates(&text) {
                     prop_assert!(text.contains(piece));
                 }
             }
@@ -181,7 +181,7 @@ mod tests {
         fn a_value_behind_prose_is_found(before in "[a-zA-Z .,'(){}\n]{0,60}", after in "[a-zA-Z .,']{0,60}", n in 0..1000) {
             let value = format!("{{\"n\":{n},\"list\":[\"]\",{{}}]}}");
             let text = format!("{before}\n.{value}.{after}");
-            prop_assert!(pieces(&text).contains(&value.as_str()), "{}", text);
+            prop_assert!(find_candidates(&text).contains(&value.as_str()), "{}", text);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Typed answers: reads the JSON value of the declared type from a text, or explains what is wrong with it in sentences
 //! that a model and a person can act on.
 //!
-//! The types come from the plan, the texts from anybody: nothing here recurses on a text, and reading one takes time in
-//! proportion to its length.
+//! The types come from the plan, but the texts are untrusted: nothing here recurses on a text, and reading one takes
+//! time in proportion to its length.
 
 mod extract;
 mod schema;
@@ -17,8 +17,8 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use swarmc_plan::{Plan, Schema};
 
-pub(crate) use extract::pieces;
-pub(crate) use words::{afresh, again, instructed, instruction};
+pub(crate) use extract::find_candidates;
+pub(crate) use words::{append_instruction, render_instruction, render_repair_message, render_repair_prompt};
 
 /// The violations that are told at most.
 pub(crate) const TOLD: usize = 10;
@@ -47,14 +47,14 @@ struct Misfit {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn holds(schema: &Value, value: &Value) -> Result<(), Vec<String>> {
-    let Ok(validator) = validator(schema) else { return Ok(()) };
-    let misfit = violation::misfit(&validator, value, false);
+pub(crate) fn check_value(schema: &Value, value: &Value) -> Result<(), Vec<String>> {
+    let Ok(validator) = build_validator(schema) else { return Ok(()) };
+    let misfit = violation::find_violations(&validator, value, false);
     if misfit.violations.is_empty() { Ok(()) } else { Err(misfit.violations) }
 }
 
 /// What holds values against a schema. Texts of agents meet its patterns: no engine that goes back over them.
-fn validator(schema: &Value) -> Result<Validator, String> {
+fn build_validator(schema: &Value) -> Result<Validator, String> {
     jsonschema::draft202012::options()
         .offline()
         .should_validate_formats(true)
@@ -69,14 +69,14 @@ impl OutputValidator {
     /// # Errors
     /// It is no schema: says why.
     pub(crate) fn new(schema: &Schema, types: &BTreeMap<String, Schema>) -> Result<OutputValidator, String> {
-        let document = schema::document(schema, types);
-        let validator = validator(&document).map_err(|error| format!("its type is no JSON Schema: {error}"))?;
-        let native = schema::strict(&document).map(|strict| strict.to_string());
+        let document = schema::bundle_schema(schema, types);
+        let validator = build_validator(&document).map_err(|error| format!("its type is no JSON Schema: {error}"))?;
+        let native = schema::make_strict(&document).map(|strict| strict.to_string());
         Ok(OutputValidator { validator, text: document.to_string(), native })
     }
 
     /// The schema in one line, for prompts.
-    pub(crate) fn text(&self) -> &str {
+    pub(crate) fn schema_text(&self) -> &str {
         &self.text
     }
 
@@ -85,15 +85,15 @@ impl OutputValidator {
         self.native.as_deref()
     }
 
-    /// The value in `text`, as compact JSON: the whole text, its last fenced block or its last `{…}` or `[…]`, whichever
-    /// is the first of the kind that the type asks for. A type of texts also takes the bare words.
+    /// The value in `text`, as compact JSON: the whole text, its last fenced block or its last `{…}` or `[…]`,
+    /// whichever is the first of the kind that the type asks for. A type of texts also takes the bare words.
     ///
     /// # Errors
     /// What is wrong with it, at most [`TOLD`] sentences and one that says that there are more.
-    pub(crate) fn read(&self, text: &str) -> Result<String, Vec<String>> {
+    pub(crate) fn parse_answer(&self, text: &str) -> Result<String, Vec<String>> {
         let mut told: Option<Vec<String>> = None;
         let mut fault = None;
-        for piece in extract::pieces(text) {
+        for piece in extract::find_candidates(text) {
             let value = match serde_json::from_str::<Value>(piece) {
                 Ok(value) => value,
                 Err(error) => {
@@ -101,19 +101,19 @@ impl OutputValidator {
                     continue;
                 }
             };
-            match self.fit(value, piece.len()) {
+            match self.fit_value(value, piece.len()) {
                 Ok(value) => return Ok(value.to_string()),
                 Err(misfit) if misfit.other_kind => _ = told.get_or_insert(misfit.violations),
                 Err(misfit) => return Err(misfit.violations),
             }
         }
         let bare = Value::String(text.trim().to_owned());
-        match self.fit(bare, text.len()) {
+        match self.fit_value(bare, text.len()) {
             Ok(value) => return Ok(value.to_string()),
             Err(misfit) if !misfit.other_kind => return Err(misfit.violations),
             Err(_) => {}
         }
-        Err(told.unwrap_or_else(|| vec![nothing(text, fault)]))
+        Err(told.unwrap_or_else(|| vec![describe_missing(text, fault)]))
     }
 
     /// A value that a command printed or a template computed, as compact JSON: itself where it is of the type. Else a
@@ -121,26 +121,26 @@ impl OutputValidator {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn computed(&self, mut value: Value) -> Result<String, Vec<String>> {
+    pub(crate) fn parse_computed(&self, mut value: Value) -> Result<String, Vec<String>> {
         value.sort_all_objects();
         if self.validator.is_valid(&value) {
             return Ok(value.to_string());
         }
         if let Value::String(text) = &value {
-            return self.read(text);
+            return self.parse_answer(text);
         }
-        let misfit = match self.fit(value.clone(), 0) {
+        let misfit = match self.fit_value(value.clone(), 0) {
             Ok(value) => return Ok(value.to_string()),
             Err(misfit) => misfit,
         };
-        let said = violation::said(&self.validator, value);
-        match self.fit(said, 0) {
+        let said = violation::parse_text_fields(&self.validator, value);
+        match self.fit_value(said, 0) {
             Ok(value) => Ok(value.to_string()),
             Err(_) => Err(misfit.violations),
         }
     }
 
-    fn fit(&self, mut value: Value, length: usize) -> Result<Value, Misfit> {
+    fn fit_value(&self, mut value: Value, length: usize) -> Result<Value, Misfit> {
         value.sort_all_objects();
         if self.validator.is_valid(&value) {
             return Ok(value);
@@ -148,13 +148,13 @@ impl OutputValidator {
         let value = violation::without_nulls(&self.validator, value);
         match self.validator.is_valid(&value) {
             true => Ok(value),
-            false => Err(violation::misfit(&self.validator, &value, length > LARGE)),
+            false => Err(violation::find_violations(&self.validator, &value, length > LARGE)),
         }
     }
 }
 
 /// A value as it is stored: compact JSON, the fields of records in the order of their names.
-pub(crate) fn compact(mut value: Value) -> String {
+pub(crate) fn compact_json(mut value: Value) -> String {
     value.sort_all_objects();
     value.to_string()
 }
@@ -163,13 +163,13 @@ pub(crate) fn compact(mut value: Value) -> String {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn typed(schema: &Schema, types: &BTreeMap<String, Schema>, text: &str) -> Result<String, Vec<String>> {
+pub fn parse_typed(schema: &Schema, types: &BTreeMap<String, Schema>, text: &str) -> Result<String, Vec<String>> {
     let shape = OutputValidator::new(schema, types).map_err(|problem| vec![problem])?;
-    shape.computed(Value::String(text.to_owned()))
+    shape.parse_computed(Value::String(text.to_owned()))
 }
 
 /// What to say of a text without a value in it.
-fn nothing(text: &str, fault: Option<String>) -> String {
+fn describe_missing(text: &str, fault: Option<String>) -> String {
     match fault {
         _ if text.trim().is_empty() => "the answer is empty".to_owned(),
         Some(fault) => format!("there is no JSON value in the answer ({fault})"),
@@ -186,7 +186,7 @@ impl Shapes {
     ///
     /// # Errors
     /// It is no schema: says why.
-    pub(crate) fn of(&self, schema: &Schema, plan: &Plan) -> Result<Arc<OutputValidator>, String> {
+    pub(crate) fn validator_for(&self, schema: &Schema, plan: &Plan) -> Result<Arc<OutputValidator>, String> {
         // Steps with one type share its shape.
         let key = schema.0.to_string();
         if let Some(shape) = self.0.borrow().get(&key) {

@@ -10,7 +10,7 @@ use swarmc_plan::Schema;
 const TYPES: &str = "#/$defs/";
 
 /// `schema` with every type that it refers to, and no other.
-pub(super) fn document(schema: &Schema, types: &BTreeMap<String, Schema>) -> Value {
+pub(super) fn bundle_schema(schema: &Schema, types: &BTreeMap<String, Schema>) -> Value {
     let mut used: BTreeMap<&str, &Value> = BTreeMap::new();
     let mut waiting = vec![&schema.0];
     while let Some(value) = waiting.pop() {
@@ -41,7 +41,7 @@ pub(super) fn document(schema: &Schema, types: &BTreeMap<String, Schema>) -> Val
 
 /// `document` as it must be for a model that is held to it: an object at the top, every field required, those that may
 /// be left out nullable. None where it has what cannot be said so: another kind at the top, or a map.
-pub(super) fn strict(document: &Value) -> Option<Value> {
+pub(super) fn make_strict(document: &Value) -> Option<Value> {
     let mut strict = document.clone();
     // A reference may not be at the top.
     let mut followed = 0;
@@ -57,12 +57,12 @@ pub(super) fn strict(document: &Value) -> Option<Value> {
     if strict.get("type") != Some(&json!("object")) {
         return None;
     }
-    tighten(&mut strict)?;
+    tighten_schema(&mut strict)?;
     Some(strict)
 }
 
 /// Makes one schema strict, and those inside it. Its depth is that of a plan, which reading bounds.
-fn tighten(schema: &mut Value) -> Option<()> {
+fn tighten_schema(schema: &mut Value) -> Option<()> {
     let fields = schema.as_object_mut()?;
     if let Some(properties) = fields.get("properties").and_then(Value::as_object) {
         let names: Vec<Value> = properties.keys().map(|name| json!(name)).collect();
@@ -70,7 +70,7 @@ fn tighten(schema: &mut Value) -> Option<()> {
         let is_required = |name: &str| required.as_array().is_some_and(|all| all.iter().any(|one| one == name));
         let properties = fields.get_mut("properties")?.as_object_mut()?;
         for (name, property) in properties {
-            tighten(property)?;
+            tighten_schema(property)?;
             if !is_required(name) && !takes_null(property) {
                 *property = json!({ "anyOf": [property.take(), { "type": "null" }] });
             }
@@ -83,13 +83,13 @@ fn tighten(schema: &mut Value) -> Option<()> {
         }
     }
     if let Some(items) = fields.get_mut("items") {
-        tighten(items)?;
+        tighten_schema(items)?;
     }
     for alternative in fields.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten() {
-        tighten(alternative)?;
+        tighten_schema(alternative)?;
     }
     for (_, definition) in fields.get_mut("$defs").and_then(Value::as_object_mut).into_iter().flatten() {
-        tighten(definition)?;
+        tighten_schema(definition)?;
     }
     lengths_in_words(fields);
     Some(())
@@ -143,16 +143,17 @@ mod tests {
 
     #[test]
     fn a_document_holds_the_types_that_it_leads_to_and_no_other() {
-        let document = document(&Schema(json!({ "type": "array", "items": { "$ref": "#/$defs/Verdict" } })), &types());
+        let document =
+            bundle_schema(&Schema(json!({ "type": "array", "items": { "$ref": "#/$defs/Verdict" } })), &types());
         let names: Vec<&String> = document["$defs"].as_object().unwrap().keys().collect();
         assert_eq!(names, ["Severity", "Verdict"]);
-        assert_eq!(super::document(&Schema(json!({ "type": "string" })), &types()), json!({ "type": "string" }));
+        assert_eq!(super::bundle_schema(&Schema(json!({ "type": "string" })), &types()), json!({ "type": "string" }));
     }
 
     #[test]
     fn the_strict_form_requires_every_field_and_says_lengths_in_words() {
-        let document = document(&Schema(json!({ "$ref": "#/$defs/Verdict" })), &types());
-        let strict = strict(&document).unwrap();
+        let document = bundle_schema(&Schema(json!({ "$ref": "#/$defs/Verdict" })), &types());
+        let strict = make_strict(&document).unwrap();
         assert_eq!(strict["required"], json!(["severity", "title", "note", "replies"]));
         assert_eq!(strict["properties"]["severity"], json!({ "$ref": "#/$defs/Severity" }));
         assert_eq!(strict["properties"]["note"], json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }));
@@ -163,7 +164,9 @@ mod tests {
 
     #[test]
     fn what_no_strict_schema_can_say_has_none() {
-        let check = |schema: Value| assert_eq!(strict(&document(&Schema(schema.clone()), &types())), None, "{schema}");
+        let check = |schema: Value| {
+            assert_eq!(make_strict(&bundle_schema(&Schema(schema.clone()), &types())), None, "{schema}")
+        };
         check(json!({ "type": "array", "items": { "type": "string" } }));
         check(json!({ "enum": ["a", "b"] }));
         check(json!({ "$ref": "#/$defs/Counts" }));

@@ -37,7 +37,7 @@ const GOOD: &str = r#"{"approved":true,"severity":"low"}"#;
 
 #[test]
 fn the_value_is_found_in_what_models_write_around_it() {
-    let check = |text: &str| assert_eq!(verdict().read(text).as_deref(), Ok(GOOD), "{text}");
+    let check = |text: &str| assert_eq!(verdict().parse_answer(text).as_deref(), Ok(GOOD), "{text}");
     check(GOOD);
     check(" {\n  \"severity\": \"low\",\n  \"approved\": true\n}\n");
     check("Here it is:\n```json\n{\"approved\": true, \"severity\": \"low\"}\n```\nSee [1] and {this}.");
@@ -51,7 +51,7 @@ fn the_value_is_found_in_what_models_write_around_it() {
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     let check = |text: &str, expected: &[&str]| {
-        assert_eq!(verdict().read(text).unwrap_err(), expected, "{text}");
+        assert_eq!(verdict().parse_answer(text).unwrap_err(), expected, "{text}");
     };
     check(r#"{"approved":true,"severity":"hgih"}"#, &[r#"at /severity: "hgih" is none of low, medium, high"#]);
     check(r#"{"approved":"yes","severity":"low"}"#, &[r#"at /approved: "yes" is not true or false"#]);
@@ -79,44 +79,45 @@ fn what_is_wrong_is_said_with_its_place() {
 #[test]
 fn no_more_than_ten_things_are_told_and_none_at_length() {
     let issues: Vec<String> = (0..12).map(|number| format!("{number}{}", "x".repeat(1000))).collect();
-    let told =
-        verdict().read(&json!({ "approved": true, "severity": "low", "issues": issues }).to_string()).unwrap_err();
+    let told = verdict()
+        .parse_answer(&json!({ "approved": true, "severity": "low", "issues": issues }).to_string())
+        .unwrap_err();
     assert_eq!((told.len(), told[10].as_str()), (11, "there is more that does not fit"));
     assert!(told.iter().all(|sentence| sentence.len() < 400), "{told:?}");
     let text = format!("{{\"{}\":1}}", "k".repeat(5000));
-    assert!(verdict().read(&text).unwrap_err().iter().all(|sentence| sentence.len() < 400));
+    assert!(verdict().parse_answer(&text).unwrap_err().iter().all(|sentence| sentence.len() < 400));
 }
 
 #[test]
 fn a_type_of_words_takes_them_bare_or_quoted() {
     let severity = shape(json!({ "$ref": "#/$defs/Severity" }));
-    assert_eq!(severity.read("high\n").as_deref(), Ok("\"high\""));
-    assert_eq!(severity.read(" \"high\"").as_deref(), Ok("\"high\""));
-    assert_eq!(severity.read("hgih").unwrap_err(), [r#""hgih" is none of low, medium, high"#]);
+    assert_eq!(severity.parse_answer("high\n").as_deref(), Ok("\"high\""));
+    assert_eq!(severity.parse_answer(" \"high\"").as_deref(), Ok("\"high\""));
+    assert_eq!(severity.parse_answer("hgih").unwrap_err(), [r#""hgih" is none of low, medium, high"#]);
     let text = shape(json!({ "type": "string" }));
-    assert_eq!(text.read("Say [1].").as_deref(), Ok("\"Say [1].\""));
-    assert_eq!(text.read("5").as_deref(), Ok("\"5\""));
+    assert_eq!(text.parse_answer("Say [1].").as_deref(), Ok("\"Say [1].\""));
+    assert_eq!(text.parse_answer("5").as_deref(), Ok("\"5\""));
     let number = shape(json!({ "type": "integer" }));
-    assert_eq!(number.read("5\n").as_deref(), Ok("5"));
+    assert_eq!(number.parse_answer("5\n").as_deref(), Ok("5"));
     assert_eq!(
-        number.read("five").unwrap_err(),
+        number.parse_answer("five").unwrap_err(),
         ["there is no JSON value in the answer (expected ident at line 1 column 2)"]
     );
     let list = shape(json!({ "type": "array", "items": { "type": "string" } }));
-    assert_eq!(list.read("Topics: [\"a\", \"b\"]\n{\"sources\": 2}").as_deref(), Ok(r#"["a","b"]"#));
+    assert_eq!(list.parse_answer("Topics: [\"a\", \"b\"]\n{\"sources\": 2}").as_deref(), Ok(r#"["a","b"]"#));
 }
 
 #[test]
 fn a_computed_record_may_say_its_numbers_in_words() {
     let record = json!({ "approved": "true", "severity": "low", "score": "7", "id": "x" });
     let expected = r#"{"approved":true,"id":"x","score":7,"severity":"low"}"#;
-    assert_eq!(verdict().computed(record).as_deref(), Ok(expected));
-    let wrong = verdict().computed(json!({ "approved": "maybe", "severity": "low" })).unwrap_err();
+    assert_eq!(verdict().parse_computed(record).as_deref(), Ok(expected));
+    let wrong = verdict().parse_computed(json!({ "approved": "maybe", "severity": "low" })).unwrap_err();
     assert_eq!(wrong, [r#"at /approved: "maybe" is not true or false"#]);
     let text = shape(json!({ "type": "string" }));
-    assert_eq!(text.computed(json!("\"quoted\"")).as_deref(), Ok(r#""\"quoted\"""#), "a text stays what it is");
-    assert_eq!(shape(json!({ "type": "integer" })).computed(json!(" 7")).as_deref(), Ok("7"));
-    assert_eq!(verdict().computed(json!(format!("see\n```\n{GOOD}\n```"))).as_deref(), Ok(GOOD));
+    assert_eq!(text.parse_computed(json!("\"quoted\"")).as_deref(), Ok(r#""\"quoted\"""#), "a text stays what it is");
+    assert_eq!(shape(json!({ "type": "integer" })).parse_computed(json!(" 7")).as_deref(), Ok("7"));
+    assert_eq!(verdict().parse_computed(json!(format!("see\n```\n{GOOD}\n```"))).as_deref(), Ok(GOOD));
 }
 
 #[test]
@@ -130,9 +131,9 @@ fn values_as_deep_as_json_may_be_fit_a_small_stack() {
         // As much as the threads of attempts have.
         let thread = std::thread::Builder::new().stack_size(crate::io::executor::STACK);
         let read = move || {
-            assert_eq!(tree.read(&good).as_deref(), Ok(good.as_str()));
-            assert_eq!(tree.read(&bad).unwrap_err().len(), 1);
-            assert!(tree.read(&deeper).unwrap_err()[0].contains("recursion limit"));
+            assert_eq!(tree.parse_answer(&good).as_deref(), Ok(good.as_str()));
+            assert_eq!(tree.parse_answer(&bad).unwrap_err().len(), 1);
+            assert!(tree.parse_answer(&deeper).unwrap_err()[0].contains("recursion limit"));
         };
         thread.spawn(read).unwrap().join().unwrap();
     }
@@ -151,8 +152,8 @@ fn a_schema_that_is_none_is_refused_and_nothing_is_fetched() {
 #[test]
 fn a_shape_is_made_once_for_a_type() {
     let (shapes, plan) = (Shapes::default(), Plan::default());
-    let one = shapes.of(&Schema(json!({ "type": "integer" })), &plan).unwrap();
-    let other = shapes.of(&Schema(json!({ "type": "integer" })), &plan).unwrap();
+    let one = shapes.validator_for(&Schema(json!({ "type": "integer" })), &plan).unwrap();
+    let other = shapes.validator_for(&Schema(json!({ "type": "integer" })), &plan).unwrap();
     assert!(Arc::ptr_eq(&one, &other));
 }
 
@@ -160,7 +161,7 @@ proptest::proptest! {
     #[test]
     fn any_text_is_read_without_a_panic(text in r#"(\PC|[\[\]{}":,0-9\\`\n ]){0,80}"#) {
         for shape in [verdict(), shape(json!({ "type": "string" }))] {
-            if let Err(told) = shape.read(&text) {
+            if let Err(told) = shape.parse_answer(&text) {
                 proptest::prop_assert!(!told.is_empty() && told.len() <= TOLD + 1);
             }
         }

@@ -16,11 +16,11 @@ const QUOTED: usize = 60;
 const OPTIONS: usize = 20;
 
 /// What is wrong with `value`; only the first thing where it is `large`.
-pub(super) fn misfit(validator: &Validator, value: &Value, large: bool) -> Misfit {
+pub(super) fn find_violations(validator: &Validator, value: &Value, large: bool) -> Misfit {
     let mut misfit = Misfit { violations: Vec::new(), other_kind: false };
     let mut tell = |error: &ValidationError<'_>| {
         misfit.other_kind |= is_other_kind(error);
-        let sentence = cut(&sentence(error), SENTENCE);
+        let sentence = truncate_text(&describe_violation(error), SENTENCE);
         if !misfit.violations.contains(&sentence) {
             misfit.violations.push(sentence);
         }
@@ -46,7 +46,7 @@ pub(super) fn without_nulls(validator: &Validator, mut value: Value) -> Value {
     }
     let mut removed = BTreeSet::new();
     for path in &paths {
-        if let Some((parent, name)) = split(path)
+        if let Some((parent, name)) = split_path(path)
             && let Some(Value::Object(fields)) = value.pointer_mut(parent)
             && fields.remove(&name).is_some()
         {
@@ -69,13 +69,13 @@ pub(super) fn without_nulls(validator: &Validator, mut value: Value) -> Value {
 }
 
 /// The path of what holds the last part of `path`, and the name of that part.
-fn split(path: &str) -> Option<(&str, String)> {
+fn split_path(path: &str) -> Option<(&str, String)> {
     let (parent, name) = path.rsplit_once('/')?;
     Some((parent, name.replace("~1", "/").replace("~0", "~")))
 }
 
 /// `record` with what its texts say in place of those texts that do not fit.
-pub(super) fn said(validator: &Validator, mut record: Value) -> Value {
+pub(super) fn parse_text_fields(validator: &Validator, mut record: Value) -> Value {
     let errors = validator.iter_errors(&record).filter(|error| error.instance().is_string());
     let paths: Vec<String> = errors.map(|error| error.instance_path().as_str().to_owned()).collect();
     for path in &paths {
@@ -107,20 +107,20 @@ fn is_other_kind(error: &ValidationError<'_>) -> bool {
     }
 }
 
-fn sentence(error: &ValidationError<'_>) -> String {
+fn describe_violation(error: &ValidationError<'_>) -> String {
     if let ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } = error.kind()
-        && let Some(meant) = meant(error, context)
+        && let Some(meant) = pick_alternative(error, context)
     {
-        return sentence(meant);
+        return describe_violation(meant);
     }
     let path = error.instance_path().as_str();
     let place = if path.is_empty() { String::new() } else { format!("at {path}: ") };
-    format!("{place}{}", problem(error))
+    format!("{place}{}", describe_problem(error))
 }
 
 /// Of several alternatives the one that was probably meant: it complains about something inside the value, or is not the
 /// one that only takes null.
-fn meant<'a>(
+fn pick_alternative<'a>(
     error: &ValidationError<'_>,
     context: &'a [Vec<ValidationError<'static>>],
 ) -> Option<&'a ValidationError<'static>> {
@@ -133,37 +133,39 @@ fn meant<'a>(
     inside.or_else(|| first.clone().find(|inner| !only_null(inner)))
 }
 
-fn problem(error: &ValidationError<'_>) -> String {
+fn describe_problem(error: &ValidationError<'_>) -> String {
     let value = error.instance().as_ref();
-    let quoted = quote(value);
+    let quoted = quote_value(value);
     match error.kind() {
-        ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => format!("{quoted} is not {}", words(*kind)),
+        ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => {
+            format!("{quoted} is not {}", describe_type(*kind))
+        }
         ValidationErrorKind::Type { kind: TypeKind::Multiple(kinds) } => {
-            let kinds: Vec<&str> = kinds.into_iter().map(words).collect();
+            let kinds: Vec<&str> = kinds.into_iter().map(describe_type).collect();
             format!("{quoted} is not {}", kinds.join(" or "))
         }
-        ValidationErrorKind::Enum { options } => format!("{quoted} is none of {}", list(options)),
-        ValidationErrorKind::Constant { expected_value } => format!("{quoted} is not {}", quote(expected_value)),
+        ValidationErrorKind::Enum { options } => format!("{quoted} is none of {}", join_options(options)),
+        ValidationErrorKind::Constant { expected_value } => format!("{quoted} is not {}", quote_value(expected_value)),
         ValidationErrorKind::Required { property } => format!("the field {property} is missing"),
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => match unexpected.as_slice() {
-            [one] => format!("there is no field {} in this type", quote(&Value::from(one.as_str()))),
+            [one] => format!("there is no field {} in this type", quote_value(&Value::from(one.as_str()))),
             many => {
-                let names: Vec<String> = many.iter().map(|name| quote(&Value::from(name.as_str()))).collect();
+                let names: Vec<String> = many.iter().map(|name| quote_value(&Value::from(name.as_str()))).collect();
                 format!("there are no fields {} in this type", names.join(", "))
             }
         },
         ValidationErrorKind::MinLength { limit } => {
-            format!("{quoted} has {} characters, at least {limit} are needed", length(value))
+            format!("{quoted} has {} characters, at least {limit} are needed", value_length(value))
         }
         ValidationErrorKind::MaxLength { limit } => {
-            format!("{quoted} has {} characters, at most {limit} are allowed", length(value))
+            format!("{quoted} has {} characters, at most {limit} are allowed", value_length(value))
         }
         ValidationErrorKind::MinItems { limit } => {
-            format!("the list has {} items, at least {limit} are needed", length(value))
+            format!("the list has {} items, at least {limit} are needed", value_length(value))
         }
         ValidationErrorKind::MaxItems { limit } => {
-            format!("the list has {} items, at most {limit} are allowed", length(value))
+            format!("the list has {} items, at most {limit} are allowed", value_length(value))
         }
         ValidationErrorKind::Minimum { limit } => format!("{quoted} is less than {limit}"),
         ValidationErrorKind::Maximum { limit } => format!("{quoted} is more than {limit}"),
@@ -176,7 +178,7 @@ fn problem(error: &ValidationError<'_>) -> String {
     }
 }
 
-fn words(kind: JsonType) -> &'static str {
+fn describe_type(kind: JsonType) -> &'static str {
     match kind {
         JsonType::Null => "null",
         JsonType::Boolean => "true or false",
@@ -189,16 +191,16 @@ fn words(kind: JsonType) -> &'static str {
 }
 
 /// A value as a sentence shows it; of lists and objects only what they are.
-fn quote(value: &Value) -> String {
+fn quote_value(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "an object".to_owned(),
-        Value::String(text) => Value::from(cut(text, QUOTED)).to_string(),
-        value => cut(&value.to_string(), QUOTED),
+        Value::String(text) => Value::from(truncate_text(text, QUOTED)).to_string(),
+        value => truncate_text(&value.to_string(), QUOTED),
     }
 }
 
-fn list(options: &Value) -> String {
+fn join_options(options: &Value) -> String {
     let options = options.as_array().map_or(&[][..], Vec::as_slice);
     let shown = options.iter().take(OPTIONS).map(|option| match option {
         Value::String(text) => text.clone(),
@@ -209,7 +211,7 @@ fn list(options: &Value) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-fn length(value: &Value) -> usize {
+fn value_length(value: &Value) -> usize {
     match value {
         Value::String(text) => text.chars().count(),
         Value::Array(items) => items.len(),
@@ -218,7 +220,7 @@ fn length(value: &Value) -> usize {
 }
 
 /// The first characters of `text`, and that there are more.
-fn cut(text: &str, limit: usize) -> String {
+fn truncate_text(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

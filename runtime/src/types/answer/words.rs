@@ -8,39 +8,44 @@ use super::OutputValidator;
 const SHOWN: usize = 32 * 1024;
 
 /// `prompt`, and how to answer it.
-pub(crate) fn instructed(prompt: &str, shape: &OutputValidator) -> String {
-    format!("{prompt}{}{}", prompt_text::BETWEEN, instruction(shape))
+pub(crate) fn append_instruction(prompt: &str, shape: &OutputValidator) -> String {
+    format!("{prompt}{}{}", prompt_text::BETWEEN, render_instruction(shape))
 }
 
 /// The words of it.
-pub(crate) fn instruction(shape: &OutputValidator) -> String {
-    prompt_text::answer(shape.text())
+pub(crate) fn render_instruction(shape: &OutputValidator) -> String {
+    prompt_text::answer_instructions(shape.schema_text())
 }
 
 /// What an agent that still knows the conversation is told about its answer.
-pub(crate) fn again(violations: &[String], shape: &OutputValidator) -> String {
+pub(crate) fn render_repair_message(violations: &[String], shape: &OutputValidator) -> String {
     format!(
         "Your last answer does not fit what was asked for:\n{}\n\nAnswer again, with one JSON value that satisfies this \
          JSON Schema, and nothing else:\n{}",
-        listed(violations),
-        shape.text()
+        render_list(violations),
+        shape.schema_text()
     )
 }
 
 /// What an agent that starts afresh is told: the prompt, what it answered last time, and what is wrong with that.
-pub(crate) fn afresh(prompt: &str, answer: &str, violations: &[String], shape: &OutputValidator) -> String {
+pub(crate) fn render_repair_prompt(
+    prompt: &str,
+    answer: &str,
+    violations: &[String],
+    shape: &OutputValidator,
+) -> String {
     let shown = &answer[..answer.floor_char_boundary(SHOWN)];
     let cut = if shown.len() < answer.len() { "\n…" } else { "" };
     format!(
         "{prompt}\n\n--- Your last answer to this ---\n{shown}{cut}\n--- End of your last answer ---\n\nThat answer does \
          not fit what was asked for:\n{}\n\nAnswer again, with one JSON value that satisfies this JSON Schema, and \
          nothing else:\n{}",
-        listed(violations),
-        shape.text()
+        render_list(violations),
+        shape.schema_text()
     )
 }
 
-fn listed(violations: &[String]) -> String {
+fn render_list(violations: &[String]) -> String {
     let lines: Vec<String> = violations.iter().map(|violation| format!("- {violation}")).collect();
     lines.join("\n")
 }
@@ -63,9 +68,9 @@ mod tests {
             "additionalProperties": false,
         });
         let shape = OutputValidator::new(&Schema(schema), &BTreeMap::new()).unwrap();
-        let violations = shape.read(r#"{"approved":true,"severity":"hgih"}"#).unwrap_err();
+        let violations = shape.parse_answer(r#"{"approved":true,"severity":"hgih"}"#).unwrap_err();
         let docs = include_str!("../../../../docs/agents.md");
-        for told in [instructed("", &shape), again(&violations, &shape)] {
+        for told in [append_instruction("", &shape), render_repair_message(&violations, &shape)] {
             assert!(docs.contains(&format!("```text\n{}\n```", told.trim())), "docs/agents.md does not show:\n{told}");
         }
     }
@@ -73,7 +78,7 @@ mod tests {
     #[test]
     fn a_long_answer_is_shown_from_its_beginning_and_cut_at_a_character() {
         let shape = OutputValidator::new(&Schema(json!({ "type": "integer" })), &BTreeMap::new()).unwrap();
-        let told = afresh("Count.", &"é".repeat(SHOWN), &["it is no number".to_owned()], &shape);
+        let told = render_repair_prompt("Count.", &"é".repeat(SHOWN), &["it is no number".to_owned()], &shape);
         assert!(told.starts_with("Count.\n\n--- Your last answer to this ---\néé"), "{}", &told[..80]);
         assert!(told.len() < SHOWN + 500 && told.contains("é\n…\n--- End of your last answer ---\n\n"));
     }

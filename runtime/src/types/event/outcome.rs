@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::artifact::ArtifactMeta;
 
-use super::room::{escaped, kept, shorten};
+use super::room::{count_fitting_bytes, escaped_length, truncate_message};
 use super::{Content, Failure, QUOTES, ROOM, SESSION, Usage};
 
 /// How an attempt ended.
@@ -54,15 +54,15 @@ fn is_zero(count: &u32) -> bool {
 
 impl Outcome {
     /// That of an attempt that failed before it put anything out.
-    pub(crate) fn failed(failure: Failure) -> Outcome {
+    pub(crate) fn from_failure(failure: Failure) -> Outcome {
         Outcome { failure: Some(failure), ..Outcome::default() }
     }
 
     /// Cuts the words about a failure so that the event stays below [`LARGEST`](super::LARGEST). The output is for the caller.
-    pub(crate) fn bound(&mut self) {
-        let cut = kept(self.stderr.chars().rev());
+    pub(crate) fn limit_size(&mut self) {
+        let cut = count_fitting_bytes(self.stderr.chars().rev());
         self.stderr.drain(..self.stderr.len() - cut);
-        self.session.take_if(|session| escaped(session) > SESSION);
+        self.session.take_if(|session| escaped_length(session) > SESSION);
         match &mut self.failure {
             Some(
                 Failure::Spawn { message }
@@ -72,14 +72,14 @@ impl Outcome {
                 | Failure::Budget { message }
                 | Failure::Files { message, .. },
             ) => {
-                shorten(message);
+                truncate_message(message);
             }
-            Some(Failure::Check { line, .. }) => shorten(line),
+            Some(Failure::Check { line, .. }) => truncate_message(line),
             Some(Failure::Invalid { violations }) => {
                 let mut room = ROOM;
-                violations.iter_mut().for_each(shorten);
+                violations.iter_mut().for_each(truncate_message);
                 violations.retain(|violation| {
-                    let left = room.checked_sub(escaped(violation) + QUOTES);
+                    let left = room.checked_sub(escaped_length(violation) + QUOTES);
                     room = left.unwrap_or(0);
                     left.is_some()
                 });

@@ -3,20 +3,20 @@
 use super::{INLINE, ROOM};
 
 /// Whether an event itself may hold `text`.
-pub(crate) fn fits(text: &str) -> bool {
-    text.len() <= INLINE && escaped(text) <= ROOM
+pub(crate) fn can_inline(text: &str) -> bool {
+    text.len() <= INLINE && escaped_length(text) <= ROOM
 }
 
 /// Cuts words that are too long for an event at their end.
-pub(crate) fn shorten(words: &mut String) {
-    if escaped(words) > ROOM {
-        words.truncate(kept(words.chars()));
+pub(crate) fn truncate_message(words: &mut String) {
+    if escaped_length(words) > ROOM {
+        words.truncate(count_fitting_bytes(words.chars()));
         words.push('…');
     }
 }
 
 /// How many bytes of text fit, beginning with the first character given.
-pub(super) fn kept(characters: impl Iterator<Item = char>) -> usize {
+pub(super) fn count_fitting_bytes(characters: impl Iterator<Item = char>) -> usize {
     let mut room = ROOM;
     let fitting = characters.take_while(|&character| {
         let left = room.checked_sub(escaped_character(character));
@@ -27,7 +27,7 @@ pub(super) fn kept(characters: impl Iterator<Item = char>) -> usize {
 }
 
 /// The length of `text` as JSON, without its quotes.
-pub(crate) fn escaped(text: &str) -> usize {
+pub(crate) fn escaped_length(text: &str) -> usize {
     text.chars().map(escaped_character).sum()
 }
 

@@ -7,7 +7,7 @@ fn texts_of_any_kind_leave_an_event_within_its_bound() {
     for piece in ["x", "\u{1}", "\"", "\n", "漢", "a\u{1f}é"] {
         let text = piece.repeat(9000 / piece.len());
         let mut inline: String = text.chars().take(INLINE / 3).collect();
-        while !fits(&inline) {
+        while !can_inline(&inline) {
             inline.pop();
         }
         let failure = Failure::Agent { message: text.clone() };
@@ -16,10 +16,10 @@ fn texts_of_any_kind_leave_an_event_within_its_bound() {
         let mut outcome =
             Outcome { failure: Some(failure), stderr: text.clone(), output, session, errors, ..Outcome::default() };
         let kept = |content| {
-            ArtifactMeta::named(crate::types::artifact::ArtifactKind::Transcript, "0".repeat(16).into(), content)
+            ArtifactMeta::with_id(crate::types::artifact::ArtifactKind::Transcript, "0".repeat(16).into(), content)
         };
         outcome.artifacts = vec![kept(outcome.errors.clone().expect("it has errors")); 5];
-        outcome.bound();
+        outcome.limit_size();
         assert!(!outcome.stderr.is_empty() && text.ends_with(&outcome.stderr), "the end is kept");
         let told = outcome.failure.as_ref().map(Failure::to_string).unwrap_or_default();
         assert!(told.strip_suffix('…').is_some_and(|told| text.starts_with(told) && told.len() > 300), "{told}");
@@ -35,14 +35,14 @@ fn texts_of_any_kind_leave_an_event_within_its_bound() {
         let mut violations = vec![long; 11];
         violations.push(text.clone());
         outcome.failure = Some(Failure::Invalid { violations });
-        outcome.bound();
+        outcome.limit_size();
         let Some(Failure::Invalid { violations }) = &outcome.failure else { unreachable!() };
         assert!((1..12).contains(&violations.len()), "{violations:?}");
         assert!(length(outcome.clone()) < LARGEST, "{piece:?}: {}", length(outcome));
     }
     let mut outcome = Outcome { stderr: "short".to_owned(), session: Some("s1".to_owned()), ..Outcome::default() };
     let before = outcome.clone();
-    outcome.bound();
+    outcome.limit_size();
     assert_eq!(outcome, before, "what fits stays as it is");
 }
 

@@ -4,7 +4,7 @@ use super::{Failure, RunStatus, Status};
 
 impl Status {
     /// The word that directives and conditions see.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Status::Succeeded => "succeeded",
             Status::Failed => "failed",
@@ -15,7 +15,7 @@ impl Status {
 
 impl RunStatus {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             RunStatus::Succeeded => "succeeded",
             RunStatus::Failed => "failed",
@@ -35,8 +35,8 @@ impl std::fmt::Display for Failure {
             | Failure::Budget { message }
             | Failure::Files { message, .. } => f.write_str(message),
             Failure::Refused => f.write_str("it was not approved"),
-            Failure::Timeout { after_ms } => write!(f, "it took longer than {}", span(*after_ms)),
-            Failure::Idle { after_ms } => write!(f, "it printed nothing for {}", span(*after_ms)),
+            Failure::Timeout { after_ms } => write!(f, "it took longer than {}", format_duration(*after_ms)),
+            Failure::Idle { after_ms } => write!(f, "it printed nothing for {}", format_duration(*after_ms)),
             Failure::Check { line, exit: Some(exit) } => write!(f, "the check `{line}` exited with {exit}"),
             Failure::Check { line, exit: None } => write!(f, "the check `{line}` could not be run"),
             Failure::Invalid { violations } => {
@@ -49,7 +49,7 @@ impl std::fmt::Display for Failure {
 }
 
 /// Milliseconds in the largest unit of the language that divides them.
-fn span(ms: u64) -> String {
+fn format_duration(ms: u64) -> String {
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     match units.into_iter().find(|&(unit, _)| ms >= unit && ms.is_multiple_of(unit)) {
         Some((unit, name)) => format!("{}{name}", ms / unit),

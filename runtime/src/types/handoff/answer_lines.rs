@@ -41,7 +41,7 @@ pub(crate) fn asked_for<'t>(
             }
             Some(_) if operations.len() >= OPERATIONS => more += 1,
             Some(value) => {
-                let operation = Operation::read(value);
+                let operation = Operation::from_value(value);
                 if operation.is_err() {
                     rest.push_str(line);
                 }

@@ -56,7 +56,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// The word for it.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             MessageKind::DataReady => "data_ready",
             MessageKind::Question => "question",
@@ -66,7 +66,7 @@ impl MessageKind {
     }
 
     /// What an envelope is for: as its sender said, else what fits it.
-    pub(crate) fn of(envelope: &Envelope) -> MessageKind {
+    pub(crate) fn from_envelope(envelope: &Envelope) -> MessageKind {
         if let Some(said) = envelope.meta.as_ref().and_then(|meta| meta.message_kind) {
             return said;
         }
@@ -94,13 +94,13 @@ impl Message {
     ///
     /// # Errors
     /// Its content is neither an object nor a text.
-    pub(crate) fn handoff(self, receivers: &Receivers) -> Result<Handoff, String> {
+    pub(crate) fn into_handoff(self, receivers: &Receivers) -> Result<Handoff, String> {
         let Message { to, kind, content, reply_to } = self;
         if !matches!(content, Value::Null | Value::String(_) | Value::Object(_)) {
             return Err("`content` is neither an object nor a text".to_owned());
         }
         let said = content.as_str().or_else(|| content.get("message")?.as_str());
-        let message = said.map_or_else(|| kind.word().to_owned(), str::to_owned);
+        let message = said.map_or_else(|| kind.as_str().to_owned(), str::to_owned);
         let asks = kind == MessageKind::Question && receivers.unasked.contains(&to);
         let signals = kind == MessageKind::Update && receivers.signals.contains(&to);
         Ok(Handoff {
@@ -119,7 +119,7 @@ impl Message {
 
 impl Broadcast {
     /// The same to one of them.
-    pub(crate) fn to(&self, to: &str) -> Message {
+    pub(crate) fn message_to(&self, to: &str) -> Message {
         Message { to: to.to_owned(), kind: self.kind, content: self.content.clone(), reply_to: None }
     }
 }
@@ -135,7 +135,7 @@ mod tests {
         let message = json!({ "to": "b", "type": kind, "content": content, "reply_to": "e1" });
         let message: Message = serde_json::from_value(message).unwrap();
         let quiet: Vec<String> = quiet.iter().map(|&name| name.to_owned()).collect();
-        message.handoff(&Receivers { unasked: quiet.clone(), signals: quiet })
+        message.into_handoff(&Receivers { unasked: quiet.clone(), signals: quiet })
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Operation {
     ///
     /// # Errors
     /// It is no operation: says which field is wrong.
-    pub(crate) fn read(value: Value) -> Result<Operation, String> {
+    pub(crate) fn from_value(value: Value) -> Result<Operation, String> {
         serde_json::from_value(value).map_err(|error| error.to_string())
     }
 }

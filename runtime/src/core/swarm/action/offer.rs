@@ -30,7 +30,7 @@ pub(crate) struct Offer<'a> {
 
 impl Offer<'_> {
     /// Whether the action of this name is open to the agent.
-    fn has(&self, action: &str) -> bool {
+    fn has_action(&self, action: &str) -> bool {
         match action {
             "tool_call" => !self.tools.is_empty(),
             "send_message" => !self.receivers.is_empty(),
@@ -41,17 +41,17 @@ impl Offer<'_> {
 }
 
 /// The actions that are tools of their own where models call tools.
-pub(super) fn own() -> impl Iterator<Item = &'static str> {
+pub(super) fn action_names() -> impl Iterator<Item = &'static str> {
     FORMS.iter().map(|form| form.name).filter(|name| *name != "tool_call")
 }
 
 /// What an agent may call, for a model that calls tools: its tools, and the actions besides, which no tool is called as.
-pub(crate) fn tools(offer: &Offer<'_>) -> Vec<Tool> {
-    let theirs = offer.tools.iter().filter(|tool| own().all(|name| name != tool.name)).cloned();
-    let ours = FORMS.iter().filter(|form| form.name != "tool_call" && offer.has(form.name)).map(|form| Tool {
+pub(crate) fn list_tools(offer: &Offer<'_>) -> Vec<Tool> {
+    let theirs = offer.tools.iter().filter(|tool| action_names().all(|name| name != tool.name)).cloned();
+    let ours = FORMS.iter().filter(|form| form.name != "tool_call" && offer.has_action(form.name)).map(|form| Tool {
         name: form.name.to_owned(),
         description: form.does.to_owned(),
-        parameters: closed(properties(form.name, offer)),
+        parameters: closed_object(action_properties(form.name, offer)),
     });
     theirs.chain(ours).collect()
 }
@@ -59,28 +59,28 @@ pub(crate) fn tools(offer: &Offer<'_>) -> Vec<Tool> {
 /// The JSON Schema of one step, for a model that is held to one: an object whose only field is one of the actions, every
 /// field required, nothing else allowed, so that grammars and strict modes take it. Texts and lists are bounded, which
 /// small models need to come to an end.
-pub(crate) fn schema(offer: &Offer<'_>) -> Value {
+pub(crate) fn step_schema(offer: &Offer<'_>) -> Value {
     let mut steps = Vec::new();
     if offer.tools.len() > SPELLED {
         let names: Vec<&str> = offer.tools.iter().map(|tool| tool.name.as_str()).collect();
-        steps.push(call(json!({ "enum": names, "type": "string" }), text_of_parameters()));
+        steps.push(tool_call_schema(json!({ "enum": names, "type": "string" }), text_of_parameters()));
     } else {
         for tool in offer.tools {
-            let parameters = strict(&tool.parameters, DEPTH).unwrap_or_else(text_of_parameters);
-            steps.push(call(json!({ "enum": [tool.name], "type": "string" }), parameters));
+            let parameters = strict_schema(&tool.parameters, DEPTH).unwrap_or_else(text_of_parameters);
+            steps.push(tool_call_schema(json!({ "enum": [tool.name], "type": "string" }), parameters));
         }
     }
-    for name in own().filter(|name| offer.has(name)) {
+    for name in action_names().filter(|name| offer.has_action(name)) {
         let mut fields = vec![("action", json!({ "enum": [name], "type": "string" }))];
-        fields.extend(properties(name, offer));
-        steps.push(closed(fields));
+        fields.extend(action_properties(name, offer));
+        steps.push(closed_object(fields));
     }
-    closed(vec![(STEP, json!({ "anyOf": steps }))])
+    closed_object(vec![(STEP, json!({ "anyOf": steps }))])
 }
 
-fn call(name: Value, parameters: Value) -> Value {
+fn tool_call_schema(name: Value, parameters: Value) -> Value {
     let action = json!({ "enum": ["tool_call"], "type": "string" });
-    closed(vec![("action", action), ("tool", name), ("tool_params", parameters)])
+    closed_object(vec![("action", action), ("tool", name), ("tool_params", parameters)])
 }
 
 /// Parameters that no strict schema can describe.
@@ -88,7 +88,7 @@ fn text_of_parameters() -> Value {
     json!({ "type": "string", "description": "The parameters, as the text of a JSON object.", "maxLength": TEXT })
 }
 
-fn properties(action: &str, offer: &Offer<'_>) -> Vec<(&'static str, Value)> {
+fn action_properties(action: &str, offer: &Offer<'_>) -> Vec<(&'static str, Value)> {
     let text =
         |what: &str, limit: usize| json!({ "type": "string", "description": what, "maxLength": limit.min(TEXT) });
     match action {
@@ -98,12 +98,12 @@ fn properties(action: &str, offer: &Offer<'_>) -> Vec<(&'static str, Value)> {
         ],
         "send_message" => vec![
             ("to", json!({ "type": "string", "description": "A teammate.", "enum": offer.receivers })),
-            ("message_type", json!({ "type": "string", "enum": MessageType::ALL.map(MessageType::name) })),
-            ("payload", closed(vec![("message", text("What you tell or ask.", MESSAGE))])),
+            ("message_type", json!({ "type": "string", "enum": MessageType::ALL.map(MessageType::as_str) })),
+            ("payload", closed_object(vec![("message", text("What you tell or ask.", MESSAGE))])),
         ],
         "request_help" => vec![
             ("help_description", text("What the new agent is to do.", DESCRIPTION_CHARS)),
-            ("help_skills", skills(offer)),
+            ("help_skills", skills_schema(offer)),
         ],
         "done" => vec![("response", text("Your result in short.", RESPONSE_CHARS))],
         _ => Vec::new(),
@@ -111,7 +111,7 @@ fn properties(action: &str, offer: &Offer<'_>) -> Vec<(&'static str, Value)> {
 }
 
 /// The tools that a helper can be asked for: those of the asker.
-fn skills(offer: &Offer<'_>) -> Value {
+fn skills_schema(offer: &Offer<'_>) -> Value {
     let names: Vec<&str> = offer.tools.iter().take(SPELLED).map(|tool| tool.name.as_str()).collect();
     let item = match names.is_empty() || offer.tools.len() > SPELLED {
         true => json!({ "type": "string", "maxLength": TOOL_CHARS }),
@@ -120,7 +120,7 @@ fn skills(offer: &Offer<'_>) -> Value {
     json!({ "type": "array", "description": "The tools that it needs.", "items": item, "maxItems": SKILLS })
 }
 
-fn closed(properties: Vec<(&'static str, Value)>) -> Value {
+fn closed_object(properties: Vec<(&'static str, Value)>) -> Value {
     let required: Vec<&str> = properties.iter().map(|(name, _)| *name).collect();
     let fields: Map<String, Value> =
         properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
@@ -129,7 +129,7 @@ fn closed(properties: Vec<(&'static str, Value)>) -> Value {
 
 /// The parameters of a tool as they must be for a model that is held to them: only what such schemas can say, every
 /// field required, bounded. None where that would change what the tool takes.
-fn strict(schema: &Value, depth: usize) -> Option<Value> {
+fn strict_schema(schema: &Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     let fields = schema.as_object()?;
     let described = fields.get("description").filter(|text| text.is_string());
@@ -145,7 +145,7 @@ fn strict(schema: &Value, depth: usize) -> Option<Value> {
             }
             kind @ ("integer" | "number" | "boolean") => json!({ "type": kind }),
             "array" => {
-                let items = strict(fields.get("items")?, depth)?;
+                let items = strict_schema(fields.get("items")?, depth)?;
                 let limit = fields
                     .get("maxItems")
                     .and_then(Value::as_u64)
@@ -177,7 +177,7 @@ fn strict_object(fields: &Map<String, Value>, depth: usize) -> Option<Value> {
     let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
     let mut strict_properties = Map::new();
     for (name, property) in properties {
-        let property = strict(property, depth)?;
+        let property = strict_schema(property, depth)?;
         let property = match is_required(name) {
             true => property,
             false => json!({ "anyOf": [property, { "type": "null" }] }),

@@ -3,13 +3,13 @@
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::offer::own;
+use super::offer::action_names;
 use super::{
     ANSWER_BYTES, DATA_CHARS, DESCRIPTION_CHARS, FORMS, MessageType, NESTING, PARAMS_BYTES, PAYLOAD_BYTES,
     RECEIVER_CHARS, RawAction, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
 };
-use crate::core::swarm::prompt::inline;
-use crate::types::answer::pieces;
+use crate::core::swarm::prompt::inline_text;
+use crate::types::answer::find_candidates;
 use crate::types::chat::Call;
 
 /// The field that a step held to [`super::schema`] stands in.
@@ -23,7 +23,7 @@ const EXACTLY_ONE: &str = "return exactly one action, as one JSON object and not
 ///
 /// # Errors
 /// It holds none, several, or a wrong one: a sentence that says what to return.
-pub(crate) fn read(text: &str, prefill: Option<&str>) -> Result<RawAction, String> {
+pub(crate) fn parse_action(text: &str, prefill: Option<&str>) -> Result<RawAction, String> {
     if text.len() > ANSWER_BYTES {
         return Err(format!("it is longer than {} KiB: {EXACTLY_ONE}", ANSWER_BYTES / 1024));
     }
@@ -32,14 +32,14 @@ pub(crate) fn read(text: &str, prefill: Option<&str>) -> Result<RawAction, Strin
         prefill.filter(|prefill| !text.trim_start().starts_with(prefill)).map(|prefill| format!("{prefill}{text}"));
     let mut found = Found::default();
     for text in joined.iter().map(String::as_str).chain([text]) {
-        found.look(text);
+        found.scan_text(text);
         if found.is_whole {
             break;
         }
     }
     match found.actions.as_slice() {
-        [] => Err(found.nothing()),
-        [one] => one.action(),
+        [] => Err(found.describe_missing()),
+        [one] => one.to_action(),
         many => Err(format!("it holds {} actions: {EXACTLY_ONE}", many.len())),
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn read(text: &str, prefill: Option<&str>) -> Result<RawAction, Strin
 pub(crate) fn from_calls(text: &str, calls: &[Call]) -> Result<RawAction, String> {
     let call = match calls {
         [] => {
-            return read(text, None)
+            return parse_action(text, None)
                 .map_err(|_| "it calls no tool: call exactly one; `done` ends your work".to_owned());
         }
         [call] => call,
@@ -63,17 +63,17 @@ pub(crate) fn from_calls(text: &str, calls: &[Call]) -> Result<RawAction, String
         Value::Null => Map::new(),
         Value::Object(fields) => fields.clone(),
         Value::String(text) if text.trim().is_empty() => Map::new(),
-        Value::String(text) => object(text).ok_or_else(|| "its arguments are no JSON object".to_owned())?,
+        Value::String(text) => parse_object(text).ok_or_else(|| "its arguments are no JSON object".to_owned())?,
         _ => return Err("its arguments are no JSON object: give the parameters by name".to_owned()),
     };
     let mut fields = arguments;
-    if own().any(|action| action == name) {
+    if action_names().any(|action| action == name) {
         fields.insert("action".to_owned(), Value::String(name.to_owned()));
     } else {
         let call = [("action", Value::from("tool_call")), ("tool", name.into()), ("tool_params", fields.into())];
         fields = call.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
     }
-    Step { fields, twice: None }.action()
+    Step { fields, twice: None }.to_action()
 }
 
 /// What stands behind the thoughts that some models write first, between `<think>` and `</think>`.
@@ -82,7 +82,7 @@ fn behind_thoughts(text: &str) -> &str {
     thinks.and_then(|thoughts| thoughts.split_once("</think>")).map_or(text, |(_, rest)| rest)
 }
 
-fn object(text: &str) -> Option<Map<String, Value>> {
+fn parse_object(text: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(text).ok()
 }
 
@@ -100,8 +100,8 @@ struct Found {
 }
 
 impl Found {
-    fn look(&mut self, text: &str) {
-        for (position, piece) in pieces(text).into_iter().enumerate() {
+    fn scan_text(&mut self, text: &str) {
+        for (position, piece) in find_candidates(text).into_iter().enumerate() {
             // An object within one that was never closed is a part of it, and no action of its own.
             if position > 0 && is_inner(text, piece) {
                 continue;
@@ -109,7 +109,7 @@ impl Found {
             match serde_json::from_str::<Json>(piece) {
                 Ok(json) => {
                     self.is_whole |= position == 0;
-                    self.keep(json);
+                    self.add_steps(json);
                     if self.is_whole {
                         return;
                     }
@@ -120,14 +120,14 @@ impl Found {
         }
     }
 
-    fn keep(&mut self, json: Json) {
+    fn add_steps(&mut self, json: Json) {
         let steps = match json {
             Json::Object(step) => vec![step],
-            Json::List(items) => items.into_iter().filter_map(Step::of).collect(),
+            Json::List(items) => items.into_iter().filter_map(Step::from_value).collect(),
             Json::Other => return,
         };
         for step in steps {
-            let step = step.unwrapped();
+            let step = step.unwrap_step();
             if !step.fields.contains_key("action") {
                 self.has_other = true;
             } else if !self.actions.contains(&step) {
@@ -136,7 +136,7 @@ impl Found {
         }
     }
 
-    fn nothing(self) -> String {
+    fn describe_missing(self) -> String {
         match self.fault {
             _ if self.has_other => {
                 format!("its JSON object has no field `action`: {EXACTLY_ONE}, such as {}", FORMS[5].json)
@@ -219,7 +219,7 @@ impl<'de> Deserialize<'de> for Json {
 }
 
 impl Step {
-    fn of(value: Value) -> Option<Step> {
+    fn from_value(value: Value) -> Option<Step> {
         match value {
             Value::Object(fields) => Some(Step { fields, twice: None }),
             _ => None,
@@ -227,7 +227,7 @@ impl Step {
     }
 
     /// What stands in the field that steps held to a schema stand in.
-    fn unwrapped(mut self) -> Step {
+    fn unwrap_step(mut self) -> Step {
         let is_alone = self.fields.len() == 1;
         match self.fields.get_mut(STEP) {
             Some(Value::Object(inner)) if is_alone => Step { fields: std::mem::take(inner), twice: self.twice },
@@ -235,35 +235,38 @@ impl Step {
         }
     }
 
-    fn action(&self) -> Result<RawAction, String> {
+    fn to_action(&self) -> Result<RawAction, String> {
         if let Some(key) = &self.twice {
-            return Err(format!("`{}` stands in it twice: {EXACTLY_ONE}", quote(key)));
+            return Err(format!("`{}` stands in it twice: {EXACTLY_ONE}", quote_word(key)));
         }
         let Some(Value::String(name)) = self.fields.get("action") else {
-            return Err(format!("`action` is no text: it is one of {}", names()));
+            return Err(format!("`action` is no text: it is one of {}", list_actions()));
         };
         let Some(form) = FORMS.iter().find(|form| form.name == name) else {
-            return Err(unknown(name));
+            return Err(describe_unknown(name));
         };
         self.of_kind(form.name).map_err(|problem| format!("{problem}: return {}", form.json))
     }
 
     fn of_kind(&self, name: &str) -> Result<RawAction, String> {
         Ok(match name {
-            "tool_call" => RawAction::ToolCall { tool: self.word("tool", TOOL_CHARS)?, params: self.params()? },
-            "publish_data" => {
-                RawAction::PublishData { topic: self.word("topic", TOPIC_CHARS)?, data: self.text("data", DATA_CHARS)? }
+            "tool_call" => {
+                RawAction::ToolCall { tool: self.name_field("tool", TOOL_CHARS)?, params: self.params_field()? }
             }
+            "publish_data" => RawAction::PublishData {
+                topic: self.name_field("topic", TOPIC_CHARS)?,
+                data: self.text_field("data", DATA_CHARS)?,
+            },
             "send_message" => RawAction::SendMessage {
-                to: self.word("to", RECEIVER_CHARS)?,
+                to: self.name_field("to", RECEIVER_CHARS)?,
                 kind: self.message_type()?,
-                payload: self.payload()?,
+                payload: self.payload_field()?,
             },
             "request_help" => RawAction::RequestHelp {
-                description: self.text("help_description", DESCRIPTION_CHARS)?,
-                skills: self.skills()?,
+                description: self.text_field("help_description", DESCRIPTION_CHARS)?,
+                skills: self.skills_field()?,
             },
-            "done" => RawAction::Done { response: self.text("response", ANSWER_BYTES)? },
+            "done" => RawAction::Done { response: self.text_field("response", ANSWER_BYTES)? },
             _ => RawAction::Idle,
         })
     }
@@ -273,13 +276,13 @@ impl Step {
         self.fields.get(key).filter(|value| !value.is_null())
     }
 
-    fn needed(&self, key: &str) -> Result<&Value, String> {
+    fn required_field(&self, key: &str) -> Result<&Value, String> {
         self.field(key).ok_or_else(|| format!("`{key}` is missing"))
     }
 
     /// A name: one line that says something.
-    fn word(&self, key: &str, limit: usize) -> Result<String, String> {
-        let Value::String(text) = self.needed(key)? else { return Err(format!("`{key}` is no text")) };
+    fn name_field(&self, key: &str, limit: usize) -> Result<String, String> {
+        let Value::String(text) = self.required_field(key)? else { return Err(format!("`{key}` is no text")) };
         let text = text.trim();
         if text.is_empty() {
             return Err(format!("`{key}` is empty"));
@@ -287,65 +290,67 @@ impl Step {
         if text.chars().any(char::is_control) {
             return Err(format!("`{key}` holds a line break or another control character"));
         }
-        within(key, text, limit)?;
+        check_length(key, text, limit)?;
         Ok(text.to_owned())
     }
 
     /// A text, or a list or object as one.
-    fn text(&self, key: &str, limit: usize) -> Result<String, String> {
-        let text = match self.needed(key)? {
+    fn text_field(&self, key: &str, limit: usize) -> Result<String, String> {
+        let text = match self.required_field(key)? {
             Value::String(text) => text.clone(),
-            value @ (Value::Object(_) | Value::Array(_)) => nested(key, value)?.to_string(),
+            value @ (Value::Object(_) | Value::Array(_)) => check_nesting(key, value)?.to_string(),
             _ => return Err(format!("`{key}` is no text")),
         };
         if text.trim().is_empty() {
             return Err(format!("`{key}` is empty"));
         }
-        within(key, &text, limit)?;
+        check_length(key, &text, limit)?;
         Ok(text)
     }
 
     /// The parameters of a tool: an object, or the text of one.
-    fn params(&self) -> Result<Value, String> {
+    fn params_field(&self) -> Result<Value, String> {
         let key = "tool_params";
         // Parameters under another name are not left out.
         let other = || self.fields.iter().find(|(name, value)| *name != key && value.is_object());
         let params = match self.field(key) {
             None => match other() {
-                Some((name, _)) => return Err(format!("`{key}` is missing, and `{}` is no field of it", quote(name))),
+                Some((name, _)) => {
+                    return Err(format!("`{key}` is missing, and `{}` is no field of it", quote_word(name)));
+                }
                 None => Map::new(),
             },
             Some(Value::Object(fields)) => fields.clone(),
-            Some(Value::String(text)) => object(text).ok_or_else(|| format!("`{key}` is no JSON object"))?,
+            Some(Value::String(text)) => parse_object(text).ok_or_else(|| format!("`{key}` is no JSON object"))?,
             Some(_) => return Err(format!("`{key}` is no JSON object")),
         };
         let params = Value::Object(params);
-        nested(key, &params)?;
-        sized(key, &params, PARAMS_BYTES)?;
+        check_nesting(key, &params)?;
+        check_size(key, &params, PARAMS_BYTES)?;
         Ok(params)
     }
 
     /// A message: an object; of a bare text one is made.
-    fn payload(&self) -> Result<Value, String> {
+    fn payload_field(&self) -> Result<Value, String> {
         let key = "payload";
-        let payload = match self.needed(key)? {
+        let payload = match self.required_field(key)? {
             Value::String(text) => serde_json::json!({ "message": text }),
-            value @ Value::Object(_) => nested(key, value)?.clone(),
+            value @ Value::Object(_) => check_nesting(key, value)?.clone(),
             _ => return Err(format!("`{key}` is no JSON object")),
         };
-        sized(key, &payload, PAYLOAD_BYTES)?;
+        check_size(key, &payload, PAYLOAD_BYTES)?;
         Ok(payload)
     }
 
     fn message_type(&self) -> Result<MessageType, String> {
         let key = "message_type";
-        let Value::String(name) = self.needed(key)? else { return Err(format!("`{key}` is no text")) };
-        let known = MessageType::ALL.into_iter().find(|kind| kind.name() == name);
-        let names = MessageType::ALL.map(MessageType::name);
-        known.ok_or_else(|| format!("`{key}` is `{}`, which is none of {}", quote(name), names.join(", ")))
+        let Value::String(name) = self.required_field(key)? else { return Err(format!("`{key}` is no text")) };
+        let known = MessageType::ALL.into_iter().find(|kind| kind.as_str() == name);
+        let names = MessageType::ALL.map(MessageType::as_str);
+        known.ok_or_else(|| format!("`{key}` is `{}`, which is none of {}", quote_word(name), names.join(", ")))
     }
 
-    fn skills(&self) -> Result<Vec<String>, String> {
+    fn skills_field(&self) -> Result<Vec<String>, String> {
         let key = "help_skills";
         let items = match self.field(key) {
             None => return Ok(Vec::new()),
@@ -361,17 +366,17 @@ impl Step {
             if skill.chars().any(char::is_control) {
                 return Err(format!("`{key}` holds a control character"));
             }
-            within(key, skill, TOOL_CHARS)?;
+            check_length(key, skill, TOOL_CHARS)?;
             if !skill.trim().is_empty() {
                 skills.push(skill.trim().to_owned());
             }
         }
-        sized(key, &Value::from(skills.clone()), SKILLS_BYTES)?;
+        check_size(key, &Value::from(skills.clone()), SKILLS_BYTES)?;
         Ok(skills)
     }
 }
 
-fn within(key: &str, text: &str, limit: usize) -> Result<(), String> {
+fn check_length(key: &str, text: &str, limit: usize) -> Result<(), String> {
     let chars = text.chars().count();
     match chars > limit {
         true => Err(format!("`{key}` has {chars} characters and may have {limit}")),
@@ -379,7 +384,7 @@ fn within(key: &str, text: &str, limit: usize) -> Result<(), String> {
     }
 }
 
-fn sized(key: &str, value: &Value, limit: usize) -> Result<(), String> {
+fn check_size(key: &str, value: &Value, limit: usize) -> Result<(), String> {
     let bytes = value.to_string().len();
     match bytes > limit {
         true => Err(format!("`{key}` has {bytes} bytes and may have {limit}")),
@@ -388,7 +393,7 @@ fn sized(key: &str, value: &Value, limit: usize) -> Result<(), String> {
 }
 
 /// `value`, unless it nests too deep. What was read from JSON nests 128 deep at most, so this may recurse.
-fn nested<'a>(key: &str, value: &'a Value) -> Result<&'a Value, String> {
+fn check_nesting<'a>(key: &str, value: &'a Value) -> Result<&'a Value, String> {
     fn is_deep(value: &Value, left: usize) -> bool {
         match value {
             Value::Array(items) => left == 0 || items.iter().any(|item| is_deep(item, left - 1)),
@@ -402,26 +407,30 @@ fn nested<'a>(key: &str, value: &'a Value) -> Result<&'a Value, String> {
     }
 }
 
-fn unknown(name: &str) -> String {
+fn describe_unknown(name: &str) -> String {
     let close = FORMS.iter().map(|form| (strsim::damerau_levenshtein(form.name, &name.to_lowercase()), form));
     let close = match name.len() > QUOTED {
         true => None,
         false => close.min_by_key(|(distance, _)| *distance).filter(|(distance, form)| distance * 3 <= form.name.len()),
     };
-    let quoted = quote(name);
+    let quoted = quote_word(name);
     match close {
         Some((_, form)) => format!("there is no action `{quoted}`: did you mean {}", form.json),
         None => {
-            format!("there is no action `{quoted}`: it is one of {}; a tool is called by {}", names(), FORMS[0].json)
+            format!(
+                "there is no action `{quoted}`: it is one of {}; a tool is called by {}",
+                list_actions(),
+                FORMS[0].json
+            )
         }
     }
 }
 
-fn names() -> String {
+fn list_actions() -> String {
     FORMS.map(|form| form.name).join(", ")
 }
 
 /// A word of the model's, as it can stand in a sentence.
-fn quote(text: &str) -> String {
-    inline(text, QUOTED).replace('`', "'")
+fn quote_word(text: &str) -> String {
+    inline_text(text, QUOTED).replace('`', "'")
 }

@@ -13,7 +13,7 @@ fn tool(name: &str) -> Tool {
 
 #[test]
 fn the_forms_that_models_are_told_are_read() {
-    let check = |form: usize, expected: RawAction| assert_eq!(read(FORMS[form].json, None), Ok(expected));
+    let check = |form: usize, expected: RawAction| assert_eq!(parse_action(FORMS[form].json, None), Ok(expected));
     check(0, RawAction::ToolCall { tool: "NAME".into(), params: json!({ "PARAMETER": "..." }) });
     check(1, RawAction::PublishData { topic: "findings".into(), data: "...".into() });
     let payload = json!({ "message": "..." });
@@ -33,7 +33,7 @@ fn the_actions_of_the_seed_are_read_and_written_in_its_words() {
         r#"{"action": "request_help", "help_description": "Need help analyzing EU regulatory impact", "help_skills": ["web_search"]}"#,
         r#"{"action": "done", "response": "US leads with NVIDIA dominance. Full report in takao-report.md"}"#,
     ] {
-        let action = read(text, None).unwrap();
+        let action = parse_action(text, None).unwrap();
         let written: Value = serde_json::to_value(&action).unwrap();
         assert_eq!(written, serde_json::from_str::<Value>(text).unwrap());
         assert_eq!(serde_json::from_value::<RawAction>(written).unwrap(), action);
@@ -42,7 +42,8 @@ fn the_actions_of_the_seed_are_read_and_written_in_its_words() {
 
 #[test]
 fn an_action_is_found_in_what_stands_around_it() {
-    let check = |text: &str, prefill: Option<&str>| assert_eq!(read(text, prefill), Ok(RawAction::Idle), "{text}");
+    let check =
+        |text: &str, prefill: Option<&str>| assert_eq!(parse_action(text, prefill), Ok(RawAction::Idle), "{text}");
     check("{\"action\": \"idle\"}", None);
     check("{\"action\": \"idle\"}", Some("{"));
     check("\"action\": \"idle\"}", Some("{"));
@@ -60,7 +61,7 @@ fn an_action_is_found_in_what_stands_around_it() {
 
 #[test]
 fn what_is_no_action_says_what_to_return() {
-    let check = |text: &str, expected: &str| assert_eq!(read(text, None).unwrap_err(), expected, "{text}");
+    let check = |text: &str, expected: &str| assert_eq!(parse_action(text, None).unwrap_err(), expected, "{text}");
     const ONE: &str = "return exactly one action, as one JSON object and nothing else";
     check("", &format!("it holds no JSON object: {ONE}, such as {{\"action\": \"idle\"}}"));
     check("I think we should wait.", &format!("it holds no JSON object: {ONE}, such as {{\"action\": \"idle\"}}"));
@@ -95,15 +96,15 @@ fn what_is_no_action_says_what_to_return() {
 #[test]
 fn an_action_within_half_an_action_is_none() {
     let half = "{\"action\":\"send_message\",\"to\":\"mitaka\",\"payload\":{\"action\":\"idle\"}";
-    assert!(read(half, None).unwrap_err().starts_with("its JSON cannot be read"));
+    assert!(parse_action(half, None).unwrap_err().starts_with("its JSON cannot be read"));
     let list = "{\"action\":\"publish_data\",\"data\":[{\"action\":\"done\",\"response\":\"x\"}";
-    assert!(read(list, None).unwrap_err().starts_with("its JSON cannot be read"));
+    assert!(parse_action(list, None).unwrap_err().starts_with("its JSON cannot be read"));
 }
 
 #[test]
 fn fields_that_are_missing_wrong_or_too_long_are_told() {
     let check = |fields: Value, expected: &str| {
-        let problem = read(&fields.to_string(), None).unwrap_err();
+        let problem = parse_action(&fields.to_string(), None).unwrap_err();
         let form = FORMS.iter().find(|form| fields["action"] == form.name).unwrap();
         assert_eq!(problem, format!("{expected}: return {}", form.json));
     };
@@ -150,7 +151,7 @@ fn fields_that_are_missing_wrong_or_too_long_are_told() {
 
 #[test]
 fn what_can_be_understood_is_not_asked_for_again() {
-    let check = |fields: Value, expected: RawAction| assert_eq!(read(&fields.to_string(), None), Ok(expected));
+    let check = |fields: Value, expected: RawAction| assert_eq!(parse_action(&fields.to_string(), None), Ok(expected));
     let params = json!({ "query": "x" });
     let call = RawAction::ToolCall { tool: "x".into(), params: params.clone() };
     check(json!({ "action": "tool_call", "tool": " x ", "tool_params": params.to_string() }), call);
@@ -174,13 +175,13 @@ fn long_and_nested_answers_end_at_once() {
     ] {
         let text = piece.repeat(ANSWER_BYTES / piece.len());
         let started = std::time::Instant::now();
-        let _ = read(&text, Some("{"));
+        let _ = parse_action(&text, Some("{"));
         // What is not linear takes hours.
         assert!(started.elapsed() < std::time::Duration::from_secs(20), "{piece}");
     }
     let text = "x".repeat(1 << 20);
     let problem = "it is longer than 256 KiB: return exactly one action, as one JSON object and nothing else";
-    assert_eq!(read(&text, None).unwrap_err(), problem);
+    assert_eq!(parse_action(&text, None).unwrap_err(), problem);
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn one_tool_is_called_in_a_turn() {
 #[test]
 fn only_what_an_agent_may_do_is_offered() {
     let tools = [tool("web.search"), tool("shell"), tool("idle")];
-    let names = |offer: &Offer<'_>| super::tools(offer).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+    let names = |offer: &Offer<'_>| super::list_tools(offer).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
     let offer = Offer { tools: &tools, receivers: &["mitaka"], help: true };
     let all = ["web.search", "shell", "publish_data", "send_message", "request_help", "done", "idle"];
     assert_eq!(names(&offer), all);
@@ -239,13 +240,13 @@ fn a_step_held_to_the_schema_is_an_action() {
         parameters: json!({ "type": "object", "additionalProperties": true }),
     });
     let offer = Offer { tools: &tools, receivers: &["mitaka", "takao"], help: true };
-    let schema = schema(&offer);
+    let schema = step_schema(&offer);
     let validator = jsonschema::validator_for(&schema).unwrap();
     let check = |step: Value, expected: Option<&str>| {
         let step = json!({ "step": step });
         assert_eq!(validator.is_valid(&step), expected.is_some(), "{step}");
         if let Some(label) = expected {
-            let action = serde_json::to_value(read(&step.to_string(), None).unwrap()).unwrap();
+            let action = serde_json::to_value(parse_action(&step.to_string(), None).unwrap()).unwrap();
             let tool = action["tool"].as_str().map(|tool| format!(":{tool}")).unwrap_or_default();
             assert_eq!(format!("{}{tool}", action["action"].as_str().unwrap()), label);
         }
@@ -262,7 +263,7 @@ fn a_step_held_to_the_schema_is_an_action() {
     let sent =
         |to: &str| json!({ "action": "send_message", "to": to, "message_type": "info", "payload": { "message": "x" } });
     check(sent("mitaka"), Some("send_message"));
-    check(sent("nobody"), None);
+    check(sent("absent"), None);
     check(json!({ "action": "request_help", "help_description": "x", "help_skills": ["any"] }), Some("request_help"));
     check(json!({ "action": "publish_data", "topic": "x", "data": "y" }), Some("publish_data"));
 }
@@ -277,7 +278,7 @@ fn the_schema_of_a_step_is_one_that_strict_modes_take() {
     for count in [0, 6, 500] {
         tools.extend((tools.len()..count).map(|number| tool(&format!("t{number}"))));
         let offer = Offer { tools: &tools[..count], receivers: &["mitaka"], help: true };
-        let schema = schema(&offer);
+        let schema = step_schema(&offer);
         assert_eq!(schema["type"], "object");
         let mut waiting = vec![&schema];
         while let Some(part) = waiting.pop() {

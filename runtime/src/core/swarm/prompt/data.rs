@@ -6,8 +6,8 @@ use std::fmt::Write;
 const CLOSING: &str = "</data";
 
 /// The first `limit` characters of `text`, and where there are more, how many.
-pub(crate) fn cut(text: &str, limit: usize) -> String {
-    let (kept, missing) = split(text, limit);
+pub(crate) fn truncate_text(text: &str, limit: usize) -> String {
+    let (kept, missing) = split_at_char(text, limit);
     match missing {
         0 => kept.to_owned(),
         missing => format!("{kept}… ({missing} more characters)"),
@@ -15,15 +15,15 @@ pub(crate) fn cut(text: &str, limit: usize) -> String {
 }
 
 /// `text` on one line, at most `limit` characters of it.
-pub(crate) fn inline(text: &str, limit: usize) -> String {
-    let (kept, missing) = split(text.trim(), limit);
+pub(crate) fn inline_text(text: &str, limit: usize) -> String {
+    let (kept, missing) = split_at_char(text.trim(), limit);
     let mut line = String::with_capacity(kept.len());
     for (at, c) in kept.char_indices() {
         match c {
             c if (is_break(c) || c == '\t') && line.ends_with(' ') => {}
             c if is_break(c) || c == '\t' => line.push(' '),
-            '<' if closes(&kept[at..]) => line.push_str("<\\"),
-            c => line.push(shown(c)),
+            '<' if is_closing_tag(&kept[at..]) => line.push_str("<\\"),
+            c => line.push(sanitize_char(c)),
         }
     }
     if missing > 0 {
@@ -34,13 +34,13 @@ pub(crate) fn inline(text: &str, limit: usize) -> String {
 
 /// Appends `text`, at most `limit` characters of it: its second line and those after it are indented.
 pub(super) fn push(out: &mut String, text: &str, limit: usize) {
-    let (kept, missing) = split(text.trim_end(), limit);
+    let (kept, missing) = split_at_char(text.trim_end(), limit);
     for (at, c) in kept.char_indices() {
         match c {
             '\r' if kept[at + 1..].starts_with('\n') => {}
             c if is_break(c) => out.push_str("\n  "),
-            '<' if closes(&kept[at..]) => out.push_str("<\\"),
-            c => out.push(shown(c)),
+            '<' if is_closing_tag(&kept[at..]) => out.push_str("<\\"),
+            c => out.push(sanitize_char(c)),
         }
     }
     if missing > 0 {
@@ -60,21 +60,21 @@ pub(super) fn push_paragraph(out: &mut String, text: &str) {
         match c {
             '\r' if text[at + 1..].starts_with('\n') => {}
             _ if at_edge => out.push('\n'),
-            '<' if closes(&text[at..]) => out.push_str("<\\"),
-            c => out.push(shown(c)),
+            '<' if is_closing_tag(&text[at..]) => out.push_str("<\\"),
+            c => out.push(sanitize_char(c)),
         }
     }
 }
 
 /// The first `limit` characters, and the number of those after them.
-fn split(text: &str, limit: usize) -> (&str, usize) {
+fn split_at_char(text: &str, limit: usize) -> (&str, usize) {
     match text.char_indices().nth(limit) {
         None => (text, 0),
         Some((at, _)) => (&text[..at], text[at..].chars().count()),
     }
 }
 
-fn closes(text: &str) -> bool {
+fn is_closing_tag(text: &str) -> bool {
     text.as_bytes().get(..CLOSING.len()).is_some_and(|start| start.eq_ignore_ascii_case(CLOSING.as_bytes()))
 }
 
@@ -84,7 +84,7 @@ pub(super) fn is_break(c: char) -> bool {
 }
 
 /// A character as it may stand in a prompt: none that steers terminals, turns the direction of writing, or hides.
-fn shown(c: char) -> char {
+fn sanitize_char(c: char) -> char {
     let is_hidden = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}');
     if (c.is_control() && c != '\t') || is_hidden { char::REPLACEMENT_CHARACTER } else { c }
 }
@@ -95,10 +95,10 @@ mod tests {
 
     #[test]
     fn texts_are_cut_at_a_character_and_say_so() {
-        assert_eq!(cut("価格は上がる", 6), "価格は上がる");
-        assert_eq!(cut("価格は上がる", 2), "価格… (4 more characters)");
-        assert_eq!(inline("a\r\n\tb\u{2028}c", 10), "a b c");
-        assert_eq!(inline("abc", 2), "ab…");
+        assert_eq!(truncate_text("価格は上がる", 6), "価格は上がる");
+        assert_eq!(truncate_text("価格は上がる", 2), "価格… (4 more characters)");
+        assert_eq!(inline_text("a\r\n\tb\u{2028}c", 10), "a b c");
+        assert_eq!(inline_text("abc", 2), "ab…");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use swarmc_plan::WorkspaceView;
 
-use super::{Finding, cut};
+use super::{Finding, truncate_text};
 
 /// An entry of the workspace.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Entry<'a> {
 
 /// What of `entries`, which are in the order in which they were published, an agent sees: the last of each topic, of
 /// these the newest, in that order, each cut. No more of `entries` are looked at than it takes.
-pub(crate) fn findings<'a, I>(entries: I, view: WorkspaceView) -> Vec<Finding<'a>>
+pub(crate) fn select_findings<'a, I>(entries: I, view: WorkspaceView) -> Vec<Finding<'a>>
 where
     I: IntoIterator<Item = Entry<'a>>,
     I::IntoIter: DoubleEndedIterator,
@@ -32,7 +32,11 @@ where
         *seen += 1;
         *seen <= view.per_topic
     });
-    let shown = |entry: Entry<'a>| Finding { author: entry.author, topic: entry.topic, text: cut(entry.text, snippet) };
+    let shown = |entry: Entry<'a>| Finding {
+        author: entry.author,
+        topic: entry.topic,
+        text: truncate_text(entry.text, snippet),
+    };
     let mut findings: Vec<Finding<'a>> = newest.take(total).map(shown).collect();
     findings.reverse();
     findings
@@ -44,7 +48,8 @@ mod tests {
 
     fn check(entries: &str, per_topic: u32, total: u32, expected: &str) {
         let entries = entries.split_whitespace().map(|text| Entry { author: "takao", topic: &text[..1], text });
-        let shown = findings(entries.collect::<Vec<_>>(), WorkspaceView { per_topic, entries: total, snippet: 4 });
+        let shown =
+            select_findings(entries.collect::<Vec<_>>(), WorkspaceView { per_topic, entries: total, snippet: 4 });
         let texts: Vec<&str> = shown.iter().map(|finding| finding.text.as_str()).collect();
         assert_eq!(texts.join(" "), expected);
     }

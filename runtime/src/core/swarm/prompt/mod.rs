@@ -15,11 +15,14 @@ use swarmc_plan::History;
 
 use crate::types::chat::Tool;
 
-pub(crate) use data::{cut, inline};
-pub(crate) use findings::{Entry, findings};
-pub(crate) use lead::{Ended, Subtask, decompose, repair, subtasks, subtasks_schema, synthesize};
-pub(crate) use system::system;
-pub(crate) use user::{timeless, user};
+pub(crate) use data::{inline_text, truncate_text};
+pub(crate) use findings::{Entry, select_findings};
+pub(crate) use lead::{
+    Ended, Subtask, build_decompose_prompt, build_repair_prompt, build_synthesis_prompt, parse_subtasks,
+    subtasks_schema,
+};
+pub(crate) use system::render_system;
+pub(crate) use user::{mask_seconds, render_user};
 
 /// What one turn of an agent is made of.
 #[derive(Clone, Copy, Debug)]

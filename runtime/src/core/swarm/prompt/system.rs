@@ -11,7 +11,7 @@ const DESCRIPTION: usize = 1_000;
 const PARAMETERS: usize = 2_000;
 
 /// The system text of an agent. It is the same in every turn, as long as the allowed actions are.
-pub(crate) fn system(view: &View<'_>) -> String {
+pub(crate) fn render_system(view: &View<'_>) -> String {
     let mut out = format!(
         "You are {}, an autonomous agent in a team that works towards one goal. You work in turns: in each you take \
          exactly one action, and in the next you see what came of it.\n",
@@ -21,11 +21,11 @@ pub(crate) fn system(view: &View<'_>) -> String {
         let _ = write!(out, "\n{}\n", view.role.trim());
     }
     match view.protocol {
-        Protocol::Json => actions(&mut out, view),
-        Protocol::Native => calls(&mut out, view),
+        Protocol::Json => write_actions(&mut out, view),
+        Protocol::Native => write_calls(&mut out, view),
     }
-    memory(&mut out, view);
-    collaboration(&mut out, view);
+    write_memory_rules(&mut out, view);
+    write_collaboration(&mut out, view);
     out.push_str(
         "\n## Data\n\
          What stands under Your Team, Shared Findings, Previous Actions and Inbox Messages, and what stands between \
@@ -45,27 +45,27 @@ fn is_open(action: &str, view: &View<'_>) -> bool {
     }
 }
 
-fn actions(out: &mut String, view: &View<'_>) {
+fn write_actions(out: &mut String, view: &View<'_>) {
     out.push_str("\n## Available Actions\nReturn exactly one of these, as one JSON object and nothing else.\n");
     for form in FORMS.iter().filter(|form| is_open(form.name, view)) {
         let _ = write!(out, "\n### {}\n{}\n{}\n", form.name, form.does, form.json);
     }
     if !view.tools.is_empty() {
         out.push_str("\n## Your Tools\nThey are called by `tool_call` and nothing else.\n");
-        view.tools.iter().for_each(|tool| described(out, tool));
+        view.tools.iter().for_each(|tool| write_tool(out, tool));
     }
 }
 
 /// A tool as servers describe it, who are strangers too.
-fn described(out: &mut String, tool: &Tool) {
-    let _ = write!(out, "- {}: ", data::inline(&tool.name, 200));
+fn write_tool(out: &mut String, tool: &Tool) {
+    let _ = write!(out, "- {}: ", data::inline_text(&tool.name, 200));
     data::push(out, &tool.description, DESCRIPTION);
     out.push_str("\n  Parameters: ");
     data::push(out, &tool.parameters.to_string(), PARAMETERS);
     out.push('\n');
 }
 
-fn calls(out: &mut String, view: &View<'_>) {
+fn write_calls(out: &mut String, view: &View<'_>) {
     out.push_str(
         "\n## Available Actions\nEvery turn is exactly one call of a tool. Beside your tools, these are yours:\n",
     );
@@ -74,7 +74,7 @@ fn calls(out: &mut String, view: &View<'_>) {
     }
 }
 
-fn memory(out: &mut String, view: &View<'_>) {
+fn write_memory_rules(out: &mut String, view: &View<'_>) {
     out.push_str("\n## Memory\n");
     if view.tools.is_empty() {
         let _ = writeln!(
@@ -106,7 +106,7 @@ fn memory(out: &mut String, view: &View<'_>) {
     let _ = writeln!(out, "{rules}4. Before you research, look for your teammates' files and read them {reads}.");
 }
 
-fn collaboration(out: &mut String, view: &View<'_>) {
+fn write_collaboration(out: &mut String, view: &View<'_>) {
     out.push_str(
         "\n## Collaboration\n\
          - Look at Shared Findings and your teammates' files first: do not do again what somebody has done.\n\

@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-use super::{Left, Letter, Protocol, Teammate, Turn, View, data, system};
+use super::system::render_system;
+use super::{Left, Letter, Protocol, Teammate, Turn, View, data};
 
 /// The characters that a prompt shows of a teammate's task, of a name that another agent chose, and of a message.
 const TASK: usize = 500;
@@ -16,15 +17,15 @@ const LETTER: usize = 4_000;
 
 /// The prompt of a turn. Where it and the system text are over `prompt_chars`, the oldest turns are left out, but for
 /// the last `keep`.
-pub(crate) fn user(view: &View<'_>) -> String {
-    let before = before(view);
-    let after = after(view);
-    let around = system(view).chars().count() + before.chars().count() + after.chars().count();
+pub(crate) fn render_user(view: &View<'_>) -> String {
+    let before = render_opening(view);
+    let after = render_closing(view);
+    let around = render_system(view).chars().count() + before.chars().count() + after.chars().count();
     let limit = usize::try_from(view.limits.prompt_chars).unwrap_or(usize::MAX);
-    format!("{before}{}{after}", history(view, limit.saturating_sub(around)))
+    format!("{before}{}{after}", render_history(view, limit.saturating_sub(around)))
 }
 
-fn before(view: &View<'_>) -> String {
+fn render_opening(view: &View<'_>) -> String {
     let mut out = String::from("## Task\n");
     data::push_paragraph(&mut out, view.task);
     out.push('\n');
@@ -33,11 +34,11 @@ fn before(view: &View<'_>) -> String {
         data::push_paragraph(&mut out, view.goal);
         out.push('\n');
     }
-    team(&mut out, view);
+    write_team(&mut out, view);
     if !view.findings.is_empty() {
         out.push_str("\n## Shared Findings\n");
         for finding in view.findings {
-            let _ = write!(out, "- {}: ", data::inline(finding.author, WORD));
+            let _ = write!(out, "- {}: ", data::inline_text(finding.author, WORD));
             data::push(&mut out, &finding.text, usize::MAX);
             out.push('\n');
         }
@@ -45,9 +46,9 @@ fn before(view: &View<'_>) -> String {
     out
 }
 
-fn team(out: &mut String, view: &View<'_>) {
+fn write_team(out: &mut String, view: &View<'_>) {
     out.push_str("\n## Your Team (shared session workspace)\n");
-    view.roster.iter().for_each(|mate| teammate(out, mate));
+    view.roster.iter().for_each(|mate| write_teammate(out, mate));
     match view.receivers {
         None => {}
         Some([]) => out.push_str("You may write to nobody.\n"),
@@ -55,24 +56,24 @@ fn team(out: &mut String, view: &View<'_>) {
     }
 }
 
-fn teammate(out: &mut String, mate: &Teammate<'_>) {
-    let name = data::inline(mate.name, WORD);
+fn write_teammate(out: &mut String, mate: &Teammate<'_>) {
+    let name = data::inline_text(mate.name, WORD);
     match mate.is_you {
         true => _ = write!(out, "- **{name} (you)**: "),
         false => _ = write!(out, "- {name}: "),
     }
     match mate.task.trim() {
         "" => out.push_str("no task yet"),
-        task => _ = write!(out, "\"{}\"", data::inline(task, TASK).replace('"', "\\\"")),
+        task => _ = write!(out, "\"{}\"", data::inline_text(task, TASK).replace('"', "\\\"")),
     }
     if !mate.state.is_empty() {
-        let _ = write!(out, " ({})", data::inline(mate.state, WORD));
+        let _ = write!(out, " ({})", data::inline_text(mate.state, WORD));
     }
     out.push('\n');
 }
 
 /// The section of earlier turns: the last ones in full, older ones in short, as many as fit into `room` characters.
-fn history(view: &View<'_>, room: usize) -> String {
+fn render_history(view: &View<'_>, room: usize) -> String {
     let limits = view.limits;
     let first_recent = view.history.len().saturating_sub(limits.recent as usize);
     let chars = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
@@ -106,7 +107,7 @@ const HEADING: &str = "\n## Previous Actions\n";
 const LEFT_OUT: usize = 60;
 
 fn turn_line(turn: &Turn<'_>, limit: usize) -> String {
-    let mut out = format!("- Iteration {}: {}", turn.iteration, data::inline(turn.label, WORD));
+    let mut out = format!("- Iteration {}: {}", turn.iteration, data::inline_text(turn.label, WORD));
     if !turn.result.trim().is_empty() {
         let is_tools = turn.label.starts_with("tool_call");
         out.push_str(if is_tools { " → <data>" } else { " → " });
@@ -119,20 +120,20 @@ fn turn_line(turn: &Turn<'_>, limit: usize) -> String {
     out
 }
 
-fn after(view: &View<'_>) -> String {
+fn render_closing(view: &View<'_>) -> String {
     let mut out = String::new();
     // What a person says is none of what agents wrote.
     let (persons, letters): (Vec<&Letter<'_>>, Vec<&Letter<'_>>) = view.inbox.iter().partition(|letter| letter.person);
     if !persons.is_empty() {
         out.push_str("\n## From The Person Who Runs This\n");
-        persons.into_iter().for_each(|letter| said(&mut out, letter));
+        persons.into_iter().for_each(|letter| write_person_message(&mut out, letter));
     }
     if !letters.is_empty() {
         out.push_str("\n## Inbox Messages\n");
-        letters.into_iter().for_each(|letter| message(&mut out, letter));
+        letters.into_iter().for_each(|letter| write_message(&mut out, letter));
     }
     let _ = writeln!(out, "\n## Budget: Iteration {} of {}", view.iteration, view.iterations);
-    left(&mut out, view.left);
+    write_limits(&mut out, view.left);
     if view.iteration.saturating_add(2) >= view.iterations {
         out.push_str(
             "⚠️ FINAL ITERATIONS: You MUST return done NOW with your best answer. Do not start new searches.\n",
@@ -145,19 +146,19 @@ fn after(view: &View<'_>) -> String {
     out
 }
 
-fn said(out: &mut String, letter: &Letter<'_>) {
+fn write_person_message(out: &mut String, letter: &Letter<'_>) {
     out.push_str("- ");
     data::push(out, letter.payload["message"].as_str().unwrap_or_default(), LETTER);
     out.push('\n');
 }
 
-fn message(out: &mut String, letter: &Letter<'_>) {
-    let _ = write!(out, "- From {} ({}): ", data::inline(letter.from, WORD), data::inline(letter.kind, WORD));
-    data::push(out, &spaced(letter.payload), LETTER);
+fn write_message(out: &mut String, letter: &Letter<'_>) {
+    let _ = write!(out, "- From {} ({}): ", data::inline_text(letter.from, WORD), data::inline_text(letter.kind, WORD));
+    data::push(out, &format_spaced(letter.payload), LETTER);
     out.push('\n');
 }
 
-fn left(out: &mut String, left: Left) {
+fn write_limits(out: &mut String, left: Left) {
     let messages = left.messages.map(|(left, all)| format!("{left} of {all} messages"));
     let seconds = left.seconds.map(|seconds| format!("{seconds} seconds"));
     let tokens = left.tokens.map(|tokens| format!("{tokens} tokens"));
@@ -168,7 +169,7 @@ fn left(out: &mut String, left: Left) {
 }
 
 /// The prompt without the seconds that were left, which are others each time.
-pub(crate) fn timeless(prompt: &str) -> String {
+pub(crate) fn mask_seconds(prompt: &str) -> String {
     let Some(start) = prompt.rfind("\nLeft: ") else { return prompt.to_owned() };
     let end = prompt[start + 1..].find('\n').map_or(prompt.len(), |length| start + 1 + length);
     let parts = prompt[start..end].split(", ").map(|part| match part.split_once(" seconds") {
@@ -179,7 +180,7 @@ pub(crate) fn timeless(prompt: &str) -> String {
 }
 
 /// JSON on one line, with the spaces that people write.
-fn spaced(value: &Value) -> String {
+fn format_spaced(value: &Value) -> String {
     struct Spaced;
     impl Formatter for Spaced {
         fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, out: &mut W, first: bool) -> std::io::Result<()> {

@@ -16,36 +16,36 @@ impl Swarm {
         }
         match fact {
             SwarmEvent::WorkflowStarted { .. } => {}
-            SwarmEvent::Progress { phase } => self.entered(*phase),
+            SwarmEvent::Progress { phase } => self.enter_phase(*phase),
             SwarmEvent::AgentSpawned { agent, plays, task, brief, by, tools } => {
-                self.spawned((agent, plays), (task.clone(), brief.clone()), by.as_ref(), tools.clone());
+                self.add_agent((agent, plays), (task.clone(), brief.clone()), by.as_ref(), tools.clone());
             }
             SwarmEvent::AgentStarted { agent } => {
-                if let Some(index) = self.at(agent, |stage| *stage == Stage::Ready)
+                if let Some(index) = self.find_in_stage(agent, |stage| *stage == Stage::Ready)
                     && self.agents[index as usize].began.is_none()
                 {
                     self.agents[index as usize].began = Some(at);
                     let deadline = at.saturating_add(self.rules.limits.timeout_ms);
                     self.agenda.timers.insert((deadline, Timer::Deadline(index)));
-                    self.enter(index, Stage::Ready);
+                    self.enter_stage(index, Stage::Ready);
                 }
             }
             SwarmEvent::AgentCompleted { agent, how, response, error } => {
-                if let Some(index) = self.at(agent, |stage| *stage != Stage::Done) {
+                if let Some(index) = self.find_in_stage(agent, |stage| *stage != Stage::Done) {
                     let end = Ended { how: *how, response: response.clone(), error: error.clone() };
                     let agent = &mut self.agents[index as usize];
                     agent.end = Some(end);
                     self.spent.reserve(&std::mem::take(&mut agent.reserved), &Reserved::default());
                     // No prompt needs its messages again.
                     (agent.inbox, agent.mailbox) = (Vec::new(), VecDeque::new());
-                    self.enter(index, Stage::Done);
-                    self.rouse();
+                    self.enter_stage(index, Stage::Done);
+                    self.wake_idle();
                 }
             }
             SwarmEvent::MessageSent(sent) => self.message_sent(sent, at),
             SwarmEvent::MessageReceived { agent, seq, .. } => {
                 // No event records that an idle agent woke up because no agent was left to wait for.
-                if let Some(index) = self.at(agent, |stage| matches!(stage, Stage::Ready | Stage::Idle)) {
+                if let Some(index) = self.find_in_stage(agent, |stage| matches!(stage, Stage::Ready | Stage::Idle)) {
                     let agent = &mut self.agents[index as usize];
                     while agent.mailbox.front().is_some_and(|letter| letter.seq < *seq) {
                         agent.mailbox.pop_front();
@@ -53,11 +53,13 @@ impl Swarm {
                     // A message that it has taken already does not wake it.
                     if agent.mailbox.front().is_some_and(|letter| letter.seq == *seq) {
                         agent.inbox.extend(agent.mailbox.pop_front());
-                        self.enter(index, Stage::Ready);
+                        self.enter_stage(index, Stage::Ready);
                     }
                 }
             }
-            SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => self.published(*seq, topic, author, data, at),
+            SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => {
+                self.publish_entry(*seq, topic, author, data, at)
+            }
             SwarmEvent::TurnStarted { turn, reserved } => self.turn_started(turn, reserved.unwrap_or_default()),
             SwarmEvent::TurnEnded { turn, answer, usage, cost, model } => {
                 let used = Used { usage: *usage, cost: *cost };
@@ -67,34 +69,34 @@ impl Swarm {
                 }
             }
             SwarmEvent::ToolStarted { turn, .. } => {
-                if let Some(index) = self.current(turn)
+                if let Some(index) = self.find_current(turn)
                     && let Stage::Calling(act, _) | Stage::Retrying(act, _) = self.agents[index as usize].stage.clone()
                 {
-                    self.enter(index, Stage::Calling(act, true));
+                    self.enter_stage(index, Stage::Calling(act, true));
                 }
             }
             SwarmEvent::ToolEnded { turn, result, fault } => self.tool_ended(turn, result, *fault, at),
             SwarmEvent::Refused { agent, reason } => {
                 let wanted = |stage: &Stage| matches!(stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..));
-                if let Some(index) = self.at(agent, wanted) {
-                    self.acted(index, Some(Content::Text(reason.clone())), false);
+                if let Some(index) = self.find_in_stage(agent, wanted) {
+                    self.finish_action(index, Some(Content::Text(reason.clone())), false);
                 }
             }
             SwarmEvent::Idled { agent } => {
-                if let Some(index) = self.at(agent, |stage| *stage == Stage::Acting(Action::Idle)) {
-                    self.acted(index, None, false);
+                if let Some(index) = self.find_in_stage(agent, |stage| *stage == Stage::Acting(Action::Idle)) {
+                    self.finish_action(index, None, false);
                     // What came while it was asked is what it would wait for.
                     let ttl = self.rules.ttl_ms;
                     let agent = &self.agents[index as usize];
                     if agent.stage == Stage::Ready && agent.mailbox.iter().all(|letter| letter.is_expired(ttl, at)) {
-                        self.enter(index, Stage::Idle);
+                        self.enter_stage(index, Stage::Idle);
                     }
                 }
             }
             SwarmEvent::HelpRequested { agent, description, skills } => {
                 let asks = |stage: &Stage| matches!(stage, Stage::Acting(Action::RequestHelp { .. }));
-                if let Some(index) = self.at(agent, asks) {
-                    self.enter(index, Stage::Helping(description.clone(), skills.clone()));
+                if let Some(index) = self.find_in_stage(agent, asks) {
+                    self.enter_stage(index, Stage::Helping(description.clone(), skills.clone()));
                 }
             }
             SwarmEvent::WorkflowCompleted { .. } => self.is_over = true,
@@ -102,14 +104,14 @@ impl Swarm {
     }
 
     /// An agent requests an approval: its time stands still until the answer.
-    pub(crate) fn asked(&mut self, request: &Request, at: u64) {
+    pub(crate) fn pause_for_approval(&mut self, request: &Request, at: u64) {
         let waits = |stage: &Stage| match request.wants {
             RequestKind::Tool { .. } => matches!(stage, Stage::Calling(..)),
             RequestKind::Spawn { .. } => matches!(stage, Stage::Helping(..)),
             // Members start no tasks and do not stall, and agents help them, not people.
             RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. } => false,
         };
-        let Some(index) = self.at(&request.agent, waits).filter(|_| !self.is_over) else { return };
+        let Some(index) = self.find_in_stage(&request.agent, waits).filter(|_| !self.is_over) else { return };
         let agent = &self.agents[index as usize];
         let act = match agent.stage.clone() {
             Stage::Calling(act, _) => act,
@@ -120,13 +122,13 @@ impl Swarm {
             let deadline = began.saturating_add(self.rules.limits.timeout_ms);
             self.agenda.timers.remove(&(deadline, Timer::Deadline(index)));
         }
-        self.enter(index, Stage::Pending(act, request.id, at));
+        self.enter_stage(index, Stage::Pending(act, request.id, at));
     }
 
     /// A request of an agent is answered.
-    pub(crate) fn answered(&mut self, agent: &str, verdict: &Verdict, at: u64) {
+    pub(crate) fn apply_verdict(&mut self, agent: &str, verdict: &Verdict, at: u64) {
         let waits = |stage: &Stage| matches!(stage, Stage::Pending(_, id, _) if *id == verdict.id);
-        let Some(index) = self.at(agent, waits).filter(|_| !self.is_over) else { return };
+        let Some(index) = self.find_in_stage(agent, waits).filter(|_| !self.is_over) else { return };
         let agent = &mut self.agents[index as usize];
         let Stage::Pending(act, _, since) = agent.stage.clone() else { return };
         if let Some(began) = &mut agent.began {
@@ -134,8 +136,8 @@ impl Swarm {
             let deadline = began.saturating_add(self.rules.limits.timeout_ms);
             self.agenda.timers.insert((deadline, Timer::Deadline(index)));
         }
-        if !verdict.allows() {
-            return self.enter(index, Stage::Denied(act, verdict.refusal()));
+        if !verdict.is_allowed() {
+            return self.enter_stage(index, Stage::Denied(act, verdict.refusal()));
         }
         agent.agreed = Some(Agreed { changed: verdict.arguments.is_some() });
         let stage = match act {
@@ -146,11 +148,11 @@ impl Swarm {
             Action::RequestHelp { description, skills } => Stage::Helping(description, skills),
             act => Stage::Acting(act),
         };
-        self.enter(index, stage);
+        self.enter_stage(index, stage);
     }
 
     /// Another process took the run over, after a time in which no process ran it: open turns and calls begin again.
-    pub(crate) fn resumed(&mut self, gap: u64, at: u64) {
+    pub(crate) fn resume_swarm(&mut self, gap: u64, at: u64) {
         self.agenda.finishing = false;
         self.agenda.cancel.clear();
         for index in 0..self.agents.len() as u32 {
@@ -165,13 +167,13 @@ impl Swarm {
             }
             let latest = at.saturating_add(agent.wait);
             match agent.stage.clone() {
-                Stage::Ordered | Stage::Asking => self.enter(index, Stage::Ready),
-                Stage::Calling(act, true) => self.enter(index, Stage::Calling(act, false)),
+                Stage::Ordered | Stage::Asking => self.enter_stage(index, Stage::Ready),
+                Stage::Calling(act, true) => self.enter_stage(index, Stage::Calling(act, false)),
                 // A clock that was wrong must not make an agent wait longer than it was told to.
-                Stage::Resting(due) if due > latest => self.enter(index, Stage::Resting(latest)),
-                Stage::Retrying(act, due) if due > latest => self.enter(index, Stage::Retrying(act, latest)),
+                Stage::Resting(due) if due > latest => self.enter_stage(index, Stage::Resting(latest)),
+                Stage::Retrying(act, due) if due > latest => self.enter_stage(index, Stage::Retrying(act, latest)),
                 Stage::Pending(act, id, since) => {
-                    self.enter(index, Stage::Pending(act, id, since.saturating_add(gap)));
+                    self.enter_stage(index, Stage::Pending(act, id, since.saturating_add(gap)));
                 }
                 // What was ordered and not recorded is ordered again.
                 stage @ (Stage::Ready
@@ -180,7 +182,7 @@ impl Swarm {
                 | Stage::Helping(..)
                 | Stage::Denied(..)
                 | Stage::Informed(_)
-                | Stage::Ending(..)) => self.enter(index, stage),
+                | Stage::Ending(..)) => self.enter_stage(index, stage),
                 Stage::Waiting | Stage::Resting(_) | Stage::Retrying(..) | Stage::Idle | Stage::Done => {}
             }
         }
@@ -194,7 +196,7 @@ impl Swarm {
 
     /// What this turn waits for has come: it is to be ordered, once more where it was. Nothing but what
     /// [`decide`](crate::core::swarm::next) has ordered changes.
-    pub(crate) fn again(&mut self, turn: &TurnId) -> bool {
+    pub(crate) fn retry_turn(&mut self, turn: &TurnId) -> bool {
         if turn.purpose != Purpose::Act {
             let waits = matches!(self.lead.stage, LeadStage::Ordered | LeadStage::Resting(_));
             let current = waits && self.lead.purpose == turn.purpose && self.lead.attempt == turn.attempt;
@@ -203,17 +205,17 @@ impl Swarm {
             }
             return current;
         }
-        let Some(index) = self.current(turn) else { return false };
+        let Some(index) = self.find_current(turn) else { return false };
         match self.agents[index as usize].stage.clone() {
-            Stage::Ordered | Stage::Resting(_) => self.enter(index, Stage::Ready),
-            Stage::Retrying(act, _) => self.enter(index, Stage::Calling(act, false)),
+            Stage::Ordered | Stage::Resting(_) => self.enter_stage(index, Stage::Ready),
+            Stage::Retrying(act, _) => self.enter_stage(index, Stage::Calling(act, false)),
             _ => return false,
         }
         true
     }
 
     /// The turns that wait for their time.
-    pub(crate) fn resting(&self) -> Vec<TurnId> {
+    pub(crate) fn resting_turns(&self) -> Vec<TurnId> {
         let rests = |stage: &Stage| matches!(stage, Stage::Resting(_) | Stage::Retrying(..));
         let agents = (0..).zip(&self.agents).filter(|(_, agent)| rests(&agent.stage));
         let lead = matches!(self.lead.stage, LeadStage::Resting(_)).then(|| self.lead_turn());
@@ -221,18 +223,18 @@ impl Swarm {
     }
 
     /// The agent of an event, if the event is possible in its stage.
-    fn at(&self, name: &str, fits: impl Fn(&Stage) -> bool) -> Option<u32> {
+    fn find_in_stage(&self, name: &str, fits: impl Fn(&Stage) -> bool) -> Option<u32> {
         self.names.get(name).copied().filter(|&index| fits(&self.agents[index as usize].stage))
     }
 
     /// The agent whose current turn this is.
-    fn current(&self, turn: &TurnId) -> Option<u32> {
+    fn find_current(&self, turn: &TurnId) -> Option<u32> {
         let &index = self.names.get(&turn.agent)?;
         let agent = &self.agents[index as usize];
         (agent.iteration == turn.iteration && agent.attempt == turn.attempt).then_some(index)
     }
 
-    fn entered(&mut self, phase: Phase) {
+    fn enter_phase(&mut self, phase: Phase) {
         if self.phase >= Some(phase) {
             return;
         }
@@ -245,7 +247,7 @@ impl Swarm {
         self.lead = Lead { purpose, stage: LeadStage::Ready, attempt: 1, ..Lead::default() };
     }
 
-    fn spawned(
+    fn add_agent(
         &mut self,
         (name, plays): (&Arc<str>, &Arc<str>),
         (task, brief): (Option<Content>, Option<Content>),
@@ -287,16 +289,16 @@ impl Swarm {
             models: std::collections::BTreeSet::new(),
             reserved: Reserved::default(),
         });
-        self.enter(index, stage);
+        self.enter_stage(index, stage);
         match by {
             Some(by) => {
-                if let Some(asker) = self.at(by, |stage| matches!(stage, Stage::Helping(..))) {
+                if let Some(asker) = self.find_in_stage(by, |stage| matches!(stage, Stage::Helping(..))) {
                     self.agents[asker as usize].helpers += 1;
-                    self.enter(asker, Stage::Informed(Arc::clone(name)));
+                    self.enter_stage(asker, Stage::Informed(Arc::clone(name)));
                 }
             }
             None => {
-                if let Some(part) = self.part() {
+                if let Some(part) = self.next_part() {
                     self.parts.remove(part);
                 }
                 self.placed += 1;
@@ -326,24 +328,25 @@ impl Swarm {
                 person: sent.person,
             });
             if matches!(receiver.stage, Stage::Idle | Stage::Waiting) {
-                self.enter(to, Stage::Ready);
+                self.enter_stage(to, Stage::Ready);
             }
         }
         if sent.person {
             return;
         }
-        if is_supervisor && let Some(asker) = self.at(&sent.to, |stage| matches!(stage, Stage::Informed(_))) {
+        if is_supervisor && let Some(asker) = self.find_in_stage(&sent.to, |stage| matches!(stage, Stage::Informed(_)))
+        {
             let result = Content::Text("the supervisor has answered: see the inbox".to_owned());
-            return self.acted(asker, Some(result), false);
+            return self.finish_action(asker, Some(result), false);
         }
         let writes = |stage: &Stage| matches!(stage, Stage::Acting(Action::SendMessage { .. }));
-        if let Some(from) = self.at(&sent.from, writes) {
+        if let Some(from) = self.find_in_stage(&sent.from, writes) {
             self.agents[from as usize].sent += 1;
-            self.acted(from, None, self.rules.counts(false, true));
+            self.finish_action(from, None, self.rules.is_progress(false, true));
         }
     }
 
-    fn published(&mut self, seq: u64, topic: &Arc<str>, author: &Arc<str>, data: &Content, at: u64) {
+    fn publish_entry(&mut self, seq: u64, topic: &Arc<str>, author: &Arc<str>, data: &Content, at: u64) {
         if seq != self.workspace.last + 1 {
             return;
         }
@@ -354,16 +357,16 @@ impl Swarm {
             entries.pop_front();
         }
         let publishes = |stage: &Stage| matches!(stage, Stage::Acting(Action::PublishData { .. }));
-        if let Some(index) = self.at(author, publishes) {
-            self.acted(index, None, self.rules.counts(true, false));
+        if let Some(index) = self.find_in_stage(author, publishes) {
+            self.finish_action(index, None, self.rules.is_progress(true, false));
         }
-        self.rouse();
+        self.wake_idle();
     }
 
     /// Something happened that agents who wait may want to know.
-    fn rouse(&mut self) {
+    fn wake_idle(&mut self) {
         while let Some(index) = self.agenda.idle.first().copied() {
-            self.enter(index, Stage::Ready);
+            self.enter_stage(index, Stage::Ready);
         }
     }
 
@@ -379,16 +382,18 @@ impl Swarm {
         }
         // No other event records that a wait is over, or that an agent woke up.
         let open = |stage: &Stage| matches!(stage, Stage::Ready | Stage::Ordered | Stage::Resting(_) | Stage::Idle);
-        if let Some(index) = self.current(turn).filter(|&index| open(&self.agents[index as usize].stage)) {
+        if let Some(index) = self.find_current(turn).filter(|&index| open(&self.agents[index as usize].stage)) {
             let before = std::mem::replace(&mut self.agents[index as usize].reserved, reserved);
             self.spent.reserve(&before, &reserved);
-            self.enter(index, Stage::Asking);
+            self.enter_stage(index, Stage::Asking);
         }
     }
 
     fn turn_ended(&mut self, turn: &TurnId, answer: &Answer, used: &Used, model: Option<&str>, at: u64) {
         let asked = |stage: &Stage| matches!(stage, Stage::Ready | Stage::Ordered | Stage::Asking);
-        let Some(index) = self.current(turn).filter(|&index| asked(&self.agents[index as usize].stage)) else { return };
+        let Some(index) = self.find_current(turn).filter(|&index| asked(&self.agents[index as usize].stage)) else {
+            return;
+        };
         let last = self.rules.limits.iterations;
         let retries = self.rules.turn.retries;
         let agent = &mut self.agents[index as usize];
@@ -400,25 +405,25 @@ impl Swarm {
                 (agent.repair, agent.failures) = (None, 0);
                 if !matches!(act, Action::Done { .. }) && agent.iteration + 1 >= last {
                     agent.history.push(Past { iteration: agent.iteration, act: Some(act.clone()), result: None });
-                    return self.enter(index, Stage::Ending(End::Exhausted, None));
+                    return self.enter_stage(index, Stage::Ending(End::Exhausted, None));
                 }
                 agent.attempt = 1;
                 match act {
                     Action::ToolCall { .. } => {
                         agent.quiet = 0;
-                        self.enter(index, Stage::Calling(act.clone(), false));
+                        self.enter_stage(index, Stage::Calling(act.clone(), false));
                     }
-                    _ => self.enter(index, Stage::Acting(act.clone())),
+                    _ => self.enter_stage(index, Stage::Acting(act.clone())),
                 }
             }
             Answer::Invalid(wrong) if agent.repair.is_none() => {
                 agent.repair = Some(wrong.clone());
                 agent.attempt += 1;
-                self.enter(index, Stage::Ready);
+                self.enter_stage(index, Stage::Ready);
             }
             Answer::Invalid(wrong) => self.came_to(index, None, Some(Content::Text(wrong.clone())), false),
             Answer::Failed { fault: Fault::Budget, message } => {
-                self.enter(index, Stage::Ending(End::OverBudget, Some(message.clone())));
+                self.enter_stage(index, Stage::Ending(End::OverBudget, Some(message.clone())));
             }
             Answer::Failed { message, fault } => {
                 agent.failures += 1;
@@ -435,7 +440,7 @@ impl Swarm {
                     }
                     _ => Stage::Ending(End::Unreachable, Some(message.clone())),
                 };
-                self.enter(index, stage);
+                self.enter_stage(index, stage);
             }
             // An agent's own turn does not ask for these.
             Answer::Split(_) | Answer::Merged(_) => {}
@@ -443,7 +448,7 @@ impl Swarm {
     }
 
     fn tool_ended(&mut self, turn: &TurnId, result: &Content, fault: Option<Fault>, at: u64) {
-        let Some(index) = self.current(turn) else { return };
+        let Some(index) = self.find_current(turn) else { return };
         let (Stage::Calling(act, _) | Stage::Denied(act @ Action::ToolCall { .. }, _)) =
             self.agents[index as usize].stage.clone()
         else {
@@ -456,14 +461,14 @@ impl Swarm {
                 agent.attempt += 1;
                 agent.wait = self.rules.backoff(agent.failures).max(after_ms);
                 let due = at.saturating_add(agent.wait);
-                self.enter(index, Stage::Retrying(act, due));
+                self.enter_stage(index, Stage::Retrying(act, due));
             }
             Some(Fault::Permanent | Fault::Budget) => {
                 agent.errors += 1;
                 let stuck = agent.errors >= self.rules.convergence.errors;
                 self.came_to(index, Some(act), Some(result.clone()), true);
                 if stuck {
-                    self.enter(index, Stage::Ending(End::ToolErrors, Some("consecutive tool errors".to_owned())));
+                    self.enter_stage(index, Stage::Ending(End::ToolErrors, Some("consecutive tool errors".to_owned())));
                 }
             }
             None => {
@@ -474,7 +479,7 @@ impl Swarm {
     }
 
     /// What an agent wanted was carried out, or refused.
-    fn acted(&mut self, index: u32, result: Option<Content>, progress: bool) {
+    fn finish_action(&mut self, index: u32, result: Option<Content>, progress: bool) {
         let act = match &self.agents[index as usize].stage {
             Stage::Acting(act) | Stage::Denied(act, _) => Some(act.clone()),
             Stage::Helping(description, skills) => {
@@ -504,7 +509,7 @@ impl Swarm {
         } else {
             Stage::Ready
         };
-        self.enter(index, stage);
+        self.enter_stage(index, stage);
     }
 
     fn lead_ended(&mut self, turn: &TurnId, answer: &Answer, used: &Used, at: u64) {

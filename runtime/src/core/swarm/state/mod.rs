@@ -299,12 +299,12 @@ impl Swarm {
 
     /// The agents that have something to give, in the order of the roster.
     pub(crate) fn results(&self) -> impl Iterator<Item = &Agent> {
-        self.agents.iter().filter(|agent| agent.end.as_ref().is_some_and(|end| end.how.succeeded()))
+        self.agents.iter().filter(|agent| agent.end.as_ref().is_some_and(|end| end.how.has_result()))
     }
 
     /// The part of the goal that the next place of the roster takes: the part with its name, else the first part that
     /// is not meant for a later place.
-    pub(super) fn part(&self) -> Option<usize> {
+    pub(super) fn next_part(&self) -> Option<usize> {
         if self.parts.is_empty() {
             return None;
         }
@@ -364,7 +364,7 @@ impl Swarm {
     }
 
     /// Moves an agent on.
-    pub(super) fn enter(&mut self, index: u32, stage: Stage) {
+    pub(super) fn enter_stage(&mut self, index: u32, stage: Stage) {
         let agent = &mut self.agents[index as usize];
         match &agent.stage {
             Stage::Idle => _ = self.agenda.idle.remove(&index),
@@ -423,7 +423,7 @@ impl Swarm {
 
 impl Agent {
     /// What teammates see of its task.
-    pub(crate) fn shown(&self) -> Option<&Content> {
+    pub(crate) fn visible_task(&self) -> Option<&Content> {
         self.brief.as_ref().or(self.task.as_ref())
     }
 

@@ -19,7 +19,7 @@ fn gated(roster: &str) -> Rules {
 }
 
 #[test]
-fn who_asks_waits_and_nobody_else_does() {
+fn an_agent_that_asks_waits_and_the_others_do_not() {
     let over = when(rules("takao mitaka"), CALLS, (Choice::Allow, 3_600_000));
     assert_eq!(over.told(&["mitaka ends"]), "3000 mitaka ends done: Japan");
     // An hour is longer than an agent has, and is not its own.
@@ -57,7 +57,7 @@ fn a_call_that_is_repeated_is_not_asked_for_again() {
 }
 
 #[test]
-fn a_helper_comes_when_somebody_agrees() {
+fn a_helper_comes_after_an_approval() {
     let over = when(gated("takao"), "takao: help a; done US \n *: done helped", (Choice::Allow, 700_000));
     assert_eq!(over.count("spawned as coder for a by takao"), 1);
     assert_eq!(over.told(&["over"]), "702000 over: US + helped");
@@ -67,7 +67,7 @@ fn a_helper_comes_when_somebody_agrees() {
 }
 
 #[test]
-fn nobody_is_asked_for_what_is_not_possible_and_two_who_were_allowed_do_not_exceed_the_limit() {
+fn no_person_is_asked_for_what_is_not_possible_and_two_approvals_do_not_exceed_the_limit() {
     let mut full = gated("takao mitaka");
     full.limits.agents = 2;
     let over = when(full, "takao: help a; done US \n mitaka: done Japan", (Choice::Allow, 0));
@@ -81,7 +81,7 @@ fn nobody_is_asked_for_what_is_not_possible_and_two_who_were_allowed_do_not_exce
 }
 
 #[test]
-fn a_request_outlives_whoever_ran_the_swarm() {
+fn a_request_outlives_the_runner_of_the_swarm() {
     let calm = when(rules("takao mitaka"), CALLS, (Choice::Allow, 10_000));
     let mut world = World::new(rules("takao mitaka"), CALLS);
     world.says = Some((Choice::Allow, 10_000));
@@ -92,7 +92,7 @@ fn a_request_outlives_whoever_ran_the_swarm() {
     // No process ran it for an hour; the same request is open, and nothing asks once more.
     world.swarm = world.replayed();
     world.clock += 3_600_000;
-    world.swarm.resumed(3_600_000, world.clock);
+    world.swarm.resume_swarm(3_600_000, world.clock);
     let over = world.go();
     assert_eq!(over.approvals.len(), 2, "{:?}", over.approvals);
     assert_eq!((over.agent("takao").began, over.clock), (Some(3_600_000), 3_603_000));

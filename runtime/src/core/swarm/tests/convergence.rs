@@ -21,7 +21,7 @@ fn three_actions_in_a_row_without_a_tool_are_enough() {
         (Tools, talk, "converged: turns 0 1 2"),
         (Tools, "publish f a; publish f b; tool x; publish f c; publish f d; done US", "done: US"),
         (Tools, "publish f a; publish f b; tool x = broken; publish f c; publish f d; done US", "done: US"),
-        (Tools, "publish f a; send nobody info b; invalid; done US", "converged: turns 0 1 2"),
+        (Tools, "publish f a; send absent info b; invalid; done US", "converged: turns 0 1 2"),
         (Tools, "help a; idle; idle; done US", "converged: turns 0 1 2"),
         (Findings, talk, "done: US"),
         (
@@ -30,7 +30,7 @@ fn three_actions_in_a_row_without_a_tool_are_enough() {
             "converged: turns 1 2 3",
         ),
         (Messages, "send mitaka info a; send mitaka info b; send mitaka info c; done US", "done: US"),
-        (Messages, "send nobody info a; send nobody info b; send nobody info c; done US", "converged: turns 0 1 2"),
+        (Messages, "send absent info a; send absent info b; send absent info c; done US", "converged: turns 0 1 2"),
         (Messages, "help a; help b; help c; done US", "converged: turns 0 1 2"),
     ] {
         assert_eq!(end(counts, turns), format!("takao ends {expected}"), "{counts:?}: {turns}");

@@ -89,7 +89,7 @@ fn a_swarm_without_any_result_fails_and_says_why() {
 }
 
 #[test]
-fn nobody_acts_before_the_whole_roster_is_there() {
+fn no_agent_acts_before_the_whole_roster_is_there() {
     let over = run(rules("takao mitaka nara"), "*: done it");
     let lines = over.told(&["spawned", "starts"]);
     let kinds: Vec<bool> = lines.lines().map(|line| line.contains("starts")).collect();

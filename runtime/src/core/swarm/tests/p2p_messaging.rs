@@ -32,7 +32,7 @@ fn every_type_of_message_is_delivered_once_in_order() {
 }
 
 #[test]
-fn numbers_count_in_each_mailbox_whoever_writes() {
+fn numbers_count_in_each_mailbox_for_all_senders() {
     let script = "takao: send nara info x; send mitaka info x; done \n mitaka: send nara info y; tool a; done \n nara: tool a; done";
     let over = run(rules("takao mitaka nara"), script);
     assert_eq!(
@@ -62,10 +62,10 @@ fn a_message_wakes_who_has_no_task_and_who_is_never_needed_ends() {
 #[test]
 fn what_cannot_be_sent_is_refused_with_a_reason() {
     let script =
-        "takao: send nobody info x; send takao info x; tool a @5000; send mitaka info x; done US \n *: done it";
+        "takao: send absent info x; send takao info x; tool a @5000; send mitaka info x; done US \n *: done it";
     assert_eq!(
         run(rules("takao mitaka"), script).told(&["refused"]),
-        "1000 takao refused: not sent: there is no agent `nobody` in your team; there are mitaka\n\
+        "1000 takao refused: not sent: there is no agent `absent` in your team; there are mitaka\n\
          2000 takao refused: not sent: you are the receiver yourself\n\
          9000 takao refused: not sent: mitaka is done"
     );
@@ -121,7 +121,7 @@ fn an_agent_may_be_called_what_the_supervisor_is_called() {
 }
 
 #[test]
-fn a_message_that_was_taken_rouses_nobody_once_more() {
+fn a_message_that_was_taken_does_not_wake_an_agent_again() {
     let script = "takao: send mitaka info x @0; tool a = found @5000; done US \n mitaka: idle @0; idle @0; done J";
     let whole = run(rules("takao mitaka"), script).facts;
     let is_taken = |fact: &SwarmEvent| matches!(fact, SwarmEvent::MessageReceived { .. });

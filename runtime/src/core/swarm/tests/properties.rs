@@ -17,7 +17,7 @@ const NAMES: [&str; 4] = ["takao", "mitaka", "nara", "ueno"];
 
 /// One answer of a model.
 fn answers(idles: bool) -> impl Strategy<Value = String> {
-    let receiver = select(&["takao", "mitaka", "nara", "ueno", "nobody"][..]);
+    let receiver = select(&["takao", "mitaka", "nara", "ueno", "absent"][..]);
     let kind = select(&["request", "offer", "accept", "delegation", "info"][..]);
     let idle = if idles { "idle" } else { "publish plans p" };
     prop_oneof![
@@ -145,7 +145,7 @@ fn holds(case: &Case, world: &World) -> Result<(), TestCaseError> {
 
 /// Events that belong to nothing.
 fn foreign() -> impl Strategy<Value = Noise> {
-    let (nobody, known) = ("nobody", select(&NAMES[..]));
+    let (unknown, known) = ("absent", select(&NAMES[..]));
     let id = |agent: &str, iteration: u32, attempt: u32| TurnId {
         agent: agent.into(),
         purpose: Purpose::Act,
@@ -164,12 +164,12 @@ fn foreign() -> impl Strategy<Value = Noise> {
     };
     let text = || Content::Text("foreign".to_owned());
     let fact = prop_oneof![
-        Just(SwarmEvent::AgentStarted { agent: nobody.into() }),
-        Just(SwarmEvent::Refused { agent: nobody.into(), reason: "foreign".to_owned() }),
-        Just(SwarmEvent::Idled { agent: nobody.into() }),
-        Just(SwarmEvent::AgentCompleted { agent: nobody.into(), how: End::Done, response: None, error: None }),
-        Just(SwarmEvent::MessageReceived { agent: nobody.into(), from: "takao".into(), seq: 1 }),
-        Just(ended(id(nobody, 0, 1))),
+        Just(SwarmEvent::AgentStarted { agent: unknown.into() }),
+        Just(SwarmEvent::Refused { agent: unknown.into(), reason: "foreign".to_owned() }),
+        Just(SwarmEvent::Idled { agent: unknown.into() }),
+        Just(SwarmEvent::AgentCompleted { agent: unknown.into(), how: End::Done, response: None, error: None }),
+        Just(SwarmEvent::MessageReceived { agent: unknown.into(), from: "takao".into(), seq: 1 }),
+        Just(ended(id(unknown, 0, 1))),
         (known.clone(), 100_u32..102, 1_u32..3)
             .prop_map(move |(agent, iteration, attempt)| ended(id(agent, iteration, attempt))),
         (known.clone(), 50_u32..60).prop_map(move |(agent, attempt)| ended(id(agent, 0, attempt))),
@@ -195,7 +195,7 @@ fn foreign() -> impl Strategy<Value = Noise> {
         (known.clone(), 1_u64..4).prop_map(move |(to, seq)| {
             SwarmEvent::MessageSent(Sent {
                 seq,
-                from: nobody.into(),
+                from: unknown.into(),
                 to: to.into(),
                 kind: MessageType::Info,
                 payload: text(),

@@ -71,7 +71,7 @@ fn what_another_process_makes_of_the_facts_is_what_this_one_knew() {
 }
 
 #[test]
-fn a_wait_that_was_asked_for_is_kept_to_whoever_runs_it() {
+fn a_wait_that_was_asked_for_is_kept_by_the_next_runner() {
     for (script, expected) in [
         ("takao: later 100000 | done US", "101000 takao asks 0.2"),
         ("takao: later 100000 | done US \n split: later 100000 | split a", "101000 swarm-supervisor asks split.2"),
@@ -89,12 +89,12 @@ fn a_wait_that_was_asked_for_is_kept_to_whoever_runs_it() {
 }
 
 #[test]
-fn time_in_which_nobody_ran_it_does_not_count() {
+fn time_without_a_runner_does_not_count() {
     let mut world = World::new(rules("takao"), "takao: tool a = found @500000; done US");
     world.drain();
     world.swarm = world.replayed();
     world.clock = 10_000_000;
-    world.swarm.resumed(10_000_000, world.clock);
+    world.swarm.resume_swarm(10_000_000, world.clock);
     assert_eq!(world.swarm.due(), Some(10_600_000));
 }
 

@@ -12,7 +12,7 @@ use crate::core::swarm::action::{
 };
 use crate::core::swarm::rules::PARTS;
 use crate::core::swarm::state::{Agent, Letter, Past, Stage};
-use crate::types::event::{Content, Event, LARGEST, LONGEST_PATH, Record, StepId, fits, shorten};
+use crate::types::event::{Content, Event, LARGEST, LONGEST_PATH, Record, StepId, can_inline, truncate_message};
 use crate::types::swarm_event::{
     Action, Answer, End, Fault, MessageType, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId,
 };
@@ -20,7 +20,7 @@ use crate::{Reserved, Usage};
 
 /// As the run stores a text.
 fn stored(text: String) -> Content {
-    if fits(&text) { Content::Text(text) } else { artifact() }
+    if can_inline(&text) { Content::Text(text) } else { artifact() }
 }
 
 fn artifact() -> Content {
@@ -36,7 +36,7 @@ fn line(fact: SwarmEvent) -> String {
 
 /// The action that an answer is read as, as the run records it.
 fn act(answer: serde_json::Value) -> Option<Action> {
-    Some(match action::read(&answer.to_string(), None).ok()? {
+    Some(match action::parse_action(&answer.to_string(), None).ok()? {
         RawAction::ToolCall { tool, params } => {
             Action::ToolCall { tool: tool.into(), params: stored(params.to_string()) }
         }
@@ -73,10 +73,10 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
     let mut read = 0;
     for piece in hostile() {
         let of = |chars: usize| piece.repeat(chars);
-        let inline = |most: usize| (0..=most).rev().map(of).find(|text| fits(text)).unwrap_or_default();
+        let inline = |most: usize| (0..=most).rev().map(of).find(|text| can_inline(text)).unwrap_or_default();
         let mut words = of(9_000);
-        shorten(&mut words);
-        let model = Some(crate::core::swarm::prompt::inline(&of(9_000), 100));
+        truncate_message(&mut words);
+        let model = Some(crate::core::swarm::prompt::inline_text(&of(9_000), 100));
         let ended =
             |answer| SwarmEvent::TurnEnded { turn: turn(), answer, usage, cost: Some(u64::MAX), model: model.clone() };
         let long = inline(2_048);
@@ -142,8 +142,11 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
             },
         ]);
         for parts in 1..=PARTS as usize {
-            let room = Part::room(parts);
-            let tasks = (0..2_048).rev().map(of).find(|text| crate::types::event::escaped(text) <= room && fits(text));
+            let room = Part::max_task_bytes(parts);
+            let tasks = (0..2_048)
+                .rev()
+                .map(of)
+                .find(|text| crate::types::event::escaped_length(text) <= room && can_inline(text));
             let stored = Content::Artifact { digest: "f".repeat(64), bytes: 16_000 };
             for task in [Content::Text(tasks.unwrap_or_default()), stored] {
                 let part = Part { task, name: Some("n".repeat(40).into()) };
@@ -166,7 +169,7 @@ fn what_the_core_itself_writes_fits_too() {
     wide.limits.agents = 60;
     let names: Vec<Arc<str>> = roster.iter().map(|name| Arc::from(&**name)).collect();
     wide.edges = Some(names.iter().skip(2).map(|to| (Arc::clone(&names[0]), Arc::clone(to))).collect());
-    let script = format!("{}: send nobody info x; send {} info x; help a; done it \n *: refuse", names[0], names[1]);
+    let script = format!("{}: send absent info x; send {} info x; help a; done it \n *: refuse", names[0], names[1]);
     let over = World::new(wide, &script).go();
     assert_eq!(over.count("refused"), 3);
     for (_, fact) in over.facts {

@@ -198,7 +198,7 @@ impl World {
                 self.record(SwarmEvent::TurnStarted { turn, reserved });
             }
             Order::Call(turn) => {
-                let agent = self.swarm.agent(&turn.agent).expect("whoever calls is there");
+                let agent = self.swarm.agent(&turn.agent).expect("the caller is there");
                 let Stage::Calling(Action::ToolCall { tool, .. }, true) = &agent.stage else {
                     panic!("{} does not call", turn.agent)
                 };
@@ -245,7 +245,7 @@ impl World {
     }
 
     fn wanted(&mut self, agent: &Arc<str>, wants: RequestKind) {
-        let iteration = self.swarm.agent(agent).expect("whoever asks is there").iteration;
+        let iteration = self.swarm.agent(agent).expect("the requester is there").iteration;
         let (choice, takes) = self.says.unwrap_or(match iteration % 2 {
             0 => (Choice::Allow, 400_000),
             _ => (Choice::Deny, 2_000),
@@ -307,7 +307,7 @@ impl World {
         for (index, (at, fact)) in self.facts.iter().enumerate() {
             swarm.apply(fact, *at);
             while let Some((_, at)) = resumed.next_if(|(count, _)| *count == index + 1) {
-                swarm.resumed(0, *at);
+                swarm.resume_swarm(0, *at);
             }
             while let Some((_, at, approval)) = approvals.next_if(|(count, ..)| *count == index + 1) {
                 approval.apply(&mut swarm, *at);
@@ -366,8 +366,8 @@ impl World {
 impl Approval {
     fn apply(&self, swarm: &mut Swarm, at: u64) {
         match self {
-            Approval::Asked(request) => swarm.asked(request, at),
-            Approval::Answered(agent, verdict) => swarm.answered(agent, verdict, at),
+            Approval::Asked(request) => swarm.pause_for_approval(request, at),
+            Approval::Answered(agent, verdict) => swarm.apply_verdict(agent, verdict, at),
         }
     }
 }
@@ -409,7 +409,7 @@ fn answer(text: &str) -> Answer {
         "publish" => Action::PublishData { topic: second.into(), data: text_of(last) },
         "send" => {
             let (kind, payload) = last.split_once(' ').unwrap_or((last, ""));
-            let kind = MessageType::ALL.into_iter().find(|known| known.name() == kind).expect("a type of message");
+            let kind = MessageType::ALL.into_iter().find(|known| known.as_str() == kind).expect("a type of message");
             Action::SendMessage { to: second.into(), message_type: kind, payload: text_of(payload) }
         }
         "help" => {
@@ -467,7 +467,7 @@ fn line_of(fact: &SwarmEvent) -> String {
         SwarmEvent::ToolStarted { turn, tool } => format!("{} calls {tool} {}", turn.agent, turn_of(turn)),
         SwarmEvent::ToolEnded { turn, result, .. } => format!("{} hears {}", turn.agent, words(result)),
         SwarmEvent::MessageSent(Sent { seq, from, to, kind, payload, .. }) => {
-            format!("{from} → {to} #{seq} {} {}", kind.name(), words(payload))
+            format!("{from} → {to} #{seq} {} {}", kind.as_str(), words(payload))
         }
         SwarmEvent::MessageReceived { agent, from, seq } => format!("{agent} takes #{seq} from {from}"),
         SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => {
@@ -479,7 +479,7 @@ fn line_of(fact: &SwarmEvent) -> String {
         SwarmEvent::AgentCompleted { agent, how, response, error } => {
             let response = response.as_ref().map(|it| format!(": {}", words(it))).unwrap_or_default();
             let error = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
-            format!("{agent} ends {}{error}{response}", how.word())
+            format!("{agent} ends {}{error}{response}", how.as_str())
         }
         SwarmEvent::WorkflowCompleted { result: Some(result), .. } => format!("over: {}", words(result)),
         SwarmEvent::WorkflowCompleted { error, .. } => format!("failed: {}", error.as_deref().unwrap_or_default()),

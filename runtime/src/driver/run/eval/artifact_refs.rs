@@ -7,7 +7,7 @@
 use swarmc_plan::Step;
 
 use super::Evaluator;
-use super::handoff::brief;
+use super::handoff::clean_excerpt;
 use crate::core::graph::Key;
 use crate::core::state::State;
 use crate::driver::run::worktree_names;
@@ -28,24 +28,24 @@ impl Evaluator<'_> {
     ///
     /// # Errors
     /// Says of the first that is not what it is, and what to name instead.
-    pub(super) fn refers(&self, state: &State, key: Key, handoff: &Handoff) -> Result<(), String> {
+    pub(super) fn check_references(&self, state: &State, key: Key, handoff: &Handoff) -> Result<(), String> {
         let Handoff { artifacts, context_ref, .. } = handoff;
         if artifacts.len() > ARTIFACTS {
             return Err(format!("there are {} artifacts, but at most {ARTIFACTS} are allowed", artifacts.len()));
         }
-        let meant = artifacts.iter().map(meant).collect::<Result<Vec<Meant<'_>>, String>>()?;
-        let pack = context_ref.as_deref().map(pack).transpose()?;
-        // A rehearsal has neither files nor artifacts, and a recording is of what was admitted.
+        let meant = artifacts.iter().map(parse_artifact).collect::<Result<Vec<Meant<'_>>, String>>()?;
+        let pack = context_ref.as_deref().map(parse_pack_reference).transpose()?;
+        // Tests have neither files nor artifacts, and a recording holds only admitted handoffs.
         if self.layout.is_none() || matches!(self.source, Source::Replayed(_)) {
             return Ok(());
         }
         let (scope, _) = state.address(key);
-        let is_kept = |stored: Stored<'_>, reference: &str| match state.referred(scope, stored) {
+        let is_kept = |stored: Stored<'_>, reference: &str| match state.find_artifact(scope, stored) {
             Some(_) => Ok(()),
             None => Err(format!(
-                "nothing here has the reference `{}`: give one as an envelope or a pack of this run says it, or name a \
-                 file of the workspace",
-                brief(reference)
+                "there is no reference `{}`: copy one from an envelope or a pack of this run, or name a file of the \
+                 workspace",
+                clean_excerpt(reference)
             )),
         };
         for (meant, artifact) in meant.into_iter().zip(artifacts) {
@@ -62,9 +62,9 @@ impl Evaluator<'_> {
 
     /// Whether a path leads to a file in the tree that a step works in.
     fn is_file(&self, state: &State, key: Key, path: &str) -> Result<(), String> {
-        let step: &Step = self.step(state, key);
-        let name = || worktree_names::name(self, state, key.frame, Some(step));
-        let tree = self.trees.as_ref().and_then(|trees| trees.workspace(&name()?));
+        let step: &Step = self.step_definition(state, key);
+        let name = || worktree_names::tree_name(self, state, key.frame, Some(step));
+        let tree = self.trees.as_ref().and_then(|trees| trees.workspace_path(&name()?));
         let folder = Folder::open(tree.as_ref().unwrap_or(&self.workspace))?;
         let said = |problem| format!("an artifact is a file, by its path from the top of the workspace: {problem}");
         folder.file(path).map(drop).map_err(said)
@@ -80,47 +80,50 @@ enum Meant<'r> {
 }
 
 /// What an artifact refers to, by its words alone.
-fn meant(artifact: &Artifact) -> Result<Meant<'_>, String> {
+fn parse_artifact(artifact: &Artifact) -> Result<Meant<'_>, String> {
     let reference = artifact.reference.as_str();
     if artifact.kind.is_empty() || artifact.kind.len() > WORD || reference.len() > REFERENCE {
         return Err(format!(
             "`{}` is not an artifact: an artifact has a `type` of one word, and a `ref`",
-            brief(reference)
+            clean_excerpt(reference)
         ));
     }
-    if let Some(stored) = Stored::read(reference) {
+    if let Some(stored) = Stored::parse_reference(reference) {
         return Ok(Meant::Stored(stored));
     }
     if let Some((kind, _)) = reference.strip_prefix("artifact://").and_then(|rest| rest.split_once('/'))
-        && ArtifactKind::read(kind).is_none()
+        && ArtifactKind::from_word(kind).is_none()
     {
-        let kinds = ArtifactKind::ALL.map(|kind| format!("`{}`", kind.word())).join(", ");
-        return Err(format!("there are no artifacts of kind `{}`: there are {kinds}", brief(kind)));
+        let kinds = ArtifactKind::ALL.map(|kind| format!("`{}`", kind.as_str())).join(", ");
+        return Err(format!("there are no artifacts of kind `{}`: there are {kinds}", clean_excerpt(kind)));
     }
     let mut names = reference.split('/');
     let leaves = reference.starts_with('/') || reference.contains("://") || names.clone().any(|name| name == "..");
     if reference.is_empty() || leaves {
         return Err(format!(
             "`{}` lies outside the run: name `artifact://KIND/ID`, or a path relative to the workspace",
-            brief(reference)
+            clean_excerpt(reference)
         ));
     }
     if reference.chars().any(char::is_control) {
-        return Err(format!("`{}` contains control characters: name a file whose path has none", brief(reference)));
+        return Err(format!(
+            "`{}` contains control characters: name a file whose path has none",
+            clean_excerpt(reference)
+        ));
     }
     if names.any(|name| name.eq_ignore_ascii_case(".git")) {
         return Err(format!(
             "`{}` belongs to Git and cannot be sent: name a file of the working tree",
-            brief(reference)
+            clean_excerpt(reference)
         ));
     }
     Ok(Meant::File(reference))
 }
 
 /// The context pack of a reference.
-fn pack(reference: &str) -> Result<Stored<'_>, String> {
-    let stored = Stored::read(reference).filter(|stored| stored.kind == ArtifactKind::ContextPack);
-    stored.ok_or_else(|| format!("`{}` is not a context pack: write `contextpack://pack/ID`", brief(reference)))
+fn parse_pack_reference(reference: &str) -> Result<Stored<'_>, String> {
+    let stored = Stored::parse_reference(reference).filter(|stored| stored.kind == ArtifactKind::ContextPack);
+    stored.ok_or_else(|| format!("`{}` is not a context pack: write `contextpack://pack/ID`", clean_excerpt(reference)))
 }
 
 #[cfg(test)]
@@ -130,8 +133,8 @@ mod tests {
     /// What a reference means, or the beginning of why it means nothing.
     fn check(reference: &str, expected: &str) {
         let artifact = Artifact { kind: "file".to_owned(), reference: reference.to_owned() };
-        let told = match meant(&artifact) {
-            Ok(Meant::Stored(stored)) => format!("{} {}", stored.kind.word(), stored.id),
+        let told = match parse_artifact(&artifact) {
+            Ok(Meant::Stored(stored)) => format!("{} {}", stored.kind.as_str(), stored.id),
             Ok(Meant::File(path)) => format!("file {path}"),
             Err(problem) => problem,
         };
@@ -146,10 +149,10 @@ mod tests {
         check("./src/parse.rs", "file ./src/parse.rs");
         check("artifact://nokind/aaaa", "there are no artifacts of kind `nokind`: there are `diff`, `log`, `prompt`,");
         for outside in ["", "/etc/passwd", "../x", "src/../../x", "file:///etc/passwd", "artifact://log/../../x"] {
-            check(outside, &format!("`{outside}` lies outside of the run"));
+            check(outside, &format!("`{outside}` lies outside the run"));
         }
-        check("a\0b", "`ab` holds control characters");
-        check("sub/.GIT/config", "`sub/.GIT/config` belongs to git");
+        check("a\0b", "`ab` contains control characters");
+        check("sub/.GIT/config", "`sub/.GIT/config` belongs to Git");
         check(".gitignore", "file .gitignore");
     }
 }

@@ -12,7 +12,7 @@ use swarmc_plan::{Body, ContextPack, PACK_FILES, PackRule};
 
 use super::Evaluator;
 use super::file_summaries::{self, Summaries, Wanted};
-use super::handoff::stamp;
+use super::handoff::format_timestamp;
 use crate::core::graph::{Key, Kind, StepRef};
 use crate::core::state::State;
 use crate::driver::run::values::View;
@@ -56,10 +56,10 @@ enum Asked<'r> {
     Files { globs: &'r [String], max: usize, by: By<'r> },
 }
 
-/// Who sums up the files of a rule.
+/// What sums up the files of a rule.
 #[derive(Clone, Copy, Debug)]
 enum By<'r> {
-    Nobody,
+    None,
     Rule,
     Agent(&'r str),
 }
@@ -69,7 +69,12 @@ impl Evaluator<'_> {
     ///
     /// # Errors
     /// A text of it cannot be rendered, or it is too large where that is an error.
-    pub(crate) fn packed(&self, (state, key): (&State, Key), attempt: u32, name: &str) -> Result<Rc<Packed>, String> {
+    pub(crate) fn build_pack(
+        &self,
+        (state, key): (&State, Key),
+        attempt: u32,
+        name: &str,
+    ) -> Result<Rc<Packed>, String> {
         let step = state.id(key);
         let known =
             self.packs.borrow().iter().find(|it| it.step == step && it.attempt == attempt && it.name == name).cloned();
@@ -78,12 +83,13 @@ impl Evaluator<'_> {
         }
         let declared = self.plan.packs.iter().find(|pack| pack.name == name);
         let declared = declared.ok_or_else(|| format!("the plan has no context pack `{name}`"))?;
-        let definition = self.step(state, key);
-        let view = View { attempt, ..self.view(state, key.frame, Some(definition))? };
+        let definition = self.step_definition(state, key);
+        let view = View { attempt, ..self.build_view(state, key.frame, Some(definition))? };
         let mut rules: Vec<(usize, &PackRule)> = Vec::new();
-        self.rules(declared, 0, &mut vec![name], &mut rules);
+        self.collect_rules(declared, 0, &mut vec![name], &mut rules);
         let mut kept = Vec::new();
-        let asked = rules.iter().map(|(depth, rule)| Ok((*depth, *rule, self.ask(rule, &view, key, &mut kept)?)));
+        let asked =
+            rules.iter().map(|(depth, rule)| Ok((*depth, *rule, self.resolve_rule(rule, &view, key, &mut kept)?)));
         let asked = asked.collect::<Result<Vec<(usize, &PackRule, Asked<'_>)>, String>>()?;
         // Whatever the run itself knows is part of what is asked of the world, so that a recording of another spec does
         // not fit.
@@ -92,14 +98,14 @@ impl Evaluator<'_> {
         let size = (declared.tokens, declared.on_overflow);
         let summaries = self.summaries_for((state, key), (&step, attempt), name, &asked, &view)?;
         let json = self.source.told((&step, attempt), &question, || {
-            let parts = gathered(&asked, &view, &summaries, &self.secrets)?;
-            pack::fit(name, &self.head(state, key, &view), &parts, size).map(|fitted| fitted.json)
+            let parts = gather_parts(&asked, &view, &summaries, &self.secrets)?;
+            pack::fit(name, &self.build_head(state, key, &view), &parts, size).map(|fitted| fitted.json)
         })?;
         let fitted = Fitted::read(name, json)?;
-        let content = self.store.store(&fitted.json)?;
+        let content = self.store.store_blob(&fitted.json)?;
         let mut stored = ArtifactMeta::new(ArtifactKind::ContextPack, &fitted.json, content);
         (stored.id, stored.pack, stored.omitted) = (fitted.id.into(), Some(name.to_owned()), fitted.omitted);
-        kept.insert(0, stored.bounded());
+        kept.insert(0, stored.truncate_texts());
         let packed = Rc::new(Packed { step, attempt, name: name.to_owned(), text: fitted.text, kept });
         self.packs.borrow_mut().push(Rc::clone(&packed));
         Ok(packed)
@@ -117,8 +123,11 @@ impl Evaluator<'_> {
         if !asked.iter().any(|(_, _, asked)| matches!(asked, Asked::Files { by: By::Agent(_), .. })) {
             return Ok(Rc::default());
         }
-        let known = self.summaries(state)?;
-        if self.summing.get() && matches!(self.step(state, key).body, Body::Prompt(_)) && state.may_sum_up(key) {
+        let known = self.load_summaries(state)?;
+        if self.summing.get()
+            && matches!(self.step_definition(state, key).body, Body::Prompt(_))
+            && state.may_sum_up(key)
+        {
             let wanted = self.source.told(of, &format!("summaries:{name}"), || {
                 let wanted = self.wanted_of((state, key), asked, view, &known)?;
                 Ok(serde_json::to_string(&wanted).expect("texts are JSON"))
@@ -142,23 +151,23 @@ impl Evaluator<'_> {
         known: &Summaries,
     ) -> Result<Vec<Wanted>, String> {
         let workspace = crate::eval::render::Values::workspace(view);
-        let most = self.plan.summings(self.step(state, key));
-        let may = |agent: &str| most.get(agent).is_some_and(|&most| state.summings(key, agent) < most);
+        let most = self.plan.summary_turns(self.step_definition(state, key));
+        let may = |agent: &str| most.get(agent).is_some_and(|&most| state.count_summings(key, agent) < most);
         let mut all = Vec::new();
         for (_, _, asked) in asked {
             if let Asked::Files { globs, max, by: By::Agent(agent) } = asked
                 && may(agent)
             {
                 let found = Walk::new(workspace)?.find(globs, *max);
-                all.extend(file_summaries::unknown(
+                all.extend(file_summaries::find_unsummarized(
                     agent,
                     &found.paths,
-                    |path| read(workspace, path, &self.secrets),
+                    |path| read_redacted(workspace, path, &self.secrets),
                     known,
                 ));
             }
         }
-        Ok(file_summaries::first(all))
+        Ok(file_summaries::take_batch(all))
     }
 
     /// Takes the events to record for the packs that were built since the last call.
@@ -176,7 +185,7 @@ impl Evaluator<'_> {
     }
 
     /// The rules of a pack and of those that it takes in, each pack once.
-    fn rules<'s>(
+    fn collect_rules<'s>(
         &'s self,
         pack: &'s ContextPack,
         depth: usize,
@@ -189,7 +198,7 @@ impl Evaluator<'_> {
                     let other = self.plan.packs.iter().find(|pack| pack.name == *name);
                     if let Some(other) = other.filter(|other| depth < DEPTH && !seen.contains(&other.name.as_str())) {
                         seen.push(&other.name);
-                        self.rules(other, depth + 1, seen, rules);
+                        self.collect_rules(other, depth + 1, seen, rules);
                     }
                 }
                 rule => rules.push((depth, rule)),
@@ -197,15 +206,15 @@ impl Evaluator<'_> {
         }
     }
 
-    fn head(&self, state: &State, key: Key, view: &View<'_>) -> Head {
-        let agent = match &self.step(state, key).body {
+    fn build_head(&self, state: &State, key: Key, view: &View<'_>) -> Head {
+        let agent = match &self.step_definition(state, key).body {
             swarmc_plan::Body::Prompt(body) => self.plan.agent(&body.agent),
             _ => None,
         };
         Head {
             run: self.run.clone(),
             node: state.id(key).label(),
-            created_at: stamp(state.now()),
+            created_at: format_timestamp(state.now()),
             mode: agent.and_then(|agent| agent.mode).or(self.plan.mode),
             permissions: agent.map(|agent| agent.permissions).unwrap_or_default(),
             docs_root: self.plan.docs_root.clone(),
@@ -214,7 +223,7 @@ impl Evaluator<'_> {
     }
 
     /// What a rule asks for.
-    fn ask<'r>(
+    fn resolve_rule<'r>(
         &self,
         rule: &'r PackRule,
         view: &View<'_>,
@@ -230,7 +239,7 @@ impl Evaluator<'_> {
             PackRule::Docs { path, lines } => return Ok(Asked::Docs(path, *lines)),
             PackRule::Files { globs, summary, agent, max } => {
                 let by = match agent {
-                    _ if !summary => By::Nobody,
+                    _ if !summary => By::None,
                     Some(agent) => By::Agent(agent),
                     None => By::Rule,
                 };
@@ -245,14 +254,14 @@ impl Evaluator<'_> {
                 items
             }
             PackRule::Artifacts { kind, from } => {
-                let Some(kind) = ArtifactKind::read(kind) else {
+                let Some(kind) = ArtifactKind::from_word(kind) else {
                     return Err(format!("there are no artifacts of kind `{kind}`"));
                 };
                 let artifacts = self.left_by(view.state, key, from, kind, kept)?;
                 let reference = |kept: &ArtifactMeta| {
                     Item::Artifact(ArtifactRef {
                         id: kept.reference(),
-                        kind: kind.word().to_owned(),
+                        kind: kind.as_str().to_owned(),
                         from: Some(from.clone()),
                     })
                 };
@@ -274,16 +283,16 @@ impl Evaluator<'_> {
     ) -> Result<Vec<InputRef>, String> {
         let mut inputs = Vec::new();
         for letter in state.inputs(key) {
-            let text = self.store.text(&letter.content)?;
+            let text = self.store.load_text(&letter.content)?;
             let Ok(envelope) = serde_json::from_str::<Envelope>(&text) else { continue };
             if envelope.from_node_id == name {
                 let (from, message) = (Some(name.to_owned()), Some(envelope.payload.message));
                 inputs.push(InputRef { payload_id: envelope.id, from, message });
             }
         }
-        let output = state.look(key.frame, name).filter(|reading| reading.status == Some(Status::Succeeded));
+        let output = state.read_from_frame(key.frame, name).filter(|reading| reading.status == Some(Status::Succeeded));
         if let (true, Some(output)) = (inputs.is_empty(), output.and_then(|reading| reading.output)) {
-            let text = self.store.text(output)?;
+            let text = self.store.load_text(output)?;
             let report = self.kept_text(ArtifactKind::Report, &text)?;
             let message = self.secrets.redact(&text).trim().chars().take(MESSAGE).collect();
             inputs.push(InputRef {
@@ -292,7 +301,7 @@ impl Evaluator<'_> {
                 message: Some(message),
             });
             let (scope, _) = state.address(key);
-            if state.referred(scope, Stored { kind: report.kind, id: &report.id }).is_none() {
+            if state.find_artifact(scope, Stored { kind: report.kind, id: &report.id }).is_none() {
                 kept.push(report);
             }
         }
@@ -318,8 +327,8 @@ impl Evaluator<'_> {
         }
         let texts = match kind {
             ArtifactKind::Report => {
-                let output = state.look(key.frame, name).and_then(|reading| reading.output);
-                output.map(|output| self.store.text(output)).transpose()?.into_iter().collect()
+                let output = state.read_from_frame(key.frame, name).and_then(|reading| reading.output);
+                output.map(|output| self.store.load_text(output)).transpose()?.into_iter().collect()
             }
             kind => self.files_of(state, (scope, spot), kind),
         };
@@ -336,9 +345,9 @@ impl Evaluator<'_> {
         if matches!(state.node(key).kind, Kind::Each { .. }) {
             return Vec::new();
         }
-        let log = |stream| layout.log(&id, attempt, stream);
+        let log = |stream| layout.log_path(&id, attempt, stream);
         let paths = match kind {
-            ArtifactKind::Prompt => vec![layout.prompt(&id, attempt)],
+            ArtifactKind::Prompt => vec![layout.prompt_path(&id, attempt)],
             ArtifactKind::Transcript => vec![log(Stream::Stdout)],
             _ => vec![log(Stream::Stdout), log(Stream::Stderr)],
         };
@@ -349,17 +358,17 @@ impl Evaluator<'_> {
 
     fn kept_text(&self, kind: ArtifactKind, text: &str) -> Result<ArtifactMeta, String> {
         let id = id_of(&self.source.blank(text)).into();
-        Ok(ArtifactMeta { id, ..ArtifactMeta::new(kind, text, self.store.store(text)?) })
+        Ok(ArtifactMeta { id, ..ArtifactMeta::new(kind, text, self.store.store_blob(text)?) })
     }
 }
 
 /// A file as a pack shows it. Whatever is cut of it later cuts no secret.
-fn read(workspace: &Path, path: &str, secrets: &Secrets) -> Result<String, String> {
+fn read_redacted(workspace: &Path, path: &str, secrets: &Secrets) -> Result<String, String> {
     read_file(workspace, path).map(|text| secrets.redact(&text).into_owned())
 }
 
 /// The result of the rules, with the files and the time, and the summaries that agents wrote.
-fn gathered(
+fn gather_parts(
     asked: &[(usize, &PackRule, Asked<'_>)],
     view: &View<'_>,
     summaries: &Summaries,
@@ -372,11 +381,11 @@ fn gathered(
         let items = match asked {
             Asked::Known(items) => items.clone(),
             Asked::Docs(path, lines) => {
-                let text = read(workspace, path, secrets)?;
+                let text = read_redacted(workspace, path, secrets)?;
                 let (excerpt, there) = (pack::excerpt(&text, *lines), text.lines().count() as u64);
                 let missing = lines.filter(|(_, last)| *last > there);
                 omitted =
-                    missing.map(|(first, last)| format!("lines {first}-{last} are asked for, and it has {there}"));
+                    missing.map(|(first, last)| format!("lines {first}-{last} are requested, but it has {there}"));
                 vec![Item::Doc(DocRef { path: (*path).to_owned(), excerpt })]
             }
             Asked::Files { globs, max, by } => {
@@ -387,10 +396,13 @@ fn gathered(
                     .then(|| "what lies in the workspace beyond the first 500000 files and folders".to_owned());
                 let mut by_rule = 0;
                 let mut summary = |path: &str| {
-                    let text = (!matches!(by, By::Nobody)).then(|| read(workspace, path, secrets).ok()).flatten()?;
+                    let text =
+                        (!matches!(by, By::None)).then(|| read_redacted(workspace, path, secrets).ok()).flatten()?;
                     let own = match by {
-                        By::Agent(agent) => summaries.get(&file_summaries::key(agent, path, &text)).cloned().flatten(),
-                        By::Nobody | By::Rule => None,
+                        By::Agent(agent) => {
+                            summaries.get(&file_summaries::summary_key(agent, path, &text)).cloned().flatten()
+                        }
+                        By::None | By::Rule => None,
                     };
                     by_rule += usize::from(own.is_none());
                     own.or_else(|| pack::line_of(path, &text))
@@ -409,14 +421,14 @@ fn gathered(
                 files
             }
         };
-        parts.push(Part { label: label(rule), depth: *depth, items, omitted });
+        parts.push(Part { label: describe_rule(rule), depth: *depth, items, omitted });
     }
     pack::prevail(&mut parts);
     Ok(parts)
 }
 
 /// A rule as its spec says it.
-fn label(rule: &PackRule) -> String {
+fn describe_rule(rule: &PackRule) -> String {
     match rule {
         PackRule::Goal(_) => "goal".to_owned(),
         PackRule::DefinitionOfDone(_) => "definition-of-done".to_owned(),

@@ -62,11 +62,11 @@ impl Evaluator<'_> {
     ///
     /// # Errors
     /// What they wrote cannot be read any more.
-    pub(super) fn summaries(&self, state: &State) -> Result<Rc<Summaries>, String> {
+    pub(super) fn load_summaries(&self, state: &State) -> Result<Rc<Summaries>, String> {
         let mut summed = self.summed.borrow_mut();
         let (read, known) = &mut *summed;
         while let Some(content) = state.summaries().get(*read) {
-            let text = self.store.text(content)?;
+            let text = self.store.load_text(content)?;
             let more: Summaries = serde_json::from_str(&text).map_err(|error| error.to_string())?;
             Rc::make_mut(known).extend(more);
             *read += 1;
@@ -76,12 +76,12 @@ impl Evaluator<'_> {
 }
 
 /// What names the summary of a text.
-pub(super) fn key(agent: &str, path: &str, text: &str) -> String {
+pub(super) fn summary_key(agent: &str, path: &str, text: &str) -> String {
     id_of(&format!("{agent}\n{path}\n{text}"))
 }
 
 /// The files of a rule of which its agent has written nothing yet; `read` gives their texts.
-pub(super) fn unknown<'p>(
+pub(super) fn find_unsummarized<'p>(
     agent: &str,
     paths: impl IntoIterator<Item = &'p String>,
     read: impl Fn(&str) -> Result<String, String>,
@@ -90,7 +90,7 @@ pub(super) fn unknown<'p>(
     let mut wanted = Vec::new();
     for path in paths.into_iter().filter(|path| path.len() <= PATH) {
         let Ok(text) = read(path) else { continue };
-        let key = key(agent, path, &text);
+        let key = summary_key(agent, path, &text);
         if known.contains_key(&key) || text.trim().is_empty() {
             continue;
         }
@@ -101,7 +101,7 @@ pub(super) fn unknown<'p>(
 }
 
 /// The files of one turn: those of the agent that comes first, as many as it is asked about at once.
-pub(super) fn first(mut wanted: Vec<Wanted>) -> Vec<Wanted> {
+pub(super) fn take_batch(mut wanted: Vec<Wanted>) -> Vec<Wanted> {
     let agent = wanted.first().map(|first| first.agent.clone());
     wanted.retain(|wanted| Some(&wanted.agent) == agent.as_ref());
     wanted.truncate(SUMMED_FILES);
@@ -109,7 +109,7 @@ pub(super) fn first(mut wanted: Vec<Wanted>) -> Vec<Wanted> {
 }
 
 /// What an agent is asked about files; none where there are none.
-pub(crate) fn body(wanted: &[Wanted]) -> Option<PromptBody> {
+pub(crate) fn build_prompt_body(wanted: &[Wanted]) -> Option<PromptBody> {
     let agent = wanted.first()?.agent.clone();
     let files = wanted
         .iter()
@@ -120,7 +120,7 @@ pub(crate) fn body(wanted: &[Wanted]) -> Option<PromptBody> {
 }
 
 /// What its answer must be.
-pub(crate) fn schema() -> Schema {
+pub(crate) fn answer_schema() -> Schema {
     let text = json!({ "type": "string" });
     let file = json!({
         "type": "object",
@@ -138,7 +138,7 @@ pub(crate) fn schema() -> Schema {
 
 /// What an answer says of the files that were asked about, in one line each, as JSON of [`Summaries`]; of others it may
 /// say what it likes.
-pub(crate) fn answered(wanted: &[Wanted], answer: &str) -> String {
+pub(crate) fn summaries_from_answer(wanted: &[Wanted], answer: &str) -> String {
     let answer = serde_json::from_str::<Answer>(answer).map_or_else(|_| Vec::new(), |answer| answer.files);
     let said = |wanted: &Wanted| {
         let summed = answer.iter().find(|summed| summed.path == wanted.path)?;
@@ -164,7 +164,7 @@ mod tests {
     struct Counting(Rc<Cell<usize>>);
 
     impl BlobStore for Counting {
-        fn text(&self, content: &Content) -> Result<String, String> {
+        fn load_text(&self, content: &Content) -> Result<String, String> {
             self.0.set(self.0.get() + 1);
             match content {
                 Content::Text(text) => Ok(text.clone()),
@@ -172,11 +172,11 @@ mod tests {
             }
         }
 
-        fn keep(&self, text: String) -> Result<Content, String> {
+        fn store_content(&self, text: String) -> Result<Content, String> {
             Ok(Content::Text(text))
         }
 
-        fn store(&self, text: &str) -> Result<Content, String> {
+        fn store_blob(&self, text: &str) -> Result<Content, String> {
             Ok(Content::Text(text.to_owned()))
         }
 
@@ -205,11 +205,11 @@ mod tests {
             let text = json!({ (attempt % 40).to_string(): attempt.to_string() }).to_string();
             let outcome = Outcome { output: Some(Content::Text(text)), ..Outcome::default() };
             record(&mut state, Event::AttemptEnded { step, attempt, outcome });
-            let known = evaluator.summaries(&state).expect("they can be read");
+            let known = evaluator.load_summaries(&state).expect("they can be read");
             let latest = known.get(&(attempt % 40).to_string());
             assert_eq!((latest, reads.get()), (Some(&Some(attempt.to_string())), attempt as usize));
         }
-        assert_eq!(evaluator.summaries(&state).map(|known| known.len()), Ok(40));
+        assert_eq!(evaluator.load_summaries(&state).map(|known| known.len()), Ok(40));
     }
 
     #[test]
@@ -221,10 +221,12 @@ mod tests {
         }
         fs::write(folder.path().join("empty.rs"), "\n").expect("a file");
         let all = paths.iter().chain([&"empty.rs".to_owned(), &"gone.rs".to_owned()]).cloned().collect::<Vec<_>>();
-        let turn = |known: &Summaries| first(unknown("scout", &all, |path| read_file(folder.path(), path), known));
+        let turn = |known: &Summaries| {
+            take_batch(find_unsummarized("scout", &all, |path| read_file(folder.path(), path), known))
+        };
         let wanted = turn(&Summaries::new());
         assert_eq!(wanted.len(), SUMMED_FILES);
-        let text = match &body(&wanted).expect("there are files").prompt.segments[..] {
+        let text = match &build_prompt_body(&wanted).expect("there are files").prompt.segments[..] {
             [Segment::Text(text)] => text.clone(),
             other => panic!("{other:?}"),
         };
@@ -237,7 +239,7 @@ mod tests {
             { "path": "/etc/passwd", "summary": "not asked for" },
         ] });
         let said = |wanted: &[Wanted], answer: &str| -> Summaries {
-            serde_json::from_str(&answered(wanted, answer)).expect("it is JSON")
+            serde_json::from_str(&summaries_from_answer(wanted, answer)).expect("it is JSON")
         };
         let mut known = said(&wanted, &answer.to_string());
         assert_eq!(known.len(), SUMMED_FILES);

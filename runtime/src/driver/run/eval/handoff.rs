@@ -11,7 +11,7 @@ use super::Evaluator;
 use crate::core::graph::{HandoffEdge, Key, StepRef};
 use crate::core::state::State;
 use crate::types::artifact::ArtifactMeta;
-use crate::types::digest::digest;
+use crate::types::digest::digest_bytes;
 use crate::types::event::{Event, InboxMessage};
 use crate::types::handoff::{
     ENVELOPE_LIMIT, Envelope, EnvelopeKind, Handoff, INBOX, MESSAGE_LIMIT, Meta, Payload, Reach, Receivers, Reply,
@@ -23,7 +23,7 @@ const SHOWN: usize = 64;
 impl Evaluator<'_> {
     /// The inbox of a step's turn without the first `heard` messages, as its prompt shows it: messages of people and
     /// the run, then the envelopes. None if no edge leads to the step, and neither a person nor the run wrote to it.
-    pub(crate) fn inbox(&self, state: &State, key: Key, heard: usize) -> Result<Option<String>, String> {
+    pub(crate) fn render_inbox(&self, state: &State, key: Key, heard: usize) -> Result<Option<String>, String> {
         let inputs = state.inputs(key).skip(heard);
         let (told, envelopes): (Vec<&InboxMessage>, Vec<&InboxMessage>) =
             inputs.partition(|letter| letter.author().is_some());
@@ -32,16 +32,16 @@ impl Evaluator<'_> {
         }
         let mut blocks = Vec::new();
         for letter in &told {
-            let said = self.store.text(&letter.content)?;
-            blocks.push(prompt_text::message(letter.person, &said));
+            let said = self.store.load_text(&letter.content)?;
+            blocks.push(prompt_text::format_message(letter.person, &said));
         }
         let mut text = match envelopes.len() {
             0 if told.is_empty() => return Ok(Some(prompt_text::EMPTY_INBOX.to_owned())),
             0 => return Ok(Some(blocks.join(prompt_text::BETWEEN))),
-            count => prompt_text::inbox(count),
+            count => prompt_text::inbox_heading(count),
         };
         for letter in envelopes {
-            let _ = write!(text, "\n{}", self.store.text(&letter.content)?);
+            let _ = write!(text, "\n{}", self.store.load_text(&letter.content)?);
         }
         text.push_str(prompt_text::INBOX_END);
         blocks.push(text);
@@ -50,28 +50,28 @@ impl Evaluator<'_> {
 
     /// What waits in the inbox of a step, where its prompt does not say where that is to stand.
     pub(crate) fn inputs_block(&self, state: &State, key: Key, body: &PromptBody) -> Result<Option<String>, String> {
-        match !body.prompt.reads(DirectiveKind::Inbox) && state.inputs(key).next().is_some() {
-            true => self.inbox(state, key, 0),
+        match !body.prompt.reads_kind(DirectiveKind::Inbox) && state.inputs(key).next().is_some() {
+            true => self.render_inbox(state, key, 0),
             false => Ok(None),
         }
     }
 
     /// The part of a prompt that explains to a step how to hand something over.
-    pub(crate) fn taught(&self, state: &State, key: Key) -> Option<String> {
-        let Reach { receivers, spawns, .. } = self.reach(state, key);
+    pub(crate) fn explain_handoffs(&self, state: &State, key: Key) -> Option<String> {
+        let Reach { receivers, spawns, .. } = self.resolve_reach(state, key);
         prompt_text::handing_over(&receivers, &spawns)
     }
 
     /// Whether an edge leads to a step or away from it.
     pub(crate) fn is_node(&self, state: &State, key: Key) -> bool {
         let (scope, spot) = state.address(key);
-        let mut leading = state.graph.scope(state.region(scope).scope).ways.from(spot);
+        let mut leading = state.graph.scope(state.region(scope).scope).ways.edges_from(spot);
         state.node(key).wired || leading.next().is_some()
     }
 
     /// Whether the run reads operations in its answer: an agent answers, and an edge leads to the step or away from it.
-    pub(crate) fn speaks(&self, state: &State, key: Key) -> bool {
-        matches!(self.step(state, key).body, Body::Prompt(_)) && self.is_node(state, key)
+    pub(crate) fn can_operate(&self, state: &State, key: Key) -> bool {
+        matches!(self.step_definition(state, key).body, Body::Prompt(_)) && self.is_node(state, key)
     }
 
     /// Whether a step reads messages of people: for-each items cannot receive them.
@@ -81,7 +81,7 @@ impl Evaluator<'_> {
     }
 
     /// Whom a step can write to, as far as that decides what its messages are.
-    pub(crate) fn receivers(&self, state: &State, key: Key) -> Receivers {
+    pub(crate) fn message_receivers(&self, state: &State, key: Key) -> Receivers {
         Receivers {
             unasked: self.led_to(state, key, |edge| edge.response == Response::None),
             signals: self.led_to(state, key, |edge| edge.kind == EdgeKind::Signal),
@@ -101,11 +101,11 @@ impl Evaluator<'_> {
 
     /// To whom a step may hand something over, and whom it may have started. Who has ended before the step begins gets
     /// nothing any more, and is not offered.
-    pub(crate) fn reach(&self, state: &State, key: Key) -> Reach {
+    pub(crate) fn resolve_reach(&self, state: &State, key: Key) -> Reach {
         let (scope, spot) = state.address(key);
         let ways = &state.graph.scope(state.region(scope).scope).ways;
         let names = |spawns: bool| {
-            let meant = ways.from(spot).filter(|(_, way)| (way.kind == EdgeKind::Spawn) == spawns && !way.late);
+            let meant = ways.edges_from(spot).filter(|(_, way)| (way.kind == EdgeKind::Spawn) == spawns && !way.late);
             let mut names: Vec<String> = meant.map(|(_, way)| self.name_of(state, way.to).to_owned()).collect();
             names.sort_unstable();
             names.dedup();
@@ -115,7 +115,7 @@ impl Evaluator<'_> {
     }
 
     /// Whether what a step sends to a name has the receiver started.
-    pub(crate) fn spawns(&self, state: &State, key: Key, to: &str) -> bool {
+    pub(crate) fn is_spawn_target(&self, state: &State, key: Key, to: &str) -> bool {
         let (scope, _) = state.address(key);
         let spot = state.graph.scope(state.region(scope).scope).find(to);
         spot.is_some_and(|spot| state.is_dormant(scope, spot))
@@ -148,7 +148,7 @@ impl Evaluator<'_> {
     ) -> Result<(Event, Envelope), String> {
         let (scope, spot) = state.address(key);
         let sender = self.name_of(state, spot);
-        let (number, way) = self.way(state, (scope, spot), &handoff, spawns)?;
+        let (number, way) = self.find_edge(state, (scope, spot), &handoff, spawns)?;
         let edge = &self.pipeline(state, scope).edges[way.edge];
         let to = self.name_of(state, way.to);
         let asked = handoff.reply_to.as_deref();
@@ -160,16 +160,18 @@ impl Evaluator<'_> {
             (false, true) => return Err(format!("`{to}` has not started: no task has spawned it (`spawn_node`)")),
             _ => {}
         }
-        let owed = state.unanswered(scope, spot, way.to, asked);
+        let owed = state.find_unanswered(scope, spot, way.to, asked);
         let target = match asked.filter(|_| owed.is_none()) {
-            Some(name) => self.answerer(state, scope, way, name)?,
+            Some(name) => self.resolve_reply_to(state, scope, way, name)?,
             None => None,
         };
         let asked = asked.filter(|_| target.is_none());
-        let owed = if target.is_some() { state.unanswered(scope, spot, way.to, None) } else { owed };
+        let owed = if target.is_some() { state.find_unanswered(scope, spot, way.to, None) } else { owed };
         let answers = owed.clone().filter(|_| asked.is_some() || target.is_none() && !handoff.answers_by_name);
         match (&answers, asked) {
-            (None, Some(id)) => return Err(format!("no envelope `{}` from `{to}` waits for your answer", brief(id))),
+            (None, Some(id)) => {
+                return Err(format!("no envelope `{}` from `{to}` waits for your answer", clean_excerpt(id)));
+            }
             (None, None) if way.answers && owed.is_some() => {
                 return Err(format!("you may only answer `{to}`, but a question or an update is not an answer"));
             }
@@ -212,8 +214,8 @@ impl Evaluator<'_> {
         if state.waiting_for(scope, way.to) >= INBOX {
             return Err(format!("the inbox of `{to}` is full: {INBOX} envelopes wait in it"));
         }
-        self.fits(&handoff, way, edge)?;
-        self.refers(state, key, &handoff)?;
+        self.check_handoff(&handoff, way, edge)?;
+        self.check_references(state, key, &handoff)?;
         let id = format!("e{seq}");
         let priority = handoff.priority.unwrap_or_default();
         let target_name = target.map(|target| self.name_of(state, target).to_owned());
@@ -224,7 +226,7 @@ impl Evaluator<'_> {
             id: id.clone(),
             from_node_id: sender.to_owned(),
             to_node_id: to.to_owned(),
-            created_at: stamp(at),
+            created_at: format_timestamp(at),
             payload: Payload {
                 message: handoff.message,
                 structured: handoff.structured,
@@ -236,7 +238,7 @@ impl Evaluator<'_> {
             context_ref: handoff.context_ref.or_else(given),
             meta: Some(Meta { priority, message_kind: handoff.message_kind }),
         };
-        let said = said(&envelope)?;
+        let said = digest_envelope(&envelope)?;
         let text = serde_json::to_string(&envelope).map_err(|error| error.to_string())?;
         if text.len() > ENVELOPE_LIMIT {
             return Err(format!(
@@ -245,7 +247,7 @@ impl Evaluator<'_> {
                 text.len()
             ));
         }
-        let content = self.store.keep(text)?;
+        let content = self.store.store_content(text)?;
         let letter = InboxMessage {
             id: id.into(),
             kind,
@@ -272,7 +274,13 @@ impl Evaluator<'_> {
     }
 
     /// The step of this name, to which the receiver of an edge should send its answer; none if there is no such step.
-    fn answerer(&self, state: &State, scope: u32, way: &HandoffEdge, name: &str) -> Result<Option<StepRef>, String> {
+    fn resolve_reply_to(
+        &self,
+        state: &State,
+        scope: u32,
+        way: &HandoffEdge,
+        name: &str,
+    ) -> Result<Option<StepRef>, String> {
         let Some(target) = state.graph.scope(state.region(scope).scope).find(name) else { return Ok(None) };
         match state.leads_to(scope, way.to, target) {
             true => Ok(Some(target)),
@@ -284,7 +292,7 @@ impl Evaluator<'_> {
     }
 
     /// The edge from a step to the receiver that it names.
-    fn way<'s>(
+    fn find_edge<'s>(
         &self,
         state: &'s State,
         (scope, spot): (u32, StepRef),
@@ -297,7 +305,7 @@ impl Evaluator<'_> {
         }
         let graph = state.graph.scope(state.region(scope).scope);
         let (ways, to) = (&graph.ways, graph.find(&handoff.to));
-        let leading = || ways.from(spot).filter(|(_, way)| (way.kind == EdgeKind::Spawn) == spawns);
+        let leading = || ways.edges_from(spot).filter(|(_, way)| (way.kind == EdgeKind::Spawn) == spawns);
         let mut fitting: Vec<(usize, &HandoffEdge)> = leading().filter(|(_, way)| Some(way.to) == to).collect();
         if let Some(kind) = handoff.kind {
             let first = fitting.first().map(|(_, way)| word_of(way));
@@ -314,7 +322,7 @@ impl Evaluator<'_> {
                 leading().map(|(_, way)| format!("`{}`", self.name_of(state, way.to))).collect();
             names.sort();
             names.dedup();
-            let to = brief(&handoff.to);
+            let to = clean_excerpt(&handoff.to);
             if spawns {
                 return match names.is_empty() {
                     true => format!("no edge lets `{sender}` spawn `{to}`: it has no edges with `kind=spawn`"),
@@ -329,7 +337,7 @@ impl Evaluator<'_> {
     }
 
     /// Checks that the handoff fits the type and the limits of its edge.
-    fn fits(&self, handoff: &Handoff, way: &HandoffEdge, edge: &Edge) -> Result<(), String> {
+    fn check_handoff(&self, handoff: &Handoff, way: &HandoffEdge, edge: &Edge) -> Result<(), String> {
         let chars = handoff.message.chars().count();
         match chars {
             _ if handoff.message.trim().is_empty() => {
@@ -347,8 +355,8 @@ impl Evaluator<'_> {
             (None, Some(_)) => return Err("this edge carries a type: give its fields in `structured`".to_owned()),
             (Some(value), _) if !value.is_object() => return Err("`structured` is not a JSON object".to_owned()),
             (Some(value), Some(schema)) => {
-                let shape = self.shapes.of(schema, self.plan)?;
-                shape.read(&value.to_string()).map_err(|problems| {
+                let shape = self.shapes.validator_for(schema, self.plan)?;
+                shape.parse_answer(&value.to_string()).map_err(|problems| {
                     format!("`structured` does not fit the type that this edge carries: {}", problems.join("; "))
                 })?;
             }
@@ -359,10 +367,10 @@ impl Evaluator<'_> {
 }
 
 /// The digest of an envelope's content, without its id, its time and the envelope that it answers.
-fn said(envelope: &Envelope) -> Result<std::sync::Arc<str>, String> {
+fn digest_envelope(envelope: &Envelope) -> Result<std::sync::Arc<str>, String> {
     let Payload { message, structured, artifacts, status, response: _ } = &envelope.payload;
     let words = serde_json::to_string(&(&envelope.to_node_id, envelope.kind, message, structured, artifacts, status));
-    let digest = digest(words.map_err(|error| error.to_string())?.as_bytes());
+    let digest = digest_bytes(words.map_err(|error| error.to_string())?.as_bytes());
     Ok(digest[..16].into())
 }
 
@@ -374,12 +382,12 @@ fn word_of(way: &HandoffEdge) -> EnvelopeKind {
 }
 
 /// A text of an agent, as a message may show it.
-pub(super) fn brief(text: &str) -> String {
+pub(super) fn clean_excerpt(text: &str) -> String {
     text.chars().filter(|found| !found.is_control()).take(SHOWN).collect()
 }
 
 /// A time as envelopes say it.
-pub(super) fn stamp(at: u64) -> String {
+pub(super) fn format_timestamp(at: u64) -> String {
     let at = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
     at.unwrap_or_default().to_string()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use swarmc_plan::{Agent, Body, Connection, DirectiveKind, Provider, Recorded, Template, ToolProtocol};
 
-use super::{Evaluator, failed, render, unknown};
+use super::{Evaluator, from_render_error, render_failure, unknown_step};
 use crate::core::graph::Key;
 use crate::core::state::State;
 use crate::core::swarm::action;
@@ -15,7 +15,7 @@ use crate::types::chat::Tool;
 use crate::types::event::Failure;
 use crate::types::event::{Content, Reserved};
 use crate::types::swarm_event::{Purpose, TurnId};
-use crate::types::usage::priced;
+use crate::types::usage::compute_price;
 
 /// The tokens of an answer at most, where its agent says none (seed 001, "Model Tier").
 pub(crate) const MAX_OUTPUT: u64 = 2048;
@@ -70,25 +70,25 @@ struct OwnTask {
 
 impl OwnTask {
     /// What teammates see of it.
-    fn shown(&self) -> &str {
+    fn visible_text(&self) -> &str {
         self.brief.as_deref().unwrap_or(&self.text)
     }
 }
 
 impl<'a> Evaluator<'a> {
     /// The request for a turn at a time, given the tools of the agent that takes it.
-    pub(crate) fn asked(
+    pub(crate) fn build_request(
         &self,
         at: At<'_>,
         (turn, player): (&TurnId, &Agent),
         tools: (&[Tool], Protocol),
         now: u64,
     ) -> Result<Asked, Failure> {
-        let swarm = at.swarm().ok_or_else(|| unknown(&at.state.id(at.key)))?;
+        let swarm = at.swarm().ok_or_else(|| unknown_step(&at.state.id(at.key)))?;
         match turn.purpose {
-            Purpose::Act => self.act(at, swarm, (turn, player), tools, now),
-            Purpose::Decompose => self.split(at, swarm, player),
-            Purpose::Synthesize => self.merge(at, swarm, player),
+            Purpose::Act => self.build_action_request(at, swarm, (turn, player), tools, now),
+            Purpose::Decompose => self.build_split_request(at, swarm, player),
+            Purpose::Synthesize => self.build_merge_request(at, swarm, player),
         }
     }
 
@@ -101,7 +101,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// How long a turn may take, in milliseconds.
-    pub(crate) fn longest(swarm: &Swarm, purpose: Purpose) -> u64 {
+    pub(crate) fn turn_timeout(swarm: &Swarm, purpose: Purpose) -> u64 {
         match purpose {
             Purpose::Act => swarm.rules.turn.after_ms,
             Purpose::Decompose => swarm.rules.decompose.after_ms,
@@ -110,7 +110,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What an agent is asked for its next action.
-    fn act(
+    fn build_action_request(
         &self,
         at: At<'_>,
         swarm: &Swarm,
@@ -119,12 +119,13 @@ impl<'a> Evaluator<'a> {
         now: u64,
     ) -> Result<Asked, Failure> {
         let Some(agent) = swarm.agent(&turn.agent) else {
-            return Err(render(format!("there is no agent `{}`", turn.agent)));
+            return Err(render_failure(format!("there is no agent `{}`", turn.agent)));
         };
-        let role = self.role(at, player)?;
-        let text = |content: Option<&Content>| content.map_or(Ok(String::new()), |content| self.told(content));
-        let (task, goal) = (text(agent.task.as_ref())?, self.told(&swarm.goal)?);
-        let tasks = swarm.agents.iter().map(|agent| text(agent.shown())).collect::<Result<Vec<String>, Failure>>()?;
+        let role = self.render_role(at, player)?;
+        let text = |content: Option<&Content>| content.map_or(Ok(String::new()), |content| self.load_text(content));
+        let (task, goal) = (text(agent.task.as_ref())?, self.load_text(&swarm.goal)?);
+        let tasks =
+            swarm.agents.iter().map(|agent| text(agent.visible_task())).collect::<Result<Vec<String>, Failure>>()?;
         let roster: Vec<Teammate<'_>> = swarm
             .agents
             .iter()
@@ -133,16 +134,16 @@ impl<'a> Evaluator<'a> {
                 name: &mate.name,
                 task,
                 is_you: mate.name == agent.name,
-                state: mate.end.as_ref().map_or("", |end| end.how.word()),
+                state: mate.end.as_ref().map_or("", |end| end.how.as_str()),
             })
             .collect();
         let others = || swarm.agents.iter().filter(|mate| mate.name != agent.name && !mate.is_done());
         let may = |mate: &&Actor| swarm.rules.may_write(&agent.name, &mate.name);
         let receivers: Vec<&str> = others().filter(may).map(|mate| &*mate.name).collect();
-        let step = self.step(at.state, at.key);
-        let Body::Swarm(call) = &step.body else { return Err(render("this step is no swarm".to_owned())) };
+        let step = self.step_definition(at.state, at.key);
+        let Body::Swarm(call) = &step.body else { return Err(render_failure("this step is no swarm".to_owned())) };
         let declared = self.plan.swarm(&call.swarm);
-        let declared = declared.ok_or_else(|| render(format!("the plan has no swarm `{}`", call.swarm)))?;
+        let declared = declared.ok_or_else(|| render_failure(format!("the plan has no swarm `{}`", call.swarm)))?;
         let mut entries: Vec<(&str, &crate::core::swarm::state::Entry)> = swarm
             .workspace
             .topics
@@ -152,21 +153,22 @@ impl<'a> Evaluator<'a> {
             .collect();
         entries.sort_by_key(|(_, entry)| entry.seq);
         let texts =
-            entries.iter().map(|(_, entry)| self.told(&entry.data)).collect::<Result<Vec<String>, Failure>>()?;
+            entries.iter().map(|(_, entry)| self.load_text(&entry.data)).collect::<Result<Vec<String>, Failure>>()?;
         let shown = entries.iter().zip(&texts);
         let shown = shown.map(|((topic, entry), text)| prompt::Entry { author: &entry.author, topic, text });
-        let findings = prompt::findings(shown.collect::<Vec<_>>(), declared.workspace);
-        let past = agent.history.iter().map(|past| self.past(past)).collect::<Result<Vec<_>, Failure>>()?;
+        let findings = prompt::select_findings(shown.collect::<Vec<_>>(), declared.workspace);
+        let past =
+            agent.history.iter().map(|past| self.describe_iteration(past)).collect::<Result<Vec<_>, Failure>>()?;
         let history: Vec<Turn<'_>> =
             past.iter().map(|(iteration, label, result)| Turn { iteration: *iteration, label, result }).collect();
         let payloads = agent.inbox.iter().map(|letter| {
-            let text = self.told(&letter.payload)?;
+            let text = self.load_text(&letter.payload)?;
             Ok(serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)))
         });
         let payloads = payloads.collect::<Result<Vec<serde_json::Value>, Failure>>()?;
         let inbox = agent.inbox.iter().zip(&payloads);
         let inbox = inbox.map(|(letter, payload)| {
-            let (from, kind, person) = (&*letter.from, letter.kind.name(), letter.person);
+            let (from, kind, person) = (&*letter.from, letter.kind.as_str(), letter.person);
             Letter { from, kind, payload, person }
         });
         let inbox: Vec<Letter<'_>> = inbox.collect();
@@ -195,49 +197,49 @@ impl<'a> Evaluator<'a> {
             protocol,
             limits: declared.history,
         };
-        let mut prompt = Prompt { system: prompt::system(&view), user: prompt::user(&view) };
+        let mut prompt = Prompt { system: prompt::render_system(&view), user: prompt::render_user(&view) };
         if let Some(wrong) = &agent.repair {
-            prompt.user = format!("{}\n\n{}", prompt.user, prompt::repair(wrong, protocol));
+            prompt.user = format!("{}\n\n{}", prompt.user, prompt::build_repair_prompt(wrong, protocol));
         }
         let can_send = agent.sent < swarm.rules.limits.messages;
         let offer = action::Offer { tools, receivers: if can_send { &receivers } else { &[] }, help };
         Ok(match protocol {
-            Protocol::Native => Asked { tools: action::tools(&offer), ..Asked::new(prompt) },
-            Protocol::Json => Asked { schema: Some(action::schema(&offer)), is_json: true, ..Asked::new(prompt) },
+            Protocol::Native => Asked { tools: action::list_tools(&offer), ..Asked::new(prompt) },
+            Protocol::Json => Asked { schema: Some(action::step_schema(&offer)), is_json: true, ..Asked::new(prompt) },
         })
     }
 
     /// What the lead is asked, to split the goal.
-    fn split(&self, at: At<'_>, swarm: &Swarm, player: &Agent) -> Result<Asked, Failure> {
-        let (role, goal) = (self.role(at, player)?, self.told(&swarm.goal)?);
+    fn build_split_request(&self, at: At<'_>, swarm: &Swarm, player: &Agent) -> Result<Asked, Failure> {
+        let (role, goal) = (self.render_role(at, player)?, self.load_text(&swarm.goal)?);
         let tasks = (0..swarm.rules.roster.len() as u32).map(|place| self.own_task(at, place));
         let tasks = tasks.collect::<Result<Vec<_>, Failure>>()?;
         let team = swarm.rules.roster.iter().zip(&tasks).filter_map(|(place, own)| {
-            let (name, task) = (place.name.as_deref()?, own.as_ref().map_or("", OwnTask::shown));
+            let (name, task) = (place.name.as_deref()?, own.as_ref().map_or("", OwnTask::visible_text));
             Some(Teammate { name, task, is_you: false, state: "" })
         });
         let open = swarm.rules.roster.iter().filter(|place| !place.has_task).count() as u32;
         let most = swarm.rules.parts.unwrap_or(open);
-        let mut prompt = prompt::decompose(&role, &goal, &team.collect::<Vec<_>>(), most);
+        let mut prompt = prompt::build_decompose_prompt(&role, &goal, &team.collect::<Vec<_>>(), most);
         if let Some(wrong) = &swarm.lead.repair {
             prompt.user =
-                format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline(wrong, 2_000));
+                format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline_text(wrong, 2_000));
         }
         Ok(Asked { schema: Some(prompt::subtasks_schema(most)), ..Asked::new(prompt) })
     }
 
     /// What the merger is asked.
-    fn merge(&self, at: At<'_>, swarm: &Swarm, player: &Agent) -> Result<Asked, Failure> {
-        let (role, goal) = (self.role(at, player)?, self.told(&swarm.goal)?);
+    fn build_merge_request(&self, at: At<'_>, swarm: &Swarm, player: &Agent) -> Result<Asked, Failure> {
+        let (role, goal) = (self.render_role(at, player)?, self.load_text(&swarm.goal)?);
         let mut texts = Vec::new();
         for agent in &swarm.agents {
             let end = agent.end.as_ref();
-            let text = |content: Option<&Content>| content.map_or(Ok(String::new()), |content| self.told(content));
+            let text = |content: Option<&Content>| content.map_or(Ok(String::new()), |content| self.load_text(content));
             let result = match end.and_then(|end| end.response.as_ref()) {
-                Some(response) => self.told(response)?,
+                Some(response) => self.load_text(response)?,
                 None => end.and_then(|end| end.error.clone()).unwrap_or_default(),
             };
-            texts.push((text(agent.shown())?, result));
+            texts.push((text(agent.visible_task())?, result));
         }
         let ended: Vec<prompt::Ended<'_>> = swarm
             .agents
@@ -246,36 +248,36 @@ impl<'a> Evaluator<'a> {
             .map(|(agent, (task, result))| prompt::Ended {
                 name: &agent.name,
                 task,
-                how: agent.end.as_ref().map_or("", |end| end.how.word()),
+                how: agent.end.as_ref().map_or("", |end| end.how.as_str()),
                 result,
                 files: &[],
             })
             .collect();
-        let step = self.step(at.state, at.key);
+        let step = self.step_definition(at.state, at.key);
         let chars = match &step.body {
             Body::Swarm(call) => self.plan.swarm(&call.swarm).map(|swarm| swarm.history.prompt_chars),
             _ => None,
         };
-        let mut prompt = prompt::synthesize(&role, &goal, &ended, chars.unwrap_or(400_000));
+        let mut prompt = prompt::build_synthesis_prompt(&role, &goal, &ended, chars.unwrap_or(400_000));
         let mut schema = None;
         if let Some(declared) = &step.output.schema {
-            let shape = self.shapes.of(declared, self.plan).map_err(render)?;
-            prompt.user = crate::types::answer::instructed(&prompt.user, &shape);
+            let shape = self.shapes.validator_for(declared, self.plan).map_err(render_failure)?;
+            prompt.user = crate::types::answer::append_instruction(&prompt.user, &shape);
             schema = shape.native().and_then(|schema| serde_json::from_str(schema).ok());
         }
         if let Some(wrong) = &swarm.lead.repair {
             prompt.user =
-                format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline(wrong, 2_000));
+                format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline_text(wrong, 2_000));
         }
         Ok(Asked { schema, ..Asked::new(prompt) })
     }
 
     /// The system text of an agent.
-    fn role(&self, at: At<'_>, player: &Agent) -> Result<String, Failure> {
+    fn render_role(&self, at: At<'_>, player: &Agent) -> Result<String, Failure> {
         let Some(system) = &player.system else { return Ok(String::new()) };
-        let step = self.step(at.state, at.key);
-        let view = self.view(at.state, at.key.frame, Some(step)).map_err(render)?;
-        self.renderer.text(system, &View { attempt: at.attempt, ..view }).map_err(failed)
+        let step = self.step_definition(at.state, at.key);
+        let view = self.build_view(at.state, at.key.frame, Some(step)).map_err(render_failure)?;
+        self.renderer.text(system, &View { attempt: at.attempt, ..view }).map_err(from_render_error)
     }
 
     /// What a turn may use at most; none where no budget counts it.
@@ -291,13 +293,15 @@ impl<'a> Evaluator<'a> {
         }
         // Tokens never exceed bytes.
         let (read, written) = (bytes.saturating_add(AROUND), player.max_output.unwrap_or(MAX_OUTPUT));
-        let cost = provider.price.map(|price| priced(read, price.input).saturating_add(priced(written, price.output)));
+        let cost = provider
+            .price
+            .map(|price| compute_price(read, price.input).saturating_add(compute_price(written, price.output)));
         Some(Reserved { calls: 1, tokens: Some(read.saturating_add(written)), cost })
     }
 
     /// The answer of a script for a turn: its `task` is the agent's name, its `turn` the iteration, from 1.
     pub(crate) fn recorded_turn(&self, at: At<'_>, turn: &TurnId, answers: &[Recorded]) -> Option<Recorded> {
-        let (name, number) = self.named(at, turn)?;
+        let (name, number) = self.name_turn(at, turn)?;
         let item = at.state.id(at.key).item();
         let round = at.state.frame(at.key.frame).iteration;
         let fits = |answer: &&Recorded| {
@@ -311,8 +315,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whose turn it is as fakes and recorded answers name it, and which of theirs, from 1.
-    pub(crate) fn named(&self, at: At<'_>, turn: &TurnId) -> Option<(Arc<str>, u32)> {
-        let lead = match &self.step(at.state, at.key).body {
+    pub(crate) fn name_turn(&self, at: At<'_>, turn: &TurnId) -> Option<(Arc<str>, u32)> {
+        let lead = match &self.step_definition(at.state, at.key).body {
             Body::Swarm(call) => self.plan.swarm(&call.swarm).and_then(|swarm| swarm.lead.as_ref()),
             _ => None,
         };
@@ -325,18 +329,18 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What a swarm step's goal is: its own, or the swarm's.
-    pub(crate) fn goal(&self, at: At<'_>) -> Result<String, Failure> {
-        let step = self.step(at.state, at.key);
-        let Body::Swarm(call) = &step.body else { return Err(unknown(&at.state.id(at.key))) };
+    pub(crate) fn render_goal(&self, at: At<'_>) -> Result<String, Failure> {
+        let step = self.step_definition(at.state, at.key);
+        let Body::Swarm(call) = &step.body else { return Err(unknown_step(&at.state.id(at.key))) };
         let swarm = self.plan.swarm(&call.swarm);
-        let swarm = swarm.ok_or_else(|| render(format!("the plan has no swarm `{}`", call.swarm)))?;
+        let swarm = swarm.ok_or_else(|| render_failure(format!("the plan has no swarm `{}`", call.swarm)))?;
         let Some(goal) = call.goal.as_ref().or(swarm.goal.as_ref()) else { return Ok(String::new()) };
-        let view = self.view(at.state, at.key.frame, Some(step)).map_err(render)?;
-        self.renderer.text(goal, &View { attempt: at.attempt, ..view }).map_err(failed)
+        let view = self.build_view(at.state, at.key.frame, Some(step)).map_err(render_failure)?;
+        self.renderer.text(goal, &View { attempt: at.attempt, ..view }).map_err(from_render_error)
     }
 
-    /// What a place of the roster is to do, stored, and what the others are told of that where it is less: its own
-    /// task, else its part of the goal.
+    /// The stored task of a place of the roster: its own task, else its part of the goal. And the shorter text that the
+    /// others see, if there is one.
     pub(crate) fn task_of(
         &self,
         at: At<'_>,
@@ -345,23 +349,25 @@ impl<'a> Evaluator<'a> {
     ) -> Result<(Option<Content>, Option<Content>), Failure> {
         match self.own_task(at, place)? {
             None => Ok((part, None)),
-            Some(own) => Ok((Some(self.keep(own.text)?), own.brief.map(|brief| self.keep(brief)).transpose()?)),
+            Some(own) => {
+                Ok((Some(self.store_content(own.text)?), own.brief.map(|brief| self.store_content(brief)).transpose()?))
+            }
         }
     }
 
     /// The task that the plan gives a place of the roster.
     fn own_task(&self, at: At<'_>, place: u32) -> Result<Option<OwnTask>, Failure> {
-        let step = self.step(at.state, at.key);
+        let step = self.step_definition(at.state, at.key);
         let Body::Swarm(call) = &step.body else { return Ok(None) };
         let (Some(swarm), Some(rules)) = (self.plan.swarm(&call.swarm), &at.state.node(at.key).swarm) else {
             return Ok(None);
         };
         let member = rules.roster.get(place as usize).and_then(|place| swarm.members.get(place.member as usize));
         let Some(task) = member.and_then(|member| member.task.as_ref()) else { return Ok(None) };
-        let view = self.view(at.state, at.key.frame, Some(step)).map_err(render)?;
+        let view = self.build_view(at.state, at.key.frame, Some(step)).map_err(render_failure)?;
         let view = View { attempt: at.attempt, ..view };
-        let text = |task: &Template| self.renderer.text(task, &view).map_err(failed);
-        let brief = task.without(DirectiveKind::Context).map(|task| text(&task)).transpose()?;
+        let text = |task: &Template| self.renderer.text(task, &view).map_err(from_render_error);
+        let brief = task.without_kind(DirectiveKind::Context).map(|task| text(&task)).transpose()?;
         let brief = brief.map(|brief| if brief.trim().is_empty() { PACKED.to_owned() } else { brief });
         Ok(Some(OwnTask { text: text(task)?, brief }))
     }
@@ -380,6 +386,6 @@ impl<'a> Evaluator<'a> {
         let first = name.and_then(|name| plan.agent(name));
         let mut chain = std::iter::successors(first, |agent| plan.agent(agent.fallback.as_deref()?));
         let player = chain.nth(taker as usize).or(first);
-        player.ok_or_else(|| render(format!("the plan has no agent for `{}`", turn.agent)))
+        player.ok_or_else(|| render_failure(format!("the plan has no agent for `{}`", turn.agent)))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{At, Evaluator, render, unknown};
+use super::{At, Evaluator, render_failure, unknown_step};
 use crate::core::swarm::action::{self, RawAction};
 use crate::core::swarm::state::{Agent, Swarm};
 use crate::core::swarm::{Part, prompt};
@@ -13,7 +13,7 @@ use crate::types::chat::Reply;
 use crate::types::event::Failure;
 use crate::types::event::{self, Content};
 use crate::types::swarm_event::{Action, Answer, End, Fault, Purpose, SwarmEvent, TurnId};
-use crate::types::usage::cost;
+use crate::types::usage::compute_cost;
 
 /// The turns that the answer of an agent is made of which gave none (seed 001, "Convergence Detection").
 const SUMMED: usize = 3;
@@ -38,58 +38,58 @@ pub(crate) enum Finished {
 
 impl Evaluator<'_> {
     /// The text of a content.
-    pub(crate) fn told(&self, content: &Content) -> Result<String, Failure> {
-        self.store.text(content).map_err(render)
+    pub(crate) fn load_text(&self, content: &Content) -> Result<String, Failure> {
+        self.store.load_text(content).map_err(render_failure)
     }
 
     /// A text as an event holds it.
-    pub(crate) fn keep(&self, text: String) -> Result<Content, Failure> {
-        self.store.keep(text).map_err(render)
+    pub(crate) fn store_content(&self, text: String) -> Result<Content, Failure> {
+        self.store.store_content(text).map_err(render_failure)
     }
 
     /// The event that ends a turn.
-    pub(crate) fn ended(
+    pub(crate) fn build_end_event(
         &self,
         at: At<'_>,
         turn: TurnId,
         reply: Result<Reply, chat::Fault>,
     ) -> Result<SwarmEvent, Failure> {
-        let swarm = at.swarm().ok_or_else(|| unknown(&at.state.id(at.key)))?;
+        let swarm = at.swarm().ok_or_else(|| unknown_step(&at.state.id(at.key)))?;
         let player = self.player(swarm, &turn)?;
         let provider = self.plan.provider(&player.provider);
         let (usage, model) = match &reply {
-            Ok(reply) => (reply.usage, reply.model.as_deref().map(|model| prompt::inline(model, MODEL_CHARS))),
+            Ok(reply) => (reply.usage, reply.model.as_deref().map(|model| prompt::inline_text(model, MODEL_CHARS))),
             Err(_) => (None, None),
         };
         let price = provider.and_then(|provider| provider.price);
-        let cost = usage.and_then(|usage| cost(&usage, price));
+        let cost = usage.and_then(|usage| compute_cost(&usage, price));
         let answer = match reply {
             Err(fault) => {
                 let after_ms =
                     fault.retry_after.map_or(0, |after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
                 let class = if fault.transient { Fault::Transient { after_ms } } else { Fault::Permanent };
-                Answer::Failed { message: short(&fault.message), fault: class }
+                Answer::Failed { message: truncate_to_event(&fault.message), fault: class }
             }
             Ok(reply) => match turn.purpose {
                 Purpose::Act => {
                     let repaired = swarm.agent(&turn.agent).is_some_and(|agent| agent.repair.is_some());
-                    self.action(reply, repaired)?
+                    self.parse_action(reply, repaired)?
                 }
                 Purpose::Decompose => {
                     let most = swarm.rules.most_parts();
-                    match prompt::subtasks(&reply.text, most) {
+                    match prompt::parse_subtasks(&reply.text, most) {
                         Ok(split) => {
-                            let room = Part::room(split.subtasks.len());
+                            let room = Part::max_task_bytes(split.subtasks.len());
                             let part = |part: prompt::Subtask| {
-                                let task = self.store.keep_within(part.task, room).map_err(render)?;
+                                let task = self.store.keep_within(part.task, room).map_err(render_failure)?;
                                 Ok(Part { task, name: part.name.as_deref().map(Arc::from) })
                             };
                             Answer::Split(split.subtasks.into_iter().map(part).collect::<Result<_, Failure>>()?)
                         }
-                        Err(wrong) => Answer::Invalid(short(&wrong)),
+                        Err(wrong) => Answer::Invalid(truncate_to_event(&wrong)),
                     }
                 }
-                Purpose::Synthesize => self.merged(at, reply)?,
+                Purpose::Synthesize => self.parse_merge(at, reply)?,
             },
         };
         Ok(SwarmEvent::TurnEnded { turn, answer, usage, cost, model })
@@ -105,23 +105,23 @@ impl Evaluator<'_> {
         let response = match how {
             End::Done | End::Unneeded => None,
             _ if agent.history.is_empty() => None,
-            _ => Some(self.keep(self.summary(agent)?)?),
+            _ => Some(self.store_content(self.summarize_agent(agent)?)?),
         };
         Ok(SwarmEvent::AgentCompleted { agent: Arc::clone(&agent.name), how, response, error })
     }
 
     /// The outcome of a swarm whose agents are done.
-    pub(crate) fn finished(&self, at: At<'_>, swarm: &Swarm) -> Result<Finished, Failure> {
+    pub(crate) fn conclude_swarm(&self, at: At<'_>, swarm: &Swarm) -> Result<Finished, Failure> {
         let result = match &swarm.merged {
-            Some(merged) => self.told(merged)?,
-            None => self.single(swarm)?,
+            Some(merged) => self.load_text(merged)?,
+            None => self.join_results(swarm)?,
         };
-        let definition = self.step(at.state, at.key);
+        let definition = self.step_definition(at.state, at.key);
         let (Some(schema), None) = (&definition.output.schema, &swarm.merged) else {
             return Ok(Finished::Result(result));
         };
-        let shape = self.shapes.of(schema, self.plan).map_err(render)?;
-        match shape.read(&result) {
+        let shape = self.shapes.validator_for(schema, self.plan).map_err(render_failure)?;
+        match shape.parse_answer(&result) {
             Ok(value) => Ok(Finished::Result(value)),
             // The agent that merges several results can bring one into its form.
             Err(_) if swarm.rules.merges => Ok(Finished::Merge),
@@ -130,20 +130,20 @@ impl Evaluator<'_> {
     }
 
     /// The action that a reply is.
-    fn action(&self, reply: Reply, repaired: bool) -> Result<Answer, Failure> {
+    fn parse_action(&self, reply: Reply, repaired: bool) -> Result<Answer, Failure> {
         let read = match reply.calls.is_empty() {
-            true => action::read(&reply.text, Some(PREFILL)),
+            true => action::parse_action(&reply.text, Some(PREFILL)),
             false => action::from_calls(&reply.text, &reply.calls),
         };
         let action = match read {
             Ok(action) => action,
             Err(wrong) if reply.cut => {
                 let wrong = format!("{wrong} (it was cut off at the limit of its tokens)");
-                return Ok(Answer::Invalid(short(&wrong)));
+                return Ok(Answer::Invalid(truncate_to_event(&wrong)));
             }
-            Err(wrong) => return Ok(Answer::Invalid(short(&wrong))),
+            Err(wrong) => return Ok(Answer::Invalid(truncate_to_event(&wrong))),
         };
-        let store = |text: String| self.keep(text);
+        let store = |text: String| self.store_content(text);
         Ok(Answer::Acts(match action {
             RawAction::ToolCall { tool, params } => {
                 Action::ToolCall { tool: Arc::from(tool), params: store(params.to_string())? }
@@ -158,7 +158,7 @@ impl Evaluator<'_> {
                 Action::RequestHelp { description: store(description)?, skills }
             }
             RawAction::Done { response } => match action::too_long(&response) {
-                Some(wrong) if !repaired => return Ok(Answer::Invalid(short(&wrong))),
+                Some(wrong) if !repaired => return Ok(Answer::Invalid(truncate_to_event(&wrong))),
                 Some(_) => Action::Done { response: store(action::cut_response(&response))? },
                 None => Action::Done { response: store(response)? },
             },
@@ -166,36 +166,39 @@ impl Evaluator<'_> {
         }))
     }
 
-    fn merged(&self, at: At<'_>, reply: Reply) -> Result<Answer, Failure> {
-        let step = self.step(at.state, at.key);
+    fn parse_merge(&self, at: At<'_>, reply: Reply) -> Result<Answer, Failure> {
+        let step = self.step_definition(at.state, at.key);
         let Some(schema) = &step.output.schema else {
             return Ok(match reply.text.trim() {
                 "" => Answer::Invalid("it is empty: return the answer to the goal".to_owned()),
-                text => Answer::Merged(self.keep(text.to_owned())?),
+                text => Answer::Merged(self.store_content(text.to_owned())?),
             });
         };
-        let shape = self.shapes.of(schema, self.plan).map_err(render)?;
-        Ok(match shape.read(&reply.text) {
-            Ok(value) => Answer::Merged(self.keep(value)?),
-            Err(violations) => Answer::Invalid(short(&violations.join("; "))),
+        let shape = self.shapes.validator_for(schema, self.plan).map_err(render_failure)?;
+        Ok(match shape.parse_answer(&reply.text) {
+            Ok(value) => Answer::Merged(self.store_content(value)?),
+            Err(violations) => Answer::Invalid(truncate_to_event(&violations.join("; "))),
         })
     }
 
     /// An iteration as the history shows it.
-    pub(super) fn past(&self, past: &crate::core::swarm::state::Past) -> Result<(u32, String, String), Failure> {
-        let result = past.result.as_ref().map(|result| self.told(result)).transpose()?;
+    pub(super) fn describe_iteration(
+        &self,
+        past: &crate::core::swarm::state::Past,
+    ) -> Result<(u32, String, String), Failure> {
+        let result = past.result.as_ref().map(|result| self.load_text(result)).transpose()?;
         let (label, text) = match &past.act {
             None => ("invalid answer".to_owned(), String::new()),
             Some(Action::ToolCall { tool, .. }) => (format!("tool_call:{tool}"), String::new()),
             Some(Action::PublishData { topic, data }) => {
-                ("publish_data".to_owned(), format!("{topic}: {}", self.told(data)?))
+                ("publish_data".to_owned(), format!("{topic}: {}", self.load_text(data)?))
             }
             Some(Action::SendMessage { to, message_type, payload }) => {
-                let payload = self.told(payload)?;
-                ("send_message".to_owned(), format!("to {to} ({}): {payload}", message_type.name()))
+                let payload = self.load_text(payload)?;
+                ("send_message".to_owned(), format!("to {to} ({}): {payload}", message_type.as_str()))
             }
-            Some(Action::RequestHelp { description, .. }) => ("request_help".to_owned(), self.told(description)?),
-            Some(Action::Done { response }) => ("done".to_owned(), self.told(response)?),
+            Some(Action::RequestHelp { description, .. }) => ("request_help".to_owned(), self.load_text(description)?),
+            Some(Action::Done { response }) => ("done".to_owned(), self.load_text(response)?),
             Some(Action::Idle) => ("idle".to_owned(), "nothing".to_owned()),
         };
         let text = match result {
@@ -207,21 +210,21 @@ impl Evaluator<'_> {
     }
 
     /// The results of the last turns of an agent.
-    fn summary(&self, agent: &Agent) -> Result<String, Failure> {
+    fn summarize_agent(&self, agent: &Agent) -> Result<String, Failure> {
         let last = agent.history.len().saturating_sub(SUMMED);
         let mut lines = Vec::new();
         for past in &agent.history[last..] {
-            let (iteration, label, result) = self.past(past)?;
-            lines.push(format!("Iteration {iteration}: {label} → {}", prompt::cut(&result, SUMMED_CHARS)));
+            let (iteration, label, result) = self.describe_iteration(past)?;
+            lines.push(format!("Iteration {iteration}: {label} → {}", prompt::truncate_text(&result, SUMMED_CHARS)));
         }
         Ok(lines.join("\n"))
     }
 
     /// The only result, or, without a merging agent, all results in the order of the roster.
-    fn single(&self, swarm: &Swarm) -> Result<String, Failure> {
+    fn join_results(&self, swarm: &Swarm) -> Result<String, Failure> {
         let results: Vec<&Agent> = swarm.results().collect();
         let text = |agent: &Agent| match agent.end.as_ref().and_then(|end| end.response.as_ref()) {
-            Some(response) => self.told(response),
+            Some(response) => self.load_text(response),
             None => Ok(String::new()),
         };
         if let [one] = results.as_slice() {
@@ -233,14 +236,14 @@ impl Evaluator<'_> {
 }
 
 /// A text from outside, cut to the length of an event.
-pub(crate) fn short(words: &str) -> String {
+pub(crate) fn truncate_to_event(words: &str) -> String {
     let mut words = words.to_owned();
-    event::shorten(&mut words);
+    event::truncate_message(&mut words);
     words
 }
 
 /// What the swarm was, for people and programs: each agent with its iterations, tokens, models and cost.
-pub(crate) fn metadata(swarm: &Swarm, name: &str) -> String {
+pub(crate) fn swarm_metadata(swarm: &Swarm, name: &str) -> String {
     let agents: Vec<serde_json::Value> = swarm
         .agents
         .iter()

@@ -6,9 +6,9 @@ use std::time::Duration;
 use swarmc_plan::{Agent, Connection, LlmKind, Provider, Recorded, ToolProtocol};
 
 use super::super::driver::Driver;
-use super::super::eval::{Asked, At, Evaluator, MAX_OUTPUT, PREFILL, render, short};
+use super::super::eval::{Asked, At, Evaluator, MAX_OUTPUT, PREFILL, render_failure, truncate_to_event};
 use super::recorded::Known;
-use super::{Stuck, SwarmInput, refusal};
+use super::{Stuck, SwarmInput, step_refusal};
 use crate::core::graph::Key;
 use crate::core::swarm::prompt::Prompt;
 use crate::io::{llm, recording};
@@ -31,20 +31,20 @@ enum Way {
 impl Driver<'_> {
     /// Asks a model for a turn, once the tools of its agent are known.
     pub(super) fn ask_turn(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
-        let Some(swarm) = self.state.swarm(key, attempt).filter(|_| !self.waits(step, attempt, &turn)) else {
+        let Some(swarm) = self.state.swarm(key, attempt).filter(|_| !self.is_held_back(step, attempt, &turn)) else {
             return Ok(());
         };
         let player = self.evaluator.player(swarm, &turn)?;
         let plan = self.evaluator.plan;
         let provider = plan.provider(&player.provider);
         let provider =
-            provider.ok_or_else(|| Stuck(render(format!("the plan has no provider for `{}`", player.name))))?;
+            provider.ok_or_else(|| Stuck(render_failure(format!("the plan has no provider for `{}`", player.name))))?;
         let tools = match self.teams.tools(step, attempt, &turn.agent) {
             None => return Ok(()),
             Some(Some(tools)) => tools,
             Some(None) if turn.purpose != Purpose::Act => Arc::default(),
             Some(None) => {
-                let grant = self.grant(key, attempt, swarm, &turn, player)?;
+                let grant = self.build_grant(key, attempt, swarm, &turn, player)?;
                 match self.known_tools(step, attempt, &turn, &grant) {
                     Known::Tools(tools) => tools,
                     Known::Later => return Ok(()),
@@ -59,18 +59,23 @@ impl Driver<'_> {
         };
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let at = At { state: &self.state, key, attempt };
-        let asked = self.evaluator.asked(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
-        let limit = Duration::from_millis(Evaluator::longest(swarm, turn.purpose));
+        let asked =
+            self.evaluator.build_request(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
+        let limit = Duration::from_millis(Evaluator::turn_timeout(swarm, turn.purpose));
         let reserved = self.evaluator.reserved_turn(&self.state, player, provider, asked.bytes());
         let agent = Arc::from(&*player.name);
         if let Some(reserved) = &reserved
             && let Err(refused) = self.state.admit_turn(key, &agent, reserved)
         {
-            match refusal(refused) {
+            match step_refusal(refused) {
                 Ok(message) => {
-                    self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
+                    self.record_swarm_event(
+                        step,
+                        attempt,
+                        SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None },
+                    );
                     let answer = Answer::Failed { message, fault: Fault::Budget };
-                    self.fact(
+                    self.record_swarm_event(
                         step,
                         attempt,
                         SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None },
@@ -78,8 +83,8 @@ impl Driver<'_> {
                 }
                 Err(message) => {
                     self.teams.open.remove(&(step.clone(), attempt));
-                    let message = short(&message);
-                    self.observer_handle.notice(message.clone());
+                    let message = truncate_to_event(&message);
+                    self.observer_handle.send_notice(message.clone());
                     self.record(Event::BudgetSpent { message });
                     let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
                     self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
@@ -89,12 +94,12 @@ impl Driver<'_> {
         }
         self.write_prompt(step, attempt, &turn, &asked.prompt);
         let told = (asked.prompt.system.clone(), asked.prompt.user.clone());
-        let way = self.way(key, attempt, &turn, (player, provider), asked);
+        let way = self.choose_way(key, attempt, &turn, (player, provider), asked);
         let schema = match &way {
             Way::Model(question) => question.schema.as_ref().map(serde_json::Value::to_string),
             Way::Recorded(_) => None,
         };
-        self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved });
+        self.record_swarm_event(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved });
         self.warn();
         let question = || recording::Question {
             agent: Some(player.name.clone()),
@@ -116,7 +121,7 @@ impl Driver<'_> {
     }
 
     /// What a model answered.
-    pub(super) fn replied(
+    pub(super) fn handle_reply(
         &mut self,
         step: &StepId,
         attempt: u32,
@@ -124,20 +129,27 @@ impl Driver<'_> {
         turn: TurnId,
         reply: Result<Reply, chat::Fault>,
     ) -> Result<(), Stuck> {
-        let ended = self.evaluator.ended(At { state: &self.state, key, attempt }, turn, reply)?;
-        self.fact(step, attempt, ended);
+        let ended = self.evaluator.build_end_event(At { state: &self.state, key, attempt }, turn, reply)?;
+        self.record_swarm_event(step, attempt, ended);
         self.warn();
         Ok(())
     }
 
     fn write_prompt(&self, step: &StepId, attempt: u32, turn: &TurnId, prompt: &Prompt) {
         let Some(file_writer) = &self.file_writer else { return };
-        let path = |extension: &str| self.layout.turn(step, attempt, turn, extension);
+        let path = |extension: &str| self.layout.turn_path(step, attempt, turn, extension);
         file_writer.write(path("txt"), prompt.user.clone().into_bytes());
         file_writer.write(path("system.txt"), prompt.system.clone().into_bytes());
     }
 
-    fn way(&self, key: Key, attempt: u32, turn: &TurnId, (player, provider): (&Agent, &Provider), asked: Asked) -> Way {
+    fn choose_way(
+        &self,
+        key: Key,
+        attempt: u32,
+        turn: &TurnId,
+        (player, provider): (&Agent, &Provider),
+        asked: Asked,
+    ) -> Way {
         match &provider.connection {
             Connection::Script { answers } => {
                 Way::Recorded(self.evaluator.recorded_turn(At { state: &self.state, key, attempt }, turn, answers))

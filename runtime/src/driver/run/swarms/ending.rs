@@ -3,8 +3,8 @@
 use swarmc_plan::Body;
 
 use super::super::driver::Driver;
-use super::super::eval::{At, Finished, metadata, short};
-use super::{Stuck, failure};
+use super::super::eval::{At, Finished, swarm_metadata, truncate_to_event};
+use super::{Stuck, failure_outcome};
 use crate::core::graph::Key;
 use crate::core::swarm::state::Spent;
 use crate::types::event::{Content, Failure, Outcome, StepId, Usage};
@@ -23,31 +23,31 @@ impl Driver<'_> {
             return Ok(());
         };
         let ended = self.evaluator.agent_completed(actor, how, error)?;
-        self.fact(step, attempt, ended);
+        self.record_swarm_event(step, attempt, ended);
         Ok(())
     }
 
     /// Records the end of the swarm.
     pub(super) fn finish_swarm(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Stuck> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
-        let result = match self.evaluator.finished(At { state: &self.state, key, attempt }, swarm)? {
+        let result = match self.evaluator.conclude_swarm(At { state: &self.state, key, attempt }, swarm)? {
             Finished::Result(result) => result,
             Finished::Merge => {
-                self.fact(step, attempt, SwarmEvent::Progress { phase: Phase::Synthesizing });
+                self.record_swarm_event(step, attempt, SwarmEvent::Progress { phase: Phase::Synthesizing });
                 return Ok(());
             }
         };
-        let usage = used(&swarm.spent);
-        let metadata = metadata(swarm, self.swarm_name(key));
+        let usage = total_usage(&swarm.spent);
+        let metadata = swarm_metadata(swarm, self.swarm_name(key));
         if let Some(file_writer) = &self.file_writer {
             file_writer.write(self.layout.beside_prompt(step, attempt, "swarm.json"), metadata.into_bytes());
         }
-        let stored = self.evaluator.keep(result.clone())?;
-        self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
+        let stored = self.evaluator.store_content(result.clone())?;
+        self.record_swarm_event(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
         self.teams.open.remove(&(step.clone(), attempt));
         self.write_output(step, &result);
         let outcome = Outcome { output: Some(Content::Text(result)), usage, ..Outcome::default() };
-        self.end(step.clone(), attempt, outcome);
+        self.end_attempt(step.clone(), attempt, outcome);
         Ok(())
     }
 
@@ -56,24 +56,24 @@ impl Driver<'_> {
         if self.teams.open.remove(&(step.clone(), attempt)).is_none() {
             return;
         }
-        let error = Some(short(&why.to_string()));
-        self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: None, error });
-        let key = self.state.find(step);
+        let error = Some(truncate_to_event(&why.to_string()));
+        self.record_swarm_event(step, attempt, SwarmEvent::WorkflowCompleted { result: None, error });
+        let key = self.state.find_step(step);
         let spent = key.and_then(|key| self.state.swarm(key, attempt)).map(|swarm| swarm.spent);
-        let usage = spent.as_ref().and_then(used);
-        self.end(step.clone(), attempt, Outcome { usage, ..failure(why) });
+        let usage = spent.as_ref().and_then(total_usage);
+        self.end_attempt(step.clone(), attempt, Outcome { usage, ..failure_outcome(why) });
     }
 
     fn swarm_name(&self, key: Key) -> &str {
-        match &self.evaluator.step(&self.state, key).body {
+        match &self.evaluator.step_definition(&self.state, key).body {
             Body::Swarm(call) => &call.swarm,
             _ => "",
         }
     }
 }
 
-/// What the turns of a swarm used, where anybody said so, with what that cost where the price of each is known.
-fn used(spent: &Spent) -> Option<Usage> {
+/// The usage of a swarm's turns, if any turn reported it, with the cost if all prices are known.
+fn total_usage(spent: &Spent) -> Option<Usage> {
     let cost = (!spent.unpriced).then_some(spent.cost as f64 / 1e6);
     (spent.usage != Usage::default()).then_some(Usage { cost, ..spent.usage })
 }

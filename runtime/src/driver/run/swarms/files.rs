@@ -19,14 +19,14 @@ const NANOSECONDS: u64 = 1_000_000;
 
 impl Driver<'_> {
     /// Something happened in a swarm.
-    pub(in crate::driver::run) fn fact(&mut self, step: &StepId, attempt: u32, fact: SwarmEvent) {
+    pub(in crate::driver::run) fn record_swarm_event(&mut self, step: &StepId, attempt: u32, fact: SwarmEvent) {
         let shown = is_shown(&fact).then(|| fact.clone());
         self.record(Event::Swarm { step: step.clone(), attempt, fact });
         let (Some(fact), Some(file_writer)) = (shown, &self.file_writer) else { return };
         if matches!(fact, SwarmEvent::WorkflowStarted { .. }) && attempt > 1 {
-            file_writer.remove_folder(self.layout.swarm(step));
+            file_writer.remove_folder(self.layout.swarm_folder(step));
         }
-        match line(&self.folder, &self.layout, step, &fact, self.clock) {
+        match format_line(&self.folder, &self.layout, step, &fact, self.clock) {
             Ok(Some((path, line))) => file_writer.append(path, line),
             Ok(None) => {}
             Err(error) => self.give_up(error.to_string()),
@@ -35,8 +35,12 @@ impl Driver<'_> {
 }
 
 /// Makes the files of all swarms anew.
-pub(in crate::driver::run) fn restore(folder: &RunFolder, layout: &Layout, records: &[Record]) -> Result<(), RunError> {
-    let root = layout.swarms();
+pub(in crate::driver::run) fn restore_files(
+    folder: &RunFolder,
+    layout: &Layout,
+    records: &[Record],
+) -> Result<(), RunError> {
+    let root = layout.swarms_folder();
     match std::fs::remove_dir_all(&root) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(RunError::io("remove", root)(error)),
         _ => {}
@@ -46,10 +50,10 @@ pub(in crate::driver::run) fn restore(folder: &RunFolder, layout: &Layout, recor
         let Event::Swarm { step, fact, .. } = &record.event else { continue };
         if matches!(fact, SwarmEvent::WorkflowStarted { .. }) {
             // Those of an earlier attempt.
-            let own = layout.swarm(step);
+            let own = layout.swarm_folder(step);
             files.retain(|path, _| !path.starts_with(&own));
         }
-        if let Some((path, line)) = line(folder, layout, step, fact, record.at)? {
+        if let Some((path, line)) = format_line(folder, layout, step, fact, record.at)? {
             files.entry(path).or_default().extend(line);
         }
     }
@@ -70,7 +74,7 @@ fn is_shown(fact: &SwarmEvent) -> bool {
 }
 
 /// The line that an event adds, and to which file.
-fn line(
+fn format_line(
     folder: &RunFolder,
     layout: &Layout,
     step: &StepId,
@@ -80,16 +84,16 @@ fn line(
     let ts = at.saturating_mul(NANOSECONDS);
     let (path, line) = match fact {
         SwarmEvent::MessageSent(sent) => {
-            let payload = folder.text(&sent.payload)?;
+            let payload = folder.read_text(&sent.payload)?;
             let payload: Value = serde_json::from_str(&payload).unwrap_or(Value::String(payload));
             let line = json!({
                 "seq": sent.seq, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": payload, "ts": ts,
             });
-            (layout.mailbox(step, &sent.to), line)
+            (layout.mailbox_path(step, &sent.to), line)
         }
         SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => {
-            let entry = json!({ "author": &**author, "data": folder.text(data)? });
-            (layout.topic(step, topic), json!({ "seq": seq, "topic": &**topic, "entry": entry, "ts": ts }))
+            let entry = json!({ "author": &**author, "data": folder.read_text(data)? });
+            (layout.topic_path(step, topic), json!({ "seq": seq, "topic": &**topic, "entry": entry, "ts": ts }))
         }
         _ => return Ok(None),
     };

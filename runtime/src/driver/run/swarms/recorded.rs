@@ -38,7 +38,7 @@ pub(super) enum Known {
 
 impl Driver<'_> {
     /// The seed for the names of agents that the plan does not name.
-    pub(super) fn names(&self) -> String {
+    pub(super) fn name_seed(&self) -> String {
         match self.evaluator.source {
             Source::Live => self.folder.id.clone(),
             Source::Recorded(_) | Source::Replayed(_) => NAMES.to_owned(),
@@ -46,24 +46,24 @@ impl Driver<'_> {
     }
 
     /// A swarm begins: a replay queues the recorded inputs from outside of it.
-    pub(super) fn foresee(&mut self, step: &StepId, attempt: u32) {
+    pub(super) fn queue_recorded_inputs(&mut self, step: &StepId, attempt: u32) {
         let Some(replaying) = &mut self.replaying else { return };
         let outside = replaying.replay.outside(step, attempt);
-        replaying.begun(step, attempt);
+        replaying.mark_swarm_begun(step, attempt);
         for (rank, agent) in outside.late {
-            replaying.put(rank, step, attempt, SwarmInput::Over(agent));
+            replaying.queue_swarm_input(rank, step, attempt, SwarmInput::Over(agent));
         }
         match outside.failed {
             Some((_, Failure::Cancelled)) => replaying.park(step, attempt),
-            Some((rank, failure)) => replaying.put(rank, step, attempt, SwarmInput::Failed(failure)),
+            Some((rank, failure)) => replaying.queue_swarm_input(rank, step, attempt, SwarmInput::Failed(failure)),
             None => {}
         }
     }
 
     /// Whether a turn is not to begin yet, because it did not in the recording.
-    pub(super) fn waits(&self, step: &StepId, attempt: u32, turn: &TurnId) -> bool {
+    pub(super) fn is_held_back(&self, step: &StepId, attempt: u32, turn: &TurnId) -> bool {
         let Some(replaying) = &self.replaying else { return false };
-        replaying.replay.after(At { step, attempt, turn }) > replaying.answers(step, attempt)
+        replaying.replay.after(At { step, attempt, turn }) > replaying.count_answers(step, attempt)
     }
 
     /// The tools of the agent that takes a turn, if the driver knows them without asking a server.
@@ -76,18 +76,18 @@ impl Driver<'_> {
         match replaying.replay.tools(at) {
             Ok(Some((_, Ok(tools)))) => {
                 let tools = Arc::new(tools);
-                self.teams.learn(step, attempt, &turn.agent, Arc::clone(&tools));
+                self.teams.store_tools(step, attempt, &turn.agent, Arc::clone(&tools));
                 return Known::Tools(tools);
             }
             Ok(Some((rank, Err(fault)))) => {
-                replaying.put(rank, step, attempt, SwarmInput::Listed(turn.clone(), Err(fault)));
+                replaying.queue_swarm_input(rank, step, attempt, SwarmInput::Listed(turn.clone(), Err(fault)));
             }
             Ok(None) => {
                 let place = format!("the list of the tools of `{}` in {}", turn.agent, words(step, attempt));
                 let error = replaying.replay.diverged(step, attempt, place, Difference::Missing);
-                self.part(error);
+                self.handle_replay_error(error);
             }
-            Err(error) => self.part(error),
+            Err(error) => self.handle_replay_error(error),
         }
         Known::Later
     }
@@ -106,13 +106,13 @@ impl Driver<'_> {
             return true;
         }
         let mut question = question();
-        question.prompt = question.prompt.as_deref().map(prompt::timeless);
+        question.prompt = question.prompt.as_deref().map(prompt::mask_seconds);
         match source {
             Source::Live => true,
-            Source::Recorded(recorder) => self.kept(recorder.turn_asked(at, &question)),
+            Source::Recorded(recorder) => self.check_written(recorder.turn_asked(at, &question)),
             Source::Replayed(replay) => {
                 let answer = replay.turn(at, &question);
-                self.taken(
+                self.queue_recorded_answer(
                     at,
                     None,
                     answer.map(|it| it.map(|(rank, reply)| (rank, SwarmInput::Answered(turn.clone(), reply)))),
@@ -133,47 +133,47 @@ impl Driver<'_> {
         let at = At { step, attempt, turn };
         match self.evaluator.source.clone() {
             Source::Live => true,
-            Source::Recorded(recorder) => self.kept(recorder.called(at, tool, arguments)),
+            Source::Recorded(recorder) => self.check_written(recorder.called(at, tool, arguments)),
             Source::Replayed(replay) => {
                 let answer = replay.called(at, tool, arguments);
                 let answer = answer.map(|it| it.map(|(rank, result)| (rank, SwarmInput::Called(turn.clone(), result))));
-                self.taken(at, Some(tool), answer);
+                self.queue_recorded_answer(at, Some(tool), answer);
                 false
             }
         }
     }
 
     /// In a replay, takes the answer to an agent's request from the recording. False if the recording asked no person.
-    pub(in crate::driver::run) fn foretold(&mut self, waiting: &Waiting) -> bool {
+    pub(in crate::driver::run) fn answer_from_recording(&mut self, waiting: &Waiting) -> bool {
         let Some(replaying) = &mut self.replaying else { return false };
         let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
         if matches!(request.wants, RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. }) {
             return self.foretold_task(waiting);
         }
-        let asked = replaying.wants(step, attempt, &request.agent);
-        match replaying.replay.agreed((step, attempt), &request.agent, asked, &request.wants.words()) {
+        let asked = replaying.count_request(step, attempt, &request.agent);
+        match replaying.replay.agreed((step, attempt), &request.agent, asked, &request.wants.describe()) {
             Ok((RecordedVerdict::Nothing, _)) => return false,
-            Ok((RecordedVerdict::Nobody, _)) => replaying.leave_request((step, attempt), &request.agent, asked),
+            Ok((RecordedVerdict::Unanswered, _)) => replaying.leave_request((step, attempt), &request.agent, asked),
             Ok((RecordedVerdict::Said(rank, choice, because, arguments), by)) => {
                 let word = SwarmInput::Agreed { id: request.id, choice, by, because, arguments };
-                replaying.put(rank, step, attempt, word);
+                replaying.queue_swarm_input(rank, step, attempt, word);
             }
-            Err(error) => self.part(error),
+            Err(error) => self.handle_replay_error(error),
         }
         true
     }
 
     /// Answers a request as the recording does. An error if the swarm fails because of it.
-    pub(super) fn agree(
+    pub(super) fn apply_recorded_verdict(
         &mut self,
         (id, choice, by): (u32, Choice, AnsweredBy),
         because: Option<String>,
         arguments: Option<String>,
     ) -> Result<(), Failure> {
-        let Some(waiting) = self.state.request(id).cloned() else { return Ok(()) };
-        let arguments = arguments.map(|arguments| self.evaluator.keep(arguments)).transpose()?;
+        let Some(waiting) = self.state.find_request(id).cloned() else { return Ok(()) };
+        let arguments = arguments.map(|arguments| self.evaluator.store_content(arguments)).transpose()?;
         let verdict = Verdict { id, choice, by, because, arguments };
-        let fails = self.fails((&waiting.request.agent, &waiting.request.wants), &verdict);
+        let fails = self.policy_failure((&waiting.request.agent, &waiting.request.wants), &verdict);
         self.answer_request(&waiting, verdict);
         fails.map_or(Ok(()), |message| Err(Failure::Agent { message }))
     }
@@ -183,7 +183,7 @@ impl Driver<'_> {
         let Source::Recorded(recorder) = &self.evaluator.source else { return };
         let recorder = Arc::clone(recorder);
         let at = |turn| At { step, attempt, turn };
-        self.kept(match word {
+        self.check_written(match word {
             SwarmInput::Listed(turn, listed) => recorder.tools(at(turn), listed),
             SwarmInput::Answered(turn, reply) => recorder.turn_answered(at(turn), reply),
             SwarmInput::Called(turn, result) => recorder.gave(at(turn), result),
@@ -194,10 +194,10 @@ impl Driver<'_> {
     /// In a replay, has the turns begin that began when as many answers had come as have now. False when there is none.
     pub(in crate::driver::run) fn begin_paused(&mut self) -> bool {
         let mut begins = false;
-        for (step, attempt) in self.teams.all() {
+        for (step, attempt) in self.teams.list_running() {
             let Some(replaying) = &self.replaying else { return false };
-            let paused = replaying.replay.paused(&step, attempt, replaying.answers(&step, attempt));
-            let Some(key) = self.state.find(&step) else { continue };
+            let paused = replaying.replay.paused(&step, attempt, replaying.count_answers(&step, attempt));
+            let Some(key) = self.state.find_step(&step) else { continue };
             for turn in paused {
                 begins |= self.state.swarm_again(key, &turn);
             }
@@ -208,9 +208,10 @@ impl Driver<'_> {
     /// In a replay in which nothing else can happen, ends the pause of a turn that the recording does not know of.
     /// False when there is none.
     pub(in crate::driver::run) fn end_pause(&mut self) -> bool {
-        self.teams.all().iter().any(|(step, attempt)| {
-            let Some(key) = self.state.find(step) else { return false };
-            let resting = self.state.swarm(key, *attempt).map(crate::core::swarm::Swarm::resting).unwrap_or_default();
+        self.teams.list_running().iter().any(|(step, attempt)| {
+            let Some(key) = self.state.find_step(step) else { return false };
+            let resting =
+                self.state.swarm(key, *attempt).map(crate::core::swarm::Swarm::resting_turns).unwrap_or_default();
             resting.first().is_some_and(|turn| self.state.swarm_again(key, turn))
         })
     }
@@ -220,23 +221,28 @@ impl Driver<'_> {
         self.state.swarm_overdue(key, agent);
     }
 
-    fn taken(&mut self, at: At<'_>, tool: Option<&str>, answer: Result<Option<(usize, SwarmInput)>, RunError>) {
+    fn queue_recorded_answer(
+        &mut self,
+        at: At<'_>,
+        tool: Option<&str>,
+        answer: Result<Option<(usize, SwarmInput)>, RunError>,
+    ) {
         let Some(replaying) = &mut self.replaying else { return };
         match answer {
-            Ok(Some((rank, word))) => replaying.put(rank, at.step, at.attempt, word),
-            Ok(None) => replaying.leave(at, tool),
-            Err(error) => self.part(error),
+            Ok(Some((rank, word))) => replaying.queue_swarm_input(rank, at.step, at.attempt, word),
+            Ok(None) => replaying.note_unended(at, tool),
+            Err(error) => self.handle_replay_error(error),
         }
     }
 
-    fn kept(&mut self, written: Result<(), RunError>) -> bool {
+    fn check_written(&mut self, written: Result<(), RunError>) -> bool {
         if let Err(error) = written {
             self.give_up(error.to_string());
         }
         true
     }
 
-    pub(in crate::driver::run) fn part(&mut self, error: RunError) {
+    pub(in crate::driver::run) fn handle_replay_error(&mut self, error: RunError) {
         match error {
             RunError::Diverged(divergence) => self.diverge(divergence),
             error => self.give_up(error.to_string()),
@@ -246,7 +252,7 @@ impl Driver<'_> {
 
 impl SwarmInput {
     /// As an input of the loop.
-    pub(in crate::driver::run) fn of(self, step: &StepId, attempt: u32) -> Input {
+    pub(in crate::driver::run) fn into_input(self, step: &StepId, attempt: u32) -> Input {
         Input::Swarm { step: step.clone(), attempt, word: Box::new(self) }
     }
 }

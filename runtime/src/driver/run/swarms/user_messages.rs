@@ -21,7 +21,8 @@ impl Driver<'_> {
     pub(in crate::driver::run) fn team_meant(&self, word: &str) -> Result<Option<(StepId, u32, String)>, String> {
         let Some((team, member)) = word.rsplit_once('/') else { return Ok(None) };
         let called = |step: &StepId| *step.name == *team || step.label() == team || step.to_string() == team;
-        let mut meant: Vec<(StepId, u32)> = self.teams.all().into_iter().filter(|(step, _)| called(step)).collect();
+        let mut meant: Vec<(StepId, u32)> =
+            self.teams.list_running().into_iter().filter(|(step, _)| called(step)).collect();
         match meant.len() {
             0 => Ok(None),
             1 => Ok(meant.pop().map(|(step, attempt)| (step, attempt, member.to_owned()))),
@@ -52,7 +53,7 @@ impl Driver<'_> {
                 "the message has {bytes} bytes, but at most {PAYLOAD_BYTES} are allowed for a member of a swarm"
             ));
         }
-        let swarm = self.state.find(step).and_then(|key| self.state.swarm(key, attempt));
+        let swarm = self.state.find_step(step).and_then(|key| self.state.swarm(key, attempt));
         let agent = swarm.and_then(|swarm| swarm.agent(member));
         let Some(agent) = agent.filter(|agent| !agent.is_done()) else {
             let member: String = member.chars().filter(|found| !found.is_control()).take(64).collect();
@@ -70,9 +71,9 @@ impl Driver<'_> {
         }
         let (seq, to) = (agent.letters + 1, Arc::clone(&agent.name));
         let payload = json!({ "message": text }).to_string();
-        let payload = self.evaluator.keep(payload).map_err(|failure| failure.to_string())?;
+        let payload = self.evaluator.store_content(payload).map_err(|failure| failure.to_string())?;
         let sent = Sent { seq, from: PERSON.into(), to, kind: MessageType::Info, payload, person: true };
-        self.fact(step, attempt, SwarmEvent::MessageSent(sent));
+        self.record_swarm_event(step, attempt, SwarmEvent::MessageSent(sent));
         Ok(match interrupts {
             true => format!("members of swarms cannot be interrupted: the next turn of `{team}/{member}` reads it"),
             false => format!("the next turn of `{team}/{member}` reads it"),
@@ -82,8 +83,8 @@ impl Driver<'_> {
     /// The members of swarms that may be written to, as they are called, a few of each.
     pub(in crate::driver::run) fn members(&self) -> Vec<String> {
         let mut members = Vec::new();
-        for (step, attempt) in self.teams.all() {
-            let swarm = self.state.find(&step).and_then(|key| self.state.swarm(key, attempt));
+        for (step, attempt) in self.teams.list_running() {
+            let swarm = self.state.find_step(&step).and_then(|key| self.state.swarm(key, attempt));
             let agents = swarm.into_iter().flat_map(|swarm| &swarm.agents).filter(|agent| !agent.is_done());
             members.extend(agents.take(LISTED).map(|agent| format!("`{}/{}`", step.label(), agent.name)));
         }

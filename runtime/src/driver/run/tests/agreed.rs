@@ -42,7 +42,7 @@ fn answer(id: u32, choice: &str) -> GateAnswer {
 /// Waits until the request of this number is asked, and others see it too: a record is shown before it is written.
 fn await_request(world: &World, id: u32) {
     let events = world.events.lock().unwrap();
-    let is_seen = || world.home().runs().unwrap()[0].approvals.iter().any(|waiting| waiting.request.id == id);
+    let is_seen = || world.home().list_runs().unwrap()[0].approvals.iter().any(|waiting| waiting.request.id == id);
     loop {
         match events.recv_timeout(Duration::from_secs(60)) {
             Ok(Seen::Record(record)) => match &record.event {
@@ -86,7 +86,7 @@ fn attended(world: &World, plan: &Plan, person: impl FnOnce(&Control)) -> Outcom
 fn resumed(world: &World, headless: bool, person: impl FnOnce(&Control)) -> Outcome {
     let observer = || Box::new(Watcher(world.sender.clone()));
     let home = world.home();
-    beside(|control| resume(&home, "last", environment(), headless, control, observer()).unwrap(), person)
+    beside(|control| resume_run(&home, "last", environment(), headless, control, observer()).unwrap(), person)
 }
 
 fn verdicts(world: &World) -> Vec<Verdict> {
@@ -107,7 +107,7 @@ fn a_call_waits_for_a_person_and_is_made_or_fails_as_that_one_says() {
     let endpoint = calling(&["echo one >> ran", "echo two >> ran", "echo three >> ran"]);
     let outcome = attended(&world, &gated(&endpoint), |control| {
         await_request(&world, 1);
-        let waiting = &world.home().runs().unwrap()[0].approvals;
+        let waiting = &world.home().list_runs().unwrap()[0].approvals;
         assert!(
             matches!(&waiting[0].request.wants, RequestKind::Tool { tool, .. } if **tool == *"shell"),
             "{waiting:?}"
@@ -117,8 +117,8 @@ fn a_call_waits_for_a_person_and_is_made_or_fails_as_that_one_says() {
         assert_eq!(problem(answer(1, "yes")), "approval 1 has no option `yes`: it has allow, always, deny");
         let other = |text: &str| GateAnswer { arguments: Some(text.to_owned()), ..answer(1, "allow") };
         let unfit = problem(other(r#"{"command": 7}"#));
-        assert!(unfit.starts_with("`shell` cannot have them: "), "{unfit}");
-        assert!(!world.workspace().join("ran").exists(), "nothing runs before somebody agrees");
+        assert!(unfit.starts_with("`shell` cannot take them: "), "{unfit}");
+        assert!(!world.workspace().join("ran").exists(), "nothing runs before a person agrees");
         control.answer(answer(1, "allow")).unwrap();
         await_request(&world, 2);
         let because = Some("  not \u{1b}[2J now ".to_owned());
@@ -170,7 +170,7 @@ fn a_resumed_run_goes_on_with_the_same_requests() {
             control.stop();
         });
         assert_eq!((stopped.ended, asked(&world)), (Ended::Stopped, 2));
-        assert_eq!(world.home().runs().unwrap()[0].approvals.len(), 1, "the second is open still");
+        assert_eq!(world.home().list_runs().unwrap()[0].approvals.len(), 1, "the second is open still");
         let outcome = resumed(&world, headless, |control| {
             while !headless && control.answer(answer(2, "deny")).is_err() {
                 std::thread::yield_now();
@@ -185,7 +185,7 @@ fn a_resumed_run_goes_on_with_the_same_requests() {
 }
 
 #[test]
-fn the_time_of_the_step_runs_while_somebody_is_asked() {
+fn the_time_of_the_step_runs_while_a_person_is_asked() {
     let world = World::new();
     let endpoint = calling(&["echo one >> ran"]);
     let mut plan = gated(&endpoint);
@@ -193,11 +193,11 @@ fn the_time_of_the_step_runs_while_somebody_is_asked() {
     let outcome = attended(&world, &plan, |_| ());
     assert_eq!(outcome.ended, Ended::Failed);
     assert_eq!(world.ends()[0].1.failure, Some(Failure::Timeout { after_ms: 1_500 }));
-    assert!(world.home().runs().unwrap()[0].approvals.is_empty() && !world.workspace().join("ran").exists());
+    assert!(world.home().list_runs().unwrap()[0].approvals.is_empty() && !world.workspace().join("ran").exists());
 }
 
 #[test]
-fn what_nobody_answers_in_time_the_policy_answers() {
+fn the_policy_answers_what_no_person_answers_in_time() {
     for (then, ended, choice) in [
         (Unattended::Deny, Ended::Succeeded, Choice::Deny),
         (Unattended::Approve, Ended::Succeeded, Choice::Allow),
@@ -228,7 +228,7 @@ fn what_nobody_answers_in_time_the_policy_answers() {
 }
 
 #[test]
-fn whoever_answers_what_is_answered_hears_so() {
+fn a_second_answer_is_refused() {
     let world = World::new();
     let endpoint = calling(&["echo one >> ran", "echo two >> ran"]);
     let outcome = attended(&world, &timed(&endpoint, Unattended::Deny, 3_600_000), |control| {
@@ -256,7 +256,7 @@ fn age(world: &World, by_ms: u64) {
 }
 
 #[test]
-fn the_time_of_a_request_goes_on_while_nobody_runs_the_run() {
+fn the_time_of_a_request_goes_on_while_the_run_is_stopped() {
     for (then, headless, ended, by) in [
         (Unattended::Deny, false, Ended::Succeeded, AnsweredBy::Timeout),
         (Unattended::Deny, true, Ended::Succeeded, AnsweredBy::Timeout),

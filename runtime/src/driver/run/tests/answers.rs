@@ -231,7 +231,7 @@ fn in_turn(mut plan: swarmc_plan::Plan) -> swarmc_plan::Plan {
 }
 
 #[test]
-fn a_turn_that_reaches_nobody_is_taken_by_the_fallbacks_in_order() {
+fn a_turn_whose_agent_cannot_be_reached_is_taken_by_the_fallbacks_in_order() {
     let world = World::new();
     let mut missing = program("");
     let Connection::Exec { argv, .. } = &mut missing else { unreachable!() };
@@ -258,7 +258,7 @@ fn a_turn_that_reaches_nobody_is_taken_by_the_fallbacks_in_order() {
 }
 
 #[test]
-fn nobody_takes_a_turn_that_went_wrong_or_began_to_work() {
+fn no_fallback_takes_a_turn_that_went_wrong_or_began_to_work() {
     let tool = r#"echo '{"type":"item.started","item":{"id":"1","type":"command_execution"}}'; "#;
     for lines in ["failed 'told to fail'", &format!("{tool}failed 'status 429'"), "exit 1"] {
         let world = World::new();
@@ -273,7 +273,7 @@ fn nobody_takes_a_turn_that_went_wrong_or_began_to_work() {
 }
 
 #[test]
-fn when_nobody_can_be_reached_the_last_one_says_why_and_the_circle_ends() {
+fn when_no_agent_can_be_reached_the_last_one_says_why_and_the_chain_ends() {
     let world = World::new();
     let mut plan = in_turn(with_agents(
         vec![ask("work", "one", &[])],
@@ -288,7 +288,7 @@ fn when_nobody_can_be_reached_the_last_one_says_why_and_the_circle_ends() {
 }
 
 #[test]
-fn checks_have_the_environment_of_whoever_can_be_reached() {
+fn checks_have_the_environment_of_the_agent_that_can_be_reached() {
     let world = World::new();
     let mut work = ask("work", "one", &[]);
     work.env = vec![swarmc_plan::EnvValue::Set {

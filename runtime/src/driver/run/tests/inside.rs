@@ -107,7 +107,7 @@ fn a_run_goes_on_inside_of_what_was_open() {
     let outcome = world.start(&plan);
     assert_eq!(outcome.values, [r#"["done","done","done"]"#]);
     let folder = world.home().find(&outcome.run).unwrap();
-    let records = folder.records().unwrap();
+    let records = folder.read_records().unwrap();
     for length in 1..records.len() {
         std::fs::remove_file(folder.journal_path()).unwrap();
         let mut journal = Box::new(FileJournal::create(&folder.journal_path(), |error| panic!("{error}")).unwrap());
@@ -147,12 +147,12 @@ fn a_person_s_answer_is_checked_typed_and_recorded() {
         let many = problem(answer("human", "approve", &[("stars", "many")]));
         assert!(many.starts_with("`stars` is not what gate `human` asks for: "), "{many}");
         let folder = world.home().find("last").unwrap();
-        assert_eq!(world.home().runs().unwrap()[0].gates, ["human"]);
+        assert_eq!(world.home().list_runs().unwrap()[0].gates, ["human"]);
         let taken =
             crate::answer_gate(&folder, &answer("human", "reject", &[("stars", "5"), ("why", "{{ 7 }} <<x:y>>")]));
         taken.unwrap();
         let answered = |record: &Record| matches!(record.event, Event::GateAnswered { .. });
-        assert!(folder.records().unwrap().iter().any(answered), "it is on disk when that is said");
+        assert!(folder.read_records().unwrap().iter().any(answered), "it is on disk when that is said");
     });
     let expected = json!({ "choice": "reject", "stars": 5, "why": "{{ 7 }} <<x:y>>" });
     assert_eq!(serde_json::from_str::<serde_json::Value>(&outcome.values[0]).unwrap(), expected);
@@ -168,7 +168,7 @@ fn a_gate_outlives_a_stop_and_is_answered_after_resuming() {
     let (home, waiting) = (world.home(), control.clone());
     std::thread::scope(|scope| {
         let resumed = scope.spawn(|| {
-            resume(&home, "last", environment(), false, control.clone(), Box::new(Watcher(world.sender.clone())))
+            resume_run(&home, "last", environment(), false, control.clone(), Box::new(Watcher(world.sender.clone())))
                 .unwrap()
         });
         while waiting.answer(answer("human", "approve", &[("stars", "1")])).is_err() {
@@ -181,7 +181,7 @@ fn a_gate_outlives_a_stop_and_is_answered_after_resuming() {
 }
 
 #[test]
-fn what_nobody_answers_takes_what_the_gate_says() {
+fn an_unanswered_gate_takes_its_default() {
     let by = |world: &World| {
         world.records().iter().find_map(|record| match &record.event {
             Event::GateAnswered { by, choice, .. } => Some((*by, choice.clone())),
@@ -278,7 +278,7 @@ fn a_run_ends_when_the_time_of_its_budget_is_over() {
     let mut plan = plan(vec![step("slow", sh("sleep 100"), &[]), step("after", argv(&["true"]), &["slow"])]);
     plan.budget = Some(swarmc_plan::Budget { time_ms: Some(100), warn: 80, ..Default::default() });
     assert_eq!(world.start(&plan).ended, Ended::OverBudget);
-    assert!(world.notices().contains(&"the time that the budget gives the workflow is over".to_owned()));
+    assert!(world.notices().contains(&"the time budget of the workflow is spent".to_owned()));
     assert!(matches!(world.resume("last"), Err(RunError::Ended { status: RunStatus::OverBudget, .. })));
 }
 
@@ -322,7 +322,7 @@ fn every_event_has_its_hook_and_its_variables() {
     std::thread::scope(|scope| {
         let again = scope.spawn(|| {
             let watcher = Box::new(Watcher(world.sender.clone()));
-            resume(&world.home(), run, environment(), false, control.clone(), watcher).unwrap()
+            resume_run(&world.home(), run, environment(), false, control.clone(), watcher).unwrap()
         });
         while control.answer(answer("ask", "approve", &[])).is_err() {
             std::thread::yield_now();

@@ -1,4 +1,5 @@
-//! Tasks whose agent is a model with tools, end to end, against the scripted endpoint: both protocols, policies, bounds.
+//! Tasks whose agent is a model with tools, end to end, against the scripted endpoint: both protocols, policies,
+//! bounds.
 
 use serde_json::{Value, json};
 use swarmc_endpoint::{Answer, Endpoint, Script};
@@ -155,7 +156,7 @@ mod real {
 }
 
 #[test]
-fn what_somebody_should_agree_to_goes_by_what_is_said_of_unattended_runs() {
+fn what_needs_approval_follows_the_policy_for_unattended_runs() {
     for (unattended, ended, told) in [
         (Unattended::Deny, Ended::Succeeded, Some("no person can answer")),
         (Unattended::Approve, Ended::Succeeded, Some("done")),

@@ -161,7 +161,7 @@ fn without_a_repository_or_a_commit_nothing_starts() {
     let refused = || {
         let plan = treed(vec![step("task", sh("true"), &[])]);
         let error = world.start_with(&plan, world.options(), Control::new()).unwrap_err();
-        assert!(matches!(error, RunError::Request(_)) && world.home().runs().unwrap().is_empty());
+        assert!(matches!(error, RunError::Request(_)) && world.home().list_runs().unwrap().is_empty());
         error.to_string()
     };
     let error = refused();

@@ -68,7 +68,7 @@ impl World {
     }
 
     pub(super) fn start_with(&self, plan: &Plan, options: Options, control: Control) -> Result<Outcome, RunError> {
-        start(&self.home(), plan, options, control, Box::new(Watcher(self.sender.clone())))
+        start_run(&self.home(), plan, options, control, Box::new(Watcher(self.sender.clone())))
     }
 
     /// Starts a run whose records go into this journal, and says where it is.
@@ -84,7 +84,7 @@ impl World {
             params: BTreeMap::new(),
             stdin: None,
             process_env: ProcessEnv::new([pipeline], &facts.workspace, environment()).unwrap(),
-            state: State::new(Arc::new(graph(plan, pipeline, None, &facts).unwrap())),
+            state: State::new(Arc::new(build_graph(plan, pipeline, None, &facts).unwrap())),
             last: 0,
             clock: 0,
             first: FirstRecord::New(vec![Event::run_started(&folder.id, "main")]),
@@ -94,8 +94,8 @@ impl World {
             source: Source::Live,
             record: None,
         };
-        let lock = Lock::take(&folder).unwrap();
-        let poller = poller().unwrap();
+        let lock = Lock::acquire_lock(&folder).unwrap();
+        let poller = create_poller().unwrap();
         let (inputs, receiver) = Inputs::new(poller.inbox());
         let observer = Box::new(Watcher(self.sender.clone()));
         let outcome = begin.run(lock, Control::new(), observer, (&inputs, receiver, &poller));
@@ -103,11 +103,11 @@ impl World {
     }
 
     pub(super) fn resume(&self, run: &str) -> Result<Outcome, RunError> {
-        resume(&self.home(), run, environment(), false, Control::new(), Box::new(Watcher(self.sender.clone())))
+        resume_run(&self.home(), run, environment(), false, Control::new(), Box::new(Watcher(self.sender.clone())))
     }
 
     pub(super) fn records(&self) -> Vec<Record> {
-        self.home().find("last").unwrap().records().unwrap()
+        self.home().find("last").unwrap().read_records().unwrap()
     }
 
     pub(super) fn ends(&self) -> Vec<(String, event::Outcome)> {

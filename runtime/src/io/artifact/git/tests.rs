@@ -81,7 +81,7 @@ impl Checkout {
     fn look(&self, folder: &str) -> Git {
         let places = (self.at("scratch"), self.at("tree/runs"));
         let folder = self.at(folder).canonicalize().expect("it is there");
-        Git::look(&folder, &self.environment(), (&places.0, Some(&places.1))).expect("it is a checkout")
+        Git::open_checkout(&folder, &self.environment(), (&places.0, Some(&places.1))).expect("it is a checkout")
     }
 }
 
@@ -133,7 +133,7 @@ fn whatever_it_did(settle: fn(&Checkout)) {
     fs::set_permissions(checkout.at("tree/mode"), fs::Permissions::from_mode(0o755)).expect("it is there");
     fs::remove_file(checkout.at("tree/to-link")).expect("it is there");
     symlink("/etc/passwd", checkout.at("tree/to-link")).expect("a link");
-    assert_eq!(fs::read(checkout.at("tree/.git/index")).expect("an index"), index, "nobody touches it");
+    assert_eq!(fs::read(checkout.at("tree/.git/index")).expect("an index"), index, "it is not touched");
     // A committed change counts as well.
     checkout.write("committed", "after\n");
     checkout.git(&["commit", "--quiet", "-m", "Two", "committed"]);
@@ -409,11 +409,11 @@ fn a_turn_in_a_merge_or_in_a_worktree_is_one_like_others() {
 }
 
 #[test]
-fn nobody_waits_for_an_index_that_is_no_file() {
+fn an_index_that_is_no_file_does_not_block() {
     let checkout = Checkout::new();
     mknodat(CWD, checkout.at("tree/.git/index"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
     let scratch = checkout.at("scratch");
-    assert!(Git::look(&checkout.at("tree"), &checkout.environment(), (&scratch, None)).is_none());
+    assert!(Git::open_checkout(&checkout.at("tree"), &checkout.environment(), (&scratch, None)).is_none());
 }
 
 #[test]

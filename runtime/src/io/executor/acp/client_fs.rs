@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use swarmc_plan::Approval;
 use tokio::sync::oneshot;
 
-use super::requests::{ClientRequest, answer};
-use super::terminals::{Ears, Order, Terminals};
+use super::requests::{ClientRequest, answer_request};
+use super::terminals::{Order, TerminalReporter, Terminals};
 use crate::io::confine::Folder;
 use crate::io::executor::capture::Capture;
 use crate::io::executor::pool::Services;
@@ -45,7 +45,8 @@ const SHOWN: usize = 200;
 /// The bytes of a text that is to be written which people are shown; of a longer one they are told how long it is.
 const READABLE: usize = 64 * 1024;
 
-/// The longest command with its arguments and variables, in bytes, and how many of them there may be: people are shown all.
+/// The longest command with its arguments and variables, in bytes, and how many of them there may be: people are shown
+/// all.
 const LONGEST: usize = 64 * 1024;
 const WORDS: usize = 4_096;
 
@@ -99,19 +100,19 @@ impl Service {
     }
 
     /// What the grant allows.
-    pub(super) fn able(grant: &Grant, services: &Services) -> OfferedCapabilities {
+    pub(super) fn offered_capabilities(grant: &Grant, services: &Services) -> OfferedCapabilities {
         let may = |tool: &str| services.tools.lends(grant, tool).is_ok();
         OfferedCapabilities { read: may("file_read"), write: may("file_write"), terminal: may("shell") }
     }
 
     /// Takes a request.
-    pub(super) fn take(&mut self, errand: ClientRequest) {
+    pub(super) fn take_request(&mut self, errand: ClientRequest) {
         let queue = self.queue.iter().map(|(errand, _)| errand);
         let waiting = queue.chain(self.asking.iter().map(|(_, errand)| errand));
-        let (count, bytes) = waiting.fold((0, 0), |(count, bytes), errand| (count + 1, bytes + errand.size()));
-        match count < WAITING && bytes + errand.size() <= HELD {
+        let (count, bytes) = waiting.fold((0, 0), |(count, bytes), errand| (count + 1, bytes + errand.held_bytes()));
+        match count < WAITING && bytes + errand.held_bytes() <= HELD {
             true => self.queue.push_back((errand, false)),
-            false => errand.refuse(denied("too much is asked for at once: wait for the answers".to_owned())),
+            false => errand.refuse(invalid_request("too many requests at once: wait for the answers".to_owned())),
         }
     }
 
@@ -126,7 +127,7 @@ impl Service {
             let is_last = is_large(&errand);
             match granted {
                 true => self.perform(errand, poller),
-                false => self.begin(errand, poller),
+                false => self.begin_request(errand, poller),
             }
             if is_last {
                 // What it is told must be on its way before it is told more.
@@ -138,7 +139,7 @@ impl Service {
     }
 
     /// Whether it has to wait for others, so that its silence means nothing.
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         let prints = self.terminals.is_fresh();
         prints || !self.asking.is_empty() || self.doing.is_some()
     }
@@ -151,7 +152,9 @@ impl Service {
     /// The turn is to end: nothing more is done.
     pub(super) fn stop(&mut self) {
         let asked = self.asking.drain(..).map(|(_, errand)| errand);
-        asked.chain(self.queue.drain(..).map(|(errand, _)| errand)).for_each(|errand| errand.refuse(cancelled()));
+        asked
+            .chain(self.queue.drain(..).map(|(errand, _)| errand))
+            .for_each(|errand| errand.refuse(request_cancelled()));
         self.terminals.stop();
     }
 
@@ -170,8 +173,8 @@ impl Service {
     }
 
     fn tell_terminals(&mut self, capture: &mut Capture<'_>) {
-        for ended in self.terminals.tell() {
-            log(capture, &format!("= {ended}"));
+        for ended in self.terminals.answer_waiting() {
+            log_line(capture, &format!("= {ended}"));
         }
     }
 
@@ -194,15 +197,17 @@ impl Service {
                     let place = self.queue.iter().take_while(|(_, granted)| *granted).count();
                     self.queue.insert(place, (errand, true));
                 }
-                // It cannot be told of other arguments, and the call with its own was not agreed to.
-                Ok(Decision::Granted(Some(_))) => errand.refuse(denied("not called as it stands".to_owned())),
-                Ok(Decision::Refused(why)) => refuse(errand, why, poller.capture),
+                // The agent cannot receive other arguments, and the call with its own was not approved.
+                Ok(Decision::Granted(Some(_))) => {
+                    errand.refuse(invalid_request("not called: it was approved with other arguments only".to_owned()))
+                }
+                Ok(Decision::Refused(why)) => refuse_request(errand, why, poller.capture),
                 Ok(Decision::Failed(message)) => {
-                    errand.refuse(cancelled());
+                    errand.refuse(request_cancelled());
                     failed = Err(message);
                 }
                 // No answer comes any more: the attempt is about to be ended.
-                Err(_) => errand.refuse(cancelled()),
+                Err(_) => errand.refuse(request_cancelled()),
             }
         }
         failed
@@ -213,13 +218,13 @@ impl Service {
             None => {}
             Some(Doing::Read(mut done, responder)) => match Pin::new(&mut done).poll(poller.context) {
                 Poll::Pending => self.doing = Some(Doing::Read(done, responder)),
-                Poll::Ready(text) => told(text, responder, poller.capture, |text| {
-                    (beginning(&text, LOGGED), ReadTextFileResponse::new(text))
+                Poll::Ready(text) => answer_file_request(text, responder, poller.capture, |text| {
+                    (truncate_text(&text, LOGGED), ReadTextFileResponse::new(text))
                 }),
             },
             Some(Doing::Write(mut done, responder)) => match Pin::new(&mut done).poll(poller.context) {
                 Poll::Pending => self.doing = Some(Doing::Write(done, responder)),
-                Poll::Ready(before) => told(before, responder, poller.capture, |before| {
+                Poll::Ready(before) => answer_file_request(before, responder, poller.capture, |before| {
                     let before = before.map_or(String::new(), |before| format!(", which had {before} bytes"));
                     (format!("written{before}"), WriteTextFileResponse::new())
                 }),
@@ -228,18 +233,18 @@ impl Service {
     }
 
     /// Carries out a request, or asks for its approval first.
-    fn begin(&mut self, errand: ClientRequest, poller: &mut Means<'_, '_, '_>) {
-        let Some((tool, arguments)) = call(&errand) else { return self.perform(errand, poller) };
+    fn begin_request(&mut self, errand: ClientRequest, poller: &mut Means<'_, '_, '_>) {
+        let Some((tool, arguments)) = equivalent_call(&errand) else { return self.perform(errand, poller) };
         let tools = &poller.services.tools;
         let called = format!("{tool} {arguments}");
-        log(poller.capture, &called);
-        poller.capture.calls(tool, &arguments.to_string());
+        log_line(poller.capture, &called);
+        poller.capture.record_call(tool, &arguments.to_string());
         if let Err(why) = tools.lends(&self.grant, tool) {
-            log(poller.capture, &format!("! {why}"));
-            return errand.refuse(error(ErrorCode::MethodNotFound, why));
+            log_line(poller.capture, &format!("! {why}"));
+            return errand.refuse(make_error(ErrorCode::MethodNotFound, why));
         }
-        if let Err(why) = self.place(&errand, poller) {
-            return refuse(errand, why, poller.capture);
+        if let Err(why) = self.check_request(&errand, poller) {
+            return refuse_request(errand, why, poller.capture);
         }
         let of = tools.gate(&self.grant, tool);
         if of == Approval::Auto {
@@ -255,24 +260,24 @@ impl Service {
     }
 
     /// Whether what is asked for lies in the working folder; else why it is not done.
-    fn place(&self, errand: &ClientRequest, poller: &Means<'_, '_, '_>) -> Result<(), String> {
+    fn check_request(&self, errand: &ClientRequest, poller: &Means<'_, '_, '_>) -> Result<(), String> {
         let shown = |path: &Path| poller.services.tools.shown(&path.to_string_lossy());
         match errand {
-            ClientRequest::Read(request, _) => self.within(&request.path, &shown(&request.path)).map(drop),
-            ClientRequest::Write(request, _) => self.within(&request.path, &shown(&request.path)).map(drop),
+            ClientRequest::Read(request, _) => self.relative_path(&request.path, &shown(&request.path)).map(drop),
+            ClientRequest::Write(request, _) => self.relative_path(&request.path, &shown(&request.path)).map(drop),
             ClientRequest::Create(request, _) => {
                 if let Some(cwd) = &request.cwd {
-                    let inside = self.within(cwd, &shown(cwd))?;
+                    let inside = self.relative_path(cwd, &shown(cwd))?;
                     Folder::open(&self.grant.folder)?.folder(&inside)?;
                 }
-                sound(request)
+                check_command(request)
             }
             _ => Ok(()),
         }
     }
 
     /// A path as it counts from the working folder.
-    fn within(&self, path: &Path, shown: &str) -> Result<String, String> {
+    fn relative_path(&self, path: &Path, shown: &str) -> Result<String, String> {
         let root = self.roots[0].display();
         if !path.is_absolute() {
             return Err(format!("`{shown}` is relative: name it from the root, as in `{root}/…`"));
@@ -289,33 +294,34 @@ impl Service {
         let (services, grant) = (poller.services, self.grant.clone());
         match errand {
             ClientRequest::Read(request, responder) => {
-                let path = self.within(&request.path, "it").unwrap_or_default();
+                let path = self.relative_path(&request.path, "it").unwrap_or_default();
                 let lines = Lines { from: request.line.unwrap_or(1), most: request.limit };
                 let tools = Arc::clone(&services.tools);
-                let done = begin(services, poller.context, async move { tools.text_of(&grant, path, lines).await });
+                let done =
+                    spawn_work(services, poller.context, async move { tools.text_of(&grant, path, lines).await });
                 self.doing = Some(Doing::Read(done, responder));
             }
             ClientRequest::Write(request, responder) => {
-                let path = self.within(&request.path, "it").unwrap_or_default();
+                let path = self.relative_path(&request.path, "it").unwrap_or_default();
                 let tools = Arc::clone(&services.tools);
                 let work = async move { tools.put_text(&grant, path, request.content).await };
-                self.doing = Some(Doing::Write(begin(services, poller.context, work), responder));
+                self.doing = Some(Doing::Write(spawn_work(services, poller.context, work), responder));
             }
             ClientRequest::Create(request, responder) => {
-                let ears = Ears {
+                let reporter = TerminalReporter {
                     step: self.step.clone(),
                     attempt: self.attempt,
                     inputs: services.inputs.clone(),
                     waker: poller.context.waker().clone(),
                 };
                 let order = self.order(request, services.tools.secrets().longest());
-                if let Err(why) = self.terminals.make(order, ears, responder) {
-                    log(poller.capture, &format!("! {why}"));
+                if let Err(why) = self.terminals.create_terminal(order, reporter, responder) {
+                    log_line(poller.capture, &format!("! {why}"));
                 }
             }
             ClientRequest::Output(request, responder) => {
                 let secrets = services.tools.secrets();
-                answer(responder, self.terminals.output(&request.terminal_id, secrets));
+                answer_request(responder, self.terminals.read_output(&request.terminal_id, secrets));
             }
             ClientRequest::Wait(request, responder) => {
                 self.terminals.wait(&request.terminal_id, responder);
@@ -324,25 +330,25 @@ impl Service {
             }
             ClientRequest::Kill(request, responder) => {
                 let killed = self.terminals.kill(&request.terminal_id);
-                answer(responder, killed.map(|()| KillTerminalResponse::new()));
+                answer_request(responder, killed.map(|()| KillTerminalResponse::new()));
             }
             ClientRequest::Release(request, responder) => {
                 let released = self.terminals.release(&request.terminal_id);
-                answer(responder, released.map(|()| ReleaseTerminalResponse::new()));
+                answer_request(responder, released.map(|()| ReleaseTerminalResponse::new()));
             }
         }
     }
 
     /// What a terminal is to run: a command with arguments as it is, and one without as a line of `sh` where it is one.
     fn order(&self, request: CreateTerminalRequest, margin: usize) -> Order {
-        let shown = words(&request);
+        let shown = describe_command(&request);
         let argv = match request.args.is_empty() && is_line(&request.command) {
             true => vec!["/bin/sh".to_owned(), "-c".to_owned(), request.command],
             false => [request.command].into_iter().chain(request.args).collect(),
         };
         let own = request.env.into_iter().filter(|pair| !pair.name.starts_with(OURS));
         let own = own.map(|pair| (OsString::from(pair.name), OsString::from(pair.value)));
-        let inside = request.cwd.and_then(|cwd| self.within(&cwd, "it").ok()).unwrap_or_default();
+        let inside = request.cwd.and_then(|cwd| self.relative_path(&cwd, "it").ok()).unwrap_or_default();
         Order {
             argv: argv.into_iter().map(OsString::from).collect(),
             environment: self.grant.environment.iter().cloned().chain(own).collect(),
@@ -355,7 +361,7 @@ impl Service {
 }
 
 /// Has something done where it may take its time.
-fn begin<T: Send + 'static>(
+fn spawn_work<T: Send + 'static>(
     services: &Services,
     context: &Context<'_>,
     work: impl Future<Output = T> + Send + 'static,
@@ -371,7 +377,7 @@ fn begin<T: Send + 'static>(
 }
 
 /// Answers with what came of a file, and writes that down.
-fn told<T, R: JsonRpcResponse>(
+fn answer_file_request<T, R: JsonRpcResponse>(
     done: Result<Result<T, Unread>, oneshot::error::RecvError>,
     responder: Responder<R>,
     capture: &mut Capture<'_>,
@@ -380,20 +386,21 @@ fn told<T, R: JsonRpcResponse>(
     match done {
         Ok(Ok(value)) => {
             let (logged, response) = response(value);
-            log(capture, &format!("= {logged}"));
-            answer(responder, Ok(response));
+            log_line(capture, &format!("= {logged}"));
+            answer_request(responder, Ok(response));
         }
         Ok(Err(Unread { message, missing })) => {
-            log(capture, &format!("! {message}"));
+            log_line(capture, &format!("! {message}"));
             let code = if missing { ErrorCode::ResourceNotFound } else { ErrorCode::InvalidParams };
-            answer(responder, Err(error(code, message)));
+            answer_request(responder, Err(make_error(code, message)));
         }
-        Err(_) => answer(responder, Err(cancelled())),
+        Err(_) => answer_request(responder, Err(request_cancelled())),
     }
 }
 
-/// The built-in tool that does the same, and its arguments, for people and logs; none for what needs no right of its own.
-fn call(errand: &ClientRequest) -> Option<(&'static str, Value)> {
+/// The built-in tool that does the same, and its arguments, for people and logs; none for what needs no right of its
+/// own.
+fn equivalent_call(errand: &ClientRequest) -> Option<(&'static str, Value)> {
     match errand {
         ClientRequest::Read(request, _) => {
             let mut arguments = json!({ "path": request.path });
@@ -428,13 +435,13 @@ fn call(errand: &ClientRequest) -> Option<(&'static str, Value)> {
 }
 
 /// A command as a person would read it.
-fn words(request: &CreateTerminalRequest) -> String {
+fn describe_command(request: &CreateTerminalRequest) -> String {
     let words = [&request.command].into_iter().chain(&request.args).take(WORDS);
-    beginning(&words.map(String::as_str).collect::<Vec<_>>().join(" "), SHOWN)
+    truncate_text(&words.map(String::as_str).collect::<Vec<_>>().join(" "), SHOWN)
 }
 
 /// Whether a command can be started; else why not.
-fn sound(request: &CreateTerminalRequest) -> Result<(), String> {
+fn check_command(request: &CreateTerminalRequest) -> Result<(), String> {
     let env = request.env.iter().flat_map(|pair| [&pair.name, &pair.value]);
     let texts = || [&request.command].into_iter().chain(&request.args).chain(env.clone());
     if request.command.trim().is_empty() {
@@ -447,7 +454,7 @@ fn sound(request: &CreateTerminalRequest) -> Result<(), String> {
         return Err("a command holds no zero bytes".to_owned());
     }
     match request.env.iter().find(|pair| pair.name.is_empty() || pair.name.contains('=')) {
-        Some(pair) => Err(format!("`{}` is no name of a variable", beginning(&pair.name, SHOWN))),
+        Some(pair) => Err(format!("`{}` is no name of a variable", truncate_text(&pair.name, SHOWN))),
         None => Ok(()),
     }
 }
@@ -462,40 +469,40 @@ fn is_large(errand: &ClientRequest) -> bool {
     matches!(errand, ClientRequest::Read(..) | ClientRequest::Write(..) | ClientRequest::Output(..))
 }
 
-fn refuse(errand: ClientRequest, why: String, capture: &mut Capture<'_>) {
-    log(capture, &format!("! {why}"));
-    errand.refuse(denied(why));
+fn refuse_request(errand: ClientRequest, why: String, capture: &mut Capture<'_>) {
+    log_line(capture, &format!("! {why}"));
+    errand.refuse(invalid_request(why));
 }
 
 /// Writes down a call, or what came of one.
-fn log(capture: &mut Capture<'_>, text: &str) {
+fn log_line(capture: &mut Capture<'_>, text: &str) {
     let line = text.lines().next().unwrap_or_default();
     let shown: String = line.chars().filter(|character| !character.is_control()).take(SHOWN + 1).collect();
-    capture.tool(&beginning(&shown, SHOWN), text);
+    capture.log_tool(&truncate_text(&shown, SHOWN), text);
 }
 
-fn beginning(text: &str, most: usize) -> String {
+fn truncate_text(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-fn error(code: ErrorCode, message: String) -> Error {
+fn make_error(code: ErrorCode, message: String) -> Error {
     Error::new(code, message)
 }
 
 /// What was asked for cannot be had.
-pub(super) fn wrong(message: String) -> Error {
-    error(ErrorCode::InvalidParams, message)
+pub(super) fn invalid_params(message: String) -> Error {
+    make_error(ErrorCode::InvalidParams, message)
 }
 
 /// What was asked for is not allowed.
-fn denied(message: String) -> Error {
-    error(ErrorCode::InvalidRequest, message)
+fn invalid_request(message: String) -> Error {
+    make_error(ErrorCode::InvalidRequest, message)
 }
 
 /// The turn is over.
-pub(super) fn cancelled() -> Error {
-    error(ErrorCode::RequestCancelled, "the turn is over".to_owned())
+pub(super) fn request_cancelled() -> Error {
+    make_error(ErrorCode::RequestCancelled, "the turn is over".to_owned())
 }

@@ -94,51 +94,58 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn progress(&self) -> MutexGuard<'_, Progress> {
+    pub(super) fn lock_progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes how the turn ended, unless that is known already.
-    pub(super) fn end(&self, ended: Result<PromptResponse, Failure>) {
-        self.progress().ended.get_or_insert(ended);
+    pub(super) fn record_end(&self, ended: Result<PromptResponse, Failure>) {
+        self.lock_progress().ended.get_or_insert(ended);
     }
 }
 
 /// Takes the turn.
-pub(super) async fn turn(connection: ConnectionTo<Agent>, opening: Opening, shared: Arc<Shared>) {
-    shared.progress().connection = Some(connection.clone());
-    let ended = match open(&connection, &opening, &shared).await {
-        Ok(session) => prompt(&connection, session, opening.prompt, &shared).await,
+pub(super) async fn run_turn(connection: ConnectionTo<Agent>, opening: Opening, shared: Arc<Shared>) {
+    shared.lock_progress().connection = Some(connection.clone());
+    let ended = match open_session(&connection, &opening, &shared).await {
+        Ok(session) => send_prompt(&connection, session, opening.prompt, &shared).await,
         // The agent has done nothing yet.
         Err(message) => Err(Failure::Spawn { message }),
     };
-    shared.end(ended);
+    shared.record_end(ended);
 }
 
 /// Everything before the prompt.
-async fn open(connection: &ConnectionTo<Agent>, opening: &Opening, shared: &Shared) -> Result<SessionId, String> {
+async fn open_session(
+    connection: &ConnectionTo<Agent>,
+    opening: &Opening,
+    shared: &Shared,
+) -> Result<SessionId, String> {
     let OfferedCapabilities { read, write, terminal } = opening.able;
     let files = FileSystemCapabilities::new().read_text_file(read).write_text_file(write);
     let request = InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(ClientCapabilities::new().fs(files).terminal(terminal))
         .client_info(Implementation::new("swarmc", env!("CARGO_PKG_VERSION")));
-    let hello = asked(connection, request, "`initialize`").await?;
+    let hello = send_request(connection, request, "`initialize`").await?;
     if hello.protocol_version != ProtocolVersion::V1 {
-        return Err(format!("the agent speaks version {:?} of ACP, and not 1", hello.protocol_version));
+        return Err(format!("the agent speaks version {:?} of ACP, not 1", hello.protocol_version));
     }
     let able = &hello.agent_capabilities;
     let resumes = able.load_session || able.session_capabilities.resume.is_some();
     if (opening.keeps || opening.session.is_some()) && !resumes {
-        return Err("the agent cannot go on with a session: it says that it loads none; leave `session` out".to_owned());
+        return Err(
+            "the agent cannot continue a session, because it does not support loading sessions; leave `session` out"
+                .to_owned(),
+        );
     }
-    shared.progress().resumes = resumes;
-    let servers = servers(&hello, opening);
-    let (session, modes, options) = session(connection, opening, &hello, servers).await?;
-    shared.progress().session = Some(session.clone());
+    shared.lock_progress().resumes = resumes;
+    let servers = list_servers(&hello, opening);
+    let (session, modes, options) = begin_session(connection, opening, &hello, servers).await?;
+    shared.lock_progress().session = Some(session.clone());
     choose_mode(connection, opening, &session, modes).await?;
     choose_model(connection, opening, &session, options).await?;
     if let Some(tools) = &opening.tools {
-        shared.progress().stage = Stage::Listing;
+        shared.lock_progress().stage = Stage::Listing;
         tokio::select! {
             () = tools.listed.wait() => {}
             () = shared.enough.notified() => {}
@@ -150,7 +157,7 @@ async fn open(connection: &ConnectionTo<Agent>, opening: &Opening, shared: &Shar
 type Session = (SessionId, Option<SessionModeState>, Option<Vec<SessionConfigOption>>);
 
 /// A session: a new one, or the one that the turn goes on with.
-async fn session(
+async fn begin_session(
     connection: &ConnectionTo<Agent>,
     opening: &Opening,
     hello: &InitializeResponse,
@@ -158,23 +165,23 @@ async fn session(
 ) -> Result<Session, String> {
     let cwd = opening.directory.clone();
     let Some(id) = &opening.session else {
-        let made = asked(connection, NewSessionRequest::new(cwd).mcp_servers(servers), "a session");
+        let made = send_request(connection, NewSessionRequest::new(cwd).mcp_servers(servers), "a session");
         let made = made.await.map_err(|message| with_ways(message, hello))?;
         return Ok((made.session_id, made.modes, made.config_options));
     };
     let (id, what) = (SessionId::new(id.as_str()), format!("its session `{id}`"));
     if hello.agent_capabilities.load_session {
         let request = LoadSessionRequest::new(id.clone(), cwd).mcp_servers(servers);
-        let loaded = asked(connection, request, &what).await.map_err(|message| with_ways(message, hello))?;
+        let loaded = send_request(connection, request, &what).await.map_err(|message| with_ways(message, hello))?;
         return Ok((id, loaded.modes, loaded.config_options));
     }
     let request = ResumeSessionRequest::new(id.clone(), cwd).mcp_servers(servers);
-    let resumed = asked(connection, request, &what).await.map_err(|message| with_ways(message, hello))?;
+    let resumed = send_request(connection, request, &what).await.map_err(|message| with_ways(message, hello))?;
     Ok((id, resumed.modes, resumed.config_options))
 }
 
 /// The MCP servers that a session begins with.
-fn servers(hello: &InitializeResponse, opening: &Opening) -> Vec<McpServer> {
+fn list_servers(hello: &InitializeResponse, opening: &Opening) -> Vec<McpServer> {
     let knows_http = hello.agent_capabilities.mcp_capabilities.http;
     let own = opening.tools.as_ref().and_then(|tools| own_server(tools, knows_http));
     let others = opening.servers.iter().filter_map(|server| match &server.way {
@@ -200,8 +207,8 @@ fn own_server(tools: &Tools, knows_http: bool) -> Option<McpServer> {
     Some(McpServer::Stdio(McpServerStdio::new("swarm", program).args(vec!["mcp".to_owned()]).env(env)))
 }
 
-/// Has it work in the mode that the plan says, where it has one of that name; else in the one that asks for leave, which
-/// agents call `default`. Some begin in another one, and decide there by themselves what the policy is to decide.
+/// Has it work in the mode that the plan says, where it has one of that name; else in the one that asks for leave,
+/// which agents call `default`. Some begin in another one, and decide there by themselves what the policy is to decide.
 async fn choose_mode(
     connection: &ConnectionTo<Agent>,
     opening: &Opening,
@@ -217,7 +224,8 @@ async fn choose_mode(
     let offered = |name: &&&str| modes.available_modes.iter().any(|mode| *mode.id.0 == ***name);
     let Some(name) = names.iter().find(offered) else { return Ok(()) };
     if *modes.current_mode_id.0 != **name {
-        asked(connection, SetSessionModeRequest::new(session.clone(), *name), &format!("its mode `{name}`")).await?;
+        send_request(connection, SetSessionModeRequest::new(session.clone(), *name), &format!("its mode `{name}`"))
+            .await?;
     }
     Ok(())
 }
@@ -234,26 +242,26 @@ async fn choose_model(
     let option = options.into_iter().flatten().find(|option| is_model(option) || *option.id.0 == *"model");
     let Some(option) = option else {
         return Err(format!(
-            "the agent does not let `{model}` be chosen: leave `model` out, and say it by `args` of its \
-             provider or in its own settings"
+            "the agent does not support choosing `{model}`: leave `model` out, and set it in `args` of its \
+             provider or in the agent's own settings"
         ));
     };
     let (current, names) = match &option.kind {
-        SessionConfigKind::Select(select) => (Some(&select.current_value), values(&select.options)),
+        SessionConfigKind::Select(select) => (Some(&select.current_value), list_values(&select.options)),
         _ => (None, Vec::new()),
     };
     if !names.iter().any(|name| name == model) {
-        let known: Vec<String> = names.iter().take(10).map(|name| format!("`{}`", short(name))).collect();
+        let known: Vec<String> = names.iter().take(10).map(|name| format!("`{}`", shorten_text(name))).collect();
         return Err(format!("the agent has no model `{model}`: it has {}", known.join(", ")));
     }
     if current.is_none_or(|current| *current.0 != **model) {
         let request = SetSessionConfigOptionRequest::new(session.clone(), option.id.clone(), model.as_str());
-        asked(connection, request, &format!("its model `{model}`")).await?;
+        send_request(connection, request, &format!("its model `{model}`")).await?;
     }
     Ok(())
 }
 
-fn values(options: &SessionConfigSelectOptions) -> Vec<String> {
+fn list_values(options: &SessionConfigSelectOptions) -> Vec<String> {
     match options {
         SessionConfigSelectOptions::Ungrouped(options) => options.iter().map(|it| it.value.0.to_string()).collect(),
         SessionConfigSelectOptions::Grouped(groups) => {
@@ -264,7 +272,7 @@ fn values(options: &SessionConfigSelectOptions) -> Vec<String> {
 }
 
 /// The turn itself.
-async fn prompt(
+async fn send_prompt(
     connection: &ConnectionTo<Agent>,
     session: SessionId,
     prompt: String,
@@ -272,47 +280,47 @@ async fn prompt(
 ) -> Result<PromptResponse, Failure> {
     let blocks = vec![ContentBlock::Text(TextContent::new(prompt))];
     // What it says from here on belongs to the turn.
-    shared.progress().stage = Stage::Prompted;
+    shared.lock_progress().stage = Stage::Prompted;
     let response = connection.send_request(PromptRequest::new(session, blocks)).block_task().await;
-    response.map_err(|error| Failure::Agent { message: refused(&error, "its turn") })
+    response.map_err(|error| Failure::Agent { message: describe_refusal(&error, "its turn") })
 }
 
 /// Why a turn that stopped so has failed.
-pub(super) fn stopped(reason: StopReason) -> Option<&'static str> {
+pub(super) fn describe_stop(reason: StopReason) -> Option<&'static str> {
     match reason {
         StopReason::EndTurn => None,
         StopReason::MaxTokens => Some("the model's answer was cut off: it stopped with `max_tokens`"),
-        StopReason::MaxTurnRequests => Some("the agent asked its model as often as one turn may, and stopped"),
-        StopReason::Refusal => Some("the agent refuses to go on"),
-        StopReason::Cancelled => Some("the agent's turn was cancelled, and not by this run"),
-        _ => Some("the agent stopped for a reason that is not known"),
+        StopReason::MaxTurnRequests => Some("the agent stopped at its limit of model requests in one turn"),
+        StopReason::Refusal => Some("the agent refused to continue"),
+        StopReason::Cancelled => Some("the agent's turn was cancelled, but not by this run"),
+        _ => Some("the agent stopped for an unknown reason"),
     }
 }
 
 /// Asks for something; why it was refused, otherwise.
-async fn asked<R: JsonRpcRequest>(
+async fn send_request<R: JsonRpcRequest>(
     connection: &ConnectionTo<Agent>,
     request: R,
     what: &str,
 ) -> Result<R::Response, String> {
-    connection.send_request(request).block_task().await.map_err(|error| refused(&error, what))
+    connection.send_request(request).block_task().await.map_err(|error| describe_refusal(&error, what))
 }
 
 /// Words for a request that was refused.
-fn refused(error: &Error, what: &str) -> String {
+fn describe_refusal(error: &Error, what: &str) -> String {
     if agent_client_protocol::is_incoming_transport_closed(error)
         || agent_client_protocol::is_connection_terminated(error)
     {
-        return format!("the agent was asked for {what}, and {GONE}");
+        return format!("the agent was asked for {what}, but {GONE}");
     }
-    let mut words = short(&error.message);
+    let mut words = shorten_text(&error.message);
     let detail = match &error.data {
         Some(Value::String(text)) => Some(text.as_str()),
         Some(data) => ["details", "message", "error"].iter().find_map(|key| data.get(key)?.as_str()),
         None => None,
     };
     if let Some(detail) = detail.filter(|detail| !words.contains(detail)) {
-        words.push_str(&format!(": {}", short(detail)));
+        words.push_str(&format!(": {}", shorten_text(detail)));
     }
     match error.code == ErrorCode::AuthRequired {
         true => format!("the agent wants authentication before {what}: {words}"),
@@ -325,12 +333,12 @@ fn with_ways(message: String, hello: &InitializeResponse) -> String {
     if !message.contains("authentication") || hello.auth_methods.is_empty() {
         return message;
     }
-    let ways: Vec<String> = hello.auth_methods.iter().take(5).map(|method| short(method.name())).collect();
+    let ways: Vec<String> = hello.auth_methods.iter().take(5).map(|method| shorten_text(method.name())).collect();
     format!("{message} (by {})", ways.join(", "))
 }
 
 /// What an agent says, cut to what a message holds.
-fn short(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.len() > WORDS {
         true => format!("{}…", &text[..text.floor_char_boundary(WORDS)]),

@@ -1,9 +1,9 @@
 //! The line to an agent: carries its program's output to the dialogue, and the dialogue's messages to the program.
 //!
-//! The dialogue is a future that nothing but this thread runs: it is polled whenever something has happened, and wakes the
-//! thread when it has something to do. Updates are taken as they come, so that none waits anywhere. Invariant: whatever
-//! comes in, no more is kept than [`LONGEST`] of a message, [`UNREAD`] of what it does not read, an answer, and what
-//! [`permission`] and [`client_fs`] bound of requests that wait.
+//! The dialogue is a future that nothing but this thread runs: it is polled whenever something has happened, and wakes
+//! the thread when it has something to do. Updates are taken as they come, so that none waits anywhere. Invariant:
+//! whatever comes in, no more is kept than [`LONGEST`] of a message, [`UNREAD`] of what it does not read, an answer,
+//! and what [`permission`] and [`client_fs`] bound of requests that wait.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl<'p, 'c> Line<'p, 'c> {
         let (sender, requests) = mpsc::channel();
         let (channel, ours) = Channel::duplex();
         let patience = UNREAD + 2 * opening.prompt.len();
-        let dialogue = requests::dialogue(channel, opening, Arc::clone(&shared), sender);
+        let dialogue = requests::start_dialogue(channel, opening, Arc::clone(&shared), sender);
         Line {
             services,
             capture,
@@ -165,29 +165,29 @@ impl<'p, 'c> Line<'p, 'c> {
         // What it said last may still have to be heard.
         self.hung_up();
         self.go_on();
-        let is_urgent = || self.cancel.asked() == Some(StopLevel::Kill);
+        let is_urgent = || self.cancel.requested_level() == Some(StopLevel::Kill);
         self.service.close(self.services, self.capture, is_urgent);
-        self.capture.tell(None);
-        let mut progress = self.shared.progress();
+        self.capture.show_item(None);
+        let mut progress = self.shared.lock_progress();
         let session = progress.session.as_ref().filter(|_| progress.resumes).map(|session| session.0.to_string());
         let (failure, response) = match progress.ended.take() {
             Some(Ok(response)) => {
-                let stopped = dialogue::stopped(response.stop_reason);
+                let stopped = dialogue::describe_stop(response.stop_reason);
                 (stopped.map(|why| Failure::Agent { message: why.to_owned() }), Some(response))
             }
             Some(Err(failure)) => (Some(failure), None),
             None => {
-                let message = format!("the agent was to take its turn, and {}", dialogue::GONE);
+                let message = format!("the agent did not finish its turn: {}", dialogue::GONE);
                 (Some(Failure::Agent { message }), None)
             }
         };
         drop(progress);
-        let report = self.account.report(response.as_ref());
+        let report = self.account.into_report(response.as_ref());
         Told { failure, usage: report.usage, session, text: report.text }
     }
 
     fn is_over(&self) -> bool {
-        self.shared.progress().ended.is_some()
+        self.shared.lock_progress().ended.is_some()
     }
 
     /// Has the dialogue go on as far as it can.
@@ -202,13 +202,13 @@ impl<'p, 'c> Line<'p, 'c> {
             {
                 self.dialogue = None;
                 if let Err(error) = ended {
-                    self.shared.end(Err(Failure::Agent { message: error.message }));
+                    self.shared.record_end(Err(Failure::Agent { message: error.message }));
                 }
             }
             self.take_requests();
             self.take_words();
             self.answer_requests();
-            self.serve();
+            self.serve_requests();
         }
         // There is more to do, after others have had their turn.
         if self.bell.rung.swap(false, Ordering::SeqCst) {
@@ -227,52 +227,53 @@ impl<'p, 'c> Line<'p, 'c> {
             }
         }
         if self.unread.len() > self.patience {
-            self.fail("the agent does not read what it is told".to_owned());
+            self.fail("the agent does not read its input".to_owned());
         }
     }
 
-    /// Takes what the agent asks for.
+    /// Takes the agent's requests.
     fn take_requests(&mut self) {
         while let Ok(request) = self.requests.try_recv() {
-            let session = self.shared.progress().session.clone();
+            let session = self.shared.lock_progress().session.clone();
             let is_ours = |of| session.as_ref() == Some(of);
             let is_late = self.is_parting || self.is_over();
             match request {
                 Request::Leave(asked, responder) if !is_ours(&asked.session_id) || is_late => {
-                    permission::cancel(responder)
+                    permission::cancel_request(responder)
                 }
                 Request::Leave(asked, responder) => self.take_leave(&asked, responder),
-                Request::Errand(errand) if is_late => errand.refuse(client_fs::cancelled()),
-                Request::Errand(errand) if !is_ours(errand.session()) => {
-                    errand.refuse(client_fs::wrong("this is not the session of the turn".to_owned()));
+                Request::Errand(errand) if is_late => errand.refuse(client_fs::request_cancelled()),
+                Request::Errand(errand) if !is_ours(errand.session_id()) => {
+                    errand.refuse(client_fs::invalid_params("this is not the session of the turn".to_owned()));
                 }
-                Request::Errand(errand) => self.service.take(errand),
+                Request::Errand(errand) => self.service.take_request(errand),
             }
         }
     }
 
-    /// Passes on what the agent asks leave for.
+    /// Passes on the agent's request for permission.
     fn take_leave(&mut self, asked: &RequestPermissionRequest, responder: Responder<RequestPermissionResponse>) {
         self.asked += 1;
         if self.asked > permission::MOST {
-            permission::cancel(responder);
-            return self.fail(format!("the agent asked for leave more than {} times in one turn", permission::MOST));
+            permission::cancel_request(responder);
+            return self
+                .fail(format!("the agent requested permission more than {} times in one turn", permission::MOST));
         }
-        let (shown, pending) = self.asker.take(asked, responder, self.services);
+        let (shown, pending) = self.asker.take_request(asked, responder, self.services);
         if pending.is_some() {
-            self.capture.tell(Some(Item::Said(&format!("[asks leave: {shown}]\n"))));
+            self.capture.show_item(Some(Item::Said(&format!("[requests permission: {shown}]\n"))));
         }
         self.pending.extend(pending);
-        if self.pending.iter().map(Pending::size).sum::<usize>() > permission::HELD {
+        if self.pending.iter().map(Pending::held_bytes).sum::<usize>() > permission::HELD {
             self.fail(format!(
-                "the agent asks for leave with options of more than {} MiB at once",
+                "the agent requests permission with options of more than {} MiB at once",
                 permission::HELD >> 20
             ));
         }
     }
 
     /// Does what the agent has asked for.
-    fn serve(&mut self) {
+    fn serve_requests(&mut self) {
         if self.is_over() {
             return self.service.stop();
         }
@@ -303,31 +304,31 @@ impl<'p, 'c> Line<'p, 'c> {
 
     /// Says once in which session the turn is, where the agent loads sessions: from then on it can be interrupted.
     fn announce(&mut self) {
-        let progress = self.shared.progress();
+        let progress = self.shared.lock_progress();
         if progress.stage != Stage::Prompted || std::mem::replace(&mut self.announced, true) {
             return;
         }
         // A session that cannot be resumed is not announced to others.
         let session = progress.session.clone().filter(|_| progress.resumes);
         drop(progress);
-        self.capture.reads();
+        self.capture.report_reading();
         if let Some(session) = session {
             self.capture.yield_with_session(&self.cancel);
-            self.capture.session(&session.0);
+            self.capture.report_session(&session.0);
         }
     }
 
     /// The turn has failed, whatever the agent says to that.
     fn fail(&mut self, message: String) {
         self.cancel();
-        self.shared.end(Err(Failure::Agent { message }));
+        self.shared.record_end(Err(Failure::Agent { message }));
     }
 
     /// Asks the agent to end its turn; whether it takes one.
     fn cancel(&mut self) -> bool {
         self.pending.drain(..).for_each(Pending::cancel);
         self.service.stop();
-        let progress = self.shared.progress();
+        let progress = self.shared.lock_progress();
         let (Stage::Prompted, Some(session), Some(connection)) =
             (progress.stage, progress.session.clone(), progress.connection.clone())
         else {
@@ -338,7 +339,7 @@ impl<'p, 'c> Line<'p, 'c> {
     }
 
     /// One line of the program's output.
-    fn hear(&mut self, line: &[u8]) {
+    fn handle_line(&mut self, line: &[u8]) {
         // Programs print warnings too; a message is an object.
         if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
             return;
@@ -346,7 +347,7 @@ impl<'p, 'c> Line<'p, 'c> {
         let frame = TransportFrame::parse_json(&String::from_utf8_lossy(line));
         match frame {
             TransportFrame::Single(RawJsonRpcMessage::Notification(update)) if &*update.method == UPDATE => {
-                self.update(update);
+                self.handle_update(update);
             }
             TransportFrame::Single(message) => {
                 let is_answer = matches!(message, RawJsonRpcMessage::Response(_));
@@ -364,18 +365,18 @@ impl<'p, 'c> Line<'p, 'c> {
     }
 
     /// A notification of the agent. One of another session, or of an unknown kind, is skipped.
-    fn update(&mut self, update: RawJsonRpcNotification) {
+    fn handle_update(&mut self, update: RawJsonRpcNotification) {
         let Some(params) = update.params else { return };
         let Ok(told) = serde_json::from_value::<SessionNotification>(params.into_value()) else { return };
-        let progress = self.shared.progress();
+        let progress = self.shared.lock_progress();
         let (is_ours, stage) = (progress.session.as_ref() == Some(&told.session_id), progress.stage);
         let is_over = progress.ended.is_some();
         drop(progress);
         match stage {
             // Of a session that is loaded all that was ever said in it is told again.
-            Stage::Opening | Stage::Listing => self.account.before(&told.update),
+            Stage::Opening | Stage::Listing => self.account.note_earlier_usage(&told.update),
             Stage::Prompted if is_ours && !is_over => {
-                self.account.take(told.update, &mut |item| self.capture.tell(Some(item)));
+                self.account.apply_update(told.update, &mut |item| self.capture.show_item(Some(item)));
             }
             Stage::Prompted => {}
         }
@@ -384,9 +385,9 @@ impl<'p, 'c> Line<'p, 'c> {
 
 impl Sink for Line<'_, '_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
-        self.capture.log(bytes);
+        self.capture.log_output(bytes);
         let mut lines = std::mem::replace(&mut self.lines, Lines::new(LONGEST));
-        lines.feed(bytes, &mut |line| self.hear(line));
+        lines.feed(bytes, &mut |line| self.handle_line(line));
         if lines.skipped() > 0 || lines.is_too_long() {
             self.fail(format!("the agent sent a message of more than {} MiB", LONGEST >> 20));
         }
@@ -398,12 +399,12 @@ impl Sink for Line<'_, '_> {
         self.capture.stderr(bytes);
     }
 
-    fn lives(&mut self, process: Process) {
-        self.capture.lives(process);
+    fn report_alive(&mut self, process: Process) {
+        self.capture.report_alive(process);
     }
 
     fn due(&self) -> Option<Instant> {
-        let stage = self.shared.progress().stage;
+        let stage = self.shared.lock_progress().stage;
         let own = match stage {
             _ if self.is_over() => None,
             Stage::Opening => Some(self.opening),
@@ -415,10 +416,10 @@ impl Sink for Line<'_, '_> {
 
     fn tick(&mut self, now: Instant) {
         self.capture.tick(now);
-        let stage = self.shared.progress().stage;
+        let stage = self.shared.lock_progress().stage;
         if stage == Stage::Opening && self.opening <= now {
             let message = format!("the agent did not begin its turn within {} seconds", OPENING.as_secs());
-            self.shared.end(Err(Failure::Spawn { message }));
+            self.shared.record_end(Err(Failure::Spawn { message }));
         }
         if self.listing.is_some_and(|due| due <= now) {
             self.listing = None;
@@ -429,22 +430,22 @@ impl Sink for Line<'_, '_> {
         }
     }
 
-    fn talks(&self) -> bool {
+    fn has_dialogue(&self) -> bool {
         true
     }
 
-    fn talk(&mut self) -> Talk<'_> {
+    fn next_input(&mut self) -> Talk<'_> {
         self.go_on();
         self.announce();
-        let stage = self.shared.progress().stage;
+        let stage = self.shared.lock_progress().stage;
         if stage == Stage::Listing && self.listing.is_none() {
             self.listing = Some(Instant::now() + LISTING);
         }
-        let waits = !self.pending.is_empty() || self.service.waits();
+        let waits = !self.pending.is_empty() || self.service.is_waiting();
         Talk { words: &self.unread, over: self.is_over(), waits }
     }
 
-    fn told(&mut self, count: usize) {
+    fn note_written(&mut self, count: usize) {
         self.unread.drain(..count);
         if self.service.is_held_up() && self.unread.len() < ENOUGH {
             self.waker.wake_by_ref();
@@ -457,7 +458,7 @@ impl Sink for Line<'_, '_> {
         self.waker.wake_by_ref();
     }
 
-    fn farewell(&mut self) -> Option<Duration> {
+    fn request_exit(&mut self) -> Option<Duration> {
         self.is_parting = true;
         let asked = !self.is_over() && self.cancel();
         asked.then_some(self.parting)

@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use swarmc_plan::Mode;
 
-use super::attempt::{self, Place, millis};
+use super::attempt::{self, Place, to_millis};
 use super::{Candidate, Job, Session};
 use crate::io::agent_api::ToolsListed;
-use crate::io::process::{Cause, End, Launch, Limits, Sink as _, keep_last, run, text};
+use crate::io::process::{Cause, End, Launch, Limits, Sink as _, decode_text, keep_last, run_process};
 use crate::io::recording::Answer;
 use crate::io::tools::Grant;
 use crate::types::event::{Failure, INLINE, Usage};
@@ -72,7 +72,7 @@ pub(crate) struct Tools {
 }
 
 /// Has `acp` take a turn.
-pub(super) async fn ask(
+pub(super) async fn ask_agent(
     job: &Job,
     taker: &Candidate,
     acp: &Acp,
@@ -80,7 +80,7 @@ pub(super) async fn ask(
     session: Option<&Session>,
     place: &mut Place<'_, '_>,
 ) -> Answer {
-    let directory = job.place();
+    let directory = job.working_folder();
     let mut argv = acp.argv.clone();
     // A program of the project is named as it counts from there, wherever its agent works.
     if let Some(program) = argv.first_mut()
@@ -96,10 +96,10 @@ pub(super) async fn ask(
     let grant = Grant { folder: directory.to_owned(), ..acp.grant.clone() };
     let opening = Opening {
         servers,
-        able: Service::able(&grant, place.services),
+        able: Service::offered_capabilities(&grant, place.services),
         session: session.map(|session| session.id.clone()),
         keeps: acp.keeps,
-        directory: absolute(directory),
+        directory: absolute_path(directory),
         mode: acp.mode,
         model: acp.model.clone(),
         tools: acp.tools.clone(),
@@ -115,7 +115,7 @@ pub(super) async fn ask(
     let manner = TurnOptions {
         earlier: session.map_or_else(Usage::default, |session| session.used),
         parting: job.grace.min(PARTING),
-        wake: place.poller.events.waker(),
+        wake: place.poller.events.current_waker(),
         cancel: Arc::clone(&job.cancel),
     };
     let service = Service::new(grant, job.step.clone(), job.attempt, &opening.directory);
@@ -127,27 +127,27 @@ pub(super) async fn ask(
         stdin: Some(&[]),
         install: acp.install.as_deref(),
     };
-    let end = run(place.poller, &launch, limits, &job.cancel, &mut line).await;
+    let end = run_process(place.poller, &launch, limits, &job.cancel, &mut line).await;
     let told = line.finish();
     match end {
-        Ok(end) => answered(job, end, told, place),
+        Ok(end) => build_answer(job, end, told, place),
         Err(message) => Answer::failed(Failure::Spawn { message }),
     }
 }
 
 /// What the protocol wants: a folder from the root.
-fn absolute(directory: &Path) -> std::path::PathBuf {
+fn absolute_path(directory: &Path) -> std::path::PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
 /// What a turn came to.
-fn answered(job: &Job, end: End, told: Told, place: &mut Place<'_, '_>) -> Answer {
+fn build_answer(job: &Job, end: End, told: Told, place: &mut Place<'_, '_>) -> Answer {
     let (_, stderr) = place.capture.begin_check();
     let Told { failure, usage, session, text: said } = told;
     // An end that we brought about says more than what was cut short by it.
     let failure = match end.cause {
-        Cause::Timeout => Some(Failure::Timeout { after_ms: millis(job.timeout) }),
-        Cause::Idle => Some(Failure::Idle { after_ms: millis(job.idle) }),
+        Cause::Timeout => Some(Failure::Timeout { after_ms: to_millis(job.timeout) }),
+        Cause::Idle => Some(Failure::Idle { after_ms: to_millis(job.idle) }),
         Cause::Cancelled => Some(Failure::Cancelled),
         Cause::Exit | Cause::Reported => failure.map(|failure| with_exit(failure, end)),
     };
@@ -161,7 +161,7 @@ fn answered(job: &Job, end: End, told: Told, place: &mut Place<'_, '_>) -> Answe
         failure,
         // A program that we ended when its turn was over says nothing by its exit code.
         exit: (end.cause == Cause::Exit).then_some(end.exit),
-        stderr: text(stderr.into_bytes(), INLINE),
+        stderr: decode_text(stderr.into_bytes(), INLINE),
         usage,
         session,
         text: captured,

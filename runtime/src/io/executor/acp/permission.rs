@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 use swarmc_plan::{Approval, Permissions};
 use tokio::sync::oneshot;
 
-use super::requests::bytes;
-use super::turn_log::title;
+use super::requests::count_id_bytes;
+use super::turn_log::tool_title;
 use crate::io::executor::pool::Services;
 use crate::io::input::Input;
 use crate::types::approval::{Decision, ToolCallRequest};
@@ -53,26 +53,30 @@ pub(super) struct Pending {
 
 impl Asker {
     /// Takes a request; returns a text about it for people, and the pending request unless it is answered at once.
-    pub(super) fn take(
+    pub(super) fn take_request(
         &self,
         request: &RequestPermissionRequest,
         responder: Responder<RequestPermissionResponse>,
         services: &Services,
     ) -> (String, Option<Pending>) {
         let fields = &request.tool_call.fields;
-        let shown = title(fields.name.as_deref(), fields.title.as_deref().unwrap_or_default());
-        let tool = services.tools.name(fields.name.as_deref().unwrap_or_else(|| word(fields.kind)));
+        let shown = tool_title(fields.name.as_deref(), fields.title.as_deref().unwrap_or_default());
+        let tool = services.tools.name(fields.name.as_deref().unwrap_or_else(|| describe_tool_kind(fields.kind)));
         let of = match self.permissions {
             Permissions::Skip => Approval::Auto,
             Permissions::Gated => services.tools.said(&tool).unwrap_or(Approval::Human),
         };
-        let options = choices(&request.options);
+        let options = collect_choices(&request.options);
         if of == Approval::Auto {
-            answer(responder, &options, &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]);
+            answer_permission(
+                responder,
+                &options,
+                &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways],
+            );
             return (shown, None);
         }
         let agent = Arc::clone(&self.agent);
-        let wish = ToolCallRequest { agent, tool, arguments: arguments(request), schema: None, of, fixed: true };
+        let wish = ToolCallRequest { agent, tool, arguments: describe_request(request), schema: None, of, fixed: true };
         let (reply, heard) = oneshot::channel();
         let (step, attempt) = (self.step.clone(), self.attempt);
         services.report(Input::Wants { step, attempt, wish: Box::new(wish), reply });
@@ -90,34 +94,34 @@ impl Pending {
         };
         use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
         match leave {
-            Ok(Decision::Granted(None)) => answer(self.responder, &self.options, &[AllowOnce, AllowAlways]),
-            Ok(Decision::Always) => answer(self.responder, &self.options, &[AllowAlways, AllowOnce]),
-            // It cannot be told of other arguments, and the call with its own was not agreed to.
+            Ok(Decision::Granted(None)) => answer_permission(self.responder, &self.options, &[AllowOnce, AllowAlways]),
+            Ok(Decision::Always) => answer_permission(self.responder, &self.options, &[AllowAlways, AllowOnce]),
+            // The agent cannot receive other arguments, and the call with its own was not approved.
             Ok(Decision::Granted(Some(_)) | Decision::Refused(_)) => {
-                answer(self.responder, &self.options, &[RejectOnce, RejectAlways]);
+                answer_permission(self.responder, &self.options, &[RejectOnce, RejectAlways]);
             }
             Ok(Decision::Failed(message)) => {
-                cancel(self.responder);
+                cancel_request(self.responder);
                 return Err(message);
             }
             // No answer comes any more: the attempt is about to be ended.
-            Err(_) => cancel(self.responder),
+            Err(_) => cancel_request(self.responder),
         }
         Ok(None)
     }
 
     /// The bytes that are kept to answer it with.
-    pub(super) fn size(&self) -> usize {
-        bytes(self.responder.id()) + self.options.iter().map(|(_, id)| id.0.len()).sum::<usize>()
+    pub(super) fn held_bytes(&self) -> usize {
+        count_id_bytes(self.responder.id()) + self.options.iter().map(|(_, id)| id.0.len()).sum::<usize>()
     }
 
-    /// Says that the turn ends before anybody has answered.
+    /// Reports that the turn ends before an answer.
     pub(super) fn cancel(self) {
-        cancel(self.responder);
+        cancel_request(self.responder);
     }
 }
 
-fn choices(options: &[PermissionOption]) -> Choices {
+fn collect_choices(options: &[PermissionOption]) -> Choices {
     use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
     let first = |kind| options.iter().find(|option| option.kind == kind);
     let kinds = [AllowOnce, AllowAlways, RejectOnce, RejectAlways].into_iter();
@@ -125,7 +129,7 @@ fn choices(options: &[PermissionOption]) -> Choices {
 }
 
 /// Answers with the option of the first of these kinds that there is; that the turn is over, where there is none.
-fn answer(
+fn answer_permission(
     responder: Responder<RequestPermissionResponse>,
     options: &[(PermissionOptionKind, PermissionOptionId)],
     kinds: &[PermissionOptionKind],
@@ -138,12 +142,12 @@ fn answer(
     let _ = responder.respond(RequestPermissionResponse::new(outcome));
 }
 
-pub(super) fn cancel(responder: Responder<RequestPermissionResponse>) {
+pub(super) fn cancel_request(responder: Responder<RequestPermissionResponse>) {
     let _ = responder.respond(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled));
 }
 
 /// What a tool without a name is called.
-fn word(kind: Option<ToolKind>) -> &'static str {
+fn describe_tool_kind(kind: Option<ToolKind>) -> &'static str {
     match kind {
         Some(ToolKind::Read) => "read",
         Some(ToolKind::Edit) => "edit",
@@ -159,7 +163,7 @@ fn word(kind: Option<ToolKind>) -> &'static str {
 }
 
 /// What a request is about, for people: what it says of itself, as far as that fits.
-fn arguments(request: &RequestPermissionRequest) -> Value {
+fn describe_request(request: &RequestPermissionRequest) -> Value {
     let fields = &request.tool_call.fields;
     let mut said = Map::new();
     let mut say = |key: &str, value: Value| {

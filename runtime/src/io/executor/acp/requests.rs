@@ -44,7 +44,7 @@ pub(super) enum ClientRequest {
 
 impl ClientRequest {
     /// The session that it is said to be of.
-    pub(super) fn session(&self) -> &SessionId {
+    pub(super) fn session_id(&self) -> &SessionId {
         match self {
             ClientRequest::Read(request, _) => &request.session_id,
             ClientRequest::Write(request, _) => &request.session_id,
@@ -57,7 +57,7 @@ impl ClientRequest {
     }
 
     /// The bytes that it keeps in memory, but for those of a fixed number.
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         let length = |path: &Path| path.as_os_str().len();
         let (id, said) = match self {
             ClientRequest::Read(request, responder) => (responder.id(), length(&request.path)),
@@ -74,25 +74,25 @@ impl ClientRequest {
             ClientRequest::Kill(request, responder) => (responder.id(), request.terminal_id.0.len()),
             ClientRequest::Release(request, responder) => (responder.id(), request.terminal_id.0.len()),
         };
-        bytes(id) + self.session().0.len() + said
+        count_id_bytes(id) + self.session_id().0.len() + said
     }
 
     /// Says that it is not done, and why.
     pub(super) fn refuse(self, error: Error) {
         match self {
-            ClientRequest::Read(_, responder) => answer(responder, Err(error)),
-            ClientRequest::Write(_, responder) => answer(responder, Err(error)),
-            ClientRequest::Create(_, responder) => answer(responder, Err(error)),
-            ClientRequest::Output(_, responder) => answer(responder, Err(error)),
-            ClientRequest::Wait(_, responder) => answer(responder, Err(error)),
-            ClientRequest::Kill(_, responder) => answer(responder, Err(error)),
-            ClientRequest::Release(_, responder) => answer(responder, Err(error)),
+            ClientRequest::Read(_, responder) => answer_request(responder, Err(error)),
+            ClientRequest::Write(_, responder) => answer_request(responder, Err(error)),
+            ClientRequest::Create(_, responder) => answer_request(responder, Err(error)),
+            ClientRequest::Output(_, responder) => answer_request(responder, Err(error)),
+            ClientRequest::Wait(_, responder) => answer_request(responder, Err(error)),
+            ClientRequest::Kill(_, responder) => answer_request(responder, Err(error)),
+            ClientRequest::Release(_, responder) => answer_request(responder, Err(error)),
         }
     }
 }
 
 /// The bytes of the name of a request, which is its agent's to choose.
-pub(super) fn bytes(id: &RequestId) -> usize {
+pub(super) fn count_id_bytes(id: &RequestId) -> usize {
     match id {
         RequestId::Str(name) => name.len(),
         RequestId::Null | RequestId::Number(_) => 0,
@@ -100,12 +100,17 @@ pub(super) fn bytes(id: &RequestId) -> usize {
 }
 
 /// Answers a request. The agent that asked may have gone.
-pub(super) fn answer<T: JsonRpcResponse>(responder: Responder<T>, outcome: Result<T, Error>) {
+pub(super) fn answer_request<T: JsonRpcResponse>(responder: Responder<T>, outcome: Result<T, Error>) {
     let _ = responder.respond_with_result(outcome);
 }
 
 /// The dialogue with the agent at the other end of `channel`, whose requests go to `sender`.
-pub(super) fn dialogue(channel: Channel, opening: Opening, shared: Arc<Shared>, sender: Sender<Request>) -> Dialogue {
+pub(super) fn start_dialogue(
+    channel: Channel,
+    opening: Opening,
+    shared: Arc<Shared>,
+    sender: Sender<Request>,
+) -> Dialogue {
     // Where the receiver of a request has gone, the request is dropped and answered with an error.
     macro_rules! hand_on {
         ($kind:ty, $request:expr) => {{
@@ -157,7 +162,7 @@ pub(super) fn dialogue(channel: Channel, opening: Opening, shared: Arc<Shared>, 
             on_receive_request!(),
         )
         .connect_with(channel, async move |connection| {
-            dialogue::turn(connection, opening, shared).await;
+            dialogue::run_turn(connection, opening, shared).await;
             Ok(())
         });
     Box::pin(dialogue)

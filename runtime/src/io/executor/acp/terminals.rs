@@ -1,8 +1,8 @@
 //! Commands that the runner runs for an agent in one turn: each in its own process group, on its own thread.
 //!
-//! In: a command, and what becomes of it. Out: what it printed and how it ended, whenever that is asked. Invariants: no more
-//! than [`OPEN`] are kept at once, each with [`KEPT`] bytes of output at most, the journal holds their groups like that
-//! of the agent, and none outlives [`Terminals::close`].
+//! In: a command, and what becomes of it. Out: what it printed and how it ended, whenever that is asked. Invariants: no
+//! more than [`OPEN`] are kept at once, each with [`KEPT`] bytes of output at most, the journal holds their groups like
+//! that of the agent, and none outlives [`Terminals::close`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,11 +19,11 @@ use agent_client_protocol::v1::schema::{
 };
 use rustix::process::Signal;
 
-use super::client_fs::{cancelled, wrong};
-use super::requests::answer;
+use super::client_fs::{invalid_params, request_cancelled};
+use super::requests::answer_request;
 use crate::io::executor::pool::STACK;
 use crate::io::input::{Input, Inputs};
-use crate::io::process::{End, Launch, Limits, Poller, Sink, Tail, keep_last, run};
+use crate::io::process::{End, Launch, Limits, Poller, Sink, Tail, keep_last, run_process};
 use crate::types::cancel::Cancel;
 use crate::types::event::{Process, StepId};
 use crate::types::secrets::Secrets;
@@ -68,8 +68,8 @@ pub(super) struct Order {
     pub shown: String,
 }
 
-/// Whom a terminal tells what becomes of it.
-pub(super) struct Ears {
+/// Where a terminal reports its processes, and whom it wakes.
+pub(super) struct TerminalReporter {
     pub step: StepId,
     pub attempt: u32,
     pub inputs: Inputs,
@@ -100,7 +100,7 @@ struct Seen {
 }
 
 impl Screen {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn lock_seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -112,14 +112,14 @@ impl Terminals {
     }
 
     /// Runs a command, and answers when it has started, or not. An error where there is no room for it.
-    pub(super) fn make(
+    pub(super) fn create_terminal(
         &mut self,
         order: Order,
-        ears: Ears,
+        reporter: TerminalReporter,
         maker: Responder<CreateTerminalResponse>,
     ) -> Result<(), String> {
-        if let Some(why) = self.full() {
-            answer(maker, Err(wrong(why.clone())));
+        if let Some(why) = self.check_capacity() {
+            answer_request(maker, Err(invalid_params(why.clone())));
             return Err(why);
         }
         let limit = order.limit.map_or(KEPT, |limit| usize::try_from(limit).unwrap_or(KEPT).min(KEPT));
@@ -130,15 +130,15 @@ impl Terminals {
         let (seen, ender, is_over) = (Arc::clone(&screen), Arc::clone(&cancel), self.running.clone());
         let thread = std::thread::Builder::new().name("terminal".to_owned()).stack_size(STACK);
         let started = thread.spawn(move || {
-            let waker = ears.waker.clone();
-            let ended = carry_out(&order, ears, &seen, &ender);
-            seen.seen().ended = Some(ended);
+            let waker = reporter.waker.clone();
+            let ended = carry_out(&order, reporter, &seen, &ender);
+            seen.lock_seen().ended = Some(ended);
             waker.wake();
             drop(is_over);
         });
         if let Err(error) = started {
             let why = format!("no terminal can be made: {error}");
-            answer(maker, Err(wrong(why.clone())));
+            answer_request(maker, Err(invalid_params(why.clone())));
             return Err(why);
         }
         self.made += 1;
@@ -148,7 +148,7 @@ impl Terminals {
     }
 
     /// Why there is no room for another one.
-    fn full(&mut self) -> Option<String> {
+    fn check_capacity(&mut self) -> Option<String> {
         self.ending.retain(|ending| ending.strong_count() > 0);
         match (self.open.len(), self.made, self.ending.len()) {
             (OPEN.., _, _) => Some(format!("{OPEN} terminals are open: release one of them first")),
@@ -159,31 +159,33 @@ impl Terminals {
     }
 
     /// Tells those who wait what they wait for; out comes what the log says of those that have ended.
-    pub(super) fn tell(&mut self) -> Vec<String> {
+    pub(super) fn answer_waiting(&mut self) -> Vec<String> {
         let mut told = Vec::new();
         let mut unmade = Vec::new();
         for (&number, terminal) in &mut self.open {
             let (started, ended) = {
-                let seen = terminal.screen.seen();
+                let seen = terminal.screen.lock_seen();
                 (seen.started, seen.ended.clone())
             };
             if let Some(maker) = terminal.maker.take() {
                 match &ended {
                     Some(Err(why)) => {
-                        answer(maker, Err(wrong(why.clone())));
+                        answer_request(maker, Err(invalid_params(why.clone())));
                         unmade.push(number);
                     }
-                    _ if started => answer(maker, Ok(CreateTerminalResponse::new(TerminalId::new(name(number))))),
+                    _ if started => {
+                        answer_request(maker, Ok(CreateTerminalResponse::new(TerminalId::new(terminal_name(number)))))
+                    }
                     _ => terminal.maker = Some(maker),
                 }
             }
             let Some(ended) = ended else { continue };
-            let status = status(&ended);
+            let status = exit_status(&ended);
             for responder in terminal.waiting.drain(..) {
-                answer(responder, Ok(WaitForTerminalExitResponse::new(status.clone())));
+                answer_request(responder, Ok(WaitForTerminalExitResponse::new(status.clone())));
             }
             if !std::mem::replace(&mut terminal.told, true) {
-                told.push(format!("{}: {}", terminal.shown, how(&ended)));
+                told.push(format!("{}: {}", terminal.shown, describe_exit(&ended)));
             }
         }
         unmade.iter().for_each(|number| drop(self.open.remove(number)));
@@ -191,24 +193,27 @@ impl Terminals {
     }
 
     /// What a terminal shows, without the secrets of the run.
-    pub(super) fn output(&self, id: &TerminalId, secrets: &Secrets) -> Result<TerminalOutputResponse, Error> {
+    pub(super) fn read_output(&self, id: &TerminalId, secrets: &Secrets) -> Result<TerminalOutputResponse, Error> {
         let terminal = self.find(id)?;
         let (bytes, is_cut, ended) = {
-            let seen = terminal.screen.seen();
+            let seen = terminal.screen.lock_seen();
             (seen.tail.clone().into_bytes(), seen.tail.is_cut(), seen.ended.clone())
         };
-        let whole = if ended.is_some() { &bytes[..] } else { whole(&bytes) };
+        let whole = if ended.is_some() { &bytes[..] } else { trim_partial_character(&bytes) };
         let (text, is_short) = last_part(&String::from_utf8_lossy(whole), terminal.limit, secrets);
         let is_cut = is_cut || is_short;
-        Ok(TerminalOutputResponse::new(text, is_cut).exit_status(ended.map(|ended| status(&ended))))
+        Ok(TerminalOutputResponse::new(text, is_cut).exit_status(ended.map(|ended| exit_status(&ended))))
     }
 
     /// Answers when a command has ended.
     pub(super) fn wait(&mut self, id: &TerminalId, responder: Responder<WaitForTerminalExitResponse>) {
         match self.find_mut(id) {
-            Err(error) => answer(responder, Err(error)),
+            Err(error) => answer_request(responder, Err(error)),
             Ok(terminal) if terminal.waiting.len() == WAITING => {
-                answer(responder, Err(wrong(format!("{WAITING} already wait for the end of this terminal"))));
+                answer_request(
+                    responder,
+                    Err(invalid_params(format!("{WAITING} already wait for the end of this terminal"))),
+                );
             }
             Ok(terminal) => terminal.waiting.push(responder),
         }
@@ -216,36 +221,36 @@ impl Terminals {
 
     /// Ends a command, and keeps what it printed.
     pub(super) fn kill(&mut self, id: &TerminalId) -> Result<(), Error> {
-        self.find(id)?.cancel.ask(StopLevel::Stop);
+        self.find(id)?.cancel.request_stop(StopLevel::Stop);
         Ok(())
     }
 
     /// Ends a command, and forgets it.
     pub(super) fn release(&mut self, id: &TerminalId) -> Result<(), Error> {
         self.find(id)?;
-        let number = number(id).unwrap_or_default();
+        let number = terminal_number(id).unwrap_or_default();
         if let Some(terminal) = self.open.remove(&number) {
-            terminal.cancel.ask(StopLevel::Stop);
+            terminal.cancel.request_stop(StopLevel::Stop);
             self.ending.push(Arc::downgrade(&terminal.cancel));
-            terminal.waiting.into_iter().for_each(|responder| answer(responder, Err(cancelled())));
+            terminal.waiting.into_iter().for_each(|responder| answer_request(responder, Err(request_cancelled())));
         }
         Ok(())
     }
 
     /// Whether any of them printed something since that was asked last.
     pub(super) fn is_fresh(&self) -> bool {
-        let fresh = self.open.values().map(|terminal| std::mem::take(&mut terminal.screen.seen().fresh));
+        let fresh = self.open.values().map(|terminal| std::mem::take(&mut terminal.screen.lock_seen().fresh));
         fresh.fold(false, |one, other| one | other)
     }
 
     /// Asks all of them to end.
     pub(super) fn stop(&self) {
-        self.ask(StopLevel::Stop);
+        self.request_stop(StopLevel::Stop);
     }
 
-    fn ask(&self, wish: StopLevel) {
-        self.open.values().for_each(|terminal| terminal.cancel.ask(wish));
-        self.ending.iter().filter_map(Weak::upgrade).for_each(|ending| ending.ask(wish));
+    fn request_stop(&self, wish: StopLevel) {
+        self.open.values().for_each(|terminal| terminal.cancel.request_stop(wish));
+        self.ending.iter().filter_map(Weak::upgrade).for_each(|ending| ending.request_stop(wish));
     }
 
     /// Ends all of them, and waits for that; `is_urgent` says whether they are to be ended at once.
@@ -254,39 +259,39 @@ impl Terminals {
         self.running = None;
         while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(LOOK) {
             if is_urgent() {
-                self.ask(StopLevel::Kill);
+                self.request_stop(StopLevel::Kill);
             }
         }
     }
 
     fn find(&self, id: &TerminalId) -> Result<&Terminal, Error> {
-        number(id).and_then(|number| self.open.get(&number)).ok_or_else(nowhere)
+        terminal_number(id).and_then(|number| self.open.get(&number)).ok_or_else(unknown_terminal)
     }
 
     fn find_mut(&mut self, id: &TerminalId) -> Result<&mut Terminal, Error> {
-        number(id).and_then(|number| self.open.get_mut(&number)).ok_or_else(nowhere)
+        terminal_number(id).and_then(|number| self.open.get_mut(&number)).ok_or_else(unknown_terminal)
     }
 }
 
 /// Runs a command to its end.
-fn carry_out(order: &Order, ears: Ears, screen: &Arc<Screen>, cancel: &Cancel) -> Result<End, String> {
+fn carry_out(order: &Order, reporter: TerminalReporter, screen: &Arc<Screen>, cancel: &Cancel) -> Result<End, String> {
     let poller = Poller::new().map_err(|error| error.to_string())?;
     let Order { argv, environment, directory, .. } = order;
     let launch = Launch { argv, environment, directory, stdin: None, install: None };
     let limits = Limits { deadline: None, idle: None, grace: Duration::ZERO };
-    let mut watcher = Watcher { screen: Arc::clone(screen), ears };
-    poller.block_on(run(&poller, &launch, limits, cancel, &mut watcher))
+    let mut watcher = Watcher { screen: Arc::clone(screen), reporter };
+    poller.block_on(run_process(&poller, &launch, limits, cancel, &mut watcher))
 }
 
 /// Writes down what a command prints.
 struct Watcher {
     screen: Arc<Screen>,
-    ears: Ears,
+    reporter: TerminalReporter,
 }
 
 impl Watcher {
     fn print(&self, bytes: &[u8]) {
-        let mut seen = self.screen.seen();
+        let mut seen = self.screen.lock_seen();
         seen.tail.push(bytes);
         seen.fresh = true;
     }
@@ -302,13 +307,13 @@ impl Sink for Watcher {
         self.print(bytes);
     }
 
-    fn starts(&mut self) {
-        self.screen.seen().started = true;
-        self.ears.waker.wake_by_ref();
+    fn report_start(&mut self) {
+        self.screen.lock_seen().started = true;
+        self.reporter.waker.wake_by_ref();
     }
 
-    fn lives(&mut self, process: Process) {
-        let Ears { step, attempt, inputs, .. } = &self.ears;
+    fn report_alive(&mut self, process: Process) {
+        let TerminalReporter { step, attempt, inputs, .. } = &self.reporter;
         // The loop outlives every attempt.
         let _ = inputs.send(Input::Lives { step: step.clone(), attempt: *attempt, process });
     }
@@ -320,21 +325,21 @@ impl Sink for Watcher {
     fn tick(&mut self, _: Instant) {}
 }
 
-fn name(number: u32) -> String {
+fn terminal_name(number: u32) -> String {
     format!("terminal-{number}")
 }
 
-fn number(id: &TerminalId) -> Option<u32> {
+fn terminal_number(id: &TerminalId) -> Option<u32> {
     let number = id.0.strip_prefix("terminal-")?.parse().ok()?;
-    (name(number) == *id.0).then_some(number)
+    (terminal_name(number) == *id.0).then_some(number)
 }
 
-fn nowhere() -> Error {
-    wrong("there is no such terminal: it was never made, or is released".to_owned())
+fn unknown_terminal() -> Error {
+    invalid_params("there is no such terminal: it was never made, or is released".to_owned())
 }
 
 /// How a command ended, as the protocol has it.
-fn status(ended: &Result<End, String>) -> TerminalExitStatus {
+fn exit_status(ended: &Result<End, String>) -> TerminalExitStatus {
     match ended {
         Ok(End { signal: Some(signal), .. }) => TerminalExitStatus::new().signal(signal_name(*signal)),
         Ok(End { exit, .. }) => TerminalExitStatus::new().exit_code(u32::try_from(*exit).ok()),
@@ -357,7 +362,7 @@ fn signal_name(number: i32) -> String {
 }
 
 /// How a command ended, in words.
-fn how(ended: &Result<End, String>) -> String {
+fn describe_exit(ended: &Result<End, String>) -> String {
     match ended {
         Ok(End { signal: Some(signal), .. }) => format!("ended by {}", signal_name(*signal)),
         Ok(End { exit, .. }) => format!("exit code {exit}"),
@@ -378,7 +383,7 @@ fn last_part(text: &str, limit: usize, secrets: &Secrets) -> (String, bool) {
 }
 
 /// As much of a text that goes on as ends with a character.
-fn whole(bytes: &[u8]) -> &[u8] {
+fn trim_partial_character(bytes: &[u8]) -> &[u8] {
     let ends = bytes.len().saturating_sub(3);
     let lead = bytes[ends..].iter().rposition(|byte| byte & 0b1100_0000 != 0b1000_0000).map(|at| ends + at);
     let Some(lead) = lead else { return bytes };
@@ -399,11 +404,11 @@ mod tests {
     fn a_text_that_goes_on_ends_with_a_character() {
         let text = "aé漢😀".as_bytes();
         for end in 0..=text.len() {
-            let whole = whole(&text[..end]);
+            let whole = trim_partial_character(&text[..end]);
             assert!(std::str::from_utf8(whole).is_ok() && end - whole.len() < 4, "{end}");
         }
-        assert_eq!(whole(b"\x80\x80\x80\x80"), b"\x80\x80\x80\x80");
-        assert_eq!(whole(b"a\xff"), b"a\xff");
+        assert_eq!(trim_partial_character(b"\x80\x80\x80\x80"), b"\x80\x80\x80\x80");
+        assert_eq!(trim_partial_character(b"a\xff"), b"a\xff");
     }
 
     #[test]
@@ -422,9 +427,9 @@ mod tests {
 
     #[test]
     fn a_terminal_has_one_name() {
-        assert_eq!(number(&TerminalId::new("terminal-7")), Some(7));
+        assert_eq!(terminal_number(&TerminalId::new("terminal-7")), Some(7));
         for wrong in ["terminal-07", "terminal-+7", "terminal-", "7", "", "terminal-99999999999"] {
-            assert_eq!(number(&TerminalId::new(wrong)), None, "{wrong}");
+            assert_eq!(terminal_number(&TerminalId::new(wrong)), None, "{wrong}");
         }
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::io::stream::{ANSWER_LIMIT, Item, Report, ToolResult, ToolUse, cut};
 use crate::types::event::Usage;
 
-/// The tools whose names are kept, for what is told of their use later; an agent uses a handful at once.
+/// The tools whose names are kept for later reports of their use; an agent uses a handful at once.
 const TOOLS: usize = 1_000;
 
 /// The characters of a tool's title that people are shown.
@@ -38,7 +38,7 @@ pub(super) struct Account {
     context: Option<u64>,
     /// Whether it has used a tool, so that it made several requests.
     used_tools: bool,
-    /// The names of the tools that were told of, by the id of their use.
+    /// The names of the reported tools, by the id of their use.
     tools: BTreeMap<String, String>,
 }
 
@@ -49,22 +49,22 @@ impl Account {
     }
 
     /// Takes what is told before the turn begins: of a conversation that goes on, all that was said in it.
-    pub(super) fn before(&mut self, update: &SessionUpdate) {
+    pub(super) fn note_earlier_usage(&mut self, update: &SessionUpdate) {
         if let SessionUpdate::UsageUpdate(usage) = update {
-            self.before = dollars(usage).unwrap_or(self.before);
+            self.before = cost_in_dollars(usage).unwrap_or(self.before);
         }
     }
 
     /// Takes an update of the turn, and passes on what people are shown.
-    pub(super) fn take(&mut self, update: SessionUpdate, show: &mut dyn FnMut(Item<'_>)) {
+    pub(super) fn apply_update(&mut self, update: SessionUpdate, show: &mut dyn FnMut(Item<'_>)) {
         match update {
-            SessionUpdate::AgentMessageChunk(chunk) => self.said(chunk, show),
+            SessionUpdate::AgentMessageChunk(chunk) => self.append_chunk(chunk, show),
             SessionUpdate::ToolCall(call) => {
                 (self.ended, self.within, self.used_tools) = (true, false, true);
-                let name = title(call.name.as_deref(), &call.title);
-                let arguments = written(call.raw_input.as_ref());
+                let name = tool_title(call.name.as_deref(), &call.title);
+                let arguments = format_value(call.raw_input.as_ref());
                 show(Item::Tool(ToolUse { id: &call.tool_call_id.0, name: &name, arguments: &arguments }));
-                came(&call.tool_call_id.0, call.status, (&call.content, call.raw_output.as_ref()), show);
+                report_tool_result(&call.tool_call_id.0, call.status, (&call.content, call.raw_output.as_ref()), show);
                 self.tools.insert(call.tool_call_id.0.to_string(), name);
                 if self.tools.len() > TOOLS {
                     self.tools.clear();
@@ -75,22 +75,22 @@ impl Account {
                 let (id, fields) = (&update.tool_call_id.0, update.fields);
                 // Many tell the arguments once their model has written them all.
                 if let (Some(name), arguments @ Some(_)) = (self.tools.get(&**id), fields.raw_input.as_ref()) {
-                    show(Item::Tool(ToolUse { id, name, arguments: &written(arguments) }));
+                    show(Item::Tool(ToolUse { id, name, arguments: &format_value(arguments) }));
                 }
                 let content = fields.content.unwrap_or_default();
                 if let Some(status) = fields.status {
-                    came(id, status, (&content, fields.raw_output.as_ref()), show);
+                    report_tool_result(id, status, (&content, fields.raw_output.as_ref()), show);
                 }
             }
             SessionUpdate::Plan(plan) => {
                 let done = plan.entries.iter().filter(|entry| entry.status == PlanEntryStatus::Completed).count();
                 let now = plan.entries.iter().find(|entry| entry.status == PlanEntryStatus::InProgress);
-                let now = now.map(|entry| format!(": {}", beginning(&entry.content))).unwrap_or_default();
+                let now = now.map(|entry| format!(": {}", first_line(&entry.content))).unwrap_or_default();
                 let line = if std::mem::take(&mut self.within) { "\n" } else { "" };
                 show(Item::Said(&format!("{line}[plan {done}/{}{now}]\n", plan.entries.len())));
             }
             SessionUpdate::UsageUpdate(usage) => {
-                self.cost = dollars(&usage).or(self.cost);
+                self.cost = cost_in_dollars(&usage).or(self.cost);
                 self.context = Some(usage.used);
             }
             // What it was told itself, what it thinks, and what concerns editors alone.
@@ -99,15 +99,15 @@ impl Account {
     }
 
     /// What a turn comes to that `response` ended.
-    pub(super) fn report(mut self, response: Option<&PromptResponse>) -> Report {
+    pub(super) fn into_report(mut self, response: Option<&PromptResponse>) -> Report {
         cut(&mut self.text);
         let cost = self.cost.map(|cost| cost - self.before).filter(|cost| *cost > 0.0);
-        let usage = match (response.and_then(used), cost) {
+        let usage = match (response.and_then(read_usage), cost) {
             (None, None) => None,
             (tokens, cost) => {
                 let tokens = tokens.unwrap_or_default();
-                // What a turn with several requests has read is more than its last one had before it: an agent that says no
-                // more than that tells of its last request alone (opencode does).
+                // What a turn with several requests has read is more than its last one had before it: an agent that
+                // says no more than that tells of its last request alone (opencode does).
                 let is_last = self.context.is_some_and(|context| tokens.input > 0 && tokens.input <= context);
                 Some(Usage { cost, at_least: is_last && self.used_tools, ..tokens })
             }
@@ -115,7 +115,7 @@ impl Account {
         Report { text: (!self.text.is_empty()).then_some(self.text), usage, ..Report::default() }
     }
 
-    fn said(&mut self, chunk: ContentChunk, show: &mut dyn FnMut(Item<'_>)) {
+    fn append_chunk(&mut self, chunk: ContentChunk, show: &mut dyn FnMut(Item<'_>)) {
         let text = match chunk.content {
             ContentBlock::Text(text) => text.text,
             ContentBlock::ResourceLink(link) => link.uri,
@@ -143,7 +143,7 @@ impl Account {
 }
 
 /// Tells what came of a tool, once its use has ended.
-fn came(
+fn report_tool_result(
     id: &str,
     status: ToolCallStatus,
     (content, output): (&[ToolCallContent], Option<&Value>),
@@ -160,13 +160,13 @@ fn came(
             _ => None,
         });
         let texts: Vec<String> = texts.collect();
-        let text = if texts.is_empty() { written(output) } else { texts.join("\n") };
+        let text = if texts.is_empty() { format_value(output) } else { texts.join("\n") };
         show(Item::Came(ToolResult { id, failed, text: &text }));
     }
 }
 
 /// A value as it is shown: a text as it is, nothing where there is none or an empty object.
-fn written(value: Option<&Value>) -> String {
+fn format_value(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::Object(fields)) if fields.is_empty() => String::new(),
@@ -176,29 +176,29 @@ fn written(value: Option<&Value>) -> String {
 }
 
 /// What people are shown of a tool.
-pub(super) fn title(name: Option<&str>, title: &str) -> String {
+pub(super) fn tool_title(name: Option<&str>, title: &str) -> String {
     match (name, title.trim()) {
-        (Some(name), "") => beginning(name),
-        (Some(name), title) if name != title => beginning(&format!("{name}: {title}")),
-        (_, title) => beginning(title),
+        (Some(name), "") => first_line(name),
+        (Some(name), title) if name != title => first_line(&format!("{name}: {title}")),
+        (_, title) => first_line(title),
     }
 }
 
 /// The first line of a text, as far as people who watch want it.
-fn beginning(text: &str) -> String {
+fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let shown: String = line.chars().filter(|character| !character.is_control()).take(SHOWN).collect();
     if shown.len() < line.len() { format!("{shown}…") } else { shown }
 }
 
 /// What a conversation has cost, where that is said in dollars.
-fn dollars(usage: &UsageUpdate) -> Option<f64> {
+fn cost_in_dollars(usage: &UsageUpdate) -> Option<f64> {
     let cost = usage.cost.as_ref().filter(|cost| cost.currency == "USD")?;
     (cost.amount.is_finite() && cost.amount >= 0.0).then_some(cost.amount)
 }
 
 /// The tokens of a turn. Programs that never heard of any say zero; that is unknown.
-fn used(response: &PromptResponse) -> Option<Usage> {
+fn read_usage(response: &PromptResponse) -> Option<Usage> {
     let said = response.usage.as_ref().map(|usage| {
         let (read, write) = (usage.cached_read_tokens.unwrap_or(0), usage.cached_write_tokens.unwrap_or(0));
         // Their sum is that of all kinds of tokens, each counted once.
@@ -228,14 +228,14 @@ mod tests {
         let mut shown = String::new();
         for update in updates {
             let update = serde_json::from_value(update.clone()).unwrap();
-            account.take(update, &mut |item| match item {
+            account.apply_update(update, &mut |item| match item {
                 Item::Said(text) => shown.push_str(text),
                 Item::Tool(used) => shown.push_str(&format!("[{} {}{}]\n", used.id, used.name, used.arguments)),
                 Item::Came(came) => shown.push_str(&format!("[{} {} {}]\n", came.id, came.failed, came.text)),
                 _ => {}
             });
         }
-        (shown, account.report(None).text)
+        (shown, account.into_report(None).text)
     }
 
     fn chunk(text: &str) -> Value {
@@ -291,12 +291,12 @@ mod tests {
                 updates.push(json!({ "sessionUpdate": "tool_call", "toolCallId": "1", "title": "bash" }));
             }
             for update in updates {
-                account.take(serde_json::from_value::<SessionUpdate>(update).unwrap(), &mut |_| {});
+                account.apply_update(serde_json::from_value::<SessionUpdate>(update).unwrap(), &mut |_| {});
             }
             let usage = json!({ "totalTokens": 30, "inputTokens": 20, "cachedReadTokens": 5, "outputTokens": 5 });
             let ended = json!({ "stopReason": "end_turn", "usage": usage });
             let ended = serde_json::from_value::<PromptResponse>(ended).unwrap();
-            account.report(Some(&ended)).usage.unwrap().at_least
+            account.into_report(Some(&ended)).usage.unwrap().at_least
         };
         assert!(at_least(true, 25), "its last request alone has read that much");
         assert!(!at_least(true, 15), "it has read more than its last request");
@@ -311,27 +311,27 @@ mod tests {
         };
         let response = |value: Value| serde_json::from_value::<PromptResponse>(value).unwrap();
         let mut account = Account::new(Usage { cost: Some(0.5), ..Usage::default() });
-        account.before(&cost(1.0));
-        account.take(cost(1.25), &mut |_| {});
+        account.note_earlier_usage(&cost(1.0));
+        account.apply_update(cost(1.25), &mut |_| {});
         let ended = response(
             json!({ "stopReason": "end_turn", "usage": { "totalTokens": 30, "inputTokens": 20, "outputTokens": 10 } }),
         );
-        let usage = account.report(Some(&ended)).usage.unwrap();
+        let usage = account.into_report(Some(&ended)).usage.unwrap();
         assert_eq!((usage.input, usage.output, usage.cost), (20, 10, Some(0.25)));
         let quota = json!({ "quota": { "token_count": { "input_tokens": 3, "output_tokens": 4 } } });
         let ended = response(json!({ "stopReason": "end_turn", "_meta": quota }));
-        let usage = Account::default().report(Some(&ended)).usage.unwrap();
+        let usage = Account::default().into_report(Some(&ended)).usage.unwrap();
         assert_eq!((usage.input, usage.output, usage.cost), (3, 4, None));
         let ended = response(json!({ "stopReason": "end_turn" }));
-        assert_eq!(Account::default().report(Some(&ended)).usage, None);
+        assert_eq!(Account::default().into_report(Some(&ended)).usage, None);
         // A price counts without tokens, too, and without an end.
         let priced = || {
             let mut account = Account::default();
-            account.take(cost(0.5), &mut |_| {});
+            account.apply_update(cost(0.5), &mut |_| {});
             account
         };
         for ended in [Some(&ended), None] {
-            let usage = priced().report(ended).usage;
+            let usage = priced().into_report(ended).usage;
             assert_eq!(usage, Some(Usage { cost: Some(0.5), ..Usage::default() }));
         }
     }

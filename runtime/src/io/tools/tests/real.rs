@@ -122,7 +122,7 @@ async fn a_server_over_http_is_reached_by_its_address() {
 }
 
 #[tokio::test]
-async fn an_address_where_nobody_listens_says_so_at_once() {
+async fn an_address_without_a_server_fails_at_once() {
     let mut evaluator = Scene::new("good");
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     evaluator.plan.tool_servers[0].transport = Transport::Url(format!("http://127.0.0.1:{port}/mcp"));
