@@ -58,7 +58,7 @@ pub(crate) enum Subject {
 }
 
 impl FileDependencies {
-    /// The specs that are meant, as [`find::specs`].
+    /// The specs that are meant, as [`find::find_specs`].
     ///
     /// # Errors
     /// Says where there is none.
@@ -70,7 +70,7 @@ impl FileDependencies {
         found
     }
 
-    /// The workspace of a spec, as [`Workspace::of`].
+    /// The workspace of a spec, as [`Workspace::discover`].
     ///
     /// # Errors
     /// Says what cannot be found.

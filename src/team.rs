@@ -279,7 +279,7 @@ impl Spent {
         format!(", ${}.{:04}{more}", self.cost / 1_000_000, self.cost % 1_000_000 / 100)
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(self) -> Value {
         let cost = (!self.unpriced && self.turns > 0).then_some(self.cost as f64 / 1e6);
         json!({ "input": self.input, "output": self.output, "cost": cost })
     }

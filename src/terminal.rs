@@ -1,7 +1,7 @@
 //! Standard output and standard error: whether they are terminals, their colours and width, and writing to them
 //! without a buffer.
 //!
-//! A reader that went away (`| head`) is no error. Text from outside passes through [`printable`] on its way to a
+//! A reader that went away (`| head`) is no error. Text from outside passes through [`make_printable`] on its way to a
 //! terminal, so that only this program sends control characters there.
 
 use std::borrow::Cow;

@@ -29,7 +29,7 @@ pub fn read_plan(text: &str) -> Result<Plan, ReadError> {
 /// Reads a plan; `judge` says what is wrong with the parts of it that have languages of their own.
 ///
 /// # Errors
-/// As [`read`], and what `judge` says.
+/// As [`read_plan`], and what `judge` says.
 pub fn read_with(text: &str, judge: Judge<'_>) -> Result<Plan, ReadError> {
     #[derive(Deserialize)]
     struct Head {

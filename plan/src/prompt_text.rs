@@ -94,7 +94,7 @@ pub fn files_to_mend(folder: &str) -> String {
     )
 }
 
-/// What an agent is asked who is to mend what made a task fail; `asked` is what [`command`] or [`prompt`] says.
+/// What an agent is asked who is to mend what made a task fail; `asked` is what [`describe_command`] or [`describe_prompt`] says.
 pub fn repair_request(task: &str, error: &str, asked: &str) -> String {
     format!("Task `{task}` failed:\n\n{error}\n\n{asked}\n\nMend what made it fail. It runs once more after your turn.")
 }

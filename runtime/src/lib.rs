@@ -2,11 +2,11 @@
 //!
 //! The layers, from below. A module imports from its own layer and from those below it, never from one above:
 //!
-//! - [`types`]: the data that all of them share
-//! - [`core`]: decides what happens next, and is pure
-//! - [`io`]: the journal, the home, processes, agents, models and tools
-//! - [`eval`]: expressions, templates, prompts and context packs
-//! - [`driver`]: the loop of a run, rehearsals and the simulation
+//! - `types`: the data that all of them share
+//! - `core`: decides what happens next, and is pure
+//! - `io`: the journal, the home, processes, agents, models and tools
+//! - `eval`: expressions, templates, prompts and context packs
+//! - `driver`: the loop of a run, rehearsals and the simulation
 
 mod core;
 mod driver;

@@ -131,7 +131,7 @@ fn check_work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostic
     if diagnostics.has_report_at(ast.span) {
         return;
     }
-    if nobody_begins(ast) && ast.goal.is_some() {
+    if has_no_starter(ast) && ast.goal.is_some() {
         diagnostics.push(report_idle(ast));
         return;
     }
@@ -165,7 +165,7 @@ fn check_work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostic
             );
         }
     }
-    if given && nobody_begins(ast) {
+    if given && has_no_starter(ast) {
         diagnostics.push(report_idle(ast));
     }
     let by_hand = matches!(model.default, Some(Start::Swarm(index)) if own(index));
@@ -178,7 +178,7 @@ fn check_work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostic
 }
 
 /// Whether no agent can begin: members without a task wait for a message, and no agent starts to write one.
-fn nobody_begins(ast: &ast::Swarm) -> bool {
+fn has_no_starter(ast: &ast::Swarm) -> bool {
     // A coordinator hands the items out.
     let plans = ast.leader.as_ref().is_some_and(|leader| leader.kind == LeaderKind::Coordinator);
     ast.decompose.is_none() && !plans && ast.items.is_empty() && ast.members.iter().all(|member| member.task.is_none())

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
-    /// The text itself, at most [`INLINE`] bytes.
+    /// The text itself, at most [`INLINE`](super::event::INLINE) bytes.
     Text(String),
     /// An artifact of the run.
     Artifact {

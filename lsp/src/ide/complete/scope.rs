@@ -103,7 +103,7 @@ fn list_readers(index: &Index, file: FileId, spot: &CursorContext<'_>) -> Vec<Re
                 spot.around.iter().rev().find(|node| node.is_named("loop")).and_then(|node| node.declared_name());
             let mut steps = index.steps_of(pipeline).map(|(_, step)| step.symbol);
             let rounds = steps.find(|step| Some(index.symbol(*step).name.as_str()) == name);
-            vec![Reader { owner: Some(pipeline), pipeline: Some(pipeline), body, rounds, ..NOBODY }]
+            vec![Reader { owner: Some(pipeline), pipeline: Some(pipeline), body, rounds, ..NO_OWNER }]
         }
         (_, Some(pipeline)) => {
             let name = spot.around.iter().rev().find(|node| node.is_step()).and_then(|node| node.declared_name());
@@ -124,13 +124,13 @@ fn list_readers(index: &Index, file: FileId, spot: &CursorContext<'_>) -> Vec<Re
                 let kind = kind_of(node.known?.name)?;
                 find_top_level(index, kind, node.declared_name()?, file)
             });
-            let Some(owner) = outer else { return vec![NOBODY] };
+            let Some(owner) = outer else { return vec![NO_OWNER] };
             let member =
                 entry.filter(|entry| entry.node.is_named("member")).and_then(|entry| entry.node.declared_name());
             let found = list_outer_readers(index, owner, member, body);
-            if found.is_empty() { vec![Reader { owner: Some(owner), ..NOBODY }] } else { found }
+            if found.is_empty() { vec![Reader { owner: Some(owner), ..NO_OWNER }] } else { found }
         }
-        (None, None) => vec![NOBODY],
+        (None, None) => vec![NO_OWNER],
     }
 }
 
@@ -161,7 +161,7 @@ fn list_outer_readers(index: &Index, owner: SymbolId, member: Option<&str>, body
         SymbolKind::Agent => {
             let taken = steps().filter(|(_, step)| step.agent == Some(owner)).map(|(_, step)| step.pipeline);
             let pipelines: BTreeSet<SymbolId> = taken.collect();
-            let reader = |pipeline| Reader { owner: Some(owner), pipeline: Some(pipeline), body, ..NOBODY };
+            let reader = |pipeline| Reader { owner: Some(owner), pipeline: Some(pipeline), body, ..NO_OWNER };
             pipelines.into_iter().take(MOST).map(reader).collect()
         }
         SymbolKind::Swarm => {
@@ -171,13 +171,13 @@ fn list_outer_readers(index: &Index, owner: SymbolId, member: Option<&str>, body
                     && Some(symbol.name.as_str()) == member
             };
             let found = index.list_symbols().find(|(_, symbol)| named(symbol));
-            found.map(|(member, _)| Reader { owner: Some(member), ..NOBODY }).into_iter().collect()
+            found.map(|(member, _)| Reader { owner: Some(member), ..NO_OWNER }).into_iter().collect()
         }
         _ => Vec::new(),
     }
 }
 
-const NOBODY: Reader = Reader { owner: None, pipeline: None, step: None, body: true, rounds: None };
+const NO_OWNER: Reader = Reader { owner: None, pipeline: None, step: None, body: true, rounds: None };
 
 fn kind_of(node: &str) -> Option<SymbolKind> {
     Some(match node {

@@ -44,7 +44,7 @@ pub fn resume_run(
 /// Goes on with a run that has ended, was stopped or killed: what failed runs again, and what depends on that.
 ///
 /// # Errors
-/// As [`resume`]; or there is nothing to run again, or steps that have finished are not the same in the mended plan.
+/// As [`resume_run`]; or there is nothing to run again, or steps that have finished are not the same in the mended plan.
 pub fn retry_run(
     home: &Home,
     run: &str,

@@ -31,7 +31,7 @@ impl Driver<'_> {
             self.record(event);
             return Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }));
         };
-        self.somebody_answers(step)?;
+        self.check_unanswered_limit(step)?;
         let (plays, to, letter) = (Arc::from(plays), Arc::clone(to), Box::new(letter.clone()));
         let id = self.request_approval(step, attempt, &agent, RequestKind::Node { plays, to, way: *way, letter });
         if let Some(refusal) = self.decide_at_once(key, id, of) {

@@ -121,7 +121,7 @@ impl Driver<'_> {
         if self.state.turn_counters(key).is_some_and(|voice| voice.pleas >= PLEAS) {
             return Err(format!("you have asked for help {PLEAS} times in this turn, which is the limit"));
         }
-        self.somebody_answers(step)?;
+        self.check_unanswered_limit(step)?;
         let message = self.evaluator.store.store_content(message.to_owned())?;
         let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
         let id = self.request_approval(step, attempt, &agent, RequestKind::Help { message });
@@ -141,7 +141,7 @@ impl Driver<'_> {
     }
 
     /// Refuses a further request after several unanswered ones: each timeout wakes the step, which would ask for ever.
-    pub(super) fn somebody_answers(&self, step: &StepId) -> Result<(), String> {
+    pub(super) fn check_unanswered_limit(&self, step: &StepId) -> Result<(), String> {
         match self.state.count_unheeded(step) {
             UNANSWERED.. => Err(format!(
                 "no person answered your last {UNANSWERED} requests in time: go on without an answer, or say in your answer what is missing"
