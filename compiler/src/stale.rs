@@ -30,15 +30,7 @@ pub fn check_stale(
 ) -> Result<Option<Diagnostic>, ReadError> {
     let Some(compiled) = &compilation.plan else { return Ok(None) };
     let sources = &compilation.sources;
-    let committed = match plan::read_plan(text) {
-        Ok(committed) => committed,
-        Err(error) => match read_old_version(text) {
-            Some(version) => {
-                return Ok(Some(report_stale(file, &describe_outdated(version), sources, Vec::new(), command, "")));
-            }
-            None => return Err(error),
-        },
-    };
+    let committed = plan::read_plan(text)?;
     // The vocabulary that tokens are counted with takes longer to load than all the rest: only where the rest is the same
     // is it worth knowing whether the bounds are.
     let mut fresh = Plan { bounds: committed.bounds.clone(), ..compiled.clone() };
@@ -53,17 +45,6 @@ pub fn check_stale(
     Ok(Some(explain_changes(&committed, &fresh, sources, file, command)))
 }
 
-/// The version of a plan of an older format.
-fn read_old_version(text: &str) -> Option<u64> {
-    let value: Value = serde_json::from_str(text).ok()?;
-    value.get("pipelines")?;
-    value.get("version")?.as_u64().filter(|&version| version < plan::VERSION.into())
-}
-
-fn describe_outdated(version: u64) -> String {
-    format!("it has version {version} of the format, and this swarmc writes version {}", plan::VERSION)
-}
-
 fn explain_changes(committed: &Plan, fresh: &Plan, sources: &Sources, file: &str, command: &str) -> Diagnostic {
     let all = compare_plans(committed, fresh);
     let files: Vec<&str> = changed_files(&all);
@@ -73,7 +54,6 @@ fn explain_changes(committed: &Plan, fresh: &Plan, sources: &Sources, file: &str
     let moved: Vec<&Difference> =
         all.iter().filter(told).filter(|found| matches!(found.change, Change::Moved(_))).collect();
     let why = match (files.is_empty(), changed.is_empty()) {
-        _ if committed.version < fresh.version => describe_outdated(committed.version.into()),
         (false, false) => format!(
             "{}, and with {} {}",
             describe_changed(&files),
@@ -425,12 +405,6 @@ pipeline main {
             say(|plan| plan.replace("\"most\": 2", "\"most\": 1"), SPEC, PROMPT),
             "this swarmc computes other limits of what a run uses\n  flow.kdl ``: this spec gives another plan"
         );
-        let version = format!("\"version\": {}", plan::VERSION);
-        assert_eq!(
-            say(|plan| plan.replace(&version, "\"version\": 1"), SPEC, PROMPT),
-            "it has version 1 of the format, and this swarmc writes version 2\
-             \n  flow.kdl ``: this spec gives another plan"
-        );
     }
 
     #[test]
@@ -439,7 +413,5 @@ pipeline main {
         for text in ["", "{", "[]", "null", "{}", "{\"version\": 99}", "\u{0}"] {
             assert!(check_stale(&compilation, text, "plan.json", "swarmc").is_err(), "{text}");
         }
-        let old = check_stale(&compilation, "{\"version\": 1, \"pipelines\": 3}", "plan.json", "swarmc");
-        assert!(old.is_ok_and(|found| found.is_some_and(|found| found.message.contains("has version 1"))));
     }
 }

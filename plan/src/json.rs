@@ -9,7 +9,7 @@ use crate::Plan;
 use crate::validate::{Judge, validate_plan};
 
 /// The version of the format that this build writes, and the newest it reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 1;
 
 /// The plan as JSON: two-space indentation, one final newline, the same bytes for the same plan.
 pub fn write_plan(plan: &Plan) -> String {
@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn a_newer_plan_is_refused_whatever_else_is_in_it() {
-        let error = read_plan(r#"{ "version": 3, "shape": "unknown" }"#).unwrap_err().to_string();
-        assert_eq!(error, "the plan has version 3, but this swarmc reads up to 2: update swarmc");
+        let error = read_plan(r#"{ "version": 2, "shape": "unknown" }"#).unwrap_err().to_string();
+        assert_eq!(error, "the plan has version 2, but this swarmc reads up to 1: update swarmc");
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Segment {
 pub struct Expression {
     /// The source text.
     pub source: String,
-    /// What it reads; without it, as in plans of older versions, it may read everything.
+    /// What it reads; without it, it may read everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<Reads>,
     /// Its place.

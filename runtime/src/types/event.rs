@@ -27,7 +27,7 @@ pub use outcome::Outcome;
 pub(crate) use room::{can_inline, escaped_length, truncate_message};
 
 /// The version of the events that this build writes, and the newest it reads.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 1;
 
 /// The event itself holds texts up to this many bytes; longer ones are stored as artifacts, by digest.
 pub const INLINE: usize = 2048;

@@ -148,13 +148,6 @@ impl Driver<'_> {
             }
             (None, _) => return,
         };
-        // What older recordings do not hold is told by what happened then.
-        if let Some(replaying) = self.replaying.as_ref().filter(|replaying| !replaying.replay.tells_deeds()) {
-            let next = attempt + u32::from(self.state.step(key).started);
-            let choice = if replaying.replay.holds(step, next) { Choice::Allow } else { Choice::Deny };
-            let verdict = Verdict { id, choice, by: AnsweredBy::Person, because: None, arguments: None };
-            return self.record(Event::ApprovalAnswered { step: step.clone(), attempt, verdict });
-        }
         // Where it may not go on that is what becomes of the step, whatever the policy calls it.
         let _ = self.decide_at_once(key, id, Approval::Human);
     }

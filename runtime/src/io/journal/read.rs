@@ -245,7 +245,7 @@ mod tests {
         };
         let newer = line(r#"{"seq":1,"at":1,"event":"run_begun","version":99,"what":"ever"}"#);
         let error = recover_records(Path::new("j"), newer.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error, "journal `j` has version 99, but this swarmc reads up to 4: update swarmc");
+        assert_eq!(error, "journal `j` has version 99, but this swarmc reads up to 1: update swarmc");
         let gap = line(r#"{"seq":2,"at":1,"event":"run_resumed"}"#);
         let error = recover_records(Path::new("j"), gap.as_bytes()).unwrap_err().to_string();
         assert!(error.contains("line 1 (byte 0): it is record 2 where record 1 belongs"), "{error}");

@@ -281,11 +281,6 @@ impl Line {
 }
 
 impl Replay {
-    /// Whether it holds what attempts did: recordings of older versions are of runs without handoffs.
-    pub(crate) fn tells_deeds(&self) -> bool {
-        self.recording.header.version > 1
-    }
-
     /// The place among all that happened at which an attempt began, where that is told.
     pub(crate) fn beginning(&self, step: &StepId, attempt: u32) -> Option<usize> {
         self.begins.get(&Place::of(step, attempt)).copied()

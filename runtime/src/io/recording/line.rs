@@ -14,7 +14,7 @@ use crate::types::handoff::Envelope;
 /// The version of recordings that this build writes, and the newest it reads.
 ///
 /// 2 holds what attempts handed over and left behind.
-pub const RECORDING_VERSION: u32 = 2;
+pub const RECORDING_VERSION: u32 = 1;
 
 /// The file with the lines.
 pub(super) const LINES: &str = "recording.jsonl";

@@ -90,11 +90,6 @@ impl Replay {
         self.ranks.get(&Place::of(step, attempt)).copied().unwrap_or(usize::MAX)
     }
 
-    /// Whether anything of an attempt is recorded.
-    pub(crate) fn holds(&self, step: &StepId, attempt: u32) -> bool {
-        self.attempts.contains_key(&Place::of(step, attempt))
-    }
-
     /// The attempt that ended next, of those from the `from`th end on that are not `taken`, with its place among all
     /// that happened; and from which end on to look the next time.
     pub(crate) fn next(
