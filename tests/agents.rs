@@ -100,7 +100,7 @@ impl Place {
     }
 
     /// swarmc as a person starts it here.
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = crate::patience::swarmc();
         self.environment(&mut command);
         command.args(arguments).current_dir(self.work()).env("SWARM_HOME", self.home());

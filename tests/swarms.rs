@@ -1,6 +1,7 @@
 //! Swarms, edges, packs and file contracts: what the plan holds of them, what `plan` shows, and what nobody can run.
 
 pub(crate) mod members;
+mod mixed;
 mod recorded;
 mod seen;
 

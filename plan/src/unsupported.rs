@@ -237,15 +237,11 @@ fn player_problems(plan: &Plan, agent: &Agent) -> Vec<(String, String)> {
     let name = &agent.name;
     let mut found = Vec::new();
     match &provider.connection {
-        Connection::Exec { .. } | Connection::Acp { .. } => found.push((
-            format!("its agent `{name}` is a program: members of swarms are models (`llm`) or recorded (`script`)"),
-            format!("give `{name}` a provider with an `llm`, or write tasks of a pipeline with `edges` between them"),
-        )),
         Connection::Llm { model: None, .. } if agent.model.is_none() => found.push((
             format!("neither its agent `{name}` nor provider `{}` names a model", provider.name),
             "write `model \"NAME\"` in the agent".to_owned(),
         )),
-        Connection::Llm { .. } | Connection::Script { .. } => {}
+        Connection::Llm { .. } | Connection::Script { .. } | Connection::Exec { .. } | Connection::Acp { .. } => {}
     }
     if agent.files.is_some() {
         found.push((

@@ -103,6 +103,7 @@ impl Run {
                     usage,
                     cost: None,
                     model: None,
+                    session: None,
                 });
                 self.record(SwarmEvent::TurnStarted { turn, reserved: None });
             }

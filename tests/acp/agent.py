@@ -201,6 +201,12 @@ def prompt(servers, request):
         text("Heard: ")
         text(said.strip().splitlines()[-1])
         return done()
+    if KIND == "member":
+        # A member of a swarm, which ends when it has heard of bob.
+        heard_it = "hello from bob" in said
+        text("I have looked. ")
+        text(json.dumps({"action": "done", "response": "ann heard bob"} if heard_it else {"action": "idle"}))
+        return done()
     if KIND in ("max_tokens", "refusal", "max_turn_requests", "cancelled", "tired"):
         return done(KIND)
     if KIND == "error":

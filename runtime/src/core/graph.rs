@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use crate::types::content::Content;
 
+pub(crate) use build::AGENTS;
 pub(crate) use edges::{Group, HandoffEdge, Ways};
 
 /// The steps of all instances together at most: what the state holds in memory is proportional to it.

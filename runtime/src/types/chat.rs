@@ -90,6 +90,8 @@ pub(crate) struct Reply {
     pub usage: Option<Usage>,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
+    /// The conversation that a program keeps of the turn, by its id.
+    pub session: Option<String>,
     /// Whether the answer stopped at the limit of its tokens.
     pub cut: bool,
 }

@@ -128,6 +128,9 @@ pub enum SwarmEvent {
         /// The model that answered, as it calls itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// The conversation that a program keeps of it, by its id: the next turn of the agent goes on with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
     },
     /// A tool is called.
     ToolStarted {

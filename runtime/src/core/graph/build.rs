@@ -16,7 +16,7 @@ use crate::core::swarm::Rules;
 use crate::types::event::Content;
 
 /// How many agents run at once where nothing is declared: they wait for a network, and take no processor.
-const AGENTS: u32 = 16;
+pub(crate) const AGENTS: u32 = 16;
 
 pub(super) fn build_graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
     let pipeline = plan.pipeline(name).ok_or_else(|| GraphError::NoPipeline(name.to_owned()))?;

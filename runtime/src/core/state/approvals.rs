@@ -206,12 +206,11 @@ impl State {
             let always = self.always_key(key, &agent, &waiting.request.wants);
             self.approvals.always.insert(always);
         }
-        match self.swarms.get_mut(&key) {
-            Some(swarm_state) => {
-                swarm_state.swarm.apply_verdict(&agent, verdict, at);
-                self.look_at(key);
-            }
-            None => _ = self.approvals.answered.insert(verdict.id, (waiting, verdict.clone())),
+        let swarm_state = self.swarms.get_mut(&key);
+        match swarm_state.is_some_and(|swarm_state| swarm_state.swarm.apply_verdict(&agent, verdict, at)) {
+            true => self.look_at(key),
+            // The task that carries the turn out waits for it.
+            false => _ = self.approvals.answered.insert(verdict.id, (waiting, verdict.clone())),
         }
     }
 

@@ -168,7 +168,11 @@ impl FakeRun<'_, '_> {
             Some(Refusal::Step(message)) => {
                 self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
                 let answer = Said::Failed { message: truncate_to_event(&message), fault: Fault::Budget };
-                self.fact(step, attempt, SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None });
+                self.fact(
+                    step,
+                    attempt,
+                    SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None, session: None },
+                );
                 return Ok(());
             }
             None => {}

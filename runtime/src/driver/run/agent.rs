@@ -105,7 +105,7 @@ impl Driver<'_> {
         (effective, delta): (&Effective, Option<&str>),
         attempt: &Attempt<'_>,
     ) -> Result<Candidate, Failure> {
-        let Attempt { id, number, step, view, stdin, shape, role, .. } = attempt;
+        let Attempt { view, stdin, shape, .. } = attempt;
         let agent = self.evaluator.plan.agent(name);
         let provider = agent.and_then(|agent| self.evaluator.plan.provider(&agent.provider));
         let (Some(agent), Some(provider)) = (agent, provider) else {
@@ -118,6 +118,18 @@ impl Driver<'_> {
             .transpose()
             .map_err(from_render_error)?;
         let effective = route_blocks(provider, effective.clone(), system, stdin.as_deref(), *shape);
+        self.reach_candidate((agent, provider), effective, delta, attempt)
+    }
+
+    /// An agent with what it is told, and the way to it.
+    pub(super) fn reach_candidate(
+        &self,
+        (agent, provider): (&Agent, &Provider),
+        effective: Effective,
+        delta: Option<&str>,
+        attempt: &Attempt<'_>,
+    ) -> Result<Candidate, Failure> {
+        let Attempt { id, number, step, view, shape, role, .. } = attempt;
         let apart = effective.0.iter().find(|block| block.apart);
         let system = apart.map(|block| block.text.clone());
         let (environment, door) = match self.build_environment(step, Some(provider), view, (id, *number, *role)) {
@@ -135,7 +147,7 @@ impl Driver<'_> {
             Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => false,
         };
         let prompt = delta.filter(|_| live).map_or_else(|| effective.text(), str::to_owned);
-        let (agent, login, provider) = (name.to_owned(), provider.login.clone(), provider.name.clone());
+        let (agent, login, provider) = (agent.name.clone(), provider.login.clone(), provider.name.clone());
         Ok(Candidate { agent, provider, prompt, effective, system, environment, login, door })
     }
 
@@ -236,7 +248,7 @@ impl Driver<'_> {
 
 /// What an agent is told, and what apart from that: the system text, the data and the schema of the answer each go
 /// their own way where there is one, else into the prompt.
-fn route_blocks(
+pub(super) fn route_blocks(
     provider: &Provider,
     mut effective: Effective,
     system: Option<String>,

@@ -67,9 +67,9 @@ impl Asking {
 impl Driver<'_> {
     /// Requests an approval for a tool call, for which a task waits.
     pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, wish: ToolCallRequest, reply: Asker) {
-        let Some(key) = self.state.find_step(&step).filter(|_| self.open.contains_key(&(step.clone(), attempt))) else {
-            return;
-        };
+        let place = (step.clone(), attempt);
+        let is_open = self.open.contains_key(&place) || self.teams.is_running(&place);
+        let Some(key) = self.state.find_step(&step).filter(|_| is_open) else { return };
         let wants = match self.tool_wish(wish.tool, wish.arguments.to_string(), wish.schema, wish.fixed) {
             Ok(wants) => wants,
             Err(failure) => return self.give_up(failure.to_string()),

@@ -310,6 +310,7 @@ impl Driver<'_> {
         }
         if wish == StopLevel::Kill {
             self.open.values().for_each(|cancel| cancel.request_stop(StopLevel::Kill));
+            self.teams.kill_programs();
         }
     }
 

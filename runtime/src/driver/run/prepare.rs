@@ -121,7 +121,9 @@ impl Driver<'_> {
                 let reached = asked.takers.iter().find(|taker| !matches!(taker.door, Transport::Closed(_)));
                 reached.map_or_else(Arc::default, |taker| Arc::clone(&taker.environment))
             }
-            Work::Command { .. } | Work::Text(_) => self.build_environment(step, None, &view, (id, attempt, role))?,
+            Work::Command { .. } | Work::Text(_) | Work::Member(_) => {
+                self.build_environment(step, None, &view, (id, attempt, role))?
+            }
         };
         let pipeline = self.evaluator.pipeline(&self.state, key.frame);
         Ok(Prepared::Job(Box::new(Job {
@@ -170,7 +172,7 @@ impl Driver<'_> {
                 (writer, door(&|door| matches!(door, Transport::Llm(model) if model.lending.is_some())))
             }
             Work::Command { .. } => (false, true),
-            Work::Text(_) => (false, false),
+            Work::Text(_) | Work::Member(_) => (false, false),
         };
         let named = |rule: &PackRule| matches!(rule, PackRule::Artifacts { kind, from } if kind == ArtifactKind::Diff.as_str() && *from == step.name);
         let is_named = || self.evaluator.plan.packs.iter().flat_map(|pack| &pack.rules).any(named);
@@ -178,7 +180,7 @@ impl Driver<'_> {
     }
 
     /// The working tree that a step's processes run in, where that is not the workspace.
-    fn find_worktree(&self, key: Key, step: &Step, pipeline: &Pipeline) -> Option<Tree> {
+    pub(super) fn find_worktree(&self, key: Key, step: &Step, pipeline: &Pipeline) -> Option<Tree> {
         let trees = self.evaluator.trees.as_ref()?;
         let name = worktree_names::tree_name(&self.evaluator, &self.state, key.frame, Some(step))?;
         Some(Tree { trees: Arc::clone(trees), name, working_dir: pipeline.working_dir.clone() })
@@ -246,7 +248,7 @@ impl Driver<'_> {
 }
 
 /// The variables that a pipeline and a step set, rather than pass.
-fn explicit_variables(pipeline: &Environment, step: &Environment) -> Vec<String> {
+pub(super) fn explicit_variables(pipeline: &Environment, step: &Environment) -> Vec<String> {
     let set = pipeline.iter().chain(step).filter_map(|value| match value {
         EnvValue::Set { name, .. } => Some(name.clone()),
         EnvValue::Pass(_) | EnvValue::Secret(_) => None,

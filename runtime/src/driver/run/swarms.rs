@@ -7,6 +7,7 @@
 mod asking;
 mod ending;
 pub(super) mod files;
+mod program_turn;
 mod recorded;
 mod user_messages;
 
@@ -27,9 +28,12 @@ use crate::io::executor::Role;
 use crate::io::input::SwarmInput;
 use crate::io::tools::Grant;
 use crate::types::approval::{self};
+use crate::types::cancel::Cancel;
 use crate::types::chat::Tool;
 use crate::types::event::{self, Content, Failure, StepId};
 use crate::types::swarm_event::{Action, Answer, Fault, SwarmEvent, TurnId};
+use crate::types::user_request::StopLevel;
+use program_turn::Programs;
 
 /// The swarms that run.
 #[derive(Debug, Default)]
@@ -37,21 +41,42 @@ pub(super) struct RunningSwarms {
     open: BTreeMap<(StepId, u32), Team>,
     /// What begins when the records of this turn are durable.
     gate: Option<watch::Sender<bool>>,
+    /// The turns that programs take.
+    programs: Programs,
 }
 
 /// What runs for one swarm.
 #[derive(Debug, Default)]
 struct Team {
-    tasks: BTreeMap<TurnId, AbortHandle>,
+    tasks: BTreeMap<TurnId, Task>,
     /// Ends it when the time of its step is over.
     clock: Option<AbortHandle>,
     /// The tools of each agent, once they are known.
     tools: BTreeMap<Arc<str>, Arc<Vec<Tool>>>,
 }
 
+/// What carries a turn or a call out.
+#[derive(Debug)]
+enum Task {
+    /// A task of the reactor.
+    Reactor(AbortHandle),
+    /// A program of the pool.
+    Program(Arc<Cancel>),
+}
+
+impl Task {
+    fn stop(&self) {
+        match self {
+            Task::Reactor(handle) => handle.abort(),
+            Task::Program(cancel) => cancel.request_stop(StopLevel::Stop),
+        }
+    }
+}
+
 impl Drop for Team {
     fn drop(&mut self) {
-        self.tasks.values().chain(&self.clock).for_each(AbortHandle::abort);
+        self.tasks.values().for_each(Task::stop);
+        self.clock.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -74,6 +99,15 @@ impl RunningSwarms {
     /// Ends everything; nothing is recorded of it.
     pub(super) fn clear(&mut self) {
         self.open.clear();
+    }
+
+    /// Kills the programs that take turns.
+    pub(super) fn kill_programs(&self) {
+        for task in self.open.values().flat_map(|team| team.tasks.values()) {
+            if let Task::Program(cancel) = task {
+                cancel.request_stop(StopLevel::Kill);
+            }
+        }
     }
 
     /// What was ordered in this turn of the loop begins.
@@ -171,7 +205,7 @@ impl Driver<'_> {
                 }
                 Order::Cancel(turn) => {
                     if let Some(task) = self.find_team(step, attempt).and_then(|team| team.tasks.remove(&turn)) {
-                        task.abort();
+                        task.stop();
                     }
                     Ok(())
                 }
@@ -203,6 +237,9 @@ impl Driver<'_> {
             }
             SwarmInput::Late | SwarmInput::Over(_) | SwarmInput::Failed(_) | SwarmInput::Agreed { .. } => None,
         };
+        if let SwarmInput::Answered(turn, _) = &word {
+            self.program_ended(step, attempt, turn);
+        }
         // The driver drops the report of a turn that it has ended.
         let replays = self.replaying.is_some();
         let Some(team) = self.find_team(step, attempt) else { return };
@@ -229,7 +266,7 @@ impl Driver<'_> {
                 self.record_swarm_event(
                     step,
                     attempt,
-                    SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None },
+                    SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None, session: None },
                 );
                 Ok(())
             }
@@ -324,7 +361,7 @@ impl Driver<'_> {
             let _ = inputs.send(Input::Swarm { step: of.0, attempt: of.1, word });
         });
         if let Some(team) = self.find_team(step, attempt) {
-            team.tasks.insert(turn.clone(), task.abort_handle());
+            team.tasks.insert(turn.clone(), Task::Reactor(task.abort_handle()));
         }
         Ok(())
     }

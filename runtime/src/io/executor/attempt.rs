@@ -11,12 +11,13 @@ use swarmc_plan::{Command, LOG};
 use super::capture::Capture;
 use super::pool::Services;
 use super::replay_boundary::{ask_or_replay, begin_attempt, stated_variables};
-use super::{Job, Work, turn, turn_artifacts};
+use super::{Candidate, Job, Work, turn, turn_artifacts};
 use crate::io::artifact::Watch;
 use crate::io::files::{Collected, FileWorkspace, FileWorkspaceSpec};
 use crate::io::input::Input;
 use crate::io::process::{Cause, End, Launch, Limits, Poller, argv, decode_text, run_process};
 use crate::io::recording::{Answer, Part, Question, Source};
+use crate::types::chat::{Fault, Reply};
 use crate::types::error::RunError;
 use crate::types::event::{Content, Failure, INLINE, Outcome};
 use crate::types::handoff::Operation;
@@ -62,7 +63,7 @@ pub(super) async fn carry_out(
     }
     let started = Instant::now();
     let limits = Limits { deadline: job.timeout.map(|timeout| started + timeout), idle: job.idle, grace: job.grace };
-    let mut capture = Capture::new(services, &job.step, job.attempt, job.max_output);
+    let mut capture = Capture::new(services, job);
     let place = &mut Place { services, poller, limits, capture: &mut capture };
     if let Some(failure) = begin_attempt(job, place).await? {
         return Ok(Ended::from_failure(failure));
@@ -94,6 +95,11 @@ pub(super) async fn carry_out(
         }
         Work::Agent(asked) => Box::pin(turn::run_agent_turn(job, asked, place)).await?,
         Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
+        Work::Member(member) => {
+            // The pool has such a turn carried out on its own.
+            let failure = Failure::Spawn { message: format!("`{}` takes turns of a swarm alone", member.taker.agent) };
+            Ended::from_failure(failure)
+        }
     };
     keep_changes(job, watch, services)?;
     let transcript = place.capture.take_transcript();
@@ -133,6 +139,25 @@ pub(super) async fn carry_out(
     turn_artifacts::store_artifacts(job, &mut ended, (transcript, capture.list_logs()), services)?;
     ended.logs = capture.finish()?;
     Ok(ended)
+}
+
+/// Takes the turn of a swarm's member.
+///
+/// # Errors
+/// The run cannot go on: a log or a prompt could not be written.
+pub(super) async fn carry_out_member(
+    job: &Job,
+    taker: &Candidate,
+    poller: &Poller,
+    services: &Services,
+) -> Result<Result<Reply, Fault>, RunError> {
+    let deadline = job.timeout.map(|timeout| Instant::now() + timeout);
+    let limits = Limits { deadline, idle: job.idle, grace: job.grace };
+    let mut capture = Capture::new(services, job);
+    let place = &mut Place { services, poller, limits, capture: &mut capture };
+    let reply = Box::pin(turn::take_member_turn(job, taker, place)).await?;
+    capture.finish()?;
+    Ok(reply)
 }
 
 /// Looks at the tree that a turn is about to work in. What is only replayed changes nothing.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use swarmc_plan::LOG;
 
+use super::Job;
 use super::log::Log;
 use super::pool::Services;
 use super::tool_log::ToolLog;
@@ -28,6 +29,8 @@ pub(super) struct Capture<'a> {
     services: &'a Services,
     step: &'a StepId,
     attempt: u32,
+    /// Whether it is a turn of a swarm: the events of the swarm tell of it, and its bytes are in the logs alone.
+    is_member: bool,
     out: Log,
     err: Log,
     /// What is told once the session of the turn is known, where its agent can go on with that.
@@ -61,14 +64,21 @@ pub(super) struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    pub(super) fn new(services: &'a Services, step: &'a StepId, attempt: u32, max_output: usize) -> Capture<'a> {
-        let log = |stream| Log::new(services.layout.log_path(step, attempt, stream));
+    pub(super) fn new(services: &'a Services, job: &'a Job) -> Capture<'a> {
+        let (step, attempt, max_output) = (&job.step, job.attempt, job.max_output);
+        let layout = &services.layout;
+        let path = |stream, extension| match job.member_turn() {
+            Some(turn) => layout.turn_log_path(step, attempt, turn, extension),
+            None => layout.log_path(step, attempt, stream),
+        };
+        let log = |stream, extension| Log::new(path(stream, extension));
         Capture {
             services,
             step,
             attempt,
-            out: log(Stream::Stdout),
-            err: log(Stream::Stderr),
+            is_member: job.member_turn().is_some(),
+            out: log(Stream::Stdout, "out"),
+            err: log(Stream::Stderr, "err"),
             yielding: None,
             decoder: None,
             transcript: None,
@@ -76,7 +86,7 @@ impl<'a> Capture<'a> {
             stderr: Tail::new(INLINE),
             seen: Tail::new(LOG),
             max_output,
-            uses: ToolLog::new(services, step, attempt),
+            uses: ToolLog::new(services, job),
             used_tool: false,
             fresh_line: true,
             broken: None,
@@ -119,7 +129,8 @@ impl<'a> Capture<'a> {
         {
             cancel.begin_to_yield();
         }
-        if id.is_empty()
+        if self.is_member
+            || id.is_empty()
             || escaped_length(id) > SESSION
             || self.session.as_deref() == Some(id)
             || self.sessions == SESSIONS
@@ -180,8 +191,13 @@ impl<'a> Capture<'a> {
             let written = self.err.push(format!("{logged}\n").as_bytes());
             self.record_error(written);
         }
-        let mut show =
-            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
+        let mut show = Show {
+            services: self.services,
+            step: self.step,
+            attempt: self.attempt,
+            is_member: self.is_member,
+            transcript: &mut self.transcript,
+        };
         let break_line = if self.fresh_line { "" } else { "\n" };
         show.show_bytes(format!("{break_line}[{shown}]\n").as_bytes());
         self.fresh_line = true;
@@ -201,8 +217,13 @@ impl<'a> Capture<'a> {
         if item.is_some() {
             self.report_writing();
         }
-        let mut show =
-            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
+        let mut show = Show {
+            services: self.services,
+            step: self.step,
+            attempt: self.attempt,
+            is_member: self.is_member,
+            transcript: &mut self.transcript,
+        };
         match item {
             Some(item) => {
                 self.used_tool |= matches!(item, Item::Tool(_));
@@ -247,8 +268,13 @@ impl<'a> Capture<'a> {
     /// Ends the agent's stream.
     pub(super) fn end_stream(&mut self) -> Option<Report> {
         let decoder = self.decoder.take()?;
-        let mut show =
-            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
+        let mut show = Show {
+            services: self.services,
+            step: self.step,
+            attempt: self.attempt,
+            is_member: self.is_member,
+            transcript: &mut self.transcript,
+        };
         let mut session = None;
         let report = decoder.finish(&mut |item| {
             self.used_tool |= matches!(item, Item::Tool(_));
@@ -284,8 +310,13 @@ impl<'a> Capture<'a> {
 impl Sink for Capture<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
         self.log_output(bytes);
-        let mut show =
-            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
+        let mut show = Show {
+            services: self.services,
+            step: self.step,
+            attempt: self.attempt,
+            is_member: self.is_member,
+            transcript: &mut self.transcript,
+        };
         match &mut self.decoder {
             None => {
                 show.show_bytes(bytes);
@@ -327,7 +358,9 @@ impl Sink for Capture<'_> {
             let written = self.err.push(bytes);
             self.record_error(written);
         }
-        self.services.observer_handle.send_output(self.step, self.attempt, Stream::Stderr, bytes);
+        if !self.is_member {
+            self.services.observer_handle.send_output(self.step, self.attempt, Stream::Stderr, bytes);
+        }
         self.stderr.push(bytes);
         self.seen.push(bytes);
     }
@@ -359,6 +392,7 @@ struct Show<'a> {
     services: &'a Services,
     step: &'a StepId,
     attempt: u32,
+    is_member: bool,
     transcript: &'a mut Option<Transcript>,
 }
 
@@ -395,6 +429,8 @@ impl Show<'_> {
         if let Some(transcript) = &mut self.transcript {
             transcript.push(bytes);
         }
-        self.services.observer_handle.send_output(self.step, self.attempt, Stream::Stdout, bytes);
+        if !self.is_member {
+            self.services.observer_handle.send_output(self.step, self.attempt, Stream::Stdout, bytes);
+        }
     }
 }

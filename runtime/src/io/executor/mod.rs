@@ -42,6 +42,7 @@ use crate::io::files::FileWorkspaceSpec;
 use crate::types::answer::OutputValidator;
 use crate::types::effective_prompt::Effective;
 use crate::types::event::{Failure, StepId};
+use crate::types::swarm_event::TurnId;
 
 /// One attempt, ready to be carried out.
 #[derive(Debug)]
@@ -98,6 +99,14 @@ impl Job {
             _ => &self.directory,
         }
     }
+
+    /// The turn of a swarm that it is, where it is one.
+    pub(super) fn member_turn(&self) -> Option<&TurnId> {
+        match &self.work {
+            Work::Member(member) => Some(&member.turn),
+            Work::Command { .. } | Work::Agent(_) | Work::Text(_) => None,
+        }
+    }
 }
 
 /// What an attempt of a step is for.
@@ -125,6 +134,17 @@ pub(crate) enum Work {
     Agent(Box<AgentTurn>),
     /// A text that is there already, to be checked.
     Text(String),
+    /// A turn of a member of a swarm that is a program.
+    Member(Box<MemberTurn>),
+}
+
+/// A turn of a member of a swarm, which a program takes.
+#[derive(Debug)]
+pub(crate) struct MemberTurn {
+    /// Which.
+    pub turn: TurnId,
+    /// The agent that takes it: its transport is a program, an ACP agent or closed.
+    pub taker: Candidate,
 }
 
 /// A turn that an agent is asked for.

@@ -13,12 +13,12 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::attempt::{Ended, carry_out, watch_tree};
+use super::attempt::{Ended, carry_out, carry_out_member, watch_tree};
 use super::{FileWriter, Job, ObserverHandle, Role, Transport, Work};
 use crate::io::artifact::{Watch, Watches};
 use crate::io::event_loop::{Inbox, Tasks};
 use crate::io::home::{Layout, RunFolder};
-use crate::io::input::{Input, Inputs};
+use crate::io::input::{Input, Inputs, SwarmInput};
 use crate::io::journal::Durability;
 use crate::io::llm::Models;
 use crate::io::process::Poller;
@@ -26,8 +26,10 @@ use crate::io::reactor::Reactor;
 use crate::io::recording::Source;
 use crate::io::tools::Toolbox;
 use crate::types::activity::Activities;
+use crate::types::chat::{Fault, Reply};
 use crate::types::error::RunError;
-use crate::types::event::{Content, Failure, INLINE};
+use crate::types::event::{Content, Failure, INLINE, StepId};
+use crate::types::swarm_event::TurnId;
 use crate::types::user_request::StopLevel;
 
 /// A thread only polls and copies; its buffers are on the heap. What is never touched takes no memory.
@@ -188,12 +190,7 @@ impl<'m> Pool<'m> {
         let reason = "the system has no room for one more thread".to_owned();
         self.shared.services.report(Input::Broken(reason));
         for job in jobs {
-            let ended = Ended::from_failure(Failure::Cancelled);
-            self.shared.services.report(Input::Ended {
-                step: job.step,
-                attempt: job.attempt,
-                outcome: Box::new(ended.outcome),
-            });
+            report_cancelled(job, &self.shared.services);
         }
     }
 }
@@ -254,6 +251,7 @@ fn is_blocking(job: &Job) -> bool {
     let asks = match &job.work {
         Work::Command { .. } | Work::Text(_) => false,
         Work::Agent(asked) => asked.takers.iter().any(|taker| blocks(&taker.door)),
+        Work::Member(member) => blocks(&member.taker.door),
     };
     asks || job.tree.is_some() || job.file_workspace.is_some() || job.watched
 }
@@ -311,13 +309,65 @@ async fn run_when_durable(shared: Arc<Shared>, job: Job, poller: &Poller, is_alo
 /// Reports the end of a job whose beginning is not on disk.
 fn report_undurable(job: Job, error: &std::io::Error, services: &Services) -> bool {
     services.report(Input::Broken(format!("the journal cannot be made durable: {error}")));
-    let outcome = Box::new(Ended::from_failure(Failure::Cancelled).outcome);
-    services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
+    report_cancelled(job, services);
     true
+}
+
+/// Reports the end of a job that was not carried out.
+fn report_cancelled(job: Job, services: &Services) {
+    let (step, attempt) = (job.step, job.attempt);
+    services.report(match job.work {
+        Work::Member(member) => report_turn(step, attempt, member.turn, Err(no_reply(&Failure::Cancelled))),
+        Work::Command { .. } | Work::Agent(_) | Work::Text(_) => {
+            let outcome = Box::new(Ended::from_failure(Failure::Cancelled).outcome);
+            Input::Ended { step, attempt, outcome }
+        }
+    });
+}
+
+/// What came of the turn of a swarm's member.
+fn report_turn(step: StepId, attempt: u32, turn: TurnId, reply: Result<Reply, Fault>) -> Input {
+    Input::Swarm { step, attempt, word: Box::new(SwarmInput::Answered(turn, reply)) }
+}
+
+/// Why there is no reply, where asking again does not help.
+fn no_reply(failure: &Failure) -> Fault {
+    Fault { message: failure.to_string(), transient: false, retry_after: None }
+}
+
+/// Has a program take the turn of a swarm's member, and reports what came of it; false where that panicked.
+async fn run_member_turn(mut job: Job, poller: &Poller, services: &Services) -> bool {
+    let entered = enter_tree(&mut job);
+    let Work::Member(member) = &job.work else { return true };
+    let done = catch_panic(async {
+        match entered {
+            Ok(()) => carry_out_member(&job, &member.taker, poller, services).await,
+            Err(failure) => Ok(Err(no_reply(&failure))),
+        }
+    })
+    .await;
+    let is_whole = done.is_ok();
+    let reply = match done {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(error)) => {
+            services.report(Input::Broken(error.to_string()));
+            Err(no_reply(&Failure::Cancelled))
+        }
+        Err(panic) => {
+            let label = job.step.label();
+            services.report(Input::Broken(format!("swarmc itself failed in a turn of `{label}`: {panic}")));
+            Err(no_reply(&Failure::Cancelled))
+        }
+    };
+    services.report(report_turn(job.step.clone(), job.attempt, member.turn.clone(), reply));
+    is_whole
 }
 
 /// Carries a job out, whose tree is watched already where `watch` is there, and reports its end; false where that panicked.
 async fn run_attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, services: &Services) -> bool {
+    if job.member_turn().is_some() {
+        return Box::pin(run_member_turn(job, poller, services)).await;
+    }
     let done: Result<Result<_, RunError>, String> = catch_panic(async {
         let ended = match enter_tree(&mut job) {
             Ok(()) => carry_out(&job, watch, poller, services).await?,

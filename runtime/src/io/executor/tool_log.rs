@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use super::Job;
 use super::log::Log;
 use super::pool::Services;
 use crate::io::stream::{Item, ToolResult, ToolUse, is_denial};
@@ -40,8 +41,12 @@ pub(super) struct ToolLog<'a> {
 }
 
 impl<'a> ToolLog<'a> {
-    pub(super) fn new(services: &'a Services, step: &'a StepId, attempt: u32) -> ToolLog<'a> {
-        let log = Log::new(services.layout.tool_log_path(step, attempt));
+    pub(super) fn new(services: &'a Services, job: &'a Job) -> ToolLog<'a> {
+        let (step, attempt) = (&job.step, job.attempt);
+        let log = Log::new(match job.member_turn() {
+            Some(turn) => services.layout.turn_log_path(step, attempt, turn, "tools.jsonl"),
+            None => services.layout.tool_log_path(step, attempt),
+        });
         let (open, names, denied) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         ToolLog { services, step, attempt, log, count: 0, turns: 0, open, broken: None, names, denied, denials: 0 }
     }

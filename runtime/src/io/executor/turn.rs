@@ -20,11 +20,12 @@ use crate::io::process::{End, Sink, decode_text, keep_last};
 use crate::io::recording::{Answer, Part, Question, Source};
 use crate::io::stream::Decoder;
 use crate::types::answer::{self, OutputValidator};
-use crate::types::chat::Message;
+use crate::types::chat::{Fault, Message, Reply};
 use crate::types::effective_prompt::{Block, Effective};
 use crate::types::error::RunError;
 use crate::types::event::{Failure, INLINE, Outcome, Usage};
 use crate::types::handoff::asked_for;
+use crate::types::retry::is_transient;
 use crate::types::usage::sum;
 
 /// The longest id of a session that is passed on.
@@ -60,6 +61,52 @@ pub(super) async fn run_agent_turn(job: &Job, asked: &AgentTurn, place: &mut Pla
     };
     ended.outcome.fallback = (position > 0).then(|| conversation.taker.agent.clone());
     Ok(ended)
+}
+
+/// Takes the turn of a swarm's member: what its program answers, or why there is no answer.
+///
+/// # Errors
+/// A prompt could not be written.
+pub(super) async fn take_member_turn(
+    job: &Job,
+    taker: &Candidate,
+    place: &mut Place<'_, '_>,
+) -> Result<Result<Reply, Fault>, RunError> {
+    let conversation = Conversation { job, taker, position: 0, used: Usage::default(), messages: Vec::new() };
+    let path = conversation.prompt_path(1, place);
+    write_prompt(&path, &taker.prompt)?;
+    if let Some(system) = &taker.system {
+        write_prompt(&conversation.companion_path("system.txt", place), system)?;
+    }
+    let answer = match &taker.door {
+        Transport::Program(program) => {
+            let session = program.session.as_ref();
+            Box::pin(conversation.run_program(program, &taker.prompt, path, session, place)).await?
+        }
+        Transport::Acp(acp) => {
+            Box::pin(acp::ask_agent(job, taker, acp, &taker.prompt, acp.session.as_ref(), place)).await
+        }
+        Transport::Closed(failure) => Answer::failed(failure.clone()),
+        Transport::Llm(_) | Transport::Recorded(_) => {
+            let message = format!("agent `{}` is no program", taker.agent);
+            Answer::failed(Failure::Spawn { message })
+        }
+    };
+    let stderr = answer.stderr.clone();
+    let Turn { ended, said, is_cut } = Turn::from_answer(job, conversation.let_in(answer));
+    let outcome = ended.outcome;
+    Ok(match outcome.failure {
+        None => {
+            Ok(Reply { text: said, usage: outcome.usage, session: outcome.session, cut: is_cut, ..Reply::default() })
+        }
+        Some(failure) => {
+            // A program that only exits says why on its standard error.
+            let why = stderr.trim_end().lines().next_back().filter(|_| failure == Failure::Exit);
+            let message = why.map_or_else(|| failure.to_string(), |why| format!("{failure}: {why}"));
+            let transient = !matches!(failure, Failure::Spawn { .. }) && is_transient(&message);
+            Err(Fault { message, transient, retry_after: None })
+        }
+    })
 }
 
 /// What one turn came to.
@@ -344,6 +391,9 @@ impl Conversation<'_> {
 
     /// Where the prompt of turn `number` lies.
     fn prompt_path(&self, number: u32, place: &Place<'_, '_>) -> PathBuf {
+        if self.job.member_turn().is_some() {
+            return self.companion_path("txt", place);
+        }
         match number {
             1 if self.position == 0 => place.services.layout.prompt_path(&self.job.step, self.job.attempt),
             1 => self.companion_path("txt", place),
@@ -357,7 +407,11 @@ impl Conversation<'_> {
             0 => extension.to_owned(),
             position => format!("fallback-{position}.{extension}"),
         };
-        place.services.layout.beside_prompt(&self.job.step, self.job.attempt, &extension)
+        let layout = &place.services.layout;
+        match self.job.member_turn() {
+            Some(turn) => layout.turn_path(&self.job.step, self.job.attempt, turn, &extension),
+            None => layout.beside_prompt(&self.job.step, self.job.attempt, &extension),
+        }
     }
 }
 

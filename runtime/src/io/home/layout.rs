@@ -81,13 +81,13 @@ impl Layout {
 
     /// Beside the prompt, those of a swarm's turns: `TASK.ATTEMPT.AGENT.ITERATION.TURN.txt`, and `.system.txt`.
     pub fn turn_path(&self, step: &StepId, attempt: u32, turn: &TurnId, extension: &str) -> PathBuf {
-        let name = file_name(&turn.agent);
-        let of = match turn.purpose {
-            Purpose::Act => format!("{name}.{}.{}", turn.iteration, turn.attempt),
-            Purpose::Decompose => format!("{name}.decompose.{}", turn.attempt),
-            Purpose::Synthesize => format!("{name}.synthesize.{}", turn.attempt),
-        };
-        self.beside_prompt(step, attempt, &format!("{of}.{extension}"))
+        self.beside_prompt(step, attempt, &format!("{}.{extension}", turn_name(turn)))
+    }
+
+    /// Beside the logs, those of a swarm's turn that a program takes: `TASK.ATTEMPT.AGENT.ITERATION.TURN.out`, `.err` and
+    /// `.tools.jsonl`.
+    pub(crate) fn turn_log_path(&self, step: &StepId, attempt: u32, turn: &TurnId, extension: &str) -> PathBuf {
+        self.of_attempt("logs", step, attempt, &format!("{}.{extension}", turn_name(turn)))
     }
 
     /// `agents/[NAME.k/][WITHIN/]TASK[.ITERATION]/attempt-N`: the folder of an agent that works by files.
@@ -145,6 +145,16 @@ impl Layout {
         };
         path.extend(step.within.iter().flat_map(|within| within.split('/')).map(folder_name));
         path
+    }
+}
+
+/// The turn of a swarm, as a part of the name of a file.
+fn turn_name(turn: &TurnId) -> String {
+    let name = file_name(&turn.agent);
+    match turn.purpose {
+        Purpose::Act => format!("{name}.{}.{}", turn.iteration, turn.attempt),
+        Purpose::Decompose => format!("{name}.decompose.{}", turn.attempt),
+        Purpose::Synthesize => format!("{name}.synthesize.{}", turn.attempt),
     }
 }
 

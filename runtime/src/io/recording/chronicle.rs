@@ -188,7 +188,7 @@ mod tests {
     fn ended(turn: &TurnId, fails: bool) -> SwarmEvent {
         let failed = Answer::Failed { message: "busy".to_owned(), fault: Fault::Transient { after_ms: 0 } };
         let answer = if fails { failed } else { Answer::Acts(Action::Idle) };
-        SwarmEvent::TurnEnded { turn: turn.clone(), answer, usage: None, cost: None, model: None }
+        SwarmEvent::TurnEnded { turn: turn.clone(), answer, usage: None, cost: None, model: None, session: None }
     }
 
     fn said(line: &Line) -> String {

@@ -217,7 +217,7 @@ impl Recorder {
         let Some(asked) = asked else { return Ok(()) };
         let texts = self.texts(&place, &turn);
         let answer = match reply {
-            Ok(Reply { text, calls, usage, model, cut }) => Said {
+            Ok(Reply { text, calls, usage, model, cut, session: _ }) => Said {
                 text: (!text.is_empty()).then(|| texts.text("answer", text.as_bytes())).transpose()?,
                 calls: (1..)
                     .zip(calls)
@@ -358,6 +358,7 @@ impl Replay {
             usage: *usage,
             model: model.as_ref().map(|model| self.redactions.fill_text(model)),
             cut: *cut,
+            session: None,
         };
         Ok(Some((number, Ok(reply))))
     }

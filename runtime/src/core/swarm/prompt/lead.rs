@@ -201,7 +201,7 @@ pub(crate) fn build_synthesis_prompt(role: &str, goal: &str, agents: &[Ended<'_>
 /// The reply to an agent whose answer was no action, because of `problem`.
 pub(crate) fn build_repair_prompt(problem: &str, protocol: Protocol) -> String {
     let ending = match protocol {
-        Protocol::Json => "Return ONLY valid JSON: exactly one action.",
+        Protocol::Json | Protocol::Program => "Return ONLY valid JSON: exactly one action.",
         Protocol::Native => "Call exactly one tool.",
     };
     format!(

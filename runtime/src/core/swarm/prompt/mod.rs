@@ -68,6 +68,8 @@ pub(crate) enum Protocol {
     Json,
     /// By calling one tool.
     Native,
+    /// By one JSON object, after the work that it does with its own tools.
+    Program,
 }
 
 /// An agent of the swarm.

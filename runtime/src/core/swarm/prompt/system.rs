@@ -22,6 +22,14 @@ pub(crate) fn render_system(view: &View<'_>) -> String {
     }
     match view.protocol {
         Protocol::Json => write_actions(&mut out, view),
+        Protocol::Program => {
+            write_actions(&mut out, view);
+            out.push_str(
+                "\n## Your Own Tools\n\
+                 You are a program with tools of your own. Use them before you answer, and do as much of your task in one \
+                 turn as you can. The JSON object is the last thing that you say in the turn.\n",
+            );
+        }
         Protocol::Native => write_calls(&mut out, view),
     }
     write_memory_rules(&mut out, view);

@@ -141,6 +141,7 @@ fn render_closing(view: &View<'_>) -> String {
     }
     out.push_str(match view.protocol {
         Protocol::Json => "Decide your next action. Return ONLY valid JSON.",
+        Protocol::Program => "Do your work, then end your turn with your next action, as JSON.",
         Protocol::Native => "Decide your next action. Call exactly one tool.",
     });
     out

@@ -61,8 +61,9 @@ impl Swarm {
                 self.publish_entry(*seq, topic, author, data, at)
             }
             SwarmEvent::TurnStarted { turn, reserved } => self.turn_started(turn, reserved.unwrap_or_default()),
-            SwarmEvent::TurnEnded { turn, answer, usage, cost, model } => {
+            SwarmEvent::TurnEnded { turn, answer, usage, cost, model, session } => {
                 let used = Used { usage: *usage, cost: *cost };
+                session.iter().for_each(|id| self.continue_conversation(turn, id, used.usage.unwrap_or_default()));
                 match turn.purpose {
                     Purpose::Act => self.turn_ended(turn, answer, &used, model.as_deref(), at),
                     Purpose::Decompose | Purpose::Synthesize => self.lead_ended(turn, answer, &used, at),
@@ -125,19 +126,20 @@ impl Swarm {
         self.enter_stage(index, Stage::Pending(act, request.id, at));
     }
 
-    /// A request of an agent is answered.
-    pub(crate) fn apply_verdict(&mut self, agent: &str, verdict: &Verdict, at: u64) {
+    /// A request of an agent is answered; false where the swarm itself does not wait for it.
+    pub(crate) fn apply_verdict(&mut self, agent: &str, verdict: &Verdict, at: u64) -> bool {
         let waits = |stage: &Stage| matches!(stage, Stage::Pending(_, id, _) if *id == verdict.id);
-        let Some(index) = self.find_in_stage(agent, waits).filter(|_| !self.is_over) else { return };
+        let Some(index) = self.find_in_stage(agent, waits).filter(|_| !self.is_over) else { return false };
         let agent = &mut self.agents[index as usize];
-        let Stage::Pending(act, _, since) = agent.stage.clone() else { return };
+        let Stage::Pending(act, _, since) = agent.stage.clone() else { return false };
         if let Some(began) = &mut agent.began {
             *began = began.saturating_add(at.saturating_sub(since));
             let deadline = began.saturating_add(self.rules.limits.timeout_ms);
             self.agenda.timers.insert((deadline, Timer::Deadline(index)));
         }
         if !verdict.is_allowed() {
-            return self.enter_stage(index, Stage::Denied(act, verdict.refusal()));
+            self.enter_stage(index, Stage::Denied(act, verdict.refusal()));
+            return true;
         }
         agent.agreed = Some(Agreed { changed: verdict.arguments.is_some() });
         let stage = match act {
@@ -149,6 +151,7 @@ impl Swarm {
             act => Stage::Acting(act),
         };
         self.enter_stage(index, stage);
+        true
     }
 
     /// Another process took the run over, after a time in which no process ran it: open turns and calls begin again.
@@ -228,7 +231,7 @@ impl Swarm {
     }
 
     /// The agent whose current turn this is.
-    fn find_current(&self, turn: &TurnId) -> Option<u32> {
+    pub(super) fn find_current(&self, turn: &TurnId) -> Option<u32> {
         let &index = self.names.get(&turn.agent)?;
         let agent = &self.agents[index as usize];
         (agent.iteration == turn.iteration && agent.attempt == turn.attempt).then_some(index)
@@ -273,6 +276,7 @@ impl Swarm {
             failures: 0,
             wait: 0,
             taker: 0,
+            conversation: None,
             repair: None,
             mailbox: VecDeque::new(),
             letters: 0,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::rules::Rules;
 use crate::types::event::{Content, Reserved};
 use crate::types::swarm_event::{Action, End, MessageType, Part, Phase, Purpose, TurnId};
-use crate::types::usage::Usage;
+use crate::types::usage::{Usage, sum};
 
 /// A swarm.
 #[derive(Debug)]
@@ -67,6 +67,8 @@ pub(crate) struct Agent {
     pub(super) wait: u64,
     /// Which of its player's fallbacks it asks; 0 for the player itself.
     pub(crate) taker: u32,
+    /// The conversation that its program keeps, where it is one.
+    pub(crate) conversation: Option<Conversation>,
     /// What was wrong with its last answer, for the turn in which it may mend that.
     pub(crate) repair: Option<String>,
     pub(crate) mailbox: VecDeque<Letter>,
@@ -92,6 +94,17 @@ pub(crate) struct Agent {
     pub(crate) models: BTreeSet<String>,
     /// What its open turn reserved.
     pub(super) reserved: Reserved,
+}
+
+/// A conversation that the program of an agent keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Conversation {
+    /// Its id.
+    pub(crate) id: String,
+    /// Which of the player's fallbacks talks in it; 0 for the player itself.
+    pub(crate) taker: u32,
+    /// What its turns have used so far, all together.
+    pub(crate) used: Usage,
 }
 
 /// The approval of what an agent wants.
@@ -290,6 +303,15 @@ impl Swarm {
     /// The agent of this name.
     pub(crate) fn agent(&self, name: &str) -> Option<&Agent> {
         self.names.get(name).map(|&agent| &self.agents[agent as usize])
+    }
+
+    /// The program of an agent keeps a conversation: another one than before, or one turn more of it.
+    pub(super) fn continue_conversation(&mut self, turn: &TurnId, id: &str, used: Usage) {
+        let Some(index) = self.find_current(turn).filter(|_| turn.purpose == Purpose::Act) else { return };
+        let agent = &mut self.agents[index as usize];
+        let before = agent.conversation.take().filter(|before| before.id == id);
+        let used = before.map_or(used, |before| sum(before.used, used));
+        agent.conversation = Some(Conversation { id: id.to_owned(), taker: agent.taker, used });
     }
 
     /// When something is to be decided at the latest, in milliseconds since 1970.

@@ -128,7 +128,7 @@ fn a_message_that_was_taken_does_not_wake_an_agent_again() {
     let taken = whole.iter().position(|(_, fact)| is_taken(fact)).expect("mitaka takes it");
     for after in taken + 1..whole.len() {
         let mut world = World::new(rules("takao mitaka"), script);
-        world.noise = [(after, vec![Noise::Foreign(whole[taken].1.clone())])].into();
+        world.noise = [(after, vec![Noise::Foreign(Box::new(whole[taken].1.clone()))])].into();
         assert_eq!(world.go().facts, whole, "told again after {:?}", whole[after - 1].1);
     }
 }

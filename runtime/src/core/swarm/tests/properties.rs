@@ -160,7 +160,7 @@ fn foreign() -> impl Strategy<Value = Noise> {
     };
     let ended = |turn: TurnId| {
         let answer = Answer::Failed { message: "foreign".to_owned(), fault: Fault::Permanent };
-        SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: Some("m2".to_owned()) }
+        SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: Some("m2".to_owned()), session: None }
     };
     let text = || Content::Text("foreign".to_owned());
     let fact = prop_oneof![
@@ -206,7 +206,7 @@ fn foreign() -> impl Strategy<Value = Noise> {
             SwarmEvent::WorkspaceUpdated { seq: 999, topic: "findings".into(), author: author.into(), data: text() }
         }),
     ];
-    fact.prop_map(Noise::Foreign)
+    fact.prop_map(|fact| Noise::Foreign(Box::new(fact)))
 }
 
 fn noise() -> impl Strategy<Value = Noise> {

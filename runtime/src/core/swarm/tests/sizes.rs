@@ -77,8 +77,14 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
         let mut words = of(9_000);
         truncate_message(&mut words);
         let model = Some(crate::core::swarm::prompt::inline_text(&of(9_000), 100));
-        let ended =
-            |answer| SwarmEvent::TurnEnded { turn: turn(), answer, usage, cost: Some(u64::MAX), model: model.clone() };
+        let ended = |answer| SwarmEvent::TurnEnded {
+            turn: turn(),
+            answer,
+            usage,
+            cost: Some(u64::MAX),
+            model: model.clone(),
+            session: None,
+        };
         let long = inline(2_048);
         let skills = |size: usize| vec![of(size); SKILLS];
         let sized = (1..=TOOL_CHARS).rev().map(skills).find(|skills| json!(skills).to_string().len() <= SKILLS_BYTES);

@@ -111,7 +111,7 @@ pub(super) enum Noise {
     /// One of those before, counted from the last, once more.
     Again(usize),
     /// This one.
-    Foreign(SwarmEvent),
+    Foreign(Box<SwarmEvent>),
 }
 
 /// A turn of a script.
@@ -192,7 +192,8 @@ impl World {
                 let (answer, takes) = self.answer(&turn);
                 let tokens = Some(crate::Usage { input: 100, output: 10, ..crate::Usage::default() });
                 let (cost, model) = (Some(7), Some("m1".to_owned()));
-                let ended = SwarmEvent::TurnEnded { turn: turn.clone(), answer, usage: tokens, cost, model };
+                let ended =
+                    SwarmEvent::TurnEnded { turn: turn.clone(), answer, usage: tokens, cost, model, session: None };
                 let reserved = Some(crate::types::event::Reserved { calls: 1, tokens: Some(1_000), cost: None });
                 self.begin(turn.clone(), false, takes, ended);
                 self.record(SwarmEvent::TurnStarted { turn, reserved });
@@ -276,7 +277,7 @@ impl World {
         for noise in self.noise.remove(&count).unwrap_or_default() {
             let fact = match noise {
                 Noise::Again(back) => self.facts[(count - 1).saturating_sub(back)].1.clone(),
-                Noise::Foreign(fact) => fact,
+                Noise::Foreign(fact) => *fact,
             };
             if !self.is_plain(&fact) {
                 self.swarm.apply(&fact, self.clock);
@@ -367,7 +368,7 @@ impl Approval {
     fn apply(&self, swarm: &mut Swarm, at: u64) {
         match self {
             Approval::Asked(request) => swarm.pause_for_approval(request, at),
-            Approval::Answered(agent, verdict) => swarm.apply_verdict(agent, verdict, at),
+            Approval::Answered(agent, verdict) => _ = swarm.apply_verdict(agent, verdict, at),
         }
     }
 }

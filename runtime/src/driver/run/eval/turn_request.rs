@@ -96,7 +96,8 @@ impl<'a> Evaluator<'a> {
     pub(crate) fn protocol(provider: &Provider) -> Protocol {
         match provider.connection {
             Connection::Llm { tools: Some(ToolProtocol::Native), .. } => Protocol::Native,
-            _ => Protocol::Json,
+            Connection::Exec { .. } | Connection::Acp { .. } => Protocol::Program,
+            Connection::Llm { .. } | Connection::Script { .. } => Protocol::Json,
         }
     }
 
@@ -205,7 +206,9 @@ impl<'a> Evaluator<'a> {
         let offer = action::Offer { tools, receivers: if can_send { &receivers } else { &[] }, help };
         Ok(match protocol {
             Protocol::Native => Asked { tools: action::list_tools(&offer), ..Asked::new(prompt) },
-            Protocol::Json => Asked { schema: Some(action::step_schema(&offer)), is_json: true, ..Asked::new(prompt) },
+            Protocol::Json | Protocol::Program => {
+                Asked { schema: Some(action::step_schema(&offer)), is_json: true, ..Asked::new(prompt) }
+            }
         })
     }
 

@@ -57,9 +57,12 @@ impl Evaluator<'_> {
         let swarm = at.swarm().ok_or_else(|| unknown_step(&at.state.id(at.key)))?;
         let player = self.player(swarm, &turn)?;
         let provider = self.plan.provider(&player.provider);
-        let (usage, model) = match &reply {
-            Ok(reply) => (reply.usage, reply.model.as_deref().map(|model| prompt::inline_text(model, MODEL_CHARS))),
-            Err(_) => (None, None),
+        let (usage, model, session) = match &reply {
+            Ok(reply) => {
+                let model = reply.model.as_deref().map(|model| prompt::inline_text(model, MODEL_CHARS));
+                (reply.usage, model, reply.session.clone().filter(|id| event::escaped_length(id) <= event::SESSION))
+            }
+            Err(_) => (None, None, None),
         };
         let price = provider.and_then(|provider| provider.price);
         let cost = usage.and_then(|usage| compute_cost(&usage, price));
@@ -92,7 +95,7 @@ impl Evaluator<'_> {
                 Purpose::Synthesize => self.parse_merge(at, reply)?,
             },
         };
-        Ok(SwarmEvent::TurnEnded { turn, answer, usage, cost, model })
+        Ok(SwarmEvent::TurnEnded { turn, answer, usage, cost, model, session })
     }
 
     /// The event that ends an agent, with its result.

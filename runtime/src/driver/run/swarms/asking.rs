@@ -10,7 +10,8 @@ use super::super::eval::{Asked, At, Evaluator, MAX_OUTPUT, PREFILL, render_failu
 use super::recorded::Known;
 use super::{Stuck, SwarmInput, step_refusal};
 use crate::core::graph::Key;
-use crate::core::swarm::prompt::Prompt;
+use crate::core::swarm::prompt::{self, Prompt};
+use crate::io::executor::Job;
 use crate::io::{llm, recording};
 use crate::types::chat;
 use crate::types::chat::{Call, Message, Question, Reply};
@@ -26,6 +27,7 @@ const TEMPERATURE: f64 = 0.3;
 enum Way {
     Model(Box<Question>),
     Recorded(Option<Recorded>),
+    Program(Box<Job>),
 }
 
 impl Driver<'_> {
@@ -43,6 +45,8 @@ impl Driver<'_> {
             None => return Ok(()),
             Some(Some(tools)) => tools,
             Some(None) if turn.purpose != Purpose::Act => Arc::default(),
+            // A program has its own tools.
+            Some(None) if is_program(provider) => Arc::default(),
             Some(None) => {
                 let grant = self.build_grant(key, attempt, swarm, &turn, player)?;
                 match self.known_tools(step, attempt, &turn, &grant) {
@@ -78,7 +82,7 @@ impl Driver<'_> {
                     self.record_swarm_event(
                         step,
                         attempt,
-                        SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None },
+                        SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None, session: None },
                     );
                 }
                 Err(message) => {
@@ -92,12 +96,15 @@ impl Driver<'_> {
             }
             return Ok(());
         }
-        self.write_prompt(step, attempt, &turn, &asked.prompt);
+        // The turn of a program writes its own.
+        if !is_program(provider) || self.replaying.is_some() {
+            self.write_prompt(step, attempt, &turn, &asked.prompt);
+        }
         let told = (asked.prompt.system.clone(), asked.prompt.user.clone());
-        let way = self.choose_way(key, attempt, &turn, (player, provider), asked);
+        let way = self.choose_way(key, attempt, &turn, (player, provider), asked)?;
         let schema = match &way {
             Way::Model(question) => question.schema.as_ref().map(serde_json::Value::to_string),
-            Way::Recorded(_) => None,
+            Way::Recorded(_) | Way::Program(_) => None,
         };
         self.record_swarm_event(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved });
         self.warn();
@@ -111,6 +118,14 @@ impl Driver<'_> {
         if !self.ask_recorded(step, attempt, &turn, question) {
             return Ok(());
         }
+        let way = match way {
+            Way::Program(mut job) => {
+                job.after = self.seq;
+                self.submit_program(*job, provider);
+                return Ok(());
+            }
+            way => way,
+        };
         let (models, name, word) = (Arc::clone(&self.models), provider.name.clone(), turn.clone());
         self.launch(
             step,
@@ -149,8 +164,11 @@ impl Driver<'_> {
         turn: &TurnId,
         (player, provider): (&Agent, &Provider),
         asked: Asked,
-    ) -> Way {
-        match &provider.connection {
+    ) -> Result<Way, Stuck> {
+        Ok(match &provider.connection {
+            Connection::Exec { .. } | Connection::Acp { .. } => {
+                Way::Program(Box::new(self.build_member_job(key, attempt, turn, (player, provider), asked.prompt)?))
+            }
             Connection::Script { answers } => {
                 Way::Recorded(self.evaluator.recorded_turn(At { state: &self.state, key, attempt }, turn, answers))
             }
@@ -174,13 +192,20 @@ impl Driver<'_> {
                     max_output: Some(player.max_output.unwrap_or(MAX_OUTPUT)),
                 }))
             }
-        }
+        })
     }
+}
+
+/// Whether a program takes the turns.
+fn is_program(provider: &Provider) -> bool {
+    Evaluator::protocol(provider) == prompt::Protocol::Program
 }
 
 async fn reply(models: &llm::Models, provider: &str, way: Way, longest: Duration) -> Result<Reply, chat::Fault> {
     match way {
         Way::Model(question) => models.ask_within(longest, provider, &question).await,
+        // The pool carries it out.
+        Way::Program(_) => Err(chat::Fault { message: String::new(), transient: false, retry_after: None }),
         Way::Recorded(None) => {
             let message = "no recorded answer fits this turn: add one to the provider".to_owned();
             Err(chat::Fault { message, transient: false, retry_after: None })

@@ -1,0 +1,147 @@
+//! Turns of a swarm that a program takes: an `exec` agent or one that speaks the Agent Client Protocol.
+//!
+//! In: the prompt of a turn. Out: a job of the pool, whose end comes as [`SwarmInput::Answered`](super::SwarmInput), as
+//! the answer of a model does. Invariant: no more programs run at once than agents of pipelines may, and of each provider
+//! no more than its `concurrency`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use swarmc_plan::{Agent, Provider};
+
+use super::super::agent::{Attempt, route_blocks};
+use super::super::driver::Driver;
+use super::super::eval::{At, Evaluator, render_failure};
+use super::super::prepare::explicit_variables;
+use super::super::values::View;
+use super::{Stuck, Task};
+use crate::core::graph::{AGENTS, Key};
+use crate::core::swarm::prompt::Prompt;
+use crate::io::executor::{Candidate, Job, MemberTurn, Role, Session, Transport, Work, may_pass};
+use crate::types::cancel::Cancel;
+use crate::types::effective_prompt::{Block, Effective};
+use crate::types::event::StepId;
+use crate::types::swarm_event::{Purpose, TurnId};
+
+/// The turns that programs take.
+#[derive(Debug, Default)]
+pub(super) struct Programs {
+    /// The provider of each that runs.
+    running: BTreeMap<(StepId, u32, TurnId), String>,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A turn that waits until fewer programs run.
+#[derive(Debug)]
+struct Waiting {
+    job: Job,
+    turn: TurnId,
+    provider: String,
+    /// The programs of its provider at once, at most.
+    limit: u32,
+}
+
+impl Programs {
+    /// The next turn that may begin.
+    fn start_next(&mut self) -> Option<Job> {
+        if self.running.len() >= AGENTS as usize {
+            return None;
+        }
+        let count = |provider: &str| self.running.values().filter(|running| *running == provider).count();
+        let next = self.waiting.iter().position(|waiting| count(&waiting.provider) < waiting.limit as usize)?;
+        let Waiting { job, turn, provider, .. } = self.waiting.remove(next)?;
+        self.running.insert((job.step.clone(), job.attempt, turn), provider);
+        Some(job)
+    }
+}
+
+impl Driver<'_> {
+    /// The job in which a program takes a turn.
+    pub(super) fn build_member_job(
+        &self,
+        key: Key,
+        attempt: u32,
+        turn: &TurnId,
+        (player, provider): (&Agent, &Provider),
+        prompt: Prompt,
+    ) -> Result<Job, Stuck> {
+        let at = At { state: &self.state, key, attempt };
+        let (id, step) = (self.state.id(key), self.evaluator.step_definition(&self.state, key));
+        let pipeline = self.evaluator.pipeline(&self.state, key.frame);
+        let view = self.evaluator.build_view(&self.state, key.frame, Some(step)).map_err(render_failure)?;
+        let view = View { attempt, ..view };
+        let role = Role::Turn;
+        let of = Attempt { id: &id, number: attempt, step, view: &view, stdin: None, shape: None, files: None, role };
+        let task = Effective(vec![Block::new("task", prompt.user)]);
+        let effective = route_blocks(provider, task, Some(prompt.system), None, None);
+        let mut taker = self.reach_candidate((player, provider), effective, None, &of)?;
+        continue_session(&mut taker, at, turn);
+        let limit = |purpose| at.swarm().map(|swarm| Duration::from_millis(Evaluator::turn_timeout(swarm, purpose)));
+        Ok(Job {
+            attempt,
+            counted: self.state.attempt_number(key, attempt),
+            after: self.seq,
+            role,
+            speaks: false,
+            watched: false,
+            keeps_log: false,
+            shape: None,
+            checks: Vec::new(),
+            environment: Arc::clone(&taker.environment),
+            stated: explicit_variables(&pipeline.env, &step.env),
+            directory: self.process_env.pipeline_directory(&pipeline.name),
+            tree: self.find_worktree(key, step, pipeline),
+            file_workspace: None,
+            // The time of an agent is that of all its turns, and the swarm ends its turn with it.
+            timeout: (turn.purpose != Purpose::Act).then(|| limit(turn.purpose)).flatten(),
+            idle: step.idle_ms.map(Duration::from_millis),
+            grace: Duration::from_millis(step.grace_ms),
+            max_output: usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
+            cancel: Arc::new(Cancel::default()),
+            work: Work::Member(Box::new(MemberTurn { turn: turn.clone(), taker })),
+            step: id,
+        })
+    }
+
+    /// Has a program take a turn, as soon as there is room for it.
+    pub(super) fn submit_program(&mut self, job: Job, provider: &Provider) {
+        let Work::Member(member) = &job.work else { return };
+        let turn = member.turn.clone();
+        if let Some(team) = self.find_team(&job.step, job.attempt) {
+            team.tasks.insert(turn.clone(), Task::Program(Arc::clone(&job.cancel)));
+        }
+        let limit = provider.concurrency.unwrap_or(AGENTS);
+        self.teams.programs.waiting.push_back(Waiting { job, turn, provider: provider.name.clone(), limit });
+        self.start_programs();
+    }
+
+    /// A turn has ended: where a program took it, there is room for another one.
+    pub(super) fn program_ended(&mut self, step: &StepId, attempt: u32, turn: &TurnId) {
+        if self.teams.programs.running.remove(&(step.clone(), attempt, turn.clone())).is_some() {
+            self.start_programs();
+        }
+    }
+
+    fn start_programs(&mut self) {
+        while let Some(job) = self.teams.programs.start_next() {
+            self.jobs.push(job);
+        }
+    }
+}
+
+/// Has the program of an agent go on with the conversation of its last turn, where it can.
+fn continue_session(taker: &mut Candidate, at: At<'_>, turn: &TurnId) {
+    let agent = at.swarm().and_then(|swarm| swarm.agent(&turn.agent)).filter(|_| turn.purpose == Purpose::Act);
+    let talk = agent.and_then(|agent| agent.conversation.as_ref().filter(|talk| talk.taker == agent.taker));
+    let session = talk.filter(|talk| may_pass(&talk.id));
+    let session = session.map(|talk| Session { id: talk.id.clone(), used: talk.used });
+    match &mut taker.door {
+        Transport::Program(program) => program.session = session.filter(|_| program.resume.is_some()),
+        Transport::Acp(acp) => {
+            acp.session = session;
+            acp.keeps = turn.purpose == Purpose::Act;
+        }
+        Transport::Llm(_) | Transport::Recorded(_) | Transport::Closed(_) => {}
+    }
+}
