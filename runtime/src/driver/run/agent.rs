@@ -89,7 +89,7 @@ impl Driver<'_> {
         let inbox = self.evaluator.render_inbox(&self.state, key, heard).map_err(render_failure)?;
         // The conversation knows the folder of its last turn, and this one is another.
         let folder = attempt.files.map(|file_workspace| {
-            let last = self.layout.agent_folder(attempt.id, attempt.number - 1);
+            let last = self.outputs.layout.agent_folder(attempt.id, attempt.number - 1);
             format!(
                 "This turn has a folder of its own; that of your last turn lies in `{}`. {}",
                 last.display(),
@@ -195,7 +195,7 @@ impl Driver<'_> {
                     model: agent.model.clone(),
                     mode: agent.mode.or(self.evaluator.plan.mode),
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
-                    tools: mcp_config::find_run_server(environment, &self.agent_server),
+                    tools: mcp_config::find_run_server(environment, &self.services.agent_server),
                     session: self.find_session(agent, attempt),
                     keeps: attempt.step.session.is_some() && attempt.role != Role::SumsUp,
                 }));
@@ -236,7 +236,7 @@ impl Driver<'_> {
         let key = self.state.find_step(attempt.id).filter(|_| attempt.role != Role::SumsUp)?;
         let (id, used) = self.state.find_session(key, &agent.name, attempt.step.session.as_deref())?;
         if !may_pass(id) {
-            self.observer_handle.send_notice(format!(
+            self.notices.send(format!(
                 "`{}`: its conversation starts again, because the session id of its provider contains unsupported characters",
                 attempt.step.name
             ));

@@ -3,14 +3,14 @@
 //! The driver takes answers as it takes those of gates. Invariant: the requester receives an answer only when it is
 //! durable. If a former process recorded the answer, the requester receives that one, and no person is asked again.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 use swarmc_plan::{Approval, Unattended};
 
-use super::driver::{Driver, now_millis};
+use super::driver::Driver;
 use super::eval::truncate_to_event;
+use super::requests::Waits;
 use crate::core::graph::Key;
 use crate::core::state::Waiting;
 use crate::io::input::Asker;
@@ -25,70 +25,31 @@ const LONGEST: usize = 128 * 1024;
 /// The room of a schema as JSON in an event; a longer one is stored beside it.
 const SCHEMA_ROOM: usize = 1_000;
 
-/// A task that waits.
-#[derive(Debug)]
-struct Waits {
-    step: StepId,
-    attempt: u32,
-    /// Whether an answer cannot change the arguments of its call.
-    fixed: bool,
-    reply: Asker,
-}
-
-/// The requests that this process waits with.
-#[derive(Debug, Default)]
-pub(super) struct Asking {
-    /// The tasks that wait, by the number of their request.
-    tasks: BTreeMap<u32, Waits>,
-    /// The requests of former processes that were taken up again.
-    pub used: BTreeSet<u32>,
-    /// The tasks that receive a decision when it is durable.
-    told: Vec<(Asker, Decision)>,
-}
-
-impl Asking {
-    /// Forgets the waiting tasks of an attempt.
-    pub(super) fn forget_attempt(&mut self, step: &StepId, attempt: u32) {
-        self.tasks.retain(|_, waits| waits.step != *step || waits.attempt != attempt);
-    }
-
-    /// Forgets all waiting tasks and all decisions that are not delivered.
-    pub(super) fn clear(&mut self) {
-        self.tasks.clear();
-        self.told.clear();
-    }
-
-    /// Takes the decisions to deliver, each with the task that receives it.
-    pub(super) fn take_told(&mut self) -> Vec<(Asker, Decision)> {
-        std::mem::take(&mut self.told)
-    }
-}
-
 impl Driver<'_> {
     /// Requests an approval for a tool call, for which a task waits.
     pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, wish: ToolCallRequest, reply: Asker) {
         let place = (step.clone(), attempt);
-        let is_open = self.open.contains_key(&place) || self.teams.is_running(&place);
+        let is_open = self.attempts.is_open(&place) || self.teams.is_running(&place);
         let Some(key) = self.state.find_step(&step).filter(|_| is_open) else { return };
         let wants = match self.tool_wish(wish.tool, wish.arguments.to_string(), wish.schema, wish.fixed) {
             Ok(wants) => wants,
             Err(failure) => return self.give_up(failure.to_string()),
         };
         let is_meant = |request: &Request| request.agent == wish.agent && request.wants.is_like(&wants);
-        let before = self.state.asked_before((&step, attempt), &self.asking.used, is_meant);
+        let before = self.state.asked_before((&step, attempt), &self.requests.used, is_meant);
         let before = before.map(|(waiting, verdict)| (waiting.request.id, verdict.cloned()));
         let id = match before {
             Some((id, verdict)) => {
-                self.asking.used.insert(id);
+                self.requests.used.insert(id);
                 if let Some(verdict) = verdict {
                     let leave = self.make_decision((&wish.agent, &wants), &verdict, wish.fixed);
-                    return self.asking.told.push((reply, leave));
+                    return self.replies.decide(reply, leave);
                 }
                 id
             }
             None => self.request_approval(&step, attempt, &wish.agent, wants),
         };
-        self.asking.tasks.insert(id, Waits { step, attempt, fixed: wish.fixed, reply });
+        self.requests.wait_for(id, (step, attempt), wish.fixed, reply);
         self.decide_at_once(key, id, wish.of);
     }
 
@@ -119,8 +80,10 @@ impl Driver<'_> {
 
     /// In a headless run, answers the open requests of a former process for which no turn waits.
     pub(super) fn decide_outlasting(&mut self) {
-        let open =
-            self.state.open_requests().filter(|waiting| self.headless && waiting.request.wants.outlasts_attempt());
+        let open = self
+            .state
+            .open_requests()
+            .filter(|waiting| self.requests.headless && waiting.request.wants.outlasts_attempt());
         let open: Vec<(u32, StepId)> = open.map(|waiting| (waiting.request.id, waiting.step.clone())).collect();
         for (id, step) in open {
             if let Some(key) = self.state.find_step(&step) {
@@ -139,7 +102,7 @@ impl Driver<'_> {
         let id = match (known, self.state.go_on_wish(key)) {
             (Some(id), _) => id,
             (None, Some(RequestKind::GoOn { same, times, evidence })) => {
-                let evidence = match self.store_content(evidence) {
+                let evidence = match self.outputs.store_content(evidence) {
                     Ok(evidence) => evidence,
                     Err(error) => return self.give_up(error.to_string()),
                 };
@@ -185,7 +148,7 @@ impl Driver<'_> {
         let Some(waiting) = self.state.find_request(id) else { return };
         let (step, attempt, due) = (waiting.step.clone(), waiting.attempt, waiting.due());
         // Also where the clock on the wall was put back meanwhile.
-        self.clock = self.clock.max(due.unwrap_or(0));
+        self.records.advance_clock(due.unwrap_or(0));
         let Some(key) = self.state.find_step(&step) else { return };
         let is_swarm = self.state.runs_swarm(key);
         if is_swarm && !self.teams.is_running(&(step.clone(), attempt)) {
@@ -210,9 +173,9 @@ impl Driver<'_> {
             self.answer_request(&waiting, verdict(Choice::Allow, AnsweredBy::Earlier));
             return None;
         }
-        let expiry = self.state.expiry_policy(id, now_millis().max(self.clock));
+        let expiry = self.state.expiry_policy(id, self.records.now());
         // This version cannot ask a coordinator, and a replay cannot ask a person.
-        if expiry.is_none() && !self.headless && of == Approval::Human && self.replaying.is_none() {
+        if expiry.is_none() && !self.requests.headless && of == Approval::Human && self.replaying.is_none() {
             return None;
         }
         let by = if expiry.is_some() { AnsweredBy::Timeout } else { AnsweredBy::Policy };
@@ -240,10 +203,10 @@ impl Driver<'_> {
 
     pub(super) fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict) {
         let (step, attempt) = (waiting.step.clone(), waiting.attempt);
-        if let Some(Waits { fixed, reply, .. }) = self.asking.tasks.remove(&verdict.id) {
+        if let Some(Waits { fixed, reply, .. }) = self.requests.take_task(verdict.id) {
             let Request { agent, wants, .. } = &waiting.request;
             let leave = self.make_decision((agent, wants), &verdict, fixed);
-            self.asking.told.push((reply, leave));
+            self.replies.decide(reply, leave);
         }
         self.record(Event::ApprovalAnswered { step, attempt, verdict });
         self.deliver_decided();

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use super::driver::Driver;
 use super::eval::{self, file_summaries};
 use super::prepare::Prepared;
-use super::store_content;
 use crate::core::state::budget::Refusal;
-use crate::types::error::RunError;
 use crate::types::event::{self, Content, Event, Failure, StepId};
 use crate::types::usage::compute_cost;
 
@@ -42,18 +40,16 @@ impl Driver<'_> {
         }
         self.evaluator.packs_stored().into_iter().for_each(|event| self.record(event));
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer });
-        self.warn();
+        self.notices.warn_of_usage(&self.state);
         if !wanted.is_empty() {
-            self.summing.insert((step.clone(), attempt), wanted);
+            self.attempts.summing.insert((step.clone(), attempt), wanted);
         }
         let outcome = match prepared {
             Ok(Prepared::Job(job)) => {
-                self.open.insert((step, attempt), Arc::clone(&job.cancel));
-                self.jobs.push(*job);
-                return;
+                return self.attempts.start(*job);
             }
             Ok(Prepared::Text(text)) => {
-                self.write_output(&step, &text);
+                self.outputs.write_output(&step, &text);
                 event::Outcome { output: Some(Content::Text(text)), ..event::Outcome::default() }
             }
             Ok(Prepared::Swarm(goal)) => return self.begin_swarm(step, attempt, goal),
@@ -68,15 +64,15 @@ impl Driver<'_> {
         self.apply_price(&step, &mut outcome);
         outcome.limit_size();
         for text in [&mut outcome.output, &mut outcome.errors] {
-            match text.take().map(|text| self.store_content(text)).transpose() {
+            match text.take().map(|text| self.outputs.store_content(text)).transpose() {
                 Ok(stored) => *text = stored,
                 Err(error) => return self.give_up(error.to_string()),
             }
         }
-        self.agent_server.close_session(&step, attempt);
+        self.services.agent_server.close_session(&step, attempt);
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
-        self.warn();
+        self.notices.warn_of_usage(&self.state);
         if self.state.is_asking(&step) {
             self.escalate(step);
         }
@@ -93,7 +89,7 @@ impl Driver<'_> {
 
     /// Of an attempt in which files were to be summed up: what was written of them, as the ones after it read it.
     fn store_file_summaries(&mut self, step: &StepId, attempt: u32, outcome: &mut event::Outcome) {
-        let Some(wanted) = self.summing.remove(&(step.clone(), attempt)) else { return };
+        let Some(wanted) = self.attempts.summing.remove(&(step.clone(), attempt)) else { return };
         let answer = outcome.output.take().map(|output| self.evaluator.store.load_text(&output)).transpose();
         let answer = answer.unwrap_or_else(|message| {
             outcome.failure.get_or_insert(eval::render_failure(message));
@@ -107,8 +103,7 @@ impl Driver<'_> {
             Some(Failure::Cancelled) => {}
             Some(failure) => {
                 let step = step.label();
-                self.observer_handle
-                    .send_notice(format!("`{step}`: a rule sums up the files of its context: {failure}"));
+                self.notices.send(format!("`{step}`: a rule sums up the files of its context: {failure}"));
             }
         }
     }
@@ -117,16 +112,7 @@ impl Driver<'_> {
     pub(super) fn note_end(&mut self, step: &StepId) {
         let is_item = self.state.find_step(step).is_some_and(|key| self.state.frame(key.frame).item.is_some());
         if !is_item {
-            let place = (step.instance, step.within.clone(), Arc::clone(&step.name));
-            self.ended.insert(place, self.seq + 1);
-        }
-    }
-
-    /// A text as an event holds it.
-    pub(super) fn store_content(&self, text: Content) -> Result<Content, RunError> {
-        match text {
-            Content::Text(text) => store_content(&self.folder, text),
-            stored => Ok(stored),
+            self.attempts.note_end(step, self.records.seq + 1);
         }
     }
 }

@@ -37,9 +37,9 @@ impl Driver<'_> {
     /// The budget of the run refuses a launch: the run ends.
     pub(super) fn end_over_budget(&mut self, step: StepId, attempt: u32, mut message: String) {
         event::truncate_message(&mut message);
-        self.observer_handle.send_notice(message.clone());
+        self.notices.send(message.clone());
         self.record(Event::BudgetSpent { message });
-        self.agent_server.close_session(&step, attempt);
+        self.services.agent_server.close_session(&step, attempt);
         let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
         self.record(Event::AttemptEnded { step, attempt, outcome });
     }
@@ -51,26 +51,7 @@ impl Driver<'_> {
         let shortest = shortest.min_by_key(|(_, budget)| budget.time_ms);
         let what = shortest.map_or("the workflow", |(what, _)| what);
         let message = format!("the time budget of {what} is spent");
-        self.observer_handle.send_notice(message.clone());
+        self.notices.send(message.clone());
         self.record(Event::BudgetSpent { message });
-    }
-
-    /// Tells people once when much of a budget is used.
-    pub(super) fn warn(&mut self) {
-        if self.state.graph.budgets.is_empty() {
-            return;
-        }
-        let (spent, budgets) = self.state.usage();
-        let mut told = Vec::new();
-        for (number, (what, budget)) in budgets.iter().enumerate() {
-            let percent = spent.percent(budget);
-            if percent >= u64::from(budget.warn) && budget.warn > 0 && !self.warned.contains(&number) {
-                told.push((number, format!("{percent} % of the budget of {what} are used or reserved")));
-            }
-        }
-        for (number, words) in told {
-            self.warned.insert(number);
-            self.observer_handle.send_notice(words);
-        }
     }
 }

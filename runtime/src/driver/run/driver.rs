@@ -3,133 +3,44 @@
 //! It does everything in a run, one thing after another; threads only carry attempts out and report. Invariant: the
 //! driver records a change, then applies it; nothing else changes the state.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 
-use super::approvals::Asking;
-use super::eval::file_summaries::Wanted;
 use super::eval::{self, Evaluator};
-use super::hooks::Hooks;
-use super::process_env::ProcessEnv;
+use super::input_queue::{Alarm, InputQueue, Waited};
+use super::notices::Notices;
+use super::open_attempts::Attempts;
+use super::outputs::Outputs;
+use super::records::Records;
 use super::replay::Replaying;
+use super::replies::Replies;
+use super::requests::Requests;
+use super::services::Services;
 use super::swarms::RunningSwarms;
-use super::{Ended, FirstRecord, Input, Inputs, Outcome, store_content};
+use super::{Ended, FirstRecord, Input, Outcome, store_content};
 use crate::core::decide::{Command, decide_commands};
 use crate::core::state::State;
-use crate::io::agent_api::AgentServer;
-use crate::io::executor::{FileWriter, Job, ObserverHandle, Pool};
-use crate::io::home::{Layout, RunFolder};
-use crate::io::input::{Reply, ReplyTo};
-use crate::io::journal::{Durability, Journal};
-use crate::io::llm::Models;
-use crate::io::reactor::Reactor;
-use crate::io::tools::Toolbox;
-use crate::types::cancel::Cancel;
 use crate::types::error::RunError;
-use crate::types::event::{self, Event, Failure, Record, RunStatus, StepId};
-use crate::types::handoff::Envelope;
-use crate::types::telemetry::{Link, Signal, TelemetryKind};
+use crate::types::event::{self, Event, Failure, RunStatus, StepId};
 use crate::types::user_request::StopLevel;
 
 /// A run in this process.
 pub(super) struct Driver<'a> {
     pub evaluator: Evaluator<'a>,
-    pub process_env: ProcessEnv,
     pub state: State,
-    pub journal: Option<Box<dyn Journal>>,
-    pub inputs: Receiver<Input>,
-    pub pool: Option<Pool<'a>>,
-    pub scribbling: Option<JoinHandle<()>>,
-    pub observer_handle: ObserverHandle,
-    pub file_writer: Option<FileWriter>,
-    pub folder: RunFolder,
-    pub layout: Layout,
-    /// The number of the last record.
-    pub seq: u64,
-    /// The last record of the runners before this one.
-    pub floor: u64,
-    /// The time of the last record, in milliseconds since 1970: it never goes back.
-    pub clock: u64,
-    /// Records of this turn, not yet flushed.
-    pub fresh: Vec<Record>,
-    /// Jobs of this turn, not yet submitted.
-    pub jobs: Vec<Job>,
-    /// The attempts that threads have.
-    pub open: BTreeMap<(StepId, u32), Arc<Cancel>>,
-    /// The record of the last end of each step that others may need.
-    pub ended: HashMap<Place, u64>,
-    /// When to decide again.
-    pub alarm: Option<Alarm>,
-    /// What a person wants.
-    pub wish: Option<StopLevel>,
-    /// Why the run cannot go on.
-    pub broken: Option<String>,
-    /// There was more to decide than one turn takes.
-    pub unfinished: bool,
-    /// Whether no person can answer gates.
-    pub headless: bool,
-    /// The budgets of the run whose high use the driver has reported to people.
-    pub warned: BTreeSet<usize>,
-    pub hooks: Hooks,
-    /// The callers that answered a gate or wrote to an agent in this turn, each with its reply.
-    pub replies: Vec<(Reply, String)>,
-    /// The requests of agents that this process waits with.
-    pub asking: Asking,
-    /// The agents that asked for something in this turn, each with its receipt.
-    pub receipts: Vec<(ReplyTo, serde_json::Value)>,
-    /// How much of what attempts asked for was refused.
-    pub refused: HashMap<(StepId, u32), u32>,
-    /// What attempts had sent that start again, since their runner was killed.
-    pub again: HashMap<(StepId, u32), Vec<Envelope>>,
-    pub durability: Arc<Durability>,
-    /// The files that are summed up in the attempts that do that.
-    pub summing: HashMap<(StepId, u32), Vec<Wanted>>,
-    /// The recording that the answers come from.
-    pub replaying: Option<Replaying>,
-    /// Inputs of swarms that wait until the driver has decided all that follows from earlier ones.
-    pub held: VecDeque<Input>,
-    /// Whether all that follows from an input is decided before the next one is taken: what a turn finds in its inbox
-    /// is then what has come before it began.
-    pub stepwise: bool,
+    pub records: Records,
+    pub queue: InputQueue,
+    pub attempts: Attempts<'a>,
+    pub requests: Requests,
+    pub replies: Replies,
     /// The swarms that run.
     pub teams: RunningSwarms,
-    pub models: Arc<Models>,
-    pub tools: Arc<Toolbox>,
-    pub reactor: Arc<Reactor>,
-    /// The server on which agents call the run.
-    pub agent_server: AgentServer,
-    /// Where tasks of the reactor report.
-    pub reports: Inputs,
-}
-
-/// The approximate number of records of one turn: so many are in memory, and the driver takes no input before they go.
-const BATCH: usize = 1000;
-
-/// A step in whatever round, or with an empty name the frame of a step: its instance, path and name.
-pub(super) type Place = (u32, Option<Arc<str>>, Arc<str>);
-
-/// A moment to decide at.
-#[derive(Clone, Copy)]
-pub(super) struct Alarm {
-    /// In milliseconds since 1970.
-    pub due: u64,
-    /// The same moment on the monotonic clock.
-    moment: Instant,
-}
-
-impl Alarm {
-    /// An alarm at `due`, seen from a run whose last record is from `clock`.
-    fn new(due: u64, clock: u64) -> Alarm {
-        let rest = due.saturating_sub(now_millis().max(clock));
-        // A year at most: an instant cannot hold every moment.
-        let far = Duration::from_secs(365 * 24 * 3600);
-        Alarm { due, moment: Instant::now() + Duration::from_millis(rest).min(far) }
-    }
+    pub outputs: Outputs,
+    pub notices: Notices,
+    pub services: Services,
+    /// The recording that the answers come from.
+    pub replaying: Option<Replaying>,
 }
 
 impl Driver<'_> {
@@ -138,13 +49,12 @@ impl Driver<'_> {
         match first {
             FirstRecord::New(events) => events.into_iter().for_each(|event| self.record(event)),
             FirstRecord::Recorded(record) => {
-                (self.seq, self.clock) = (record.seq, record.at);
                 self.state.apply(&record);
-                self.fresh.push(*record);
+                self.records.adopt(*record);
             }
         }
-        if self.floor > 0 {
-            self.mend_outputs();
+        if self.records.floor > 0 {
+            self.outputs.mend(&self.state);
             self.deliver_decided();
             self.decide_outlasting();
             self.note_sent();
@@ -152,8 +62,7 @@ impl Driver<'_> {
         }
         self.run_turn();
         while !self.is_over() {
-            if !self.unfinished
-                && self.held.is_empty()
+            if self.queue.may_wait()
                 && let Some(input) = self.wait()
             {
                 self.receive_input(input);
@@ -163,18 +72,13 @@ impl Driver<'_> {
         }
         self.close_diverged();
         self.shut_down();
-        if let Some(journal) = self.journal.take()
-            && let Err(error) = journal.close()
-        {
-            self.broken.get_or_insert(format!("the journal cannot be written: {error}"));
-        }
+        self.records.close();
     }
 
     /// Takes what has come.
     fn hear_all(&mut self) {
-        while self.fresh.len() < BATCH {
-            let held = if self.unfinished { None } else { self.held.pop_front() };
-            let Some(input) = held.or_else(|| self.inputs.try_recv().ok()) else { return };
+        while !self.records.is_full() {
+            let Some(input) = self.queue.take_next() else { return };
             if let Some(input) = self.stage(input) {
                 self.receive_input(input);
             }
@@ -184,12 +88,12 @@ impl Driver<'_> {
     /// Takes an input. What agents of a swarm know when they are asked depends on the order of answers: where one runs,
     /// everything that follows from an input is decided before the next is taken.
     fn receive_input(&mut self, input: Input) {
-        if self.teams.is_empty() && !self.stepwise {
+        if self.teams.is_empty() && !self.queue.stepwise {
             return self.handle_input(input);
         }
         let follows = matches!(input, Input::Said { .. } | Input::Ended { .. } | Input::Left { .. });
-        if self.unfinished && (matches!(input, Input::Swarm { .. }) || self.stepwise && follows) {
-            return self.held.push_back(input);
+        if self.queue.unfinished && (matches!(input, Input::Swarm { .. }) || self.queue.stepwise && follows) {
+            return self.queue.held.push_back(input);
         }
         self.handle_input(input);
         self.run_decisions();
@@ -197,9 +101,9 @@ impl Driver<'_> {
 
     /// What came of it.
     pub(super) fn outcome(mut self) -> Result<Outcome, RunError> {
-        let run = self.folder.id.clone();
+        let run = self.outputs.folder.id.clone();
         let divergence = self.divergence();
-        if let Some(reason) = self.broken {
+        if let Some(reason) = self.records.broken {
             return Err(RunError::Interrupted { run, reason });
         }
         if let Some(divergence) = divergence {
@@ -211,7 +115,7 @@ impl Driver<'_> {
             Some(RunStatus::OverBudget) => Ended::OverBudget,
             None => Ended::Stopped,
         };
-        let values = super::load_values(&self.state, &self.folder)?;
+        let values = super::load_values(&self.state, &self.outputs.folder)?;
         let ends =
             (1..=self.state.graph().instances()).filter_map(|instance| self.state.instance_end(instance)).collect();
         let outcome = Outcome { run, ended, values, ends, failed: self.state.unhandled_steps().collect() };
@@ -220,41 +124,31 @@ impl Driver<'_> {
     }
 
     fn is_over(&self) -> bool {
-        let halted = self.broken.is_some()
+        let halted = self.records.broken.is_some()
             || self.has_diverged()
             || self.state.is_stopping()
             || self.state.final_status().is_some();
-        halted && self.open.is_empty() && self.teams.is_empty()
+        halted && self.attempts.open.is_empty() && self.teams.is_empty()
     }
 
     fn wait(&mut self) -> Option<Input> {
         if self.replaying.is_some() {
             return self.wait_replayed();
         }
-        // The loop holds the other end itself: there is always one.
-        let Some(pool) = &mut self.pool else { return self.inputs.recv().ok() };
-        // They have their turn also where one input follows another.
-        if pool.has_own() {
-            pool.run_once(Some(Instant::now()));
-        }
-        let due = self.alarm.map(|alarm| alarm.moment);
-        loop {
-            if let Ok(input) = self.inputs.try_recv() {
-                return Some(input);
-            }
-            if due.is_some_and(|due| due <= Instant::now()) {
+        match self.queue.wait(self.attempts.pool())? {
+            Waited::Input(input) => Some(input),
+            Waited::Alarm => {
                 self.fire_alarm();
-                return None;
+                None
             }
-            pool.run_once(due);
         }
     }
 
     /// The pause that is waited for is over, also where the clock on the wall was put back meanwhile. False when there
     /// is none.
     pub(super) fn fire_alarm(&mut self) -> bool {
-        let alarm = self.alarm.take();
-        self.clock = self.clock.max(alarm.map_or(0, |alarm| alarm.due));
+        let alarm = self.queue.alarm.take();
+        self.records.advance_clock(alarm.map_or(0, |alarm| alarm.due));
         alarm.is_some()
     }
 
@@ -272,15 +166,14 @@ impl Driver<'_> {
             // Only a replay hears of it.
             Input::Parked { .. } => {}
             Input::Lives { step, attempt, process } => {
-                self.agent_server.register_process(&step, attempt, process.group);
+                self.services.agent_server.register_process(&step, attempt, process.group);
                 self.record(Event::ProcessStarted { step, attempt, process });
             }
             Input::Session { step, attempt, session } => self.record_session(step, attempt, session),
             Input::Wants { step, attempt, wish, reply } => self.task_wants(step, attempt, *wish, reply),
             Input::Ended { step, attempt, outcome } => {
-                self.asking.forget_attempt(&step, attempt);
-                self.open.remove(&(step.clone(), attempt));
-                self.refused.remove(&(step.clone(), attempt));
+                self.requests.forget_attempt(&step, attempt);
+                self.attempts.close(&step, attempt);
                 self.end_attempt(step, attempt, *outcome);
             }
             Input::Left { step, attempt, artifact } => {
@@ -304,60 +197,49 @@ impl Driver<'_> {
     }
 
     fn apply_stop(&mut self, wish: StopLevel) {
-        self.wish = self.wish.max(Some(wish));
+        self.attempts.note_wish(wish);
         if !self.state.is_stopping() && self.state.final_status().is_none() {
             self.record(Event::StopRequested);
         }
         if wish == StopLevel::Kill {
-            self.open.values().for_each(|cancel| cancel.request_stop(StopLevel::Kill));
             self.teams.kill_programs();
         }
     }
 
     /// Nothing can be recorded any more: nothing starts, and what runs is ended.
     pub(super) fn give_up(&mut self, reason: String) {
-        if self.broken.is_none() {
-            self.broken = Some(reason);
-            self.fresh.clear();
-            for job in self.jobs.drain(..) {
-                self.open.remove(&(job.step, job.attempt));
-            }
-            let wish = self.wish.unwrap_or(StopLevel::Stop);
-            self.open.values().for_each(|cancel| cancel.request_stop(wish));
+        if self.records.give_up(reason) {
+            self.attempts.give_up();
             self.teams.clear();
-            self.asking.clear();
+            self.requests.forget_tasks();
         }
     }
 
     /// Decides until there is nothing to decide, or enough was decided, then makes known what was decided, and starts
     /// it.
     pub(super) fn run_turn(&mut self) {
-        let handed_over = self.seq - self.fresh.len() as u64;
+        let handed_over = self.records.handed_over();
         self.run_decisions();
-        let written = self.fresh.is_empty();
+        let written = self.records.has_fresh();
         // What a process puts out is shown after the record that it started.
         self.publish_records();
         // What waits for none of this turn's records need not wait for them to be written either.
-        let (ready, waiting) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.after <= handed_over);
-        self.submit(ready);
-        self.jobs = waiting;
-        if !written {
+        self.attempts.submit_ready(handed_over);
+        if written {
             self.hand_over();
         }
         if let Some(gate) = self.teams.release() {
             self.open_gate(gate);
         }
-        self.acknowledge();
-        self.hand_receipts();
-        let waiting = std::mem::take(&mut self.jobs);
-        self.submit(waiting);
+        self.deliver_replies();
+        self.attempts.submit_all();
     }
 
     /// Decides until there is nothing to decide, or enough was decided.
     fn run_decisions(&mut self) {
-        self.unfinished = false;
-        while self.broken.is_none() && !self.has_diverged() {
-            let commands = decide_commands(&mut self.state, now_millis().max(self.clock));
+        self.queue.unfinished = false;
+        while self.records.broken.is_none() && !self.has_diverged() {
+            let commands = decide_commands(&mut self.state, self.records.now());
             let mut idle = true;
             for command in commands {
                 idle &= matches!(command, Command::WakeAt(_));
@@ -366,8 +248,8 @@ impl Driver<'_> {
             if idle {
                 break;
             }
-            if self.fresh.len() >= BATCH {
-                self.unfinished = true;
+            if self.records.is_full() {
+                self.queue.unfinished = true;
                 break;
             }
         }
@@ -375,19 +257,20 @@ impl Driver<'_> {
 
     /// Lets the turns and calls of swarms begin that were ordered, once the records so far are durable.
     fn open_gate(&mut self, gate: watch::Sender<bool>) {
-        let (durability, last) = (Arc::clone(&self.durability), self.seq);
-        match self.reactor.handle() {
+        let durable = self.records.durable_later();
+        match self.services.reactor.handle() {
             Ok(handle) => {
                 // Who could not be waited for reports that by itself.
-                handle.spawn_blocking(move || durability.wait(last).is_ok() && gate.send(true).is_ok());
+                handle.spawn_blocking(move || durable() && gate.send(true).is_ok());
             }
             Err(problem) => self.give_up(problem),
         }
     }
 
-    fn submit(&mut self, jobs: Vec<Job>) {
-        if let Some(pool) = &mut self.pool {
-            jobs.into_iter().for_each(|job| pool.submit(job));
+    /// Tells people, tasks and agents what became of what they asked for, once that is durable.
+    fn deliver_replies(&mut self) {
+        if !self.replies.is_empty() {
+            self.replies.deliver(&self.records.wait_durable());
         }
     }
 
@@ -408,14 +291,11 @@ impl Driver<'_> {
             Command::AskToGoOn { step, attempt } => self.ask_to_go_on(&step, attempt),
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
-                if self.cancel_swarm(&step, attempt) {
-                    return;
-                }
-                if let Some(cancel) = self.open.get(&(step, attempt)) {
-                    cancel.request_stop(self.wish.unwrap_or(StopLevel::Stop));
+                if !self.cancel_swarm(&step, attempt) {
+                    self.attempts.stop(step, attempt);
                 }
             }
-            Command::WakeAt(due) => self.alarm = Some(Alarm::new(due, self.clock)),
+            Command::WakeAt(due) => self.queue.alarm = Some(Alarm::new(due, self.records.clock)),
             Command::Finish { status } => {
                 // What was put out belongs to the run: it is over when all of it is on disk.
                 self.shut_down();
@@ -440,7 +320,7 @@ impl Driver<'_> {
                 );
             }
         };
-        let store = |text: Option<String>| text.map(|text| store_content(&self.folder, text)).transpose();
+        let store = |text: Option<String>| text.map(|text| store_content(&self.outputs.folder, text)).transpose();
         match (store(opening.list), store(opening.params)) {
             (Ok(list), Ok(params)) => self.record(Event::Opened { step, attempt, items: opening.items, list, params }),
             (Err(error), _) | (_, Err(error)) => self.give_up(error.to_string()),
@@ -451,9 +331,9 @@ impl Driver<'_> {
         let Some(key) = self.state.find_step(&step) else { return };
         let outcome = self.evaluator.conclude_step(&self.state, key, failure);
         if let Some(output) = &outcome.output
-            && let Ok(text) = self.folder.read_text(output)
+            && let Ok(text) = self.outputs.folder.read_text(output)
         {
-            self.write_output(&step, &text);
+            self.outputs.write_output(&step, &text);
         }
         self.end_attempt(step, attempt, outcome);
     }
@@ -471,84 +351,39 @@ impl Driver<'_> {
         let (holds, problems) =
             frame.map_or((false, Vec::new()), |frame| self.evaluator.judge_round(&self.state, frame));
         for problem in problems {
-            self.observer_handle.send_notice(format!("an `until` counts as false: {problem}"));
+            self.notices.send(format!("an `until` counts as false: {problem}"));
         }
         self.record(Event::RoundJudged { instance, iteration, holds, within });
     }
 
-    /// Writes an output for people.
-    pub(super) fn write_output(&self, step: &StepId, text: &str) {
-        if let Some(file_writer) = &self.file_writer {
-            file_writer.write(self.layout.output_path(step), text.as_bytes().to_vec());
-        }
-    }
-
-    /// Writes the outputs that a killed runner had recorded, but not yet written for people.
-    fn mend_outputs(&self) {
-        for (step, output) in self.state.outputs() {
-            // An artifact that cannot be read is reported where it is needed.
-            let Ok(text) = self.folder.read_text(output) else { continue };
-            let written = std::fs::read(self.layout.output_path(&step)).unwrap_or_default();
-            let written = String::from_utf8_lossy(&written);
-            if written.strip_suffix('\n').unwrap_or(&written) != text {
-                self.write_output(&step, &text);
-            }
-        }
-    }
-
     /// Append, then apply.
     pub(super) fn record(&mut self, event: Event) {
-        let Some(journal) = self.journal.as_mut().filter(|_| self.broken.is_none()) else {
-            return;
-        };
-        self.seq += 1;
-        self.clock = now_millis().max(self.clock);
-        let record = Record { seq: self.seq, at: self.clock, event };
-        journal.append(&record);
-        self.state.apply(&record);
-        self.fresh.push(record);
+        if let Some(record) = self.records.append(event) {
+            self.state.apply(record);
+        }
     }
 
     /// Shows this turn's records.
     fn publish_records(&mut self) {
-        let fresh = std::mem::take(&mut self.fresh);
-        if self.broken.is_some() || fresh.is_empty() {
+        let fresh = self.records.take_fresh();
+        if fresh.is_empty() {
             return;
         }
-        if !self.evaluator.plan.hooks.is_empty() && self.replaying.is_none() {
-            fresh.iter().for_each(|record| self.start_hooks(&record.event));
+        if self.replaying.is_none() {
+            let world = (self.evaluator.plan, &self.services.process_env, &self.outputs);
+            self.notices.start_hooks(&fresh, &self.state, world);
         }
-        let signals = if self.observer_handle.wants_signals() { self.connection_signals(&fresh) } else { Vec::new() };
-        self.observer_handle.send_records(fresh);
-        signals.into_iter().for_each(|signal| self.observer_handle.send_signal(signal));
-    }
-
-    /// How the nodes stand now that these records are about.
-    fn connection_signals(&self, fresh: &[Record]) -> Vec<Signal> {
-        let changed: BTreeMap<&StepId, u64> =
-            fresh.iter().filter_map(|record| Some((record.event.step()?, record.at))).collect();
-        let signal = |(step, at): (&StepId, u64)| {
-            // What is inside of a step is forgotten with it.
-            let gone = || {
-                (0, TelemetryKind::Connection { state: Link::Disconnected, stream: None, session: None, waits: None })
-            };
-            let (attempt, sign) = match self.state.find_step(step) {
-                Some(_) => self.state.find_connection(step)?,
-                None => gone(),
-            };
-            Some(Signal { at, step: step.clone(), attempt, sign })
-        };
-        changed.into_iter().filter_map(signal).collect()
+        self.notices.show_records(fresh, &self.state);
     }
 
     /// Hands this turn's records to the system.
     fn hand_over(&mut self) {
-        if let Some(Err(error)) = self.journal.as_mut().map(|journal| journal.flush()) {
-            self.give_up(format!("the journal cannot be written: {error}"));
+        if let Err(problem) = self.records.flush() {
+            self.give_up(problem);
         }
-        if self.journal.as_mut().is_some_and(|journal| journal.take_intrusions() > 0) {
-            let path = self.folder.journal_path();
-            self.observer_handle.send_notice(format!(
+        if self.records.take_intrusion() {
+            let path = self.outputs.folder.journal_path();
+            self.notices.send(format!(
                 "another process wrote into the journal of this run: its records were removed, and have no effect ({})",
                 path.display()
             ));
@@ -557,23 +392,14 @@ impl Driver<'_> {
 
     /// Ends the threads and has every file written.
     fn shut_down(&mut self) {
-        self.pool = None;
-        self.file_writer = None;
-        if let Some(thread) = self.scribbling.take()
-            && thread.join().is_err()
-        {
-            self.give_up("the thread that writes outputs panicked".to_owned());
+        self.attempts.end_pool();
+        if let Err(problem) = self.outputs.close() {
+            self.give_up(problem);
         }
-        while let Ok(input) = self.inputs.try_recv() {
+        while let Some(input) = self.queue.take_received() {
             if let Input::Broken(reason) = input {
                 self.give_up(reason);
             }
         }
     }
-}
-
-/// The time in milliseconds since 1970.
-pub(super) fn now_millis() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

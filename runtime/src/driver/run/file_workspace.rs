@@ -46,15 +46,15 @@ impl Driver<'_> {
             criteria: texts(&files.criteria)?,
             constraints: texts(&files.constraints)?,
         };
-        let folder = self.layout.agent_folder(id, attempt);
-        let name = folder.strip_prefix(&self.folder.path).unwrap_or(&folder).to_string_lossy().into_owned();
+        let folder = self.outputs.layout.agent_folder(id, attempt);
+        let name = folder.strip_prefix(&self.outputs.folder.path).unwrap_or(&folder).to_string_lossy().into_owned();
         let node = self.state.node(key);
         let tries = attempt.saturating_sub(self.state.step(key).earlier);
         let after_mending = node.fix_attempt().is_some_and(|fixing| tries == fixing + 1);
         let primary = shape.filter(|_| !mends && is_value(files));
         Ok(Some(FileWorkspaceSpec {
-            run: self.folder.path.clone(),
-            workspace: self.process_env.workspace.clone(),
+            run: self.outputs.folder.path.clone(),
+            workspace: self.services.process_env.workspace.clone(),
             skill: files.skill.clone(),
             brief,
             inputs: files.inputs.iter().map(|input| self.resolve_input(input, view)).collect::<Result<_, Failure>>()?,
@@ -64,7 +64,7 @@ impl Driver<'_> {
             messages: self.collect_messages(key, step)?,
             primary: primary.map(Arc::clone),
             mends,
-            mended: after_mending.then(|| self.layout.agent_folder(id, attempt - 1)),
+            mended: after_mending.then(|| self.outputs.layout.agent_folder(id, attempt - 1)),
             folder,
             name,
         }))

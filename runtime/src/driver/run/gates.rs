@@ -19,7 +19,7 @@ impl Driver<'_> {
     pub(super) fn ask_person(&mut self, step: StepId) {
         let Some(key) = self.state.find_step(&step) else { return };
         match self.evaluator.render_gate_message(&self.state, key) {
-            Ok(message) => match self.store_content(Content::Text(message)) {
+            Ok(message) => match self.outputs.store_content(Content::Text(message)) {
                 Ok(message) => self.announce_gate(step, message),
                 Err(error) => self.give_up(error.to_string()),
             },
@@ -34,7 +34,7 @@ impl Driver<'_> {
     pub(super) fn escalate(&mut self, step: StepId) {
         let Some(key) = self.state.find_step(&step) else { return };
         let message = self.state.step(key).detail.as_ref().and_then(|detail| detail.error.clone()).unwrap_or_default();
-        match self.store_content(Content::Text(format!("It failed: {}", message.trim()))) {
+        match self.outputs.store_content(Content::Text(format!("It failed: {}", message.trim()))) {
             Ok(message) => self.announce_gate(step, message),
             Err(error) => self.give_up(error.to_string()),
         }
@@ -61,7 +61,7 @@ impl Driver<'_> {
     }
 
     fn answer_headless(&mut self, step: StepId) {
-        if self.headless {
+        if self.requests.headless {
             self.take_headless(&step);
         }
     }
@@ -92,9 +92,9 @@ impl Driver<'_> {
 
     fn record_answer(&mut self, step: StepId, choice: Option<String>, output: Option<String>, by: AnsweredBy) {
         if let Some(text) = &output {
-            self.write_output(&step, text);
+            self.outputs.write_output(&step, text);
         }
-        match output.map(|text| self.store_content(Content::Text(text))).transpose() {
+        match output.map(|text| self.outputs.store_content(Content::Text(text))).transpose() {
             Ok(output) => {
                 self.note_end(&step);
                 self.record(Event::GateAnswered { step, choice, output, by });
@@ -110,7 +110,7 @@ impl Driver<'_> {
             None => self.take_answer(answer),
         };
         match taken {
-            Ok(()) => self.replies.push((reply, String::new())),
+            Ok(()) => self.replies.confirm(reply, String::new()),
             // The caller may have stopped waiting.
             Err(problem) => drop(reply.send(Err(problem))),
         }
@@ -134,25 +134,6 @@ impl Driver<'_> {
         let output = self.is_gate(&step).then_some(output);
         self.record_answer(step, Some(answer.choice), output, AnsweredBy::Person);
         Ok(())
-    }
-
-    /// Confirms to the callers that their answers are durable, and sends decisions to the tasks that asked.
-    pub(super) fn acknowledge(&mut self) {
-        let told = self.asking.take_told();
-        if self.replies.is_empty() && told.is_empty() {
-            return;
-        }
-        let durable = match &self.broken {
-            Some(reason) => Err(reason.clone()),
-            None => self.durability.wait(self.seq).map_err(|error| format!("the journal cannot be written: {error}")),
-        };
-        for (reply, words) in self.replies.drain(..) {
-            let _ = reply.send(durable.clone().map(|()| words));
-        }
-        if durable.is_ok() {
-            // The task that asked may have ended.
-            told.into_iter().for_each(|(asker, leave)| drop(asker.send(leave)));
-        }
     }
 
     /// The gate that is meant, and its output with this answer.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::driver::{Driver, now_millis};
+use super::driver::Driver;
 use super::eval::truncate_to_event;
 use crate::core::graph::Key;
 use crate::io::input::ReplyTo;
@@ -41,7 +41,7 @@ impl Driver<'_> {
     ) {
         let came = operation.and_then(|operation| self.apply_operation(step, attempt, operation));
         match (came, hearer) {
-            (Ok(receipt), Some(hearer)) => self.receipts.push((hearer, receipt)),
+            (Ok(receipt), Some(hearer)) => self.replies.receipt(hearer, receipt),
             (Ok(_), None) => {}
             (Err(problem), hearer) => {
                 self.tell_refusal(step, attempt, &problem);
@@ -53,28 +53,23 @@ impl Driver<'_> {
 
     /// Shows people a few refusals of each turn, and writes more of them to a file.
     fn tell_refusal(&mut self, step: &StepId, attempt: u32, problem: &str) {
-        let count = self.refused.entry((step.clone(), attempt)).or_insert(0);
-        *count += 1;
-        match *count {
-            ..=TOLD => self.observer_handle.send_notice(truncate_to_event(&format!(
-                "`{}`: a request of its agent was refused: {problem}",
-                step.label()
-            ))),
-            AFTER => self
-                .observer_handle
-                .send_notice(format!("`{}`: further refusals of this turn are not shown", step.label())),
+        let count = self.requests.count_refusal(step, attempt);
+        match count {
+            ..=TOLD => self
+                .notices
+                .send(truncate_to_event(&format!("`{}`: a request of its agent was refused: {problem}", step.label()))),
+            AFTER => {
+                self.notices.send(format!("`{}`: further refusals of this turn are not shown", step.label()));
+            }
             _ => {}
         }
-        let line = match *count {
-            ..LOGGED => truncate_to_event(problem),
-            LOGGED => "further refusals of this turn are not logged".to_owned(),
-            _ => return,
-        };
-        if let Some(file_writer) = &self.file_writer {
-            file_writer.append(
-                self.layout.refusals_path(step, attempt),
-                format!("{}\n", line.replace('\n', " ")).into_bytes(),
-            );
+        match count {
+            ..LOGGED => self.outputs.append_refusal(step, attempt, &truncate_to_event(problem)),
+            LOGGED => {
+                let rest = "further refusals of this turn are not logged";
+                self.outputs.append_refusal(step, attempt, rest);
+            }
+            _ => {}
         }
     }
 
@@ -120,7 +115,7 @@ impl Driver<'_> {
         handoff: Handoff,
         spawns: bool,
     ) -> Result<Value, String> {
-        if let Some(id) = self.sent_before(step, attempt, &handoff) {
+        if let Some(id) = self.requests.sent_before(step, attempt, &handoff) {
             return Ok(json!({ "id": id, "to": handoff.to }));
         }
         if spawns && let Some((approval, id)) = self.asked_already(step, attempt, &handoff) {
@@ -129,8 +124,9 @@ impl Driver<'_> {
         if spawns && self.state.turn_counters(key).is_some_and(|voice| voice.spawns >= SPAWNS) {
             return Err(format!("you have asked for tasks {SPAWNS} times in this turn, which is the limit"));
         }
-        let at = now_millis().max(self.clock);
-        let (event, envelope) = self.evaluator.hand_over(&self.state, key, (handoff, spawns), (self.seq + 1, at))?;
+        let at = self.records.now();
+        let (event, envelope) =
+            self.evaluator.hand_over(&self.state, key, (handoff, spawns), (self.records.seq + 1, at))?;
         if spawns {
             return self.have_started((key, step, attempt), event, &envelope);
         }
@@ -148,7 +144,7 @@ impl Driver<'_> {
             None => self.state.pack_of(key, attempt).ok_or_else(|| "your turn has no context pack".to_owned()),
         }?;
         let from = reading.offset.unwrap_or(0);
-        let part = self.folder.read_part(&kept.content, from, PART).map_err(|error| error.to_string())?;
+        let part = self.outputs.folder.read_part(&kept.content, from, PART).map_err(|error| error.to_string())?;
         let (bytes, to) = (kept.content.bytes(), part.end);
         let rest = (to < bytes).then_some(to);
         Ok(json!({ "reference": kept.reference(), "bytes": bytes, "text": part.text, "next": rest }))
@@ -163,17 +159,8 @@ impl Driver<'_> {
             let texts = self.state.step(key).sent.iter().map(|letter| self.evaluator.store.load_text(&letter.content));
             let envelopes = texts.filter_map(|text| serde_json::from_str(&text.ok()?).ok());
             let sent: Vec<Envelope> = envelopes.collect();
-            if !sent.is_empty() {
-                self.again.insert((step, attempt), sent);
-            }
+            self.requests.note_sent(step, attempt, sent);
         }
-    }
-
-    /// The id of what an attempt sent before its runner was killed, where it sends the same again.
-    pub(super) fn sent_before(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<String> {
-        let sent = self.again.get_mut(&(step.clone(), attempt))?;
-        let position = sent.iter().position(|envelope| handoff.is_in(envelope))?;
-        Some(sent.remove(position).id)
     }
 
     /// What the turn that is about to begin takes from the inbox.
@@ -194,19 +181,5 @@ impl Driver<'_> {
             replaying.replay.reads(step, attempt, &inputs)?;
         }
         Ok(inputs)
-    }
-
-    /// Sends agents the receipts of operations that are durable.
-    pub(super) fn hand_receipts(&mut self) {
-        if self.receipts.is_empty() {
-            return;
-        }
-        let durable = match &self.broken {
-            Some(reason) => Err(reason.clone()),
-            None => self.durability.wait(self.seq).map_err(|error| format!("the journal cannot be written: {error}")),
-        };
-        for (hearer, receipt) in self.receipts.drain(..) {
-            let _ = hearer.send(durable.clone().map(|()| receipt));
-        }
     }
 }

@@ -33,7 +33,7 @@ impl Driver<'_> {
     /// Takes a person's message to an agent, and replies with the result.
     pub(super) fn take_message(&mut self, message: &UserMessage, reply: Reply) {
         match self.deliver_message(message) {
-            Ok(words) => self.replies.push((reply, words)),
+            Ok(words) => self.replies.confirm(reply, words),
             // The author may have stopped waiting.
             Err(problem) => drop(reply.send(Err(problem))),
         }
@@ -70,7 +70,7 @@ impl Driver<'_> {
             return Ok(format!("`{}` is working: its next turn reads it", to.name));
         }
         let attempt = (self.state.id(key), self.state.step(key).attempt);
-        let interrupted = self.open.get(&attempt).is_some_and(|cancel| cancel.interrupt());
+        let interrupted = self.attempts.interrupt(&attempt);
         Ok(match interrupted {
             true => format!("`{}` is interrupted, and goes on with it", to.name),
             false => format!("`{}` reads it as soon as it can be interrupted, or else in its next turn", to.name),
@@ -91,7 +91,7 @@ impl Driver<'_> {
                     let inputs = written.into_iter().map(|letter| letter.id).collect();
                     self.record(Event::InputsTaken { step: step.clone(), inputs });
                 }
-                self.receipts.push((hearer, texts.into()));
+                self.replies.receipt(hearer, texts.into());
             }
             // The turn may have stopped waiting.
             Err(problem) => drop(hearer.send(Err(problem))),
@@ -101,7 +101,7 @@ impl Driver<'_> {
     fn send_message(&mut self, to: &Addressee, content: Content, interrupts: bool) {
         let activation = self.state.frame(to.scope);
         let (instance, within) = (activation.instance, activation.path.clone());
-        let letter = make_person_message(format!("e{}", self.seq + 1).into(), content, interrupts);
+        let letter = make_person_message(format!("e{}", self.records.seq + 1).into(), content, interrupts);
         self.record(Event::Sent { from: None, to: Arc::clone(&to.name), instance, within, way: None, letter });
     }
 

@@ -14,15 +14,23 @@ mod file_workspace;
 mod gates;
 mod handoffs;
 mod hooks;
+mod input_queue;
 mod limits;
 mod mcp_config;
 mod messages;
+mod notices;
+mod open_attempts;
+mod outputs;
 mod prepare;
 mod process_env;
 mod programs;
+mod records;
 mod replay;
 mod replay_effects;
+mod replies;
+mod requests;
 mod resume;
+mod services;
 mod spawns;
 mod status_and_help;
 pub(crate) mod swarms;
@@ -33,7 +41,7 @@ mod unsupported;
 mod values;
 mod worktree_names;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -50,7 +58,7 @@ use crate::io::agent_api::AgentServer;
 use crate::io::artifact::Watches;
 use crate::io::children;
 use crate::io::control::Control;
-use crate::io::executor::{FileWriter, ObserverHandle, Pool, Services};
+use crate::io::executor::{self, FileWriter, ObserverHandle, Pool};
 use crate::io::home::{Home, Lock, RunConfig, RunFolder};
 use crate::io::journal::{FileJournal, Journal};
 use crate::io::llm::Models;
@@ -69,9 +77,17 @@ use crate::types::secrets::{self, Secrets};
 use blob_store::store_content;
 use driver::Driver;
 use eval::Evaluator;
+use input_queue::InputQueue;
+use notices::Notices;
+use open_attempts::Attempts;
+use outputs::Outputs;
 use process_env::ProcessEnv;
 pub use programs::{Program, find_programs};
+use records::Records;
+use replies::Replies;
+use requests::Requests;
 pub use resume::{resume_run, retry_run};
+use services::Services;
 pub(crate) use values::View;
 
 /// What to run, and with what.
@@ -192,7 +208,7 @@ pub fn start_run(
         stored_params,
         stdin: stdin.clone(),
     };
-    let started = Record { seq: 1, at: driver::now_millis(), event };
+    let started = Record { seq: 1, at: records::now_millis(), event };
     journal.append(&started);
     journal.flush().map_err(RunError::io("write", &path))?;
     let folder = home.publish(folder)?;
@@ -317,7 +333,7 @@ impl RunSetup<'_> {
         let tools = Arc::new(tool_servers::build_toolbox(&evaluator, &process_env, observer_handle));
         let reactor = Arc::new(Reactor::default());
         let models = Arc::new(Models::new(plan, process_env.caller()));
-        let services = Services {
+        let pool_services = executor::Services {
             folder: folder.clone(),
             layout: layout.clone(),
             observer_handle: observer_handle.clone(),
@@ -332,67 +348,45 @@ impl RunSetup<'_> {
             inputs: inputs.clone(),
             is_crowded: AtomicBool::new(false),
         };
-        let pool = Pool::new(services, children::at_most(state.graph().concurrency()), poller);
+        let pool = Pool::new(pool_services, children::at_most(state.graph().concurrency()), poller);
         control.attach(inputs.clone());
         let agent_server = AgentServer::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
         let mut run_loop = Driver {
             evaluator,
-            process_env,
             state,
-            journal: Some(journal),
-            inputs: receiver,
-            pool: Some(pool),
-            scribbling: Some(scribbling),
-            observer_handle: observer_handle.clone(),
-            file_writer: Some(file_writer),
-            folder,
-            layout,
-            seq: last,
-            floor: last,
-            clock,
-            fresh: Vec::new(),
-            jobs: Vec::new(),
-            open: BTreeMap::new(),
-            ended: std::collections::HashMap::new(),
-            alarm: None,
-            wish: None,
-            broken: None,
-            unfinished: false,
-            headless,
-            warned: std::collections::BTreeSet::new(),
-            hooks: hooks::Hooks::default(),
-            replies: Vec::new(),
-            asking: approvals::Asking::default(),
-            receipts: Vec::new(),
-            refused: std::collections::HashMap::new(),
-            again: std::collections::HashMap::new(),
-            summing: std::collections::HashMap::new(),
-            durability,
-            replaying,
-            held: VecDeque::new(),
-            stepwise,
+            records: Records::new(journal, last, clock),
+            queue: InputQueue::new(receiver, stepwise),
+            attempts: Attempts::new(pool),
+            requests: Requests::new(headless),
+            replies: Replies::default(),
             teams: swarms::RunningSwarms::default(),
-            models,
-            tools: Arc::clone(&tools),
-            agent_server,
-            reactor: Arc::clone(&reactor),
-            reports: inputs.clone(),
+            outputs: Outputs::new(folder, layout, (file_writer, scribbling)),
+            notices: Notices::new(observer_handle.clone()),
+            services: Services {
+                process_env,
+                models,
+                tools: Arc::clone(&tools),
+                reactor: Arc::clone(&reactor),
+                agent_server,
+                inputs: inputs.clone(),
+            },
+            replaying,
         };
         run_loop.run(first);
-        run_loop.await_hooks();
+        run_loop.notices.await_hooks();
         if reactor.is_started()
             && let Err(problem) = reactor.wait(tools.close())
         {
             observer_handle.send_notice(problem);
         }
         // Nothing else would end a process that left its group to stay.
-        if let Some(survivors) = orphan_processes::end_own(&run_loop.folder.id) {
+        if let Some(survivors) = orphan_processes::end_own(&run_loop.outputs.folder.id) {
             observer_handle.send_notice(format!("{survivors} left by the run: ended"));
         }
         if let (Some(trees), Some(_)) = (trees, run_loop.state.final_status()) {
             trees.clear().into_iter().for_each(|kept| observer_handle.send_notice(kept));
         }
-        let (folder, finished) = (run_loop.folder.clone(), run_loop.state.final_status().is_some());
+        let (folder, finished) = (run_loop.outputs.folder.clone(), run_loop.state.final_status().is_some());
         let outcome = run_loop.outcome()?;
         match record {
             Some((target, _)) if !finished => {

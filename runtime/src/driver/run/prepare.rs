@@ -140,7 +140,7 @@ impl Driver<'_> {
             checks: if role == Role::Turn { step.checks.clone() } else { Vec::new() },
             environment,
             stated: explicit_variables(&pipeline.env, &step.env),
-            directory: self.process_env.pipeline_directory(&pipeline.name),
+            directory: self.services.process_env.pipeline_directory(&pipeline.name),
             tree: self.find_worktree(key, step, pipeline),
             file_workspace: file_workspace.map(Arc::new),
             timeout: step.timeout_ms.map(Duration::from_millis),
@@ -198,15 +198,23 @@ impl Driver<'_> {
         let pipeline = self.evaluator.pipeline(view.state, view.frame);
         let layers = [&pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
         let counted = self.attempt_number(id, attempt);
-        let environment =
-            self.process_env.of_attempt(&self.folder.id, id, counted, &layers, &self.evaluator.renderer, view);
+        let environment = self.services.process_env.of_attempt(
+            &self.outputs.folder.id,
+            id,
+            counted,
+            &layers,
+            &self.evaluator.renderer,
+            view,
+        );
         let mut environment = environment.map_err(|trouble| match trouble {
             Trouble::Render(error) => from_render_error(error),
             Trouble::Missing(message) => Failure::Spawn { message },
         })?;
         if role != Role::SumsUp && self.evaluator.plan.files_of(step).is_some() {
-            environment
-                .push((OsString::from(files::WORKSPACE), self.layout.agent_folder(id, attempt).into_os_string()));
+            environment.push((
+                OsString::from(files::WORKSPACE),
+                self.outputs.layout.agent_folder(id, attempt).into_os_string(),
+            ));
         }
         // Fix and summary turns get no agent token.
         let speaks =
@@ -214,11 +222,14 @@ impl Driver<'_> {
         let node = self.state.find_step(id).filter(speaks);
         if let Some(key) = node {
             let reach = self.evaluator.resolve_reach(&self.state, key);
-            let invited =
-                self.agent_server.open_session(id, attempt, &reach).map_err(|message| Failure::Spawn { message })?;
+            let invited = self
+                .services
+                .agent_server
+                .open_session(id, attempt, &reach)
+                .map_err(|message| Failure::Spawn { message })?;
             environment.extend(invited);
             if let Some(provider) = provider {
-                mcp_config::configure_environment(provider, &mut environment, &self.folder.path)
+                mcp_config::configure_environment(provider, &mut environment, &self.outputs.folder.path)
                     .map_err(|message| Failure::Spawn { message })?;
             }
         }
@@ -236,14 +247,13 @@ impl Driver<'_> {
         // What it reads was sent, and may have been agreed to.
         let reads = self.state.inputs(key).next().is_some();
         if frame.item.is_none() && id.iteration > 1 || attempt > 1 || step.when.is_some() || reads {
-            return self.seq;
+            return self.records.seq;
         }
-        let ended = |name: &str| self.ended.get(&(id.instance, id.within.clone(), Arc::from(name))).copied();
         let needs = match frame.item {
             Some(_) => None,
-            None => step.needs.iter().filter_map(|need| ended(&need.step)).max(),
+            None => step.needs.iter().filter_map(|need| self.attempts.end_beside(id, &need.step)).max(),
         };
-        needs.unwrap_or(0).max(self.floor).max(frame.opened)
+        needs.unwrap_or(0).max(self.records.floor).max(frame.opened)
     }
 }
 

@@ -165,7 +165,7 @@ impl Driver<'_> {
     /// The next thing that happens in a replay.
     pub(super) fn wait_replayed(&mut self) -> Option<Input> {
         while self.is_working() {
-            let input = self.inputs.recv().ok()?;
+            let input = self.queue.wait_input()?;
             if let Some(input) = self.stage(input) {
                 return Some(input);
             }
@@ -173,7 +173,7 @@ impl Driver<'_> {
         let replaying = self.replaying.as_mut()?;
         let pauses = replaying.waits_to_begin() || replaying.waits_for_a_pause();
         // The alarm may be for the end of a pause or of a time budget. A replay does not wait for a time budget here.
-        let is_pause = self.alarm.is_some_and(|alarm| self.state.next_pause() == Some(alarm.due));
+        let is_pause = self.queue.alarm.is_some_and(|alarm| self.state.next_pause() == Some(alarm.due));
         if self.begin_paused() || pauses && is_pause && self.fire_alarm() {
             return None;
         }
@@ -191,7 +191,7 @@ impl Driver<'_> {
         }
         match self.find_deadlock() {
             Some(divergence) => self.diverge(divergence),
-            None => return self.inputs.recv().ok(),
+            None => return self.queue.wait_input(),
         }
         None
     }
@@ -199,7 +199,7 @@ impl Driver<'_> {
     /// Whether some attempt has neither ended nor waits to be ended.
     fn is_working(&self) -> bool {
         let Some(replaying) = &self.replaying else { return false };
-        self.open.iter().any(|((step, attempt), cancel)| {
+        self.attempts.open.iter().any(|((step, attempt), cancel)| {
             let waits = cancel.requested_level().is_none() && replaying.parked.contains(&(step.clone(), *attempt));
             !waits && !replaying.is_ready(step, *attempt)
         })
@@ -211,7 +211,7 @@ impl Driver<'_> {
         let gates =
             self.state.open_steps().filter(|open| open.asking).map(|open| (open.step, 1, Difference::Unanswered));
         let goes_on = |(step, attempt): &(StepId, u32)| (step.clone(), *attempt, Difference::GoesOn);
-        let open = |key: &&(StepId, u32)| self.open.contains_key(key) || self.teams.is_running(key);
+        let open = |key: &&(StepId, u32)| self.attempts.is_open(key) || self.teams.is_running(key);
         let parked = replaying.parked.iter().filter(open).map(goes_on);
         let swarms = self.teams.list_running();
         let waits = |asker: &&(StepId, u32)| {
@@ -233,7 +233,7 @@ impl Driver<'_> {
     pub(super) fn diverge(&mut self, divergence: Box<Divergence>) {
         let Some(replaying) = &mut self.replaying else { return };
         replaying.diverged.get_or_insert(divergence);
-        self.open.values().for_each(|cancel| cancel.request_stop(StopLevel::Kill));
+        self.attempts.stop_all(StopLevel::Kill);
         for (step, attempt) in self.teams.list_running() {
             let outcome = event::Outcome { failure: Some(Failure::Cancelled), ..event::Outcome::default() };
             self.record(Event::AttemptEnded { step, attempt, outcome });
@@ -247,7 +247,7 @@ impl Driver<'_> {
 
     /// An attempt asked something that the recording does not hold.
     pub(super) fn end_diverged(&mut self, step: StepId, attempt: u32, divergence: Box<Divergence>) {
-        self.open.remove(&(step.clone(), attempt));
+        self.attempts.close(&step, attempt);
         let outcome = event::Outcome { failure: Some(Failure::Cancelled), ..event::Outcome::default() };
         self.record(Event::AttemptEnded { step, attempt, outcome });
         self.diverge(divergence);
@@ -255,7 +255,7 @@ impl Driver<'_> {
 
     /// Records the end of a run that has diverged.
     pub(super) fn close_diverged(&mut self) {
-        if self.has_diverged() && self.state.final_status().is_none() && self.broken.is_none() {
+        if self.has_diverged() && self.state.final_status().is_none() && self.records.broken.is_none() {
             self.record(Event::RunFinished { status: RunStatus::Failed });
             self.run_turn();
         }
@@ -263,7 +263,7 @@ impl Driver<'_> {
 
     /// A gate asks in a replay: it is answered as it was, when its turn comes.
     pub(super) fn ask_replayed(&mut self, step: &StepId, message: &Content) {
-        let message = self.folder.read_text(message);
+        let message = self.outputs.folder.read_text(message);
         let Some(replaying) = &mut self.replaying else { return };
         let asked = replaying.gates.entry(step.clone()).or_default();
         *asked += 1;
@@ -310,15 +310,13 @@ impl Driver<'_> {
         let Some(status) = self.state.final_status() else { return Ok(()) };
         let (given, rest) = replaying.replay.rest();
         if !rest.is_empty() {
-            self.observer_handle.send_notice(format!(
-                "the recording contains answers that the run never requested: {}",
-                rest.join(", ")
-            ));
+            self.notices
+                .send(format!("the recording contains answers that the run never requested: {}", rest.join(", ")));
         }
         replaying.replay.ended(status, &outcome.values)?;
         let answers = if given == 1 { "answer" } else { "answers" };
         let same = if rest.is_empty() { ", and everything is as recorded" } else { "" };
-        self.observer_handle.send_notice(format!("replayed {given} {answers}{same}"));
+        self.notices.send(format!("replayed {given} {answers}{same}"));
         Ok(())
     }
 

@@ -57,11 +57,12 @@ impl Driver<'_> {
         };
         let is_here = |waiting: &&Waiting| (&waiting.step, waiting.attempt) == (step, attempt);
         let mut open = self.state.open_requests().filter(is_here).map(|waiting| &waiting.request);
-        let before = || self.state.asked_before((step, attempt), &self.asking.used, |request| first(request).is_some());
+        let before =
+            || self.state.asked_before((step, attempt), &self.requests.used, |request| first(request).is_some());
         let request = open.find(|request| first(request).is_some());
         let request = request.or_else(|| before().map(|(waiting, _)| &waiting.request))?;
         let (approval, id) = (request.id, first(request)?);
-        self.asking.used.insert(approval);
+        self.requests.used.insert(approval);
         Some((approval, id))
     }
 
@@ -98,7 +99,7 @@ impl Driver<'_> {
         truncate_message(&mut words);
         let known = self.replaying.as_ref().and_then(|replaying| replaying.letters.get(&answers).cloned());
         InboxMessage {
-            id: known.unwrap_or_else(|| format!("e{}", self.seq + 1).into()),
+            id: known.unwrap_or_else(|| format!("e{}", self.records.seq + 1).into()),
             kind: EnvelopeKind::Handoff,
             priority: Priority::Normal,
             response: Response::None,

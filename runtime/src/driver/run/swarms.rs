@@ -149,9 +149,9 @@ impl Driver<'_> {
         let definition = key.map(|key| self.evaluator.step_definition(&self.state, key));
         if let Some(limit) = definition.and_then(|step| step.timeout_ms)
             && self.replaying.is_none()
-            && let Ok(handle) = self.reactor.handle()
+            && let Ok(handle) = self.services.reactor.handle()
         {
-            let (inputs, late) = (self.reports.clone(), (step.clone(), attempt));
+            let (inputs, late) = (self.services.inputs.clone(), (step.clone(), attempt));
             let clock = handle.spawn(async move {
                 tokio::time::sleep(std::time::Duration::from_millis(limit)).await;
                 let _ = inputs.send(Input::Swarm { step: late.0, attempt: late.1, word: Box::new(SwarmInput::Late) });
@@ -179,10 +179,10 @@ impl Driver<'_> {
     /// Does what a swarm's core says, until it says nothing.
     pub(super) fn advance_swarm(&mut self, step: &StepId, attempt: u32) {
         let Some(key) = self.state.find_step(step) else { return };
-        while self.broken.is_none()
+        while self.records.broken.is_none()
             && !self.has_diverged()
             && self.teams.open.contains_key(&(step.clone(), attempt))
-            && let Some(order) = self.state.swarm_order(key, super::driver::now_millis().max(self.clock))
+            && let Some(order) = self.state.swarm_order(key, self.records.now())
         {
             let done = match order {
                 Order::Record(fact) => {
@@ -274,7 +274,7 @@ impl Driver<'_> {
             SwarmInput::Called(turn, result) => {
                 let fault = result.as_ref().err().map(|fault| classify_fault(fault.transient));
                 let text = result.unwrap_or_else(|fault| fault.message);
-                match store_content(&self.folder, text) {
+                match store_content(&self.outputs.folder, text) {
                     Ok(result) => self.record_swarm_event(step, attempt, SwarmEvent::ToolEnded { turn, result, fault }),
                     Err(error) => self.give_up(error.to_string()),
                 }
@@ -333,7 +333,7 @@ impl Driver<'_> {
         let environment =
             self.build_environment(step, provider, &view, (&self.state.id(key), attempt, Role::Turn)).map_err(Stuck)?;
         let pipeline = self.evaluator.pipeline(&self.state, key.frame);
-        let folder = self.process_env.pipeline_directory(&pipeline.name);
+        let folder = self.services.process_env.pipeline_directory(&pipeline.name);
         let mut grant = Grant::new(&turn.agent, player, &folder, &environment);
         if let Some(skills) = swarm.agent(&turn.agent).and_then(|agent| agent.tools.as_ref()) {
             grant.narrow(skills, self.evaluator.plan);
@@ -350,8 +350,8 @@ impl Driver<'_> {
         work: impl Future<Output = SwarmInput> + Send + 'static,
     ) -> Result<(), Stuck> {
         let mut gate = self.teams.subscribe_gate();
-        let (inputs, of) = (self.reports.clone(), (step.clone(), attempt));
-        let handle = self.reactor.handle().map_err(|message| Stuck(Failure::Spawn { message }))?;
+        let (inputs, of) = (self.services.inputs.clone(), (step.clone(), attempt));
+        let handle = self.services.reactor.handle().map_err(|message| Stuck(Failure::Spawn { message }))?;
         let task = handle.spawn(async move {
             // The other side goes away only when the run cannot go on.
             if gate.wait_for(|open| *open).await.is_err() {
@@ -377,7 +377,7 @@ impl Driver<'_> {
         let grant = self.build_grant(key, attempt, swarm, &turn, player)?;
         let told = self.evaluator.load_text(&params)?;
         let arguments = serde_json::from_str(&told).unwrap_or_default();
-        let tools = Arc::clone(&self.tools);
+        let tools = Arc::clone(&self.services.tools);
         let gate = tools.gate(&grant, &tool);
         if gate != Approval::Auto && agent.agreed.is_none() {
             let name = tools.name(&tool);

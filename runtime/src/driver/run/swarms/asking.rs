@@ -53,7 +53,7 @@ impl Driver<'_> {
                     Known::Tools(tools) => tools,
                     Known::Later => return Ok(()),
                     Known::Nothing => {
-                        let (tools, word) = (Arc::clone(&self.tools), turn.clone());
+                        let (tools, word) = (Arc::clone(&self.services.tools), turn.clone());
                         return self.launch(step, attempt, &turn, async move {
                             SwarmInput::Listed(word, tools.list(&grant).await)
                         });
@@ -63,8 +63,12 @@ impl Driver<'_> {
         };
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let at = At { state: &self.state, key, attempt };
-        let asked =
-            self.evaluator.build_request(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
+        let asked = self.evaluator.build_request(
+            at,
+            (&turn, player),
+            (&tools, Evaluator::protocol(provider)),
+            self.records.clock,
+        )?;
         let limit = Duration::from_millis(Evaluator::turn_timeout(swarm, turn.purpose));
         let reserved = self.evaluator.reserved_turn(&self.state, player, provider, asked.bytes());
         let agent = Arc::from(&*player.name);
@@ -88,7 +92,7 @@ impl Driver<'_> {
                 Err(message) => {
                     self.teams.open.remove(&(step.clone(), attempt));
                     let message = truncate_to_event(&message);
-                    self.observer_handle.send_notice(message.clone());
+                    self.notices.send(message.clone());
                     self.record(Event::BudgetSpent { message });
                     let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
                     self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
@@ -107,7 +111,7 @@ impl Driver<'_> {
             Way::Recorded(_) | Way::Program(_) => None,
         };
         self.record_swarm_event(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved });
-        self.warn();
+        self.notices.warn_of_usage(&self.state);
         let question = || recording::Question {
             agent: Some(player.name.clone()),
             system: Some(told.0),
@@ -120,13 +124,13 @@ impl Driver<'_> {
         }
         let way = match way {
             Way::Program(mut job) => {
-                job.after = self.seq;
+                job.after = self.records.seq;
                 self.submit_program(*job, provider);
                 return Ok(());
             }
             way => way,
         };
-        let (models, name, word) = (Arc::clone(&self.models), provider.name.clone(), turn.clone());
+        let (models, name, word) = (Arc::clone(&self.services.models), provider.name.clone(), turn.clone());
         self.launch(
             step,
             attempt,
@@ -146,15 +150,14 @@ impl Driver<'_> {
     ) -> Result<(), Stuck> {
         let ended = self.evaluator.build_end_event(At { state: &self.state, key, attempt }, turn, reply)?;
         self.record_swarm_event(step, attempt, ended);
-        self.warn();
+        self.notices.warn_of_usage(&self.state);
         Ok(())
     }
 
     fn write_prompt(&self, step: &StepId, attempt: u32, turn: &TurnId, prompt: &Prompt) {
-        let Some(file_writer) = &self.file_writer else { return };
-        let path = |extension: &str| self.layout.turn_path(step, attempt, turn, extension);
-        file_writer.write(path("txt"), prompt.user.clone().into_bytes());
-        file_writer.write(path("system.txt"), prompt.system.clone().into_bytes());
+        let path = |extension: &str| self.outputs.layout.turn_path(step, attempt, turn, extension);
+        self.outputs.write(path("txt"), prompt.user.clone().into_bytes());
+        self.outputs.write(path("system.txt"), prompt.system.clone().into_bytes());
     }
 
     fn choose_way(

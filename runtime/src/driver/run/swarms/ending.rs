@@ -39,13 +39,12 @@ impl Driver<'_> {
         };
         let usage = total_usage(&swarm.spent);
         let metadata = swarm_metadata(swarm, self.swarm_name(key));
-        if let Some(file_writer) = &self.file_writer {
-            file_writer.write(self.layout.beside_prompt(step, attempt, "swarm.json"), metadata.into_bytes());
-        }
+        let path = self.outputs.layout.beside_prompt(step, attempt, "swarm.json");
+        self.outputs.write(path, metadata.into_bytes());
         let stored = self.evaluator.store_content(result.clone())?;
         self.record_swarm_event(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
         self.teams.open.remove(&(step.clone(), attempt));
-        self.write_output(step, &result);
+        self.outputs.write_output(step, &result);
         let outcome = Outcome { output: Some(Content::Text(result)), usage, ..Outcome::default() };
         self.end_attempt(step.clone(), attempt, outcome);
         Ok(())

@@ -22,12 +22,12 @@ impl Driver<'_> {
     pub(in crate::driver::run) fn record_swarm_event(&mut self, step: &StepId, attempt: u32, fact: SwarmEvent) {
         let shown = is_shown(&fact).then(|| fact.clone());
         self.record(Event::Swarm { step: step.clone(), attempt, fact });
-        let (Some(fact), Some(file_writer)) = (shown, &self.file_writer) else { return };
+        let Some(fact) = shown else { return };
         if matches!(fact, SwarmEvent::WorkflowStarted { .. }) && attempt > 1 {
-            file_writer.remove_folder(self.layout.swarm_folder(step));
+            self.outputs.remove_folder(self.outputs.layout.swarm_folder(step));
         }
-        match format_line(&self.folder, &self.layout, step, &fact, self.clock) {
-            Ok(Some((path, line))) => file_writer.append(path, line),
+        match format_line(&self.outputs.folder, &self.outputs.layout, step, &fact, self.records.clock) {
+            Ok(Some((path, line))) => self.outputs.append(path, line),
             Ok(None) => {}
             Err(error) => self.give_up(error.to_string()),
         }

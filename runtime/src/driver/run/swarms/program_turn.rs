@@ -81,7 +81,7 @@ impl Driver<'_> {
         Ok(Job {
             attempt,
             counted: self.state.attempt_number(key, attempt),
-            after: self.seq,
+            after: self.records.seq,
             role,
             speaks: false,
             watched: false,
@@ -90,7 +90,7 @@ impl Driver<'_> {
             checks: Vec::new(),
             environment: Arc::clone(&taker.environment),
             stated: explicit_variables(&pipeline.env, &step.env),
-            directory: self.process_env.pipeline_directory(&pipeline.name),
+            directory: self.services.process_env.pipeline_directory(&pipeline.name),
             tree: self.find_worktree(key, step, pipeline),
             file_workspace: None,
             // The time of an agent is that of all its turns, and the swarm ends its turn with it.
@@ -125,7 +125,7 @@ impl Driver<'_> {
 
     fn start_programs(&mut self) {
         while let Some(job) = self.teams.programs.start_next() {
-            self.jobs.push(job);
+            self.attempts.start_member(job);
         }
     }
 }

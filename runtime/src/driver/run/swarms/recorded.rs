@@ -40,7 +40,7 @@ impl Driver<'_> {
     /// The seed for the names of agents that the plan does not name.
     pub(super) fn name_seed(&self) -> String {
         match self.evaluator.source {
-            Source::Live => self.folder.id.clone(),
+            Source::Live => self.outputs.folder.id.clone(),
             Source::Recorded(_) | Source::Replayed(_) => NAMES.to_owned(),
         }
     }

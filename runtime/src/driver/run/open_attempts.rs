@@ -1,0 +1,131 @@
+//! The attempts that threads have, and those that are about to start.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::eval::file_summaries::Wanted;
+use crate::io::executor::{Job, Pool};
+use crate::types::cancel::Cancel;
+use crate::types::event::StepId;
+use crate::types::user_request::StopLevel;
+
+/// A step in any round, or with an empty name the frame of a step: its instance, path and name.
+type Place = (u32, Option<Arc<str>>, Arc<str>);
+
+/// The attempts of a run.
+pub(super) struct Attempts<'a> {
+    pool: Option<Pool<'a>>,
+    /// Jobs of this turn, not yet submitted.
+    jobs: Vec<Job>,
+    /// The attempts that threads have.
+    pub open: BTreeMap<(StepId, u32), Arc<Cancel>>,
+    /// The record of the last end of each step that others may need.
+    ended: HashMap<Place, u64>,
+    /// The files that are summed up in the attempts that do that.
+    pub summing: HashMap<(StepId, u32), Vec<Wanted>>,
+    /// What a person wants.
+    wish: Option<StopLevel>,
+}
+
+impl<'a> Attempts<'a> {
+    /// No attempts yet; `pool` carries them out.
+    pub(super) fn new(pool: Pool<'a>) -> Attempts<'a> {
+        Attempts {
+            pool: Some(pool),
+            jobs: Vec::new(),
+            open: BTreeMap::new(),
+            ended: HashMap::new(),
+            summing: HashMap::new(),
+            wish: None,
+        }
+    }
+
+    /// What carries attempts out, until the run ends.
+    pub(super) fn pool(&mut self) -> Option<&mut Pool<'a>> {
+        self.pool.as_mut()
+    }
+
+    /// Waits for the threads, and ends them.
+    pub(super) fn end_pool(&mut self) {
+        self.pool = None;
+    }
+
+    /// Has an attempt start when the records that it depends on are handed over.
+    pub(super) fn start(&mut self, job: Job) {
+        self.open.insert((job.step.clone(), job.attempt), Arc::clone(&job.cancel));
+        self.jobs.push(job);
+    }
+
+    /// Has a turn of a swarm start in the same way. The swarm itself knows when it has ended.
+    pub(super) fn start_member(&mut self, job: Job) {
+        self.jobs.push(job);
+    }
+
+    /// Submits the jobs that wait for no record behind number `handed_over`.
+    pub(super) fn submit_ready(&mut self, handed_over: u64) {
+        let (ready, waiting) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.after <= handed_over);
+        self.jobs = ready;
+        self.submit_all();
+        self.jobs = waiting;
+    }
+
+    /// Submits all jobs.
+    pub(super) fn submit_all(&mut self) {
+        if let Some(pool) = &mut self.pool {
+            self.jobs.drain(..).for_each(|job| pool.submit(job));
+        }
+    }
+
+    /// Whether a thread has the attempt.
+    pub(super) fn is_open(&self, of: &(StepId, u32)) -> bool {
+        self.open.contains_key(of)
+    }
+
+    /// A thread has ended the attempt.
+    pub(super) fn close(&mut self, step: &StepId, attempt: u32) {
+        self.open.remove(&(step.clone(), attempt));
+    }
+
+    /// Notes what a person wants; killing concerns the open attempts as well.
+    pub(super) fn note_wish(&mut self, wish: StopLevel) {
+        self.wish = self.wish.max(Some(wish));
+        if wish == StopLevel::Kill {
+            self.stop_all(StopLevel::Kill);
+        }
+    }
+
+    /// Ends all attempts.
+    pub(super) fn stop_all(&self, level: StopLevel) {
+        self.open.values().for_each(|cancel| cancel.request_stop(level));
+    }
+
+    /// Ends an attempt, in the way that a person wants.
+    pub(super) fn stop(&self, step: StepId, attempt: u32) {
+        if let Some(cancel) = self.open.get(&(step, attempt)) {
+            cancel.request_stop(self.wish.unwrap_or(StopLevel::Stop));
+        }
+    }
+
+    /// Interrupts the turn of an attempt. False if it cannot be interrupted.
+    pub(super) fn interrupt(&self, of: &(StepId, u32)) -> bool {
+        self.open.get(of).is_some_and(|cancel| cancel.interrupt())
+    }
+
+    /// Starts nothing more, and ends what runs.
+    pub(super) fn give_up(&mut self) {
+        for job in self.jobs.drain(..) {
+            self.open.remove(&(job.step, job.attempt));
+        }
+        self.stop_all(self.wish.unwrap_or(StopLevel::Stop));
+    }
+
+    /// Notes the record that ends a step: others may start behind it.
+    pub(super) fn note_end(&mut self, step: &StepId, record: u64) {
+        self.ended.insert((step.instance, step.within.clone(), Arc::clone(&step.name)), record);
+    }
+
+    /// The record that ended the step called `name` beside `step`.
+    pub(super) fn end_beside(&self, step: &StepId, name: &str) -> Option<u64> {
+        self.ended.get(&(step.instance, step.within.clone(), Arc::from(name))).copied()
+    }
+}

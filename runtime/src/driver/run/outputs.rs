@@ -1,0 +1,98 @@
+//! What a run writes into its folder for people, and the texts that its records refer to.
+
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use super::store_content;
+use crate::core::state::State;
+use crate::io::executor::FileWriter;
+use crate::io::home::{Layout, RunFolder};
+use crate::types::error::RunError;
+use crate::types::event::{Content, StepId};
+
+/// The files of a run.
+pub(super) struct Outputs {
+    pub folder: RunFolder,
+    pub layout: Layout,
+    file_writer: Option<FileWriter>,
+    scribbling: Option<JoinHandle<()>>,
+}
+
+impl Outputs {
+    /// The files in `folder`, which a thread writes.
+    pub(super) fn new(
+        folder: RunFolder,
+        layout: Layout,
+        (file_writer, scribbling): (FileWriter, JoinHandle<()>),
+    ) -> Outputs {
+        Outputs { folder, layout, file_writer: Some(file_writer), scribbling: Some(scribbling) }
+    }
+
+    /// A text as an event holds it.
+    ///
+    /// # Errors
+    /// It cannot be stored.
+    pub(super) fn store_content(&self, text: Content) -> Result<Content, RunError> {
+        match text {
+            Content::Text(text) => store_content(&self.folder, text),
+            stored => Ok(stored),
+        }
+    }
+
+    /// Writes an output for people.
+    pub(super) fn write_output(&self, step: &StepId, text: &str) {
+        self.write(self.layout.output_path(step), text.as_bytes().to_vec());
+    }
+
+    /// Writes a file for people.
+    pub(super) fn write(&self, path: PathBuf, bytes: Vec<u8>) {
+        if let Some(file_writer) = &self.file_writer {
+            file_writer.write(path, bytes);
+        }
+    }
+
+    /// Adds to a file for people.
+    pub(super) fn append(&self, path: PathBuf, bytes: Vec<u8>) {
+        if let Some(file_writer) = &self.file_writer {
+            file_writer.append(path, bytes);
+        }
+    }
+
+    /// Removes a folder with files for people.
+    pub(super) fn remove_folder(&self, path: PathBuf) {
+        if let Some(file_writer) = &self.file_writer {
+            file_writer.remove_folder(path);
+        }
+    }
+
+    /// Adds the reason for a refusal to the file of a turn.
+    pub(super) fn append_refusal(&self, step: &StepId, attempt: u32, reason: &str) {
+        let line = format!("{}\n", reason.replace('\n', " "));
+        self.append(self.layout.refusals_path(step, attempt), line.into_bytes());
+    }
+
+    /// Writes the outputs that a killed runner had recorded, but not yet written for people.
+    pub(super) fn mend(&self, state: &State) {
+        for (step, output) in state.outputs() {
+            // An artifact that cannot be read is reported where it is needed.
+            let Ok(text) = self.folder.read_text(output) else { continue };
+            let written = std::fs::read(self.layout.output_path(&step)).unwrap_or_default();
+            let written = String::from_utf8_lossy(&written);
+            if written.strip_suffix('\n').unwrap_or(&written) != text {
+                self.write_output(&step, &text);
+            }
+        }
+    }
+
+    /// Waits until every file is written.
+    ///
+    /// # Errors
+    /// The thread that writes panicked.
+    pub(super) fn close(&mut self) -> Result<(), String> {
+        self.file_writer = None;
+        match self.scribbling.take().map(JoinHandle::join) {
+            Some(Err(_)) => Err("the thread that writes outputs panicked".to_owned()),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+}
