@@ -8,20 +8,20 @@ use std::time::Duration;
 use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Gate, GateDefault, Plan};
 use swarmc_runtime::{AnsweredBy, Choice, Control, Event, GateAnswer, RunFolder, StepId, answer_gate};
+use swarmc_view::{
+    Past, RowState, RunReport, describe_verdict, escape_hidden, format_choices, format_due, format_duration, now_ms,
+};
 
-use crate::approvals::{describe_verdict, escape_hidden, format_choices, format_due};
 use crate::args::Approve;
 use crate::display::Display;
 use crate::exit::Exit;
-use crate::home::{Past, find_home};
+use crate::home::{find_home, read_past};
 use crate::load::did_you_mean;
-use crate::run_report::{RowState, RunReport};
 use crate::terminal::{self, Stream};
-use crate::units::{format_duration, now_ms};
 
 pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
     let folder = find_home()?.find(&args.run).into_diagnostic()?;
-    let past = Past::read(&folder)?;
+    let past = read_past(&folder)?;
     let ledger = past.build_report();
     if ledger.finished.is_some() {
         return Err(miette!("run `{}` has ended: nothing waits for an answer", folder.id));

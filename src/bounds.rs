@@ -7,9 +7,9 @@ use std::fmt::Write;
 
 use swarmc_compiler::{O200k, Turn};
 use swarmc_plan::{Body, Bound, Bounds, Pipeline, Plan};
+use swarmc_view::{format_limit, format_number};
 
-use crate::terminal::{self, Paint};
-use crate::units::{format_limit, format_number};
+use crate::terminal::Paint;
 
 /// The columns behind the name.
 const COLUMNS: [&str; 6] = ["launches", "turns", "tokens in", "tokens out", "cost", "time"];
@@ -89,7 +89,7 @@ fn write_reasons(out: &mut String, name: &str, bounds: &Bounds, several: bool, p
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
     for (bound, column) in all.into_iter().zip(COLUMNS) {
         let Bound::Unbounded { because, origin } = bound else { continue };
-        let reason = format!("{} ({origin})", terminal::make_printable(because));
+        let reason = format!("{} ({origin})", swarmc_view::make_printable(because));
         match told.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, columns)) => columns.push(column),
             None => told.push((reason, vec![column])),
@@ -122,7 +122,7 @@ pub(crate) fn describe_turn(turn: &Turn) -> String {
     match &turn.input {
         Bound::Most(most) => format!("at most {}{} tokens", if turn.exact { "" } else { "~" }, format_number(*most)),
         Bound::Unbounded { because, .. } => {
-            format!("any number of tokens, because {}", terminal::make_printable(because))
+            format!("any number of tokens, because {}", swarmc_view::make_printable(because))
         }
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use miette::miette;
 use similar::{ChangeTag, TextDiff};
+use swarmc_view::make_printable;
 use tempfile::NamedTempFile;
 
-use crate::terminal::{Paint, make_printable};
+use crate::terminal::Paint;
 
 /// The lines shown around a change.
 const CONTEXT: usize = 3;

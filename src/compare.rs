@@ -10,10 +10,11 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use swarmc_compiler::Settings;
 use swarmc_plan::{Body, Change, Difference, Field, Part, Plan, Step, compare_plans};
+use swarmc_view::make_printable;
 
 use crate::exit::Exit;
 use crate::load::load_with;
-use crate::terminal::{self, Paint, Stream, make_printable};
+use crate::terminal::{self, Paint, Stream};
 
 /// The characters of a value that are shown.
 const SHOWN: usize = 100;

@@ -4,6 +4,7 @@
 //! a few live lines below them show what runs, for how long, and how much is done. If a stream breaks (`| head`), the
 //! display stops writing to it, and the run goes on.
 
+mod swarm;
 #[cfg(test)]
 mod tests;
 
@@ -18,13 +19,13 @@ use serde_json::json;
 use swarmc_plan::{Pipeline, StopStatus};
 use swarmc_runtime::swarm::SwarmEvent;
 use swarmc_runtime::{AnsweredBy, Content, Event, Failure, Observer, Record, Signal, Status, StepId};
+use swarmc_view::{
+    OpenRequest, Row, RowState, RunReport, describe_verdict, format_choices, format_duration, make_printable,
+};
 
-use crate::approvals::{Pending, describe_verdict, format_choices};
 use crate::args::Show;
 use crate::live::Live;
-use crate::run_report::{Row, RowState, RunReport};
-use crate::terminal::{Paint, Stream, make_printable, out_is_pipe};
-use crate::units::format_duration;
+use crate::terminal::{Paint, Stream, out_is_pipe};
 
 /// A line without an end is passed on in pieces of this many bytes.
 const MAX_LINE: usize = 16 * 1024;
@@ -171,7 +172,7 @@ impl Observer for Display {
     }
 
     fn signal(&mut self, signal: &Signal) {
-        self.lock_screen().write_json(&crate::events::encode_signal(signal));
+        self.lock_screen().write_json(&swarmc_view::encode_signal(signal));
     }
 
     fn wants_signals(&self) -> bool {
@@ -205,7 +206,7 @@ impl Screen {
 
     fn handle_record(&mut self, record: &Record) {
         if self.show.events {
-            self.write_json(&crate::events::encode_record(record));
+            self.write_json(&swarmc_view::encode_record(record));
         }
         if self.show.json {
             let mut value = json!({ "version": 1, "type": "record" });
@@ -269,7 +270,7 @@ impl Screen {
             (Event::Swarm { step, fact, .. }, _) => {
                 let team = self.ledger.teams.get(step);
                 let live = self.live.is_some();
-                team.and_then(|team| team.format_event(fact, &self.ledger.label(step), self.err.paint, live))
+                team.and_then(|team| swarm::format_event(team, fact, &self.ledger.label(step), self.err.paint, live))
             }
             (Event::Sent { from: None, to, letter, .. }, _) => {
                 let whom = match (&letter.answers, letter.interrupts) {
@@ -334,11 +335,11 @@ impl Screen {
     }
 
     /// What an agent wants, and how to answer.
-    fn format_request(&self, pending: &Pending) -> String {
+    fn format_request(&self, pending: &OpenRequest) -> String {
         let (id, run) = (pending.request.id, &self.ledger.run);
         let sign = self.err.paint.yellow("?");
         let mut text = format!("{sign} {}: {}", self.ledger.label(&pending.step), pending.describe());
-        if let Some(expiry) = pending.describe_expiry(crate::units::now_ms()) {
+        if let Some(expiry) = pending.describe_expiry(swarmc_view::now_ms()) {
             text.push_str(&format!(", {expiry}"));
         }
         pending.detail_lines(|_| None).iter().for_each(|line| text.push_str(&format!("\n    {line}")));
@@ -528,7 +529,7 @@ impl Screen {
             0 => None,
             times => Some(describe_stop(times)),
         };
-        let bytes = live.draw(&self.ledger, self.err.paint, Stream::Err.size(), note, crate::units::now_ms());
+        let bytes = live.draw(&self.ledger, self.err.paint, Stream::Err.size(), note, swarmc_view::now_ms());
         self.err.write(bytes.as_bytes());
     }
 

@@ -10,13 +10,14 @@ use miette::IntoDiagnostic;
 use serde_json::{Value, json};
 use swarmc_compiler::Settings;
 use swarmc_plan::Connection;
+use swarmc_view::make_printable;
 
 use crate::args::Doctor;
 use crate::exit::Exit;
 use crate::home::find_home;
 use crate::load::load_with;
 use crate::run::missing_secrets;
-use crate::terminal::{self, Stream, make_printable};
+use crate::terminal::{self, Stream};
 
 /// How long a program may take to say its version: some need seconds for it, more where all are asked at once.
 const PATIENCE: Duration = Duration::from_secs(20);

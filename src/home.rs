@@ -1,13 +1,10 @@
 //! Finds the folder of runs, and the run that a person names.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_plan::{Pipeline, Plan};
-use swarmc_runtime::{Event, Graph, Home, Record, RunError, RunFolder, RunSummary, RunningState};
-
-use crate::run_report::RunReport;
+use swarmc_runtime::{Home, RunError, RunFolder, RunSummary, RunningState};
+use swarmc_view::{Past, PastError};
 
 /// `$SWARM_HOME`, else `~/.swarm`.
 pub(crate) fn find_home() -> miette::Result<Home> {
@@ -79,54 +76,16 @@ pub(crate) fn list_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A run read back from its folder.
-pub(crate) struct Past {
-    pub(crate) plan: Plan,
-    pub(crate) records: Vec<Record>,
-    pub(crate) task: Option<String>,
-    pipeline: String,
-}
-
-impl Past {
-    pub(crate) fn read(folder: &RunFolder) -> miette::Result<Past> {
-        let records = match folder.read_records() {
-            Err(error @ RunError::Journal(_)) => {
-                let help = describe_remains(folder);
-                return Err(miette!(help = help, "cannot read run `{}`: {error}", folder.id));
-            }
-            records => records.into_diagnostic()?,
-        };
-        let plan = folder.plan_now(&records).into_diagnostic()?;
-        match records.first().map(|record| &record.event) {
-            Some(Event::RunStarted { pipeline, task, .. }) if plan.pipeline(pipeline).is_some() => {
-                Ok(Past { pipeline: pipeline.clone(), task: task.clone(), plan, records })
-            }
-            _ => Err(miette!("the journal of run `{}` does not match its plan", folder.id)),
+/// Reads a run back from its folder.
+///
+/// # Errors
+/// Its journal cannot be read, which the help says what is left of, or does not match its plan.
+pub(crate) fn read_past(folder: &RunFolder) -> miette::Result<Past> {
+    Past::read(folder).map_err(|error| match error {
+        PastError::Run(error @ RunError::Journal(_)) => {
+            let help = describe_remains(folder);
+            miette!(help = help, "cannot read run `{}`: {error}", folder.id)
         }
-    }
-
-    /// The same run, as it goes on with another plan.
-    pub(crate) fn with_plan(self, plan: Plan) -> miette::Result<Past> {
-        match plan.pipeline(&self.pipeline) {
-            Some(_) => Ok(Past { plan, ..self }),
-            None => Err(miette!("that spec has no pipeline `{}`, which this run executes", self.pipeline)),
-        }
-    }
-
-    pub(crate) fn pipeline(&self) -> &Pipeline {
-        self.plan.pipeline(&self.pipeline).expect("it was looked up when this was read")
-    }
-
-    /// The graph of its steps, as in the run itself; none where its plan cannot be scheduled.
-    pub(crate) fn build_graph(&self, folder: &RunFolder) -> Option<Arc<Graph>> {
-        Graph::new(&self.plan, &self.pipeline, self.task.as_deref(), folder.concurrency()).ok().map(Arc::new)
-    }
-
-    pub(crate) fn build_report(&self) -> RunReport {
-        let mut ledger = RunReport::new(&self.plan, self.pipeline(), self.task.as_deref());
-        for record in &self.records {
-            ledger.apply(record);
-        }
-        ledger
-    }
+        error => miette!("{error}"),
+    })
 }

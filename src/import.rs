@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use miette::miette;
 use swarmc_compiler::{Code, Compilation, FileError, Files, Levels, Overlay, Route, Settings};
+use swarmc_view::format_count;
 
 use crate::args::Import;
 use crate::exit::Exit;
@@ -11,7 +12,6 @@ use crate::files::Workspace;
 use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line};
 use crate::terminal::{self, Stream};
-use crate::units::format_count;
 
 pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
     let presets = swarmc_compiler::preset_names();

@@ -22,23 +22,22 @@ use swarmc_runtime::{
 };
 
 use node::{Node, find_summarizer};
+use swarmc_view::{
+    Mate, OpenRequest, Past, Row, RunReport, Team, describe_verdict, format_size, is_supervisor, now_ms, sanitize_line,
+};
 
-use crate::approvals::{Pending, describe_verdict};
 use crate::args::Inspect;
 use crate::exit::Exit;
-use crate::home::{Past, find_home, find_run};
+use crate::home::{find_home, find_run, read_past};
 use crate::load::did_you_mean;
-use crate::run_report::{Row, RunReport};
 use crate::runs;
 use crate::summary::{latest_time, write_table};
-use crate::team::{Mate, Team, is_supervisor, sanitize_line};
 use crate::terminal::{self, Stream};
-use crate::units::{format_size, now_ms};
 
 pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
     let Some(name) = &args.step else { return runs::inspect_run(args) };
     let folder = find_run(&find_home()?, args.run.as_deref(), "to look at: there are none", |_| true)?;
-    let past = Past::read(&folder)?;
+    let past = read_past(&folder)?;
     let mut ledger = past.build_report();
     if artifact::is_reference(name) {
         terminal::print(artifact::render_artifact((&folder, &past, &ledger), name, args.json)?)?;
@@ -184,14 +183,14 @@ impl<'a> View<'a> {
     }
 
     /// The requests for approval of the step's agents, with their answers.
-    fn list_requests(&self) -> Vec<(Pending, Option<&'a Verdict>)> {
-        let mut asked: Vec<(Pending, Option<&Verdict>)> = Vec::new();
+    fn list_requests(&self) -> Vec<(OpenRequest, Option<&'a Verdict>)> {
+        let mut asked: Vec<(OpenRequest, Option<&Verdict>)> = Vec::new();
         for record in &self.past.records {
             match &record.event {
                 Event::ApprovalAsked { step, request, .. } if *step == self.row.step => {
                     let (step, request, since) = (step.clone(), request.clone(), record.at);
                     let on_timeout = self.past.plan.policy.on_timeout;
-                    asked.push((Pending { step, request, since, on_timeout }, None));
+                    asked.push((OpenRequest { step, request, since, on_timeout }, None));
                 }
                 Event::ApprovalAnswered { step, verdict, .. } if *step == self.row.step => {
                     let of = asked.iter_mut().rev().find(|(pending, _)| pending.request.id == verdict.id);

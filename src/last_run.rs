@@ -11,10 +11,9 @@ use std::time::{Duration, SystemTime};
 use swarmc_lsp::{LastRun, LastStep, RunState};
 use swarmc_plan::{Body, Pipeline};
 use swarmc_runtime::{Content, Event, RunFolder, RunStatus, StepId};
+use swarmc_view::{RowState, now_ms};
 
-use crate::home::{Past, find_home};
-use crate::run_report::RowState;
-use crate::units::now_ms;
+use crate::home::{find_home, read_past};
 
 /// How many runs are looked at, the newest first.
 const RUNS: usize = 100;
@@ -86,7 +85,7 @@ impl Known {
 }
 
 fn read_run(folder: &RunFolder) -> Option<Told> {
-    let past = Past::read(folder).ok()?;
+    let past = read_past(folder).ok()?;
     let pipeline = past.pipeline();
     let mut steps: BTreeMap<String, LastStep> = BTreeMap::new();
     for row in past.build_report().rows {

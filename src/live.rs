@@ -5,9 +5,9 @@
 
 use std::fmt::Write;
 
-use crate::run_report::{Row, RowState, RunReport};
+use swarmc_view::{Row, RowState, RunReport, format_duration};
+
 use crate::terminal::Paint;
-use crate::units::format_duration;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -146,7 +146,7 @@ fn format_row(ledger: &RunReport, row: &Row, width: usize, now: u64) -> String {
         }
     }
     if let Some(team) = ledger.teams.get(&row.step) {
-        let phase = team.phase.map_or("", crate::team::describe_phase);
+        let phase = team.phase.map_or("", swarmc_view::describe_phase);
         let _ = write!(text, "  {phase}, {}", team.summarize());
     }
     text

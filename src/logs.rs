@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_runtime::{Home, RunError, RunFolder, StepId, Stream as TaskStream};
+use swarmc_view::{Past, make_printable};
 
 use crate::args::Logs;
 use crate::exit::Exit;
-use crate::home::{Past, find_home, list_files};
+use crate::home::{find_home, list_files, read_past};
 use crate::load::did_you_mean;
-use crate::terminal::{self, Stream, make_printable};
+use crate::terminal::{self, Stream};
 
 /// How much of a log is read at once, in bytes.
 const CHUNK: u64 = 256 * 1024;
@@ -30,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
     let home = find_home()?;
     let (folder, task) = resolve_target(&home, args)?;
-    let past = match Past::read(&folder) {
+    let past = match read_past(&folder) {
         Err(error) if matches!(folder.read_records(), Err(RunError::Journal(_))) => {
             print_files(&folder, task.as_deref())?;
             return Err(error);
@@ -51,7 +52,7 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
     loop {
         // The question comes first: what is written between it and the look is seen in the next round.
         let running = args.follow && folder.is_running();
-        let past = Past::read(&folder)?;
+        let past = read_past(&folder)?;
         if !reader.print_new(&folder, &past, !running)? || !running {
             return Ok(Exit::Done);
         }
@@ -98,7 +99,7 @@ fn resolve_target(home: &Home, args: &Logs) -> miette::Result<(RunFolder, Option
         Ok(folder) => Ok((folder, args.task.clone())),
         Err(error) if args.task.is_none() => {
             let last = home.find("last").into_diagnostic()?;
-            if has_task(&Past::read(&last)?, word) {
+            if has_task(&read_past(&last)?, word) {
                 return Ok((last, Some(word.clone())));
             }
             let help = format!("the last run, `{}`, has no task of that name either", last.id);

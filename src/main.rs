@@ -3,7 +3,6 @@
 //! Everything a person or another program sees comes from here; what it means is decided in the other crates.
 
 mod agent;
-mod approvals;
 mod approve;
 mod args;
 mod baselines;
@@ -16,7 +15,6 @@ mod display;
 #[cfg(test)]
 mod docs;
 mod doctor;
-mod events;
 mod exit;
 mod explain;
 mod file_deps;
@@ -42,7 +40,6 @@ mod prompt_preview;
 mod render;
 mod replay;
 mod run;
-mod run_report;
 mod runs;
 mod send;
 mod shell;
@@ -51,10 +48,8 @@ mod stale;
 mod stats;
 mod summary;
 mod swarm;
-mod team;
 mod terminal;
 mod test;
-mod units;
 mod watch;
 
 use std::process::ExitCode;

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use swarmc_runtime::{AgentStatus, Blocked, Link, RunSummary, Standing};
+use swarmc_view::{escape_hidden, format_duration, format_number, make_printable};
 
-use crate::approvals::escape_hidden;
-use crate::terminal::{Paint, make_printable};
-use crate::units::{format_duration, format_number};
+use crate::terminal::Paint;
 
 /// The lines of a run among others, and those of steps that have not begun.
 pub(crate) const FEW: usize = 20;

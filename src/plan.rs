@@ -7,6 +7,7 @@ use std::path::Path;
 use miette::miette;
 use swarmc_compiler::{Settings, Turn};
 use swarmc_plan::{Body, Command, EnvValue, Need, Param, Pipeline, Plan, Segment, Step, Template, When};
+use swarmc_view::{format_count, format_limit, format_size};
 
 use crate::bounds;
 use crate::compare;
@@ -15,7 +16,6 @@ use crate::load::{load_with, select_pipeline};
 use crate::stale;
 use crate::swarm;
 use crate::terminal::{self, Paint, Stream};
-use crate::units::{format_count, format_limit, format_size};
 
 pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
     if let Some(plan) = &args.check {
@@ -227,7 +227,7 @@ pub(crate) fn format_command(command: &Command) -> String {
         }
         Command::Shell(line) => line.trim().replace('\n', " ⏎ "),
     };
-    let whole = terminal::make_printable(&whole).into_owned();
+    let whole = swarmc_view::make_printable(&whole).into_owned();
     match whole.char_indices().nth(72) {
         Some((at, _)) => format!("{}…", &whole[..at]),
         None => whole,
@@ -271,7 +271,7 @@ fn step_details(step: &Step) -> Vec<String> {
         swarmc_plan::Join::NoneFailed => lines.push("none of these may fail".to_owned()),
     }
     if let Some(when) = &step.when {
-        lines.push(format!("only when `{}`", terminal::make_printable(when.source.trim())));
+        lines.push(format!("only when `{}`", swarmc_view::make_printable(when.source.trim())));
     }
     for check in &step.checks {
         lines.push(format!("then check {}", format_command(check)));

@@ -13,9 +13,10 @@ use std::fmt::Write;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::{Value, json};
 use swarmc_compiler::{Code, Compilation, Diagnostic, FileId, Label, Levels, Report, Severity, Sources, Span};
+use swarmc_view::{make_printable, same_length};
 
 use crate::files::Workspace;
-use crate::terminal::{Paint, Stream, make_printable, same_length};
+use crate::terminal::{Paint, Stream};
 
 pub(crate) use junit::build_report as junit_report;
 pub(crate) use sarif::build_log as sarif_log;

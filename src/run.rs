@@ -11,14 +11,14 @@ use swarmc_plan::{
     Agent, Body, Connection, DirectiveKind, EnvValue, Expression, Pipeline, Plan, Segment, Step, ToolServer, tools,
 };
 use swarmc_runtime::{Control, Home, Options, RetryRun, RunError, RunOutcome, RunningState, adopt_orphans};
+use swarmc_view::RunReport;
 
 use crate::args::{Resume, Run, Show};
 use crate::display::Display;
 use crate::exit::Exit;
-use crate::home::{Past, find_home, find_run};
+use crate::home::{find_home, find_run, read_past};
 use crate::load::{did_you_mean, load_with, select_pipeline};
 use crate::plan::{list_environment, list_templates};
-use crate::run_report::RunReport;
 use crate::{approve, params, replay, signals, summary, terminal};
 
 /// The most that is read from standard input, in bytes.
@@ -92,9 +92,9 @@ pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
             None => return Ok(Exit::Spec),
         },
     };
-    let mut past = Past::read(&folder)?;
+    let mut past = read_past(&folder)?;
     if let Some(plan) = &mended {
-        past = past.with_plan(plan.clone())?;
+        past = past.with_plan(plan.clone()).into_diagnostic()?;
     }
     check_secrets(&past.plan, &scope_pipeline(past.pipeline(), past.task.as_deref()))?;
     let is_headless = detect_headless(args.headless);

@@ -8,16 +8,16 @@ use serde_json::json;
 use swarmc_runtime::{
     Home, RunFolder, RunSummary, Runner, RunningState, Stream as TaskStream, end_survivors, request_stop,
 };
+use swarmc_view::{
+    OpenRequest, Row, format_count, format_duration, format_moment, format_number, format_size, make_printable, now_ms,
+};
 
-use crate::approvals::Pending;
 use crate::args::{Inspect, Prune, Ps, Stop};
 use crate::exit::Exit;
-use crate::home::{Past, describe_state, find_home, find_run};
+use crate::home::{describe_state, find_home, find_run, read_past};
 use crate::nodes;
-use crate::run_report::Row;
 use crate::summary::{latest_time, write_table};
-use crate::terminal::{self, Paint, Stream, make_printable};
-use crate::units::{format_count, format_duration, format_moment, format_number, format_size, now_ms};
+use crate::terminal::{self, Paint, Stream};
 
 pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
     let mut runs = find_home()?.list_runs().into_diagnostic()?;
@@ -71,12 +71,12 @@ fn format_run(run: &RunSummary, paint: Paint) -> String {
         [gate] => format!(", waits for gate {gate}"),
         gates => format!(", waits for {} gates", gates.len()),
     };
-    let expiry = |waiting| Pending::from(waiting).describe_expiry(now_ms());
+    let expiry = |waiting| OpenRequest::from(waiting).describe_expiry(now_ms());
     let asks = match run.approvals.as_slice() {
         [] => String::new(),
         [waiting] => {
             let expiry = expiry(waiting).map(|expiry| format!(", {expiry}")).unwrap_or_default();
-            format!(", {} (approval {}{expiry})", Pending::from(waiting).describe(), waiting.request.id)
+            format!(", {} (approval {}{expiry})", OpenRequest::from(waiting).describe(), waiting.request.id)
         }
         // Their times are over in the order in which they came.
         [first, ..] => {
@@ -106,7 +106,7 @@ fn run_json(run: &RunSummary) -> serde_json::Value {
         "run": run.id, "workflow": run.workflow, "pipeline": run.pipeline, "state": describe_state(run.state),
         "started_ms": run.started_ms, "changed_ms": run.changed_ms, "done": run.done, "total": run.total,
         "agents": run.agents.iter().map(|(step, status)| json!({ "step": step, "status": status })).collect::<Vec<_>>(),
-        "nodes": nodes::nodes_json(run), "waiting": nodes::blocked_json(run), "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| Pending::from(waiting).to_json()).collect::<Vec<_>>(),
+        "nodes": nodes::nodes_json(run), "waiting": nodes::blocked_json(run), "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| OpenRequest::from(waiting).to_json()).collect::<Vec<_>>(),
         "runner": run.runner.map(|runner| json!({ "pid": runner.pid, "stopped": runner.stopped })), "survivors": run.survivors,
         "problem": run.problem,
     })
@@ -143,7 +143,7 @@ fn only_running(home: &Home) -> miette::Result<RunFolder> {
 pub(crate) fn inspect_run(args: &Inspect) -> miette::Result<Exit> {
     let home = find_home()?;
     let folder = find_run(&home, args.run.as_deref(), "to look at: there are none", |_| true)?;
-    let past = Past::read(&folder)?;
+    let past = read_past(&folder)?;
     let ledger = past.build_report();
     let runs = home.list_runs().into_diagnostic()?;
     let Some(run) = runs.iter().find(|run| run.id == folder.id) else {

@@ -8,12 +8,12 @@ use swarmc_runtime::{UserMessage, send_message};
 
 use crate::args::Send;
 use crate::exit::Exit;
-use crate::home::{Past, find_home};
+use crate::home::{find_home, read_past};
 use crate::terminal;
 
 pub(crate) fn exec(args: &Send) -> miette::Result<Exit> {
     let folder = find_home()?.find(&args.run).into_diagnostic()?;
-    if Past::read(&folder)?.build_report().finished.is_some() {
+    if read_past(&folder)?.build_report().finished.is_some() {
         return Err(miette!("run `{}` has ended: it accepts no messages", folder.id));
     }
     if !folder.is_running() {

@@ -8,9 +8,9 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 use swarmc_compiler::stats::{Pipeline, Prompts};
 use swarmc_compiler::{Bound, Stats};
+use swarmc_view::{format_number, make_printable};
 
-use crate::terminal::{Paint, make_printable};
-use crate::units::format_number;
+use crate::terminal::Paint;
 
 /// What stands above the lines of the specs, and what it means.
 const COLUMNS: [(&str, &str); 9] = [

@@ -5,12 +5,11 @@ use std::fmt::Write;
 use serde_json::json;
 use swarmc_plan::Pipeline;
 use swarmc_runtime::{Content, End, Ended, Home, RunFolder, RunOutcome, Status, Stream as TaskStream};
+use swarmc_view::{Row, RowState, RunReport, format_count, format_duration, make_printable, now_ms};
 
 use crate::args::Show;
 use crate::exit::Exit;
-use crate::run_report::{Row, RowState, RunReport};
-use crate::terminal::{self, Paint, Stream, make_printable};
-use crate::units::{format_count, format_duration, now_ms};
+use crate::terminal::{self, Paint, Stream};
 
 /// A table with more rows shows only those that did not succeed.
 const MAX_ROWS: usize = 40;
@@ -118,7 +117,7 @@ pub(crate) fn write_table<'a>(
         let post = row.post.as_ref().map(|post| post.summarize()).unwrap_or_default();
         let reason = row.reason();
         let reason = make_printable(reason.lines().next().unwrap_or_default());
-        let team = ledger.teams.get(&row.step).map(crate::team::Team::summarize).unwrap_or_default();
+        let team = ledger.teams.get(&row.step).map(swarmc_view::Team::summarize).unwrap_or_default();
         // The agents of a swarm say it already.
         let used = if team.is_empty() { row.describe_usage() } else { String::new() };
         let notes: Vec<&str> =

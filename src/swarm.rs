@@ -5,10 +5,10 @@
 use std::fmt::Write;
 
 use swarmc_plan::{Approval, Member, Plan, PlanItem, Priority, Swarm, Worktree};
+use swarmc_view::{format_count, format_limit};
 
 use crate::plan::describe_template;
 use crate::terminal::Paint;
-use crate::units::{format_count, format_limit};
 
 /// Adds the lines of a swarm.
 pub(crate) fn write_swarm(out: &mut String, plan: &Plan, swarm: &Swarm, paint: Paint) {

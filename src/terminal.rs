@@ -1,10 +1,9 @@
 //! Standard output and standard error: whether they are terminals, their colours and width, and writing to them
 //! without a buffer.
 //!
-//! A reader that went away (`| head`) is no error. Text from outside passes through [`make_printable`] on its way to a
-//! terminal, so that only this program sends control characters there.
+//! A reader that went away (`| head`) is no error. Text from outside passes through [`swarmc_view::make_printable`] on its
+//! way to a terminal, so that only this program sends control characters there.
 
-use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use miette::IntoDiagnostic;
@@ -144,64 +143,6 @@ impl Paint {
     }
 }
 
-/// The text without anything that a terminal would obey: escape sequences are cut out, other control characters and
-/// marks that reorder text become `\u{FFFD}`. Tabs stay. A carriage return becomes a sign, since a terminal would hide what
-/// stands before it; one at the end of the line goes.
-pub(crate) fn make_printable(line: &str) -> Cow<'_, str> {
-    if !line.chars().any(is_control) {
-        return Cow::Borrowed(line);
-    }
-    let mut out = String::with_capacity(line.len());
-    let mut chars = line.trim_end_matches('\r').chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\x1b' => skip_escape(&mut chars),
-            '\r' => out.push('␍'),
-            c if is_control(c) => out.push('\u{FFFD}'),
-            c => out.push(c),
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// Replaces what a terminal would obey by as many bytes, so that offsets stay right. Line breaks and tabs stay.
-pub(crate) fn same_length(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| is_control(c) && !matches!(c, '\n' | '\r')) {
-        return Cow::Borrowed(text);
-    }
-    let replace = |c: char| match c {
-        '\n' | '\r' => c,
-        c if !is_control(c) => c,
-        c if c.len_utf8() == 1 => '?',
-        c if c.len_utf8() == 2 => '\u{B7}',
-        _ => '\u{FFFD}',
-    };
-    Cow::Owned(text.chars().map(replace).collect())
-}
-
-fn is_control(c: char) -> bool {
-    let reorders = matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    (c.is_control() && c != '\t') || reorders
-}
-
-/// Skips what follows an escape character: a control sequence, a string up to its terminator, or one character.
-fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    match chars.next_if(|c| (' '..='~').contains(c)) {
-        Some('[') => {
-            while chars.next_if(|c| (' '..='?').contains(c)).is_some() {}
-            chars.next_if(|c| ('@'..='~').contains(c));
-        }
-        Some(']' | 'P' | 'X' | '^' | '_') => {
-            while let Some(c) = chars.next() {
-                if c == '\x07' || (c == '\x1b' && chars.next_if_eq(&'\\').is_some()) {
-                    break;
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
 /// Whether standard output is a pipe, whose reader (`| tee log`) may write to our terminal at any time.
 pub(crate) fn out_is_pipe() -> bool {
     let kind = |stat: rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(stat.st_mode);
@@ -241,34 +182,6 @@ fn wants_colour(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn escape_sequences_are_cut_out() {
-        assert_eq!(make_printable("plain\ttext é"), "plain\ttext é");
-        assert_eq!(make_printable("\x1b[31mred\x1b[0m"), "red");
-        assert_eq!(make_printable("\x1b]0;title\x07text\x1b]8;;u\x1b\\x"), "textx");
-        assert_eq!(make_printable("a\x1b[2J\x1b[Hb\x08\x07"), "ab\u{FFFD}\u{FFFD}");
-        assert_eq!(make_printable("\u{9b}31m\u{202e}x"), "\u{FFFD}31m\u{FFFD}x");
-        assert_eq!(make_printable("unfinished \x1b[12"), "unfinished ");
-        assert_eq!(make_printable("unfinished \x1b]0;never"), "unfinished ");
-        assert_eq!(make_printable("\x1b\x1b[31mx"), "x");
-    }
-
-    #[test]
-    fn a_carriage_return_hides_nothing() {
-        assert_eq!(make_printable("10%\r50%\r100%"), "10%␍50%␍100%");
-        assert_eq!(make_printable("rm -rf /\r\x1b[2Kls"), "rm -rf /␍ls");
-        assert_eq!(make_printable("text\r"), "text");
-    }
-
-    #[test]
-    fn replacing_keeps_every_offset() {
-        for text in ["a\x1bb", "a\u{9b}b", "a\u{202e}b\r\n\tc", "plain"] {
-            let same = same_length(text);
-            assert_eq!(same.len(), text.len());
-            assert!(!same.chars().any(|c| is_control(c) && !matches!(c, '\n' | '\r')));
-        }
-    }
 
     #[test]
     fn colours_follow_the_environment() {

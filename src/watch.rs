@@ -20,7 +20,6 @@ use crate::exit::Exit;
 use crate::file_deps::{Became, FileDependencies};
 use crate::files::relative_path;
 use crate::terminal::{self, Stream};
-use crate::units;
 use spots::Spots;
 
 /// How long nothing must happen before what happened is looked at: editors save in several steps.
@@ -205,7 +204,7 @@ impl Screen {
         };
         match self.is_cleared {
             true => {
-                let moment = units::format_moment(units::now_ms());
+                let moment = swarmc_view::format_moment(swarmc_view::now_ms());
                 let time = moment.rsplit(' ').next().unwrap_or_default();
                 self.print_line(&format!("{time}: {what} (Ctrl-C ends)"))
             }
@@ -216,7 +215,7 @@ impl Screen {
     fn print_line(&self, text: &str) -> miette::Result<()> {
         let paint = self.stream.paint();
         let line = if self.is_cleared { text.to_owned() } else { format!("--- {text}") };
-        let line = format!("{}\n", paint.dim(&terminal::make_printable(&line)));
+        let line = format!("{}\n", paint.dim(&swarmc_view::make_printable(&line)));
         match self.stream {
             Stream::Out => terminal::print(line),
             Stream::Err => {

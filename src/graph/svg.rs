@@ -4,9 +4,9 @@
 
 use std::fmt::Write;
 
-use super::frames::{Drawn, LINE, NAME_LINE, Picture, SLANT, layout_picture};
-use super::layers::{Point, Rect, TooLarge};
-use super::{Graph, Group, Node, Shape};
+use swarmc_view::graph::{
+    Drawn, Graph, Group, LINE, NAME_LINE, Node, Picture, Point, Rect, SLANT, Shape, TooLarge, layout_picture,
+};
 
 /// Light, then dark. Plain rules, as not every program that shows SVG knows variables.
 const STYLE: &str = "\

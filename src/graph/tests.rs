@@ -1,11 +1,11 @@
 //! What every picture keeps to: of the examples, of graphs made up, and of the worst that can be made up.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proptest::prelude::*;
 
-use super::frames::{Drawn, Picture, layout_picture};
-use super::layers::{Point, Rect};
+use swarmc_view::graph::{Arrow, Drawn, Group, Node, Picture, Point, Rect, Shape, layout_picture};
+
 use super::*;
 
 const SPEC: &str = r#"
@@ -29,10 +29,7 @@ fn drawn() -> Graph {
     let files = BTreeMap::from([("a.kdl".to_owned(), SPEC.to_owned())]);
     let compilation = swarmc_compiler::compile("a.kdl", &files);
     let plan = compilation.plan.unwrap_or_else(|| panic!("{:?}", compilation.diagnostics));
-    let mut drawer = Drawer { plan: &plan, graph: Graph::default() };
-    plan.pipelines.iter().for_each(|pipeline| drawer.draw_pipeline(pipeline));
-    plan.swarms.iter().for_each(|swarm| drawer.draw_swarm(swarm));
-    drawer.graph
+    Graph::build(&plan, None).expect("a plan has a picture")
 }
 
 #[test]
@@ -111,12 +108,6 @@ fn dot_has_every_step_and_every_arrow() {
         n_s__one -> n_s__two [label="handoff", style=dashed, dir=both];
     }
     "##);
-}
-
-#[test]
-fn names_cannot_be_words_of_a_notation() {
-    assert_eq!(id("p", "end"), "n_p__end");
-    assert_ne!(id("p", "a-b"), id("p", "a_b"));
 }
 
 /// A picture as a reader sees it: nothing on top of anything else, and lines that end where they should.
@@ -290,7 +281,7 @@ fn flat(count: usize, arrows: impl Iterator<Item = (usize, usize)>) -> Graph {
 }
 
 fn laid_out(graph: &Graph) -> Picture<'_> {
-    let picture = layout_picture(graph).unwrap_or_else(|layers::TooLarge| panic!("it is not too large"));
+    let picture = layout_picture(graph).unwrap_or_else(|TooLarge| panic!("it is not too large"));
     assert_readable(&picture, graph);
     picture
 }
@@ -356,7 +347,7 @@ fn a_deep_chain_is_drawn_and_what_is_too_large_is_refused() {
     let svg = svg::render_svg(&chain).expect("it is drawn");
     assert_eq!(svg.matches("<g class=\"wire\">").count(), 2_999);
     let huge = flat(20_000, (1..20_000).flat_map(|index| [(index - 1, index), (0, index)]));
-    assert_eq!(super::svg::render_svg(&huge), Err(layers::TooLarge));
+    assert_eq!(super::svg::render_svg(&huge), Err(TooLarge));
 }
 
 #[test]

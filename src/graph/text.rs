@@ -13,8 +13,9 @@ use std::fmt::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{Arrow, Graph, Group, Node, Shape};
-use crate::terminal::{Paint, make_printable};
+use crate::terminal::Paint;
+use swarmc_view::graph::{Arrow, Graph, Group, Node, Shape};
+use swarmc_view::make_printable;
 
 /// Columns between the parts of a line.
 const APART: usize = 2;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Arrow, Graph, Group, Node, Shape};
+use swarmc_view::graph::{Arrow, Graph, Group, Node, Shape};
 
 /// How high Mermaid's lines are, in pixels.
 const MERMAID_LINE: usize = 24;

@@ -7,10 +7,9 @@ use swarmc_runtime::artifact::ArtifactMeta;
 use swarmc_runtime::{Content, Event, RunFolder};
 
 use miette::{IntoDiagnostic, miette};
+use swarmc_view::{Past, RunReport, make_printable};
 
-use crate::home::Past;
-use crate::run_report::RunReport;
-use crate::terminal::{Stream, make_printable};
+use crate::terminal::Stream;
 
 /// The references that are listed where one is not known.
 const LISTED: usize = 20;

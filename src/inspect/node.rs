@@ -10,14 +10,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use swarmc_runtime::artifact::{ArtifactKind, ArtifactMeta};
 use swarmc_runtime::{Event, InboxMessage, Layout, Pending, RunFolder, Standing, State, StepId, list_standings};
+use swarmc_view::{Past, format_size, make_printable, now_ms, sanitize_line};
 
 use super::artifact::{content_digest, content_size};
 use super::tools::{Used, list_tool_uses};
-use crate::home::Past;
 use crate::nodes::describe_node;
-use crate::team::sanitize_line;
-use crate::terminal::make_printable;
-use crate::units::{format_size, now_ms};
 
 /// What is known of a step as a node.
 pub(super) struct Node {

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use swarmc_runtime::{Layout, Signal, StepId, TOOL_USES, TelemetryKind};
-
-use crate::team::sanitize_line;
-use crate::units::format_duration;
+use swarmc_view::{format_duration, sanitize_line};
 
 /// One use of a tool.
 pub(super) struct Used {

@@ -11,32 +11,34 @@ use serde_json::{Value, json};
 use swarmc_runtime::swarm::{Answer, End, Phase, Purpose, SUPERVISOR, SwarmEvent};
 use swarmc_runtime::{Content, Usage};
 
-use crate::terminal::{Paint, make_printable};
+use crate::printable::sanitize_line;
 use crate::units::{format_count, format_number};
-
-/// The characters of what an agent says that are shown of it.
-const TOLD: usize = 100;
 
 /// The agents of one swarm.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Team {
-    pub(crate) mates: Vec<Mate>,
+pub struct Team {
+    /// The agents, in the order in which they were spawned.
+    pub mates: Vec<Mate>,
     index: HashMap<Arc<str>, usize>,
-    pub(crate) phase: Option<Phase>,
+    /// The phase that it is in.
+    pub phase: Option<Phase>,
     /// The most iterations of an agent; 0 where the limit is unknown.
-    pub(crate) iterations: u32,
+    pub iterations: u32,
     /// The entries of the workspace.
-    pub(crate) entries: u64,
-    pub(crate) spent: Spent,
+    pub entries: u64,
+    /// What all of its turns used.
+    pub spent: Spent,
 }
 
 /// What was used.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spent {
+pub struct Spent {
     /// How often a model was asked.
-    pub(crate) turns: u64,
-    pub(crate) input: u64,
-    pub(crate) output: u64,
+    pub turns: u64,
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
     /// In millionths of a dollar; none where the price of a turn is not known.
     cost: u64,
     unpriced: bool,
@@ -44,35 +46,48 @@ pub(crate) struct Spent {
 
 /// One agent.
 #[derive(Clone, Debug)]
-pub(crate) struct Mate {
-    pub(crate) name: Arc<str>,
-    pub(crate) plays: Arc<str>,
-    pub(crate) by: Option<Arc<str>>,
-    pub(crate) task: Option<Content>,
+pub struct Mate {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The declared agent that it plays.
+    pub plays: Arc<str>,
+    /// Who asked for it; none for those of the roster.
+    pub by: Option<Arc<str>>,
+    /// Its task.
+    pub task: Option<Content>,
     /// The iterations that it began.
-    pub(crate) iterations: u32,
-    pub(crate) sent: u32,
-    pub(crate) received: u32,
-    pub(crate) spent: Spent,
-    pub(crate) started: bool,
+    pub iterations: u32,
+    /// The messages that it sent.
+    pub sent: u32,
+    /// The messages that it received.
+    pub received: u32,
+    /// What its turns used.
+    pub spent: Spent,
+    /// Whether it has begun.
+    pub started: bool,
     /// What it is at, in a word or two.
     doing: String,
-    pub(crate) how: Option<End>,
-    pub(crate) response: Option<Content>,
-    pub(crate) error: Option<String>,
+    /// How it ended; none while it goes on.
+    pub how: Option<End>,
+    /// Its answer.
+    pub response: Option<Content>,
+    /// Why it failed.
+    pub error: Option<String>,
 }
 
 impl Team {
-    pub(crate) fn new(iterations: u32) -> Team {
+    /// No agents yet; each has so many iterations at most.
+    pub fn new(iterations: u32) -> Team {
         Team { iterations, ..Team::default() }
     }
 
-    pub(crate) fn find_mate(&self, name: &str) -> Option<&Mate> {
+    /// The agent of this name.
+    pub fn find_mate(&self, name: &str) -> Option<&Mate> {
         self.index.get(name).map(|&index| &self.mates[index])
     }
 
     /// Applies an event.
-    pub(crate) fn apply(&mut self, fact: &SwarmEvent) {
+    pub fn apply(&mut self, fact: &SwarmEvent) {
         match fact {
             SwarmEvent::WorkflowStarted { .. } => *self = Team::new(self.iterations),
             SwarmEvent::Progress { phase } => self.phase = Some(*phase),
@@ -140,7 +155,7 @@ impl Team {
     }
 
     /// What an agent is at now.
-    pub(crate) fn set_doing(&mut self, name: &str, doing: &str) {
+    pub fn set_doing(&mut self, name: &str, doing: &str) {
         self.update_mate(name, doing);
     }
 
@@ -151,7 +166,7 @@ impl Team {
     }
 
     /// The totals of the swarm, in a few words.
-    pub(crate) fn summarize(&self) -> String {
+    pub fn summarize(&self) -> String {
         let sent: u32 = self.mates.iter().map(|mate| mate.sent).sum();
         let mut text =
             format!("{}, {}", format_count(self.mates.len() as u64, "agent"), format_count(self.spent.turns, "turn"));
@@ -162,7 +177,7 @@ impl Team {
     }
 
     /// The lines of those that are at work, for a terminal.
-    pub(crate) fn active_lines(&self) -> impl Iterator<Item = String> {
+    pub fn active_lines(&self) -> impl Iterator<Item = String> {
         let open = self.mates.iter().filter(|mate| mate.started && mate.how.is_none());
         let width = open.clone().map(|mate| mate.name.len()).max().unwrap_or(0).min(24);
         open.map(move |mate| format!("  {:<width$}  {}  {}", mate.name, self.describe_counts(mate), mate.doing))
@@ -176,39 +191,8 @@ impl Team {
         text + &mate.spent.describe()
     }
 
-    /// An event as one line; `live` where the live lines show the working agents anyway.
-    pub(crate) fn format_event(&self, fact: &SwarmEvent, label: &str, paint: Paint, live: bool) -> Option<String> {
-        let text = |content: &Option<Content>| match content {
-            Some(Content::Text(text)) => format!(": {}", sanitize_line(text)),
-            Some(Content::Artifact { .. }) | None => String::new(),
-        };
-        Some(match fact {
-            SwarmEvent::Progress { .. } if live => return None,
-            SwarmEvent::Progress { phase } => format!("  {label}: {}", describe_phase(*phase)),
-            SwarmEvent::AgentSpawned { agent, by: Some(by), task, .. } => {
-                format!("  {label}: {agent} was spawned to help {by}{}", text(task))
-            }
-            SwarmEvent::AgentStarted { .. } if live => return None,
-            SwarmEvent::AgentStarted { agent } => {
-                let mate = self.find_mate(agent)?;
-                format!("  {label}: {agent} started{}", text(&mate.task))
-            }
-            SwarmEvent::AgentCompleted { agent, how, error, .. } => {
-                let mate = self.find_mate(agent)?;
-                let error = error.as_deref().map(|error| format!(": {}", sanitize_line(error))).unwrap_or_default();
-                let sign = match (how, how.has_result()) {
-                    (_, true) => paint.green("✓"),
-                    (End::Unneeded, _) => paint.dim("-"),
-                    _ => paint.red("✗"),
-                };
-                let how = how.as_str().replace('_', " ");
-                format!("{sign} {label}: {agent} {how} after {}{error}", mate.came_to())
-            }
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn to_json(&self) -> Value {
+    /// It as `inspect` prints it.
+    pub fn to_json(&self) -> Value {
         json!({
             "phase": self.phase,
             "agents": self.mates.iter().map(Mate::to_json).collect::<Vec<_>>(),
@@ -221,7 +205,7 @@ impl Team {
 
 impl Team {
     /// What its turns have used so far, where any said so.
-    pub(crate) fn total_usage(&self) -> Option<Usage> {
+    pub fn total_usage(&self) -> Option<Usage> {
         let Spent { input, output, cost, .. } = self.spent;
         let known = (cost > 0).then_some(cost as f64 / 1e6);
         (input > 0 || output > 0 || cost > 0).then(|| Usage { input, output, cost: known, ..Usage::default() })
@@ -230,7 +214,7 @@ impl Team {
 
 impl Mate {
     /// How far it came.
-    pub(crate) fn came_to(&self) -> String {
+    pub fn came_to(&self) -> String {
         let mut text = format_count(self.iterations.into(), "iteration");
         if self.sent > 0 {
             let _ = write!(text, ", {} sent", format_count(self.sent.into(), "message"));
@@ -238,7 +222,8 @@ impl Mate {
         text + &self.spent.describe()
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// It as `inspect` prints it.
+    pub fn to_json(&self) -> Value {
         json!({
             "agent": &*self.name, "plays": &*self.plays, "by": self.by.as_deref(), "how": self.how,
             "iterations": self.iterations, "sent": self.sent, "received": self.received, "turns": self.spent.turns,
@@ -261,7 +246,7 @@ impl Spent {
     }
 
     /// Tokens and cost as the end of a sentence; empty without counted tokens.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match (self.input, self.output) {
             (0, 0) => String::new(),
             (input, output) => {
@@ -286,7 +271,7 @@ impl Spent {
 }
 
 /// A phase, in a word.
-pub(crate) fn describe_phase(phase: Phase) -> &'static str {
+pub fn describe_phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Planning => "planning",
         Phase::Spawning => "spawning",
@@ -295,39 +280,7 @@ pub(crate) fn describe_phase(phase: Phase) -> &'static str {
     }
 }
 
-/// Makes one short line without control characters from text that may be hostile.
-pub(crate) fn sanitize_line(text: &str) -> String {
-    let mut line = String::new();
-    let mut length = 0;
-    // Each word is shown by itself: no return carries the reader back over what came before.
-    for word in text.split_whitespace() {
-        let word = make_printable(word);
-        let apart = usize::from(length > 0);
-        let room = TOLD.saturating_sub(length + apart);
-        if word.chars().count() > room {
-            line.extend(std::iter::repeat_n(' ', apart).chain(word.chars().take(room)).chain(['…']));
-            return line;
-        }
-        line.extend(std::iter::repeat_n(' ', apart).chain(word.chars()));
-        length += apart + word.chars().count();
-    }
-    line
-}
-
 /// The agents that merge and split, in words for people.
-pub(crate) fn is_supervisor(name: &str) -> bool {
+pub fn is_supervisor(name: &str) -> bool {
     name == SUPERVISOR
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_agents_say_is_one_short_line_that_no_terminal_obeys() {
-        assert_eq!(sanitize_line("two\nlines\tand  more"), "two lines and more");
-        assert_eq!(sanitize_line("✓ real\r\x1b[2Jfake \u{202e}gnp"), "✓ real fake \u{fffd}gnp");
-        assert_eq!(sanitize_line(&"x".repeat(1 << 20)).chars().count(), TOLD + 1);
-        assert_eq!(sanitize_line(&"word ".repeat(1000)).chars().filter(|&c| c == '…').count(), 1);
-    }
 }

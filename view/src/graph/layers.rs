@@ -25,22 +25,31 @@ const LOOP: f64 = 20.0;
 /// Between a line and its label.
 const AIR: f64 = 6.0;
 
+/// How large something is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Size {
-    pub(super) width: f64,
-    pub(super) height: f64,
+pub struct Size {
+    /// From left to right.
+    pub width: f64,
+    /// From top to bottom.
+    pub height: f64,
 }
 
+/// A place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Point {
-    pub(super) x: f64,
-    pub(super) y: f64,
+pub struct Point {
+    /// From the left.
+    pub x: f64,
+    /// From the top.
+    pub y: f64,
 }
 
+/// A place with a size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Rect {
-    pub(super) at: Point,
-    pub(super) size: Size,
+pub struct Rect {
+    /// Its upper left corner.
+    pub at: Point,
+    /// How large it is.
+    pub size: Size,
 }
 
 /// A link between two boxes, which are indexes.
@@ -66,15 +75,16 @@ pub(super) struct Layout {
 
 /// The line of a link, from its beginning to its end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wire {
+pub struct Wire {
     /// Lines and, where neither x nor y stays, curves that begin and end vertically. Two, when the label interrupts it.
-    pub(super) parts: Vec<Vec<Point>>,
-    pub(super) label: Option<Rect>,
+    pub parts: Vec<Vec<Point>>,
+    /// Where its label stands, if it has one.
+    pub label: Option<Rect>,
 }
 
 /// There is too much to lay out.
 #[derive(Debug, PartialEq)]
-pub(super) struct TooLarge;
+pub struct TooLarge;
 
 /// Lays out boxes, in the order given where nothing else decides, in rows about as wide as this or as the whole is
 /// high.

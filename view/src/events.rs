@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use swarmc_runtime::{Event, Record, Signal};
 
 /// What stands in no journal as an event: it has no number.
-pub(crate) fn encode_signal(signal: &Signal) -> Value {
+pub fn encode_signal(signal: &Signal) -> Value {
     let mut value = json!({ "version": 1 });
     if let (Ok(Value::Object(fields)), Some(object)) = (serde_json::to_value(signal), value.as_object_mut()) {
         object.extend(fields);
@@ -16,7 +16,7 @@ pub(crate) fn encode_signal(signal: &Signal) -> Value {
 }
 
 /// The record as an event.
-pub(crate) fn encode_record(record: &Record) -> Value {
+pub fn encode_record(record: &Record) -> Value {
     let mut value = json!({ "version": 1, "seq": record.seq, "at": record.at });
     let Some(object) = value.as_object_mut() else { return value };
     let (fields, kind) = match &record.event {

@@ -26,7 +26,7 @@ impl RunReport {
     }
 
     /// What the turns of agents have used so far, in words: those of all rounds; nothing where none has said.
-    pub(crate) fn describe_usage(&self) -> String {
+    pub fn describe_usage(&self) -> String {
         let mut total: Option<Usage> = None;
         let mut is_part = false;
         for row in &self.rows {
@@ -48,7 +48,7 @@ impl RunReport {
 
 impl Row {
     /// How long it took, or has taken until now.
-    pub(crate) fn time_taken(&self, now: u64) -> std::time::Duration {
+    pub fn time_taken(&self, now: u64) -> std::time::Duration {
         match self.state {
             RowState::Running | RowState::Waiting | RowState::Idle | RowState::Stalled | RowState::Asking => {
                 self.elapsed(now)
@@ -58,7 +58,7 @@ impl Row {
     }
 
     /// Tokens and cost, where they are known; nothing otherwise.
-    pub(crate) fn describe_usage(&self) -> String {
+    pub fn describe_usage(&self) -> String {
         self.usage.as_deref().map(|usage| format_usage(usage, usage.cost.is_none())).unwrap_or_default()
     }
 }

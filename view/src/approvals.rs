@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use swarmc_plan::{RequestTimeout, Unattended};
 use swarmc_runtime::{AnsweredBy, Content, Request, RequestKind, StepId, Verdict, Waiting};
 
+use crate::printable::escape_hidden;
 use crate::units::{format_duration, format_size};
 
 /// The lines of arguments that are shown, and the characters of all of them.
@@ -19,18 +20,20 @@ const SIGNS: usize = 4_000;
 
 /// A request without an answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Pending {
-    pub(crate) step: StepId,
-    pub(crate) request: Request,
+pub struct OpenRequest {
+    /// The step whose agent asks.
+    pub step: StepId,
+    /// Who wants what.
+    pub request: Request,
     /// When the agent asked, in milliseconds since 1970.
-    pub(crate) since: u64,
+    pub since: u64,
     /// What the run does with it without an answer in time.
-    pub(crate) on_timeout: Option<RequestTimeout>,
+    pub on_timeout: Option<RequestTimeout>,
 }
 
-impl Pending {
+impl OpenRequest {
     /// Whether it needs no answer after a step has ended: the step no longer needs help, and cannot start again.
-    pub(crate) fn is_over(&self, ended: &StepId) -> bool {
+    pub fn is_over(&self, ended: &StepId) -> bool {
         let is_beside = self.step.instance == ended.instance && self.step.within == ended.within;
         match &self.request.wants {
             RequestKind::Node { to, .. } => *to == ended.name && is_beside,
@@ -39,21 +42,21 @@ impl Pending {
     }
 }
 
-impl From<&Waiting> for Pending {
-    fn from(waiting: &Waiting) -> Pending {
+impl From<&Waiting> for OpenRequest {
+    fn from(waiting: &Waiting) -> OpenRequest {
         let Waiting { step, request, since, on_timeout, .. } = waiting.clone();
-        Pending { step, request, since, on_timeout }
+        OpenRequest { step, request, since, on_timeout }
     }
 }
 
-impl Pending {
+impl OpenRequest {
     /// The agent and its request, in one line.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         format!("{} wants {}", escape_hidden(&self.request.agent), escape_hidden(&self.request.wants.describe()))
     }
 
     /// What the run does with it without an answer, and when; none where it waits for ever.
-    pub(crate) fn describe_expiry(&self, now: u64) -> Option<String> {
+    pub fn describe_expiry(&self, now: u64) -> Option<String> {
         let RequestTimeout { then, after_ms } = self.on_timeout?;
         let wants = &self.request.wants;
         // A request that is not part of an attempt cannot fail one.
@@ -67,7 +70,7 @@ impl Pending {
     }
 
     /// What it is exactly, in lines; `read` has the texts that lie beside the journal.
-    pub(crate) fn detail_lines(&self, read: impl Fn(&Content) -> Option<String>) -> Vec<String> {
+    pub fn detail_lines(&self, read: impl Fn(&Content) -> Option<String>) -> Vec<String> {
         let text = |content: &Content| match (read(content), content) {
             (Some(text), _) => Ok(text),
             (None, Content::Text(text)) => Ok(text.clone()),
@@ -102,11 +105,12 @@ impl Pending {
     }
 
     /// Whether the journal alone does not hold what it is.
-    pub(crate) fn is_elsewhere(&self) -> bool {
+    pub fn is_elsewhere(&self) -> bool {
         matches!(self.request.wants.content(), Content::Artifact { .. })
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// It as `ps` and `inspect` print it.
+    pub fn to_json(&self) -> Value {
         let mut value = json!({
             "id": self.request.id, "step": self.step.label(), "agent": &*self.request.agent, "since_ms": self.since,
             "on_timeout": self.on_timeout.map(|timeout| {
@@ -131,7 +135,7 @@ impl Pending {
 }
 
 /// When something comes that is due.
-pub(crate) fn format_due(due: u64, now: u64) -> String {
+pub fn format_due(due: u64, now: u64) -> String {
     match due.saturating_sub(now) {
         0 => "at once".to_owned(),
         rest => format!("in {}", format_duration(Duration::from_millis(rest))),
@@ -139,12 +143,12 @@ pub(crate) fn format_due(due: u64, now: u64) -> String {
 }
 
 /// What can be said to a request.
-pub(crate) fn format_choices(wants: &RequestKind) -> String {
+pub fn format_choices(wants: &RequestKind) -> String {
     wants.choices().iter().map(|choice| choice.as_str()).collect::<Vec<_>>().join("|")
 }
 
 /// A verdict in a few words.
-pub(crate) fn describe_verdict(verdict: &Verdict) -> String {
+pub fn describe_verdict(verdict: &Verdict) -> String {
     let by = match verdict.by {
         AnsweredBy::Person => "a person",
         AnsweredBy::Timeout => "the policy, as no person answered in time",
@@ -188,30 +192,15 @@ fn limit_lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// A text in one line in which everything is seen: control characters and those without a width as their codes.
-pub(crate) fn escape_hidden(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for sign in text.chars() {
-        let hidden = sign.is_control()
-            || matches!(sign, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
-        match hidden {
-            true => _ = write!(out, "\\u{{{:x}}}", u32::from(sign)),
-            false => out.push(sign),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pending(arguments: &str) -> Pending {
+    fn pending(arguments: &str) -> OpenRequest {
         let (tool, arguments) = ("shell".into(), Content::Text(arguments.to_owned()));
         let wants = RequestKind::Tool { tool, arguments, schema: None, fixed: false };
         let request = Request { id: 3, agent: "takao".into(), wants };
-        Pending { step: StepId::new("team", 1, 1), request, since: 0, on_timeout: None }
+        OpenRequest { step: StepId::new("team", 1, 1), request, since: 0, on_timeout: None }
     }
 
     #[test]
@@ -232,7 +221,7 @@ mod tests {
         let expiry = |then, wants, now| {
             let request = Request { id: 1, agent: "takao".into(), wants };
             let on_timeout = Some(RequestTimeout { then, after_ms: 600_000 });
-            Pending { on_timeout, since: 1_000, request, ..pending("") }.describe_expiry(now)
+            OpenRequest { on_timeout, since: 1_000, request, ..pending("") }.describe_expiry(now)
         };
         let tool = || pending("").request.wants;
         let help = || RequestKind::Help { message: Content::Text(String::new()) };
@@ -248,10 +237,5 @@ mod tests {
             assert_eq!(expiry(then, wants, now).as_deref(), Some(expected));
         }
         assert_eq!(pending("").describe_expiry(0), None);
-    }
-
-    #[test]
-    fn what_is_not_seen_is_written_as_its_code() {
-        assert_eq!(escape_hidden("a\tb\x1b[2J\u{200b}\u{e0041}é\r"), "a\\u{9}b\\u{1b}[2J\\u{200b}\\u{e0041}é\\u{d}");
     }
 }

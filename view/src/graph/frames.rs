@@ -14,8 +14,10 @@ use super::{Arrow, Graph, Group, Node, Shape};
 const NAME: f64 = 8.1;
 /// The width of a character of everything else.
 const SMALL: f64 = 6.9;
-pub(super) const NAME_LINE: f64 = 17.0;
-pub(super) const LINE: f64 = 15.0;
+/// The height of the line with the name of a box.
+pub const NAME_LINE: f64 = 17.0;
+/// The height of any other line.
+pub const LINE: f64 = 15.0;
 /// Between a frame and what is in it.
 const INSIDE: f64 = 18.0;
 /// Between a box and its text.
@@ -25,27 +27,37 @@ const WIDTH: f64 = 900.0;
 /// Around everything.
 const MARGIN: f64 = 12.0;
 /// What the sides of hexagons and the like take.
-pub(super) const SLANT: f64 = 12.0;
+pub const SLANT: f64 = 12.0;
 
+/// A graph with the place of each of its parts.
 #[derive(Debug, Default)]
-pub(super) struct Picture<'g> {
-    pub(super) size: Size,
+pub struct Picture<'g> {
+    /// Of the whole picture.
+    pub size: Size,
     /// The outer ones first.
-    pub(super) frames: Vec<(Rect, &'g Group)>,
-    pub(super) boxes: Vec<(Rect, &'g Node)>,
-    pub(super) wires: Vec<Drawn<'g>>,
+    pub frames: Vec<(Rect, &'g Group)>,
+    /// Those of all frames.
+    pub boxes: Vec<(Rect, &'g Node)>,
+    /// The lines of the arrows.
+    pub wires: Vec<Drawn<'g>>,
 }
 
 /// An arrow with its line.
 #[derive(Debug)]
-pub(super) struct Drawn<'g> {
-    pub(super) wire: Wire,
-    pub(super) label: Vec<String>,
+pub struct Drawn<'g> {
+    /// The line.
+    pub wire: Wire,
+    /// The lines of its label.
+    pub label: Vec<String>,
     /// Nothing for the line from a frame to itself: it repeats.
-    pub(super) arrow: Option<&'g Arrow>,
+    pub arrow: Option<&'g Arrow>,
 }
 
-pub(super) fn layout_picture(graph: &Graph) -> Result<Picture<'_>, TooLarge> {
+/// Places all parts of a graph.
+///
+/// # Errors
+/// There is too much to lay out.
+pub fn layout_picture(graph: &Graph) -> Result<Picture<'_>, TooLarge> {
     let mut arrows = lift_arrows(graph);
     let mut picture =
         layout_group(&[], &graph.groups, &mut Vec::new(), &mut arrows)?.shift_by(Point { x: MARGIN, y: MARGIN });
@@ -164,7 +176,7 @@ fn layout_group<'g>(
 
 impl Drawn<'_> {
     /// What it is, in words.
-    pub(super) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match self.arrow {
             Some(arrow) => arrow.about.clone(),
             None => self.label.join("\n"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swarmc_runtime::{Choice, Event, Failure, Record, Request, RequestKind, Status, StepId, Verdict};
 
 use super::{RowState, RunReport};
-use crate::approvals::Pending;
+use crate::approvals::OpenRequest;
 
 impl RunReport {
     /// What a record says of agreements.
@@ -20,7 +20,7 @@ impl RunReport {
                     self.rows[row].state = RowState::Stalled;
                 }
                 let (step, request, since, on_timeout) = (step.clone(), request.clone(), record.at, self.on_timeout);
-                self.approvals.insert(request.id, Pending { step, request, since, on_timeout });
+                self.approvals.insert(request.id, OpenRequest { step, request, since, on_timeout });
             }
             Event::ApprovalAnswered { step, verdict, .. } => {
                 let Some(pending) = self.approvals.remove(&verdict.id) else { return };
@@ -61,7 +61,7 @@ impl RunReport {
     }
 
     /// Whether an earlier `always` of a person answers the request.
-    pub(crate) fn is_always(&self, step: &StepId, request: &Request) -> bool {
+    pub fn is_always(&self, step: &StepId, request: &Request) -> bool {
         !self.always.is_empty() && self.always.contains(&self.permission_key(step, &request.agent, &request.wants))
     }
 

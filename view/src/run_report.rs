@@ -3,8 +3,8 @@
 //! The runtime's state covers only the current round; the report keeps a row for every round, with times, attempts and
 //! reasons.
 
-mod again;
-mod agreed;
+mod approvals;
+mod usage;
 mod words;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,21 +15,28 @@ use swarmc_plan::{Body, Gate, GateDefault, GateTimeout, OnFailure, Pipeline, Pla
 use swarmc_runtime::{Content, Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
 
 use self::words::{add_usage, describe_failure, describe_skip};
-use crate::approvals::Pending;
+use crate::approvals::OpenRequest;
 use crate::team::Team;
 
 /// The rows of one run.
 #[derive(Debug, Default)]
-pub(crate) struct RunReport {
-    pub(crate) rows: Vec<Row>,
-    pub(crate) run: String,
+pub struct RunReport {
+    /// The steps, in the order in which they began.
+    pub rows: Vec<Row>,
+    /// The id of the run.
+    pub run: String,
     /// How many steps a round has, over all instances.
-    pub(crate) total: usize,
-    pub(crate) rounds: u32,
-    pub(crate) instances: u32,
-    pub(crate) started_ms: u64,
-    pub(crate) changed_ms: u64,
-    pub(crate) finished: Option<RunStatus>,
+    pub total: usize,
+    /// The most rounds of the pipeline.
+    pub rounds: u32,
+    /// The instances of the pipeline.
+    pub instances: u32,
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// When its last record was written, in milliseconds since 1970.
+    pub changed_ms: u64,
+    /// How it ended; none where it goes on.
+    pub finished: Option<RunStatus>,
     index: HashMap<StepId, usize>,
     /// For each step how often it is tried, and whether its failure counts as a skip.
     rules: HashMap<String, (u32, bool)>,
@@ -41,17 +48,17 @@ pub(crate) struct RunReport {
     stops: HashMap<String, StopStatus>,
     loops: HashSet<String>,
     /// What is asked, by the name of the gate or of the step that failed.
-    pub(crate) gates: HashMap<String, Gate>,
+    pub gates: HashMap<String, Gate>,
     /// The iterations of the agents of a swarm at most, by step.
     swarms: HashMap<String, u32>,
     /// The swarms of the run's steps, in their last attempt.
-    pub(crate) teams: HashMap<StepId, Team>,
+    pub teams: HashMap<StepId, Team>,
     /// The open requests of agents, by number.
-    pub(crate) approvals: BTreeMap<u32, Pending>,
+    pub approvals: BTreeMap<u32, OpenRequest>,
     /// What the run does with a request without an answer in time.
     on_timeout: Option<RequestTimeout>,
     /// What agents may do for the rest of the run: the agent's swarm, the agent, and the action in words.
-    pub(crate) always: HashSet<(Option<Arc<str>>, Arc<str>, String)>,
+    pub always: HashSet<(Option<Arc<str>>, Arc<str>, String)>,
     /// The steps that edges lead to, so that they have further turns.
     nodes: HashSet<String>,
     /// The round that each instance, and each loop, item and call, is in.
@@ -64,59 +71,72 @@ pub(crate) struct RunReport {
 
 /// One step of one instance in one round. A run can have very many: what few of them have is kept apart.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
-    pub(crate) step: StepId,
-    pub(crate) state: RowState,
+pub struct Row {
+    /// The step.
+    pub step: StepId,
+    /// Where it stands.
+    pub state: RowState,
     /// The last attempt, from 1; 0 when none began.
-    pub(crate) attempt: u32,
-    pub(crate) attempts: u32,
-    pub(crate) started_ms: u64,
-    pub(crate) ended_ms: u64,
-    pub(crate) skip: Option<Box<SkipReason>>,
+    pub attempt: u32,
+    /// The attempts that one turn of it has at most.
+    pub attempts: u32,
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// When its last attempt ended, in milliseconds since 1970.
+    pub ended_ms: u64,
+    /// Why it was skipped.
+    pub skip: Option<Box<SkipReason>>,
     /// Why the last attempt failed, in words.
-    pub(crate) failure: Option<String>,
-    pub(crate) exit: Option<i32>,
-    pub(crate) stderr: Box<str>,
-    pub(crate) usage: Option<Box<Usage>>,
-    pub(crate) session: Option<Box<str>>,
+    pub failure: Option<String>,
+    /// The exit code of its last attempt.
+    pub exit: Option<i32>,
+    /// The end of the standard error of its last attempt.
+    pub stderr: Box<str>,
+    /// What its turns used, of all attempts.
+    pub usage: Option<Box<Usage>>,
+    /// The conversation that its provider keeps.
+    pub session: Option<Box<str>>,
     /// The round of its instance that it belongs to.
     round: u32,
     /// The agent that took the last turn in place of the step's own.
-    pub(crate) fallback: Option<Box<str>>,
+    pub fallback: Option<Box<str>>,
     /// The further turns in which answers were mended, of all attempts.
-    pub(crate) repairs: u32,
+    pub repairs: u32,
     /// The attempts of its earlier turns, and those in which files were summed up.
     earlier: u32,
     /// The agent whose turn the attempt is in which files are summed up for the one after it.
-    pub(crate) summarizer: Option<Box<str>>,
+    pub summarizer: Option<Box<str>>,
     /// The turns of a step that edges lead to or away from, and its envelopes.
-    pub(crate) post: Option<Box<Post>>,
+    pub post: Option<Box<Post>>,
     /// What a gate asks.
-    pub(crate) question: Option<Box<Content>>,
+    pub question: Option<Box<Content>>,
     /// Why a `stop` of the pipeline ended it.
-    pub(crate) message: Option<Box<Content>>,
+    pub message: Option<Box<Content>>,
 }
 
 /// What a step did with its envelopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Post {
+pub struct Post {
     /// The turns that ended well.
-    pub(crate) turns: u32,
-    /// The envelopes that it sent, and that it read.
-    pub(crate) sent: u32,
-    pub(crate) read: u32,
+    pub turns: u32,
+    /// The envelopes that it sent.
+    pub sent: u32,
+    /// The envelopes that it read.
+    pub read: u32,
 }
 
 impl Post {
     /// In a few words.
-    pub(crate) fn summarize(&self) -> String {
+    pub fn summarize(&self) -> String {
         let turns = if self.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", self.turns) };
         format!("{turns}, {} sent, {} read", self.sent, self.read)
     }
 }
 
+/// Where a step stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowState {
+pub enum RowState {
+    /// At work.
     Running,
     /// Between two attempts.
     Waiting,
@@ -128,12 +148,15 @@ pub(crate) enum RowState {
     Asking,
     /// It has not begun: it waits for other steps, or until there is room for it.
     Blocked,
+    /// A stop ended it.
     Cancelled,
+    /// It is over.
     Ended(Status),
 }
 
 impl RowState {
-    pub(crate) fn as_str(self) -> &'static str {
+    /// The word for it in documents and tables.
+    pub fn as_str(self) -> &'static str {
         match self {
             RowState::Running => "running",
             RowState::Waiting => "retrying",
@@ -148,17 +171,22 @@ impl RowState {
 
 /// How many steps of the current rounds stand where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) succeeded: usize,
-    pub(crate) failed: usize,
-    pub(crate) skipped: usize,
-    pub(crate) cancelled: usize,
-    pub(crate) running: usize,
+pub struct Counts {
+    /// Those that succeeded.
+    pub succeeded: usize,
+    /// Those that failed.
+    pub failed: usize,
+    /// Those that were skipped.
+    pub skipped: usize,
+    /// Those that a stop ended.
+    pub cancelled: usize,
+    /// Those that go on.
+    pub running: usize,
 }
 
 impl RunReport {
     /// No records yet, of a run of `pipeline` or of one `task` of it.
-    pub(crate) fn new(plan: &Plan, pipeline: &Pipeline, task: Option<&str>) -> RunReport {
+    pub fn new(plan: &Plan, pipeline: &Pipeline, task: Option<&str>) -> RunReport {
         let rule = |step: &swarmc_plan::Step| {
             let more = match step.on_failure {
                 // The turn that mends, and the attempt after it.
@@ -228,7 +256,7 @@ impl RunReport {
     }
 
     /// Takes a record into account; the row that it changed.
-    pub(crate) fn apply(&mut self, record: &Record) -> Option<&Row> {
+    pub fn apply(&mut self, record: &Record) -> Option<&Row> {
         self.changed_ms = record.at;
         self.apply_approval(record);
         let index = match &record.event {
@@ -344,7 +372,7 @@ impl RunReport {
     }
 
     /// Takes note of a step that has not begun.
-    pub(crate) fn mark_blocked(&mut self, step: &StepId) {
+    pub fn mark_blocked(&mut self, step: &StepId) {
         let row = self.ensure_row(step, self.changed_ms);
         self.rows[row].state = RowState::Blocked;
     }
@@ -464,7 +492,7 @@ impl RunReport {
     }
 
     /// The steps that are at work or between two attempts, the longest first.
-    pub(crate) fn open_rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn open_rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| {
             matches!(
                 row.state,
@@ -473,7 +501,8 @@ impl RunReport {
         })
     }
 
-    pub(crate) fn count_rows(&self) -> Counts {
+    /// How many steps of the current rounds stand where.
+    pub fn count_rows(&self) -> Counts {
         let mut counts = Counts::default();
         for row in &self.rows {
             if row.step.within.is_some() || !self.is_current(row) {
@@ -494,20 +523,20 @@ impl RunReport {
     }
 
     /// How a step ends the whole pipeline, where it is a `stop` of it: not that of a called one.
-    pub(crate) fn stop_status(&self, step: &StepId) -> Option<StopStatus> {
+    pub fn stop_status(&self, step: &StepId) -> Option<StopStatus> {
         let is_loop = |part: &str| self.loops.contains(part.split(['.', '~', '[']).next().unwrap_or_default());
         let inside = step.within.iter().flat_map(|path| path.split('/')).all(is_loop);
         self.stops.get(&*step.name).copied().filter(|_| inside)
     }
 
     /// The `stop` that ended an instance of the pipeline.
-    pub(crate) fn stop_of(&self, instance: u32) -> Option<&Row> {
+    pub fn stop_of(&self, instance: u32) -> Option<&Row> {
         let ended = |row: &&Row| row.step.instance == instance && row.message.is_some() && self.is_current(row);
         self.rows.iter().find(ended)
     }
 
     /// The furthest round of any instance, from 1.
-    pub(crate) fn current_round(&self) -> u32 {
+    pub fn current_round(&self) -> u32 {
         let instances = self.current.iter().filter(|((_, within), _)| within.is_none());
         instances.map(|(_, &round)| round).max().unwrap_or(1)
     }
@@ -517,13 +546,13 @@ impl RunReport {
     }
 
     /// Whether a row is of the last round that its instance reached.
-    pub(crate) fn is_current(&self, row: &Row) -> bool {
+    pub fn is_current(&self, row: &Row) -> bool {
         let frame = (row.step.instance, row.step.within.clone());
         self.current.get(&frame) == Some(&row.step.iteration) && row.round == self.round_of(row.step.instance)
     }
 
     /// The name of a step, with the number of its instance where there are several.
-    pub(crate) fn label(&self, step: &StepId) -> String {
+    pub fn label(&self, step: &StepId) -> String {
         let name = step.label();
         match self.instances {
             0 | 1 => name,
@@ -534,7 +563,7 @@ impl RunReport {
 
 impl Row {
     /// Why it did not succeed, in words; empty when it did.
-    pub(crate) fn reason(&self) -> String {
+    pub fn reason(&self) -> String {
         match (self.skip.as_deref(), &self.failure) {
             (Some(SkipReason::OnFailure), Some(failure)) => failure.clone(),
             (Some(reason), _) => describe_skip(reason),
@@ -544,20 +573,22 @@ impl Row {
     }
 
     /// The attempts of the turn that goes on, this one included.
-    pub(crate) fn turn_attempts(&self) -> u32 {
+    pub fn turn_attempts(&self) -> u32 {
         self.attempt - self.earlier.min(self.attempt)
     }
 
     /// Which turn goes on, from 2.
-    pub(crate) fn current_turn(&self) -> Option<u32> {
+    pub fn current_turn(&self) -> Option<u32> {
         self.post.as_ref().map(|post| post.turns + 1).filter(|&turn| turn > 1)
     }
 
-    pub(crate) fn elapsed(&self, until: u64) -> std::time::Duration {
+    /// How long it has taken until then.
+    pub fn elapsed(&self, until: u64) -> std::time::Duration {
         std::time::Duration::from_millis(until.saturating_sub(self.started_ms))
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// It as `inspect` prints it.
+    pub fn to_json(&self) -> Value {
         json!({
             "step": &*self.step.name,
             "iteration": self.step.iteration,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// `0.3s`, `12s`, `1m 05s`, `2h 03m`, `3d 4h`.
-pub(crate) fn format_duration(duration: Duration) -> String {
+pub fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0..10 => format!("{}.{}s", seconds, duration.subsec_millis() / 100),
@@ -15,7 +15,7 @@ pub(crate) fn format_duration(duration: Duration) -> String {
 }
 
 /// A duration as it stands in a spec: `90s`, `20m`, `250ms`.
-pub(crate) fn format_limit(milliseconds: u64) -> String {
+pub fn format_limit(milliseconds: u64) -> String {
     match milliseconds {
         ms if ms % 3_600_000 == 0 && ms > 0 => format!("{}h", ms / 3_600_000),
         ms if ms % 60_000 == 0 && ms > 0 => format!("{}m", ms / 60_000),
@@ -25,7 +25,7 @@ pub(crate) fn format_limit(milliseconds: u64) -> String {
 }
 
 /// `17 bytes`, `1.2 KB`, `16 MB`; 1 KB is 1,024 bytes, as in a spec.
-pub(crate) fn format_size(bytes: u64) -> String {
+pub fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
     if bytes < 1024 {
         return format_count(bytes, "byte");
@@ -43,12 +43,12 @@ pub(crate) fn format_size(bytes: u64) -> String {
 }
 
 /// `1 step`, `12 steps`, `12,000 steps`.
-pub(crate) fn format_count(number: u64, word: &str) -> String {
+pub fn format_count(number: u64, word: &str) -> String {
     format!("{} {word}{}", format_number(number), if number == 1 { "" } else { "s" })
 }
 
 /// With commas between thousands.
-pub(crate) fn format_number(number: u64) -> String {
+pub fn format_number(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -61,7 +61,7 @@ pub(crate) fn format_number(number: u64) -> String {
 }
 
 /// A moment in the local time zone: `2026-11-22 01:42:33`.
-pub(crate) fn format_moment(milliseconds: u64) -> String {
+pub fn format_moment(milliseconds: u64) -> String {
     let timestamp = i64::try_from(milliseconds).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     match timestamp {
         Some(timestamp) => timestamp.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -70,7 +70,7 @@ pub(crate) fn format_moment(milliseconds: u64) -> String {
 }
 
 /// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
+pub fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

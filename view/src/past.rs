@@ -1,0 +1,91 @@
+//! A run read back from its folder: its plan as it is now, and its journal.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use swarmc_plan::{Pipeline, Plan};
+use swarmc_runtime::{Event, Graph, Record, RunError, RunFolder};
+
+use crate::run_report::RunReport;
+
+/// Why a run cannot be read back.
+#[derive(Debug, thiserror::Error)]
+pub enum PastError {
+    /// Its folder cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The first record names a pipeline that the plan does not have.
+    #[error("the journal of run `{run}` does not match its plan")]
+    Mismatch {
+        /// The run.
+        run: String,
+    },
+    /// The plan that it is to go on with does not have its pipeline.
+    #[error("that spec has no pipeline `{pipeline}`, which this run executes")]
+    NoPipeline {
+        /// The pipeline.
+        pipeline: String,
+    },
+}
+
+/// A run read back from its folder.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// Its plan, as it is now.
+    pub plan: Plan,
+    /// Its journal.
+    pub records: Vec<Record>,
+    /// The one task that runs outside its pipeline.
+    pub task: Option<String>,
+    /// The parameters that it was started with, where they stand in the journal itself.
+    pub params: BTreeMap<String, String>,
+    pipeline: String,
+}
+
+impl Past {
+    /// Reads the plan and the journal of a run.
+    ///
+    /// # Errors
+    /// They cannot be read, or do not match.
+    pub fn read(folder: &RunFolder) -> Result<Past, PastError> {
+        let records = folder.read_records()?;
+        let plan = folder.plan_now(&records)?;
+        match records.first().map(|record| &record.event) {
+            Some(Event::RunStarted { pipeline, task, params, .. }) if plan.pipeline(pipeline).is_some() => {
+                let (pipeline, task, params) = (pipeline.clone(), task.clone(), params.clone());
+                Ok(Past { plan, records, task, params, pipeline })
+            }
+            _ => Err(PastError::Mismatch { run: folder.id.clone() }),
+        }
+    }
+
+    /// The same run, as it goes on with another plan.
+    ///
+    /// # Errors
+    /// The plan does not have its pipeline.
+    pub fn with_plan(self, plan: Plan) -> Result<Past, PastError> {
+        match plan.pipeline(&self.pipeline) {
+            Some(_) => Ok(Past { plan, ..self }),
+            None => Err(PastError::NoPipeline { pipeline: self.pipeline }),
+        }
+    }
+
+    /// The pipeline that it executes.
+    pub fn pipeline(&self) -> &Pipeline {
+        self.plan.pipeline(&self.pipeline).expect("it was looked up when this was read")
+    }
+
+    /// The graph of its steps, as in the run itself; none where its plan cannot be scheduled.
+    pub fn build_graph(&self, folder: &RunFolder) -> Option<Arc<Graph>> {
+        Graph::new(&self.plan, &self.pipeline, self.task.as_deref(), folder.concurrency()).ok().map(Arc::new)
+    }
+
+    /// The report of it, folded from its journal.
+    pub fn build_report(&self) -> RunReport {
+        let mut report = RunReport::new(&self.plan, self.pipeline(), self.task.as_deref());
+        for record in &self.records {
+            report.apply(record);
+        }
+        report
+    }
+}
