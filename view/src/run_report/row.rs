@@ -1,0 +1,170 @@
+//! The row of a step: where it stands, what it used, and why it ended so.
+
+use serde_json::{Value, json};
+use swarmc_runtime::{Content, SkipReason, Status, StepId, Usage};
+
+use super::words::describe_skip;
+
+/// One step of one instance in one round. A run can have very many: what few of them have is kept apart.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The step.
+    pub step: StepId,
+    /// Where it stands.
+    pub state: RowState,
+    /// The last attempt, from 1; 0 when none began.
+    pub attempt: u32,
+    /// The attempts that one turn of it has at most.
+    pub attempts: u32,
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// When its last attempt ended, in milliseconds since 1970.
+    pub ended_ms: u64,
+    /// Why it was skipped.
+    pub skip: Option<Box<SkipReason>>,
+    /// Why the last attempt failed, in words.
+    pub failure: Option<String>,
+    /// The exit code of its last attempt.
+    pub exit: Option<i32>,
+    /// The end of the standard error of its last attempt.
+    pub stderr: Box<str>,
+    /// What its turns used, of all attempts.
+    pub usage: Option<Box<Usage>>,
+    /// The conversation that its provider keeps.
+    pub session: Option<Box<str>>,
+    /// The round of its instance that it belongs to.
+    pub(super) round: u32,
+    /// The agent that took the last turn in place of the step's own.
+    pub fallback: Option<Box<str>>,
+    /// The further turns in which answers were mended, of all attempts.
+    pub repairs: u32,
+    /// The attempts of its earlier turns, and those in which files were summed up.
+    pub(super) earlier: u32,
+    /// The agent whose turn the attempt is in which files are summed up for the one after it.
+    pub summarizer: Option<Box<str>>,
+    /// The turns of a step that edges lead to or away from, and its envelopes.
+    pub post: Option<Box<Post>>,
+    /// What a gate asks.
+    pub question: Option<Box<Content>>,
+    /// Why a `stop` of the pipeline ended it.
+    pub message: Option<Box<Content>>,
+}
+
+/// What a step did with its envelopes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Post {
+    /// The turns that ended well.
+    pub turns: u32,
+    /// The envelopes that it sent.
+    pub sent: u32,
+    /// The envelopes that it read.
+    pub read: u32,
+}
+
+impl Post {
+    /// In a few words.
+    pub fn summarize(&self) -> String {
+        let turns = if self.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", self.turns) };
+        format!("{turns}, {} sent, {} read", self.sent, self.read)
+    }
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowState {
+    /// At work.
+    Running,
+    /// Between two attempts.
+    Waiting,
+    /// Between two turns: it waits for envelopes.
+    Idle,
+    /// It repeats itself, and waits for a decision whether to go on.
+    Stalled,
+    /// A gate without an answer.
+    Asking,
+    /// It has not begun: it waits for other steps, or until there is room for it.
+    Blocked,
+    /// A stop ended it.
+    Cancelled,
+    /// It is over.
+    Ended(Status),
+}
+
+impl RowState {
+    /// The word for it in documents and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RowState::Running => "running",
+            RowState::Waiting => "retrying",
+            RowState::Idle => "idle",
+            RowState::Stalled => "stalled",
+            RowState::Asking | RowState::Blocked => "waiting",
+            RowState::Cancelled => "cancelled",
+            RowState::Ended(status) => status.as_str(),
+        }
+    }
+}
+
+/// How many steps of the current rounds stand where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Those that succeeded.
+    pub succeeded: usize,
+    /// Those that failed.
+    pub failed: usize,
+    /// Those that were skipped.
+    pub skipped: usize,
+    /// Those that a stop ended.
+    pub cancelled: usize,
+    /// Those that go on.
+    pub running: usize,
+}
+
+impl Row {
+    /// Why it did not succeed, in words; empty when it did.
+    pub fn reason(&self) -> String {
+        match (self.skip.as_deref(), &self.failure) {
+            (Some(SkipReason::OnFailure), Some(failure)) => failure.clone(),
+            (Some(reason), _) => describe_skip(reason),
+            (None, Some(failure)) => failure.clone(),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// The attempts of the turn that goes on, this one included.
+    pub fn turn_attempts(&self) -> u32 {
+        self.attempt - self.earlier.min(self.attempt)
+    }
+
+    /// Which turn goes on, from 2.
+    pub fn current_turn(&self) -> Option<u32> {
+        self.post.as_ref().map(|post| post.turns + 1).filter(|&turn| turn > 1)
+    }
+
+    /// How long it has taken until then.
+    pub fn elapsed(&self, until: u64) -> std::time::Duration {
+        std::time::Duration::from_millis(until.saturating_sub(self.started_ms))
+    }
+
+    /// It as `inspect` prints it.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "step": &*self.step.name,
+            "iteration": self.step.iteration,
+            "instance": self.step.instance,
+            "within": self.step.within,
+            "status": self.state.as_str(),
+            "reason": Some(self.reason()).filter(|reason| !reason.is_empty()),
+            "skip": self.skip,
+            "attempts": self.attempt,
+            "started_ms": (self.state != RowState::Blocked).then_some(self.started_ms),
+            "ended_ms": matches!(self.state, RowState::Cancelled | RowState::Ended(_)).then_some(self.ended_ms),
+            "exit": self.exit,
+            "stderr": self.stderr,
+            "usage": self.usage,
+            "session": self.session,
+            "fallback": self.fallback,
+            "repairs": self.repairs,
+        })
+    }
+}
