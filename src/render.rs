@@ -38,7 +38,7 @@ impl Problems {
         let list: Vec<_> = compilation
             .diagnostics
             .iter()
-            .filter_map(|diagnostic| Some((levels.severity_of(diagnostic)?, sanitize_diagnostic(diagnostic))))
+            .filter_map(|diagnostic| Some((diagnostic.severity_in(levels)?, sanitize_diagnostic(diagnostic))))
             .collect();
         let sources = if list.is_empty() { Sources::new() } else { display_sources(&compilation.sources, workspace) };
         Problems { sources, list }

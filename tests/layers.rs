@@ -11,6 +11,33 @@ use crate::tidy::{files, root};
 /// The layers of the runtime, from below. A module imports from its own layer and from those before it.
 const RUNTIME: &[&str] = &["types", "core", "io", "eval", "driver"];
 
+/// The layers of the compiler, from below: the modules of each.
+const COMPILER: &[&[&str]] = &[
+    // Data, and work on texts alone.
+    &["cancel", "code", "library", "pattern", "settings", "source", "stats", "suggest", "text_cache", "tokens"],
+    // Texts: trees, templates, diagnostics.
+    &[
+        "diagnostic",
+        "files",
+        "format",
+        "ignored",
+        "interpolation",
+        "mapped_text",
+        "schema",
+        "syntax",
+        "template",
+        "test",
+    ],
+    // The spec as it is written, with all that it imports.
+    &["ast", "baseline", "config", "import", "load", "lower", "modules", "suppress"],
+    // What names mean.
+    &["model", "resolve", "symbols", "types"],
+    // What follows from the model: problems, the plan, answers for editors.
+    &["bounds", "check", "emit", "flow", "index", "trust"],
+    // The stages in their order, and what compiles a spec.
+    &["analysis", "apply_fixes", "lib", "stale"],
+];
+
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// The modules of a crate with those that each imports from. A module is a file or folder `depth` names below `src`.
@@ -45,7 +72,7 @@ fn imports(crate_name: &str, depth: usize) -> Imports {
 
 /// Whether a file or folder of this name holds tests alone.
 fn is_test(name: &str) -> bool {
-    matches!(name, "tests" | "fuzz" | "simulate" | "samples")
+    matches!(name, "tests" | "fuzz" | "simulate" | "samples" | "pages")
 }
 
 /// A source text without comments and without the module of its tests.
@@ -78,19 +105,52 @@ fn cycles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     groups.into_iter().collect()
 }
 
-#[test]
-fn the_runtime_imports_from_its_own_layer_and_from_lower_ones() {
-    let imports = imports("runtime", 2);
-    assert!(imports.len() > 40, "{} modules", imports.len());
-    let layer = |module: &str| {
-        let name = module.split("::").next().unwrap_or_default();
-        RUNTIME.iter().position(|layer| *layer == name).unwrap_or_else(|| panic!("`{module}` lies in no layer"))
-    };
-    for (module, found) in &imports {
+/// Fails where a module imports from one that lies above it. `layer` gives the place of a module's layer.
+fn assert_downward(imports: &Imports, layer: &dyn Fn(&str) -> Option<usize>) {
+    let layer = |module: &str| layer(module).unwrap_or_else(|| panic!("`{module}` lies in no layer"));
+    for (module, found) in imports {
         for imported in found {
             assert!(layer(imported) <= layer(module), "`{module}` imports from `{imported}`, which lies above it");
         }
     }
+}
+
+/// Fails where production code of a crate imports from something else than one of these modules: an import through the
+/// root of the crate would hide its layer.
+fn assert_named_modules(crate_name: &str, modules: &[&str]) {
+    let roots = modules.iter().map(|module| format!("{module}::")).collect::<Vec<_>>();
+    let names_module = |line: &str| {
+        let line = line.trim_end_matches(';');
+        roots.iter().any(|root| line.starts_with(root)) || modules.contains(&line)
+    };
+    for path in files().into_iter().filter(|path| path.starts_with(Path::new(crate_name).join("src"))) {
+        let is_production = path.extension().is_some_and(|extension| extension == "rs")
+            && !path.with_extension("").iter().any(|name| is_test(&name.to_string_lossy()));
+        if is_production {
+            let text = fs::read_to_string(root().join(&path)).expect("a source file can be read");
+            for import in production(&text).split("use crate::").skip(1) {
+                let line = import.lines().next().unwrap_or_default();
+                assert!(names_module(line), "{}: use crate::{line}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_runtime_imports_from_its_own_layer_and_from_lower_ones() {
+    let imports = imports("runtime", 2);
+    assert!(imports.len() > 40, "{} modules", imports.len());
+    assert_downward(&imports, &|module| {
+        let name = module.split("::").next().unwrap_or_default();
+        RUNTIME.iter().position(|layer| *layer == name)
+    });
+}
+
+#[test]
+fn the_compiler_imports_from_its_own_layer_and_from_lower_ones() {
+    let imports = imports("compiler", 1);
+    assert!(imports.len() > 30, "{} modules", imports.len());
+    assert_downward(&imports, &|module| COMPILER.iter().position(|layer| layer.contains(&module)));
 }
 
 #[test]
@@ -99,20 +159,14 @@ fn no_modules_of_the_runtime_import_from_each_other() {
 }
 
 #[test]
-fn production_code_of_the_runtime_names_the_module_that_it_imports_from() {
-    // An import through the root of the crate would hide its layer.
-    let roots = RUNTIME.iter().map(|layer| format!("{layer}::")).collect::<Vec<_>>();
-    for path in files().into_iter().filter(|path| path.starts_with("runtime/src")) {
-        let is_production = path.extension().is_some_and(|extension| extension == "rs")
-            && !path.with_extension("").iter().any(|name| is_test(&name.to_string_lossy()));
-        if is_production {
-            let text = fs::read_to_string(root().join(&path)).expect("a source file can be read");
-            for import in production(&text).split("use crate::").skip(1) {
-                let line = import.lines().next().unwrap_or_default();
-                assert!(roots.iter().any(|root| line.starts_with(root)), "{}: use crate::{line}", path.display());
-            }
-        }
-    }
+fn no_modules_of_the_compiler_import_from_each_other() {
+    assert_eq!(cycles(&imports("compiler", 1)), Vec::<BTreeSet<&str>>::new());
+}
+
+#[test]
+fn production_code_names_the_module_that_it_imports_from() {
+    assert_named_modules("runtime", RUNTIME);
+    assert_named_modules("compiler", &COMPILER.concat());
 }
 
 #[test]

@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::analysis::{Compilation, compile_with};
 use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Fix};
 use crate::files::{Entry, FileError, Files};
 use crate::settings::Settings;
-use crate::{Compilation, compile_with};
 
 /// The rounds at most: one fix can make the next one possible, but not for ever.
 const ROUNDS: usize = 20;
@@ -62,7 +62,7 @@ pub fn fix_spec(path: &str, overlay: &mut Overlay<'_>, settings: &Settings, gues
     let (mut applied, mut refused) = (Vec::new(), BTreeSet::new());
     for _ in 0..ROUNDS {
         let wanted = |diagnostic: &&Diagnostic| {
-            settings.levels.severity_of(diagnostic).is_some()
+            diagnostic.severity_in(&settings.levels).is_some()
                 && !refused.contains(&diagnostic_key(diagnostic, &compilation))
         };
         let fixable = compilation.diagnostics.iter().filter(wanted);

@@ -25,7 +25,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::{Cache, Entry, FileError, Files, Settings, analyze};
+    use crate::{Analysis, Cache, Entry, FileError, Files, Settings, Trees, analyze};
 
     /// Files that cancel the compilation after `most` reads.
     struct Cancelling {
@@ -63,11 +63,12 @@ mod tests {
         let files = std::iter::once(("flow.kdl".to_owned(), spec)).chain(prompts).collect();
         let cancel = Cancel::default();
         let files = Cancelling { files, most, cancel: cancel.clone(), read: Mutex::default() };
-        let mut told = false;
-        let (settings, cache) = (Settings::default(), Cache::default());
-        let analyzed = analyze("flow.kdl", &files, &settings, &cache, &cancel, &mut |_, _| told = true);
+        let (mut trees, settings, cache) = (Trees::default(), Settings::default(), Cache::default());
+        let analysis = analyze(&mut trees, "flow.kdl", &files, &settings, &cache, &cancel);
+        let told = analysis.is_some();
+        let finished = analysis.and_then(Analysis::finish);
         let read = *files.read.lock().expect("nothing panics");
-        (read, told, analyzed.is_some())
+        (read, told, finished.is_some())
     }
 
     #[test]
@@ -81,8 +82,9 @@ mod tests {
     fn what_is_cancelled_once_its_problems_are_known_is_left_all_the_same() {
         let files = BTreeMap::from([("flow.kdl".to_owned(), "pipeline main { task t { run ls } }\n".to_owned())]);
         let cancel = Cancel::default();
-        let (settings, cache) = (Settings::default(), Cache::default());
-        let analyzed = analyze("flow.kdl", &files, &settings, &cache, &cancel, &mut |_, _| cancel.cancel());
-        assert!(analyzed.is_none());
+        let (mut trees, settings, cache) = (Trees::default(), Settings::default(), Cache::default());
+        let analysis = analyze(&mut trees, "flow.kdl", &files, &settings, &cache, &cancel).expect("not yet cancelled");
+        cancel.cancel();
+        assert!(analysis.finish().is_none());
     }
 }

@@ -1,7 +1,5 @@
 //! The table of codes: the one place that declares the code, name, severity, profile and page of each check.
 
-use crate::settings::Profile;
-
 /// How bad a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -20,6 +18,32 @@ impl Severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
             Severity::Hint => "hint",
+        }
+    }
+}
+
+/// How much is shown. Each profile shows what the ones before it show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// What is wrong, or very probably so.
+    #[default]
+    Default,
+    /// Also what a careful team avoids.
+    Strict,
+    /// Also what a reviewer should see before approving a workflow.
+    Audit,
+}
+
+impl Profile {
+    /// Every profile, from the one that shows least.
+    pub const ALL: &[Profile] = &[Profile::Default, Profile::Strict, Profile::Audit];
+
+    /// `default`, `strict` or `audit`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Profile::Default => "default",
+            Profile::Strict => "strict",
+            Profile::Audit => "audit",
         }
     }
 }

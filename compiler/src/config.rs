@@ -3,11 +3,11 @@
 //! In: its text. Out: settings, and what is wrong with it as diagnostics in it. Pure, so that an editor reads it as the
 //! command line does; flags are applied after it, and win.
 
-use crate::code::{Code, Severity};
+use crate::code::{Code, Profile, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lower;
 use crate::schema::CONFIG;
-use crate::settings::{Levels, Profile};
+use crate::settings::Levels;
 use crate::source::{Sources, Span};
 use crate::suggest;
 
@@ -108,7 +108,7 @@ mod tests {
         );
         assert_eq!(found, [""; 0]);
         assert_eq!((config.profile, config.baseline.as_deref()), (Some(Profile::Strict), Some("ci/known.kdl")));
-        let level = |code: Code| config.levels.severity_of(&Diagnostic::new(code, ""));
+        let level = |code: Code| Diagnostic::new(code, "").severity_in(&config.levels);
         assert_eq!(level(Code::UnusedDefinition), Some(Severity::Error));
         assert_eq!(level(Code::NeverRuns), Some(Severity::Error));
         assert_eq!(level(Code::OutputMayBeSkipped), Some(Severity::Warning));

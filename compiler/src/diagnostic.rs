@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::code::{Code, Severity};
-use crate::settings::{Profile, Settings};
+use crate::code::{Code, Profile, Severity};
+use crate::settings::{Levels, Settings};
 use crate::source::{FileId, SourceFile, Sources, Span};
 use crate::suggest::Near;
 use crate::syntax::{Problem, ProblemKind};
@@ -137,6 +137,11 @@ impl Diagnostic {
         self.severity.unwrap_or_else(|| self.code.severity())
     }
 
+    /// How bad it counts where these levels hold; none leaves it out.
+    pub fn severity_in(&self, levels: &Levels) -> Option<Severity> {
+        levels.severity_of(self.code, self.severity())
+    }
+
     /// The place itself.
     pub fn span(&self) -> Option<Span> {
         self.labels.first().map(|label| label.span)
@@ -154,6 +159,8 @@ pub(crate) struct Diagnostics {
     starts: BTreeSet<(FileId, u32)>,
     errors: usize,
     home: Option<Span>,
+    /// The codes that the running check says it reports.
+    declared: Option<&'static [Code]>,
     settings: Settings,
 }
 
@@ -172,7 +179,14 @@ impl Diagnostics {
         self.home = home;
     }
 
+    /// Says which codes the next problems may have: those that the running check declares.
+    pub(crate) fn declare_codes(&mut self, codes: Option<&'static [Code]>) {
+        self.declared = codes;
+    }
+
     pub(crate) fn push(&mut self, mut diagnostic: Diagnostic) {
+        let is_declared = self.declared.is_none_or(|codes| codes.contains(&diagnostic.code));
+        debug_assert!(is_declared, "the check does not declare {}", diagnostic.code.id());
         if !self.is_enabled(diagnostic.code) {
             return;
         }

@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use crate::template::{self, Part};
 
+pub use crate::template::Term;
+
 /// An interpolation of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interpolation {
@@ -33,17 +35,6 @@ pub enum HoleKind {
     Logic,
     /// `{# … #}`.
     Comment,
-}
-
-/// A word of the language of texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
-    /// The word.
-    pub word: &'static str,
-    /// How it is written: `tail:N`.
-    pub usage: String,
-    /// What it gives.
-    pub doc: &'static str,
 }
 
 /// The interpolations of a text, by place.

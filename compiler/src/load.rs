@@ -383,11 +383,6 @@ impl Expansion<'_, '_, '_> {
     }
 }
 
-/// Whether a scan for includes would be worth its time.
-pub(crate) fn mentions_include(text: &str) -> bool {
-    memchr::memmem::find(text.as_bytes(), b"include").is_some()
-}
-
 /// A path as the workspace sees it, written in the file `home`; none when it leads out of the workspace.
 pub fn path_from(home: &str, written: &str) -> Option<String> {
     join_path(home.rsplit_once('/').map_or("", |(folder, _)| folder), written)

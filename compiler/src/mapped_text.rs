@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
 use crate::template::{self, Problem, Template};
-use crate::text_cache::CachedText;
+use crate::text_cache::{CachedText, Derived};
 
 /// A text whose every byte knows where it was written.
 #[derive(Clone, Debug)]
@@ -24,6 +24,21 @@ pub(crate) struct MappedText {
 enum Held {
     File(Arc<CachedText>),
     Own(String),
+}
+
+impl Derived for Arc<Template> {
+    fn from_text(text: &str) -> Arc<Template> {
+        Arc::new(template::scan(text))
+    }
+}
+
+/// Whether a scan of a text for includes would be worth its time.
+struct MentionsInclude(bool);
+
+impl Derived for MentionsInclude {
+    fn from_text(text: &str) -> MentionsInclude {
+        MentionsInclude(memchr::memmem::find(text.as_bytes(), b"include").is_some())
+    }
 }
 
 /// A run of bytes from one place.
@@ -83,16 +98,16 @@ impl MappedText {
     /// What it says.
     pub(crate) fn template(&self) -> Arc<Template> {
         match &self.text {
-            Held::File(facts) => Arc::clone(facts.template()),
-            Held::Own(text) => Arc::new(template::scan(text)),
+            Held::File(facts) => Arc::clone(facts.derived()),
+            Held::Own(text) => Derived::from_text(text),
         }
     }
 
     /// Whether a scan for includes would be worth its time.
     pub(crate) fn mentions_include(&self) -> bool {
         match &self.text {
-            Held::File(facts) => facts.mentions_include(),
-            Held::Own(text) => crate::load::mentions_include(text),
+            Held::File(facts) => facts.derived::<MentionsInclude>().0,
+            Held::Own(text) => MentionsInclude::from_text(text).0,
         }
     }
 

@@ -10,11 +10,11 @@ use swarmc_plan as plan;
 
 use crate::ast::{self, Name};
 use crate::mapped_text::MappedText;
-use crate::resolve::symbols::Tables;
 use crate::source::{FileId, Span};
+use crate::symbols::Tables;
 use crate::syntax::Text;
 use crate::template::{Expression, Fact, Root, Template};
-use crate::types::{Type, Typing};
+use crate::types::{Type, Typing, Workflow};
 
 /// A resolved spec.
 #[derive(Debug)]
@@ -281,6 +281,11 @@ pub(crate) enum PackRule {
 }
 
 impl Model<'_> {
+    /// What every text of a file can read.
+    pub(crate) fn workflow(&self, file: FileId) -> Workflow<'_> {
+        Workflow::new(&self.tables, &self.spec.params, &self.typing, file)
+    }
+
     /// These packs and all that they take in.
     pub(crate) fn taken_in(&self, packs: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut seen = BTreeSet::new();

@@ -1,7 +1,7 @@
 //! The files that a spec is made of: the spec itself and what it imports, each once.
 //!
 //! In goes a spec, out comes one with the items of every module in it, module by module, and the graph of imports. What
-//! a name means is a matter of the module in which it stands (`resolve::tables`); here every item gets the name that it
+//! a name means is a matter of the module in which it stands (`symbols`); here every item gets the name that it
 //! has in the plan: as it is, or behind the qualifier of its import. Nothing recurses: imports nest as they like.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

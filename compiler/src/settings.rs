@@ -3,34 +3,7 @@
 //! In: the choices of a person. Out: a severity for each diagnostic, or none. The settings never change what the checks
 //! find, only what the compiler shows; the diagnostics' own severities decide whether there is a plan.
 
-use crate::code::{Code, Severity};
-use crate::diagnostic::Diagnostic;
-
-/// How much is shown. Each profile shows what the ones before it show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Profile {
-    /// What is wrong, or very probably so.
-    #[default]
-    Default,
-    /// Also what a careful team avoids.
-    Strict,
-    /// Also what a reviewer should see before approving a workflow.
-    Audit,
-}
-
-impl Profile {
-    /// Every profile, from the one that shows least.
-    pub const ALL: &[Profile] = &[Profile::Default, Profile::Strict, Profile::Audit];
-
-    /// `default`, `strict` or `audit`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Profile::Default => "default",
-            Profile::Strict => "strict",
-            Profile::Audit => "audit",
-        }
-    }
-}
+use crate::code::{Code, Profile, Severity};
 
 /// How a compilation reports.
 #[derive(Clone, Debug, Default)]
@@ -72,11 +45,10 @@ impl Levels {
         self.changes.push((code, severity));
     }
 
-    /// How bad a diagnostic counts; none leaves it out.
-    pub fn severity_of(&self, diagnostic: &Diagnostic) -> Option<Severity> {
-        let own = diagnostic.severity();
+    /// How bad a diagnostic with this code and this severity of its own counts; none leaves it out.
+    pub(crate) fn severity_of(&self, code: Code, own: Severity) -> Option<Severity> {
         let fits = |change: &&(Option<Code>, Option<Severity>)| match change.0 {
-            Some(changed) => changed == diagnostic.code,
+            Some(changed) => changed == code,
             None => own == Severity::Warning,
         };
         // A code that is named outdoes `warnings`, wherever both stand.
@@ -102,7 +74,7 @@ mod tests {
         levels.set(None, Some(Severity::Error));
         levels.set(Some(Code::UnusedDefinition), None);
         levels.set(Some(Code::Cycle), Some(Severity::Warning));
-        let level = |code: Code| levels.severity_of(&Diagnostic::new(code, ""));
+        let level = |code: Code| levels.severity_of(code, code.severity());
         assert_eq!(level(Code::NeverRuns), Some(Severity::Error));
         assert_eq!(level(Code::UnusedDefinition), None);
         assert_eq!(level(Code::Cycle), Some(Severity::Warning));

@@ -241,6 +241,12 @@ fn span_offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
+/// What a spec without a `workflow` is called: its file, without folder and ending.
+pub(crate) fn file_stem(path: &str) -> &str {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    name.strip_suffix(".kdl").unwrap_or(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use swarmc_plan::{self as plan, Change, Difference, Field, Origin, Part, Plan, ReadError, compare_plans};
 
+use crate::analysis::Compilation;
 use crate::bounds::compute_bounds;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Sources, Span};
-use crate::{Compilation, O200k};
+use crate::tokens::O200k;
 
 /// How many parts a message names, and how many places it shows.
 const SHOWN: usize = 5;

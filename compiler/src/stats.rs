@@ -1,17 +1,8 @@
 //! What a check looked at and proved, in numbers.
 //!
-//! Nothing is analysed here: the checks say what they counted while they ran, names come from the index, bounds from the
-//! plan. Of a spec with errors it is what could be read; what was not looked at is none, and never zero.
+//! The checks say what they counted while they ran, names come from the index, bounds from the plan. Of a spec with errors it is what could be read; what was not looked at is none, and never zero.
 
-use std::collections::BTreeSet;
-
-use swarmc_plan::{Bound, Plan};
-
-use crate::index::{self, Role, SymbolKind};
-use crate::load::Loader;
-use crate::model::{self, Body, Model};
-use crate::source::Span;
-use crate::tokens::O200k;
+use swarmc_plan::Bound;
 
 /// What a check looked at.
 #[derive(Clone, Debug, Default)]
@@ -161,89 +152,4 @@ pub struct Largest {
     pub exact: bool,
     /// The tokens that the model can take, where its provider declares them.
     pub window: Option<u64>,
-}
-
-impl Pipeline {
-    /// One of which nothing but its steps is known.
-    pub(crate) fn new(pipeline: &model::Pipeline<'_>) -> Pipeline {
-        let steps = Runs { all: pipeline.steps.len(), ..Runs::default() };
-        Pipeline { name: pipeline.ast.name.value.clone(), steps, ..Pipeline::default() }
-    }
-}
-
-impl Stats {
-    /// Adds what a plan says.
-    pub(crate) fn add_plan(&mut self, plan: &Plan) {
-        for known in &mut self.pipelines {
-            let Some(pipeline) = plan.pipelines.iter().find(|pipeline| pipeline.name == known.name) else { continue };
-            known.prompts = Some(count_prompts(plan, pipeline));
-            if let Some(bounds) = plan.bounds.get(&known.name) {
-                (known.launches, known.turns) = (Some(bounds.launches.clone()), Some(bounds.turns.clone()));
-            }
-        }
-        let swarms = plan.swarms.iter().filter_map(|swarm| {
-            let bounds = plan.bounds.get(&swarm.name)?;
-            let (launches, turns) = (bounds.launches.clone(), bounds.turns.clone());
-            Some(Swarm { name: swarm.name.clone(), launches, turns })
-        });
-        self.swarms = swarms.collect();
-    }
-}
-
-fn count_prompts(plan: &Plan, pipeline: &swarmc_plan::Pipeline) -> Prompts {
-    let turns = crate::bounds::count_turn_inputs(plan, pipeline, &O200k);
-    let mut prompts = Prompts { all: turns.len(), ..Prompts::default() };
-    // In their order, so that of two that are equally large the first is named.
-    for step in pipeline.all_steps() {
-        let Some(turn) = turns.get(step.name.as_str()) else { continue };
-        let Bound::Most(tokens) = turn.input else { continue };
-        prompts.bounded += 1;
-        if prompts.largest.as_ref().is_none_or(|largest| largest.tokens < tokens) {
-            let (step, exact, window) = (step.name.clone(), turn.exact, turn.window);
-            prompts.largest = Some(Largest { step, tokens, exact, window });
-        }
-    }
-    prompts
-}
-
-/// Counts the names and values that a spec and its texts read.
-pub(crate) fn count_names(model: &Model<'_>, loader: &Loader<'_>) -> Names {
-    let index = index::build_index(model, loader, &[]);
-    let references: BTreeSet<Span> =
-        index.occurrences.iter().filter(|found| found.role == Role::Reference).map(|found| found.span).collect();
-    let known: BTreeSet<Span> = index
-        .occurrences
-        .iter()
-        .filter(|found| found.role != Role::Definition && index.symbol(found.symbol).kind == SymbolKind::Field)
-        .map(|found| found.span)
-        .collect();
-    let (mut directives, mut expressions, mut fields) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for read in list_reads(model) {
-        if read.directive { &mut directives } else { &mut expressions }.insert(read.whole);
-        fields.extend(read.fields.iter().map(|field| field.span));
-    }
-    let typed = fields.iter().filter(|field| known.contains(field)).count();
-    Names {
-        references: references.len(),
-        directives: directives.len(),
-        expressions: expressions.len(),
-        fields: Fields { read: fields.len(), typed },
-    }
-}
-
-/// Everything that texts and conditions read.
-fn list_reads<'m>(model: &'m Model<'_>) -> impl Iterator<Item = &'m model::Read> {
-    let of_steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps).flat_map(|step| {
-        let inner = match &step.body {
-            Body::Loop { until_reads, .. } => until_reads.as_slice(),
-            _ => &[],
-        };
-        step.reads.iter().chain(inner)
-    });
-    let of_pipelines =
-        model.pipelines.iter().flat_map(|pipeline| pipeline.until_reads.iter().chain(&pipeline.env_reads));
-    let of_providers = model.providers.iter().flat_map(|provider| &provider.env_reads);
-    let of_servers = model.servers.iter().flat_map(|server| &server.env_reads);
-    let of_swarms = model.swarms.iter().flat_map(|swarm| &swarm.reads);
-    of_steps.chain(of_pipelines).chain(of_providers).chain(of_servers).chain(of_swarms)
 }

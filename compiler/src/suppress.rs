@@ -10,8 +10,18 @@ use crate::load::Loader;
 use crate::source::{FileId, Sources, Span};
 use crate::stats::Suppressed;
 use crate::suggest;
+use crate::text_cache::Derived;
 
-pub(crate) const MARK: &str = "swarmc: allow(";
+const MARK: &str = "swarmc: allow(";
+
+/// Whether there may be suppressions in the comments of a text.
+struct MentionsAllow(bool);
+
+impl Derived for MentionsAllow {
+    fn from_text(text: &str) -> MentionsAllow {
+        MentionsAllow(memchr::memmem::find(text.as_bytes(), MARK.as_bytes()).is_some())
+    }
+}
 
 /// The suppressions of a compilation, and which of them were of use.
 pub(crate) struct Suppressions {
@@ -24,7 +34,7 @@ impl Suppressions {
     /// Finds those in comments too, and reports those of something that is not to be suppressed.
     pub(crate) fn new(mut allows: Vec<Allow>, loader: &Loader<'_>, diagnostics: &mut Diagnostics) -> Suppressions {
         let sources = &loader.sources;
-        let files = sources.files().filter(|&file| loader.facts(file).mentions_allow());
+        let files = sources.files().filter(|&file| loader.facts(file).derived::<MentionsAllow>().0);
         allows.extend(files.flat_map(|file| collect_suppressions(sources, file)));
         let mut active = Vec::new();
         for allow in allows {

@@ -1,15 +1,13 @@
 //! Caches the results that depend on one text alone, for as long as the text lives.
 //!
-//! In: a shared text that never changes. Out: its [`CachedText`]. [`Cache`] keeps these results from one compilation to
+//! In: a shared text that never changes. Out: its [`CachedText`], which holds values of types that it does not know.
+//! [`Cache`] keeps these results from one compilation to
 //! the next. It identifies a text by its address and holds it, so that no other text can get the same address.
 
+use std::any::Any;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-use crate::check::secrets::{self, Key};
-use crate::emit::Emitted;
-use crate::suppress;
-use crate::template::{self, Template};
 
 /// The cached results of texts, for later compilations. The cache keeps the results of a text only while another owner
 /// holds the text, too.
@@ -27,7 +25,7 @@ impl Cache {
 
     /// Removes the texts that have no other owner.
     pub(crate) fn prune(&self) {
-        self.lock_texts().retain(|_, facts| Arc::strong_count(&facts.text) > 1);
+        self.lock_texts().retain(|_, cached| Arc::strong_count(&cached.text) > 1);
     }
 
     fn lock_texts(&self) -> MutexGuard<'_, HashMap<usize, Arc<CachedText>>> {
@@ -35,30 +33,30 @@ impl Cache {
     }
 }
 
-/// A text, and what is known of it so far.
-#[derive(Debug)]
+/// A value that depends on one text alone. The module that needs the value declares it.
+pub(crate) trait Derived: Any + Send + Sync {
+    /// Works the value out.
+    fn from_text(text: &str) -> Self;
+}
+
+/// A text, and the values that were derived from it so far.
 pub(crate) struct CachedText {
     text: Arc<str>,
-    template: OnceLock<Arc<Template>>,
-    mentions_include: OnceLock<bool>,
-    mentions_allow: OnceLock<bool>,
-    keys: OnceLock<Vec<Key>>,
-    digest: OnceLock<String>,
-    /// The template of a plan that it was last.
-    pub(crate) emitted: Mutex<Option<Emitted>>,
+    first: Link,
+}
+
+/// The values of a text form a list, each of another type. A link never changes once it is set, so that references to
+/// values stay valid without a lock.
+type Link = OnceLock<Box<Entry<dyn Any + Send + Sync>>>;
+
+struct Entry<T: ?Sized> {
+    next: Link,
+    value: T,
 }
 
 impl CachedText {
     pub(crate) fn new(text: Arc<str>) -> CachedText {
-        CachedText {
-            text,
-            template: OnceLock::new(),
-            mentions_include: OnceLock::new(),
-            mentions_allow: OnceLock::new(),
-            keys: OnceLock::new(),
-            digest: OnceLock::new(),
-            emitted: Mutex::default(),
-        }
+        CachedText { text, first: Link::new() }
     }
 
     /// The text.
@@ -66,37 +64,56 @@ impl CachedText {
         &self.text
     }
 
-    /// The text as a template.
-    pub(crate) fn template(&self) -> &Arc<Template> {
-        self.template.get_or_init(|| Arc::new(template::scan(&self.text)))
+    /// The value of this type, worked out when it is first asked for.
+    pub(crate) fn derived<T: Derived>(&self) -> &T {
+        let mut link = &self.first;
+        loop {
+            // Where another thread adds a value in the meantime, that comes first.
+            let entry = link.get_or_init(|| {
+                let (next, value) = (Link::new(), T::from_text(&self.text));
+                Box::new(Entry { next, value })
+            });
+            match entry.value.downcast_ref() {
+                Some(value) => return value,
+                None => link = &entry.next,
+            }
+        }
     }
+}
 
-    /// Whether a scan for includes would be worth its time.
-    pub(crate) fn mentions_include(&self) -> bool {
-        *self.mentions_include.get_or_init(|| crate::load::mentions_include(&self.text))
-    }
-
-    /// Whether there may be suppressions in its comments.
-    pub(crate) fn mentions_allow(&self) -> bool {
-        *self
-            .mentions_allow
-            .get_or_init(|| memchr::memmem::find(self.text.as_bytes(), suppress::MARK.as_bytes()).is_some())
-    }
-
-    /// What looks like keys in it.
-    pub(crate) fn keys(&self) -> &[Key] {
-        self.keys.get_or_init(|| secrets::find_keys(&self.text))
-    }
-
-    /// Its digest.
-    pub(crate) fn digest(&self) -> &str {
-        self.digest.get_or_init(|| crate::emit::compute_digest(self.text.as_bytes()))
+impl fmt::Debug for CachedText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachedText").field("text", &self.text).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Length(usize);
+
+    impl Derived for Length {
+        fn from_text(text: &str) -> Length {
+            Length(text.len())
+        }
+    }
+
+    struct FirstByte(Option<u8>);
+
+    impl Derived for FirstByte {
+        fn from_text(text: &str) -> FirstByte {
+            FirstByte(text.bytes().next())
+        }
+    }
+
+    #[test]
+    fn a_value_is_worked_out_once() {
+        let text = CachedText::new("abc".into());
+        let length = text.derived::<Length>();
+        assert_eq!((length.0, text.derived::<FirstByte>().0), (3, Some(b'a')));
+        assert!(std::ptr::eq(length, text.derived::<Length>()));
+    }
 
     #[test]
     fn a_text_is_known_by_itself_while_it_is_held() {
@@ -110,6 +127,6 @@ mod tests {
         assert_eq!(cache.lock_texts().len(), 1);
         drop(one);
         cache.prune();
-        assert_eq!((cache.lock_texts().len(), first.template().parts.len()), (0, 1));
+        assert_eq!((cache.lock_texts().len(), first.derived::<Length>().0), (0, 12));
     }
 }

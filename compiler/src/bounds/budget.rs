@@ -19,7 +19,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Sources;
 use crate::tokens::{Bytes, Meter, O200k};
 
-pub(super) fn check_budgets(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+pub(crate) fn check_budgets(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
     if !may_matter(plan) {
         return;
     }

@@ -18,10 +18,8 @@ use crate::source::{Sources, Span};
 /// The check ignores outputs of up to this many bytes.
 const SMALL: u64 = 8192;
 
-pub(super) fn check_inputs(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    if !diagnostics.is_enabled(Code::UnboundedInput) {
-        return;
-    }
+/// Reports prompts that read outputs without a limit of their own.
+pub(crate) fn check_inputs(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     let unlimited: HashSet<Span> = model
         .pipelines
         .iter()

@@ -10,6 +10,7 @@ mod path;
 pub(crate) mod place;
 mod prompt;
 mod schema;
+mod stats;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -22,14 +23,15 @@ use std::collections::BTreeMap;
 
 use swarmc_plan::{Bound, Bounds, Plan};
 
-use crate::diagnostic::Diagnostics;
-use crate::model::Model;
-use crate::source::Sources;
 use crate::tokens::Tokenizer;
 use totals::{Sums, Totals};
 use value::Lines;
 
+pub(crate) use budget::check_budgets;
+pub(crate) use input::check_inputs;
+pub(crate) use stats::add_plan;
 pub use turns::{Turn, count_turn_inputs};
+pub(crate) use window::check_windows;
 
 /// What one run of each pipeline and swarm of a plan uses at most, tokens counted by `tokenizer`.
 pub fn compute_bounds(plan: &Plan, tokenizer: &dyn Tokenizer) -> BTreeMap<String, Bounds> {
@@ -55,13 +57,6 @@ fn to_bounds(totals: Totals<'_>) -> Bounds {
         cost: totals.cost.to_bound(),
         critical_path_ms: totals.time.to_bound(),
     }
-}
-
-/// Reports what cannot hold. Bytes stand for tokens wherever that settles it.
-pub(crate) fn check_bounds(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    window::check_windows(plan, sources, diagnostics);
-    input::check_inputs(plan, model, sources, diagnostics);
-    budget::check_budgets(plan, sources, diagnostics);
 }
 
 /// What a run has used; `None` where the run has no count.

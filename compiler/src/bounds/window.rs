@@ -19,7 +19,7 @@ const NAMED: usize = 3;
 /// A part that is smaller than one in so many is not what is too large.
 const NOTABLE: u64 = 20;
 
-pub(super) fn check_windows(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+pub(crate) fn check_windows(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
     if plan.providers.iter().all(|provider| provider.context_window.is_none()) {
         return;
     }

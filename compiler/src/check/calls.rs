@@ -11,6 +11,9 @@ use crate::suggest::{did_you_mean, find_closest};
 use crate::syntax::Text;
 use crate::types::{Lack, Type};
 
+/// The codes that the check reports.
+pub(super) const CODES: &[Code] = &[Code::WrongValue, Code::UnknownReference, Code::TypeMismatch];
+
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
         let Body::Call { pipeline: Some(target), .. } = &step.body else { continue };

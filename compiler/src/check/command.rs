@@ -12,7 +12,12 @@ use crate::model::{Model, Pipeline};
 use crate::syntax::Text;
 use crate::template::{self, Kind, Part};
 
-pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
+pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    model.pipelines.iter().for_each(|pipeline| check_pipeline(pipeline, diagnostics));
+    check_providers(model, diagnostics);
+}
+
+fn check_pipeline(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     for step in pipeline.ast.steps.iter() {
         match &step.body {
             Some(Body::Run(line)) => check_line("run", line, Some(step), diagnostics),
@@ -29,7 +34,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
 }
 
 /// The commands of providers.
-pub(super) fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for provider in &model.spec.providers {
         provider.exec.iter().for_each(|line| check_line("exec", line, None, diagnostics));
         provider.args.iter().for_each(|word| check_text("args", word, None, diagnostics));

@@ -18,9 +18,6 @@ use crate::template::{Directive, Kind, Part, Root, Statement};
 const SHORT: usize = 400;
 
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    if !diagnostics.is_enabled(Code::DuplicatedContext) {
-        return;
-    }
     for pipeline in &model.pipelines {
         let names: HashMap<String, usize> =
             pipeline.steps.iter().enumerate().map(|(index, step)| (expression_name(step.name()), index)).collect();

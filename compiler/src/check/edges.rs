@@ -13,6 +13,9 @@ use crate::model::{Body, Pipeline, Step, Swarm};
 use crate::template::Root;
 use crate::types::{Kind, Type, Types};
 
+/// The codes that the check reports.
+pub(super) const CODES: &[Code] = &[Code::WrongValue, Code::TypeMismatch];
+
 pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Diagnostics) {
     let Some(edges) = &pipeline.ast.edges else { return };
     let steps: HashMap<&str, &Step<'_>> = pipeline.steps.iter().map(|step| (step.name(), step)).collect();

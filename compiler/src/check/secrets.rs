@@ -7,6 +7,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::load::Loader;
 use crate::source::Span;
+use crate::text_cache::Derived;
 
 /// A prefix, the least length of what follows it, and whose key it is.
 const KEYS: &[(&str, usize, &str)] = &[
@@ -26,9 +27,18 @@ const KEYS: &[(&str, usize, &str)] = &[
 
 const PRIVATE: &str = "-----BEGIN ";
 
+/// What looks like keys in a text.
+struct Keys(Vec<Key>);
+
+impl Derived for Keys {
+    fn from_text(text: &str) -> Keys {
+        Keys(find_keys(text))
+    }
+}
+
 /// What looks like a key.
 #[derive(Debug)]
-pub(crate) struct Key {
+struct Key {
     start: usize,
     end: usize,
     what: &'static str,
@@ -37,14 +47,14 @@ pub(crate) struct Key {
 pub(super) fn check(loader: &Loader<'_>, diagnostics: &mut Diagnostics) {
     let sources = &loader.sources;
     for file in sources.files().filter(|&file| !sources.name(file).starts_with("std:")) {
-        for key in loader.facts(file).keys() {
+        for key in &loader.facts(file).derived::<Keys>().0 {
             report_key(file, key.start, key.end, key.what, diagnostics);
         }
     }
 }
 
 /// What looks like keys in a text: by kind, then by place.
-pub(crate) fn find_keys(text: &str) -> Vec<Key> {
+fn find_keys(text: &str) -> Vec<Key> {
     let bytes = text.as_bytes();
     let mut found: Vec<(usize, Key)> = Vec::new();
     // Each prefix ends in `-` or `_`, or starts with `A`; what is private starts with `-`.

@@ -11,9 +11,9 @@ use crate::ast::{Agent, LeaderKind, Name, Policy, Spanned, Swarm};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Model, Step};
-use crate::resolve::symbols::NameKind;
 use crate::source::Span;
 use crate::suggest;
+use crate::symbols::NameKind;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let policy = model.spec.policy.as_ref();

@@ -11,6 +11,9 @@ use crate::suggest;
 use crate::test::{Hold, Part};
 use crate::types::{Kind, Lack, Limits, Type};
 
+/// The codes that the check reports.
+pub(super) const CODES: &[Code] = &[Code::WrongValue, Code::UnknownReference, Code::UnknownField, Code::TypeMismatch];
+
 /// What a person can say of a failure (`on-failure escalate`).
 const ESCALATED: &[&str] = &["retry", "skip", "fail"];
 

@@ -5,14 +5,23 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::mapped_text::MappedText;
 use crate::model::{Body, Condition, Model, Pipeline, Step, TemplateText, Variable};
 use crate::template::{Expr, Part, Template};
-use crate::types::{Checker, Env, PipelineTypes, Use, Workflow};
+use crate::types::{Checker, Env, PipelineTypes, Use};
+
+/// The codes that the check reports.
+pub(super) const CODES: &[Code] = &[
+    Code::UnknownField,
+    Code::OptionalFieldUnguarded,
+    Code::TypeMismatch,
+    Code::UntypedFieldAccess,
+    Code::TemplateError,
+];
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for (pipeline, known) in model.pipelines.iter().zip(&model.typing.pipelines) {
-        let whole = Workflow::new(model, &model.typing, pipeline.ast.name.span.file);
+        let whole = model.workflow(pipeline.ast.name.span.file);
         for (index, step) in pipeline.steps.iter().enumerate() {
             diagnostics.set_home(Some(step.ast.name.span));
-            check_step(model, &known.step_env(&whole, index, step), step, diagnostics);
+            check_step(model, &known.step_env(&whole, index, &step.inputs), step, diagnostics);
         }
         diagnostics.set_home(None);
         let env = known.until_env(&whole);
@@ -46,7 +55,7 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
         && let Some(system) = &agent.system
     {
         // What an imported agent says is read in its own module.
-        let whole = Workflow::new(model, &model.typing, agent.ast.name.span.file);
+        let whole = model.workflow(agent.ast.name.span.file);
         let env = Env { whole, steps: env.steps, params: env.params, inputs: env.inputs, item: env.item.clone() };
         check_text(&env, system, when, diagnostics);
     }

@@ -10,17 +10,20 @@ use crate::model::{Body, Model, Pipeline, Read, Step, TemplateText};
 use crate::source::Span;
 use crate::suggest::did_you_mean;
 use crate::template::{Root, same_name};
-use crate::types::{Checker, Env, Kind, Lack, Limits, Type, Types, Unfit, Use, Wanted, Workflow};
+use crate::types::{Checker, Env, Kind, Lack, Limits, Type, Types, Unfit, Use, Wanted};
+
+/// The codes that the check reports.
+pub(super) const CODES: &[Code] = &[Code::WrongValue, Code::TypeMismatch];
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let typing = &model.typing;
     check_params(&typing.types, &model.spec.params, &typing.params, diagnostics);
     for (pipeline, known) in model.pipelines.iter().zip(&typing.pipelines) {
         check_params(&typing.types, &pipeline.ast.params, &known.own_params, diagnostics);
-        let whole = Workflow::new(model, typing, pipeline.ast.name.span.file);
+        let whole = model.workflow(pipeline.ast.name.span.file);
         for (index, step) in pipeline.steps.iter().enumerate() {
             diagnostics.set_home(Some(step.ast.name.span));
-            let env = &known.step_env(&whole, index, step);
+            let env = &known.step_env(&whole, index, &step.inputs);
             let place = Place { pipeline, step, env, params: &model.spec.params };
             if let (Some(kind), Some(written)) = (&step.declared, &step.ast.output.kind) {
                 if let Some(default) = &step.ast.output.default {

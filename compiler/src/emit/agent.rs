@@ -6,8 +6,8 @@ use swarmc_plan::{Ability, Connection};
 use super::{Emitter, command};
 use crate::ast;
 use crate::model::{Agent, Answer, Provider, Server};
-use crate::resolve::symbols::NameKind;
 use crate::source::FileId;
+use crate::symbols::NameKind;
 
 impl Emitter<'_, '_, '_> {
     pub(super) fn emit_provider(&self, provider: &Provider<'_>) -> plan::Provider {

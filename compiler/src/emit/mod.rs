@@ -20,10 +20,10 @@ use crate::ast::{self, TypeKind};
 use crate::load::Loader;
 use crate::model::{Model, Start, Variable};
 use crate::source::{FileId, Span};
+use crate::text_cache::Derived;
 use crate::types::{Lack, Type};
 
 pub(crate) use test::emit_tests;
-pub(crate) use text::Emitted;
 
 /// Writes the plan; none where the spec has nothing to run.
 pub(crate) fn emit_plan(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
@@ -123,11 +123,20 @@ fn build_manifest(model: &Model<'_>, loader: &Loader<'_>) -> Vec<plan::SourceFil
     let source = |(path, file): (&str, FileId)| plan::SourceFile {
         path: path.to_owned(),
         digest: match without_tests(model, loader, file) {
-            Cow::Borrowed(_) => loader.facts(file).digest().to_owned(),
+            Cow::Borrowed(_) => loader.facts(file).derived::<Digest>().0.clone(),
             Cow::Owned(text) => compute_digest(text.as_bytes()),
         },
     };
     loader.list_files().map(source).collect()
+}
+
+/// The digest of a text.
+struct Digest(String);
+
+impl Derived for Digest {
+    fn from_text(text: &str) -> Digest {
+        Digest(compute_digest(text.as_bytes()))
+    }
 }
 
 /// A text without its tests and the white space before each: they do not change what runs.

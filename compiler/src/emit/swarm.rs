@@ -5,7 +5,7 @@ use swarmc_plan as plan;
 use super::Emitter;
 use crate::ast;
 use crate::model::{Swarm, TemplateText};
-use crate::resolve::symbols::NameKind;
+use crate::symbols::NameKind;
 use crate::types::Type;
 
 impl Emitter<'_, '_, '_> {

@@ -1,7 +1,7 @@
 //! Texts as segments.
 
 use std::ops::Range;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 
 use swarmc_plan as plan;
 use swarmc_plan::{DirectiveKind, Filter, Segment};
@@ -10,10 +10,19 @@ use super::{Emitter, compute_digest};
 use crate::mapped_text::MappedText;
 use crate::model::{Condition, TemplateText};
 use crate::template::{Directive, Kind, Part, Read, Root};
+use crate::text_cache::Derived;
+
+/// The template of a plan that the text of a file was last.
+struct LastEmitted(Mutex<Option<Emitted>>);
+
+impl Derived for LastEmitted {
+    fn from_text(_: &str) -> LastEmitted {
+        LastEmitted(Mutex::default())
+    }
+}
 
 /// What became of the text of a file that stands for itself.
-#[derive(Debug)]
-pub(crate) struct Emitted {
+struct Emitted {
     /// The path of the file, which the places of the segments name and its own paths count from.
     file: String,
     /// Whether whole texts are put between delimiters.
@@ -54,7 +63,7 @@ impl Emitter<'_, '_, '_> {
             return self.emit_segments(prose, back);
         };
         let file = self.loader.sources.name(span.file);
-        let mut emitted = facts.emitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut emitted = facts.derived::<LastEmitted>().0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*emitted {
             Some(known) if known.file == file && known.wrap == prose.wrap => known.template.clone(),
             _ => {

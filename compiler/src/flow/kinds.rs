@@ -5,7 +5,7 @@ use super::Flow;
 use super::values::{Key, Kind, Of};
 use crate::ast::{self, Field, TypeExpr, TypeKind};
 use crate::model::{Body, Model, Pipeline};
-use crate::resolve::symbols::NameKind;
+use crate::symbols::NameKind;
 use crate::template::Root;
 
 /// How far declared types are followed.

@@ -9,9 +9,10 @@ use super::{Import, Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbo
 use crate::ast::{self, Name};
 use crate::load::{Loader, path_from};
 use crate::model::{Body, Model, ParamRef, Read, TemplateText, Variable};
-use crate::resolve::{list_receivers, symbols::NameKind};
+use crate::resolve::list_receivers;
 use crate::schema::Target;
 use crate::source::{FileId, Span};
+use crate::symbols::NameKind;
 use crate::template::{Root, same_name};
 use crate::trust::Trust;
 use crate::types::Type;
@@ -431,7 +432,7 @@ impl Builder<'_, '_, '_> {
 /// What the workflow is called; one without a node of its own after its file.
 fn workflow_name(model: &Model<'_>, loader: &Loader<'_>) -> String {
     let named = model.spec.workflow.as_ref().map(|workflow| workflow.name.value.clone());
-    named.unwrap_or_else(|| crate::file_stem(loader.sources.name(FileId::new(0))).to_owned())
+    named.unwrap_or_else(|| crate::source::file_stem(loader.sources.name(FileId::new(0))).to_owned())
 }
 
 /// The text of a variable that is set.

@@ -5,6 +5,7 @@
 //! complete as far as the compiler could read the spec: a broken part is missing, never wrong.
 
 mod build;
+mod count;
 mod order;
 mod shapes;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use crate::source::{FileId, Span};
 use crate::trust::Trust;
 
 pub(crate) use build::build_index;
+pub(crate) use count::count_names;
 
 /// The names, texts and types of a spec and of what it imports.
 #[derive(Clone, Debug, Default)]

@@ -10,13 +10,13 @@ use crate::source::Sources;
 fn analyze(files: &[(&str, &str)]) -> (Sources, Index) {
     let texts: BTreeMap<String, String> =
         files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-    let (settings, cache) = (Settings::default(), crate::Cache::default());
-    let mut told = None;
-    let mut tell = |_: &Sources, diagnostics: &[crate::Diagnostic]| told = Some(diagnostics.to_vec());
-    let cancel = crate::Cancel::default();
-    let analyzed = crate::analyze(files[0].0, &texts, &settings, &cache, &cancel, &mut tell);
-    let (compilation, index) = analyzed.expect("it is not cancelled");
-    assert_eq!(told.as_ref(), Some(&compilation.diagnostics));
+    let (mut trees, cache, cancel) = Default::default();
+    let settings = Settings::default();
+    let analysis = crate::analyze(&mut trees, files[0].0, &texts, &settings, &cache, &cancel);
+    let analysis = analysis.expect("it is not cancelled");
+    let (index, told) = (analysis.build_index(), analysis.diagnostics.clone());
+    let compilation = analysis.finish().expect("it is not cancelled");
+    assert_eq!(told, compilation.diagnostics);
     (compilation.sources, index)
 }
 

@@ -2,9 +2,9 @@
 
 use super::build::Builder;
 use super::{PathUse, Role, SymbolId, SymbolKind, TextUse};
-use crate::resolve::symbols::NameKind;
 use crate::schema::{self, Argument, Kind, Target};
 use crate::source::{FileId, Span};
+use crate::symbols::NameKind;
 use crate::syntax::{self, Node, Text, ValueKind};
 
 /// What a node stands in.

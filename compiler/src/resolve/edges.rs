@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use super::Resolver;
-use super::names::Names;
 use crate::ast::{Edges, Name};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+use crate::symbols::names::Names;
 use crate::types::{Lookup, Type, Types};
 
 impl Resolver<'_, '_, '_, '_> {

@@ -2,7 +2,6 @@
 //!
 //! In go the `files` of steps and agents, out come their texts and what the steps wait for on their account.
 
-use super::names::Names;
 use super::{Resolver, text};
 use crate::ast::{self, FileOutput, Name};
 use crate::code::Code;
@@ -12,6 +11,7 @@ use crate::load::workspace_path;
 use crate::model::{Agent, Await, Files, Step, TemplateText};
 use crate::source::{Sources, Span};
 use crate::suggest;
+use crate::symbols::names::Names;
 use crate::syntax::Text;
 use crate::types::{Lookup, Type, Types};
 

@@ -2,20 +2,20 @@
 
 mod edges;
 pub(crate) mod files;
-mod names;
 mod needs;
 mod order;
 mod pack;
 mod params;
 mod pipeline;
+pub(crate) mod presets;
 mod reach;
 pub(crate) mod replace;
 mod step;
 mod swarm;
-pub(crate) mod symbols;
 pub(crate) mod templates;
 mod test;
 pub(crate) mod text;
+mod typing;
 
 use std::collections::BTreeMap;
 
@@ -28,11 +28,11 @@ use crate::mapped_text::MappedText;
 use crate::model::{Agent, Answer, Model, Pipeline, Provider, Read, Server, Start, TemplateText, Uses, Variable};
 use crate::source::{FileId, Span};
 use crate::suggest;
-use crate::types::{self, Typing};
-use names::Names;
+use crate::symbols::names::Names;
+use crate::symbols::{NameKind, Tables};
+use crate::types::Typing;
 use params::Params;
 pub(crate) use pipeline::list_receivers;
-use symbols::{NameKind, Tables};
 use text::{Has, Scope};
 
 /// What was filled in before.
@@ -111,7 +111,7 @@ pub(crate) fn resolve_spec<'a>(
         used[index] = true;
         Some(index)
     };
-    let typing = types::infer_types(&model, &mut find);
+    let typing = typing::infer_types(&model, &mut find);
     for (pipeline, known) in model.pipelines.iter_mut().zip(&typing.pipelines) {
         for (index, step) in pipeline.steps.iter_mut().enumerate() {
             step.declared = known.declared[index].clone();
@@ -388,7 +388,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             );
             return None;
         };
-        let is_preset = || crate::library::preset_names().contains(&name.value);
+        let is_preset = || presets::preset_names().contains(&name.value);
         if self.tables.find_name(NameKind::Provider, &name.value, true, name.span.file).is_none() && is_preset() {
             let message = format!("there is no provider `{}`", name.value);
             self.diagnostics.push(

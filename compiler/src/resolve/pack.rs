@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::symbols::NameKind;
 use super::text::{Has, PACK};
 use super::{Resolver, order, text};
 use crate::ast::{self, Name, Summary};
@@ -14,6 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
 use crate::model::{Agent, Pack, PackRule, Pipeline, Read, Step, Swarm};
 use crate::suggest;
+use crate::symbols::NameKind;
 use crate::syntax::Text;
 
 impl<'a> Resolver<'_, 'a, '_, '_> {

@@ -4,9 +4,9 @@ use crate::ast;
 use crate::diagnostic::Diagnostic;
 use crate::mapped_text::MappedText;
 use crate::model::{ParamRef, Uses};
-use crate::resolve::names::Names;
-use crate::resolve::symbols::{NameKind, Tables};
 use crate::source::FileId;
+use crate::symbols::names::Names;
+use crate::symbols::{NameKind, Tables};
 use crate::template;
 
 /// What a text can read.

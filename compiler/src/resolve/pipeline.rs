@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::Names;
-use super::symbols::NameKind;
 use super::text::Has;
 use super::{Resolver, files, needs, order, text};
 use crate::ast;
@@ -14,6 +12,8 @@ use crate::mapped_text::MappedText;
 use crate::model::{Agent, Body, Condition, Pipeline, Read, Step};
 use crate::source::{FileId, Span};
 use crate::suggest;
+use crate::symbols::NameKind;
+use crate::symbols::names::Names;
 
 /// How deep loops may stand in each other: a plan is read with bounded recursion.
 const DEEPEST: usize = 16;

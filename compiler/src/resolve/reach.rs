@@ -2,7 +2,7 @@
 //! imports are checked, and stay out of the plan with everything that they alone use.
 
 use crate::ast::{Body, Pipeline, Spec, Step};
-use crate::resolve::symbols::{NameKind, Tables};
+use crate::symbols::{NameKind, Tables};
 
 /// Says by index which pipelines are in the plan.
 pub(super) fn find_reachable(spec: &Spec, tables: &Tables) -> Vec<bool> {

@@ -6,12 +6,12 @@
 use crate::ast::{Name, Spec};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::library;
 use crate::load::Loader;
 use crate::modules::Modules;
-use crate::resolve::names::normalize_name;
-use crate::resolve::symbols::{NameKind, Tables};
+use crate::resolve::presets;
 use crate::suggest;
+use crate::symbols::names::normalize_name;
+use crate::symbols::{NameKind, Tables};
 
 /// Declares in the spec itself, as they stand in the library, the presets that pairs put in the place of other providers;
 /// not those whose name means something there already.
@@ -27,7 +27,7 @@ pub(crate) fn declare_presets(
         if seen.any(|provider| normalize_name(&provider.name.value) == normalize_name(to)) {
             continue;
         }
-        let preset = library::find_preset(to, loader);
+        let preset = presets::find_preset(to, loader);
         specs[0].providers.extend(preset);
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn replace_providers(
             }
             found
         };
-        let (Some(from), Some(to)) = (find(from, &[]), find(to, &library::preset_names())) else { continue };
+        let (Some(from), Some(to)) = (find(from, &[]), find(to, &presets::preset_names())) else { continue };
         (used[from], used[to]) = (true, true);
         // With the place of its declaration, the name means that provider in every file.
         others[from] = Some(spec.providers[to].name.clone());

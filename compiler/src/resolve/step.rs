@@ -1,10 +1,8 @@
 //! Steps: who does them, what they say, what they read.
 
 use super::files::lies_in;
-use super::names::Names;
 use super::params::Params;
 use super::pipeline::{Listed, Within};
-use super::symbols::NameKind;
 use super::text::{Has, Scope};
 use super::{Resolver, needs, text};
 use crate::ast::{self, Name};
@@ -14,6 +12,8 @@ use crate::files::Entry;
 use crate::mapped_text::MappedText;
 use crate::model::{Agent, Body, Files, Made, Read, Step, TemplateText, Variable};
 use crate::source::Span;
+use crate::symbols::NameKind;
+use crate::symbols::names::Names;
 use crate::types::Type;
 
 /// The ports of a step: what they are called, and the step behind them where it is known.

@@ -3,8 +3,6 @@
 //! In goes a swarm as written, out comes one whose agents are indices and whose texts are scanned. What stands in it by
 //! name (members, items, channels) is looked up and reported here, and stays a name.
 
-use super::names::Names;
-use super::symbols::NameKind;
 use super::text::{GOAL, Has, TURN};
 use super::{Resolver, order, text};
 use crate::ast::{self, Name};
@@ -13,6 +11,8 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{Agent, Files, Member, Start, Swarm};
 use crate::source::Span;
 use crate::suggest;
+use crate::symbols::NameKind;
+use crate::symbols::names::Names;
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
     /// The swarms. Those of imports that no run comes to are checked, and use nothing.

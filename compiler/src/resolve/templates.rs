@@ -6,7 +6,7 @@
 use crate::ast::{Agent, Spec};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::resolve::symbols::{NameKind, Tables};
+use crate::symbols::{NameKind, Tables};
 
 /// Fills in the agents; returns by index which of them other agents start from.
 pub(crate) fn apply_templates(spec: &mut Spec, tables: &Tables, diagnostics: &mut Diagnostics) -> Vec<bool> {

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::names::Names;
-use super::symbols::NameKind;
 use super::{Resolver, suggest};
 use crate::ast::{self, Name};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
 use crate::model::{Body, Fake, ParamRef, Pipeline, Start, StepRef, Test};
+use crate::symbols::NameKind;
+use crate::symbols::names::Names;
 use crate::syntax::Text;
 
 /// The name of the leader of a swarm that declares no leader.

@@ -10,12 +10,12 @@ use crate::files::Entry;
 use crate::load::Loader;
 use crate::mapped_text::MappedText;
 use crate::model::{Condition, Read, TemplateText};
-use crate::resolve::names;
 use crate::resolve::params::Params;
 use crate::resolve::pipeline::Within;
-use crate::resolve::symbols::NameKind;
 use crate::source::{FileId, Span};
 use crate::suggest::{self, Near};
+use crate::symbols::NameKind;
+use crate::symbols::names;
 use crate::syntax::Text;
 use crate::template::{self, Root};
 

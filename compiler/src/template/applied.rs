@@ -3,7 +3,7 @@
 //!
 //! Arguments in `[…]` may be left out. A test holds the names, and how many arguments each needs, against minijinja.
 
-use crate::interpolation::Term;
+use super::Term;
 
 /// A filter or a test: its word, how it is written, and what it gives.
 pub(crate) type Applied = (&'static str, &'static str, &'static str);

@@ -9,11 +9,11 @@ use std::ops::Range;
 use memchr::memchr;
 use swarmc_plan::Filter;
 
+use super::Term;
 use super::names::{DIRECTIVE_FILTERS, FILTER_DOCS, list_kinds};
 use super::unclosed::{half_closed, half_closed_problem, unclosed_directive};
 use super::{Directive, Kind, MAX_PROBLEMS, Problem, Root, Spanned};
 use crate::code::Code;
-use crate::interpolation::Term;
 use crate::suggest::{find_nearest, format_list};
 
 /// The longest directive, in bytes; what goes on beyond is not closed.

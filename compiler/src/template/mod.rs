@@ -40,6 +40,17 @@ pub(crate) use tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Sta
 /// How many problems of one text are reported.
 const MAX_PROBLEMS: usize = 100;
 
+/// A word of the language of texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// The word.
+    pub word: &'static str,
+    /// How it is written: `tail:N`.
+    pub usage: String,
+    /// What it gives.
+    pub doc: &'static str,
+}
+
 /// A text with interpolations.
 #[derive(Debug, Default)]
 pub(crate) struct Template {

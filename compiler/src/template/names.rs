@@ -2,8 +2,8 @@
 //!
 //! What minijinja has depends on its features; a test holds these lists against it.
 
+use super::Term;
 use super::{Kind, Root};
-use crate::interpolation::Term;
 
 /// The words of directives, and what each gives.
 pub(super) const KINDS: [(&str, Kind, &str); 21] = [

@@ -4,7 +4,7 @@
 //! steer an agent or take a secret along; a number, a boolean or a word of a declared list cannot.
 
 use crate::ast::{Name, Spec, TypeExpr, TypeKind};
-use crate::resolve::symbols::{NameKind, Tables};
+use crate::symbols::{NameKind, Tables};
 
 /// What a value can carry, from nothing to anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,7 @@ use swarmc_plan::{Capability, tools};
 
 use crate::ast::{self, Variable};
 use crate::model::Model;
-use crate::resolve::symbols::{NameKind, Tables};
+use crate::symbols::{NameKind, Tables};
 
 /// The secrets of a spec, as environments name them.
 pub(crate) struct Secrets<'m> {

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use super::{Kind, Lack, Type, Types, Typing};
 use crate::ast::{self, Name};
-use crate::model::Model;
-use crate::resolve::symbols::{NameKind, Tables};
 use crate::source::{FileId, Span};
+use crate::symbols::{NameKind, Tables};
 use crate::template::{Path, Root, Status};
 
 /// What every text of a file can read.
@@ -94,8 +93,7 @@ impl ParamTypes {
 
 impl<'e> Workflow<'e> {
     /// What the texts of a file can read: what names mean depends on it.
-    pub(crate) fn new(model: &'e Model<'_>, typing: &'e Typing, file: FileId) -> Workflow<'e> {
-        let (tables, params) = (&model.tables, &model.spec.params);
+    pub(crate) fn new(tables: &'e Tables, params: &'e [ast::Param], typing: &'e Typing, file: FileId) -> Workflow<'e> {
         Workflow { types: &typing.types, tables, params, kinds: &typing.params, file }
     }
 

@@ -1,8 +1,8 @@
 //! The types of values, of declared names and of expressions.
 //!
 //! `declared` resolves the types of a spec, `fit` compares values with them, `schema` writes them as JSON Schema,
-//! `typing` computes the output type of each step, and `infer` walks expressions and texts. An unknown type is
-//! [`Kind::Any`], which no check reports.
+//! `typing` holds the types of all steps, and `infer` walks expressions and texts. An unknown type is [`Kind::Any`],
+//! which no check reports.
 
 mod declared;
 mod env;
@@ -23,7 +23,7 @@ use crate::source::Span;
 pub(crate) use declared::{Lookup, Types};
 pub(crate) use env::{Env, ParamTypes, StepTypes, Workflow};
 pub(crate) use infer::{Checker, Unfit, Use, Wanted};
-pub(crate) use typing::{PipelineTypes, Typing, infer_types};
+pub(crate) use typing::{PipelineTypes, Typing};
 pub(crate) use union::{Classes, Form, Tuple, Union, unite_kinds};
 
 /// The type of a value.

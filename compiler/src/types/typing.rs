@@ -1,21 +1,6 @@
-//! The types of the steps and parameters of a model: declared, computed from the values that they read, or text.
-//!
-//! This module types steps in the order of their needs, and pipelines before their callers, so that it knows the types
-//! that a computed value reads. A value of a later round, or in a circle, has the type `any`.
+//! The types of the steps and parameters of a model, by index.
 
-use std::sync::Arc;
-
-use super::declared::Lookup;
-use super::env::Workflow;
-use super::{Checker, Env, Field, Kind, Lack, Limits, ParamTypes, Record, StepTypes, Type, Types, Use};
-use crate::ast;
-use crate::diagnostic::Diagnostics;
-use crate::mapped_text::MappedText;
-use crate::model::{Body, Model, Pipeline, Step, TemplateText};
-use crate::source::Span;
-
-/// How deep computed types nest; what goes deeper is any.
-const DEEPEST: usize = 32;
+use super::{Env, ParamTypes, StepTypes, Type, Types, Workflow};
 
 /// The types of a model.
 #[derive(Debug, Default)]
@@ -44,167 +29,14 @@ pub(crate) struct PipelineTypes {
 }
 
 impl PipelineTypes {
-    /// What the texts of a step can read. `whole` is what the workflow's parameters are.
-    pub(crate) fn step_env<'e>(&'e self, whole: &Workflow<'e>, index: usize, step: &'e Step<'_>) -> Env<'e> {
+    /// What the texts of a step with these ports can read. `whole` is what the workflow's parameters are.
+    pub(crate) fn step_env<'e>(&'e self, whole: &Workflow<'e>, index: usize, inputs: &'e [(String, usize)]) -> Env<'e> {
         let item = self.items.get(index).cloned().unwrap_or(Type::ANY);
-        Env { inputs: &step.inputs, item, ..self.until_env(whole) }
+        Env { inputs, item, ..self.until_env(whole) }
     }
 
     /// What an `until` can read.
     pub(crate) fn until_env<'e>(&'e self, whole: &Workflow<'e>) -> Env<'e> {
         Env { whole: *whole, steps: &self.steps, params: &self.params, inputs: &[], item: Type::ANY }
     }
-}
-
-/// Types a model. `lookup` finds declared types, and reports names that there are not.
-pub(crate) fn infer_types(model: &Model<'_>, lookup: &mut Lookup<'_>) -> Typing {
-    let types = Types::new(&model.spec.types, lookup);
-    let params: Vec<Type> = model.spec.params.iter().map(|param| types.resolve(&param.kind, lookup)).collect();
-    let mut typing = Typing { types, params, pipelines: Vec::new() };
-    typing.pipelines.resize_with(model.pipelines.len(), PipelineTypes::default);
-    for index in callees_first(&model.pipelines) {
-        typing.pipelines[index] = infer_pipeline(model, &model.pipelines[index], &typing, lookup);
-    }
-    typing
-}
-
-/// The pipelines, each after those that it calls unless they call it.
-fn callees_first(pipelines: &[Pipeline<'_>]) -> Vec<usize> {
-    let called = |pipeline: &Pipeline<'_>| -> Vec<usize> {
-        let called = pipeline.steps.iter().filter_map(|step| match &step.body {
-            Body::Call { pipeline, .. } => *pipeline,
-            _ => None,
-        });
-        called.collect()
-    };
-    let mut seen = vec![false; pipelines.len()];
-    let mut order = Vec::with_capacity(pipelines.len());
-    for start in 0..pipelines.len() {
-        if std::mem::replace(&mut seen[start], true) {
-            continue;
-        }
-        let mut open = vec![(start, called(&pipelines[start]))];
-        while let Some((index, rest)) = open.last_mut() {
-            match rest.pop() {
-                Some(next) if !std::mem::replace(&mut seen[next], true) => open.push((next, called(&pipelines[next]))),
-                Some(_) => {}
-                None => {
-                    order.push(*index);
-                    open.pop();
-                }
-            }
-        }
-    }
-    order
-}
-
-fn infer_pipeline(
-    model: &Model<'_>,
-    pipeline: &Pipeline<'_>,
-    typing: &Typing,
-    lookup: &mut Lookup<'_>,
-) -> PipelineTypes {
-    let types = &typing.types;
-    let own_params: Vec<Type> = pipeline.ast.params.iter().map(|param| types.resolve(&param.kind, lookup)).collect();
-    let params = ParamTypes::new(pipeline.ast.params.iter().zip(own_params.iter().cloned()));
-    let mut known = PipelineTypes { own_params, params, ..PipelineTypes::default() };
-    for step in &pipeline.steps {
-        let declared = step.ast.output.kind.as_ref().map(|kind| types.resolve(kind, lookup));
-        let one = declared.clone().unwrap_or_else(|| infer_body(step, typing, lookup));
-        known.steps.push(&step.ast.name, infer_output(step, one), step.list.is_some());
-        known.declared.push(declared);
-        known.items.push(Type::ANY);
-    }
-    let whole = Workflow::new(model, typing, pipeline.ast.name.span.file);
-    for &index in &pipeline.order.sorted {
-        infer_step_values(&mut known, &whole, index, &pipeline.steps[index]);
-    }
-    known.result = pipeline.result.iter().map(|&step| known.steps.output(step).clone()).reduce(Type::or);
-    known
-}
-
-/// What a step puts out for one item, as far as its body alone tells.
-fn infer_body(step: &Step<'_>, typing: &Typing, lookup: &mut Lookup<'_>) -> Type {
-    match (&step.body, &step.ast.body) {
-        (Body::Prompt(_) | Body::Run | Body::Script(_) | Body::Stop(_) | Body::Swarm { .. }, _) => Type::TEXT,
-        (Body::Call { pipeline: Some(pipeline), .. }, _) => {
-            typing.pipelines[*pipeline].result.clone().unwrap_or(Type::ANY)
-        }
-        (Body::Gate(_), Some(ast::Body::Gate(gate))) => infer_decision(step.ast.name.span, gate, &typing.types, lookup),
-        _ => Type::ANY,
-    }
-}
-
-/// What a gate puts out: the choice, and what was asked for besides.
-fn infer_decision(span: Span, gate: &ast::Gate, types: &Types, lookup: &mut Lookup<'_>) -> Type {
-    let place = gate.options.first().map_or(span, |option| option.span);
-    let choice = Type::words(gate.options.iter().map(|option| option.value.as_str()), place);
-    let choice = Field {
-        name: "choice".to_owned(),
-        kind: choice,
-        span: place,
-        limits: Limits::default(),
-        description: None,
-        unanswered: None,
-    };
-    let mut asked = types.resolve_fields(&gate.asks, lookup);
-    if let Some(choice) = answers_itself(gate) {
-        // A gate that takes its default leaves them empty.
-        for field in asked.iter_mut().filter(|field| field.kind.lack != Lack::ABSENT) {
-            field.kind.lack = Lack::ABSENT;
-            field.unanswered = Some(choice);
-        }
-    }
-    let fields = std::iter::once(choice).chain(asked).collect();
-    Type::new(Kind::Record(Arc::new(Record::new(fields, span))))
-}
-
-/// Where a gate declares an option that it takes without a person.
-fn answers_itself(gate: &ast::Gate) -> Option<Span> {
-    let mut choices = gate.headless.iter().chain(gate.on_timeout.as_ref().map(|timeout| &timeout.choice));
-    choices.find(|choice| choice.value != "fail").map(|choice| choice.span)
-}
-
-/// The type of a step's output, from its type for one item.
-fn infer_output(step: &Step<'_>, one: Type) -> Type {
-    if step.list.is_some() { Type::list(one) } else { one }
-}
-
-/// Works out the item of a for-each, and what a computed value is.
-fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: usize, step: &Step<'_>) {
-    // What is wrong is reported by the check, which sees every type.
-    let mut ignored = Diagnostics::default();
-    if let Some(list) = &step.list
-        && let Some(tree) = &list.expression.tree
-    {
-        let passage = MappedText::from_string(&list.text);
-        let env = known.step_env(workflow, index, step);
-        let item = Checker::new(&env, &passage, Use::Condition, &mut ignored).infer_items(tree);
-        known.items[index] = limit_nesting(item);
-    }
-    if known.declared[index].is_some() {
-        return;
-    }
-    let env = known.step_env(workflow, index, step);
-    let mut value = |prose: &TemplateText| {
-        let mut checker = Checker::new(&env, &prose.passage, Use::Text, &mut ignored);
-        let when = step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
-        when.into_iter().for_each(|when| checker.assume_condition(when));
-        checker.infer_value(&prose.template)
-    };
-    let one = match (&step.body, &step.ast.body) {
-        (Body::Value(prose), _) => value(prose),
-        (Body::Fields(fields), Some(ast::Body::Fields(written))) => {
-            let span = step.ast.name.span;
-            let fields = fields.iter().zip(written);
-            Type::record(fields.map(|((name, prose), (written, _))| (name.as_str(), value(prose), written.span)), span)
-        }
-        _ => return,
-    };
-    known.steps.set(index, infer_output(step, limit_nesting(one)));
-}
-
-/// A type that does not nest too deeply.
-fn limit_nesting(kind: Type) -> Type {
-    if kind.depth() > DEEPEST { Type::ANY } else { kind.into_stored().with_lack(Lack::NEVER) }
 }

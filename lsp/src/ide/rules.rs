@@ -73,7 +73,7 @@ impl Rules {
 
     /// How bad a problem counts; none leaves it out.
     pub(super) fn resolve_severity(&self, diagnostic: &Diagnostic) -> Option<Severity> {
-        self.settings.levels.severity_of(diagnostic)
+        diagnostic.severity_in(&self.settings.levels)
     }
 
     /// What is known, to be taken out one by one.

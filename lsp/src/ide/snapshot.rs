@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use swarmc_compiler::syntax::Tree;
 use swarmc_compiler::{
     Bounds, CONFIG_NAME, Cancel, Compilation, Diagnostic, Entry, FileError, FileId, Files, Index, O200k, Settings,
-    Sources, Turn,
+    Sources, Trees, Turn,
 };
 
 use super::document::{Document, Kind};
@@ -283,14 +283,17 @@ impl Snapshot {
         let known = known.get_or_init(|| {
             let files = Asked { files: &self.files, paths: Mutex::default() };
             let kind = self.document(spec).map_or(Kind::Foreign, |document| document.kind());
-            let mut tell_of_spec = |sources: &Sources, diagnostics: &[Diagnostic]| {
-                if kind == Kind::Spec {
-                    tell(sources, diagnostics);
-                }
-            };
-            let (settings, facts) = (self.settings(), &self.facts);
-            let analyzed = swarmc_compiler::analyze(spec, &files, settings, facts, &self.cancel, &mut tell_of_spec);
-            let (compilation, index) = analyzed?;
+            let (mut trees, settings) = (Trees::default(), self.settings());
+            let analyzed = swarmc_compiler::analyze(&mut trees, spec, &files, settings, &self.facts, &self.cancel)?;
+            // The rest takes longer.
+            if kind == Kind::Spec {
+                tell(analyzed.sources(), &analyzed.diagnostics);
+            }
+            if self.cancel.is_cancelled() {
+                return None;
+            }
+            let index = analyzed.build_index();
+            let compilation = analyzed.finish()?;
             let asked = files.paths.into_inner().unwrap_or_else(PoisonError::into_inner);
             Some(Arc::new(Analysis { kind, compilation, index, asked, counted: OnceLock::new() }))
         });

@@ -4,15 +4,17 @@
 //! does not see what these import in turn. Indices are those of the lists of the whole spec, which hold the items module
 //! by module.
 
+pub(crate) mod names;
+
 use std::cell::Cell;
 
 use crate::ast::{Name, Spec};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::modules::{self, Import, Modules};
-use crate::resolve::names::{Names, normalize_name};
 use crate::source::{FileId, Span};
 use crate::suggest::{self, Near};
+use names::{Names, normalize_name};
 
 /// What a name of the top level can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

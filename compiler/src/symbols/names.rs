@@ -17,7 +17,7 @@ pub(crate) struct Names {
 
 impl Names {
     /// The table of a list of definitions; later ones with a name that is taken are reported (SW102).
-    pub(super) fn new<'a>(what: &str, names: impl Iterator<Item = &'a Name>, diagnostics: &mut Diagnostics) -> Names {
+    pub(crate) fn new<'a>(what: &str, names: impl Iterator<Item = &'a Name>, diagnostics: &mut Diagnostics) -> Names {
         let mut table = Names::default();
         for (index, name) in names.enumerate() {
             table.list.push(name.value.clone());
@@ -45,27 +45,27 @@ impl Names {
     }
 
     /// The index of exactly this name.
-    pub(super) fn find_exact(&self, name: &str) -> Option<usize> {
+    pub(crate) fn find_exact(&self, name: &str) -> Option<usize> {
         self.find_same(name).filter(|&index| self.list[index] == name)
     }
 
     /// The index of this name, `-` and `_` being one.
-    pub(super) fn find_same(&self, name: &str) -> Option<usize> {
+    pub(crate) fn find_same(&self, name: &str) -> Option<usize> {
         self.by_plain.get(&normalize_name(name)).copied()
     }
 
     /// The index of this name, spelt as it is declared or as expressions may spell it.
-    pub(super) fn find(&self, name: &str, exact: bool) -> Option<usize> {
+    pub(crate) fn find(&self, name: &str, exact: bool) -> Option<usize> {
         if exact { self.find_exact(name) } else { self.find_same(name) }
     }
 
     /// Where the name of this index is declared.
-    pub(super) fn span(&self, index: usize) -> Span {
+    pub(crate) fn span(&self, index: usize) -> Span {
         self.spans[index]
     }
 
     /// The first index of this table whose name another has too, with its index there.
-    pub(super) fn find_shared(&self, other: &Names) -> Option<(usize, usize)> {
+    pub(crate) fn find_shared(&self, other: &Names) -> Option<(usize, usize)> {
         if self.len() > other.len() {
             return other.find_shared(self).map(|(theirs, ours)| (ours, theirs));
         }
@@ -73,21 +73,21 @@ impl Names {
     }
 
     /// The names, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(String::as_str)
     }
 
     /// How many different names there are.
-    pub(super) fn count_distinct(&self) -> usize {
+    pub(crate) fn count_distinct(&self) -> usize {
         self.by_plain.len()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 }
 
 /// A name as expressions write it.
-pub(super) fn normalize_name(name: &str) -> String {
+pub(crate) fn normalize_name(name: &str) -> String {
     name.replace('-', "_")
 }
