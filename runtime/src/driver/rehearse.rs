@@ -20,7 +20,7 @@ use crate::core::decide::{Command, decide_commands};
 use crate::core::graph::{Graph, Key};
 use crate::core::state::State;
 use crate::core::state::budget::Refusal;
-use crate::driver::run::eval::{self, Evaluator};
+use crate::driver::run::eval::{self, Evaluator, Made};
 use crate::driver::run::{self, Options, View};
 use crate::eval::render::RenderError;
 use crate::types::answer::{append_instruction, compact_json, render_repair_prompt};
@@ -59,6 +59,7 @@ pub fn rehearse(
         evaluator,
         state: State::new(graph),
         memory,
+        made: Made::default(),
         answer,
         clock: 0,
         seq: 0,
@@ -77,7 +78,7 @@ pub fn rehearse(
             faults: Vec::new(),
             missing: Vec::new(),
             records: Vec::new(),
-            texts: Vec::new(),
+            texts: BTreeMap::new(),
         },
     };
     stage.run(pipeline.name.clone(), options.task.clone())?;
@@ -89,6 +90,8 @@ struct FakeRun<'a, 'b> {
     evaluator: Evaluator<'a>,
     state: State,
     memory: Memory,
+    /// What evaluations made that is not yet recorded.
+    made: Made,
     answer: &'b mut dyn FnMut(&Turn<'_>) -> Answer,
     clock: u64,
     seq: u64,
@@ -184,12 +187,13 @@ impl FakeRun<'_, '_> {
         self.story.status = self.state.final_status().unwrap_or(RunStatus::Failed);
         self.story.ends = instances.clone().filter_map(|instance| self.state.instance_end(instance)).collect();
         let values = instances.filter_map(|instance| self.state.instance_value(instance));
-        self.story.values = values.filter_map(|value| self.evaluator.store.load_text(value).ok()).collect();
+        self.story.values = values.filter_map(|value| self.evaluator.texts.load_text(value).ok()).collect();
         self.story.texts = self.memory.take();
         self.story
     }
 
     fn record(&mut self, event: Event) {
+        self.memory.store_texts(self.made.take_texts());
         self.seq += 1;
         let step = match &event {
             Event::StepSkipped { step, .. }
@@ -227,7 +231,7 @@ impl FakeRun<'_, '_> {
             Command::Start { step, attempt } => self.start(step, attempt),
             Command::Judge { step } => {
                 let Some(key) = self.state.find_step(&step) else { return };
-                let event = self.evaluator.judge_condition(&self.state, key);
+                let event = self.evaluator.judge_condition(&self.state, key, &self.made);
                 if let Event::ConditionJudged { error: Some(error), .. } = &event {
                     self.fault(Some(&step), error.clone());
                 }
@@ -236,7 +240,7 @@ impl FakeRun<'_, '_> {
             }
             Command::JudgeRound { instance, iteration, within } => {
                 let Some(frame) = self.state.frame_of(instance, within.as_ref()) else { return };
-                let (holds, problems) = self.evaluator.judge_round(&self.state, frame);
+                let (holds, problems) = self.evaluator.judge_round(&self.state, frame, &self.made);
                 problems.into_iter().for_each(|problem| self.fault(None, problem));
                 self.record(Event::RoundJudged { instance, iteration, holds, within });
             }
@@ -250,7 +254,7 @@ impl FakeRun<'_, '_> {
             }
             Command::Ask { step } => {
                 let Some(key) = self.state.find_step(&step) else { return };
-                match self.evaluator.render_gate_message(&self.state, key) {
+                match self.evaluator.render_gate_message(&self.state, key, &self.made) {
                     Ok(message) => {
                         self.record(Event::GateOpened { step: step.clone(), message: Content::Text(message) });
                         self.gates.push_back(step);
@@ -285,7 +289,7 @@ impl FakeRun<'_, '_> {
 
     fn open(&mut self, step: StepId, attempt: u32) {
         let Some(key) = self.state.find_step(&step) else { return };
-        let opening = self.evaluator.open_step(&self.state, key);
+        let opening = self.evaluator.open_step(&self.state, key, &self.made);
         self.note_missing(Some(&step));
         match opening {
             Ok(opening) => {
@@ -324,7 +328,7 @@ impl FakeRun<'_, '_> {
         let Some(key) = self.state.find_step(&step) else { return };
         let definition = self.evaluator.step_definition(&self.state, key);
         let mut reserved = None;
-        if let Some(Ok(body)) = self.evaluator.build_fix_prompt(&self.state, key, attempt) {
+        if let Some(Ok(body)) = self.evaluator.build_fix_prompt(&self.state, key, attempt, &self.made) {
             reserved = self.evaluator.estimate_reservation(&self.state, 1, &body.agent, LONGEST_FIX);
         } else if let Body::Prompt(body) = &definition.body {
             let bytes = self.prompt_bytes(key, definition);
@@ -338,7 +342,7 @@ impl FakeRun<'_, '_> {
             return self.record(Event::AttemptEnded { step, attempt, outcome });
         }
         self.take_inputs(&step);
-        self.evaluator.packs_stored().into_iter().for_each(|event| self.record(event));
+        self.made.take_packs().into_iter().for_each(|event| self.record(event));
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer: None });
         if let Some(Refusal::Step(message)) = refused {
             return self.end(step, attempt, Outcome::from_failure(Failure::Budget { message }));
@@ -364,9 +368,9 @@ impl FakeRun<'_, '_> {
     }
 
     /// How long the prompt of a step is; one that cannot be rendered fails its attempt later.
-    fn prompt_bytes(&self, key: Key, step: &Step) -> usize {
+    fn prompt_bytes(&mut self, key: Key, step: &Step) -> usize {
         let (Body::Prompt(body), Ok(view)) =
-            (&step.body, self.evaluator.build_view(&self.state, key.frame, Some(step)))
+            (&step.body, self.evaluator.build_view(&self.state, key.frame, Some(step), &self.made))
         else {
             return 0;
         };
@@ -375,7 +379,7 @@ impl FakeRun<'_, '_> {
         let bytes =
             texts.filter_map(|text| self.evaluator.renderer.text(text, &view).ok()).map(|text| text.len()).sum();
         // The attempt itself tells what is missing.
-        self.evaluator.missing.take();
+        self.made.take_missing();
         bytes
     }
 
@@ -383,11 +387,12 @@ impl FakeRun<'_, '_> {
     fn perform(&mut self, id: &StepId, attempt: u32, step: &Step) -> Result<Outcome, Failure> {
         let key = self.state.find_step(id).ok_or_else(|| eval::unknown_step(id))?;
         let item = self.evaluator.item(&self.state, key.frame).map_err(eval::render_failure)?;
-        let fixing = self.evaluator.build_fix_prompt(&self.state, key, attempt).transpose()?;
+        let fixing = self.evaluator.build_fix_prompt(&self.state, key, attempt, &self.made).transpose()?;
         let schema = step.output.schema.as_ref().filter(|_| fixing.is_none());
         let shape = schema.map(|schema| self.evaluator.shapes.validator_for(schema, self.evaluator.plan)).transpose();
         let shape = shape.map_err(|problem| eval::render_failure(format!("step `{}`: {problem}", step.name)))?;
-        let view = self.evaluator.build_view(&self.state, key.frame, Some(step)).map_err(eval::render_failure)?;
+        let view =
+            self.evaluator.build_view(&self.state, key.frame, Some(step), &self.made).map_err(eval::render_failure)?;
         let view = View { attempt, ..view };
         let renderer = &self.evaluator.renderer;
         let failed = |error: RenderError| eval::from_render_error(error);
@@ -532,8 +537,11 @@ impl FakeRun<'_, '_> {
         let definition = self.evaluator.step_definition(&self.state, key);
         let Some(gate) = definition.effective_gate() else { return };
         let is_gate = matches!(definition.body, Body::Gate(_));
-        let message =
-            if is_gate { self.evaluator.render_gate_message(&self.state, key) } else { Ok("It failed.".to_owned()) };
+        let message = if is_gate {
+            self.evaluator.render_gate_message(&self.state, key, &self.made)
+        } else {
+            Ok("It failed.".to_owned())
+        };
         let Ok(message) = message else { return };
         let item = self.evaluator.item(&self.state, key.frame).ok().flatten();
         let asks = Asks::Person { message: &message, options: &gate.options, ask: &gate.ask };
@@ -568,7 +576,7 @@ impl FakeRun<'_, '_> {
     }
 
     fn note_missing(&mut self, step: Option<&StepId>) {
-        let missing = self.evaluator.missing.take();
+        let missing = self.made.take_missing();
         self.story.missing.extend(missing.into_iter().map(|message| Fault { step: step.cloned(), message }));
     }
 }

@@ -1,5 +1,7 @@
 //! The interface of a rehearsal: its questions, the answers to them, and its report.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 use swarmc_plan::{Ask, Command as Line, Schema};
 
@@ -145,8 +147,8 @@ pub struct Rehearsal {
     pub missing: Vec<Fault>,
     /// All that was recorded.
     pub records: Vec<Record>,
-    /// The texts that were too long for a record, by the number that the record contains instead.
-    pub(super) texts: Vec<String>,
+    /// The texts that were too long for a record, by the digest that the record contains instead.
+    pub(super) texts: BTreeMap<String, String>,
 }
 
 impl Rehearsal {
@@ -154,10 +156,7 @@ impl Rehearsal {
     pub fn text<'r>(&'r self, content: &'r Content) -> &'r str {
         match content {
             Content::Text(text) => text,
-            Content::Artifact { digest, .. } => {
-                let found = digest.parse::<usize>().ok().and_then(|number| self.texts.get(number));
-                found.map(String::as_str).unwrap_or_default()
-            }
+            Content::Artifact { digest, .. } => self.texts.get(digest).map(String::as_str).unwrap_or_default(),
         }
     }
 }

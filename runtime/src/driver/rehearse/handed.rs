@@ -25,7 +25,7 @@ impl FakeRun<'_, '_> {
             let (count, mut problems) = (handoffs.len(), Vec::new());
             for handoff in handoffs {
                 let at = (self.seq + 1, self.clock);
-                match handoff.and_then(|handoff| self.evaluator.hand_over(&self.state, key, handoff, at)) {
+                match handoff.and_then(|handoff| self.evaluator.hand_over(&self.state, key, handoff, at, &self.made)) {
                     Ok((event, _)) => self.record(event),
                     Err(problem) => problems.push(problem),
                 }

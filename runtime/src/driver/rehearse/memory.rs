@@ -1,56 +1,52 @@
 //! The texts of a rehearsal that are too long for a record: kept in memory.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::driver::run::eval::BlobStore;
+use crate::driver::run::eval::TextReader;
+use crate::types::digest::digest_bytes;
 use crate::types::event::{self, Content};
 
-/// Long texts, named by their number.
+/// Long texts, by their digests.
 #[derive(Clone, Default)]
-pub(super) struct Memory(Rc<RefCell<Vec<String>>>);
+pub(super) struct Memory(Rc<RefCell<BTreeMap<String, String>>>);
 
 impl Memory {
+    /// A text as an event holds it.
     pub(super) fn content(&self, text: String) -> Content {
-        match event::can_inline(&text) {
-            true => Content::Text(text),
-            false => self.put(text),
+        if event::can_inline(&text) {
+            return Content::Text(text);
         }
+        let content = Content::Artifact { digest: digest_bytes(text.as_bytes()), bytes: text.len() as u64 };
+        self.store_texts(vec![(content.clone(), text)]);
+        content
     }
 
-    fn put(&self, text: String) -> Content {
+    /// Stores the texts of artifacts.
+    pub(super) fn store_texts(&self, made: Vec<(Content, String)>) {
         let mut texts = self.0.borrow_mut();
-        let (digest, bytes) = (texts.len().to_string(), text.len() as u64);
-        texts.push(text);
-        Content::Artifact { digest, bytes }
-    }
-
-    /// The texts, in the order of their numbers.
-    pub(super) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.borrow_mut())
-    }
-}
-
-impl BlobStore for Memory {
-    fn load_text(&self, content: &Content) -> Result<String, String> {
-        match content {
-            Content::Text(text) => Ok(text.clone()),
-            Content::Artifact { digest, .. } => {
-                let found = digest.parse::<usize>().ok().and_then(|number| self.0.borrow().get(number).cloned());
-                found.ok_or_else(|| format!("there is no text {digest}"))
+        for (content, text) in made {
+            if let Content::Artifact { digest, .. } = content {
+                texts.insert(digest, text);
             }
         }
     }
 
-    fn store_content(&self, text: String) -> Result<Content, String> {
-        Ok(self.content(text))
+    /// The texts, by their digests.
+    pub(super) fn take(&self) -> BTreeMap<String, String> {
+        self.0.take()
     }
+}
 
-    fn store_blob(&self, text: &str) -> Result<Content, String> {
-        Ok(self.put(text.to_owned()))
-    }
-
-    fn keep_within(&self, text: String, _: usize) -> Result<Content, String> {
-        self.store_content(text)
+impl TextReader for Memory {
+    fn load_text(&self, content: &Content) -> Result<String, String> {
+        match content {
+            Content::Text(text) => Ok(text.clone()),
+            Content::Artifact { digest, .. } => {
+                let found = self.0.borrow().get(digest).cloned();
+                found.ok_or_else(|| format!("there is no text {digest}"))
+            }
+        }
     }
 }

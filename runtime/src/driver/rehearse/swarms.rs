@@ -41,9 +41,9 @@ impl Word {
 impl FakeRun<'_, '_> {
     /// The swarm of a step begins.
     pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, key: Key) {
-        let goal = self.rehearsed(key).and_then(|()| self.evaluator.render_goal(self.at(key, attempt)));
+        let goal = self.rehearsed(key).and_then(|()| self.evaluator.render_goal(self.at(key, attempt), &self.made));
         self.note_missing(Some(&step));
-        let goal = match goal.and_then(|goal| self.evaluator.store_content(goal)) {
+        let goal = match goal.map(|goal| self.memory.content(goal)) {
             Ok(goal) => goal,
             Err(failure) => return self.end(step, attempt, failed(failure)),
         };
@@ -65,7 +65,7 @@ impl FakeRun<'_, '_> {
                     Ok(())
                 }
                 Order::Spawn { place, name, plays, task } => {
-                    let told = self.evaluator.task_of(self.at(key, attempt), place, task);
+                    let told = self.evaluator.task_of(self.at(key, attempt), place, task, &self.made);
                     told.map(|(task, brief)| {
                         let spawned =
                             SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None };
@@ -81,7 +81,8 @@ impl FakeRun<'_, '_> {
                 }
                 Order::Conclude { agent, how, error } => {
                     let agent = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize));
-                    let ended = agent.map(|agent| self.evaluator.agent_completed(agent, how, error)).transpose();
+                    let ended =
+                        agent.map(|agent| self.evaluator.agent_completed(agent, how, error, &self.made)).transpose();
                     ended.map(|ended| ended.into_iter().for_each(|ended| self.fact(step, attempt, ended)))
                 }
                 Order::Finish => self.finish_swarm(step, attempt, key),
@@ -100,10 +101,10 @@ impl FakeRun<'_, '_> {
         let done = match word {
             Word::Answered(turn, said) => {
                 let reply = said.map(|text| chat::Reply { text, ..chat::Reply::default() });
-                self.evaluator.build_end_event(self.at(key, attempt), turn, reply)
+                self.evaluator.build_end_event(self.at(key, attempt), turn, reply, &self.made)
             }
             Word::Called(turn, text, fault) => {
-                self.evaluator.store_content(text).map(|result| SwarmEvent::ToolEnded { turn, result, fault })
+                Ok(SwarmEvent::ToolEnded { turn, result: self.memory.content(text), fault })
             }
             Word::Late(after_ms) => Err(Failure::Timeout { after_ms }),
         };
@@ -151,8 +152,12 @@ impl FakeRun<'_, '_> {
             Purpose::Act => tools::known(self.evaluator.plan, &grant(self.evaluator.plan, swarm, &turn, player)),
             Purpose::Decompose | Purpose::Synthesize => Vec::new(),
         };
-        let asked =
-            self.evaluator.build_request(at, (&turn, player), (&tools, Evaluator::protocol(provider)), self.clock)?;
+        let asked = self.evaluator.build_request(
+            at,
+            (&turn, player),
+            (&tools, Evaluator::protocol(provider)),
+            (self.clock, &self.made),
+        )?;
         let reserved = self.evaluator.reserved_turn(&self.state, player, provider, asked.bytes());
         let limit = Evaluator::turn_timeout(swarm, turn.purpose);
         let agent = Arc::from(&*player.name);
@@ -270,7 +275,7 @@ impl FakeRun<'_, '_> {
                 return Ok(());
             }
         };
-        let stored = self.evaluator.store_content(result.clone())?;
+        let stored = self.memory.content(result.clone());
         self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
         self.silence(step, attempt);
         let outcome = Outcome { output: Some(Content::Text(result)), ..Outcome::default() };

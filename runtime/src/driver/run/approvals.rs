@@ -123,11 +123,9 @@ impl Driver<'_> {
         schema: Option<Value>,
         fixed: bool,
     ) -> Result<RequestKind, Failure> {
-        let store = &self.evaluator.store;
-        let unkept = |message: String| Failure::Render { message };
-        let schema = schema.map(|schema| store.keep_within(schema.to_string(), SCHEMA_ROOM)).transpose();
-        let arguments = store.store_content(arguments).map_err(unkept)?;
-        Ok(RequestKind::Tool { tool: Arc::from(tool), arguments, schema: schema.map_err(unkept)?, fixed })
+        let schema = schema.map(|schema| self.outputs.keep_within(schema.to_string(), SCHEMA_ROOM)).transpose()?;
+        let arguments = self.outputs.keep_text(arguments)?;
+        Ok(RequestKind::Tool { tool: Arc::from(tool), arguments, schema, fixed })
     }
 
     pub(super) fn request_approval(
@@ -276,7 +274,7 @@ impl Driver<'_> {
                 let schema = schema.map_err(|failure| failure.to_string())?;
                 let text = parse_arguments(text, schema.as_deref())
                     .map_err(|why| format!("`{tool}` cannot take them: {why}"))?;
-                Some(self.evaluator.store_content(text).map_err(|failure| failure.to_string())?)
+                Some(self.outputs.keep_text(text).map_err(|failure| failure.to_string())?)
             }
         };
         let because =

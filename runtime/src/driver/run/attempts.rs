@@ -13,13 +13,13 @@ impl Driver<'_> {
     /// Starts an attempt. Where files of its packs are to be summed up first, that is what this attempt does, and the one
     /// after it is the turn.
     pub(super) fn start_attempt(&mut self, step: StepId, attempt: u32) {
-        self.evaluator.summing.set(true);
+        self.attempts.made.allow_summaries(true);
         let mut prepared = self.prepare_attempt(&step, attempt, &[]);
-        self.evaluator.summing.set(false);
-        let wanted = self.evaluator.wanted.take();
+        self.attempts.made.allow_summaries(false);
+        let wanted = self.attempts.made.take_wanted();
         if !wanted.is_empty() {
             // The packs of the attempt are put together when it comes, behind this one.
-            self.evaluator.packs_stored();
+            self.attempts.made.take_packs();
             prepared = self.prepare_attempt(&step, attempt, &wanted);
         }
         let inputs = match self.inputs_of(&step, attempt, wanted.is_empty()) {
@@ -38,7 +38,7 @@ impl Driver<'_> {
         if !inputs.is_empty() {
             self.record(Event::InputsTaken { step: step.clone(), inputs });
         }
-        self.evaluator.packs_stored().into_iter().for_each(|event| self.record(event));
+        self.attempts.made.take_packs().into_iter().for_each(|event| self.record(event));
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer });
         self.notices.warn_of_usage(&self.state);
         if !wanted.is_empty() {
@@ -90,7 +90,7 @@ impl Driver<'_> {
     /// Of an attempt in which files were to be summed up: what was written of them, as the ones after it read it.
     fn store_file_summaries(&mut self, step: &StepId, attempt: u32, outcome: &mut event::Outcome) {
         let Some(wanted) = self.attempts.summing.remove(&(step.clone(), attempt)) else { return };
-        let answer = outcome.output.take().map(|output| self.evaluator.store.load_text(&output)).transpose();
+        let answer = outcome.output.take().map(|output| self.evaluator.texts.load_text(&output)).transpose();
         let answer = answer.unwrap_or_else(|message| {
             outcome.failure.get_or_insert(eval::render_failure(message));
             None

@@ -306,7 +306,7 @@ impl Driver<'_> {
 
     fn open_step(&mut self, step: StepId, attempt: u32) {
         let opening = match self.state.find_step(&step) {
-            Some(key) => self.evaluator.open_step(&self.state, key),
+            Some(key) => self.evaluator.open_step(&self.state, key, &self.attempts.made),
             None => Err(eval::unknown_step(&step)),
         };
         let opening = match opening {
@@ -340,7 +340,7 @@ impl Driver<'_> {
 
     fn judge_condition(&mut self, step: StepId) {
         let event = match self.state.find_step(&step) {
-            Some(key) => self.evaluator.judge_condition(&self.state, key),
+            Some(key) => self.evaluator.judge_condition(&self.state, key, &self.attempts.made),
             None => Event::ConditionJudged { error: Some(eval::unknown_step(&step).to_string()), step, holds: false },
         };
         self.record(event);
@@ -348,16 +348,19 @@ impl Driver<'_> {
 
     fn judge_round(&mut self, instance: u32, iteration: u32, within: Option<Arc<str>>) {
         let frame = self.state.frame_of(instance, within.as_ref());
-        let (holds, problems) =
-            frame.map_or((false, Vec::new()), |frame| self.evaluator.judge_round(&self.state, frame));
+        let (holds, problems) = frame
+            .map_or((false, Vec::new()), |frame| self.evaluator.judge_round(&self.state, frame, &self.attempts.made));
         for problem in problems {
             self.notices.send(format!("an `until` counts as false: {problem}"));
         }
         self.record(Event::RoundJudged { instance, iteration, holds, within });
     }
 
-    /// Append, then apply.
+    /// Stores the texts that the event may refer to, appends the event, then applies it.
     pub(super) fn record(&mut self, event: Event) {
+        if let Err(error) = self.outputs.store_texts(self.attempts.made.take_texts()) {
+            return self.give_up(error.to_string());
+        }
         if let Some(record) = self.records.append(event) {
             self.state.apply(record);
         }

@@ -24,7 +24,7 @@ impl Evaluator<'_> {
         let mode = self.plan.agent(&body.agent).and_then(|agent| agent.mode).or(self.plan.mode);
         blocks.extend(mode.map(|mode| Block::new("mode", Mode::describe(mode).to_owned())));
         for name in &body.context {
-            let packed = self.build_pack((state, key), view.attempt, name).map_err(render_failure)?;
+            let packed = self.build_pack((state, key), view.attempt, name, view.made).map_err(render_failure)?;
             blocks.push(Block::new("pack", packed.text.clone()));
         }
         blocks.push(Block::new("task", self.renderer.text(&body.prompt, view).map_err(from_render_error)?));

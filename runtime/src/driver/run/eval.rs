@@ -1,16 +1,18 @@
 //! The evaluator: reads the definitions of steps, the parameters and the outputs from the plan and the state of a run.
 //!
 //! In: the plan and the state. Out: the results of conditions, the values of lists and parameters, and outputs. It
-//! starts nothing and writes nothing, so that a rehearsal in memory shares it with a run.
+//! starts, keeps and writes nothing, so that a rehearsal in memory shares it with a run: what it makes beside a result
+//! is in [`Made`], whose owner stores it.
 
 mod artifact_refs;
 mod context_pack;
 pub(crate) mod file_summaries;
 pub(crate) mod handoff;
+mod made;
+mod parsed_texts;
 mod turn_request;
 mod turn_result;
 
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -37,12 +39,11 @@ use crate::types::secrets::Secrets;
 use crate::types::usage::compute_price;
 
 pub(crate) use context_pack::Packed;
-use file_summaries::{Summaries, Wanted};
+use file_summaries::KnownSummaries;
+pub(crate) use made::Made;
+use parsed_texts::ParsedTexts;
 pub(crate) use turn_request::{Asked, At, MAX_OUTPUT};
 pub(crate) use turn_result::{Finished, PREFILL, swarm_metadata, truncate_to_event};
-
-/// The lists and parameters that are kept parsed.
-const KEPT: usize = 8;
 
 /// The bytes that the outputs of all items together may take.
 const LONGEST_LIST: usize = 64 * 1024 * 1024;
@@ -51,18 +52,9 @@ const LONGEST_LIST: usize = 64 * 1024 * 1024;
 pub(crate) type Texts = BTreeMap<String, String>;
 
 /// Where texts that no event holds lie.
-pub(crate) trait BlobStore {
+pub(crate) trait TextReader {
     /// The text of `content`.
     fn load_text(&self, content: &Content) -> Result<String, String>;
-
-    /// A text as an event holds it: in place, or kept elsewhere.
-    fn store_content(&self, text: String) -> Result<Content, String>;
-
-    /// A text where it can be referred to.
-    fn store_blob(&self, text: &str) -> Result<Content, String>;
-
-    /// The same with so much room for it as JSON in its event.
-    fn keep_within(&self, text: String, room: usize) -> Result<Content, String>;
 }
 
 /// A plan while it runs.
@@ -83,25 +75,17 @@ pub(crate) struct Evaluator<'a> {
     pub workspace: PathBuf,
     /// The working trees, where the plan has some and they can be made.
     pub trees: Option<Arc<Worktrees>>,
-    pub store: Box<dyn BlobStore>,
+    pub texts: Box<dyn TextReader>,
     /// Who reads files.
     pub source: Source,
     /// The secrets that no text in a context pack may show.
     pub secrets: Secrets,
-    /// Missing values that were read since the last time they were taken.
-    pub missing: RefCell<Vec<String>>,
     /// The types of the plan, ready to hold values against.
     pub shapes: Shapes,
-    lists: RefCell<Vec<(Content, Rc<Vec<Value>>)>>,
-    given: RefCell<Vec<(Content, Rc<Texts>)>>,
-    /// The packs that were built and are not yet recorded.
-    packs: RefCell<Vec<Rc<Packed>>>,
-    /// What agents wrote of files, and from how many texts of the state that was read.
-    summed: RefCell<(usize, Rc<Summaries>)>,
-    /// Whether agents may sum up files before the attempt that is being prepared; in a rehearsal they never do.
-    pub summing: Cell<bool>,
-    /// The files that are to be summed up before it.
-    pub wanted: RefCell<Vec<Wanted>>,
+    lists: ParsedTexts<Vec<Value>>,
+    given: ParsedTexts<Texts>,
+    /// What agents wrote of files.
+    summaries: KnownSummaries,
 }
 
 /// What `Opened` says of a step.
@@ -119,7 +103,7 @@ impl<'a> Evaluator<'a> {
         params: Texts,
         stdin: Option<Content>,
         (run, run_folder, workspace): (String, PathBuf, PathBuf),
-        store: Box<dyn BlobStore>,
+        texts: Box<dyn TextReader>,
     ) -> Evaluator<'a> {
         Evaluator {
             plan,
@@ -133,17 +117,13 @@ impl<'a> Evaluator<'a> {
             run_folder,
             workspace,
             trees: None,
-            store,
+            texts,
             source: Source::Live,
             secrets: Secrets::default(),
-            missing: RefCell::default(),
             shapes: Shapes::default(),
-            lists: RefCell::default(),
-            given: RefCell::default(),
-            summed: RefCell::default(),
-            summing: Cell::default(),
-            wanted: RefCell::default(),
-            packs: RefCell::default(),
+            lists: ParsedTexts::default(),
+            given: ParsedTexts::default(),
+            summaries: KnownSummaries::default(),
         }
     }
 
@@ -188,25 +168,26 @@ impl<'a> Evaluator<'a> {
         state: &'v State,
         frame: u32,
         step: Option<&'v Step>,
+        made: &'v Made,
     ) -> Result<View<'v>, String> {
         let scope = state.frame(state.frame(frame).scope);
         let params = match &scope.params {
-            Some(content) => self.parse_cached(&self.given, content)?,
+            Some(content) => self.given.parse(&*self.texts, content)?,
             None => Rc::clone(&self.params),
         };
         let tree = self
             .trees
             .as_ref()
             .and_then(|trees| trees.workspace_path(&worktree_names::tree_name(self, state, frame, step)?));
-        Ok(View { evaluator: self, state, frame, step, params, tree, attempt: 1 })
+        Ok(View { evaluator: self, state, frame, step, params, tree, attempt: 1, made })
     }
 
     /// Judges the `when` of a step.
-    pub(crate) fn judge_condition(&self, state: &State, key: Key) -> Event {
+    pub(crate) fn judge_condition(&self, state: &State, key: Key, made: &Made) -> Event {
         let definition = self.step_definition(state, key);
         let judged = match &definition.when {
             Some(when) => self
-                .build_view(state, key.frame, Some(definition))
+                .build_view(state, key.frame, Some(definition), made)
                 .and_then(|view| self.renderer.holds(when, &view).map_err(|error| error.message)),
             None => Ok(true),
         };
@@ -221,13 +202,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether an `until` of a frame holds, and what is wrong with those that cannot be evaluated.
-    pub(crate) fn judge_round(&self, state: &State, frame: u32) -> (bool, Vec<String>) {
+    pub(crate) fn judge_round(&self, state: &State, frame: u32, made: &Made) -> (bool, Vec<String>) {
         let around = state.frame(frame).parent.map(|parent| &self.step_definition(state, parent).body);
         let untils = match around {
             Some(Body::Loop(body)) => &body.iteration.until,
             _ => &self.pipeline(state, frame).iteration.until,
         };
-        let view = match self.build_view(state, frame, None) {
+        let view = match self.build_view(state, frame, None, made) {
             Ok(view) => view,
             Err(message) => return (false, vec![message]),
         };
@@ -245,9 +226,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What a loop, a for-each or a call begins with.
-    pub(crate) fn open_step(&self, state: &State, key: Key) -> Result<Opening, Failure> {
+    pub(crate) fn open_step(&self, state: &State, key: Key, made: &Made) -> Result<Opening, Failure> {
         let definition = self.step_definition(state, key);
-        let view = self.build_view(state, key.frame, Some(definition)).map_err(render_failure)?;
+        let view = self.build_view(state, key.frame, Some(definition), made).map_err(render_failure)?;
         match (state.node(key).kind, &definition.for_each, &definition.body) {
             (Kind::Each { .. }, Some(each), _) => self.evaluate_items(each, &view),
             (Kind::Call(_), _, Body::Call(call)) => self.evaluate_arguments(call, &view),
@@ -306,6 +287,7 @@ impl<'a> Evaluator<'a> {
         state: &State,
         key: Key,
         attempt: u32,
+        made: &Made,
     ) -> Option<Result<PromptBody, Failure>> {
         let node = state.node(key);
         let tries = attempt.saturating_sub(state.step(key).earlier);
@@ -319,7 +301,7 @@ impl<'a> Evaluator<'a> {
                 Ok(prompt_text::describe_command(&argv.join(" ")))
             }
             Body::Prompt(body) => self
-                .build_view(state, key.frame, Some(definition))
+                .build_view(state, key.frame, Some(definition), made)
                 .map_err(render_failure)
                 .and_then(|view| self.renderer.text(&body.prompt, &View { attempt, ..view }).map_err(from_render_error))
                 .map(|prompt| prompt_text::describe_prompt(&prompt)),
@@ -370,10 +352,10 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What the person behind a gate reads.
-    pub(crate) fn render_gate_message(&self, state: &State, key: Key) -> Result<String, Failure> {
+    pub(crate) fn render_gate_message(&self, state: &State, key: Key, made: &Made) -> Result<String, Failure> {
         let definition = self.step_definition(state, key);
         let Body::Gate(gate) = &definition.body else { return Err(unknown_step(&state.id(key))) };
-        let view = self.build_view(state, key.frame, Some(definition)).map_err(render_failure)?;
+        let view = self.build_view(state, key.frame, Some(definition), made).map_err(render_failure)?;
         self.renderer.text(&gate.message, &view).map_err(from_render_error)
     }
 
@@ -423,7 +405,7 @@ impl<'a> Evaluator<'a> {
     fn collect_outputs(&self, each: &crate::core::state::frame::Each, is_json: bool) -> Result<Outcome, String> {
         let mut outputs = String::from("[");
         for content in each.outputs() {
-            let text = self.store.load_text(content)?;
+            let text = self.texts.load_text(content)?;
             if outputs.len() > 1 {
                 outputs.push(',');
             }
@@ -437,7 +419,7 @@ impl<'a> Evaluator<'a> {
         }
         outputs.push(']');
         let items = match &each.list {
-            Some(list) => self.parse_cached(&self.lists, list)?,
+            Some(list) => self.lists.parse(&*self.texts, list)?,
             None => Rc::default(),
         };
         let errors: Vec<Value> = each
@@ -453,27 +435,8 @@ impl<'a> Evaluator<'a> {
     pub(crate) fn item(&self, state: &State, frame: u32) -> Result<Option<(Value, u32)>, String> {
         let Some((_, each, item)) = state.enclosing_item(frame) else { return Ok(None) };
         let Some(list) = &each.list else { return Ok(None) };
-        let list = self.parse_cached(&self.lists, list)?;
+        let list = self.lists.parse(&*self.texts, list)?;
         Ok(list.get(item as usize).map(|value| (value.clone(), item)))
-    }
-
-    /// A parsed text, from a few that are kept.
-    fn parse_cached<T: serde::de::DeserializeOwned>(
-        &self,
-        kept: &RefCell<Vec<(Content, Rc<T>)>>,
-        content: &Content,
-    ) -> Result<Rc<T>, String> {
-        if let Some((_, value)) = kept.borrow().iter().find(|(known, _)| known == content) {
-            return Ok(Rc::clone(value));
-        }
-        let text = self.store.load_text(content)?;
-        let value: Rc<T> = Rc::new(serde_json::from_str(&text).map_err(|error| error.to_string())?);
-        let mut kept = kept.borrow_mut();
-        if kept.len() == KEPT {
-            kept.remove(0);
-        }
-        kept.push((content.clone(), Rc::clone(&value)));
-        Ok(value)
     }
 }
 

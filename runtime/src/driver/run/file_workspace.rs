@@ -78,7 +78,7 @@ impl Driver<'_> {
         let texts = self
             .state
             .inputs(key)
-            .map(|letter| Ok((letter.author(), self.evaluator.store.load_text(&letter.content)?)));
+            .map(|letter| Ok((letter.author(), self.evaluator.texts.load_text(&letter.content)?)));
         let texts = texts.collect::<Result<Vec<(Option<&str>, String)>, String>>().map_err(render_failure)?;
         let found = messages::message_files(&step.name, texts.iter().map(|(author, text)| (*author, text.as_str())));
         Ok(Some(messages::Post { found, receivers: self.evaluator.message_receivers(&self.state, key) }))
@@ -91,7 +91,7 @@ impl Driver<'_> {
                 let left = view.state.read_from_frame(view.frame, from).and_then(|reading| reading.files);
                 let left = match left {
                     Some(left) => {
-                        let text = self.evaluator.store.load_text(left).map_err(render_failure)?;
+                        let text = self.evaluator.texts.load_text(left).map_err(render_failure)?;
                         serde_json::from_str(&text).map_err(|error| render_failure(error.to_string()))?
                     }
                     None if input.optional => AgentFiles::default(),

@@ -18,7 +18,7 @@ impl Driver<'_> {
     /// Opens a gate that the run has reached: it asks from now on, or takes its default if no person can answer.
     pub(super) fn ask_person(&mut self, step: StepId) {
         let Some(key) = self.state.find_step(&step) else { return };
-        match self.evaluator.render_gate_message(&self.state, key) {
+        match self.evaluator.render_gate_message(&self.state, key, &self.attempts.made) {
             Ok(message) => match self.outputs.store_content(Content::Text(message)) {
                 Ok(message) => self.announce_gate(step, message),
                 Err(error) => self.give_up(error.to_string()),

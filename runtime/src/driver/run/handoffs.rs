@@ -94,7 +94,7 @@ impl Driver<'_> {
                         room = room.saturating_sub(letter.content.bytes());
                         room > 0
                     });
-                    fits.map(|letter| letter.to_json(self.evaluator.store.load_text(&letter.content)?)).collect()
+                    fits.map(|letter| letter.to_json(self.evaluator.texts.load_text(&letter.content)?)).collect()
                 };
                 let (taken, inbox) = (&self.state.step(key).taken, self.state.inbox(key));
                 let (inputs, waiting) = (read(taken)?, read(inbox)?);
@@ -125,8 +125,13 @@ impl Driver<'_> {
             return Err(format!("you have asked for tasks {SPAWNS} times in this turn, which is the limit"));
         }
         let at = self.records.now();
-        let (event, envelope) =
-            self.evaluator.hand_over(&self.state, key, (handoff, spawns), (self.records.seq + 1, at))?;
+        let (event, envelope) = self.evaluator.hand_over(
+            &self.state,
+            key,
+            (handoff, spawns),
+            (self.records.seq + 1, at),
+            &self.attempts.made,
+        )?;
         if spawns {
             return self.have_started((key, step, attempt), event, &envelope);
         }
@@ -156,7 +161,7 @@ impl Driver<'_> {
         let open: Vec<(StepId, u32)> = self.state.open_steps().map(|open| (open.step, open.attempt)).collect();
         for (step, attempt) in open {
             let Some(key) = self.state.find_step(&step) else { continue };
-            let texts = self.state.step(key).sent.iter().map(|letter| self.evaluator.store.load_text(&letter.content));
+            let texts = self.state.step(key).sent.iter().map(|letter| self.evaluator.texts.load_text(&letter.content));
             let envelopes = texts.filter_map(|text| serde_json::from_str(&text.ok()?).ok());
             let sent: Vec<Envelope> = envelopes.collect();
             self.requests.note_sent(step, attempt, sent);

@@ -61,7 +61,7 @@ impl Driver<'_> {
             return Err(format!("the inbox of `{}` is full: {INBOX} messages wait in it", to.name));
         }
         let under_way = to.reader.filter(|&key| self.state.is_running(key));
-        let content = self.evaluator.store_content(text.to_owned()).map_err(|failure| failure.to_string())?;
+        let content = self.outputs.keep_text(text.to_owned()).map_err(|failure| failure.to_string())?;
         // Another agent mends what failed: there is nothing to interrupt of this one.
         let interrupt = message.interrupt && !under_way.is_some_and(|key| self.state.is_being_mended(key));
         self.send_message(&to, content, interrupt);
@@ -84,7 +84,7 @@ impl Driver<'_> {
             key.map(|key| self.state.inbox(key).iter().filter(|letter| letter.author().is_some()).take(INPUTS));
         let written: Vec<InboxMessage> = written.into_iter().flatten().cloned().collect();
         let texts: Result<Vec<String>, String> =
-            written.iter().map(|letter| self.evaluator.store.load_text(&letter.content)).collect();
+            written.iter().map(|letter| self.evaluator.texts.load_text(&letter.content)).collect();
         match texts {
             Ok(texts) => {
                 if !written.is_empty() {

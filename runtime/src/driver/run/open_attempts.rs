@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use super::eval::Made;
 use super::eval::file_summaries::Wanted;
 use crate::io::executor::{Job, Pool};
 use crate::types::cancel::Cancel;
@@ -21,6 +22,8 @@ pub(super) struct Attempts<'a> {
     pub open: BTreeMap<(StepId, u32), Arc<Cancel>>,
     /// The record of the last end of each step that others may need.
     ended: HashMap<Place, u64>,
+    /// What evaluations made that is not yet recorded.
+    pub made: Made,
     /// The files that are summed up in the attempts that do that.
     pub summing: HashMap<(StepId, u32), Vec<Wanted>>,
     /// What a person wants.
@@ -35,6 +38,7 @@ impl<'a> Attempts<'a> {
             jobs: Vec::new(),
             open: BTreeMap::new(),
             ended: HashMap::new(),
+            made: Made::default(),
             summing: HashMap::new(),
             wish: None,
         }

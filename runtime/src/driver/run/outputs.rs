@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
+use super::eval::render_failure;
 use super::store_content;
 use crate::core::state::State;
 use crate::io::executor::FileWriter;
 use crate::io::home::{Layout, RunFolder};
 use crate::types::error::RunError;
-use crate::types::event::{Content, StepId};
+use crate::types::event::{Content, Failure, StepId, escaped_length};
 
 /// The files of a run.
 pub(super) struct Outputs {
@@ -37,6 +38,33 @@ impl Outputs {
             Content::Text(text) => store_content(&self.folder, text),
             stored => Ok(stored),
         }
+    }
+
+    /// A text as an event holds it, of what fails if it cannot be stored.
+    ///
+    /// # Errors
+    /// It cannot be stored.
+    pub(super) fn keep_text(&self, text: String) -> Result<Content, Failure> {
+        store_content(&self.folder, text).map_err(|error| render_failure(error.to_string()))
+    }
+
+    /// The same with so much room for it as JSON in its event.
+    ///
+    /// # Errors
+    /// It cannot be stored.
+    pub(super) fn keep_within(&self, text: String, room: usize) -> Result<Content, Failure> {
+        match escaped_length(&text) <= room {
+            true => self.keep_text(text),
+            false => self.folder.store_text(&text).map_err(|error| render_failure(error.to_string())),
+        }
+    }
+
+    /// Stores the texts of artifacts.
+    ///
+    /// # Errors
+    /// One of them cannot be stored.
+    pub(super) fn store_texts(&self, texts: Vec<(Content, String)>) -> Result<(), RunError> {
+        texts.into_iter().try_for_each(|(_, text)| self.folder.store_text(&text).map(drop))
     }
 
     /// Writes an output for people.

@@ -37,16 +37,21 @@ impl Driver<'_> {
     pub(super) fn prepare_attempt(&self, id: &StepId, attempt: u32, wanted: &[Wanted]) -> Result<Prepared, Failure> {
         let key = self.state.find_step(id).ok_or_else(|| unknown_step(id))?;
         let step = self.evaluator.step_definition(&self.state, key);
-        let view = self.evaluator.build_view(&self.state, key.frame, Some(step)).map_err(render_failure)?;
+        let view = self
+            .evaluator
+            .build_view(&self.state, key.frame, Some(step), &self.attempts.made)
+            .map_err(render_failure)?;
         let view = View { attempt, ..view };
         let renderer = &self.evaluator.renderer;
         let text = |template| renderer.text(template, &view).map_err(from_render_error);
         let stdin = || step.stdin.as_ref().map(text).transpose();
         let aside = match file_summaries::build_prompt_body(wanted) {
             Some(body) => Some((Role::SumsUp, body)),
-            None => {
-                self.evaluator.build_fix_prompt(&self.state, key, attempt).transpose()?.map(|body| (Role::Mends, body))
-            }
+            None => self
+                .evaluator
+                .build_fix_prompt(&self.state, key, attempt, &self.attempts.made)
+                .transpose()?
+                .map(|body| (Role::Mends, body)),
         };
         let role = aside.as_ref().map_or(Role::Turn, |(role, _)| *role);
         let shape_of = |schema| self.evaluator.shapes.validator_for(schema, self.evaluator.plan);
@@ -104,7 +109,7 @@ impl Driver<'_> {
             (Body::Swarm(_), None) => {
                 return self
                     .evaluator
-                    .render_goal(super::eval::At { state: &self.state, key, attempt })
+                    .render_goal(super::eval::At { state: &self.state, key, attempt }, &self.attempts.made)
                     .map(Prepared::Swarm);
             }
             (Body::Call(_) | Body::Gate(_) | Body::Loop(_), None) => {

@@ -60,7 +60,7 @@ impl Driver<'_> {
                 }
                 Err(error) => self.give_up(error.to_string()),
             },
-            ReplayEffect::Reported(report) => match self.evaluator.store_content(report) {
+            ReplayEffect::Reported(report) => match self.outputs.keep_text(report) {
                 Ok(report) => self.record(Event::StatusReported { step: step.clone(), attempt, report }),
                 Err(failure) => self.give_up(failure.to_string()),
             },
@@ -85,7 +85,7 @@ impl Driver<'_> {
         if let Some(problem) = problem {
             return self.handle_replay_error(replay.unwritten(written, problem));
         }
-        let content = match self.evaluator.store_content(text.clone()) {
+        let content = match self.outputs.keep_text(text.clone()) {
             Ok(content) => content,
             Err(failure) => return self.give_up(failure.to_string()),
         };
@@ -96,7 +96,7 @@ impl Driver<'_> {
 
     fn plead_again(&mut self, step: &StepId, attempt: u32, message: String, answer: Option<Arc<str>>) {
         let Some(key) = self.state.find_step(step) else { return };
-        let message = match self.evaluator.store_content(message) {
+        let message = match self.outputs.keep_text(message) {
             Ok(message) => message,
             Err(failure) => return self.give_up(failure.to_string()),
         };
@@ -117,10 +117,11 @@ impl Driver<'_> {
         let Some(key) = self.state.find_step(step) else { return };
         let handoff = sending.handoff();
         let spawns = self.evaluator.is_spawn_target(&self.state, key, &handoff.to);
-        let (event, envelope) = match self.evaluator.hand_over(&self.state, key, (handoff, spawns), sending.stamp) {
-            Ok(sent) => sent,
-            Err(problem) => return self.handle_replay_error(replay.unsent((step, attempt), sending, problem)),
-        };
+        let (event, envelope) =
+            match self.evaluator.hand_over(&self.state, key, (handoff, spawns), sending.stamp, &self.attempts.made) {
+                Ok(sent) => sent,
+                Err(problem) => return self.handle_replay_error(replay.unsent((step, attempt), sending, problem)),
+            };
         if let Err(error) = replay.compare((step, attempt), sending, &envelope) {
             return self.handle_replay_error(error);
         }

@@ -52,7 +52,7 @@ impl Driver<'_> {
         let first = |request: &Request| {
             let RequestKind::Node { letter, .. } = &request.wants else { return None };
             let envelope: Envelope =
-                serde_json::from_str(&self.evaluator.store.load_text(&letter.content).ok()?).ok()?;
+                serde_json::from_str(&self.evaluator.texts.load_text(&letter.content).ok()?).ok()?;
             handoff.is_in(&envelope).then(|| Arc::clone(&letter.id))
         };
         let is_here = |waiting: &&Waiting| (&waiting.step, waiting.attempt) == (step, attempt);

@@ -80,13 +80,13 @@ impl Driver<'_> {
         let voice = self.state.turn_counters(key);
         let reports = voice.map_or(0, |voice| voice.reports);
         let before = voice.and_then(|voice| voice.report.as_ref());
-        if before.is_some_and(|before| self.evaluator.store.load_text(before).is_ok_and(|before| before == text)) {
+        if before.is_some_and(|before| self.evaluator.texts.load_text(before).is_ok_and(|before| before == text)) {
             return Ok(json!({ "reports": reports }));
         }
         if reports >= REPORTS {
             return Err(format!("you have reported {REPORTS} times in this turn, which is the limit"));
         }
-        let report = self.evaluator.store.store_content(text)?;
+        let report = self.outputs.keep_text(text).map_err(|failure| failure.to_string())?;
         self.record(Event::StatusReported { step: step.clone(), attempt, report });
         Ok(json!({ "reports": reports + 1 }))
     }
@@ -122,7 +122,7 @@ impl Driver<'_> {
             return Err(format!("you have asked for help {PLEAS} times in this turn, which is the limit"));
         }
         self.check_unanswered_limit(step)?;
-        let message = self.evaluator.store.store_content(message.to_owned())?;
+        let message = self.outputs.keep_text(message.to_owned()).map_err(|failure| failure.to_string())?;
         let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
         let id = self.request_approval(step, attempt, &agent, RequestKind::Help { message });
         if let Some(refusal) = self.decide_at_once(key, id, Approval::Human) {
@@ -158,13 +158,13 @@ impl Driver<'_> {
             .into_iter()
             .flat_map(|voice| &voice.asked)
             .map(|(id, message)| (*id, message));
-        let is_same = |before: &Content| self.evaluator.store.load_text(before).is_ok_and(|before| before == message);
+        let is_same = |before: &Content| self.evaluator.texts.load_text(before).is_ok_and(|before| before == message);
         asked.chain(self.state.help_requests(step)).find(|(_, before)| is_same(before)).map(|(id, _)| id)
     }
 
     /// The answer to a request for help, as the step that asked receives it.
     pub(super) fn format_help_answer(&self, message: &Content, verdict: &Verdict) -> String {
-        let message = self.evaluator.store.load_text(message).unwrap_or_default();
+        let message = self.evaluator.texts.load_text(message).unwrap_or_default();
         let mut repeated: String = message.chars().take(REPEATED).collect();
         if repeated.len() < message.len() {
             repeated.push('…');

@@ -166,7 +166,7 @@ impl Driver<'_> {
             return self.fail_swarm(&step, attempt, failure);
         }
         if key.is_none_or(|key| self.state.swarm(key, attempt).is_none()) {
-            match self.evaluator.store_content(goal) {
+            match self.outputs.keep_text(goal) {
                 Ok(goal) => {
                     let run = self.name_seed();
                     self.record_swarm_event(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
@@ -309,7 +309,8 @@ impl Driver<'_> {
         key: Key,
         (place, name, plays, task): (u32, Arc<str>, Arc<str>, Option<Content>),
     ) -> Result<(), Stuck> {
-        let (task, brief) = self.evaluator.task_of(At { state: &self.state, key, attempt }, place, task)?;
+        let (task, brief) =
+            self.evaluator.task_of(At { state: &self.state, key, attempt }, place, task, &self.attempts.made)?;
         self.record_swarm_event(
             step,
             attempt,
@@ -328,7 +329,10 @@ impl Driver<'_> {
         player: &Agent,
     ) -> Result<Grant, Stuck> {
         let step = self.evaluator.step_definition(&self.state, key);
-        let view = self.evaluator.build_view(&self.state, key.frame, Some(step)).map_err(render_failure)?;
+        let view = self
+            .evaluator
+            .build_view(&self.state, key.frame, Some(step), &self.attempts.made)
+            .map_err(render_failure)?;
         let provider = self.evaluator.plan.provider(&player.provider);
         let environment =
             self.build_environment(step, provider, &view, (&self.state.id(key), attempt, Role::Turn)).map_err(Stuck)?;

@@ -105,7 +105,7 @@ impl Values for GlobalValues<'_> {
     }
 
     fn stdin(&self) -> Result<Option<String>, String> {
-        self.0.stdin.as_ref().map(|content| self.0.store.load_text(content)).transpose()
+        self.0.stdin.as_ref().map(|content| self.0.texts.load_text(content)).transpose()
     }
 
     fn workspace(&self) -> &Path {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 use swarmc_plan::{ParamType, Step};
 
-use super::eval::{Evaluator, Texts};
+use super::eval::{Evaluator, Made, Texts};
 use crate::core::graph::Key;
 use crate::core::state::{Reading, State};
 use crate::eval::render::Values;
@@ -24,6 +24,8 @@ pub(crate) struct View<'a> {
     pub tree: Option<PathBuf>,
     /// The attempt that it is for, from 1.
     pub attempt: u32,
+    /// Where it is noted what is made, and what is missing.
+    pub made: &'a Made,
 }
 
 impl View<'_> {
@@ -32,7 +34,7 @@ impl View<'_> {
     }
 
     fn load_text(&self, content: Option<&Content>) -> Result<Option<String>, String> {
-        content.map(|content| self.evaluator.store.load_text(content)).transpose()
+        content.map(|content| self.evaluator.texts.load_text(content)).transpose()
     }
 }
 
@@ -105,11 +107,7 @@ impl Values for View<'_> {
     }
 
     fn missed(&self, what: &str) {
-        let mut missing = self.evaluator.missing.borrow_mut();
-        // A run never takes them.
-        if missing.len() < 1000 {
-            missing.push(what.to_owned());
-        }
+        self.made.note_missing(what);
     }
 
     fn iteration(&self) -> u32 {
@@ -144,7 +142,7 @@ impl Values for View<'_> {
         let step = self.step.and_then(|step| self.state.region(self.frame).find(&step.name));
         let step = step.ok_or_else(|| format!("there is no context pack `{name}` here"))?;
         let key = Key { frame: self.frame, step };
-        self.evaluator.build_pack((self.state, key), self.attempt, name).map(|packed| packed.text.clone())
+        self.evaluator.build_pack((self.state, key), self.attempt, name, self.made).map(|packed| packed.text.clone())
     }
 
     fn file(&self, path: &str) -> Result<String, String> {

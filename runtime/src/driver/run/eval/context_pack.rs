@@ -10,16 +10,16 @@ use std::rc::Rc;
 use serde_json::Value;
 use swarmc_plan::{Body, ContextPack, PACK_FILES, PackRule};
 
-use super::Evaluator;
 use super::file_summaries::{self, Summaries, Wanted};
 use super::handoff::format_timestamp;
+use super::{Evaluator, Made};
 use crate::core::graph::{Key, Kind, StepRef};
 use crate::core::state::State;
 use crate::driver::run::values::View;
 use crate::eval::pack::{self, ArtifactRef, DocRef, FileRef, Fitted, Head, InputRef, Item, Part, Walk};
 use crate::io::workspace_file::read_file;
 use crate::types::artifact::{ArtifactKind, ArtifactMeta, Stored, id_of};
-use crate::types::event::{Event, Status, StepId};
+use crate::types::event::{Status, StepId};
 use crate::types::handoff::Envelope;
 use crate::types::observer::Stream;
 use crate::types::secrets::Secrets;
@@ -74,17 +74,16 @@ impl Evaluator<'_> {
         (state, key): (&State, Key),
         attempt: u32,
         name: &str,
+        made: &Made,
     ) -> Result<Rc<Packed>, String> {
         let step = state.id(key);
-        let known =
-            self.packs.borrow().iter().find(|it| it.step == step && it.attempt == attempt && it.name == name).cloned();
-        if let Some(known) = known {
+        if let Some(known) = made.find_pack(&step, attempt, name) {
             return Ok(known);
         }
         let declared = self.plan.packs.iter().find(|pack| pack.name == name);
         let declared = declared.ok_or_else(|| format!("the plan has no context pack `{name}`"))?;
         let definition = self.step_definition(state, key);
-        let view = View { attempt, ..self.build_view(state, key.frame, Some(definition))? };
+        let view = View { attempt, ..self.build_view(state, key.frame, Some(definition), made)? };
         let mut rules: Vec<(usize, &PackRule)> = Vec::new();
         self.collect_rules(declared, 0, &mut vec![name], &mut rules);
         let mut kept = Vec::new();
@@ -102,13 +101,11 @@ impl Evaluator<'_> {
             pack::fit(name, &self.build_head(state, key, &view), &parts, size).map(|fitted| fitted.json)
         })?;
         let fitted = Fitted::read(name, json)?;
-        let content = self.store.store_blob(&fitted.json)?;
+        let content = made.blob(fitted.json.clone());
         let mut stored = ArtifactMeta::new(ArtifactKind::ContextPack, &fitted.json, content);
         (stored.id, stored.pack, stored.omitted) = (fitted.id.into(), Some(name.to_owned()), fitted.omitted);
         kept.insert(0, stored.truncate_texts());
-        let packed = Rc::new(Packed { step, attempt, name: name.to_owned(), text: fitted.text, kept });
-        self.packs.borrow_mut().push(Rc::clone(&packed));
-        Ok(packed)
+        Ok(made.add_pack(Packed { step, attempt, name: name.to_owned(), text: fitted.text, kept }))
     }
 
     /// What agents have written of the files of a pack. Where they are still to be asked, that comes first.
@@ -123,8 +120,8 @@ impl Evaluator<'_> {
         if !asked.iter().any(|(_, _, asked)| matches!(asked, Asked::Files { by: By::Agent(_), .. })) {
             return Ok(Rc::default());
         }
-        let known = self.load_summaries(state)?;
-        if self.summing.get()
+        let known = self.summaries.load(&*self.texts, state)?;
+        if view.made.sums_up()
             && matches!(self.step_definition(state, key).body, Body::Prompt(_))
             && state.may_sum_up(key)
         {
@@ -134,7 +131,7 @@ impl Evaluator<'_> {
             })?;
             let wanted: Vec<Wanted> = serde_json::from_str(&wanted).map_err(|error| error.to_string())?;
             if !wanted.is_empty() {
-                *self.wanted.borrow_mut() = wanted;
+                view.made.want_summaries(wanted);
                 return Err(format!("files of context pack `{name}` are to be summed up first"));
             }
         }
@@ -168,20 +165,6 @@ impl Evaluator<'_> {
             }
         }
         Ok(file_summaries::take_batch(all))
-    }
-
-    /// Takes the events to record for the packs that were built since the last call.
-    pub(crate) fn packs_stored(&self) -> Vec<Event> {
-        let packs = self.packs.take();
-        let events = packs.iter().flat_map(|packed| {
-            let event = |kept: &ArtifactMeta| Event::ArtifactStored {
-                step: packed.step.clone(),
-                attempt: packed.attempt,
-                artifact: Box::new(kept.clone()),
-            };
-            packed.kept.iter().map(event)
-        });
-        events.collect()
     }
 
     /// The rules of a pack and of those that it takes in, each pack once.
@@ -249,7 +232,8 @@ impl Evaluator<'_> {
             PackRule::Inputs(names) => {
                 let mut items = Vec::new();
                 for name in names {
-                    items.extend(self.handed_by(view.state, key, name, kept)?.into_iter().map(Item::Input));
+                    items
+                        .extend(self.handed_by((view.state, view.made), key, name, kept)?.into_iter().map(Item::Input));
                 }
                 items
             }
@@ -257,7 +241,7 @@ impl Evaluator<'_> {
                 let Some(kind) = ArtifactKind::from_word(kind) else {
                     return Err(format!("there are no artifacts of kind `{kind}`"));
                 };
-                let artifacts = self.left_by(view.state, key, from, kind, kept)?;
+                let artifacts = self.left_by((view.state, view.made), key, from, kind, kept)?;
                 let reference = |kept: &ArtifactMeta| {
                     Item::Artifact(ArtifactRef {
                         id: kept.reference(),
@@ -276,14 +260,14 @@ impl Evaluator<'_> {
     /// What a step handed over to the reader of a pack: its envelopes, else its output.
     fn handed_by(
         &self,
-        state: &State,
+        (state, made): (&State, &Made),
         key: Key,
         name: &str,
         kept: &mut Vec<ArtifactMeta>,
     ) -> Result<Vec<InputRef>, String> {
         let mut inputs = Vec::new();
         for letter in state.inputs(key) {
-            let text = self.store.load_text(&letter.content)?;
+            let text = self.texts.load_text(&letter.content)?;
             let Ok(envelope) = serde_json::from_str::<Envelope>(&text) else { continue };
             if envelope.from_node_id == name {
                 let (from, message) = (Some(name.to_owned()), Some(envelope.payload.message));
@@ -292,8 +276,8 @@ impl Evaluator<'_> {
         }
         let output = state.read_from_frame(key.frame, name).filter(|reading| reading.status == Some(Status::Succeeded));
         if let (true, Some(output)) = (inputs.is_empty(), output.and_then(|reading| reading.output)) {
-            let text = self.store.load_text(output)?;
-            let report = self.kept_text(ArtifactKind::Report, &text)?;
+            let text = self.texts.load_text(output)?;
+            let report = self.kept_text(ArtifactKind::Report, &text, made);
             let message = self.secrets.redact(&text).trim().chars().take(MESSAGE).collect();
             inputs.push(InputRef {
                 payload_id: report.reference(),
@@ -311,7 +295,7 @@ impl Evaluator<'_> {
     /// The artifacts that a step left.
     fn left_by(
         &self,
-        state: &State,
+        (state, made): (&State, &Made),
         key: Key,
         name: &str,
         kind: ArtifactKind,
@@ -328,12 +312,11 @@ impl Evaluator<'_> {
         let texts = match kind {
             ArtifactKind::Report => {
                 let output = state.read_from_frame(key.frame, name).and_then(|reading| reading.output);
-                output.map(|output| self.store.load_text(output)).transpose()?.into_iter().collect()
+                output.map(|output| self.texts.load_text(output)).transpose()?.into_iter().collect()
             }
             kind => self.files_of(state, (scope, spot), kind),
         };
-        let made: Vec<ArtifactMeta> =
-            texts.iter().map(|text| self.kept_text(kind, text)).collect::<Result<_, String>>()?;
+        let made: Vec<ArtifactMeta> = texts.iter().map(|text| self.kept_text(kind, text, made)).collect();
         kept.extend(made.iter().cloned());
         Ok(made)
     }
@@ -356,9 +339,9 @@ impl Evaluator<'_> {
         read.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect()
     }
 
-    fn kept_text(&self, kind: ArtifactKind, text: &str) -> Result<ArtifactMeta, String> {
+    fn kept_text(&self, kind: ArtifactKind, text: &str, made: &Made) -> ArtifactMeta {
         let id = id_of(&self.source.blank(text)).into();
-        Ok(ArtifactMeta { id, ..ArtifactMeta::new(kind, text, self.store.store_blob(text)?) })
+        ArtifactMeta { id, ..ArtifactMeta::new(kind, text, made.blob(text.to_owned())) }
     }
 }
 

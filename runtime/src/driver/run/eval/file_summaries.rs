@@ -4,6 +4,7 @@
 //! summary belongs to a text, not to a path: a changed file gets a new one. A file that an agent does not sum up gets
 //! the summary of the rule.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use swarmc_plan::{PromptBody, SUMMED_BYTES, SUMMED_FILES, Schema, Segment, Template};
 
-use super::Evaluator;
+use super::TextReader;
 use crate::core::state::State;
 use crate::types::artifact::id_of;
 
@@ -57,16 +58,19 @@ struct Summed {
     summary: String,
 }
 
-impl Evaluator<'_> {
+/// What agents have written of files in a run, and how many texts of the state that was read from.
+#[derive(Debug, Default)]
+pub(super) struct KnownSummaries(RefCell<(usize, Rc<Summaries>)>);
+
+impl KnownSummaries {
     /// What agents have written of files in this run. Each text of the state is read once.
     ///
     /// # Errors
     /// What they wrote cannot be read any more.
-    pub(super) fn load_summaries(&self, state: &State) -> Result<Rc<Summaries>, String> {
-        let mut summed = self.summed.borrow_mut();
-        let (read, known) = &mut *summed;
+    pub(super) fn load(&self, texts: &dyn TextReader, state: &State) -> Result<Rc<Summaries>, String> {
+        let (read, known) = &mut *self.0.borrow_mut();
         while let Some(content) = state.summaries().get(*read) {
-            let text = self.store.load_text(content)?;
+            let text = texts.load_text(content)?;
             let more: Summaries = serde_json::from_str(&text).map_err(|error| error.to_string())?;
             Rc::make_mut(known).extend(more);
             *read += 1;
@@ -156,14 +160,13 @@ mod tests {
 
     use super::*;
     use crate::core::samples;
-    use crate::driver::run::eval::BlobStore;
     use crate::io::workspace_file::read_file;
     use crate::types::event::{Content, Event, Outcome, Record, StepId};
 
     /// A store that counts how often it is read.
     struct Counting(Rc<Cell<usize>>);
 
-    impl BlobStore for Counting {
+    impl TextReader for Counting {
         fn load_text(&self, content: &Content) -> Result<String, String> {
             self.0.set(self.0.get() + 1);
             match content {
@@ -171,27 +174,13 @@ mod tests {
                 Content::Artifact { .. } => Err("nothing is stored".to_owned()),
             }
         }
-
-        fn store_content(&self, text: String) -> Result<Content, String> {
-            Ok(Content::Text(text))
-        }
-
-        fn store_blob(&self, text: &str) -> Result<Content, String> {
-            Ok(Content::Text(text.to_owned()))
-        }
-
-        fn keep_within(&self, text: String, _: usize) -> Result<Content, String> {
-            Ok(Content::Text(text))
-        }
     }
 
     #[test]
     fn what_agents_wrote_is_read_once_however_many_packs_are_built() {
         let plan = samples::plan(samples::pipeline("a prompt"));
         let (graph, reads) = (samples::graph_of(&plan), Rc::new(Cell::new(0)));
-        let names = ("run".to_owned(), "/r".into(), "/w".into());
-        let evaluator =
-            Evaluator::new(&plan, &graph, BTreeMap::new(), None, names, Box::new(Counting(Rc::clone(&reads))));
+        let (texts, summaries) = (Counting(Rc::clone(&reads)), KnownSummaries::default());
         let mut state = State::new(graph);
         let mut seq = 0;
         let mut record = |state: &mut State, event| {
@@ -205,11 +194,11 @@ mod tests {
             let text = json!({ (attempt % 40).to_string(): attempt.to_string() }).to_string();
             let outcome = Outcome { output: Some(Content::Text(text)), ..Outcome::default() };
             record(&mut state, Event::AttemptEnded { step, attempt, outcome });
-            let known = evaluator.load_summaries(&state).expect("they can be read");
+            let known = summaries.load(&texts, &state).expect("they can be read");
             let latest = known.get(&(attempt % 40).to_string());
             assert_eq!((latest, reads.get()), (Some(&Some(attempt.to_string())), attempt as usize));
         }
-        assert_eq!(evaluator.load_summaries(&state).map(|known| known.len()), Ok(40));
+        assert_eq!(summaries.load(&texts, &state).map(|known| known.len()), Ok(40));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use swarmc_plan::{Body, DirectiveKind, Edge, EdgeKind, PromptBody, Response, prompt_text};
 
-use super::Evaluator;
+use super::{Evaluator, Made};
 use crate::core::graph::{HandoffEdge, Key, StepRef};
 use crate::core::state::State;
 use crate::types::artifact::ArtifactMeta;
@@ -32,7 +32,7 @@ impl Evaluator<'_> {
         }
         let mut blocks = Vec::new();
         for letter in &told {
-            let said = self.store.load_text(&letter.content)?;
+            let said = self.texts.load_text(&letter.content)?;
             blocks.push(prompt_text::format_message(letter.person, &said));
         }
         let mut text = match envelopes.len() {
@@ -41,7 +41,7 @@ impl Evaluator<'_> {
             count => prompt_text::inbox_heading(count),
         };
         for letter in envelopes {
-            let _ = write!(text, "\n{}", self.store.load_text(&letter.content)?);
+            let _ = write!(text, "\n{}", self.texts.load_text(&letter.content)?);
         }
         text.push_str(prompt_text::INBOX_END);
         blocks.push(text);
@@ -145,6 +145,7 @@ impl Evaluator<'_> {
         key: Key,
         (handoff, spawns): (Handoff, bool),
         (seq, at): (u64, u64),
+        made: &Made,
     ) -> Result<(Event, Envelope), String> {
         let (scope, spot) = state.address(key);
         let sender = self.name_of(state, spot);
@@ -247,7 +248,7 @@ impl Evaluator<'_> {
                 text.len()
             ));
         }
-        let content = self.store.store_content(text)?;
+        let content = made.content(text);
         let letter = InboxMessage {
             id: id.into(),
             kind,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use swarmc_plan::{Agent, Body, Connection, DirectiveKind, Provider, Recorded, Template, ToolProtocol};
 
-use super::{Evaluator, from_render_error, render_failure, unknown_step};
+use super::{Evaluator, Made, from_render_error, render_failure, unknown_step};
 use crate::core::graph::Key;
 use crate::core::state::State;
 use crate::core::swarm::action;
@@ -82,13 +82,13 @@ impl<'a> Evaluator<'a> {
         at: At<'_>,
         (turn, player): (&TurnId, &Agent),
         tools: (&[Tool], Protocol),
-        now: u64,
+        (now, made): (u64, &Made),
     ) -> Result<Asked, Failure> {
         let swarm = at.swarm().ok_or_else(|| unknown_step(&at.state.id(at.key)))?;
         match turn.purpose {
-            Purpose::Act => self.build_action_request(at, swarm, (turn, player), tools, now),
-            Purpose::Decompose => self.build_split_request(at, swarm, player),
-            Purpose::Synthesize => self.build_merge_request(at, swarm, player),
+            Purpose::Act => self.build_action_request(at, swarm, (turn, player), tools, (now, made)),
+            Purpose::Decompose => self.build_split_request(at, swarm, player, made),
+            Purpose::Synthesize => self.build_merge_request(at, swarm, player, made),
         }
     }
 
@@ -117,12 +117,12 @@ impl<'a> Evaluator<'a> {
         swarm: &Swarm,
         (turn, player): (&TurnId, &Agent),
         (tools, protocol): (&[Tool], Protocol),
-        now: u64,
+        (now, made): (u64, &Made),
     ) -> Result<Asked, Failure> {
         let Some(agent) = swarm.agent(&turn.agent) else {
             return Err(render_failure(format!("there is no agent `{}`", turn.agent)));
         };
-        let role = self.render_role(at, player)?;
+        let role = self.render_role(at, player, made)?;
         let text = |content: Option<&Content>| content.map_or(Ok(String::new()), |content| self.load_text(content));
         let (task, goal) = (text(agent.task.as_ref())?, self.load_text(&swarm.goal)?);
         let tasks =
@@ -213,9 +213,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What the lead is asked, to split the goal.
-    fn build_split_request(&self, at: At<'_>, swarm: &Swarm, player: &Agent) -> Result<Asked, Failure> {
-        let (role, goal) = (self.render_role(at, player)?, self.load_text(&swarm.goal)?);
-        let tasks = (0..swarm.rules.roster.len() as u32).map(|place| self.own_task(at, place));
+    fn build_split_request(&self, at: At<'_>, swarm: &Swarm, player: &Agent, made: &Made) -> Result<Asked, Failure> {
+        let (role, goal) = (self.render_role(at, player, made)?, self.load_text(&swarm.goal)?);
+        let tasks = (0..swarm.rules.roster.len() as u32).map(|place| self.own_task(at, place, made));
         let tasks = tasks.collect::<Result<Vec<_>, Failure>>()?;
         let team = swarm.rules.roster.iter().zip(&tasks).filter_map(|(place, own)| {
             let (name, task) = (place.name.as_deref()?, own.as_ref().map_or("", OwnTask::visible_text));
@@ -232,8 +232,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What the merger is asked.
-    fn build_merge_request(&self, at: At<'_>, swarm: &Swarm, player: &Agent) -> Result<Asked, Failure> {
-        let (role, goal) = (self.render_role(at, player)?, self.load_text(&swarm.goal)?);
+    fn build_merge_request(&self, at: At<'_>, swarm: &Swarm, player: &Agent, made: &Made) -> Result<Asked, Failure> {
+        let (role, goal) = (self.render_role(at, player, made)?, self.load_text(&swarm.goal)?);
         let mut texts = Vec::new();
         for agent in &swarm.agents {
             let end = agent.end.as_ref();
@@ -276,10 +276,10 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The system text of an agent.
-    fn render_role(&self, at: At<'_>, player: &Agent) -> Result<String, Failure> {
+    fn render_role(&self, at: At<'_>, player: &Agent, made: &Made) -> Result<String, Failure> {
         let Some(system) = &player.system else { return Ok(String::new()) };
         let step = self.step_definition(at.state, at.key);
-        let view = self.build_view(at.state, at.key.frame, Some(step)).map_err(render_failure)?;
+        let view = self.build_view(at.state, at.key.frame, Some(step), made).map_err(render_failure)?;
         self.renderer.text(system, &View { attempt: at.attempt, ..view }).map_err(from_render_error)
     }
 
@@ -332,13 +332,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What a swarm step's goal is: its own, or the swarm's.
-    pub(crate) fn render_goal(&self, at: At<'_>) -> Result<String, Failure> {
+    pub(crate) fn render_goal(&self, at: At<'_>, made: &Made) -> Result<String, Failure> {
         let step = self.step_definition(at.state, at.key);
         let Body::Swarm(call) = &step.body else { return Err(unknown_step(&at.state.id(at.key))) };
         let swarm = self.plan.swarm(&call.swarm);
         let swarm = swarm.ok_or_else(|| render_failure(format!("the plan has no swarm `{}`", call.swarm)))?;
         let Some(goal) = call.goal.as_ref().or(swarm.goal.as_ref()) else { return Ok(String::new()) };
-        let view = self.build_view(at.state, at.key.frame, Some(step)).map_err(render_failure)?;
+        let view = self.build_view(at.state, at.key.frame, Some(step), made).map_err(render_failure)?;
         self.renderer.text(goal, &View { attempt: at.attempt, ..view }).map_err(from_render_error)
     }
 
@@ -349,17 +349,16 @@ impl<'a> Evaluator<'a> {
         at: At<'_>,
         place: u32,
         part: Option<Content>,
+        made: &Made,
     ) -> Result<(Option<Content>, Option<Content>), Failure> {
-        match self.own_task(at, place)? {
+        match self.own_task(at, place, made)? {
             None => Ok((part, None)),
-            Some(own) => {
-                Ok((Some(self.store_content(own.text)?), own.brief.map(|brief| self.store_content(brief)).transpose()?))
-            }
+            Some(own) => Ok((Some(made.content(own.text)), own.brief.map(|brief| made.content(brief)))),
         }
     }
 
     /// The task that the plan gives a place of the roster.
-    fn own_task(&self, at: At<'_>, place: u32) -> Result<Option<OwnTask>, Failure> {
+    fn own_task(&self, at: At<'_>, place: u32, made: &Made) -> Result<Option<OwnTask>, Failure> {
         let step = self.step_definition(at.state, at.key);
         let Body::Swarm(call) = &step.body else { return Ok(None) };
         let (Some(swarm), Some(rules)) = (self.plan.swarm(&call.swarm), &at.state.node(at.key).swarm) else {
@@ -367,7 +366,7 @@ impl<'a> Evaluator<'a> {
         };
         let member = rules.roster.get(place as usize).and_then(|place| swarm.members.get(place.member as usize));
         let Some(task) = member.and_then(|member| member.task.as_ref()) else { return Ok(None) };
-        let view = self.build_view(at.state, at.key.frame, Some(step)).map_err(render_failure)?;
+        let view = self.build_view(at.state, at.key.frame, Some(step), made).map_err(render_failure)?;
         let view = View { attempt: at.attempt, ..view };
         let text = |task: &Template| self.renderer.text(task, &view).map_err(from_render_error);
         let brief = task.without_kind(DirectiveKind::Context).map(|task| text(&task)).transpose()?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{At, Evaluator, render_failure, unknown_step};
+use super::{At, Evaluator, Made, render_failure, unknown_step};
 use crate::core::swarm::action::{self, RawAction};
 use crate::core::swarm::state::{Agent, Swarm};
 use crate::core::swarm::{Part, prompt};
@@ -39,12 +39,7 @@ pub(crate) enum Finished {
 impl Evaluator<'_> {
     /// The text of a content.
     pub(crate) fn load_text(&self, content: &Content) -> Result<String, Failure> {
-        self.store.load_text(content).map_err(render_failure)
-    }
-
-    /// A text as an event holds it.
-    pub(crate) fn store_content(&self, text: String) -> Result<Content, Failure> {
-        self.store.store_content(text).map_err(render_failure)
+        self.texts.load_text(content).map_err(render_failure)
     }
 
     /// The event that ends a turn.
@@ -53,6 +48,7 @@ impl Evaluator<'_> {
         at: At<'_>,
         turn: TurnId,
         reply: Result<Reply, chat::Fault>,
+        made: &Made,
     ) -> Result<SwarmEvent, Failure> {
         let swarm = at.swarm().ok_or_else(|| unknown_step(&at.state.id(at.key)))?;
         let player = self.player(swarm, &turn)?;
@@ -76,23 +72,23 @@ impl Evaluator<'_> {
             Ok(reply) => match turn.purpose {
                 Purpose::Act => {
                     let repaired = swarm.agent(&turn.agent).is_some_and(|agent| agent.repair.is_some());
-                    self.parse_action(reply, repaired)?
+                    parse_action(reply, repaired, made)
                 }
                 Purpose::Decompose => {
                     let most = swarm.rules.most_parts();
                     match prompt::parse_subtasks(&reply.text, most) {
                         Ok(split) => {
                             let room = Part::max_task_bytes(split.subtasks.len());
-                            let part = |part: prompt::Subtask| {
-                                let task = self.store.keep_within(part.task, room).map_err(render_failure)?;
-                                Ok(Part { task, name: part.name.as_deref().map(Arc::from) })
+                            let part = |part: prompt::Subtask| Part {
+                                task: made.content_within(part.task, room),
+                                name: part.name.as_deref().map(Arc::from),
                             };
-                            Answer::Split(split.subtasks.into_iter().map(part).collect::<Result<_, Failure>>()?)
+                            Answer::Split(split.subtasks.into_iter().map(part).collect())
                         }
                         Err(wrong) => Answer::Invalid(truncate_to_event(&wrong)),
                     }
                 }
-                Purpose::Synthesize => self.parse_merge(at, reply)?,
+                Purpose::Synthesize => self.parse_merge(at, reply, made)?,
             },
         };
         Ok(SwarmEvent::TurnEnded { turn, answer, usage, cost, model, session })
@@ -104,11 +100,12 @@ impl Evaluator<'_> {
         agent: &Agent,
         how: End,
         error: Option<String>,
+        made: &Made,
     ) -> Result<SwarmEvent, Failure> {
         let response = match how {
             End::Done | End::Unneeded => None,
             _ if agent.history.is_empty() => None,
-            _ => Some(self.store_content(self.summarize_agent(agent)?)?),
+            _ => Some(made.content(self.summarize_agent(agent)?)),
         };
         Ok(SwarmEvent::AgentCompleted { agent: Arc::clone(&agent.name), how, response, error })
     }
@@ -132,54 +129,17 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The action that a reply is.
-    fn parse_action(&self, reply: Reply, repaired: bool) -> Result<Answer, Failure> {
-        let read = match reply.calls.is_empty() {
-            true => action::parse_action(&reply.text, Some(PREFILL)),
-            false => action::from_calls(&reply.text, &reply.calls),
-        };
-        let action = match read {
-            Ok(action) => action,
-            Err(wrong) if reply.cut => {
-                let wrong = format!("{wrong} (it was cut off at the limit of its tokens)");
-                return Ok(Answer::Invalid(truncate_to_event(&wrong)));
-            }
-            Err(wrong) => return Ok(Answer::Invalid(truncate_to_event(&wrong))),
-        };
-        let store = |text: String| self.store_content(text);
-        Ok(Answer::Acts(match action {
-            RawAction::ToolCall { tool, params } => {
-                Action::ToolCall { tool: Arc::from(tool), params: store(params.to_string())? }
-            }
-            RawAction::PublishData { topic, data } => {
-                Action::PublishData { topic: Arc::from(topic), data: store(data)? }
-            }
-            RawAction::SendMessage { to, kind, payload } => {
-                Action::SendMessage { to: Arc::from(to), message_type: kind, payload: store(payload.to_string())? }
-            }
-            RawAction::RequestHelp { description, skills } => {
-                Action::RequestHelp { description: store(description)?, skills }
-            }
-            RawAction::Done { response } => match action::too_long(&response) {
-                Some(wrong) if !repaired => return Ok(Answer::Invalid(truncate_to_event(&wrong))),
-                Some(_) => Action::Done { response: store(action::cut_response(&response))? },
-                None => Action::Done { response: store(response)? },
-            },
-            RawAction::Idle => Action::Idle,
-        }))
-    }
-
-    fn parse_merge(&self, at: At<'_>, reply: Reply) -> Result<Answer, Failure> {
+    fn parse_merge(&self, at: At<'_>, reply: Reply, made: &Made) -> Result<Answer, Failure> {
         let step = self.step_definition(at.state, at.key);
         let Some(schema) = &step.output.schema else {
             return Ok(match reply.text.trim() {
                 "" => Answer::Invalid("it is empty: return the answer to the goal".to_owned()),
-                text => Answer::Merged(self.store_content(text.to_owned())?),
+                text => Answer::Merged(made.content(text.to_owned())),
             });
         };
         let shape = self.shapes.validator_for(schema, self.plan).map_err(render_failure)?;
         Ok(match shape.parse_answer(&reply.text) {
-            Ok(value) => Answer::Merged(self.store_content(value)?),
+            Ok(value) => Answer::Merged(made.content(value)),
             Err(violations) => Answer::Invalid(truncate_to_event(&violations.join("; "))),
         })
     }
@@ -236,6 +196,41 @@ impl Evaluator<'_> {
         let parts = results.iter().map(|agent| Ok(format!("## {}\n{}", agent.name, text(agent)?)));
         Ok(parts.collect::<Result<Vec<String>, Failure>>()?.join("\n\n"))
     }
+}
+
+/// The action that a reply is.
+fn parse_action(reply: Reply, repaired: bool, made: &Made) -> Answer {
+    let read = match reply.calls.is_empty() {
+        true => action::parse_action(&reply.text, Some(PREFILL)),
+        false => action::from_calls(&reply.text, &reply.calls),
+    };
+    let action = match read {
+        Ok(action) => action,
+        Err(wrong) if reply.cut => {
+            let wrong = format!("{wrong} (it was cut off at the limit of its tokens)");
+            return Answer::Invalid(truncate_to_event(&wrong));
+        }
+        Err(wrong) => return Answer::Invalid(truncate_to_event(&wrong)),
+    };
+    let store = |text: String| made.content(text);
+    Answer::Acts(match action {
+        RawAction::ToolCall { tool, params } => {
+            Action::ToolCall { tool: Arc::from(tool), params: store(params.to_string()) }
+        }
+        RawAction::PublishData { topic, data } => Action::PublishData { topic: Arc::from(topic), data: store(data) },
+        RawAction::SendMessage { to, kind, payload } => {
+            Action::SendMessage { to: Arc::from(to), message_type: kind, payload: store(payload.to_string()) }
+        }
+        RawAction::RequestHelp { description, skills } => {
+            Action::RequestHelp { description: store(description), skills }
+        }
+        RawAction::Done { response } => match action::too_long(&response) {
+            Some(wrong) if !repaired => return Answer::Invalid(truncate_to_event(&wrong)),
+            Some(_) => Action::Done { response: store(action::cut_response(&response)) },
+            None => Action::Done { response: store(response) },
+        },
+        RawAction::Idle => Action::Idle,
+    })
 }
 
 /// A text from outside, cut to the length of an event.

@@ -67,7 +67,7 @@ impl Driver<'_> {
             at,
             (&turn, player),
             (&tools, Evaluator::protocol(provider)),
-            self.records.clock,
+            (self.records.clock, &self.attempts.made),
         )?;
         let limit = Duration::from_millis(Evaluator::turn_timeout(swarm, turn.purpose));
         let reserved = self.evaluator.reserved_turn(&self.state, player, provider, asked.bytes());
@@ -148,7 +148,12 @@ impl Driver<'_> {
         turn: TurnId,
         reply: Result<Reply, chat::Fault>,
     ) -> Result<(), Stuck> {
-        let ended = self.evaluator.build_end_event(At { state: &self.state, key, attempt }, turn, reply)?;
+        let ended = self.evaluator.build_end_event(
+            At { state: &self.state, key, attempt },
+            turn,
+            reply,
+            &self.attempts.made,
+        )?;
         self.record_swarm_event(step, attempt, ended);
         self.notices.warn_of_usage(&self.state);
         Ok(())

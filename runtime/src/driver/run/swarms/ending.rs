@@ -22,7 +22,7 @@ impl Driver<'_> {
         let Some(actor) = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize)) else {
             return Ok(());
         };
-        let ended = self.evaluator.agent_completed(actor, how, error)?;
+        let ended = self.evaluator.agent_completed(actor, how, error, &self.attempts.made)?;
         self.record_swarm_event(step, attempt, ended);
         Ok(())
     }
@@ -41,7 +41,7 @@ impl Driver<'_> {
         let metadata = swarm_metadata(swarm, self.swarm_name(key));
         let path = self.outputs.layout.beside_prompt(step, attempt, "swarm.json");
         self.outputs.write(path, metadata.into_bytes());
-        let stored = self.evaluator.store_content(result.clone())?;
+        let stored = self.outputs.keep_text(result.clone())?;
         self.record_swarm_event(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
         self.teams.open.remove(&(step.clone(), attempt));
         self.outputs.write_output(step, &result);

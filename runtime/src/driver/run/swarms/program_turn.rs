@@ -69,7 +69,10 @@ impl Driver<'_> {
         let at = At { state: &self.state, key, attempt };
         let (id, step) = (self.state.id(key), self.evaluator.step_definition(&self.state, key));
         let pipeline = self.evaluator.pipeline(&self.state, key.frame);
-        let view = self.evaluator.build_view(&self.state, key.frame, Some(step)).map_err(render_failure)?;
+        let view = self
+            .evaluator
+            .build_view(&self.state, key.frame, Some(step), &self.attempts.made)
+            .map_err(render_failure)?;
         let view = View { attempt, ..view };
         let role = Role::Turn;
         let of = Attempt { id: &id, number: attempt, step, view: &view, stdin: None, shape: None, files: None, role };

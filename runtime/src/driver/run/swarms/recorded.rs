@@ -171,7 +171,7 @@ impl Driver<'_> {
         arguments: Option<String>,
     ) -> Result<(), Failure> {
         let Some(waiting) = self.state.find_request(id).cloned() else { return Ok(()) };
-        let arguments = arguments.map(|arguments| self.evaluator.store_content(arguments)).transpose()?;
+        let arguments = arguments.map(|arguments| self.outputs.keep_text(arguments)).transpose()?;
         let verdict = Verdict { id, choice, by, because, arguments };
         let fails = self.policy_failure((&waiting.request.agent, &waiting.request.wants), &verdict);
         self.answer_request(&waiting, verdict);

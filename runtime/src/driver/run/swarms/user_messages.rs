@@ -71,7 +71,7 @@ impl Driver<'_> {
         }
         let (seq, to) = (agent.letters + 1, Arc::clone(&agent.name));
         let payload = json!({ "message": text }).to_string();
-        let payload = self.evaluator.store_content(payload).map_err(|failure| failure.to_string())?;
+        let payload = self.outputs.keep_text(payload).map_err(|failure| failure.to_string())?;
         let sent = Sent { seq, from: PERSON.into(), to, kind: MessageType::Info, payload, person: true };
         self.record_swarm_event(step, attempt, SwarmEvent::MessageSent(sent));
         Ok(match interrupts {

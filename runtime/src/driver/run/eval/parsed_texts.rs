@@ -1,0 +1,40 @@
+//! Parsed texts, from a few that are kept: the same list or parameters are read often.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::TextReader;
+use crate::types::event::Content;
+
+/// The texts that are kept parsed.
+const KEPT: usize = 8;
+
+/// The texts of one kind that were parsed last.
+#[derive(Debug)]
+pub(super) struct ParsedTexts<T>(RefCell<Vec<(Content, Rc<T>)>>);
+
+impl<T> Default for ParsedTexts<T> {
+    fn default() -> ParsedTexts<T> {
+        ParsedTexts(RefCell::default())
+    }
+}
+
+impl<T: serde::de::DeserializeOwned> ParsedTexts<T> {
+    /// A text of `store`, parsed.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not what it should be.
+    pub(super) fn parse(&self, store: &dyn TextReader, content: &Content) -> Result<Rc<T>, String> {
+        if let Some((_, value)) = self.0.borrow().iter().find(|(known, _)| known == content) {
+            return Ok(Rc::clone(value));
+        }
+        let text = store.load_text(content)?;
+        let value: Rc<T> = Rc::new(serde_json::from_str(&text).map_err(|error| error.to_string())?);
+        let mut kept = self.0.borrow_mut();
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push((content.clone(), Rc::clone(&value)));
+        Ok(value)
+    }
+}
