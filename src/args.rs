@@ -9,8 +9,10 @@ pub(crate) use agent::{
     Agent, Broadcast, Mcp, MessageType, Operation as AgentOperation, Priority as AgentPriority, ReadContext, ReadInbox,
     ReportStatus, RequestHelp, Response as AgentResponse, Said, SendHandoff, SendMessage,
 };
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use resume::Resume;
+use swarmc_view::documents::{DOCUMENTS, Document, find_document};
 
 /// Compiles and runs multi-agent workflows written in KDL.
 ///
@@ -466,20 +468,14 @@ pub(crate) struct Explain {
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// The format that the schema describes.
-    #[arg(value_enum)]
-    pub(crate) of: SchemaOf,
+    #[arg(value_name = "FORMAT", value_parser = parse_document())]
+    pub(crate) of: &'static Document,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SchemaOf {
-    /// Plans, as `swarmc plan -o` writes them.
-    Plan,
-    /// The output of `swarmc check --format json`.
-    Check,
-    /// The envelopes that agents receive.
-    Envelope,
-    /// The handoffs that agents send.
-    Handoff,
+/// Reads the name of a document.
+fn parse_document() -> impl TypedValueParser<Value = &'static Document> {
+    let names = DOCUMENTS.iter().map(|document| PossibleValue::new(document.name).help(document.about));
+    PossibleValuesParser::new(names).map(|name| find_document(&name).expect("no other name is possible"))
 }
 
 /// Converts a compose file of tasks and pipelines, in YAML, to a spec.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use miette::miette;
 use quick_junit::TestSuite;
-use serde_json::{Value, json};
+use serde_json::Value;
 use swarmc_compiler::{Code, Compilation, Files, Overlay, Settings, Severity};
+use swarmc_view::documents::{self, encode};
 
 use crate::args::{Check, Format};
 use crate::baselines::Known;
@@ -85,7 +86,7 @@ pub(crate) fn check_once(args: &Check, asked: &FileDependencies) -> miette::Resu
         Format::Text if !args.diff => terminal::print(line(Stream::Out) + &table(Stream::Out))?,
         _ if args.diff => terminal::eprint(line(Stream::Err)),
         Format::Json => {
-            out.finish(counts, known.hidden, tally.as_ref().map(Tally::to_json))?;
+            out.finish(counts, known.hidden, tally.as_ref().map(Tally::to_document))?;
             terminal::eprint(line(Stream::Err));
         }
         _ => {
@@ -116,7 +117,7 @@ fn describe_hidden(hidden: usize, gone: usize) -> String {
 enum Output {
     Text,
     Short,
-    Json(Vec<Value>),
+    Json(Vec<documents::Diagnostic>),
     Sarif(Vec<Value>),
     Github(Vec<(Severity, String)>),
     Junit(Vec<TestSuite>),
@@ -139,7 +140,7 @@ impl Output {
         match self {
             Output::Text => terminal::print(problems.render_text(Stream::Out))?,
             Output::Short => terminal::print(problems.render_short())?,
-            Output::Json(documents) => documents.extend(problems.render_json()),
+            Output::Json(found) => found.extend(problems.list_documents()),
             Output::Sarif(results) => results.extend(problems.render_sarif()),
             Output::Github(commands) => commands.extend(problems.render_github()),
             Output::Junit(suites) => suites.push(problems.render_junit(spec)),
@@ -148,23 +149,14 @@ impl Output {
     }
 
     /// Prints what has to stand as one document.
-    fn finish(self, counts: Counts, known: usize, stats: Option<Value>) -> miette::Result<()> {
+    fn finish(self, counts: Counts, known: usize, stats: Option<documents::CheckStats>) -> miette::Result<()> {
         match self {
             Output::Text | Output::Short => Ok(()),
             Output::Json(diagnostics) => {
                 let Counts { errors, warnings, hints } = counts;
-                let mut document = json!({
-                    "version": 1,
-                    "diagnostics": diagnostics,
-                    "errors": errors,
-                    "warnings": warnings,
-                    "hints": hints,
-                    "known": known,
-                });
-                if let Some(stats) = stats {
-                    document["stats"] = stats;
-                }
-                terminal::print(format!("{document}\n"))
+                let version = documents::Version;
+                let document = documents::Check { version, diagnostics, errors, warnings, hints, known, stats };
+                terminal::print(encode(&document) + "\n")
             }
             Output::Sarif(results) => terminal::print(format!("{}\n", sarif_log(results))),
             Output::Github(mut commands) => {

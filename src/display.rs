@@ -15,12 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use serde_json::json;
+use serde::Serialize;
 use swarmc_plan::{Pipeline, StopStatus};
 use swarmc_runtime::swarm::SwarmEvent;
 use swarmc_runtime::{AnsweredBy, Content, Event, Failure, Observer, Record, Signal, Status, StepId};
+use swarmc_view::documents::{RunLine, RunLineKind, TaskStream, encode};
 use swarmc_view::{
-    OpenRequest, Row, RowState, RunReport, describe_verdict, format_choices, format_duration, make_printable,
+    EventLine, OpenRequest, Row, RowState, RunReport, describe_verdict, format_choices, format_duration, make_printable,
 };
 
 use crate::args::Show;
@@ -172,7 +173,7 @@ impl Observer for Display {
     }
 
     fn signal(&mut self, signal: &Signal) {
-        self.lock_screen().write_json(&swarmc_view::encode_signal(signal));
+        self.lock_screen().write_json(&RunLine::from(RunLineKind::Signal(signal.clone())));
     }
 
     fn wants_signals(&self) -> bool {
@@ -206,18 +207,10 @@ impl Screen {
 
     fn handle_record(&mut self, record: &Record) {
         if self.show.events {
-            self.write_json(&swarmc_view::encode_record(record));
+            self.write_json(&EventLine::from(record));
         }
         if self.show.json {
-            let mut value = json!({ "version": 1, "type": "record" });
-            if let (Ok(serde_json::Value::Object(fields)), Some(object)) =
-                (serde_json::to_value(record), value.as_object_mut())
-            {
-                object.extend(fields);
-                // That of the line; the journal has one of its own.
-                object.insert("version".to_owned(), 1.into());
-            }
-            self.write_json(&value);
+            self.write_json(&RunLine::from(RunLineKind::Record(Box::new(record.clone()))));
         }
         if let Event::AttemptEnded { step, attempt, .. } = &record.event {
             self.flush_attempt(step, *attempt);
@@ -434,12 +427,16 @@ impl Screen {
     /// One line of a task, made ready for where it goes.
     fn format_line(&self, out: &mut Vec<u8>, step: &StepId, attempt: u32, is_err: bool, line: &[u8]) {
         if self.show.json {
-            let value = json!({
-                "version": 1, "type": "output", "step": &*step.name, "iteration": step.iteration,
-                "instance": step.instance, "within": step.within, "attempt": attempt, "stream": if is_err { "stderr" } else { "stdout" },
-                "text": String::from_utf8_lossy(line),
-            });
-            out.extend_from_slice(value.to_string().as_bytes());
+            let line = RunLineKind::Output {
+                step: step.name.to_string(),
+                iteration: step.iteration,
+                instance: step.instance,
+                within: step.within.as_deref().map(str::to_owned),
+                attempt,
+                stream: if is_err { TaskStream::Stderr } else { TaskStream::Stdout },
+                text: String::from_utf8_lossy(line).into_owned(),
+            };
+            out.extend_from_slice(encode(&RunLine::from(line)).as_bytes());
             out.push(b'\n');
             return;
         }
@@ -463,7 +460,7 @@ impl Screen {
 
     fn write_notice(&mut self, text: &str) {
         if self.show.is_machine() {
-            self.write_json(&json!({ "version": 1, "type": "notice", "text": text }));
+            self.write_json(&RunLine::from(RunLineKind::Notice { text: text.to_owned() }));
         } else {
             let line = format!("{} {}\n", self.err.paint.yellow("note:"), make_printable(text));
             self.write_lines(Stream::Err, line.as_bytes());
@@ -489,8 +486,8 @@ impl Screen {
         }
     }
 
-    fn write_json(&mut self, value: &serde_json::Value) {
-        self.out.write(format!("{value}\n").as_bytes());
+    fn write_json(&mut self, line: &impl Serialize) {
+        self.out.write((encode(line) + "\n").as_bytes());
     }
 
     /// Writes whole lines above the live ones.

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use miette::IntoDiagnostic;
-use serde_json::{Value, json};
 use swarmc_compiler::Settings;
 use swarmc_plan::Connection;
+use swarmc_view::documents::{self, DoctorSpec, HomeState, ModelState, ProgramState, SpecProgram, Version, encode};
 use swarmc_view::make_printable;
 
 use crate::args::Doctor;
@@ -57,12 +57,12 @@ pub(crate) fn exec(args: &Doctor) -> miette::Result<Exit> {
             });
         }
     });
+    let shell = programs.iter().any(|program| program.name == "sh" && program.path.is_some());
     let text = match args.json {
-        true => format!("{}\n", report_json(home.root(), &writable, &programs, &models)),
+        true => encode(&build_document(home.root(), &writable, programs, models)) + "\n",
         false => render_report(home.root(), &writable, &programs, &models),
     };
     terminal::print(text)?;
-    let shell = programs.iter().any(|program| program.name == "sh" && program.path.is_some());
     Ok(if writable.is_ok() && shell { Exit::Done } else { Exit::Usage })
 }
 
@@ -79,20 +79,21 @@ fn of_spec(spec: &Path, is_json: bool, home: &Path, writable: &Result<(), String
     let is_missing = programs.iter().any(|program| program.path.is_none() && program.is_needed);
     let text = match is_json {
         true => {
-            let programs: Vec<Value> = programs
-                .iter()
-                .map(|program| {
-                    json!({
-                        "name": program.name, "path": program.path, "steps": program.steps, "agent": program.agent,
-                        "install": program.install, "needed": program.is_needed,
-                    })
-                })
-                .collect();
-            let home = json!({ "path": home, "problem": writable.as_ref().err() });
-            let version = env!("CARGO_PKG_VERSION");
-            let value =
-                json!({ "version": 1, "swarmc": version, "home": home, "programs": programs, "variables": variables });
-            format!("{value}\n")
+            let programs = programs.iter().map(|program| SpecProgram {
+                name: program.name.clone(),
+                path: program.path.clone(),
+                steps: program.steps.clone(),
+                agent: program.agent.clone(),
+                install: program.install.clone(),
+                needed: program.is_needed,
+            });
+            encode(&DoctorSpec {
+                version: Version,
+                swarmc: env!("CARGO_PKG_VERSION").to_owned(),
+                home: HomeState { path: home.to_owned(), problem: writable.as_ref().err().cloned() },
+                programs: programs.collect(),
+                variables: variables.clone(),
+            }) + "\n"
         }
         false => {
             let paint = Stream::Out.paint();
@@ -164,26 +165,25 @@ fn render_report(home: &Path, writable: &Result<(), String>, programs: &[Program
     out
 }
 
-fn report_json(home: &Path, writable: &Result<(), String>, programs: &[Program], models: &[Model]) -> Value {
-    let programs: Vec<Value> = programs
-        .iter()
-        .map(|program| {
-            json!({
-                "name": program.name, "preset": program.preset, "path": program.path, "version": program.version,
-                "install": program.install,
-            })
-        })
-        .collect();
-    json!({
-        "version": 1,
-        "swarmc": env!("CARGO_PKG_VERSION"),
-        "home": { "path": home, "problem": writable.as_ref().err() },
-        "programs": programs,
-        "models": models.iter().map(|model| {
-            let (variable, is_set) = model.key.clone().unzip();
-            json!({ "preset": model.preset, "variable": variable, "set": is_set, "url": model.url })
-        }).collect::<Vec<Value>>(),
-    })
+fn build_document(
+    home: &Path,
+    writable: &Result<(), String>,
+    programs: Vec<Program>,
+    models: Vec<Model>,
+) -> documents::Doctor {
+    let program =
+        |Program { name, preset, install, path, version }| ProgramState { name, preset, path, version, install };
+    let model = |Model { preset, key, url }| {
+        let (variable, set) = key.unzip();
+        ModelState { preset, variable, set, url }
+    };
+    documents::Doctor {
+        version: Version,
+        swarmc: env!("CARGO_PKG_VERSION").to_owned(),
+        home: HomeState { path: home.to_owned(), problem: writable.as_ref().err().cloned() },
+        programs: programs.into_iter().map(program).collect(),
+        models: models.into_iter().map(model).collect(),
+    }
 }
 
 /// The shell, and the program or the model of every preset.

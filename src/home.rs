@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_runtime::{Home, RunError, RunFolder, RunSummary, RunningState};
+use swarmc_runtime::{Home, RunError, RunFolder, RunSummary};
 use swarmc_view::{Past, PastError};
 
 /// `$SWARM_HOME`, else `~/.swarm`.
@@ -28,16 +28,6 @@ pub(crate) fn find_run(
     match home.list_runs().into_diagnostic()?.iter().rev().find(|run| fits(run)) {
         Some(run) => home.find(&run.id).into_diagnostic(),
         None => Err(miette!("no run {what}")),
-    }
-}
-
-pub(crate) fn describe_state(state: RunningState) -> &'static str {
-    match state {
-        RunningState::Running => "running",
-        RunningState::Resumable => "resumable",
-        RunningState::Succeeded => "succeeded",
-        RunningState::Failed => "failed",
-        RunningState::Damaged => "damaged",
     }
 }
 

@@ -5,7 +5,6 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use swarmc_runtime::{AgentStatus, Blocked, Link, RunSummary, Standing};
 use swarmc_view::{escape_hidden, format_duration, format_number, make_printable};
 
@@ -84,17 +83,6 @@ fn describe_wait(blocked: &Blocked) -> String {
     }
 }
 
-/// The steps that have not begun as JSON.
-pub(crate) fn blocked_json(run: &RunSummary) -> Value {
-    let steps = run.blocked.iter().map(|blocked| {
-        json!({
-            "step": blocked.step.label(), "instance": blocked.step.instance, "waits": blocked.waits,
-            "pending": blocked.pending,
-        })
-    });
-    json!({ "count": run.blocked_count, "steps": steps.collect::<Vec<_>>() })
-}
-
 /// How a node stands, in a line.
 pub(crate) fn describe_node(node: &Standing, now: u64) -> String {
     let mut words = node.state.as_str().to_owned();
@@ -114,11 +102,6 @@ pub(crate) fn describe_node(node: &Standing, now: u64) -> String {
         let _ = write!(words, " ({})", pending.join("; "));
     }
     words
-}
-
-/// The nodes of a run as JSON.
-pub(crate) fn nodes_json(run: &RunSummary) -> Value {
-    run.nodes.iter().map(|node| json!(node)).collect()
 }
 
 fn find_status<'a>(run: &'a RunSummary, label: &str) -> Option<&'a AgentStatus> {

@@ -11,8 +11,8 @@ mod sarif;
 use std::fmt::Write;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use serde_json::{Value, json};
 use swarmc_compiler::{Code, Compilation, Diagnostic, FileId, Label, Levels, Report, Severity, Sources, Span};
+use swarmc_view::documents;
 use swarmc_view::{make_printable, same_length};
 
 use crate::files::Workspace;
@@ -85,8 +85,11 @@ impl Problems {
             .collect()
     }
 
-    pub(crate) fn render_json(&self) -> Vec<Value> {
-        self.list.iter().map(|(severity, diagnostic)| diagnostic_json(&self.sources, *severity, diagnostic)).collect()
+    pub(crate) fn list_documents(&self) -> Vec<documents::Diagnostic> {
+        self.list
+            .iter()
+            .map(|(severity, diagnostic)| document_diagnostic(&self.sources, *severity, diagnostic))
+            .collect()
     }
 
     /// Whether every place is on a line that fits a screen: drawing shows whole lines.
@@ -253,33 +256,39 @@ fn render_snippet(out: &mut String, sources: &Sources, label: &Label, mark: &str
     let _ = writeln!(out, "  {indent} | {}{gap}{marks} {text}", " ".repeat(before.len()));
 }
 
-fn diagnostic_json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value {
-    let label = |label: &Label| json!({ "at": json_span(sources, label.span), "text": label.text });
-    let labels: Vec<Value> = diagnostic.labels.iter().map(label).collect();
-    let flow: Vec<Value> = diagnostic.trace.iter().map(label).collect();
-    let fix = diagnostic.fix.as_ref().map(|fix| {
-        let edit = |edit: &swarmc_compiler::Edit| json!({ "at": json_span(sources, edit.span), "text": edit.text });
-        json!({ "title": fix.title, "certain": fix.certain, "edits": fix.edits.iter().map(edit).collect::<Vec<_>>() })
-    });
-    json!({
-        "code": diagnostic.code.id(),
-        "name": diagnostic.code.name(),
-        "severity": severity.as_str(),
-        "message": diagnostic.message,
-        "labels": labels,
-        "flow": flow,
-        "help": diagnostic.help,
-        "fix": fix,
-    })
+fn document_diagnostic(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> documents::Diagnostic {
+    let label = |label: &Label| documents::Label { at: document_span(sources, label.span), text: label.text.clone() };
+    let edit = |edit: &swarmc_compiler::Edit| documents::Edit {
+        at: document_span(sources, edit.span),
+        text: edit.text.clone(),
+    };
+    documents::Diagnostic {
+        code: diagnostic.code.id().to_owned(),
+        name: diagnostic.code.name().to_owned(),
+        severity: match severity {
+            Severity::Error => documents::Severity::Error,
+            Severity::Warning => documents::Severity::Warning,
+            Severity::Hint => documents::Severity::Hint,
+        },
+        message: diagnostic.message.clone(),
+        labels: diagnostic.labels.iter().map(label).collect(),
+        flow: diagnostic.trace.iter().map(label).collect(),
+        help: diagnostic.help.clone(),
+        fix: diagnostic.fix.as_ref().map(|fix| documents::Fix {
+            title: fix.title.clone(),
+            certain: fix.certain,
+            edits: fix.edits.iter().map(edit).collect(),
+        }),
+    }
 }
 
 /// Offsets are bytes from 0, lines and columns count from 1, columns in characters.
-pub(crate) fn json_span(sources: &Sources, span: Span) -> Value {
+pub(crate) fn document_span(sources: &Sources, span: Span) -> documents::Span {
     let end = |offset: u32| {
         let position = sources.position(span.file, offset);
-        json!({ "offset": offset, "line": position.line, "column": position.column })
+        documents::Position { offset, line: position.line, column: position.column }
     };
-    json!({ "file": sources.name(span.file), "start": end(span.start), "end": end(span.end) })
+    documents::Span { file: sources.name(span.file).to_owned(), start: end(span.start), end: end(span.end) }
 }
 
 /// The diagnostic without control characters, and with overlong words cut.
@@ -378,10 +387,11 @@ mod tests {
     #[test]
     fn json_has_offsets_lines_and_columns() {
         let sources = sources("größe drafd");
-        let value = diagnostic_json(&sources, Severity::Warning, &diagnostic(&sources, &[("drafd", "here")]));
-        assert_eq!(value["severity"], "warning");
-        assert_eq!(value["labels"][0]["at"]["start"], json!({ "offset": 8, "line": 1, "column": 7 }));
-        assert_eq!(value["labels"][0]["at"]["end"], json!({ "offset": 13, "line": 1, "column": 12 }));
+        let document = document_diagnostic(&sources, Severity::Warning, &diagnostic(&sources, &[("drafd", "here")]));
+        assert_eq!(document.severity, documents::Severity::Warning);
+        let at = &document.labels[0].at;
+        assert_eq!(at.start, documents::Position { offset: 8, line: 1, column: 7 });
+        assert_eq!(at.end, documents::Position { offset: 13, line: 1, column: 12 });
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use miette::{IntoDiagnostic, miette};
-use serde_json::json;
 use swarmc_plan::{Pipeline, Plan};
 use swarmc_runtime::{Difference, Divergence, Recording};
+use swarmc_view::documents::{RunLine, RunLineKind, encode};
 use swarmc_view::make_printable;
 
 use crate::args::{Run, Show};
@@ -75,7 +75,8 @@ pub(crate) fn recorded_pipeline<'a>(plan: &'a Plan, recording: &Recording) -> mi
 /// Tells where a replay and its recording part.
 pub(crate) fn report_divergence(divergence: &Divergence, show: Show) -> miette::Result<Exit> {
     if show.json {
-        terminal::print(format!("{}\n", divergence_json(divergence)))?;
+        let line = RunLineKind::divergence(divergence, Exit::Failed as u8);
+        terminal::print(encode(&RunLine::from(line)) + "\n")?;
         return Ok(Exit::Failed);
     }
     let paint = Stream::Err.paint();
@@ -102,29 +103,4 @@ fn describe_divergence(divergence: &Divergence) -> (String, &'static str) {
         | Difference::Unfit(_) => "record again with `swarmc run … --record DIR`",
     };
     (divergence.to_string(), help)
-}
-
-fn divergence_json(divergence: &Divergence) -> serde_json::Value {
-    let (because, what, recorded, now) = match &divergence.difference {
-        Difference::Text { what, recorded, now } => ("differs", Some(what), recorded.as_ref(), now.as_ref()),
-        Difference::Missing => ("missing", None, None, None),
-        Difference::Unanswered => ("unanswered", None, None, None),
-        Difference::GoesOn => ("goes_on", None, None, None),
-        Difference::Unended => ("unended", None, None, None),
-        Difference::Unsent { .. } => ("unsent", None, None, None),
-        Difference::Unfit(_) => ("unfit", None, None, None),
-    };
-    json!({
-        "version": 1,
-        "type": "divergence",
-        "run": divergence.run,
-        "step": divergence.step,
-        "attempt": divergence.attempt,
-        "because": because,
-        "message": divergence.to_string(),
-        "what": what,
-        "recorded": recorded,
-        "now": now,
-        "exit": Exit::Failed as u8,
-    })
 }

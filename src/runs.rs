@@ -4,17 +4,15 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use miette::{IntoDiagnostic, miette};
-use serde_json::json;
-use swarmc_runtime::{
-    Home, RunFolder, RunSummary, Runner, RunningState, Stream as TaskStream, end_survivors, request_stop,
-};
+use swarmc_runtime::{Home, RunFolder, RunSummary, Runner, RunningState, end_survivors, request_stop};
+use swarmc_view::documents::{self, RunDetails, RunState, Runs, StepFiles, StepPaths, StepRow, Version, encode};
 use swarmc_view::{
     OpenRequest, Row, format_count, format_duration, format_moment, format_number, format_size, make_printable, now_ms,
 };
 
 use crate::args::{Inspect, Prune, Ps, Stop};
 use crate::exit::Exit;
-use crate::home::{describe_state, find_home, find_run, read_past};
+use crate::home::{find_home, find_run, read_past};
 use crate::nodes;
 use crate::summary::{latest_time, write_table};
 use crate::terminal::{self, Paint, Stream};
@@ -30,8 +28,8 @@ pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
     }
     runs.reverse();
     if args.json {
-        let runs: Vec<_> = runs.iter().map(run_json).collect();
-        terminal::print(format!("{}\n", json!({ "version": 1, "runs": runs })))?;
+        let document = Runs { version: Version, runs: runs.iter().map(documents::Run::from).collect() };
+        terminal::print(encode(&document) + "\n")?;
         return Ok(Exit::Done);
     }
     let paint = Stream::Out.paint();
@@ -57,7 +55,7 @@ pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
 }
 
 fn format_run(run: &RunSummary, paint: Paint) -> String {
-    let state = format!("{:<9}", describe_state(run.state));
+    let state = format!("{:<9}", RunState::from(run.state).as_str());
     let state = match run.state {
         RunningState::Running => paint.cyan(&state),
         RunningState::Resumable => paint.yellow(&state),
@@ -101,17 +99,6 @@ fn format_run(run: &RunSummary, paint: Paint) -> String {
     format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}{waits}{asks}{runner}{survivors}", run.id)
 }
 
-fn run_json(run: &RunSummary) -> serde_json::Value {
-    json!({
-        "run": run.id, "workflow": run.workflow, "pipeline": run.pipeline, "state": describe_state(run.state),
-        "started_ms": run.started_ms, "changed_ms": run.changed_ms, "done": run.done, "total": run.total,
-        "agents": run.agents.iter().map(|(step, status)| json!({ "step": step, "status": status })).collect::<Vec<_>>(),
-        "nodes": nodes::nodes_json(run), "waiting": nodes::blocked_json(run), "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| OpenRequest::from(waiting).to_json()).collect::<Vec<_>>(),
-        "runner": run.runner.map(|runner| json!({ "pid": runner.pid, "stopped": runner.stopped })), "survivors": run.survivors,
-        "problem": run.problem,
-    })
-}
-
 pub(crate) fn stop_runs(args: &Stop) -> miette::Result<Exit> {
     let home = find_home()?;
     let folder = match &args.run {
@@ -150,41 +137,26 @@ pub(crate) fn inspect_run(args: &Inspect) -> miette::Result<Exit> {
         return Err(miette!("run `{}` is gone", folder.id));
     };
     let layout = folder.layout(past.pipeline());
-    // Where a row's files lie, those that exist.
-    let paths = |row: &Row| -> Vec<(&'static str, std::path::PathBuf)> {
-        let attempt = row.attempt.max(1);
-        [
-            ("output", layout.output_path(&row.step)),
-            ("prompt", layout.prompt_path(&row.step, attempt)),
-            ("stdout", layout.log_path(&row.step, attempt, TaskStream::Stdout)),
-            ("stderr", layout.log_path(&row.step, attempt, TaskStream::Stderr)),
-            ("folder", layout.agent_folder(&row.step, attempt)),
-        ]
-        .into_iter()
-        .filter(|(_, path)| path.exists())
-        .collect()
+    // What a step says of itself holds the system text as well.
+    let paths = |row: &Row| {
+        let found = StepPaths::find(&layout, &row.step, row.attempt.max(1), true);
+        StepPaths { system: None, ..found }
     };
     if args.json {
-        let steps: Vec<_> = ledger
-            .rows
-            .iter()
-            .map(|row| {
-                let mut value = row.to_json();
-                value["paths"] = paths(row).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path))).collect();
-                value
-            })
-            .collect();
-        let mut value = run_json(run);
-        value["version"] = json!(1);
-        value["folder"] = json!(folder.path);
-        value["outputs"] = json!(folder.outputs);
-        value["steps"] = json!(steps);
-        terminal::print(format!("{value}\n"))?;
+        let steps = ledger.rows.iter().map(|row| StepFiles { row: StepRow::from(row), paths: paths(row) });
+        let document = RunDetails {
+            version: Version,
+            run: documents::Run::from(run),
+            folder: folder.path.clone(),
+            outputs: folder.outputs.clone(),
+            steps: steps.collect(),
+        };
+        terminal::print(encode(&document) + "\n")?;
         return Ok(Exit::Done);
     }
     let paint = Stream::Out.paint();
     let mut out = String::new();
-    let _ = writeln!(out, "run      {} ({})", paint.bold(&run.id), describe_state(run.state));
+    let _ = writeln!(out, "run      {} ({})", paint.bold(&run.id), RunState::from(run.state).as_str());
     let _ = writeln!(out, "workflow {}, pipeline {}", run.workflow, run.pipeline);
     let took = format_duration(Duration::from_millis(run.changed_ms.saturating_sub(run.started_ms)));
     let _ = writeln!(out, "started  {}, changed last after {took}", format_moment(run.started_ms));
@@ -206,9 +178,9 @@ pub(crate) fn inspect_run(args: &Inspect) -> miette::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn write_details(out: &mut String, row: &Row, paths: &[(&str, std::path::PathBuf)], folder: &RunFolder, paint: Paint) {
+fn write_details(out: &mut String, row: &Row, paths: &StepPaths, folder: &RunFolder, paint: Paint) {
     write_usage(out, row);
-    for (kind, path) in paths {
+    for (kind, path) in paths.list() {
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let shown = path.strip_prefix(&folder.path).unwrap_or(path);
         let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {} ({})", shown.display(), format_size(bytes))));

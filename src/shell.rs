@@ -5,23 +5,14 @@ use std::path::Path;
 use clap::CommandFactory;
 use miette::{IntoDiagnostic, WrapErr};
 
-use crate::args::{CommandLine, Completions, Man, Schema, SchemaOf};
+use crate::args::{CommandLine, Completions, Man, Schema};
 use crate::exit::Exit;
 use crate::terminal;
 
 pub(crate) fn print_schema(args: &Schema) -> miette::Result<Exit> {
-    let text = match args.of {
-        SchemaOf::Plan => pretty_json(&swarmc_plan::plan_schema()),
-        SchemaOf::Envelope => pretty_json(&swarmc_runtime::handoff::envelope_schema()),
-        SchemaOf::Handoff => pretty_json(&swarmc_runtime::handoff::handoff_schema()),
-        SchemaOf::Check => include_str!("render/check.schema.json").to_owned(),
-    };
-    terminal::print(text)?;
+    let schema = (args.of.schema)();
+    terminal::print(serde_json::to_string_pretty(&schema).expect("a schema has string keys only") + "\n")?;
     Ok(Exit::Done)
-}
-
-fn pretty_json(schema: &impl serde::Serialize) -> String {
-    serde_json::to_string_pretty(schema).expect("a schema has string keys only") + "\n"
 }
 
 pub(crate) fn print_completions(args: &Completions) -> miette::Result<Exit> {

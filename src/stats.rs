@@ -5,9 +5,12 @@
 
 use std::fmt::Write;
 
-use serde_json::{Map, Value, json};
-use swarmc_compiler::stats::{Pipeline, Prompts};
+use swarmc_compiler::stats::{self, Pipeline, Prompts};
 use swarmc_compiler::{Bound, Stats};
+use swarmc_view::documents::{
+    CheckStats, Counts, Fields, FlowCounts, Largest, OutputCounts, PipelinePrompts, PipelineStats, PromptCounts,
+    RouteCounts, SpecStats, StepCounts, Suppressions, SwarmStats,
+};
 use swarmc_view::{format_number, make_printable};
 
 use crate::terminal::Paint;
@@ -36,17 +39,18 @@ impl Tally {
         self.specs.push((spec, stats));
     }
 
-    /// `{"all": …, "specs": […]}`.
-    pub(crate) fn to_json(&self) -> Value {
-        let specs: Vec<Value> = self.specs.iter().map(|(spec, stats)| of_spec(spec, stats)).collect();
-        json!({ "all": self.sum_specs(), "specs": specs })
+    /// The counts of each spec, and their sums.
+    pub(crate) fn to_document(&self) -> CheckStats {
+        let specs = self.specs.iter().map(|(spec, stats)| document_spec(spec, stats)).collect();
+        CheckStats { all: self.sum_specs(), specs }
     }
 
-    /// The sums over all specs.
-    fn sum_specs(&self) -> Value {
-        let mut all = Value::Null;
-        self.specs.iter().for_each(|(_, stats)| add_counts(&mut all, &counts_json(stats)));
-        all
+    /// The sums over all specs; none where there is none.
+    fn sum_specs(&self) -> Option<Counts> {
+        self.specs.iter().map(|(_, stats)| count_spec(stats)).reduce(|mut all, counts| {
+            all += counts;
+            all
+        })
     }
 
     /// A table of the specs, what its columns are, and a table of what runs use at most.
@@ -54,10 +58,10 @@ impl Tally {
         let mut rows: Vec<Vec<String>> = self
             .specs
             .iter()
-            .map(|(spec, stats)| spec_row(make_printable(spec).into_owned(), &counts_json(stats)))
+            .map(|(spec, stats)| spec_row(make_printable(spec).into_owned(), &count_spec(stats)))
             .collect();
-        if self.specs.len() > 1 {
-            rows.push(spec_row("all".to_owned(), &self.sum_specs()));
+        if let Some(all) = self.sum_specs().filter(|_| self.specs.len() > 1) {
+            rows.push(spec_row("all".to_owned(), &all));
         }
         let mut out = format!("\n{}\n", paint.bold("what was checked"));
         write_table(&mut out, &COLUMNS.map(|(column, _)| column), &rows, paint);
@@ -100,111 +104,98 @@ impl Tally {
     }
 }
 
-fn of_spec(spec: &str, stats: &Stats) -> Value {
-    let mut document = counts_json(stats);
-    document["spec"] = json!(spec);
-    document["pipelines"] = stats.pipelines.iter().map(of_pipeline).collect();
-    let swarms = stats
-        .swarms
-        .iter()
-        .map(|swarm| json!({ "name": swarm.name, "launches": swarm.launches, "turns": swarm.turns }));
-    document["swarms"] = swarms.collect();
-    document
+fn document_spec(spec: &str, stats: &Stats) -> SpecStats {
+    let swarm = |swarm: &stats::Swarm| SwarmStats {
+        name: swarm.name.clone(),
+        launches: swarm.launches.clone(),
+        turns: swarm.turns.clone(),
+    };
+    SpecStats {
+        spec: spec.to_owned(),
+        counts: count_spec(stats),
+        pipelines: stats.pipelines.iter().map(document_pipeline).collect(),
+        swarms: stats.swarms.iter().map(swarm).collect(),
+    }
 }
 
 /// What can be summed.
-fn counts_json(stats: &Stats) -> Value {
+fn count_spec(stats: &Stats) -> Counts {
     let Stats { files, names, flows, suppressions, pipelines, swarms: _, conditions: _ } = stats;
-    let mut counts = json!({
-        "files": files,
-        "references": names.references,
-        "directives": names.directives,
-        "expressions": names.expressions,
-        "fields": { "read": names.fields.read, "typed": names.fields.typed },
-        "steps": { "all": 0, "can_run": 0, "never_run": 0 },
-        "outputs": { "read": 0, "present": 0, "guarded": 0 },
-        "routes": { "branches": 0, "exhaustive": 0 },
-        "prompts": null,
-        "flows": {
-            "ways": flows.ways, "untrusted": flows.untrusted, "private": flows.private, "exits": flows.exits,
+    let mut counts = Counts {
+        files: *files,
+        references: names.references,
+        directives: names.directives,
+        expressions: names.expressions,
+        fields: Fields { read: names.fields.read, typed: names.fields.typed },
+        flows: FlowCounts { ways: flows.ways, untrusted: flows.untrusted, private: flows.private, exits: flows.exits },
+        suppressions: Suppressions {
+            written: suppressions.written,
+            used: suppressions.used,
+            hidden: suppressions.hidden,
         },
-        "suppressions": {
-            "written": suppressions.written, "used": suppressions.used, "hidden": suppressions.hidden,
-        },
-    });
+        ..Counts::default()
+    };
     for pipeline in pipelines {
-        add_counts(&mut counts, &of_steps(pipeline));
-        if let Some(Prompts { all, bounded, .. }) = &pipeline.prompts {
-            add_counts(&mut counts, &json!({ "prompts": { "all": all, "bounded": bounded } }));
-        }
+        let (steps, outputs, routes) = count_pipeline(pipeline);
+        counts.steps += steps;
+        counts.outputs += outputs;
+        counts.routes += routes;
+        counts.add_prompts(pipeline.prompts.as_ref().map(count_prompts));
     }
     counts
 }
 
-fn of_steps(pipeline: &Pipeline) -> Value {
+fn count_pipeline(pipeline: &Pipeline) -> (StepCounts, OutputCounts, RouteCounts) {
     let Pipeline { steps, outputs, routes, .. } = pipeline;
-    json!({
-        "steps": { "all": steps.all, "can_run": steps.can, "never_run": steps.never },
-        "outputs": { "read": outputs.read, "present": outputs.present, "guarded": outputs.guarded },
-        "routes": { "branches": routes.branches, "exhaustive": routes.exhaustive },
-    })
+    (
+        StepCounts { all: steps.all, can_run: steps.can, never_run: steps.never },
+        OutputCounts { read: outputs.read, present: outputs.present, guarded: outputs.guarded },
+        RouteCounts { branches: routes.branches, exhaustive: routes.exhaustive },
+    )
 }
 
-fn of_pipeline(pipeline: &Pipeline) -> Value {
-    let mut document = of_steps(pipeline);
-    document["name"] = json!(pipeline.name);
-    document["launches"] = json!(pipeline.launches);
-    document["turns"] = json!(pipeline.turns);
-    document["prompts"] = match &pipeline.prompts {
-        None => Value::Null,
-        Some(Prompts { all, bounded, largest }) => {
-            let largest = largest.as_ref().map(|largest| {
-                json!({
-                    "step": largest.step,
-                    "tokens": largest.tokens,
-                    "exact": largest.exact,
-                    "window": largest.window,
-                })
-            });
-            json!({ "all": all, "bounded": bounded, "largest": largest })
-        }
+fn count_prompts(prompts: &Prompts) -> PromptCounts {
+    PromptCounts { all: prompts.all, bounded: prompts.bounded }
+}
+
+fn document_pipeline(pipeline: &Pipeline) -> PipelineStats {
+    let (steps, outputs, routes) = count_pipeline(pipeline);
+    let largest = |largest: &stats::Largest| Largest {
+        step: largest.step.clone(),
+        tokens: largest.tokens,
+        exact: largest.exact,
+        window: largest.window,
     };
-    document
-}
-
-/// Sums numbers with those of the same name; what is unknown adds nothing.
-fn add_counts(sum: &mut Value, other: &Value) {
-    match (sum, other) {
-        (_, Value::Null) => {}
-        (Value::Object(sum), Value::Object(other)) => add_all(sum, other),
-        (sum, other) => match (sum.as_u64(), other.as_u64()) {
-            (Some(one), Some(more)) => *sum = json!(one + more),
-            _ => *sum = other.clone(),
-        },
-    }
-}
-
-fn add_all(sum: &mut Map<String, Value>, other: &Map<String, Value>) {
-    for (name, value) in other {
-        add_counts(sum.entry(name).or_insert(Value::Null), value);
+    let prompts = pipeline.prompts.as_ref().map(|prompts| PipelinePrompts {
+        counts: count_prompts(prompts),
+        largest: prompts.largest.as_ref().map(largest),
+    });
+    PipelineStats {
+        name: pipeline.name.clone(),
+        steps,
+        outputs,
+        routes,
+        prompts,
+        launches: pipeline.launches.clone(),
+        turns: pipeline.turns.clone(),
     }
 }
 
 /// The cells of a spec: its name, and what stands below [`COLUMNS`].
-fn spec_row(name: String, counts: &Value) -> Vec<String> {
-    let number = |path: &str| counts.pointer(path).and_then(Value::as_u64).unwrap_or(0);
-    let sum = |paths: [&str; 2]| paths.map(number).iter().sum::<u64>();
+fn spec_row(name: String, counts: &Counts) -> Vec<String> {
+    let number = |number: usize| format_number(number as u64);
+    let ratio = |some: usize, all: usize| format_ratio(some as u64, all as u64);
     vec![
         name,
-        format_number(number("/files")),
-        format_number(number("/references")),
-        format_number(sum(["/directives", "/expressions"])),
-        format_ratio(number("/fields/typed"), number("/fields/read")),
-        format_ratio(sum(["/outputs/present", "/outputs/guarded"]), number("/outputs/read")),
-        format_ratio(number("/routes/exhaustive"), number("/routes/branches")),
-        format_ratio(number("/steps/can_run"), number("/steps/all")),
-        format_number(number("/flows/ways")),
-        format_number(number("/suppressions/hidden")),
+        number(counts.files),
+        number(counts.references),
+        number(counts.directives + counts.expressions),
+        ratio(counts.fields.typed, counts.fields.read),
+        ratio(counts.outputs.present + counts.outputs.guarded, counts.outputs.read),
+        ratio(counts.routes.exhaustive, counts.routes.branches),
+        ratio(counts.steps.can_run, counts.steps.all),
+        number(counts.flows.ways),
+        number(counts.suppressions.hidden),
     ]
 }
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use serde_json::json;
 use swarmc_plan::Pipeline;
 use swarmc_runtime::{Content, End, Ended, Home, RunFolder, RunOutcome, Status, Stream as TaskStream};
+use swarmc_view::documents::{ResultStatus, RunLine, RunLineKind, RunResult, SkippedResult, encode};
 use swarmc_view::{Row, RowState, RunReport, format_count, format_duration, make_printable, now_ms};
 
 use crate::args::Show;
@@ -31,7 +31,8 @@ pub(crate) fn show_summary(
         Ended::OverBudget => Exit::OverBudget,
     };
     if show.is_machine() {
-        terminal::print(format!("{}\n", result_json(&outcome, &skipped_results(ledger, pipeline, &outcome), exit)))?;
+        let line = result_line(&outcome, &skipped_results(ledger, pipeline, &outcome), exit);
+        terminal::print(encode(&line) + "\n")?;
         return Ok(exit);
     }
     let paint = Stream::Err.paint();
@@ -247,27 +248,25 @@ fn last_line(out: &mut String, ledger: &RunReport, outcome: &RunOutcome, paint: 
     };
 }
 
-fn result_json(outcome: &RunOutcome, skipped: &[&Row], exit: Exit) -> serde_json::Value {
-    let status = match outcome.ended {
-        Ended::Succeeded => "succeeded",
-        Ended::Failed => "failed",
-        Ended::Stopped => "stopped",
-        Ended::OverBudget => "over_budget",
-    };
-    json!({
-        "version": 1,
-        "type": "result",
-        "run": outcome.run,
-        "status": status,
-        "exit": exit as u8,
-        "values": outcome.values,
-        "failed": outcome.failed,
-        "skipped_results": skipped.iter().map(|row| json!({
-            "instance": row.step.instance,
-            "step": row.step.name,
-            "reason": row.reason(),
-        })).collect::<Vec<_>>(),
-    })
+fn result_line(outcome: &RunOutcome, skipped: &[&Row], exit: Exit) -> RunLine {
+    let skipped = skipped.iter().map(|row| SkippedResult {
+        instance: row.step.instance,
+        step: row.step.name.to_string(),
+        reason: row.reason(),
+    });
+    RunLine::from(RunLineKind::Result(RunResult {
+        run: outcome.run.clone(),
+        status: match outcome.ended {
+            Ended::Succeeded => ResultStatus::Succeeded,
+            Ended::Failed => ResultStatus::Failed,
+            Ended::Stopped => ResultStatus::Stopped,
+            Ended::OverBudget => ResultStatus::OverBudget,
+        },
+        exit: exit as u8,
+        values: outcome.values.clone(),
+        failed: outcome.failed.clone(),
+        skipped_results: skipped.collect(),
+    }))
 }
 
 /// A text of several lines for a terminal.

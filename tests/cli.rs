@@ -43,7 +43,9 @@ impl Place {
     }
 
     pub(crate) fn swarmc(&self, arguments: &[&str]) -> Ended {
-        Ended::from(self.command(arguments).output().expect("swarmc starts"))
+        let ended = Ended::from(self.command(arguments).output().expect("swarmc starts"));
+        crate::schema::assert_documented(arguments, &ended.out);
+        ended
     }
 
     /// Starts a run and waits until stderr says `text`.

@@ -47,7 +47,9 @@ impl Project {
     }
 
     pub(crate) fn swarmc(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("swarmc starts")
+        let output = self.command(arguments).output().expect("swarmc starts");
+        crate::schema::assert_documented(arguments, &String::from_utf8_lossy(&output.stdout));
+        output
     }
 
     /// Runs swarmc, which must end well, and gives its stdout.

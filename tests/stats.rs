@@ -45,7 +45,7 @@ pipeline main {
 /// What was counted.
 fn stats(place: &Place, arguments: &[&str]) -> Value {
     let checked = place.swarmc(&[&["check", "--stats", "--format", "json"], arguments].concat());
-    fits(place, &checked.out)["stats"].take()
+    fits("check", &checked.out)["stats"].take()
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(crate) fn root() -> &'static Path {
 }
 
 /// The text of a file of the checkout.
-fn text(path: &str) -> String {
+pub(crate) fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("failed to read {path}: {error}"))
 }
 

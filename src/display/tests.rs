@@ -1,7 +1,9 @@
 //! The display, with memory in place of the two streams.
 
-use super::*;
+use serde_json::json;
 use swarmc_runtime::{Failure, Outcome};
+
+use super::*;
 
 /// What was written, by whomever.
 #[derive(Clone, Default)]

@@ -1,12 +1,12 @@
 //! How tests went: lines for people, one JSON document, or JUnit XML.
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
-use serde_json::{Value, json};
 use swarmc_compiler::Sources;
+use swarmc_view::documents::{self, Failure, TestStatus, Tests, Version, encode};
 
 use super::{Finding, Verdict};
 use crate::args::TestFormat;
-use crate::render::{Place, json_span, junit_report, render_finding};
+use crate::render::{Place, document_span, junit_report, render_finding};
 use crate::terminal::{self, Paint, Stream};
 
 /// How many tests did what.
@@ -54,7 +54,7 @@ impl Counts {
 /// Verdicts on their way to standard output.
 pub(super) enum Reporter {
     Text(Paint),
-    Json(Vec<Value>),
+    Json(Vec<documents::TestCase>),
     Junit(Vec<TestSuite>),
 }
 
@@ -87,7 +87,7 @@ impl Reporter {
                     terminal::print(text)?;
                 }
             }
-            Reporter::Json(tests) => tests.extend(verdicts.iter().map(|verdict| json_of(spec, sources, verdict))),
+            Reporter::Json(tests) => tests.extend(verdicts.iter().map(|verdict| document_case(spec, sources, verdict))),
             Reporter::Junit(suites) if !verdicts.is_empty() => {
                 let mut suite = TestSuite::new(spec);
                 suite.add_test_cases(verdicts.iter().map(|verdict| build_case(spec, sources, verdict)));
@@ -103,14 +103,8 @@ impl Reporter {
         let document = match self {
             Reporter::Text(paint) => return terminal::print(counts.summary_line(paint)),
             Reporter::Json(tests) => {
-                let document = json!({
-                    "version": 1,
-                    "tests": tests,
-                    "passed": counts.passed,
-                    "failed": counts.failed,
-                    "specs_with_errors": counts.broken,
-                });
-                format!("{document}\n")
+                let (passed, failed, specs_with_errors) = (counts.passed, counts.failed, counts.broken);
+                encode(&Tests { version: Version, passed, failed, specs_with_errors, tests }) + "\n"
             }
             Reporter::Junit(suites) => junit_report("swarmc test", suites)?,
         };
@@ -125,24 +119,22 @@ fn format_finding(sources: &Sources, finding: &Finding, paint: Paint) -> String 
     self::render_finding(sources, Place { span: *span, message, label, notes, help: help.as_deref() }, paint)
 }
 
-fn json_of(spec: &str, sources: &Sources, verdict: &Verdict) -> Value {
-    let failure = |finding: &Finding| {
-        json!({
-            "message": finding.message,
-            "at": json_span(sources, finding.span),
-            "label": finding.label,
-            "details": finding.notes,
-            "help": finding.help,
-        })
+fn document_case(spec: &str, sources: &Sources, verdict: &Verdict) -> documents::TestCase {
+    let failure = |finding: &Finding| Failure {
+        message: finding.message.clone(),
+        at: document_span(sources, finding.span),
+        label: finding.label.clone(),
+        details: finding.notes.clone(),
+        help: finding.help.clone(),
     };
-    json!({
-        "spec": spec,
-        "test": verdict.name,
-        "status": if verdict.findings.is_empty() { "passed" } else { "failed" },
-        "launches": verdict.launches,
-        "turns": verdict.turns,
-        "failures": verdict.findings.iter().map(failure).collect::<Vec<_>>(),
-    })
+    documents::TestCase {
+        spec: spec.to_owned(),
+        test: verdict.name.clone(),
+        status: if verdict.findings.is_empty() { TestStatus::Passed } else { TestStatus::Failed },
+        launches: verdict.launches,
+        turns: verdict.turns,
+        failures: verdict.findings.iter().map(failure).collect(),
+    }
 }
 
 fn build_case(spec: &str, sources: &Sources, verdict: &Verdict) -> TestCase {

@@ -4,6 +4,7 @@
 //! through the home of the runtime. [`RunReport`] is the one reader of the events of a run.
 
 mod approvals;
+pub mod documents;
 mod events;
 pub mod graph;
 mod past;
@@ -13,7 +14,7 @@ mod team;
 mod units;
 
 pub use approvals::{OpenRequest, describe_verdict, format_choices, format_due};
-pub use events::{encode_record, encode_signal};
+pub use events::{EventLine, EventsLine, SwarmAttempt};
 pub use past::{Past, PastError};
 pub use printable::{escape_hidden, make_printable, same_length, sanitize_line};
 pub use run_report::{Counts, Post, Row, RowState, RunReport};

@@ -17,7 +17,7 @@ pub(crate) const LONGEST: u64 = 64 * 1024;
 const SHOWN: usize = 500;
 
 /// What `status.json` says, all of it: it is written again as it was read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Map<String, Value>")]
 pub struct AgentStatus {
     /// The agent's state.
@@ -66,7 +66,7 @@ impl TryFrom<Map<String, Value>> for AgentStatus {
 }
 
 /// The state of an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
     /// Created, and not yet at work.
@@ -81,7 +81,7 @@ pub enum AgentState {
 }
 
 /// Why an agent failed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Trouble {
     /// As the protocol has it.

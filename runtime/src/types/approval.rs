@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarmc_plan::Approval;
@@ -13,7 +14,7 @@ use crate::types::content::Content;
 use crate::types::inbox_message::InboxMessage;
 
 /// Who answered a gate, or a request for agreement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
     /// A person.
@@ -32,7 +33,7 @@ pub enum AnsweredBy {
 const SHOWN: usize = 500;
 
 /// A request for a person's approval.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
     /// Its number in the run, from 1: what people call it.
     pub id: u32,
@@ -56,7 +57,7 @@ pub(crate) fn approval_name(id: u32) -> String {
 }
 
 /// What an agent wants.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "wants", rename_all = "snake_case")]
 pub enum RequestKind {
     /// To call a tool.
@@ -109,7 +110,7 @@ pub enum RequestKind {
 }
 
 /// What turns have in common that go in circles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Same {
     /// What they put out and sent, and what they changed.
@@ -203,7 +204,7 @@ impl RequestKind {
 }
 
 /// The answer to a request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The number of the request.
     pub id: u32,
@@ -220,7 +221,7 @@ pub struct Verdict {
 }
 
 /// What is said to a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// Yes, this once.

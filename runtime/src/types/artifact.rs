@@ -69,7 +69,7 @@ impl ArtifactKind {
 }
 
 /// A stored artifact, as the journal has it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactMeta {
     /// What it is.
     pub kind: ArtifactKind,

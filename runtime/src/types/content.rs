@@ -1,9 +1,10 @@
 //! A text of an event: the text itself, or the digest that names it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A text, in the event or beside it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
     /// The text itself, at most [`INLINE`](super::event::INLINE) bytes.

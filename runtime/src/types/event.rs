@@ -12,6 +12,7 @@ mod words;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::approval::{Request, Verdict};
@@ -49,7 +50,7 @@ const QUOTES: usize = 3;
 pub(crate) const SESSION: usize = 512;
 
 /// An event with its place in the run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Its number in the journal, from 1, without gaps.
     pub seq: u64,
@@ -61,7 +62,7 @@ pub struct Record {
 }
 
 /// One fact.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// The run exists. Always the first record.
@@ -334,7 +335,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 /// A process group, told apart from a later one with the same number by its start time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     /// The process group, which is the process id of its leader.
     pub group: i32,
@@ -343,7 +344,7 @@ pub struct Process {
 }
 
 /// Why an attempt failed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum Failure {
     /// Its process exited with something else than 0.
@@ -412,7 +413,7 @@ pub enum Failure {
 }
 
 /// Why a step was skipped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum SkipReason {
     /// A need does not hold.
@@ -447,7 +448,7 @@ pub enum SkipReason {
 }
 
 /// How a step ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It did what it should.
@@ -459,7 +460,7 @@ pub enum Status {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Done.

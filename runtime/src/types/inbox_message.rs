@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use swarmc_plan::{Priority, Response};
@@ -13,7 +14,7 @@ use super::handoff::EnvelopeKind;
 pub const INPUTS: usize = swarmc_plan::prompt_text::INPUTS;
 
 /// Something in an inbox.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InboxMessage {
     /// Its id, unique in the run.
     pub id: Arc<str>,

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
@@ -20,7 +21,7 @@ pub const PERSON: &str = "user";
 pub const WORKSPACE: &str = "workspace";
 
 /// One event of a swarm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum SwarmEvent {
     /// The swarm exists. Always its first.
@@ -175,7 +176,7 @@ pub enum SwarmEvent {
 }
 
 /// A turn of an agent, or of the supervisor: deterministic, the same in every replay.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct TurnId {
     /// The agent; [`SUPERVISOR`] where `purpose` is not to act.
     pub agent: Arc<str>,
@@ -190,7 +191,7 @@ pub struct TurnId {
 }
 
 /// What a model is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// The next action of an agent.
@@ -209,7 +210,7 @@ impl Purpose {
 }
 
 /// A phase of a swarm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The goal is split.
@@ -223,7 +224,7 @@ pub enum Phase {
 }
 
 /// How an agent ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// It said so.
@@ -266,7 +267,7 @@ impl End {
 }
 
 /// A message, as it lies in a mailbox.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
     /// Its number in the mailbox of the receiver, from 1.
     pub seq: u64,
@@ -285,7 +286,7 @@ pub struct Sent {
 }
 
 /// What a model answered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// An action.
@@ -306,7 +307,7 @@ pub enum Answer {
 }
 
 /// How something failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// It may pass: not before so many milliseconds, where the other side said so.
@@ -322,7 +323,7 @@ pub enum Fault {
 }
 
 /// A part of the goal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
     /// What is to be done.
     pub task: Content,
@@ -339,7 +340,7 @@ impl Part {
 }
 
 /// The action of a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
     /// Calls a tool.
@@ -406,7 +407,7 @@ impl SwarmEvent {
 }
 
 /// What kind of message one is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageType {
     /// Asks for something to be done.

@@ -4,6 +4,7 @@
 //! Nothing depends on a signal: a run goes the same way without observers. The runner writes the uses of tools to a
 //! file beside the logs, one signal a line.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::activity::Flow;
@@ -16,7 +17,7 @@ pub const TOOL_USES: usize = 1_000;
 pub(crate) const TOLD: usize = 2_000;
 
 /// Something that happened to a step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Signal {
     /// When, in milliseconds since 1970 (UTC).
     pub at: u64,
@@ -30,7 +31,7 @@ pub struct Signal {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TelemetryKind {
     /// The state of a node's connection to its agent changes.
@@ -65,7 +66,7 @@ pub enum TelemetryKind {
 }
 
 /// The state of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Link {
     /// A turn goes on.

@@ -1,10 +1,11 @@
 //! What turns use: tokens and money, as reported and as reserved.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swarmc_plan::Price;
 
 /// Tokens of one turn, as the provider counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Tokens read, cached ones included.
     pub input: u64,
@@ -25,7 +26,7 @@ pub struct Usage {
 }
 
 /// What an attempt may use at most; what is not known is not there, and counts when it ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reserved {
     /// Turns of agents.
     pub calls: u64,

@@ -1,12 +1,13 @@
 //! What was collected of an agent's folder: recorded with the end of its attempt, read by those that depend on it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::paths::lies_in;
 use crate::types::agent_status::AgentStatus;
 
 /// What an agent left in its folder.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentFiles {
     /// The folder, from that of the run.
     pub folder: String,
@@ -28,7 +29,7 @@ pub struct AgentFiles {
 }
 
 /// A file that was kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kept {
     /// Its path in `inbox/` or `outbox/`.
     pub path: String,

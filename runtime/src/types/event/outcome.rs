@@ -1,5 +1,6 @@
 //! How an attempt ended.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::types::artifact::ArtifactMeta;
@@ -8,7 +9,7 @@ use super::room::{count_fitting_bytes, escaped_length, truncate_message};
 use super::{Content, Failure, QUOTES, ROOM, SESSION, Usage};
 
 /// How an attempt ended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Why it failed; none when it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
