@@ -281,6 +281,15 @@ pub enum Event {
         /// Which, and what was wanted of it, in words.
         message: String,
     },
+    /// In a run that is recorded, something was asked of the outside: an agent, a program, a tool, or a file.
+    Exchanged {
+        /// Whose question it is.
+        step: StepId,
+        /// The attempt; 0 where it is no attempt's.
+        attempt: u32,
+        /// What was asked and answered, as JSON with the placeholders of recordings.
+        exchange: Content,
+    },
     /// A person asked the run to end: no step starts, running ones are ended. The run can be resumed.
     StopRequested,
     /// The run is over.

@@ -134,6 +134,8 @@ impl State {
                     self.node_closed(key, owes);
                 }
             }
+            // What a run asked is for its recording; what follows from the answer has events of its own.
+            Event::Exchanged { .. } => {}
             Event::BudgetSpent { .. } => self.budget_spent(),
             Event::StopRequested => self.stop_requested(),
             Event::RunFinished { status } => self.finished = Some(*status),

@@ -356,11 +356,26 @@ impl Driver<'_> {
         self.record(Event::RoundJudged { instance, iteration, holds, within });
     }
 
-    /// Stores the texts that the event may refer to, appends the event, then applies it.
+    /// Stores the texts that the event may refer to, and records it. In a run that is recorded, what has been exchanged
+    /// with the outside is recorded before it.
     pub(super) fn record(&mut self, event: Event) {
         if let Err(error) = self.outputs.store_texts(self.attempts.made.take_texts()) {
             return self.give_up(error.to_string());
         }
+        for exchanged in self.evaluator.source.take_exchanges() {
+            match store_content(&self.outputs.folder, exchanged.exchange) {
+                Ok(exchange) => {
+                    let (step, attempt) = (exchanged.step, exchanged.attempt);
+                    self.append(Event::Exchanged { step, attempt, exchange });
+                }
+                Err(error) => self.give_up(error.to_string()),
+            }
+        }
+        self.append(event);
+    }
+
+    /// Append, then apply.
+    fn append(&mut self, event: Event) {
         if let Some(record) = self.records.append(event) {
             self.state.apply(record);
         }

@@ -396,8 +396,7 @@ impl RunSetup<'_> {
                 ));
             }
             Some((target, redactions)) => {
-                let header = (plan.workflow.as_str(), plan_digest(&folder.plan_text()?));
-                let answers = recording::publish(&folder, &target, (header.0, &header.1), &redactions, &outcome.values)
+                let answers = recording::publish(&folder, &target, &plan.workflow, &redactions, &outcome.values)
                     .map_err(|error| RunError::Unrecorded { run: folder.id.clone(), source: Box::new(error) })?;
                 let answers = if answers == 1 { "1 answer".to_owned() } else { format!("{answers} answers") };
                 observer_handle.send_notice(format!("recorded {answers} in `{}`", target.display()));

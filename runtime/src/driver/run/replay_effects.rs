@@ -26,14 +26,14 @@ impl Driver<'_> {
             // An order that came twice: it begins when it does.
             return beginning.is_some();
         }
-        let deeds = match replaying.replay.deeds(step, attempt) {
-            Ok(deeds) => deeds,
+        let effects = match replaying.replay.effects(step, attempt) {
+            Ok(effects) => effects,
             Err(error) => {
                 self.handle_replay_error(error);
                 return true;
             }
         };
-        for (rank, deed) in deeds {
+        for (rank, deed) in effects {
             replaying.queue_input(rank, step, attempt, Input::Does { step: step.clone(), attempt, deed });
         }
         if let Some(rank) = beginning {
@@ -137,7 +137,7 @@ impl Driver<'_> {
         let Some(replaying) = &mut self.replaying else { return false };
         let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
         let asked = replaying.count_request(step, attempt, &request.agent);
-        match replaying.replay.verdict((step, attempt), asked, &request.wants.describe()) {
+        match replaying.replay.verdict((step, attempt), ("", asked), &request.wants.describe()) {
             Ok((RecordedVerdict::Nothing, _)) => return false,
             Ok((RecordedVerdict::Unanswered, _)) => {
                 replaying.leave_request((step, attempt), &request.agent, asked);

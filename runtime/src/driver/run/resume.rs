@@ -11,7 +11,7 @@ use swarmc_plan::{Pipeline, Plan, Step};
 
 use super::{
     FirstRecord, Outcome, ProcessEnv, RunSetup, Worktrees, build_graph, build_redactions, create_poller, find_pipeline,
-    is_part, limits, open_recorder, plan_digest, programs, reachable_pipelines, resolve_params, swarms,
+    is_part, limits, open_recorder, programs, reachable_pipelines, resolve_params, swarms,
     sync_error_handler, unsupported, worktree_names,
 };
 use crate::core::reopen::{self, Retry};
@@ -81,7 +81,7 @@ fn go_on(
         None => given.clone(),
         Some(stored) => read_params(&folder, stored)?,
     };
-    let (text, former) = folder.plan_of(&records)?;
+    let (_, former) = folder.plan_of(&records)?;
     let mut facts = folder.read_config()?;
     if let Some(recording) = &facts.replay {
         return Err(RunError::Request(format!(
@@ -114,8 +114,8 @@ fn go_on(
         if let Some(target) = facts.record.as_ref().filter(|_| !was_reopened && recording::is_kept(&folder)) {
             // Its runner was killed when it had recorded the end, and not yet put the recording where it belongs.
             let values = super::load_values(&state, &folder)?;
-            let (digest, redactions) = (plan_digest(&text), build_redactions(&former, &folder, &process_env));
-            recording::publish(&folder, target, (&former.workflow, &digest), &redactions, &values)?;
+            let redactions = build_redactions(&former, &folder, &process_env);
+            recording::publish(&folder, target, &former.workflow, &redactions, &values)?;
         }
         if retry.is_none() {
             return Err(RunError::Ended { run: folder.id, status });

@@ -65,7 +65,7 @@ pub(super) async fn carry_out(
     let limits = Limits { deadline: job.timeout.map(|timeout| started + timeout), idle: job.idle, grace: job.grace };
     let mut capture = Capture::new(services, job);
     let place = &mut Place { services, poller, limits, capture: &mut capture };
-    if let Some(failure) = begin_attempt(job, place).await? {
+    if let Some(failure) = begin_attempt(job, place).await {
         return Ok(Ended::from_failure(failure));
     }
     // A replay lays out what was left when it is collected.

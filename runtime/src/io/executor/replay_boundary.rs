@@ -56,20 +56,16 @@ pub(super) async fn ask_or_replay<'p, 'c>(
     }
 }
 
-/// Why a replayed attempt failed before it asked for anything; and one that is recorded begins.
-///
-/// # Errors
-/// The run cannot go on: something could not be written.
-pub(super) async fn begin_attempt(job: &Job, place: &Place<'_, '_>) -> Result<Option<Failure>, RunError> {
+/// Why a replayed attempt failed before it asked for anything.
+pub(super) async fn begin_attempt(job: &Job, place: &Place<'_, '_>) -> Option<Failure> {
     match &place.services.source {
-        Source::Live => Ok(None),
-        Source::Recorded(recorder) => recorder.begin(&job.step, job.attempt).map(|()| None),
+        Source::Live | Source::Recorded(_) => None,
         Source::Replayed(replay) => {
             let failure = replay.failed(&job.step, job.attempt);
             if failure == Some(Failure::Cancelled) {
                 park_attempt(job, place).await;
             }
-            Ok(failure)
+            failure
         }
     }
 }

@@ -1,28 +1,36 @@
-//! Puts together the recording of a run that has ended, from what was asked and from its journal.
+//! Copies the journal of a run that has ended into its recording, with placeholders for what differs between runs.
 //!
-//! Invariant: its lines are in the order of the journal, and lines of the same place in their own order.
+//! In: the journal, and the texts that it refers to. Out: the folder of the recording. Invariant: what a replay comes to
+//! by itself is left out, and everything else has its place in the order of the journal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::chronicle::Chronicle;
-use super::effect::{self, ReplayEffects};
-use super::line::{Header, LINES, Line, Place};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::exchange::{Attempt, Exchange, Key};
+use super::read::{LINES, Recording};
 use super::redact::Redactions;
-use super::write::{Texts, draft, stem, told};
+use super::write::{Texts, draft, text_stem};
 use crate::io::home::RunFolder;
-use crate::types::approval::{RequestKind, Verdict};
-use crate::types::digest::file_name;
+use crate::types::artifact::ArtifactKind;
+use crate::types::content::Content;
 use crate::types::error::RunError;
-use crate::types::event::{Content, Event, Failure, RunStatus, StepId};
-use crate::types::handoff::Envelope;
+use crate::types::event::{Event, Record, StepId};
+
+/// What people called steps, agents and events is the same in every run.
+const NAMES: [&str; 8] = ["event", "step", "from", "to", "within", "what", "agent", "member"];
+
+/// The texts of an end that are in the exchanges of its attempt.
+const ANSWERED: [&str; 4] = ["output", "log", "files", "artifacts"];
 
 /// Puts the recording of a run that has ended where it belongs. Says how many answers it holds.
 pub(crate) fn publish(
     run: &RunFolder,
     target: &Path,
-    header: (&str, &str),
+    workflow: &str,
     redactions: &Redactions,
     values: &[String],
 ) -> Result<usize, RunError> {
@@ -37,15 +45,10 @@ pub(crate) fn publish(
         fs::remove_dir_all(&fresh).map_err(io("clear", &fresh))?;
     }
     fs::create_dir_all(&fresh).map_err(io("create", &fresh))?;
-    let story = Story { run, draft: &draft, fresh: &fresh, redactions };
-    let (lines, answers) = story.told(header, values)?;
-    let mut text = String::new();
-    for line in &lines {
-        text.push_str(&serde_json::to_string(line).expect("lines have string keys only"));
-        text.push('\n');
-    }
+    let text = Copy { run, draft: &draft, fresh: &fresh, redactions }.copy_journal(workflow, values)?;
     let path = fresh.join(LINES);
     fs::write(&path, text).map_err(io("write", &path))?;
+    let answers = Recording::open(&fresh).map_err(RunError::Recording)?.count_answers();
     if target.exists() {
         // A runner that was killed here has left one.
         if old.exists() {
@@ -60,264 +63,159 @@ pub(crate) fn publish(
     Ok(answers)
 }
 
-/// A recording that is put together from what was asked, and from the journal.
-struct Story<'a> {
+/// A recording that is copied from the journal of a run.
+struct Copy<'a> {
     run: &'a RunFolder,
     draft: &'a Path,
     fresh: &'a Path,
     redactions: &'a Redactions,
 }
 
-impl Story<'_> {
-    /// The lines, in the order in which attempts ended and gates were answered.
-    fn told(&self, (workflow, digest): (&str, &str), values: &[String]) -> Result<(Vec<Line>, usize), RunError> {
-        let (mut asked, mut swarms) = self.asked()?;
-        let mut lines = Vec::new();
-        let mut status = RunStatus::Failed;
-        let mut gates: BTreeMap<StepId, (u32, Option<Line>)> = BTreeMap::new();
-        let mut deeds = ReplayEffects::default();
+impl Copy<'_> {
+    /// The lines of the recording. Copies the texts that they name.
+    fn copy_journal(&self, workflow: &str, values: &[String]) -> Result<String, RunError> {
         let records = self.run.read_records()?;
-        for record in &records {
-            if let Event::Sent { to, instance, .. } = &record.event {
-                deeds.receives(to, *instance);
+        let exchanges = self.read_exchanges(&records)?;
+        let mut text = String::new();
+        for (number, record) in records.iter().enumerate() {
+            let exchange = exchanges.get(&number);
+            let counts = match &record.event {
+                Event::Exchanged { .. } => exchange.is_some(),
+                Event::ArtifactStored { artifact, .. } => artifact.kind == ArtifactKind::Diff,
+                Event::ProcessStarted { .. } => false,
+                _ => true,
+            };
+            if !counts {
+                continue;
             }
+            let mut line = serde_json::to_value(record).expect("records have string keys only");
+            let texts = self.texts_of(record);
+            match &record.event {
+                Event::Exchanged { .. } => {
+                    line["exchange"] = json!({ "json": exchange });
+                    exchange.into_iter().flat_map(Exchange::files).try_for_each(|file| self.copy_file(file))?;
+                }
+                Event::AttemptEnded { .. } => {
+                    if let Value::Object(fields) = &mut line {
+                        ANSWERED.iter().for_each(|name| _ = fields.remove(*name));
+                    }
+                    self.blank(&mut line, "", &texts)?;
+                }
+                Event::RunStarted { params, .. } => {
+                    // What parameters are called is free: a map of them may look like a text.
+                    line["params"].take();
+                    self.blank(&mut line, "", &texts)?;
+                    let blank = |(name, value): (&String, &String)| (name.clone(), json!(self.redactions.blank_text(value)));
+                    line["params"] = Value::Object(params.iter().map(blank).collect());
+                }
+                _ => self.blank(&mut line, "", &texts)?,
+            }
+            if number == 0 {
+                line["workflow"] = json!(workflow);
+            }
+            if let Event::RunFinished { .. } = &record.event {
+                let text = |(number, value): (u32, &String)| {
+                    let text = texts.text(&format!("value-{number}"), value.as_bytes())?;
+                    Ok(as_content(serde_json::to_value(text).unwrap_or_default()))
+                };
+                line["values"] = (1..).zip(values).map(text).collect::<Result<Value, RunError>>()?;
+            }
+            text.push_str(&format!("{line}\n"));
         }
-        for record in records {
-            match record.event {
-                Event::RunStarted { pipeline, task, params, stored_params, stdin, .. } => {
-                    let params = match stored_params {
-                        Some(stored) => serde_json::from_str(&self.run.read_text(&stored)?).unwrap_or_default(),
-                        None => params,
-                    };
-                    let texts = self.texts("run.".into(), "");
-                    let params = params.into_iter().map(|(name, value): (String, String)| {
-                        let text = texts.text(&format!("param-{}", file_name(&name)), value.as_bytes())?;
-                        Ok((name, text))
+        Ok(text)
+    }
+
+    /// The exchanges that count, by the numbers of their records: of an attempt that a later runner took up again, only
+    /// what that asked, but for the files in its texts.
+    fn read_exchanges(&self, records: &[Record]) -> Result<BTreeMap<usize, Exchange>, RunError> {
+        let mut exchanges: BTreeMap<usize, Exchange> = BTreeMap::new();
+        let mut last: BTreeMap<Attempt, BTreeMap<Key, usize>> = BTreeMap::new();
+        for (number, record) in records.iter().enumerate() {
+            match &record.event {
+                Event::AttemptStarted { step, attempt, .. } => {
+                    let known = last.entry((step.clone(), *attempt)).or_default();
+                    known.retain(|_, number| {
+                        let is_void = exchanges.get(number).is_some_and(Exchange::is_of_attempt);
+                        is_void.then(|| exchanges.remove(number));
+                        !is_void
                     });
-                    let params = params.collect::<Result<_, RunError>>()?;
-                    let stdin =
-                        stdin.map(|stdin| texts.text("stdin", self.run.read_text(&stdin)?.as_bytes())).transpose()?;
-                    lines.push(Line::Recording(Header {
-                        version: super::RECORDING_VERSION,
-                        workflow: workflow.to_owned(),
-                        plan: digest.to_owned(),
-                        pipeline,
-                        task,
-                        params,
-                        stdin,
-                    }));
                 }
-                Event::Swarm { step, attempt, fact } => lines.extend(swarms.happened(Place::of(&step, attempt), &fact)),
-                Event::ApprovalAsked { step, attempt, request } => {
-                    let place = Place::of(&step, attempt);
-                    swarms.wants(place.clone(), &request);
-                    let told = self.wanted(&place, &request.wants, &mut deeds)?;
-                    deeds.wants(place, &request, told, &mut lines);
-                }
-                Event::ApprovalAnswered { step, attempt, verdict } => {
-                    let line = swarms.agreed(&Place::of(&step, attempt), &verdict);
-                    let line = line.map(|line| self.agreed(line, &verdict)).transpose()?;
-                    let task = deeds.agreed(&verdict, |text| self.redactions.blank_text(text));
-                    lines.extend(line.into_iter().chain(task));
-                }
-                Event::InputsTaken { step, inputs } => deeds.took(&step, &inputs, &mut lines),
-                Event::RunResumed => deeds.resumed(),
-                Event::Sent { from: None, way: None, to, instance, within, letter } if letter.answers.is_none() => {
-                    let texts = self.texts("run.".into(), "");
-                    let text = texts
-                        .text(&format!("message-{}", letter.id), self.run.read_text(&letter.content)?.as_bytes())?;
-                    let (id, interrupts) = (letter.id.to_string(), letter.interrupts);
-                    lines.push(Line::Message { id, to, instance, within, interrupts, text });
-                }
-                Event::AttemptStarted { step, attempt, .. } => deeds.began(&step, attempt, &mut lines),
-                Event::Sent { from: Some(step), letter, .. } => {
-                    if let Some(envelope) = self.envelope(&letter.content)? {
-                        deeds.sent(&step, envelope, &mut lines);
+                Event::Exchanged { step, attempt, exchange } => {
+                    let path = self.run.journal_path();
+                    let exchange: Exchange = serde_json::from_str(&self.run.read_text(exchange)?)
+                        .map_err(|error| RunError::io("read", path)(std::io::Error::other(error)))?;
+                    let known = last.entry((step.clone(), *attempt)).or_default();
+                    if let Some(before) = known.insert(exchange.key(), number) {
+                        exchanges.remove(&before);
                     }
+                    exchanges.insert(number, exchange);
                 }
-                Event::Sent { from: None, letter, .. } => deeds.answered(&letter, &mut lines),
-                Event::StatusReported { step, attempt, report } => {
-                    let place = Place::of(&step, attempt);
-                    let number = deeds.count(&place, false);
-                    let part = format!("report-{number}.");
-                    let text =
-                        self.texts(stem(&place, true), &part).text("said", self.run.read_text(&report)?.as_bytes())?;
-                    lines.push(Line::Reported { place, report: number, text });
-                }
-                Event::ArtifactStored { step, attempt, artifact } => {
-                    let place = Place::of(&step, attempt);
-                    if deeds.left(&place, &artifact) {
-                        let part = format!("diff-{}.", artifact.id);
-                        let texts = self.texts(stem(&place, true), &part);
-                        let text = texts.text("left", self.run.read_text(&artifact.content)?.as_bytes())?;
-                        lines.push(effect::left(place, &artifact, text));
-                    }
-                }
-                Event::AttemptEnded { step, attempt, outcome } => {
-                    deeds.ended(&step);
-                    let place = Place::of(&step, attempt);
-                    if let Some(rest) = swarms.ended(&place) {
-                        lines.extend(asked.remove(&place).into_iter().flatten().chain(rest));
-                        // What comes from within comes again by itself.
-                        if let Some(failure @ (Failure::Cancelled | Failure::Timeout { .. } | Failure::Spawn { .. })) =
-                            outcome.failure
-                        {
-                            lines.push(Line::Failed { place, failure: told(&failure, self.redactions) });
-                        }
-                        continue;
-                    }
-                    match (asked.remove(&place), outcome.failure) {
-                        (Some(asked), _) if asked.iter().any(is_answer) => lines.extend(asked),
-                        (
-                            asked,
-                            Some(
-                                failure @ (Failure::Cancelled
-                                | Failure::Spawn { .. }
-                                | Failure::Agent { .. }
-                                | Failure::Files { .. }),
-                            ),
-                        ) => {
-                            lines.extend(asked.into_iter().flatten());
-                            lines.push(Line::Failed { place, failure: told(&failure, self.redactions) });
-                        }
-                        (asked, _) => lines.extend(asked.into_iter().flatten()),
-                    }
-                }
-                Event::GateOpened { step, message } => {
-                    let (asked, open) = gates.entry(step.clone()).or_default();
-                    *asked += 1;
-                    let number = *asked;
-                    *open = Some(self.gate(&step, number, &message)?);
-                }
-                Event::GateAnswered { step, choice, output, by } => {
-                    let open = gates.get_mut(&step).and_then(|(asked, line)| Some((*asked, line.take()?)));
-                    let Some((number, mut line)) = open else { continue };
-                    if let Line::Gate { by: answered, choice: chosen, output: put_out, place, .. } = &mut line {
-                        let part = format!("gate-{number}.");
-                        let texts = self.texts(stem(place, false), &part);
-                        *put_out = output
-                            .map(|text| texts.text("answer", self.run.read_text(&text)?.as_bytes()))
-                            .transpose()?;
-                        (*answered, *chosen) = (Some(by), choice);
-                    }
-                    lines.push(line);
-                }
-                Event::RunFinished { status: ended } => status = ended,
                 _ => {}
             }
         }
-        lines.extend(deeds.rest());
-        lines.retain(|line| *line != Line::Nothing);
-        lines.extend(gates.into_values().filter_map(|(_, line)| line));
-        // What no attempt took in: the files of gates and conditions.
-        lines.extend(asked.into_values().flatten().filter(|line| matches!(line, Line::File { .. })));
-        let texts = self.texts("run.".into(), "");
-        let values =
-            (1_u32..).zip(values).map(|(number, value)| texts.text(&format!("value-{number}"), value.as_bytes()));
-        lines.push(Line::End { status, values: values.collect::<Result<_, _>>()? });
-        self.copy(&lines)?;
-        let answers = lines.iter().filter(|line| is_answer(line)).count();
-        Ok((lines, answers))
+        Ok(exchanges)
     }
 
-    fn texts<'t>(&'t self, stem: PathBuf, part: &'t str) -> Texts<'t> {
+    /// Where the texts of a record go.
+    fn texts_of(&self, record: &Record) -> Texts<'_> {
+        let (step, attempt) = match &record.event {
+            Event::AttemptStarted { step, attempt, .. }
+            | Event::AttemptEnded { step, attempt, .. }
+            | Event::ApprovalAsked { step, attempt, .. }
+            | Event::ApprovalAnswered { step, attempt, .. }
+            | Event::Swarm { step, attempt, .. }
+            | Event::StatusReported { step, attempt, .. }
+            | Event::ArtifactStored { step, attempt, .. } => (step.clone(), *attempt),
+            event => (event.step().cloned().unwrap_or_else(|| StepId::new("run", 1, 1)), 1),
+        };
+        let part = format!("{}.", record.seq);
+        let stem = text_stem((&step, attempt));
         Texts { folder: self.fresh, redactions: self.redactions, stem, part: part.into() }
     }
 
-    /// The line of a task's request for a decision, where no other line holds it.
-    fn wanted(&self, place: &Place, wants: &RequestKind, deeds: &mut ReplayEffects) -> Result<Option<Line>, RunError> {
-        Ok(match wants {
-            RequestKind::Node { letter, .. } => self.envelope(&letter.content)?.map(|envelope| {
-                let (place, envelope) = (place.clone(), Box::new(envelope));
-                Line::Sent { place, envelope, asks: true, refusal: None }
-            }),
-            RequestKind::Help { message } => {
-                let (place, plea) = (place.clone(), deeds.count(place, true));
-                let part = format!("plea-{plea}.");
-                let texts = self.texts(stem(&place, true), &part);
-                let message = texts.text("message", self.run.read_text(message)?.as_bytes())?;
-                Some(Line::Pleaded { place, plea, message, answer: None })
-            }
-            RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => None,
-        })
-    }
-
-    /// An envelope with its placeholders.
-    fn envelope(&self, content: &Content) -> Result<Option<Envelope>, RunError> {
-        Ok(effect::blanked(&self.run.read_text(content)?, |value| self.redactions.blank_json(value)))
-    }
-
-    fn gate(&self, step: &StepId, asked: u32, message: &Content) -> Result<Line, RunError> {
-        let place = Place::of(step, 1);
-        let part = format!("gate-{asked}.");
-        let message =
-            self.texts(stem(&place, false), &part).text("message", self.run.read_text(message)?.as_bytes())?;
-        Ok(Line::Gate { place, asked, message, by: None, choice: None, output: None })
-    }
-
-    /// What a person said to a request, with its texts.
-    fn agreed(&self, mut line: Line, verdict: &Verdict) -> Result<Line, RunError> {
-        if let Line::Approval { place, member, asked, because, arguments, .. } = &mut line {
-            let part = format!("{}.approval-{asked}.", file_name(member));
-            let texts = self.texts(stem(place, true), &part);
-            *because = verdict.because.as_deref().map(|because| self.redactions.blank_text(because));
-            let given =
-                verdict.arguments.as_ref().map(|given| texts.text("arguments", self.run.read_text(given)?.as_bytes()));
-            *arguments = given.transpose()?;
+    /// Puts placeholders into a line, and long texts of it into files. `name` is that of the field.
+    fn blank(&self, value: &mut Value, name: &str, texts: &Texts<'_>) -> Result<(), RunError> {
+        if let Some(content) = read_content(value) {
+            let text = self.run.read_text(&content)?;
+            let inner = serde_json::from_str(&text).ok().filter(|inner: &Value| name == "content" && inner.is_object());
+            *value = match inner {
+                Some(inner) => json!({ "json": self.redactions.blank_json(&inner) }),
+                None => as_content(serde_json::to_value(texts.text(name, text.as_bytes())?).unwrap_or_default()),
+            };
+            return Ok(());
         }
-        Ok(line)
-    }
-
-    /// What was asked, by attempt: of one that was taken up again by a later runner, only what that asked. Swarms go
-    /// on.
-    fn asked(&self) -> Result<(BTreeMap<Place, Vec<Line>>, Chronicle), RunError> {
-        let path = self.draft.join(LINES);
-        let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
-        let mut asked: BTreeMap<Place, Vec<Line>> = BTreeMap::new();
-        let mut swarms = Chronicle::default();
-        // A line that a killed runner did not finish is of an attempt that was taken up again.
-        for line in text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
-            if line.is_of_swarm() {
-                swarms.draft(line);
-                continue;
-            }
-            let Some(place) = line.place().cloned() else { continue };
-            let lines = asked.entry(place).or_default();
-            match line {
-                // Its texts were rendered, with the files in them, before it began.
-                Line::Began { .. } => lines.retain(|line| matches!(line, Line::File { .. })),
-                Line::File { path: ref read, .. } => {
-                    lines.retain(|line| !matches!(line, Line::File { path, .. } if path == read));
-                    lines.push(line);
+        match value {
+            Value::String(text) => *text = self.redactions.blank_text(text),
+            Value::Array(items) => items.iter_mut().try_for_each(|item| self.blank(item, name, texts))?,
+            Value::Object(fields) => {
+                for (name, value) in fields.iter_mut().filter(|(name, _)| !NAMES.contains(&name.as_str())) {
+                    self.blank(value, name, texts)?;
                 }
-                line => lines.push(line),
             }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
-        Ok((asked, swarms))
+        Ok(())
     }
 
-    /// Copies the texts that the lines name.
-    fn copy(&self, lines: &[Line]) -> Result<(), RunError> {
-        let names: BTreeSet<&str> = lines.iter().flat_map(Line::files).collect();
-        for name in names {
-            let (from, to) = (self.draft.join(name), self.fresh.join(name));
-            if to.exists() {
-                continue;
-            }
-            let folder = to.parent().expect("a text lies in a folder");
-            fs::create_dir_all(folder).map_err(RunError::io("create", folder))?;
-            fs::copy(&from, &to).map_err(RunError::io("copy", &from))?;
+    fn copy_file(&self, name: &str) -> Result<(), RunError> {
+        let (from, to) = (self.draft.join(name), self.fresh.join(name));
+        if to.exists() {
+            return Ok(());
         }
+        let folder = to.parent().expect("a text lies in a folder");
+        fs::create_dir_all(folder).map_err(RunError::io("create", folder))?;
+        fs::copy(&from, &to).map_err(RunError::io("copy", &from))?;
         Ok(())
     }
 }
 
-fn is_answer(line: &Line) -> bool {
-    match line {
-        Line::Turn { .. } | Line::Command { .. } | Line::Check { .. } | Line::Gate { by: Some(_), .. } => true,
-        Line::Member { answer, .. } => answer.is_some(),
-        Line::Call { answer, .. } => answer.is_some(),
-        Line::Approval { choice, .. } => choice.is_some(),
-        _ => false,
-    }
+/// A text of an event.
+fn read_content(value: &Value) -> Option<Content> {
+    let fields = value.as_object().filter(|fields| fields.len() == 1)?;
+    fields.keys().any(|name| name == "text" || name == "artifact").then(|| Content::deserialize(value).ok()).flatten()
+}
+
+/// A text of an event, in the form of recordings.
+fn as_content(text: Value) -> Value {
+    if text.is_string() { json!({ "text": text }) } else { text }
 }

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::line::{Line, Place, Text};
+use super::exchange::{Exchange, FOLDER, Text};
 use super::replay::Replay;
 use super::words;
-use super::write::{Recorder, Texts, stem, told};
+use super::write::{Recorder, Texts, blank_failure};
 use crate::io::files::{AgentFiles, Collected, Laying, Provided, Remains, find_path_problem};
 use crate::types::digest::file_name;
 use crate::types::divergence::Difference;
@@ -18,33 +18,26 @@ impl Recorder {
     /// What was collected of an agent's folder.
     pub(crate) fn folder(
         &self,
-        (step, attempt): (&StepId, u32),
+        of: (&StepId, u32),
         given: &Provided,
         collected: &Collected,
     ) -> Result<(), RunError> {
-        let place = Place::of(step, attempt);
-        let texts = |part: &'static str| Texts {
-            folder: &self.folder,
-            redactions: &self.redactions,
-            stem: stem(&place, true),
-            part: part.into(),
-        };
-        let (inbox, outbox) = (texts("given-"), texts("outbox-"));
+        let (inbox, outbox) = (self.texts(of, "given-".into()), self.texts(of, "outbox-".into()));
         let text = |texts: &Texts<'_>, path: &str, bytes: &[u8]| -> Result<(String, Text), RunError> {
             Ok((self.redactions.blank_text(path), texts.text(&file_name(path), bytes)?))
         };
         let told_texts = given.told.iter().map(|(path, text_of)| text(&inbox, path, text_of.as_bytes()));
         let files = collected.files.iter().map(|(path, bytes)| text(&outbox, path, bytes));
         let blank = |laying: &Laying| Laying { source: self.redactions.blank_text(&laying.source), ..laying.clone() };
-        let line = Line::Files {
+        let exchange = Exchange::Files {
             inputs: given.inputs.iter().map(blank).collect(),
             told: told_texts.collect::<Result<_, RunError>>()?,
             left: collected.left.as_ref().map(|left| Box::new(self.blanked(left))),
             files: files.collect::<Result<_, RunError>>()?,
-            failure: collected.failure.as_ref().map(|failure| told(failure, &self.redactions)),
-            place,
+            failure: collected.failure.as_ref().map(|failure| blank_failure(failure, &self.redactions)),
         };
-        self.put(&line)
+        self.put(of, &exchange);
+        Ok(())
     }
 
     fn blanked(&self, left: &AgentFiles) -> AgentFiles {
@@ -58,14 +51,11 @@ impl Replay {
     /// # Errors
     /// The recording does not hold that, or cannot be read.
     pub(crate) fn folder(&self, step: &StepId, attempt: u32) -> Result<Remains, RunError> {
-        let found = self.attempts.get(&Place::of(step, attempt)).into_iter().flatten();
-        let found = found.map(|&number| (number, &self.recording.lines[number]));
-        let line = found.into_iter().find(|(_, line)| matches!(line, Line::Files { .. }));
-        let Some((number, Line::Files { inputs, told, left, files, failure, .. })) = line else {
+        let found = self.exchange((step.clone(), attempt), FOLDER);
+        let Some((number, Exchange::Files { inputs, told, left, files, failure })) = found else {
             let place = format!("the folder of {}", words(step, attempt));
             return Err(self.diverged(step, attempt, place, Difference::Missing));
         };
-        self.note(number);
         let filled = |laying: &Laying| Laying { source: self.redactions.fill_text(&laying.source), ..laying.clone() };
         let bytes = |text: &Text| -> Result<Vec<u8>, RunError> {
             Ok(self.redactions.fill(&self.recording.bytes(text).map_err(RunError::Recording)?))

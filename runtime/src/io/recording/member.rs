@@ -11,9 +11,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::line::{Asked, Line, Place, Text, is_one, one};
+use super::exchange::{Asked, Attempt, CALL, Exchange, Key, TOOLS, TURN, Text, is_one, one};
 use super::replay::Replay;
-use super::write::{Recorder, Texts, stem};
+use super::write::{Recorder, Texts};
 use super::{Question, words};
 use crate::types::approval::Choice;
 use crate::types::chat;
@@ -21,7 +21,7 @@ use crate::types::chat::{Call, Reply, Tool, ToolFault};
 use crate::types::digest::{digest_bytes, file_name};
 use crate::types::divergence::Difference;
 use crate::types::error::RunError;
-use crate::types::event::{AnsweredBy, Failure, StepId, Usage};
+use crate::types::event::{AnsweredBy, Event, Failure, StepId, Usage};
 use crate::types::swarm_event::{Purpose, TurnId};
 
 /// A turn of a swarm.
@@ -107,10 +107,10 @@ pub(crate) struct Outside {
 /// What was asked and has no answer yet.
 #[derive(Debug, Default)]
 pub(super) struct Open {
-    turns: BTreeMap<(Place, Member), Asked>,
-    calls: BTreeMap<(Place, Member), (String, Text)>,
+    turns: BTreeMap<(Attempt, Member), Asked>,
+    calls: BTreeMap<(Attempt, Member), (String, Text)>,
     /// What was said last to an agent, by its digest: most of it is the same in every turn.
-    shared: BTreeMap<(Place, Arc<str>, &'static str), (String, Text)>,
+    shared: BTreeMap<(Attempt, Arc<str>, &'static str), (String, Text)>,
 }
 
 fn acts(purpose: &Purpose) -> bool {
@@ -118,8 +118,8 @@ fn acts(purpose: &Purpose) -> bool {
 }
 
 impl At<'_> {
-    fn place(&self) -> Place {
-        Place::of(self.step, self.attempt)
+    fn attempt(&self) -> Attempt {
+        (self.step.clone(), self.attempt)
     }
 }
 
@@ -142,14 +142,14 @@ impl Member {
         }
     }
 
-    /// Who, and what for.
-    pub(super) fn key(&self) -> String {
-        format!("{:?} {}", self.purpose, self.member)
+    /// The key of an exchange of this kind in the turn.
+    pub(super) fn key(&self, kind: u8) -> Key {
+        (kind, self.turn, self.attempt, format!("{:?} {}", self.purpose, self.member))
     }
 
     /// For people.
-    pub(super) fn words(&self, place: &Place) -> String {
-        let step = words(&place.id(), place.attempt);
+    pub(super) fn describe(&self, step: &StepId, attempt: u32) -> String {
+        let step = words(step, attempt);
         let words = match self.purpose {
             Purpose::Act => format!("turn {} of `{}` in {step}", self.turn, self.member),
             Purpose::Decompose => format!("the decomposition of {step}"),
@@ -181,41 +181,43 @@ impl Said {
 impl Recorder {
     /// The tools of an agent were asked for.
     pub(crate) fn tools(&self, at: At<'_>, listed: &Result<Vec<Tool>, ToolFault>) -> Result<(), RunError> {
-        let (place, turn) = (at.place(), Member::of(at.turn));
+        let turn = Member::of(at.turn);
         let answer = match listed {
             Ok(tools) => {
                 let tool = |tool: &Tool| json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters });
                 let tools = self.redactions.blank_json(&Value::Array(tools.iter().map(tool).collect()));
-                let texts = self.texts(&place, &turn);
+                let texts = self.turn_texts(at, &turn);
                 let text = texts.blanked("tools", format!("{tools:#}\n").into_bytes())?;
                 Gave { text: Some(text), fault: None }
             }
             Err(fault) => Gave { text: None, fault: Some(self.tool_fault(fault)) },
         };
-        self.put(&Line::Tools { place, turn, answer })
+        self.put((at.step, at.attempt), &Exchange::Tools { turn, answer });
+        Ok(())
     }
 
     /// An agent is asked for a turn.
     pub(crate) fn turn_asked(&self, at: At<'_>, question: &Question) -> Result<(), RunError> {
-        let (place, turn) = (at.place(), Member::of(at.turn));
+        let turn = Member::of(at.turn);
         let plain = Question { system: None, schema: None, ..question.clone() };
-        let mut asked = self.texts(&place, &turn).asked(&plain)?;
-        asked.system = self.shared((&place, &turn), "system", question.system.as_deref())?;
-        asked.schema = self.shared((&place, &turn), "schema", question.schema.as_deref())?;
+        let mut asked = self.turn_texts(at, &turn).asked(&plain)?;
+        asked.system = self.share_text((at, &turn), "system", question.system.as_deref())?;
+        asked.schema = self.share_text((at, &turn), "schema", question.schema.as_deref())?;
         let mut open = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        open.turns.insert((place.clone(), turn.clone()), asked.clone());
-        self.put(&Line::Member { place, turn, after: None, asked, answer: None })
+        open.turns.insert((at.attempt(), turn.clone()), asked.clone());
+        self.put((at.step, at.attempt), &Exchange::Member { turn, asked, answer: None });
+        Ok(())
     }
 
     /// It answered, or did not.
     pub(crate) fn turn_answered(&self, at: At<'_>, reply: &Result<Reply, chat::Fault>) -> Result<(), RunError> {
-        let (place, turn) = (at.place(), Member::of(at.turn));
+        let turn = Member::of(at.turn);
         let asked = {
             let mut open = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            open.turns.remove(&(place.clone(), turn.clone()))
+            open.turns.remove(&(at.attempt(), turn.clone()))
         };
         let Some(asked) = asked else { return Ok(()) };
-        let texts = self.texts(&place, &turn);
+        let texts = self.turn_texts(at, &turn);
         let answer = match reply {
             Ok(Reply { text, calls, usage, model, cut, session: _ }) => Said {
                 text: (!text.is_empty()).then(|| texts.text("answer", text.as_bytes())).transpose()?,
@@ -241,53 +243,56 @@ impl Recorder {
                 ..Said::default()
             },
         };
-        self.put(&Line::Member { place, turn, after: None, asked, answer: Some(answer) })
+        self.put((at.step, at.attempt), &Exchange::Member { turn, asked, answer: Some(answer) });
+        Ok(())
     }
 
     /// A tool is called.
     pub(crate) fn called(&self, at: At<'_>, tool: &str, arguments: &Value) -> Result<(), RunError> {
-        let (place, turn) = (at.place(), Member::of(at.turn));
+        let turn = Member::of(at.turn);
         let arguments = self.redactions.blank_json(arguments).to_string();
-        let arguments = self.texts(&place, &turn).blanked("arguments", arguments.into_bytes())?;
+        let arguments = self.turn_texts(at, &turn).blanked("arguments", arguments.into_bytes())?;
         let tool = self.redactions.blank_text(tool);
         let mut open = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        open.calls.insert((place.clone(), turn.clone()), (tool.clone(), arguments.clone()));
-        self.put(&Line::Call { place, turn, after: None, tool, arguments, answer: None })
+        open.calls.insert((at.attempt(), turn.clone()), (tool.clone(), arguments.clone()));
+        self.put((at.step, at.attempt), &Exchange::Call { turn, tool, arguments, answer: None });
+        Ok(())
     }
 
     /// It gave something, or failed.
     pub(crate) fn gave(&self, at: At<'_>, result: &Result<String, ToolFault>) -> Result<(), RunError> {
-        let (place, turn) = (at.place(), Member::of(at.turn));
+        let turn = Member::of(at.turn);
         let call = {
             let mut open = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            open.calls.remove(&(place.clone(), turn.clone()))
+            open.calls.remove(&(at.attempt(), turn.clone()))
         };
         let Some((tool, arguments)) = call else { return Ok(()) };
         let answer = match result {
-            Ok(text) => Gave { text: Some(self.texts(&place, &turn).text("result", text.as_bytes())?), fault: None },
+            Ok(text) => Gave { text: Some(self.turn_texts(at, &turn).text("result", text.as_bytes())?), fault: None },
             Err(fault) => Gave { text: None, fault: Some(self.tool_fault(fault)) },
         };
-        self.put(&Line::Call { place, turn, after: None, tool, arguments, answer: Some(answer) })
+        self.put((at.step, at.attempt), &Exchange::Call { turn, tool, arguments, answer: Some(answer) });
+        Ok(())
     }
 
-    fn texts(&self, place: &Place, turn: &Member) -> Texts<'_> {
-        Texts { folder: &self.folder, redactions: &self.redactions, stem: stem(place, true), part: turn.part().into() }
+    fn turn_texts(&self, at: At<'_>, turn: &Member) -> Texts<'_> {
+        self.texts((at.step, at.attempt), turn.part().into())
     }
 
     /// A text of a turn; the file of an earlier one where that says the same.
-    fn shared(
+    fn share_text(
         &self,
-        (place, turn): (&Place, &Member),
+        (at, turn): (At<'_>, &Member),
         what: &'static str,
         text: Option<&str>,
     ) -> Result<Option<Text>, RunError> {
         let Some(text) = text else { return Ok(None) };
-        let (key, digest) = ((place.clone(), Arc::clone(&turn.member), what), digest_bytes(text.as_bytes()));
+        let (key, digest) = ((at.attempt(), Arc::clone(&turn.member), what), digest_bytes(text.as_bytes()));
         let mut open = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, said)) = open.shared.get(&key).filter(|(known, _)| *known == digest) {
             return Ok(Some(said.clone()));
         }
-        let said = self.texts(place, turn).text(what, text.as_bytes())?;
+        let said = self.turn_texts(at, turn).text(what, text.as_bytes())?;
         open.shared.insert(key, (digest, said.clone()));
         Ok(Some(said))
     }
@@ -314,7 +319,7 @@ type Taken<T> = Option<(usize, T)>;
 impl Replay {
     /// The recorded tools of an agent; none where they were not asked for in this turn.
     pub(crate) fn tools(&self, at: At<'_>) -> Result<Taken<Result<Vec<Tool>, ToolFault>>, RunError> {
-        let Some((number, Line::Tools { answer, .. })) = self.line(6, at) else { return Ok(None) };
+        let Some((number, Exchange::Tools { answer, .. })) = self.turn_exchange(TOOLS, at) else { return Ok(None) };
         let listed = match &answer.text {
             None => Err(self.tool_fault(answer.fault.as_ref())),
             Some(text) => {
@@ -336,7 +341,7 @@ impl Replay {
     /// # Errors
     /// The recording does not hold that question, or cannot be read.
     pub(crate) fn turn(&self, at: At<'_>, question: &Question) -> Result<Taken<Result<Reply, chat::Fault>>, RunError> {
-        let Some((number, Line::Member { asked, answer, .. })) = self.line(7, at) else {
+        let Some((number, Exchange::Member { asked, answer, .. })) = self.turn_exchange(TURN, at) else {
             return Err(self.parts(at, None, Difference::Missing));
         };
         if let Some(difference) = self.compared(asked, question)? {
@@ -373,7 +378,7 @@ impl Replay {
         tool: &str,
         arguments: &Value,
     ) -> Result<Taken<Result<String, ToolFault>>, RunError> {
-        let Some((number, Line::Call { tool: known, arguments: recorded, answer, .. })) = self.line(8, at) else {
+        let Some((number, Exchange::Call { tool: known, arguments: recorded, answer, .. })) = self.turn_exchange(CALL, at) else {
             return Err(self.parts(at, Some(tool), Difference::Missing));
         };
         let text = |what: &str, recorded: &str, now: String| {
@@ -399,71 +404,68 @@ impl Replay {
         Ok(Some((number, result)))
     }
 
-    /// The decision when an agent asked for approval for the `asked`th time, and who made it.
+    /// The decision when an agent asked for approval for the `asked`th time, and who made it. A task has no agent here.
     ///
     /// # Errors
     /// It wants something else than it did, or the recording cannot be read.
-    pub(crate) fn agreed(
+    pub(crate) fn verdict(
         &self,
         (step, attempt): (&StepId, u32),
-        agent: &str,
-        asked: u32,
+        (agent, asked): (&str, u32),
         now: &str,
     ) -> Result<(RecordedVerdict, AnsweredBy), RunError> {
-        let key = (Place::of(step, attempt), 10, asked, 0, agent.to_owned());
-        let line = self.index.get(&key).map(|&number| (number, &self.recording.lines[number]));
-        let Some((number, Line::Approval { wants, by, choice, because, arguments, .. })) = line else {
-            return Ok((RecordedVerdict::Nothing, AnsweredBy::Person));
-        };
+        let key = ((step.clone(), attempt), Arc::from(agent), asked);
+        let found = self.recording.script.requests.get(&key).copied();
+        let Some((number, answered)) = found else { return Ok((RecordedVerdict::Nothing, AnsweredBy::Person)) };
         self.note(number);
-        if wants != now {
-            let (recorded, now) = (Some(wants.clone()), Some(now.to_owned()));
+        if let Event::ApprovalAsked { request, .. } = self.event(number)
+            && request.wants.describe() != now
+        {
+            let (recorded, now) = (Some(request.wants.describe()), Some(now.to_owned()));
             let difference = Difference::Text { what: "its request".to_owned(), recorded, now };
-            return Err(self.diverged(step, attempt, requests((step, attempt), agent, asked), difference));
+            let place = match agent {
+                "" => words(step, attempt),
+                agent => requests((step, attempt), agent, asked),
+            };
+            return Err(self.diverged(step, attempt, place, difference));
         }
-        let Some(choice) = choice else { return Ok((RecordedVerdict::Unanswered, *by)) };
-        let because = because.as_deref().map(|because| self.redactions.fill_text(because));
-        let arguments = arguments.as_ref().map(|arguments| self.text(arguments)).transpose()?;
-        Ok((RecordedVerdict::Said(number, *choice, because, arguments), *by))
+        let answered = answered.map(|number| (number, self.event(number)));
+        let Some((number, Event::ApprovalAnswered { verdict, .. })) = answered else {
+            return Ok((RecordedVerdict::Unanswered, AnsweredBy::Person));
+        };
+        let because = verdict.because.as_deref().map(|because| self.redactions.fill_text(because));
+        let arguments = verdict.arguments.as_ref().map(|arguments| self.content(arguments)).transpose()?;
+        Ok((RecordedVerdict::Said(number, verdict.choice, because, arguments), verdict.by))
     }
 
     /// How many answers its swarm had when a turn began; 0 where nothing else than the last of them made it begin.
     pub(crate) fn after(&self, at: At<'_>) -> u32 {
-        match self.index.get(&key(7, at)).map(|&number| &self.recording.lines[number]) {
-            Some(Line::Member { after, .. }) => after.unwrap_or(0),
-            _ => 0,
-        }
+        let key = (at.attempt(), Member::of(at.turn).key(TURN));
+        self.recording.script.after.get(&key).copied().unwrap_or(0)
     }
 
     /// The turns and calls that began when the swarm of an attempt had so many answers, and not at once.
     pub(crate) fn paused(&self, step: &StepId, attempt: u32, answers: u32) -> Vec<TurnId> {
-        self.paused.get(&(Place::of(step, attempt), answers)).cloned().unwrap_or_default()
+        self.recording.script.paused.get(&((step.clone(), attempt), answers)).cloned().unwrap_or_default()
     }
 
     /// What happened to a swarm that no answer brought about.
     pub(crate) fn outside(&self, step: &StepId, attempt: u32) -> Outside {
-        let mut outside = Outside::default();
-        for &number in self.attempts.get(&Place::of(step, attempt)).into_iter().flatten() {
-            match &self.recording.lines[number] {
-                Line::Late { member, .. } => outside.late.push((number, Arc::clone(member))),
-                Line::Failed { failure, .. } => outside.failed = Some((number, self.filled(failure))),
-                _ => {}
-            }
-        }
-        outside
+        let of = (step.clone(), attempt);
+        let late = self.recording.script.late.get(&of).cloned().unwrap_or_default();
+        let failed = self.recording.script.failures.get(&of);
+        Outside { late, failed: failed.and_then(|&number| Some((number, self.failure_of(number)?))) }
     }
 
     /// What the run ends with where a turn or a call is not as it was recorded.
     pub(crate) fn parts(&self, at: At<'_>, tool: Option<&str>, difference: Difference) -> RunError {
-        let words = Member::of(at.turn).words(&at.place());
+        let words = Member::of(at.turn).describe(at.step, at.attempt);
         let words = tool.map_or_else(|| words.clone(), |tool| format!("the call of `{tool}` in {words}"));
         self.diverged(at.step, at.attempt, words, difference)
     }
 
-    fn line(&self, kind: u8, at: At<'_>) -> Option<(usize, &Line)> {
-        let &number = self.index.get(&key(kind, at))?;
-        self.note(number);
-        Some((number, &self.recording.lines[number]))
+    fn turn_exchange(&self, kind: u8, at: At<'_>) -> Option<(usize, &Exchange)> {
+        self.exchange(at.attempt(), Member::of(at.turn).key(kind))
     }
 
     fn tool_fault(&self, fault: Option<&Fault>) -> ToolFault {
@@ -482,12 +484,6 @@ pub(crate) fn requests((step, attempt): (&StepId, u32), agent: &str, asked: u32)
     format!("request {asked} of `{agent}` in {}", words(step, attempt))
 }
 
-/// Which line is of a turn, as [`Line::key`] says it.
-fn key(kind: u8, at: At<'_>) -> (Place, u8, u32, u32, String) {
-    let turn = Member::of(at.turn);
-    (at.place(), kind, turn.turn, turn.attempt, turn.key())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -496,7 +492,7 @@ mod tests {
     fn a_turn_is_named_for_people() {
         let words = |purpose, attempt| {
             Member { member: "takao".into(), purpose, turn: 3, attempt }
-                .words(&Place::of(&StepId { name: "team".into(), iteration: 2, instance: 1, within: None }, 1))
+                .describe(&StepId { name: "team".into(), iteration: 2, instance: 1, within: None }, 1)
         };
         assert_eq!(words(Purpose::Act, 1), "turn 3 of `takao` in `team` (round 2)");
         assert_eq!(words(Purpose::Act, 2), "try 2 of turn 3 of `takao` in `team` (round 2)");

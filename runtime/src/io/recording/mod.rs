@@ -1,17 +1,19 @@
 //! Recordings: what a run asked of the world and what came back, and runs that get their answers from one.
 //!
 //! Every turn of an agent, call of a swarm's agent, command, check and file goes through [`Source`], live, recorded, or
-//! replayed. Invariant: a replay starts nothing, and ends where the first thing is asked that the recording does not hold word for word.
+//! replayed. The journal of a recorded run holds each exchange, and its recording is that journal with placeholders.
+//! Invariant: a replay starts nothing, and ends where the first thing is asked that the recording does not hold word for
+//! word.
 
-mod chronicle;
 mod effect;
+mod exchange;
 mod export;
 mod folder;
-mod line;
 mod member;
 mod read;
 mod redact;
 mod replay;
+mod script;
 mod write;
 
 use std::collections::BTreeMap;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use crate::io::workspace_file::read_file;
 use crate::types::event::{Failure, StepId, Usage};
 
-pub use line::RECORDING_VERSION;
+pub use exchange::RECORDING_VERSION;
 pub use read::Recording;
 
 pub(crate) use effect::{ReplayEffect, Sending, Written};
@@ -29,7 +31,7 @@ pub(crate) use export::publish;
 pub(crate) use member::{At, RecordedVerdict, requests};
 pub(crate) use redact::Redactions;
 pub(crate) use replay::{GateTake, Replay};
-pub(crate) use write::{Recorder, is_kept, may_replace};
+pub(crate) use write::{Exchanged, Recorder, is_kept, may_replace};
 
 /// Who answers what a run asks.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +95,14 @@ pub(crate) struct Answer {
 }
 
 impl Source {
+    /// The exchanges that the journal does not hold yet.
+    pub(crate) fn take_exchanges(&self) -> Vec<Exchanged> {
+        match self {
+            Source::Recorded(recorder) => recorder.take_pending(),
+            Source::Live | Source::Replayed(_) => Vec::new(),
+        }
+    }
+
     /// The contents of a file of the workspace, for a text of an attempt.
     pub(crate) fn file(&self, of: (&StepId, u32), workspace: &Path, path: &str) -> Result<String, String> {
         self.told(of, path, || read_file(workspace, path))

@@ -8,13 +8,18 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::line::{Header, LINES, Line, RECORDING_VERSION, Text};
+use super::exchange::{Exchange, RECORDING_VERSION, Text};
 use super::redact::Redactions;
-use crate::types::event::RunStatus;
+use super::script::Script;
+use crate::types::event::{Content, Event, Record, RunStatus};
 use crate::types::recording_error::RecordingError;
 
-/// The file with the lines at most, in bytes.
+/// The file with the records.
+pub(super) const LINES: &str = "recording.jsonl";
+
+/// The file with the records at most, in bytes.
 const LARGEST_FILE: u64 = 256 << 20;
 
 /// A text at most, in bytes.
@@ -24,18 +29,30 @@ const LARGEST_TEXT: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Recording {
     pub(super) folder: PathBuf,
-    pub(super) header: Header,
-    /// All between the first line and the last.
-    pub(super) lines: Vec<Line>,
+    workflow: String,
+    /// The records of its journal. Texts in files are artifacts of that name.
+    pub(super) records: Vec<Record>,
+    /// The exchanges, by the numbers of their records.
+    pub(super) exchanges: BTreeMap<usize, Exchange>,
     pub(super) status: RunStatus,
-    pub(super) values: Vec<Text>,
+    pub(super) values: Vec<Content>,
+    pub(super) script: Script,
 }
 
 /// As much of the first line as every version has.
 #[derive(Deserialize)]
 struct Version {
-    kind: String,
+    event: String,
     version: u64,
+}
+
+/// What a recording has beside the records: in the first line the workflow, in the last the results.
+#[derive(Deserialize)]
+struct Beside {
+    #[serde(default)]
+    workflow: String,
+    #[serde(default)]
+    values: Vec<Content>,
 }
 
 impl Recording {
@@ -59,44 +76,72 @@ impl Recording {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             damaged(1 + valid.iter().filter(|&&byte| byte == b'\n').count(), "it is not UTF-8".to_owned())
         })?;
-        let mut lines: Vec<Line> = Vec::new();
-        let (mut known, mut envelopes) = (BTreeSet::new(), BTreeSet::new());
+        let mut recording = Recording {
+            folder,
+            workflow: String::new(),
+            records: Vec::new(),
+            exchanges: BTreeMap::new(),
+            status: RunStatus::Failed,
+            values: Vec::new(),
+            script: Script::default(),
+        };
         for (number, line) in (1..).zip(text.lines()) {
             if number == 1 {
-                version(line, &path)?;
+                check_version(line, &path)?;
             }
-            let line: Line = serde_json::from_str(line).map_err(|error| damaged(number, error.to_string()))?;
-            for file in line.files() {
-                confined(&folder, file).map_err(|problem| damaged(number, problem))?;
-            }
-            if let Some(problem) = line.problem(&mut envelopes) {
-                return Err(damaged(number, problem));
-            }
-            match (&line, number) {
-                (Line::Recording(_), 1) => {}
-                (Line::Recording(_), _) => return Err(damaged(number, "it begins a second time".to_owned())),
-                (Line::Began { .. }, _) => return Err(damaged(number, "it is of a run that goes on".to_owned())),
-                _ if matches!(lines.last(), Some(Line::End { .. })) => {
-                    return Err(damaged(number, "it goes on after its end".to_owned()));
-                }
-                _ if line.key().is_some_and(|key| !known.insert(key)) => {
-                    return Err(damaged(number, "it is there twice".to_owned()));
-                }
-                _ => {}
-            }
-            lines.push(line);
+            recording.read_line(line).map_err(|problem| damaged(number, problem))?;
         }
-        let last = lines.len();
-        let Some(Line::End { status, values }) = lines.pop() else {
-            return Err(damaged(last.max(1), "it has no end: the last line must be of kind `end`".to_owned()));
+        let last = recording.records.len();
+        let Some(Record { event: Event::RunFinished { status }, .. }) = recording.records.last() else {
+            return Err(damaged(last.max(1), "it has no end: the last event must be `run_finished`".to_owned()));
         };
-        if lines.is_empty() {
-            return Err(damaged(1, "it has no beginning: the first line must be of kind `recording`".to_owned()));
+        recording.status = *status;
+        recording.script = Script::new(&recording)
+            .map_err(|(number, problem)| damaged(number + 1, problem))?;
+        Ok(recording)
+    }
+
+    /// Takes the next line.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    fn read_line(&mut self, line: &str) -> Result<(), String> {
+        let mut value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        // The names of parameters are free: none of them is a form of a text.
+        let params = value.get_mut("params").filter(|_| self.records.is_empty()).map(Value::take);
+        unfold(&mut value);
+        if let Some(params) = params {
+            value["params"] = params;
         }
-        match lines.remove(0) {
-            Line::Recording(header) => Ok(Recording { folder, header, lines, status, values }),
-            _ => Err(damaged(1, "the first line must be of kind `recording`".to_owned())),
+        let Beside { workflow, values } = Beside::deserialize(&value).map_err(|error| error.to_string())?;
+        for file in list_files(&value) {
+            confine(&self.folder, file)?;
         }
+        let record = Record::deserialize(&value).map_err(|error| error.to_string())?;
+        let is_start = matches!(record.event, Event::RunStarted { .. });
+        match (self.records.last().map(|record| &record.event), &record.event) {
+            (None, _) if !is_start => return Err("the first event must be `run_started`".to_owned()),
+            (None, _) => self.workflow = workflow,
+            (Some(_), _) if is_start => return Err("it begins a second time".to_owned()),
+            (Some(Event::RunFinished { .. }), _) => return Err("it goes on after its end".to_owned()),
+            (Some(_), Event::RunFinished { .. }) => self.values = values,
+            (Some(_), Event::Exchanged { exchange, .. }) => {
+                let Content::Text(exchange) = exchange else { return Err("its exchange is no JSON".to_owned()) };
+                let exchange: Exchange = serde_json::from_str(exchange).map_err(|error| error.to_string())?;
+                for file in exchange.files() {
+                    confine(&self.folder, file)?;
+                }
+                self.exchanges.insert(self.records.len(), exchange);
+            }
+            (Some(_), _) => {}
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// How many answers it holds.
+    pub(super) fn count_answers(&self) -> usize {
+        self.script.asked.values().filter(|asked| asked.is_answered).count()
     }
 
     /// Where it lies.
@@ -106,34 +151,44 @@ impl Recording {
 
     /// The workflow that was run.
     pub fn workflow(&self) -> &str {
-        &self.header.workflow
+        &self.workflow
     }
 
     /// The pipeline that was run.
     pub fn pipeline(&self) -> &str {
-        &self.header.pipeline
+        match self.start() {
+            Event::RunStarted { pipeline, .. } => pipeline,
+            _ => "",
+        }
     }
 
     /// The one step that was run outside its pipeline.
     pub fn task(&self) -> Option<&str> {
-        self.header.task.as_deref()
+        match self.start() {
+            Event::RunStarted { task, .. } => task.as_deref(),
+            _ => None,
+        }
     }
 
     /// The parameters that it was run with, in their textual form, for a run in this workspace.
     ///
     /// # Errors
-    /// One is a file of its own, and cannot be read.
+    /// They are in a file of their own, and cannot be read.
     pub fn params(
         &self,
         workspace: &Path,
         environment: &BTreeMap<OsString, OsString>,
     ) -> Result<BTreeMap<String, String>, RecordingError> {
+        let Event::RunStarted { params, stored_params, .. } = self.start() else { return Ok(BTreeMap::new()) };
         let redactions = Redactions::new(("", Path::new(""), workspace), environment, &BTreeSet::new());
-        let params = self.header.params.iter().map(|(name, text)| {
-            let text = String::from_utf8_lossy(&self.bytes(text)?).into_owned();
-            Ok((name.clone(), redactions.fill_text(&text)))
-        });
-        params.collect()
+        let params = match stored_params {
+            None => params.clone(),
+            Some(stored) => {
+                let text = String::from_utf8_lossy(&self.load(stored)?).into_owned();
+                serde_json::from_str(&text).unwrap_or_default()
+            }
+        };
+        Ok(params.into_iter().map(|(name, text)| (name, redactions.fill_text(&text))).collect())
     }
 
     /// What was piped in, where the workflow reads it.
@@ -141,19 +196,71 @@ impl Recording {
     /// # Errors
     /// It is a file of its own, and cannot be read.
     pub fn stdin(&self) -> Result<Option<Vec<u8>>, RecordingError> {
-        self.header.stdin.as_ref().map(|text| self.bytes(text)).transpose()
+        match self.start() {
+            Event::RunStarted { stdin, .. } => stdin.as_ref().map(|stdin| self.load(stdin)).transpose(),
+            _ => Ok(None),
+        }
     }
 
-    /// The bytes of a text as they were recorded.
+    /// The event that every recording begins with.
+    fn start(&self) -> &Event {
+        &self.records[0].event
+    }
+
+    /// The bytes of a text of an event as they were recorded.
+    pub(super) fn load(&self, content: &Content) -> Result<Vec<u8>, RecordingError> {
+        match content {
+            Content::Text(text) => Ok(text.as_bytes().to_vec()),
+            Content::Artifact { digest, .. } => self.load_file(digest),
+        }
+    }
+
+    /// The bytes of a text of an exchange as they were recorded.
     pub(super) fn bytes(&self, text: &Text) -> Result<Vec<u8>, RecordingError> {
         match text {
             Text::Here(text) => Ok(text.as_bytes().to_vec()),
-            Text::File { file } => {
-                let path = self.folder.join(file);
-                let whole = confined(&self.folder, file).map_err(io::Error::other);
-                whole.and_then(|()| read(&path, LARGEST_TEXT)).map_err(|source| RecordingError::Io { path, source })
+            Text::File { file } => self.load_file(file),
+        }
+    }
+
+    fn load_file(&self, file: &str) -> Result<Vec<u8>, RecordingError> {
+        let path = self.folder.join(file);
+        let whole = confine(&self.folder, file).map_err(io::Error::other);
+        whole.and_then(|()| read(&path, LARGEST_TEXT)).map_err(|source| RecordingError::Io { path, source })
+    }
+}
+
+/// Brings the texts of a line into the form of the journal: `{"json": …}` is text, and `{"file": …}` an artifact.
+fn unfold(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(unfold),
+        Value::Object(fields) => {
+            let only = (fields.len() == 1).then(|| fields.iter().next()).flatten();
+            let content = match only {
+                Some((name, inner)) if name == "json" => Some(serde_json::json!({ "text": inner.to_string() })),
+                Some((name, Value::String(file))) if name == "file" => {
+                    Some(serde_json::json!({ "artifact": { "digest": file, "bytes": 0 } }))
+                }
+                _ => None,
+            };
+            match content {
+                Some(content) => *value = content,
+                None => fields.values_mut().for_each(unfold),
             }
         }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The files that the texts of a line lie in.
+fn list_files(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(list_files).collect(),
+        Value::Object(fields) => match fields.get("artifact").and_then(|artifact| artifact["digest"].as_str()) {
+            Some(file) => vec![file],
+            None => fields.values().flat_map(list_files).collect(),
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     }
 }
 
@@ -163,12 +270,12 @@ pub(super) fn is_recording(folder: &Path) -> bool {
     let path = folder.join(LINES);
     let mut begins = || -> io::Result<usize> { File::open(&path)?.read(&mut start) };
     path.is_file()
-        && begins().is_ok_and(|length| String::from_utf8_lossy(&start[..length]).contains("\"kind\":\"recording\""))
+        && begins().is_ok_and(|length| String::from_utf8_lossy(&start[..length]).contains("\"event\":\"run_started\""))
 }
 
-fn version(line: &str, path: &Path) -> Result<(), RecordingError> {
+fn check_version(line: &str, path: &Path) -> Result<(), RecordingError> {
     match serde_json::from_str::<Version>(line) {
-        Ok(Version { kind, version }) if kind == "recording" && version > u64::from(RECORDING_VERSION) => {
+        Ok(Version { event, version }) if event == "run_started" && version > u64::from(RECORDING_VERSION) => {
             Err(RecordingError::Newer { path: path.to_owned(), found: version, known: RECORDING_VERSION })
         }
         // Whatever else is wrong is told by who reads the whole line.
@@ -177,7 +284,7 @@ fn version(line: &str, path: &Path) -> Result<(), RecordingError> {
 }
 
 /// Refuses the name of a text that leads out of the recording, or to what is no file.
-fn confined(folder: &Path, name: &str) -> Result<(), String> {
+fn confine(folder: &Path, name: &str) -> Result<(), String> {
     let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     if !plain || name.is_empty() {
         return Err(format!("`{}` leads out of the recording", name.escape_debug()));

@@ -1,18 +1,16 @@
 //! Finds answers in a recording by what asks, compares the question with the recorded one, and gives each answer once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::line::{Answered, Asked, LINES, Line, Place, Text};
-use super::member::requests;
-use super::read::Recording;
+use super::exchange::{Answered, Asked, Attempt, Exchange, Key, Text, describe_part, file_key, part_key};
+use super::read::{LINES, Recording};
 use super::redact::Redactions;
 use super::{Answer, Part, Question, words};
 use crate::types::divergence::{Difference, Divergence};
 use crate::types::error::RunError;
-use crate::types::event::{AnsweredBy, Failure, RunStatus, StepId};
+use crate::types::event::{AnsweredBy, Content, Event, Failure, RunStatus, StepId};
 use crate::types::recording_error::RecordingError;
-use crate::types::swarm_event::TurnId;
 use crate::types::user_request::GateAnswer;
 
 /// The divergences that are told at the end by name.
@@ -24,20 +22,7 @@ pub(crate) struct Replay {
     pub(super) recording: Arc<Recording>,
     pub(super) redactions: Redactions,
     run: String,
-    /// The lines of each attempt, by their number.
-    pub(super) attempts: BTreeMap<Place, Vec<usize>>,
-    /// The lines of swarms, by what they are about.
-    pub(super) index: BTreeMap<(Place, u8, u32, u32, String), usize>,
-    /// The turns and calls of swarms that did not begin at once, by how many answers there were when they did.
-    pub(super) paused: BTreeMap<(Place, u32), Vec<TurnId>>,
-    /// The attempts in the order in which they ended, by their last line; and the other way round.
-    ends: Vec<(usize, Place)>,
-    ranks: BTreeMap<Place, usize>,
-    /// Where attempts began, of those that say so; and by what line at the latest those had that did something, in
-    /// order.
-    pub(super) begins: BTreeMap<Place, usize>,
-    pub(super) beginnings: Vec<(usize, Place)>,
-    /// The lines that were asked for.
+    /// The records that were asked for, by their numbers.
     asked: Mutex<BTreeSet<usize>>,
 }
 
@@ -52,67 +37,36 @@ pub(crate) enum GateTake {
 
 impl Replay {
     pub(crate) fn new(recording: Arc<Recording>, redactions: Redactions, run: &str) -> Replay {
-        let mut attempts: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
-        for (number, line) in recording.lines.iter().enumerate() {
-            if let Some(place) = line.place() {
-                attempts.entry(place.clone()).or_default().push(number);
-            }
-        }
-        let swarms = recording.lines.iter().enumerate().filter(|(_, line)| line.is_of_swarm());
-        let index = swarms.filter_map(|(number, line)| Some((line.key()?, number))).collect();
-        let mut paused: BTreeMap<(Place, u32), Vec<TurnId>> = BTreeMap::new();
-        for line in &recording.lines {
-            if let Line::Member { place, turn, after: Some(after), .. }
-            | Line::Call { place, turn, after: Some(after), .. } = line
-            {
-                paused.entry((place.clone(), *after)).or_default().push(turn.id());
-            }
-        }
-        let last = |lines: &[usize]| {
-            let ends = |line: &Line| !matches!(line, Line::Gate { .. } | Line::File { .. }) && !line.is_deed();
-            // The answers of a swarm are taken one by one from its first.
-            if let Some(&first) = lines.iter().find(|&&number| recording.lines[number].is_of_swarm()) {
-                return Some(first);
-            }
-            lines.iter().rev().find(|&&number| ends(&recording.lines[number])).copied()
-        };
-        let mut ends: Vec<(usize, Place)> =
-            attempts.iter().filter_map(|(place, lines)| Some((last(lines)?, place.clone()))).collect();
-        ends.sort_unstable();
-        let ranks = ends.iter().map(|(rank, place)| (place.clone(), *rank)).collect();
-        let (begins, beginnings) = beginnings(&recording.lines);
-        let (run, asked) = (run.to_owned(), Mutex::default());
-        Replay { recording, redactions, run, attempts, index, paused, ends, ranks, begins, beginnings, asked }
+        Replay { recording, redactions, run: run.to_owned(), asked: Mutex::default() }
     }
 
     /// The place of an attempt's end among all that happened; beyond the last for one that is not recorded.
     pub(crate) fn rank(&self, step: &StepId, attempt: u32) -> usize {
-        self.ranks.get(&Place::of(step, attempt)).copied().unwrap_or(usize::MAX)
+        self.recording.script.ranks.get(&(step.clone(), attempt)).copied().unwrap_or(usize::MAX)
     }
 
     /// The attempt that ended next, of those from the `from`th end on that are not `taken`, with its place among all
     /// that happened; and from which end on to look the next time.
     pub(crate) fn next(
         &self,
-        mut from: usize,
+        from: usize,
         taken: &BTreeSet<(StepId, u32)>,
     ) -> (usize, Option<(usize, StepId, u32)>) {
-        while let Some((rank, place)) = self.ends.get(from) {
-            let (step, attempt) = (place.id(), place.attempt);
-            if !taken.contains(&(step.clone(), attempt)) {
-                return (from, Some((*rank, step, attempt)));
-            }
-            from += 1;
-        }
-        (from, None)
+        find_next(&self.recording.script.ends, from, taken)
     }
 
     /// Why an attempt failed before it asked for anything, where that is recorded.
     pub(crate) fn failed(&self, step: &StepId, attempt: u32) -> Option<Failure> {
-        self.find(step, attempt, |line| match line {
-            Line::Failed { failure, .. } => Some(self.filled(failure)),
+        let number = self.recording.script.failures.get(&(step.clone(), attempt))?;
+        self.failure_of(*number)
+    }
+
+    /// Why an attempt failed whose end is this record.
+    pub(super) fn failure_of(&self, number: usize) -> Option<Failure> {
+        match self.event(number) {
+            Event::AttemptEnded { outcome, .. } => outcome.failure.as_ref().map(|failure| self.filled(failure)),
             _ => None,
-        })
+        }
     }
 
     /// The recorded answer to `question`.
@@ -124,17 +78,15 @@ impl Replay {
         (step, attempt, part): (&StepId, u32, Part),
         question: &Question,
     ) -> Result<Answer, RunError> {
-        let recorded = self.find(step, attempt, |line| match line {
-            Line::Turn { turn, fallback, asked, answer, .. } if part == Part::Turn(*fallback, *turn) => {
-                Some((asked, answer))
-            }
-            Line::Command { asked, answer, .. } if part == Part::Command => Some((asked, answer)),
-            Line::Check { check, asked, answer, .. } if part == Part::Check(*check) => Some((asked, answer)),
-            _ => None,
-        });
-        let place = told(step, attempt, part);
+        let place = describe_part((step, attempt), part);
         let diverged = |difference| self.diverged(step, attempt, place.clone(), difference);
-        let Some((asked, answer)) = recorded else {
+        let Some((
+            _,
+            Exchange::Turn { asked, answer, .. }
+            | Exchange::Command { asked, answer }
+            | Exchange::Check { asked, answer, .. },
+        )) = self.exchange((step.clone(), attempt), part_key(part))
+        else {
             return Err(diverged(Difference::Missing));
         };
         match self.compared(asked, question)? {
@@ -145,10 +97,8 @@ impl Replay {
 
     /// What a text of the step took in from this file; none where that is not recorded.
     pub(crate) fn file(&self, step: &StepId, attempt: u32, path: &str) -> Option<Result<String, String>> {
-        let (text, problem) = self.find(step, attempt, |line| match line {
-            Line::File { path: recorded, text, problem, .. } if recorded == path => Some((text, problem)),
-            _ => None,
-        })?;
+        let (_, exchange) = self.exchange((step.clone(), attempt), file_key(path))?;
+        let Exchange::File { text, problem, .. } = exchange else { return None };
         Some(match (text, problem) {
             (Some(text), _) => self.text(text).map_err(|error| error.to_string()),
             (None, problem) => Err(self.redactions.fill_text(problem.as_deref().unwrap_or("it could not be read"))),
@@ -161,26 +111,22 @@ impl Replay {
     /// # Errors
     /// It asks something else than it did, or the recording cannot be read.
     pub(crate) fn gate(&self, step: &StepId, asked: u32, message: &str) -> Result<Option<(usize, GateTake)>, RunError> {
-        let recorded = self.attempts.get(&Place::of(step, 1)).into_iter().flatten().find_map(|&number| {
-            match &self.recording.lines[number] {
-                Line::Gate { asked: recorded, message, by, choice, output, .. } if *recorded == asked => {
-                    Some((number, message, *by, choice, output))
-                }
-                _ => None,
-            }
-        });
-        let Some((number, recorded, by, choice, output)) = recorded else {
+        let recorded = self.recording.script.gates.get(&(step.clone(), asked));
+        let recorded = recorded.map(|&(opened, answered)| (opened, self.event(opened), answered));
+        let Some((opened, Event::GateOpened { message: recorded, .. }, answered)) = recorded else {
             return Err(self.diverged(step, 1, words(step, 1), Difference::Missing));
         };
-        self.note(number);
-        if let Some(difference) = self.differs("the message", Some(recorded), Some(message))? {
+        self.note(opened);
+        let recorded = self.recording.load(recorded).map_err(RunError::Recording)?;
+        if let Some(difference) = self.differs("the message", Some(recorded), Some(message)) {
             return Err(self.diverged(step, 1, words(step, 1), difference));
         }
-        let Some(by) = by else { return Ok(None) };
-        if by != AnsweredBy::Person {
-            return Ok(Some((number, GateTake::Default(by))));
+        let answered = answered.map(|number| (number, self.event(number)));
+        let Some((number, Event::GateAnswered { choice, output, by, .. })) = answered else { return Ok(None) };
+        if *by != AnsweredBy::Person {
+            return Ok(Some((number, GateTake::Default(*by))));
         }
-        let output = output.as_ref().map(|text| self.text(text)).transpose()?;
+        let output = output.as_ref().map(|text| self.content(text)).transpose()?;
         let fields: serde_json::Map<String, serde_json::Value> =
             output.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         let fields = fields.into_iter().filter(|(name, _)| name != "choice").map(|(name, value)| match value {
@@ -215,9 +161,10 @@ impl Replay {
             return Err(different("its ending".to_owned(), word(self.recording.status), word(status)));
         }
         for number in 0..values.len().max(self.recording.values.len()) {
-            let (recorded, now) = (self.recording.values.get(number), values.get(number));
+            let recorded = self.recording.values.get(number);
+            let recorded = recorded.map(|value| self.recording.load(value)).transpose().map_err(RunError::Recording)?;
             if let Some(Difference::Text { what, recorded, now }) =
-                self.differs("its result", recorded, now.map(String::as_str))?
+                self.differs("its result", recorded, values.get(number).map(String::as_str))
             {
                 return Err(different(what, recorded, now));
             }
@@ -228,15 +175,10 @@ impl Replay {
     /// How many answers were given, and what is recorded and was never asked for, in words.
     pub(crate) fn rest(&self) -> (usize, Vec<String>) {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = |line: &Line| {
-            !matches!(line, Line::File { .. } | Line::Failed { .. } | Line::Tools { .. } | Line::Late { .. })
-                && !matches!(line, Line::Files { .. })
-                && !line.is_deed()
-        };
-        let lines = || self.recording.lines.iter().enumerate().filter(|(_, line)| counts(line));
-        let given = lines().filter(|(number, _)| asked.contains(number)).count();
-        let mut rest: Vec<String> =
-            lines().filter(|(number, _)| !asked.contains(number)).map(|(_, line)| name(line)).collect();
+        let all = &self.recording.script.asked;
+        let given = all.keys().filter(|number| asked.contains(number)).count();
+        let rest = all.iter().filter(|(number, _)| !asked.contains(number));
+        let mut rest: Vec<String> = rest.map(|(_, question)| question.words.clone()).collect();
         rest.dedup();
         let more = rest.len().saturating_sub(TOLD);
         rest.truncate(TOLD);
@@ -246,10 +188,10 @@ impl Replay {
         (given, rest)
     }
 
-    /// The error of a line that no recording can contain.
-    pub(super) fn damaged(&self, line: usize, problem: String) -> RunError {
+    /// The error of a record that no recording can contain.
+    pub(super) fn damaged(&self, number: usize, problem: String) -> RunError {
         let path = self.recording.folder.join(LINES);
-        RunError::Recording(RecordingError::Damaged { path, line: line + 2, problem })
+        RunError::Recording(RecordingError::Damaged { path, line: number + 1, problem })
     }
 
     /// What the run ends with where a replay and its recording part.
@@ -258,15 +200,20 @@ impl Replay {
         RunError::Diverged(Box::new(Divergence { run, step, attempt, place, difference }))
     }
 
-    fn find<'r, T>(&'r self, step: &StepId, attempt: u32, fits: impl Fn(&'r Line) -> Option<T>) -> Option<T> {
-        let lines = self.attempts.get(&Place::of(step, attempt))?;
-        let (number, found) = lines.iter().find_map(|&number| Some((number, fits(&self.recording.lines[number])?)))?;
+    /// What an attempt asked and was answered, with the number of its record.
+    pub(super) fn exchange(&self, of: Attempt, key: Key) -> Option<(usize, &Exchange)> {
+        let number = *self.recording.script.exchanges.get(&(of, key))?;
         self.note(number);
-        Some(found)
+        Some((number, self.recording.exchanges.get(&number)?))
     }
 
-    pub(super) fn note(&self, line: usize) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(line);
+    /// What happened in a record.
+    pub(super) fn event(&self, number: usize) -> &Event {
+        &self.recording.records[number].event
+    }
+
+    pub(super) fn note(&self, number: usize) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
     }
 
     /// The first thing that is asked otherwise than it was.
@@ -281,36 +228,37 @@ impl Replay {
             ("the schema of the answer", asked.schema.clone(), &now.schema),
             ("the session that it continues", here(&asked.session), &now.session),
         ];
+        let load = |text: Option<&Text>| {
+            text.map(|text| self.recording.bytes(text)).transpose().map_err(RunError::Recording)
+        };
         for (what, recorded, now) in texts {
-            if let Some(difference) = self.differs(what, recorded.as_ref(), now.as_deref())? {
+            if let Some(difference) = self.differs(what, load(recorded.as_ref())?, now.as_deref()) {
                 return Ok(Some(difference));
             }
         }
         let names: BTreeSet<&String> = asked.env.keys().chain(now.env.keys()).collect();
         for name in names {
-            let (recorded, now) = (asked.env.get(name), now.env.get(name));
-            let what = format!("the variable `{name}`");
-            if let Some(difference) = self.differs(&what, recorded, now.map(String::as_str))? {
+            let (recorded, now) = (load(asked.env.get(name))?, now.env.get(name));
+            if let Some(difference) = self.differs(&format!("the variable `{name}`"), recorded, now.map(String::as_str)) {
                 return Ok(Some(difference));
             }
         }
         Ok(None)
     }
 
-    fn differs(&self, what: &str, recorded: Option<&Text>, now: Option<&str>) -> Result<Option<Difference>, RunError> {
-        let recorded = recorded.map(|text| self.recording.bytes(text)).transpose().map_err(broken)?;
+    fn differs(&self, what: &str, recorded: Option<Vec<u8>>, now: Option<&str>) -> Option<Difference> {
         let now = now.map(|now| self.redactions.blank(now.as_bytes()));
         if recorded == now {
-            return Ok(None);
+            return None;
         }
         let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Ok(Some(Difference::Text { what: what.to_owned(), recorded: text(recorded), now: text(now) }))
+        Some(Difference::Text { what: what.to_owned(), recorded: text(recorded), now: text(now) })
     }
 
     fn taken(&self, answer: &Answered) -> Result<Answer, RunError> {
         let Answered { text, whole, cut, exit, failure, stderr, log, usage, session, tools } = answer;
         let bytes = |text: &Text| -> Result<Vec<u8>, RunError> {
-            Ok(self.redactions.fill(&self.recording.bytes(text).map_err(broken)?))
+            Ok(self.redactions.fill(&self.recording.bytes(text).map_err(RunError::Recording)?))
         };
         Ok(Answer {
             failure: failure.as_ref().map(|failure| self.filled(failure)),
@@ -327,7 +275,13 @@ impl Replay {
     }
 
     pub(super) fn text(&self, text: &Text) -> Result<String, RunError> {
-        let bytes = self.redactions.fill(&self.recording.bytes(text).map_err(broken)?);
+        let bytes = self.redactions.fill(&self.recording.bytes(text).map_err(RunError::Recording)?);
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A text of an event, filled in.
+    pub(super) fn content(&self, content: &Content) -> Result<String, RunError> {
+        let bytes = self.redactions.fill(&self.recording.load(content).map_err(RunError::Recording)?);
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -344,46 +298,17 @@ impl Replay {
     }
 }
 
-/// Where attempts began, of those that say so; and the first thing that each did, in order.
-fn beginnings(lines: &[Line]) -> (BTreeMap<Place, usize>, Vec<(usize, Place)>) {
-    let (mut begins, mut first) = (BTreeMap::new(), BTreeMap::new());
-    for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.is_deed()) {
-        let Some(place) = line.place() else { continue };
-        first.entry(place).or_insert(number);
-        if matches!(line, Line::Begun { .. }) {
-            begins.insert(place.clone(), number);
+/// The first of these attempts, from the `from`th on, that is not `known`; and from which on to look the next time.
+pub(super) fn find_next(
+    attempts: &[(usize, Attempt)],
+    mut from: usize,
+    known: &BTreeSet<Attempt>,
+) -> (usize, Option<(usize, StepId, u32)>) {
+    while let Some((rank, attempt)) = attempts.get(from) {
+        if !known.contains(attempt) {
+            return (from, Some((*rank, attempt.0.clone(), attempt.1)));
         }
+        from += 1;
     }
-    let mut first: Vec<(usize, Place)> = first.into_iter().map(|(place, number)| (number, place.clone())).collect();
-    first.sort_unstable();
-    (begins, first)
-}
-
-fn broken(error: RecordingError) -> RunError {
-    RunError::Recording(error)
-}
-
-/// A line for people.
-fn name(line: &Line) -> String {
-    let Some(place) = line.place() else { return String::new() };
-    match line {
-        Line::Turn { turn, fallback, .. } => told(&place.id(), place.attempt, Part::Turn(*fallback, *turn)),
-        Line::Check { check, .. } => told(&place.id(), place.attempt, Part::Check(*check)),
-        Line::Member { turn, .. } => turn.words(place),
-        Line::Approval { member, asked, .. } => requests((&place.id(), place.attempt), member, *asked),
-        Line::Call { turn, tool, .. } => format!("the call of `{tool}` in {}", turn.words(place)),
-        _ => words(&place.id(), place.attempt),
-    }
-}
-
-/// What asks, for people.
-fn told(step: &StepId, attempt: u32, part: Part) -> String {
-    let words = words(step, attempt);
-    match part {
-        Part::Turn(0, 1) | Part::Command => words,
-        Part::Turn(0, turn) => format!("turn {turn} of {words}"),
-        Part::Turn(fallback, 1) => format!("fallback {fallback} of {words}"),
-        Part::Turn(fallback, turn) => format!("turn {turn} of fallback {fallback} of {words}"),
-        Part::Check(check) => format!("check {check} of {words}"),
-    }
+    (from, None)
 }

@@ -1,15 +1,15 @@
-//! Writes a recording: keeps it in the run's folder while the run goes on, and moves it to its place at the end.
+//! Takes exchanges for the journal of a run that is recorded, with placeholders for what differs between runs.
 //!
-//! Invariant: the folder that was asked for holds a whole recording or what it held before. What an attempt asked is on
-//! disk before its end is recorded in the journal, so that a run which is stopped and resumed has one recording.
+//! Long texts are written at once, into the run's folder. Invariant: the driver writes an exchange into the journal before
+//! the event that follows from it, so that a run which is stopped and resumed has one recording.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::line::{Answered, Asked, LINES, Line, Place, TEXTS, Text};
+use super::exchange::{Answered, Asked, Exchange, TEXTS, Text};
 use super::redact::Redactions;
 use super::{Answer, Part, Question};
 use crate::io::home::{RunFolder, create_private};
@@ -23,34 +23,41 @@ const INLINE: usize = 160;
 /// A name of a file is cut to a digest beyond this many bytes.
 const LONGEST_NAME: usize = 150;
 
-/// Writes down what a run asks.
+/// Takes down what a run asks.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(super) folder: PathBuf,
     pub(super) redactions: Redactions,
-    lines: Mutex<File>,
+    /// What is not in the journal yet.
+    pending: Mutex<Vec<Exchanged>>,
     /// What was asked last, and of swarms, by who was asked.
     pub(super) asked: Mutex<super::member::Open>,
 }
 
+/// An exchange for the journal.
+#[derive(Debug)]
+pub(crate) struct Exchanged {
+    pub step: StepId,
+    /// 0 where it is no attempt's.
+    pub attempt: u32,
+    /// The exchange, as JSON.
+    pub exchange: String,
+}
+
 impl Recorder {
-    /// Goes on with the recording in the folder of a run.
+    /// Records the run in this folder, or goes on with that.
+    ///
+    /// # Errors
+    /// The folder for texts cannot be created.
     pub(crate) fn new(run: &RunFolder, redactions: Redactions) -> Result<Recorder, RunError> {
         let folder = draft(run);
         create_private(&folder, true).map_err(RunError::io("create", &folder))?;
-        let path = folder.join(LINES);
-        let opened = File::options().append(true).create(true).open(&path).and_then(|mut file| {
-            // What a killed runner had begun to write is no line.
-            file.write_all(b"\n")?;
-            Ok(file)
-        });
-        let lines = Mutex::new(opened.map_err(RunError::io("write", &path))?);
-        Ok(Recorder { folder, redactions, lines, asked: Mutex::default() })
+        Ok(Recorder { folder, redactions, pending: Mutex::default(), asked: Mutex::default() })
     }
 
-    /// An attempt begins.
-    pub(crate) fn begin(&self, step: &StepId, attempt: u32) -> Result<(), RunError> {
-        self.put(&Line::Began { place: Place::of(step, attempt) })
+    /// What is to be written into the journal before the next event.
+    pub(crate) fn take_pending(&self) -> Vec<Exchanged> {
+        std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Something was asked and answered.
@@ -60,7 +67,6 @@ impl Recorder {
         question: &Question,
         answer: &Answer,
     ) -> Result<(), RunError> {
-        let place = Place::of(step, attempt);
         let name = match part {
             Part::Turn(0, 1) => String::new(),
             Part::Turn(0, turn) => format!("turn-{turn}."),
@@ -69,39 +75,42 @@ impl Recorder {
             Part::Command => String::new(),
             Part::Check(check) => format!("check-{check}."),
         };
-        let texts =
-            Texts { folder: &self.folder, redactions: &self.redactions, stem: stem(&place, true), part: name.into() };
+        let texts = self.texts((step, attempt), name.into());
         let (asked, answer) = (texts.asked(question)?, texts.answered(answer)?);
-        self.put(&match part {
-            Part::Turn(fallback, turn) => Line::Turn { place, turn, fallback, asked, answer },
-            Part::Command => Line::Command { place, asked, answer },
-            Part::Check(check) => Line::Check { place, check, asked, answer },
-        })
+        let exchange = match part {
+            Part::Turn(fallback, turn) => Exchange::Turn { turn, fallback, asked, answer },
+            Part::Command => Exchange::Command { asked, answer },
+            Part::Check(check) => Exchange::Check { check, asked, answer },
+        };
+        self.put((step, attempt), &exchange);
+        Ok(())
     }
 
     /// A file was read into a text of an attempt; 0 is no attempt's.
     pub(crate) fn file(
         &self,
-        (step, attempt): (&StepId, u32),
+        of: (&StepId, u32),
         path: &str,
         read: &Result<String, String>,
     ) -> Result<(), RunError> {
-        let place = Place::of(step, attempt);
-        let part = format!("file-{}.", file_name(path));
-        let texts =
-            Texts { folder: &self.folder, redactions: &self.redactions, stem: stem(&place, true), part: part.into() };
+        let texts = self.texts(of, format!("file-{}.", file_name(path)).into());
         let (text, problem) = match read {
             Ok(text) => (Some(texts.text("text", text.as_bytes())?), None),
             Err(problem) => (None, Some(self.redactions.blank_text(problem))),
         };
-        self.put(&Line::File { place, path: path.to_owned(), text, problem })
+        self.put(of, &Exchange::File { path: path.to_owned(), text, problem });
+        Ok(())
     }
 
-    pub(super) fn put(&self, line: &Line) -> Result<(), RunError> {
-        let mut text = serde_json::to_string(line).expect("lines have string keys only");
-        text.push('\n');
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.write_all(text.as_bytes()).map_err(RunError::io("write", self.folder.join(LINES)))
+    pub(super) fn put(&self, (step, attempt): (&StepId, u32), exchange: &Exchange) {
+        let exchange = serde_json::to_string(exchange).expect("exchanges have string keys only");
+        let exchanged = Exchanged { step: step.clone(), attempt, exchange };
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).push(exchanged);
+    }
+
+    /// Where the texts of an attempt go.
+    pub(super) fn texts<'t>(&'t self, of: (&StepId, u32), part: Cow<'t, str>) -> Texts<'t> {
+        Texts { folder: &self.folder, redactions: &self.redactions, stem: text_stem(of), part }
     }
 }
 
@@ -145,7 +154,7 @@ impl Texts<'_> {
             whole: whole.as_ref().map(|whole| self.text("whole-answer", whole.as_bytes())).transpose()?,
             cut: *is_cut,
             exit: *exit,
-            failure: failure.as_ref().map(|failure| told(failure, self.redactions)),
+            failure: failure.as_ref().map(|failure| blank_failure(failure, self.redactions)),
             stderr,
             log: log.as_ref().map(|log| self.text("log", log.as_bytes())).transpose()?,
             usage: *usage,
@@ -187,7 +196,7 @@ impl Texts<'_> {
 }
 
 /// A failure with placeholders for what differs between runs.
-pub(super) fn told(failure: &Failure, redactions: &Redactions) -> Failure {
+pub(super) fn blank_failure(failure: &Failure, redactions: &Redactions) -> Failure {
     let mut failure = failure.clone();
     if let Failure::Spawn { message }
     | Failure::Agent { message }
@@ -199,18 +208,14 @@ pub(super) fn told(failure: &Failure, redactions: &Redactions) -> Failure {
     failure
 }
 
-/// Where the texts of an attempt lie, from the folder of texts: `[instance-2/][WITHIN/]STEP.[ROUND.ATTEMPT.]`.
-pub(super) fn stem(place: &Place, attempts: bool) -> PathBuf {
+/// Where the texts of an attempt lie, from the folder of texts: `[instance-2/][WITHIN/]STEP.ROUND.ATTEMPT.`.
+pub(super) fn text_stem((step, attempt): (&StepId, u32)) -> PathBuf {
     let mut path = PathBuf::new();
-    if place.instance > 1 {
-        path.push(format!("instance-{}", place.instance));
+    if step.instance > 1 {
+        path.push(format!("instance-{}", step.instance));
     }
-    path.extend(place.within.iter().flat_map(|within| within.split('/')).map(|part| shortened(folder_name(part))));
-    let name = shortened(file_name(&place.step));
-    path.push(match attempts {
-        true => format!("{name}.{}.{}.", place.iteration, place.attempt),
-        false => format!("{name}.{}.", place.iteration),
-    });
+    path.extend(step.within.iter().flat_map(|within| within.split('/')).map(|part| shortened(folder_name(part))));
+    path.push(format!("{}.{}.{attempt}.", shortened(file_name(&step.name)), step.iteration));
     path
 }
 
@@ -218,14 +223,14 @@ fn shortened(name: String) -> String {
     if name.len() > LONGEST_NAME { crate::types::digest::digest_bytes(name.as_bytes()) } else { name }
 }
 
-/// Where the recording of a run lies while the run goes on.
+/// Where the texts of a recording lie while the run goes on.
 pub(super) fn draft(run: &RunFolder) -> PathBuf {
     run.path.join("recording")
 }
 
 /// Whether a run is recorded, and its recording is not yet where it belongs.
 pub(crate) fn is_kept(run: &RunFolder) -> bool {
-    draft(run).join(LINES).is_file()
+    draft(run).is_dir()
 }
 
 /// Whether a recording may take the place of what is at `path`: nothing, an empty folder, or a recording.

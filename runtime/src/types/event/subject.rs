@@ -21,7 +21,8 @@ impl Event {
             | Event::StatusReported { step, .. }
             | Event::InputsTaken { step, .. }
             | Event::ArtifactStored { step, .. }
-            | Event::NodeClosed { step, .. } => Some(step),
+            | Event::NodeClosed { step, .. }
+            | Event::Exchanged { step, .. } => Some(step),
             Event::Sent { from, .. } => from.as_ref(),
             Event::RunStarted { .. }
             | Event::RunResumed

@@ -151,7 +151,7 @@ impl Driver<'_> {
             return self.foretold_task(waiting);
         }
         let asked = replaying.count_request(step, attempt, &request.agent);
-        match replaying.replay.agreed((step, attempt), &request.agent, asked, &request.wants.describe()) {
+        match replaying.replay.verdict((step, attempt), (&request.agent, asked), &request.wants.describe()) {
             Ok((RecordedVerdict::Nothing, _)) => return false,
             Ok((RecordedVerdict::Unanswered, _)) => replaying.leave_request((step, attempt), &request.agent, asked),
             Ok((RecordedVerdict::Said(rank, choice, because, arguments), by)) => {
