@@ -294,7 +294,7 @@ fn what_agents_report_and_ask_people_for_is_in_the_recording() {
         answer(&place, &["approve", "last", "1", said[0], said[1]]);
         assert!(child.wait().expect("it ends").success(), "{}", rest());
         let recording = fs::read_to_string(place.work().join("r/recording.jsonl")).expect("a recording");
-        for kind in ["\"kind\":\"reported\"", "\"kind\":\"pleaded\"", "\"kind\":\"agreed\""] {
+        for kind in ["\"event\":\"status_reported\"", "\"wants\":\"help\"", "\"event\":\"approval_answered\""] {
             assert!(recording.contains(kind), "{kind}: {recording}");
         }
         replays(&place);
@@ -348,7 +348,7 @@ pipeline main {
     let recording = texts(&place.work().join("r")).into_values().collect::<String>();
     assert!(!recording.contains(super::SECRET) && !recording.contains(&*place.work().to_string_lossy()), "{recording}");
     assert!(recording.contains("See ⟦workspace⟧/notes.txt with ⟦secret:SECRET_TOKEN⟧ in ⟦id⟧"), "{recording}");
-    assert!(recording.contains("\"kind\":\"left\"") && recording.contains("+in ⟦workspace⟧"), "{recording}");
+    assert!(recording.contains("\"kind\":\"diff\"") && recording.contains("+in ⟦workspace⟧"), "{recording}");
     fs::remove_file(place.work().join("notes.txt")).expect("it was written");
     replays(&place);
     assert!(!place.work().join("notes.txt").exists(), "nothing is started");
@@ -394,9 +394,10 @@ fn a_run_that_is_killed_and_resumed_has_one_recording() {
         let recording = fs::read_to_string(project.root().join("recorded/recording.jsonl")).expect("a recording");
         let lines = recording.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut sent: Vec<String> = lines
-            .filter(|line| line["kind"] == "sent")
+            .filter(|line| line["event"] == "sent" && line["from"].is_object())
             .map(|line| {
-                format!("{} to {}: {}", line["step"], line["envelope"]["toNodeId"], line["envelope"]["payload"])
+                let envelope = &line["letter"]["content"]["json"];
+                format!("{} to {}: {}", line["from"], envelope["toNodeId"], envelope["payload"])
             })
             .collect();
         assert!((7..=8).contains(&sent.len()), "{sent:#?}");
@@ -416,11 +417,14 @@ fn what_was_sent_before_its_turn_began_anew_is_replayed() {
     let path = project.root().join("recorded/recording.jsonl");
     let recording = fs::read_to_string(&path).expect("a recording");
     let mut lines: Vec<&str> = recording.lines().collect();
-    let begun = |step: &str, lines: &[&str]| {
-        let found = lines.iter().position(|line| line.contains(&format!(r#""kind":"begun","step":{step}"#)));
+    let begun = |step: &str, attempt: u32, lines: &[&str]| {
+        let found = lines.iter().position(|line| {
+            let line: Value = serde_json::from_str(line).expect("a line is JSON");
+            line["event"] == "attempt_started" && line["step"]["name"] == step && line["attempt"] == attempt
+        });
         found.expect("it begins")
     };
-    let (first, second) = (begun(r#""parser""#, &lines), begun(r#""architect","attempt":2"#, &lines));
+    let (first, second) = (begun("parser", 1, &lines), begun("architect", 2, &lines));
     let line = lines.remove(first);
     lines.insert(second, line);
     fs::write(&path, lines.join("\n") + "\n").expect("a recording can be written");
@@ -452,7 +456,7 @@ pipeline p {
     let path = place.work().join("r/recording.jsonl");
     let whole = fs::read_to_string(&path).expect("a recording");
     let lines: Vec<&str> = whole.lines().collect();
-    let at = lines.iter().position(|line| line.contains("\"kind\":\"sent\"")).expect("something was sent");
+    let at = lines.iter().position(|line| line.contains("\"event\":\"sent\"")).expect("something was sent");
     let number = at + 1;
     let with = |line: &str| {
         let mut changed: Vec<&str> = lines.clone();
@@ -492,7 +496,7 @@ pipeline p {
     // A flood is refused where the edge takes no more.
     let id = lines[at].split("\"id\":\"e").nth(1).and_then(|rest| rest.split('"').next()).expect("it has an id");
     let flood: Vec<String> = (0..10_000)
-        .map(|more| lines[at].replacen(&format!("\"id\":\"e{id}\""), &format!("\"id\":\"e{}\"", 1_000 + more), 1))
+        .map(|more| lines[at].replace(&format!("\"id\":\"e{id}\""), &format!("\"id\":\"e{}\"", 1_000 + more)))
         .collect();
     fs::write(&path, with(&flood.join("\n"))).expect("it can be written");
     let most = format!("(recording.jsonl:{}): you have sent `two` 20 envelopes, which is the limit", number + 20);

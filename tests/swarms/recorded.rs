@@ -161,7 +161,8 @@ fn what_somebody_edits_counts_and_what_differs_or_is_missing_is_told() {
     });
     assert_eq!(glow.expect(0, &[], &[]).out, "All lamps glow.\n");
     let is_of = |line: &Value, kind: &str, turn: u32| {
-        line["kind"] == kind && line["member"] == "one" && line["turn"] == turn && line["try"].is_null()
+        let exchange = &line["exchange"]["json"];
+        exchange["kind"] == kind && exchange["member"] == "one" && exchange["turn"] == turn && exchange["try"].is_null()
     };
     let missing =
         ["error: turn 2 of `one` in `lamps` is not in the recording\n", "help: record again with `swarmc run"];
@@ -172,7 +173,7 @@ fn what_somebody_edits_counts_and_what_differs_or_is_missing_is_told() {
     edited(&place, |line| !is_of(line, "tools", 1)).expect(3, &[], &missing);
     let unanswered = edited(&place, |line| {
         if is_of(line, "member", 3) {
-            line.as_object_mut().expect("an object").remove("answer");
+            line["exchange"]["json"].as_object_mut().expect("an object").remove("answer");
         }
         true
     });
@@ -183,7 +184,7 @@ fn what_somebody_edits_counts_and_what_differs_or_is_missing_is_told() {
     assert!(is_told, "{unanswered:#?}");
     let other = edited(&place, |line| {
         if is_of(line, "member", 1) {
-            line["answer"]["calls"][0]["arguments"] = json!("{\"text\": \"no key\"}");
+            line["exchange"]["json"]["answer"]["calls"][0]["arguments"] = json!("{\"text\": \"no key\"}");
         }
         true
     });
@@ -372,14 +373,9 @@ fn what_a_person_agreed_to_is_agreed_to_in_a_replay() {
         }
         assert!(!place.work().join("ran.txt").exists(), "{policy}: nothing is called");
         if !headless {
-            let missing = edited(&place, |line| line["kind"] != "approval" || line["asked"] == 1);
+            let missing = edited(&place, |line| !line["event"].to_string().contains("approval") || line["id"] == 1);
             missing.expect(3, &[], &[]);
-            let unanswered = edited(&place, |line| {
-                if line["kind"] == "approval" {
-                    line.as_object_mut().expect("an object").remove("choice");
-                }
-                true
-            });
+            let unanswered = edited(&place, |line| line["event"] != "approval_answered");
             let said = ["request 1 of `takao` in `go` waits for an answer, but the recording has none"];
             unanswered.expect(3, &[], &said);
         }

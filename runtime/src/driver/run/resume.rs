@@ -11,8 +11,8 @@ use swarmc_plan::{Pipeline, Plan, Step};
 
 use super::{
     FirstRecord, Outcome, ProcessEnv, RunSetup, Worktrees, build_graph, build_redactions, create_poller, find_pipeline,
-    is_part, limits, open_recorder, programs, reachable_pipelines, resolve_params, swarms,
-    sync_error_handler, unsupported, worktree_names,
+    is_part, limits, open_recorder, programs, reachable_pipelines, resolve_params, swarms, sync_error_handler,
+    unsupported, worktree_names,
 };
 use crate::core::reopen::{self, Retry};
 use crate::core::reopened_records::effective;

@@ -226,7 +226,8 @@ impl Replay {
     }
 
     fn load_envelope(&self, number: usize, letter: &InboxMessage) -> Result<Envelope, RunError> {
-        let text = String::from_utf8_lossy(&self.recording.load(&letter.content).map_err(RunError::Recording)?).into_owned();
+        let text =
+            String::from_utf8_lossy(&self.recording.load(&letter.content).map_err(RunError::Recording)?).into_owned();
         let envelope = serde_json::from_value(self.redactions.fill_json(&text));
         envelope.map_err(|error| self.damaged(number, error.to_string()))
     }

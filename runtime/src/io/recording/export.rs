@@ -105,7 +105,8 @@ impl Copy<'_> {
                     // What parameters are called is free: a map of them may look like a text.
                     line["params"].take();
                     self.blank(&mut line, "", &texts)?;
-                    let blank = |(name, value): (&String, &String)| (name.clone(), json!(self.redactions.blank_text(value)));
+                    let blank =
+                        |(name, value): (&String, &String)| (name.clone(), json!(self.redactions.blank_text(value)));
                     line["params"] = Value::Object(params.iter().map(blank).collect());
                 }
                 _ => self.blank(&mut line, "", &texts)?,

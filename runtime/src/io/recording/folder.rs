@@ -16,12 +16,7 @@ use crate::types::event::StepId;
 
 impl Recorder {
     /// What was collected of an agent's folder.
-    pub(crate) fn folder(
-        &self,
-        of: (&StepId, u32),
-        given: &Provided,
-        collected: &Collected,
-    ) -> Result<(), RunError> {
+    pub(crate) fn folder(&self, of: (&StepId, u32), given: &Provided, collected: &Collected) -> Result<(), RunError> {
         let (inbox, outbox) = (self.texts(of, "given-".into()), self.texts(of, "outbox-".into()));
         let text = |texts: &Texts<'_>, path: &str, bytes: &[u8]| -> Result<(String, Text), RunError> {
             Ok((self.redactions.blank_text(path), texts.text(&file_name(path), bytes)?))

@@ -378,7 +378,9 @@ impl Replay {
         tool: &str,
         arguments: &Value,
     ) -> Result<Taken<Result<String, ToolFault>>, RunError> {
-        let Some((number, Exchange::Call { tool: known, arguments: recorded, answer, .. })) = self.turn_exchange(CALL, at) else {
+        let Some((number, Exchange::Call { tool: known, arguments: recorded, answer, .. })) =
+            self.turn_exchange(CALL, at)
+        else {
             return Err(self.parts(at, Some(tool), Difference::Missing));
         };
         let text = |what: &str, recorded: &str, now: String| {

@@ -96,8 +96,7 @@ impl Recording {
             return Err(damaged(last.max(1), "it has no end: the last event must be `run_finished`".to_owned()));
         };
         recording.status = *status;
-        recording.script = Script::new(&recording)
-            .map_err(|(number, problem)| damaged(number + 1, problem))?;
+        recording.script = Script::new(&recording).map_err(|(number, problem)| damaged(number + 1, problem))?;
         Ok(recording)
     }
 

@@ -47,11 +47,7 @@ impl Replay {
 
     /// The attempt that ended next, of those from the `from`th end on that are not `taken`, with its place among all
     /// that happened; and from which end on to look the next time.
-    pub(crate) fn next(
-        &self,
-        from: usize,
-        taken: &BTreeSet<(StepId, u32)>,
-    ) -> (usize, Option<(usize, StepId, u32)>) {
+    pub(crate) fn next(&self, from: usize, taken: &BTreeSet<(StepId, u32)>) -> (usize, Option<(usize, StepId, u32)>) {
         find_next(&self.recording.script.ends, from, taken)
     }
 
@@ -228,9 +224,8 @@ impl Replay {
             ("the schema of the answer", asked.schema.clone(), &now.schema),
             ("the session that it continues", here(&asked.session), &now.session),
         ];
-        let load = |text: Option<&Text>| {
-            text.map(|text| self.recording.bytes(text)).transpose().map_err(RunError::Recording)
-        };
+        let load =
+            |text: Option<&Text>| text.map(|text| self.recording.bytes(text)).transpose().map_err(RunError::Recording);
         for (what, recorded, now) in texts {
             if let Some(difference) = self.differs(what, load(recorded.as_ref())?, now.as_deref()) {
                 return Ok(Some(difference));
@@ -239,7 +234,8 @@ impl Replay {
         let names: BTreeSet<&String> = asked.env.keys().chain(now.env.keys()).collect();
         for name in names {
             let (recorded, now) = (load(asked.env.get(name))?, now.env.get(name));
-            if let Some(difference) = self.differs(&format!("the variable `{name}`"), recorded, now.map(String::as_str)) {
+            if let Some(difference) = self.differs(&format!("the variable `{name}`"), recorded, now.map(String::as_str))
+            {
                 return Ok(Some(difference));
             }
         }

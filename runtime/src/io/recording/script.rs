@@ -66,11 +66,16 @@ pub(super) struct Question {
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
     /// It handed something over; and whether that needed an approval first, and the id of the message of its refusal.
-    Sent { asks: bool, refusal: Option<Arc<str>> },
+    Sent {
+        asks: bool,
+        refusal: Option<Arc<str>>,
+    },
     Left,
     Reported,
     /// It asked for help; and the id of the message with the answer.
-    Pleaded { answer: Option<Arc<str>> },
+    Pleaded {
+        answer: Option<Arc<str>>,
+    },
     /// It read what people wrote while its turn went on.
     Overheard,
     /// It was told of a decision.
@@ -270,9 +275,15 @@ impl Reader<'_> {
             *known = (attempt, Vec::new());
         }
         known.1.extend(fresh);
+        // One that was ended with its runner has not ended.
+        let of = (step.clone(), attempt);
+        self.script.failures.remove(&of);
+        if !self.swarms.contains_key(&of) && self.script.ranks.remove(&of).is_some() {
+            self.script.ends.retain(|(_, ended)| *ended != of);
+        }
         if self.receivers.contains(&(Arc::clone(&step.name), step.instance)) {
             // One that a killed runner had begun begins when it did once more.
-            self.script.begins.insert((step.clone(), attempt), (number, known.1.clone()));
+            self.script.begins.insert(of, (number, known.1.clone()));
         }
     }
 
@@ -391,9 +402,10 @@ impl Reader<'_> {
         // Its sender is told of the decision.
         let payload = letter.answers.as_ref().and_then(|answers| self.payloads.get(answers));
         let effects = payload.and_then(|(of, asked)| Some((self.script.effects.get_mut(of)?, *asked)));
-        for (_, effect) in effects.into_iter().flat_map(|(effects, asked)| {
-            effects.iter_mut().filter(move |(number, _)| *number == asked)
-        }) {
+        for (_, effect) in effects
+            .into_iter()
+            .flat_map(|(effects, asked)| effects.iter_mut().filter(move |(number, _)| *number == asked))
+        {
             if let Effect::Sent { refusal: told, .. } | Effect::Pleaded { answer: told } = effect {
                 *told = Some(Arc::clone(&letter.id));
             }

@@ -87,12 +87,7 @@ impl Recorder {
     }
 
     /// A file was read into a text of an attempt; 0 is no attempt's.
-    pub(crate) fn file(
-        &self,
-        of: (&StepId, u32),
-        path: &str,
-        read: &Result<String, String>,
-    ) -> Result<(), RunError> {
+    pub(crate) fn file(&self, of: (&StepId, u32), path: &str, read: &Result<String, String>) -> Result<(), RunError> {
         let texts = self.texts(of, format!("file-{}.", file_name(path)).into());
         let (text, problem) = match read {
             Ok(text) => (Some(texts.text("text", text.as_bytes())?), None),
