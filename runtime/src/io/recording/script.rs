@@ -23,6 +23,9 @@ const BLANKED: usize = 8;
 /// The characters of an id.
 const LONGEST_ID: usize = 20;
 
+/// Which of the requests of an attempt: the agent that makes it, and its number from 1.
+pub(super) type RequestKey = (Attempt, Arc<str>, u32);
+
 /// A recording as a replay asks for it.
 #[derive(Debug, Default)]
 pub(super) struct Script {
@@ -38,7 +41,7 @@ pub(super) struct Script {
     /// Where a gate asked for this time, and was answered.
     pub gates: BTreeMap<(StepId, u32), (usize, Option<usize>)>,
     /// The same of an attempt's requests for approval; the name is that of an agent of a swarm, or empty.
-    pub requests: BTreeMap<(Attempt, Arc<str>, u32), (usize, Option<usize>)>,
+    pub requests: BTreeMap<RequestKey, (usize, Option<usize>)>,
     /// What attempts did beside answering.
     pub effects: BTreeMap<Attempt, Vec<(usize, Effect)>>,
     /// Where attempts began that read an inbox, and the envelopes that they read.
@@ -110,7 +113,7 @@ struct Reader<'r> {
     /// How often each attempt of a task asked.
     asked: BTreeMap<Attempt, u32>,
     /// The requests without an answer, by their numbers: as the swarm asked, and as the task did.
-    open: BTreeMap<u32, Vec<(Attempt, Arc<str>, u32)>>,
+    open: BTreeMap<u32, Vec<RequestKey>>,
     /// The handoffs and requests that wait for a decision, by the name that the message about it uses.
     payloads: BTreeMap<Arc<str>, (Attempt, usize)>,
     left: BTreeSet<(Attempt, Arc<str>)>,
