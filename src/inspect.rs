@@ -10,18 +10,19 @@ mod tools;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use miette::miette;
-use serde_json::{Value, json};
+use serde_json::json;
 use swarmc_runtime::handoff::Report;
 use swarmc_runtime::swarm::{Action, Answer, Purpose, Sent, SwarmEvent, TurnId};
-use swarmc_runtime::{
-    AgentFiles, Content, Event, Layout, RequestKind, RunFolder, State, StepId, Stream as TaskStream, Verdict,
-    agent_status,
-};
+use swarmc_runtime::{AgentFiles, Content, Event, Layout, RunFolder, State, StepId, Verdict, agent_status};
 
 use node::{Node, find_summarizer};
+use swarmc_view::documents::{
+    AgentAction, AgentDetails, AgentTurn, ApprovalDetails, MailboxMessage, PromptPaths, StepDetails, StepPaths,
+    StepRow, Try, TurnResult, Version, encode, parse_json,
+};
 use swarmc_view::{
     Mate, OpenRequest, Past, Row, RunReport, Team, describe_verdict, format_size, is_supervisor, now_ms, sanitize_line,
 };
@@ -56,11 +57,11 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
         return Ok(Exit::Done);
     }
     let out = match (&args.agent, args.json) {
-        (None, true) => format!("{}\n", view.step_json()),
+        (None, true) => encode(&view.step_document()) + "\n",
         (None, false) => view.step_text(),
         (Some(agent), is_json) => {
             let agent = view.collect_agent(agent)?;
-            if is_json { format!("{}\n", view.agent_json(&agent)) } else { view.agent_text(&agent) }
+            if is_json { encode(&view.agent_document(&agent)) + "\n" } else { view.agent_text(&agent) }
         }
     };
     terminal::print(out)?;
@@ -139,8 +140,8 @@ impl<'a> View<'a> {
             if let Some(agent) = find_summarizer(self.past, &self.row.step, attempt) {
                 let _ = writeln!(out, "    attempt {attempt}: `{}` sums up files", sanitize_line(agent));
             }
-            for (kind, path) in self.attempt_paths(attempt) {
-                let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.display_path(&path))));
+            for (kind, path) in self.attempt_paths(attempt).list() {
+                let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.display_path(path))));
             }
             if let Some(files) = self.agent_files(attempt) {
                 write_files(&mut out, &files);
@@ -210,71 +211,30 @@ impl<'a> View<'a> {
         expiry.map_or("waits for an answer".to_owned(), |expiry| format!("waits for an answer, {expiry}"))
     }
 
-    fn asked_json(&self) -> Value {
-        let text = |content: &Content| parse_json(self.load_text(content));
-        let asked = self.list_requests().into_iter().map(|(pending, verdict)| {
-            let mut value = pending.to_json();
-            match &pending.request.wants {
-                RequestKind::Tool { arguments, .. } => value["arguments"] = text(arguments),
-                RequestKind::Spawn { task, .. } => value["task"] = json!(self.load_text(task)),
-                RequestKind::Node { letter, .. } => value["payload"] = text(&letter.content),
-                RequestKind::Help { message } => value["message"] = json!(self.load_text(message)),
-                RequestKind::GoOn { evidence, .. } => value["evidence"] = json!(self.load_text(evidence)),
-            }
-            value["answer"] = verdict.map_or(Value::Null, |verdict| {
-                let arguments = verdict.arguments.as_ref().map(text);
-                json!({ "choice": verdict.choice, "by": verdict.by, "because": verdict.because, "arguments": arguments })
-            });
-            value
+    fn step_document(&self) -> StepDetails {
+        let read = |content: &Content| self.load_text(content);
+        let attempts = (1..=self.row.attempt.max(1)).map(|attempt| Try {
+            attempt,
+            summarizer: find_summarizer(self.past, &self.row.step, attempt).map(str::to_owned),
+            paths: self.attempt_paths(attempt),
+            files: self.agent_files(attempt),
+            report: self.last_report(attempt),
         });
-        asked.collect()
-    }
-
-    fn step_json(&self) -> Value {
-        let attempts = (1..=self.row.attempt.max(1)).map(|attempt| {
-            let paths = self.attempt_paths(attempt).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path)));
-            let paths: serde_json::Map<_, _> = paths.collect();
-            json!({
-                "attempt": attempt, "summarizer": find_summarizer(self.past, &self.row.step, attempt), "paths": paths,
-                "files": self.agent_files(attempt), "report": self.last_report(attempt),
-            })
-        });
-        let mut value = self.row.to_json();
-        value["version"] = json!(1);
-        value["run"] = json!(self.folder.id);
-        value["tries"] = attempts.collect();
-        value["approvals"] = self.asked_json();
-        for (name, field) in self.read_node().json_fields(self.folder) {
-            value[name] = field;
+        let asked = self.list_requests();
+        StepDetails {
+            row: StepRow::from(self.row),
+            version: Version,
+            run: self.folder.id.clone(),
+            tries: attempts.collect(),
+            approvals: asked.iter().map(|(open, verdict)| ApprovalDetails::new(open, *verdict, read)).collect(),
+            node: self.read_node().to_document(self.folder),
+            swarm: self.team().map(|team| team.to_document(read)),
         }
-        value["swarm"] = self.team().map_or(Value::Null, |team| {
-            let mut value = team.to_json();
-            value["agents"] = team.mates.iter().map(|mate| self.mate_json(mate)).collect();
-            value
-        });
-        value
-    }
-
-    fn mate_json(&self, mate: &Mate) -> Value {
-        let text = |content: &Option<Content>| content.as_ref().map(|content| self.load_text(content));
-        let mut value = mate.to_json();
-        value["task"] = json!(text(&mate.task));
-        value["response"] = json!(text(&mate.response));
-        value
     }
 
     /// The files of an attempt, those that there are.
-    fn attempt_paths(&self, attempt: u32) -> Vec<(&'static str, PathBuf)> {
-        let (layout, step) = (self.layout, &self.row.step);
-        let last = (attempt == self.row.attempt.max(1)).then(|| ("output", layout.output_path(step)));
-        let paths = [
-            ("prompt", layout.prompt_path(step, attempt)),
-            ("system", layout.system_path(step, attempt)),
-            ("stdout", layout.log_path(step, attempt, TaskStream::Stdout)),
-            ("stderr", layout.log_path(step, attempt, TaskStream::Stderr)),
-            ("folder", layout.agent_folder(step, attempt)),
-        ];
-        last.into_iter().chain(paths).filter(|(_, path)| path.exists()).collect()
+    fn attempt_paths(&self, attempt: u32) -> StepPaths {
+        StepPaths::find(self.layout, &self.row.step, attempt, attempt == self.row.attempt.max(1))
     }
 
     /// What an agent that works by files left in an attempt; while it is at work, what it says of itself.
@@ -374,8 +334,8 @@ impl<'a> View<'a> {
                 };
                 let _ = writeln!(out, "    {kind:<7} {}", sanitize_line(&text));
             }
-            for (kind, path) in self.prompt_paths(turn.turn) {
-                let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.display_path(&path))));
+            for (kind, path) in self.prompt_paths(turn.turn).list() {
+                let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.display_path(path))));
             }
         }
         if !agent.mailbox.is_empty() {
@@ -391,60 +351,69 @@ impl<'a> View<'a> {
         out
     }
 
-    fn agent_json(&self, agent: &Told<'_>) -> Value {
-        let turns = agent.turns.iter().map(|turn| self.turn_json(turn));
-        let letters = agent.mailbox.values().map(|letter| {
-            let sent = letter.sent;
-            let payload = self.load_text(&sent.payload);
-            json!({
-                "seq": sent.seq, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": parse_json(payload),
-                "at": letter.at, "received": letter.received,
-            })
+    fn agent_document(&self, agent: &Told<'_>) -> AgentDetails {
+        let letters = agent.mailbox.values().map(|letter| MailboxMessage {
+            seq: letter.sent.seq,
+            from: letter.sent.from.to_string(),
+            to: letter.sent.to.to_string(),
+            kind: letter.sent.kind,
+            payload: parse_json(self.load_text(&letter.sent.payload)),
+            at: letter.at,
+            received: letter.received,
         });
-        let mut value = agent.mate.map_or_else(|| json!({ "agent": agent.name }), |mate| self.mate_json(mate));
-        value["version"] = json!(1);
-        value["run"] = json!(self.folder.id);
-        value["step"] = json!(self.ledger.label(&self.row.step));
-        value["turns"] = turns.collect();
-        value["mailbox"] = letters.collect();
-        value
+        let (version, run, step) = (Version, self.folder.id.clone(), self.ledger.label(&self.row.step));
+        let (turns, mailbox) = (agent.turns.iter().map(|turn| self.turn_document(turn)).collect(), letters.collect());
+        match agent.mate {
+            Some(mate) => {
+                let agent = mate.to_document(turns, |content| self.load_text(content));
+                AgentDetails::Member { agent, version, run, step, mailbox }
+            }
+            None => AgentDetails::Supervisor { agent: agent.name.to_owned(), version, run, step, turns, mailbox },
+        }
     }
 
-    fn turn_json(&self, turn: &Turn<'_>) -> Value {
-        let mut value = json!({
-            "iteration": turn.turn.iteration, "attempt": turn.turn.attempt, "purpose": turn.turn.purpose,
-            "action": null, "answer": null, "results": [], "usage": null, "cost_micro_usd": null, "model": null,
+    fn turn_document(&self, turn: &Turn<'_>) -> AgentTurn {
+        let results = turn.results.iter().map(|(kind, result)| TurnResult {
+            kind: (*kind).to_owned(),
+            text: match result {
+                Ok(content) => self.load_text(content),
+                Err(words) => words.clone().into_owned(),
+            },
         });
+        let mut document = AgentTurn {
+            iteration: turn.turn.iteration,
+            attempt: turn.turn.attempt,
+            purpose: turn.turn.purpose,
+            action: None,
+            answer: None,
+            results: results.collect(),
+            usage: None,
+            cost_micro_usd: None,
+            model: None,
+            paths: self.prompt_paths(turn.turn),
+        };
         if let Some(SwarmEvent::TurnEnded { answer, usage, cost, model, .. }) = turn.end {
             match answer {
-                Answer::Acts(act) => value["action"] = self.action_json(act),
-                answer => value["answer"] = json!(self.format_answer(answer)),
+                Answer::Acts(act) => document.action = Some(self.document_action(act)),
+                answer => document.answer = Some(self.format_answer(answer)),
             }
-            (value["usage"], value["cost_micro_usd"], value["model"]) = (json!(usage), json!(cost), json!(model));
+            (document.usage, document.cost_micro_usd, document.model) = (*usage, *cost, model.clone());
         }
-        value["results"] = turn
-            .results
-            .iter()
-            .map(|(kind, result)| match result {
-                Ok(content) => json!({ "kind": kind, "text": self.load_text(content) }),
-                Err(words) => json!({ "kind": kind, "text": words }),
-            })
-            .collect();
-        value["paths"] =
-            self.prompt_paths(turn.turn).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path))).collect();
-        value
+        document
     }
 
-    fn prompt_paths(&self, turn: &TurnId) -> Vec<(&'static str, PathBuf)> {
+    fn prompt_paths(&self, turn: &TurnId) -> PromptPaths {
         let attempt = self.row.attempt.max(1);
-        let path = |extension| self.layout.turn_path(&self.row.step, attempt, turn, extension);
-        let paths = [("prompt", path("txt")), ("system", path("system.txt"))];
-        paths.into_iter().filter(|(_, path)| path.exists()).collect()
+        let path = |extension| {
+            let path = self.layout.turn_path(&self.row.step, attempt, turn, extension);
+            Some(path).filter(|path| path.exists())
+        };
+        PromptPaths { prompt: path("txt"), system: path("system.txt"), ..PromptPaths::default() }
     }
 
     fn format_answer(&self, answer: &Answer) -> String {
         match answer {
-            Answer::Acts(act) => self.action_json(act).to_string(),
+            Answer::Acts(act) => encode(&self.document_action(act)),
             Answer::Split(parts) => {
                 let parts: Vec<String> = parts.iter().map(|part| self.load_text(&part.task)).collect();
                 format!("split into {}", parts.join("; "))
@@ -456,22 +425,24 @@ impl<'a> View<'a> {
     }
 
     /// An action as models write it.
-    fn action_json(&self, act: &Action) -> Value {
+    fn document_action(&self, act: &Action) -> AgentAction {
         match act {
             Action::ToolCall { tool, params } => {
-                json!({ "action": "tool_call", "tool": &**tool, "tool_params": parse_json(self.load_text(params)) })
+                AgentAction::ToolCall { tool: tool.to_string(), tool_params: parse_json(self.load_text(params)) }
             }
             Action::PublishData { topic, data } => {
-                json!({ "action": "publish_data", "topic": &**topic, "data": self.load_text(data) })
+                AgentAction::PublishData { topic: topic.to_string(), data: self.load_text(data) }
             }
-            Action::SendMessage { to, message_type, payload } => json!({
-                "action": "send_message", "to": &**to, "message_type": message_type, "payload": parse_json(self.load_text(payload)),
-            }),
+            Action::SendMessage { to, message_type, payload } => AgentAction::SendMessage {
+                to: to.to_string(),
+                message_type: *message_type,
+                payload: parse_json(self.load_text(payload)),
+            },
             Action::RequestHelp { description, skills } => {
-                json!({ "action": "request_help", "help_description": self.load_text(description), "help_skills": skills })
+                AgentAction::RequestHelp { help_description: self.load_text(description), help_skills: skills.clone() }
             }
-            Action::Done { response } => json!({ "action": "done", "response": self.load_text(response) }),
-            Action::Idle => json!({ "action": "idle" }),
+            Action::Done { response } => AgentAction::Done { response: self.load_text(response) },
+            Action::Idle => AgentAction::Idle,
         }
     }
 }
@@ -563,9 +534,4 @@ fn describe_turn(turn: &TurnId) -> String {
         Purpose::Decompose => format!("decomposition{again}"),
         Purpose::Synthesize => format!("synthesis{again}"),
     }
-}
-
-/// JSON as what it is, anything else as a text.
-fn parse_json(text: String) -> Value {
-    serde_json::from_str(&text).unwrap_or(Value::String(text))
 }

@@ -36,6 +36,9 @@ fn printed_document(arguments: &[&str]) -> Option<(&'static str, bool)> {
         ("doctor", []) => ("doctor", false),
         ("doctor", _) => ("doctor-spec", false),
         ("inspect", [] | [_]) => ("inspect", false),
+        ("inspect", [_, named]) if named.contains("://") => ("inspect-artifact", false),
+        ("inspect", [_, _]) => ("inspect-step", false),
+        ("inspect", _) => ("inspect-agent", false),
         _ => return None,
     })
 }
@@ -150,11 +153,23 @@ fn every_command_prints_what_its_schema_says() {
     );
     place.swarmc(&["run", "flow.kdl", "--json"]).expect(0, &["\"type\":\"result\"", "\"type\":\"output\""], &[]);
     place.swarmc(&["run", "flow.kdl", "--events"]).expect(0, &["\"attempt_started\""], &[]);
-    for command in [&["ps", "--all"][..], &["inspect"], &["doctor"], &["doctor", "flow.kdl"]] {
+    for command in [&["ps", "--all"][..], &["inspect"], &["inspect", "last", "a"], &["doctor"], &["doctor", "flow.kdl"]]
+    {
         place.swarmc(&[command, &["--json"]].concat()).expect(0, &["\"version\":1"], &[]);
     }
     for command in ["check", "test"] {
         place.swarmc(&[command, "flow.kdl", "--format", "json"]).expect(0, &["\"version\":1"], &[]);
+    }
+}
+
+#[test]
+fn what_agents_of_a_swarm_did_is_as_its_schema_says() {
+    let policy = "unattended approve";
+    let place = Place::new(&crate::approvals::spec(policy));
+    place.swarmc(&["run", "flow.kdl", "--headless", "--events"]).expect(0, &["agent_id"], &[]);
+    place.swarmc(&["inspect", "last", "go", "--json"]).expect(0, &["\"swarm\":{"], &[]);
+    for agent in ["takao", "mitaka", "swarm-supervisor"] {
+        place.swarmc(&["inspect", "last", "go", agent, "--json"]).expect(0, &["\"mailbox\""], &[]);
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! In: the journal, and the text that was stored. Out: that text as it is, or on a terminal what of it no terminal obeys.
 
-use serde_json::{Value, json};
 use swarmc_runtime::artifact::ArtifactMeta;
-use swarmc_runtime::{Content, Event, RunFolder};
+use swarmc_runtime::{Event, RunFolder};
 
 use miette::{IntoDiagnostic, miette};
+use swarmc_view::documents::{ArtifactText, ArtifactTurn, Version, content_digest, encode};
 use swarmc_view::{Past, RunReport, make_printable};
 
 use crate::terminal::Stream;
@@ -56,32 +56,23 @@ pub(super) fn render_artifact(
     };
     let text = folder.read_text(&kept.content).into_diagnostic()?;
     if is_json {
-        let of = found.iter().map(|(step, turn, _)| json!({ "step": step, "turn": turn }));
-        let value = json!({
-            "version": 1, "run": folder.id, "ref": reference, "kind": kept.kind.as_str(), "id": &*kept.id, "bytes": text.len(),
-            "digest": content_digest(&kept.content), "of": of.collect::<Vec<_>>(), "text": text,
-        });
-        return Ok(format!("{value}\n"));
+        let of = found.iter().map(|(step, turn, _)| ArtifactTurn { step: step.clone(), turn: *turn });
+        let document = ArtifactText {
+            version: Version,
+            run: folder.id.clone(),
+            reference: reference.to_owned(),
+            kind: kept.kind,
+            id: kept.id.to_string(),
+            bytes: text.len(),
+            digest: content_digest(&kept.content).map(str::to_owned),
+            of: of.collect(),
+            text,
+        };
+        return Ok(encode(&document) + "\n");
     }
     // A program gets it as it is: it may be a patch that is applied.
     if !Stream::Out.is_terminal() {
         return Ok(text);
     }
     Ok(text.lines().map(|line| format!("{}\n", make_printable(line))).collect())
-}
-
-/// How long a text is.
-pub(super) fn content_size(content: &Content) -> u64 {
-    match content {
-        Content::Artifact { bytes, .. } => *bytes,
-        Content::Text(text) => text.len() as u64,
-    }
-}
-
-/// Under which digest a text is stored; null where it stands in the journal itself.
-pub(super) fn content_digest(content: &Content) -> Value {
-    match content {
-        Content::Artifact { digest, .. } => json!(digest),
-        Content::Text(_) => Value::Null,
-    }
 }

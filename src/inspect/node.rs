@@ -4,15 +4,17 @@
 //!
 //! In: the records of a run, and the files beside them. Out: lines for people, or JSON fields.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use swarmc_runtime::artifact::{ArtifactKind, ArtifactMeta};
 use swarmc_runtime::{Event, InboxMessage, Layout, Pending, RunFolder, Standing, State, StepId, list_standings};
+use swarmc_view::documents::{
+    NodeConnection, NodeDetails, PromptPaths, ReceivedEnvelope, Refusal, SentEnvelope, StepArtifact, TurnPrompt,
+    WaitedFor, content_size,
+};
 use swarmc_view::{Past, format_size, make_printable, now_ms, sanitize_line};
 
-use super::artifact::{content_digest, content_size};
 use super::tools::{Used, list_tool_uses};
 use crate::nodes::describe_node;
 
@@ -45,7 +47,7 @@ struct Prompt {
     position: usize,
     /// Which of the turns that mended an answer it was; 0 for the one before them.
     repair: u32,
-    paths: Vec<(&'static str, PathBuf)>,
+    paths: PromptPaths,
     blocks: Value,
 }
 
@@ -192,43 +194,39 @@ impl Node {
         out
     }
 
-    /// The fields of it for programs.
-    pub(super) fn json_fields(&self, folder: &RunFolder) -> Vec<(&'static str, Value)> {
-        let posts = |posts: &[Post], turn: &str| -> Value {
-            let post = |post: &Post| json!({ "at": post.at, turn: post.attempt, "envelope": post.envelope });
-            posts.iter().map(post).collect()
-        };
-        let artifact = |(attempt, kept): &(u32, ArtifactMeta)| {
-            let digest = content_digest(&kept.content);
-            json!({
-                "ref": kept.reference(), "kind": kept.kind.as_str(), "id": &*kept.id, "turn": attempt, "bytes": content_size(&kept.content),
-                "digest": digest, "path": digest.as_str().map(|digest| folder.artifact_path(digest)), "pack": kept.pack,
-                "files": kept.files, "added": kept.added, "removed": kept.removed, "with": kept.with,
-                "omitted": kept.omitted,
-            })
-        };
-        let artifacts: Vec<Value> = self.artifacts.iter().map(artifact).collect();
-        let diffs = artifacts.iter().filter(|artifact| artifact["kind"] == "diff").cloned().collect();
-        let prompts = self.prompts.iter().map(|prompt| {
-            let paths = prompt.paths.iter().map(|(kind, path)| ((*kind).to_owned(), json!(path)));
-            json!({
-                "turn": prompt.attempt, "fallback": prompt.position, "repair": prompt.repair,
-                "paths": paths.collect::<serde_json::Map<_, _>>(), "effective": prompt.blocks,
-            })
+    /// It for programs.
+    pub(super) fn to_document(&self, folder: &RunFolder) -> NodeDetails {
+        let incoming = self.incoming.iter().map(|post| ReceivedEnvelope {
+            at: post.at,
+            read_in: post.attempt,
+            envelope: post.envelope.clone(),
         });
-        let tools = self.tools.iter().map(Used::to_json);
-        let refused = self.refused.iter().map(|(attempt, why)| json!({ "turn": attempt, "why": why }));
-        vec![
-            ("connection", json!(self.standing)),
-            ("incoming", posts(&self.incoming, "read_in")),
-            ("outgoing", posts(&self.outgoing, "sent_in")),
-            ("diffs", diffs),
-            ("artifacts", Value::Array(artifacts)),
-            ("tools", tools.collect()),
-            ("refused", refused.collect()),
-            ("prompts", prompts.collect()),
-            ("pending", json!(self.pending)),
-        ]
+        let outgoing = self.outgoing.iter().map(|post| SentEnvelope {
+            at: post.at,
+            sent_in: post.attempt,
+            envelope: post.envelope.clone(),
+        });
+        let artifacts = self.artifacts.iter().map(|(attempt, kept)| StepArtifact::new(folder, *attempt, kept));
+        let artifacts: Vec<StepArtifact> = artifacts.collect();
+        let refused = self.refused.iter().map(|(attempt, why)| Refusal { turn: *attempt, why: why.clone() });
+        let prompts = self.prompts.iter().map(|prompt| TurnPrompt {
+            turn: prompt.attempt,
+            fallback: prompt.position,
+            repair: prompt.repair,
+            paths: prompt.paths.clone(),
+            effective: prompt.blocks.clone(),
+        });
+        NodeDetails {
+            connection: self.standing.as_ref().map(NodeConnection::from),
+            incoming: incoming.collect(),
+            outgoing: outgoing.collect(),
+            diffs: artifacts.iter().filter(|kept| kept.kind == ArtifactKind::Diff).cloned().collect(),
+            artifacts,
+            tools: self.tools.iter().map(Used::to_document).collect(),
+            refused: refused.collect(),
+            prompts: prompts.collect(),
+            pending: self.pending.iter().map(WaitedFor::from).collect(),
+        }
     }
 }
 
@@ -289,17 +287,20 @@ fn find_prompt(layout: &Layout, (step, attempt): (&StepId, u32), position: usize
     if repair > 0 {
         stem.push_str(&format!("repair-{repair}."));
     }
-    let path = |name: &str| layout.prompt_path(step, attempt).with_extension(format!("{stem}{name}"));
-    let paths = [
-        ("prompt", path("txt")),
-        ("full", path("full.txt")),
-        ("system", path("system.txt")),
-        ("blocks", path("blocks.json")),
-    ];
-    let paths: Vec<(&'static str, PathBuf)> = paths.into_iter().filter(|(_, path)| path.exists()).collect();
-    let blocks = paths.iter().find(|(kind, _)| *kind == "blocks").and_then(|(_, path)| std::fs::read(path).ok());
+    let path = |name: &str| {
+        let path = layout.prompt_path(step, attempt).with_extension(format!("{stem}{name}"));
+        Some(path).filter(|path| path.exists())
+    };
+    let paths = PromptPaths {
+        prompt: path("txt"),
+        full: path("full.txt"),
+        system: path("system.txt"),
+        blocks: path("blocks.json"),
+    };
+    let blocks = paths.blocks.as_ref().and_then(|path| std::fs::read(path).ok());
     let blocks = blocks.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or(Value::Null);
-    (!paths.is_empty()).then_some(Prompt { attempt, position, repair, paths, blocks })
+    let is_there = paths.list().next().is_some();
+    is_there.then_some(Prompt { attempt, position, repair, paths, blocks })
 }
 
 /// The agent that sums up files in an attempt, if it is one of those.

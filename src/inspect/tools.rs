@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use swarmc_runtime::{Layout, Signal, StepId, TOOL_USES, TelemetryKind};
+use swarmc_view::documents::ToolUse;
 use swarmc_view::{format_duration, sanitize_line};
 
 /// One use of a tool.
@@ -73,14 +73,12 @@ impl Used {
         line
     }
 
-    pub(super) fn to_json(&self) -> Value {
-        let (ended, ok, text) = match &self.end {
-            Some((at, ok, text)) => (Some(at), Some(ok), Some(text)),
+    pub(super) fn to_document(&self) -> ToolUse {
+        let (ended_ms, ok, text) = match &self.end {
+            Some((at, ok, text)) => (Some(*at), Some(*ok), Some(text.clone())),
             None => (None, None, None),
         };
-        json!({
-            "turn": self.attempt, "tool": self.tool, "arguments": self.arguments, "at": self.at, "ended_ms": ended,
-            "ok": ok, "text": text,
-        })
+        let (turn, tool, arguments, at) = (self.attempt, self.tool.clone(), self.arguments.clone(), self.at);
+        ToolUse { turn, tool, arguments, at, ended_ms, ok, text }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use swarmc_plan::{RequestTimeout, Unattended};
 use swarmc_runtime::{AnsweredBy, Content, Request, RequestKind, StepId, Verdict, Waiting};
 
@@ -107,30 +107,6 @@ impl OpenRequest {
     /// Whether the journal alone does not hold what it is.
     pub fn is_elsewhere(&self) -> bool {
         matches!(self.request.wants.content(), Content::Artifact { .. })
-    }
-
-    /// It as `ps` and `inspect` print it.
-    pub fn to_json(&self) -> Value {
-        let mut value = json!({
-            "id": self.request.id, "step": self.step.label(), "agent": &*self.request.agent, "since_ms": self.since,
-            "on_timeout": self.on_timeout.map(|timeout| {
-                json!({ "then": timeout.then, "at_ms": self.since.saturating_add(timeout.after_ms) })
-            }),
-        });
-        match &self.request.wants {
-            RequestKind::Tool { tool, .. } => (value["wants"], value["tool"]) = (json!("tool"), json!(&**tool)),
-            RequestKind::Spawn { plays, tools, .. } => {
-                (value["wants"], value["plays"], value["tools"]) = (json!("spawn"), json!(&**plays), json!(tools));
-            }
-            RequestKind::Node { plays, to, .. } => {
-                (value["wants"], value["plays"], value["task"]) = (json!("node"), json!(&**plays), json!(&**to));
-            }
-            RequestKind::Help { .. } => value["wants"] = json!("help"),
-            RequestKind::GoOn { same, times, .. } => {
-                (value["wants"], value["same"], value["times"]) = (json!("go_on"), json!(same), json!(times));
-            }
-        }
-        value
     }
 }
 

@@ -4,11 +4,14 @@
 //! prints their schemas, and the tests hold the outputs of the commands against them.
 
 mod approval;
+mod artifact;
 mod check;
 mod doctor;
 mod run;
 mod run_line;
 mod stats;
+mod step;
+mod swarm;
 mod test;
 
 use std::borrow::Cow;
@@ -19,7 +22,10 @@ use serde::{Serialize, Serializer};
 
 use crate::events::EventsLine;
 
-pub use approval::{Approval, ApprovalTimeout, ApprovalWants};
+pub use approval::{
+    Approval, ApprovalAnswer, ApprovalDetails, ApprovalTimeout, ApprovalWants, RequestText, parse_json,
+};
+pub use artifact::{ArtifactText, ArtifactTurn, StepArtifact, content_digest, content_size};
 pub use check::{Check, Diagnostic, Edit, Fix, Label, Position, Severity, Span};
 pub use doctor::{Doctor, DoctorSpec, HomeState, ModelState, ProgramState, SpecProgram};
 pub use run::{
@@ -31,6 +37,10 @@ pub use stats::{
     CheckStats, Counts, Fields, FlowCounts, Largest, OutputCounts, PipelinePrompts, PipelineStats, PromptCounts,
     RouteCounts, SpecStats, StepCounts, Suppressions, SwarmStats,
 };
+pub use step::{
+    NodeDetails, PromptPaths, ReceivedEnvelope, Refusal, SentEnvelope, StepDetails, ToolUse, Try, TurnPrompt,
+};
+pub use swarm::{AgentAction, AgentDetails, AgentTurn, MailboxMessage, StepSwarm, SwarmAgent, SwarmUsage, TurnResult};
 pub use test::{Failure, TestCase, TestStatus, Tests};
 
 /// A document that a command prints.
@@ -55,6 +65,13 @@ pub const DOCUMENTS: &[Document] = &[
     Document::new("events", "A line of `swarmc run --events` and `resume --events`", build_schema::<EventsLine>),
     Document::new("ps", "What `swarmc ps --json` prints", build_schema::<Runs>),
     Document::new("inspect", "What `swarmc inspect RUN --json` prints", build_schema::<RunDetails>),
+    Document::new("inspect-step", "What `swarmc inspect RUN STEP --json` prints", build_schema::<StepDetails>),
+    Document::new("inspect-agent", "What `swarmc inspect RUN STEP AGENT --json` prints", build_schema::<AgentDetails>),
+    Document::new(
+        "inspect-artifact",
+        "What `swarmc inspect RUN REFERENCE --json` prints",
+        build_schema::<ArtifactText>,
+    ),
     Document::new("doctor", "What `swarmc doctor --json` prints", build_schema::<Doctor>),
     Document::new("doctor-spec", "What `swarmc doctor SPEC --json` prints", build_schema::<DoctorSpec>),
 ];

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use swarmc_runtime::swarm::{Answer, End, Phase, Purpose, SUPERVISOR, SwarmEvent};
 use swarmc_runtime::{Content, Usage};
 
+use crate::documents::{StepSwarm, SwarmAgent, SwarmUsage};
 use crate::printable::sanitize_line;
 use crate::units::{format_count, format_number};
 
@@ -191,15 +191,15 @@ impl Team {
         text + &mate.spent.describe()
     }
 
-    /// It as `inspect` prints it.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "phase": self.phase,
-            "agents": self.mates.iter().map(Mate::to_json).collect::<Vec<_>>(),
-            "turns": self.spent.turns,
-            "entries": self.entries,
-            "usage": self.spent.to_json(),
-        })
+    /// It as `inspect` prints it, with its agents; `read` has the texts that lie beside the journal.
+    pub fn to_document(&self, read: impl Fn(&Content) -> String) -> StepSwarm {
+        StepSwarm {
+            phase: self.phase,
+            agents: self.mates.iter().map(|mate| mate.to_document(mate.spent.turns, &read)).collect(),
+            turns: self.spent.turns,
+            entries: self.entries,
+            usage: self.spent.to_document(),
+        }
     }
 }
 
@@ -222,13 +222,22 @@ impl Mate {
         text + &self.spent.describe()
     }
 
-    /// It as `inspect` prints it.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "agent": &*self.name, "plays": &*self.plays, "by": self.by.as_deref(), "how": self.how,
-            "iterations": self.iterations, "sent": self.sent, "received": self.received, "turns": self.spent.turns,
-            "usage": self.spent.to_json(), "error": self.error,
-        })
+    /// It as `inspect` prints it, with what is said of its turns; `read` has the texts that lie beside the journal.
+    pub fn to_document<T>(&self, turns: T, read: impl Fn(&Content) -> String) -> SwarmAgent<T> {
+        SwarmAgent {
+            agent: self.name.to_string(),
+            plays: self.plays.to_string(),
+            by: self.by.as_deref().map(str::to_owned),
+            how: self.how,
+            iterations: self.iterations,
+            sent: self.sent,
+            received: self.received,
+            turns,
+            usage: self.spent.to_document(),
+            error: self.error.clone(),
+            task: self.task.as_ref().map(&read),
+            response: self.response.as_ref().map(&read),
+        }
     }
 }
 
@@ -264,9 +273,9 @@ impl Spent {
         format!(", ${}.{:04}{more}", self.cost / 1_000_000, self.cost % 1_000_000 / 100)
     }
 
-    fn to_json(self) -> Value {
+    fn to_document(self) -> SwarmUsage {
         let cost = (!self.unpriced && self.turns > 0).then_some(self.cost as f64 / 1e6);
-        json!({ "input": self.input, "output": self.output, "cost": cost })
+        SwarmUsage { input: self.input, output: self.output, cost }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use swarmc_plan::Unattended;
-use swarmc_runtime::{RequestKind, Same};
+use swarmc_runtime::{AnsweredBy, Choice, Content, RequestKind, Same, Verdict};
 
 use crate::approvals::OpenRequest;
 
@@ -68,6 +69,48 @@ pub enum ApprovalWants {
     },
 }
 
+/// A request with all that it is about, and its answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ApprovalDetails {
+    /// What was asked.
+    #[serde(flatten)]
+    pub approval: Approval,
+    /// What the agent wrote.
+    #[serde(flatten)]
+    pub text: RequestText,
+    /// The answer; null while there is none.
+    pub answer: Option<ApprovalAnswer>,
+}
+
+/// What an agent wrote in a request.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestText {
+    /// The arguments of the tool.
+    Arguments(Value),
+    /// The task of the helper.
+    Task(String),
+    /// What the task would be given.
+    Payload(Value),
+    /// What it needs help with.
+    Message(String),
+    /// What its turns have in common.
+    Evidence(String),
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ApprovalAnswer {
+    /// What was decided.
+    pub choice: Choice,
+    /// Who decided.
+    pub by: AnsweredBy,
+    /// Why.
+    pub because: Option<String>,
+    /// The arguments that the tool is called with in place of the agent's.
+    pub arguments: Option<Value>,
+}
+
 impl From<&OpenRequest> for Approval {
     fn from(open: &OpenRequest) -> Approval {
         let at_ms = |after_ms| open.since.saturating_add(after_ms);
@@ -91,4 +134,30 @@ impl From<&OpenRequest> for Approval {
             wants,
         }
     }
+}
+
+impl ApprovalDetails {
+    /// A request with its answer; `read` has the texts that lie beside the journal.
+    pub fn new(open: &OpenRequest, verdict: Option<&Verdict>, read: impl Fn(&Content) -> String) -> ApprovalDetails {
+        let json = |content: &Content| parse_json(read(content));
+        let text = match &open.request.wants {
+            RequestKind::Tool { arguments, .. } => RequestText::Arguments(json(arguments)),
+            RequestKind::Spawn { task, .. } => RequestText::Task(read(task)),
+            RequestKind::Node { letter, .. } => RequestText::Payload(json(&letter.content)),
+            RequestKind::Help { message } => RequestText::Message(read(message)),
+            RequestKind::GoOn { evidence, .. } => RequestText::Evidence(read(evidence)),
+        };
+        let answer = verdict.map(|verdict| ApprovalAnswer {
+            choice: verdict.choice,
+            by: verdict.by,
+            because: verdict.because.clone(),
+            arguments: verdict.arguments.as_ref().map(json),
+        });
+        ApprovalDetails { approval: Approval::from(open), text, answer }
+    }
+}
+
+/// JSON as what it is, anything else as a text.
+pub fn parse_json(text: String) -> Value {
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
 }

@@ -1,9 +1,9 @@
 //! The row of a step: where it stands, what it used, and why it ended so.
 
-use serde_json::{Value, json};
 use swarmc_runtime::{Content, SkipReason, Status, StepId, Usage};
 
 use super::words::describe_skip;
+use crate::documents::StepStatus;
 
 /// One step of one instance in one round. A run can have very many: what few of them have is kept apart.
 #[derive(Clone, Debug)]
@@ -93,15 +93,7 @@ pub enum RowState {
 impl RowState {
     /// The word for it in documents and tables.
     pub fn as_str(self) -> &'static str {
-        match self {
-            RowState::Running => "running",
-            RowState::Waiting => "retrying",
-            RowState::Idle => "idle",
-            RowState::Stalled => "stalled",
-            RowState::Asking | RowState::Blocked => "waiting",
-            RowState::Cancelled => "cancelled",
-            RowState::Ended(status) => status.as_str(),
-        }
+        StepStatus::from(self).as_str()
     }
 }
 
@@ -144,27 +136,5 @@ impl Row {
     /// How long it has taken until then.
     pub fn elapsed(&self, until: u64) -> std::time::Duration {
         std::time::Duration::from_millis(until.saturating_sub(self.started_ms))
-    }
-
-    /// It as `inspect` prints it.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "step": &*self.step.name,
-            "iteration": self.step.iteration,
-            "instance": self.step.instance,
-            "within": self.step.within,
-            "status": self.state.as_str(),
-            "reason": Some(self.reason()).filter(|reason| !reason.is_empty()),
-            "skip": self.skip,
-            "attempts": self.attempt,
-            "started_ms": (self.state != RowState::Blocked).then_some(self.started_ms),
-            "ended_ms": matches!(self.state, RowState::Cancelled | RowState::Ended(_)).then_some(self.ended_ms),
-            "exit": self.exit,
-            "stderr": self.stderr,
-            "usage": self.usage,
-            "session": self.session,
-            "fallback": self.fallback,
-            "repairs": self.repairs,
-        })
     }
 }

@@ -1,0 +1,198 @@
+//! Swarms and their agents, as `swarmc inspect` prints them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use swarmc_runtime::Usage;
+use swarmc_runtime::swarm::{End, MessageType, Phase, Purpose};
+
+use super::Version;
+use super::step::PromptPaths;
+
+/// What the swarm of a step did.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StepSwarm {
+    /// The phase that it is in.
+    pub phase: Option<Phase>,
+    /// Its agents, in the order in which they were spawned.
+    pub agents: Vec<SwarmAgent>,
+    /// How often a model was asked.
+    pub turns: u64,
+    /// The entries of its workspace.
+    pub entries: u64,
+    /// What its turns used.
+    pub usage: SwarmUsage,
+}
+
+/// What turns of a swarm used.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct SwarmUsage {
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+    /// Dollars; null where they are not known.
+    pub cost: Option<f64>,
+}
+
+/// An agent of a swarm. `T` is what is said of its turns: their number, or each of them.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SwarmAgentWith{T}")]
+pub struct SwarmAgent<T = u64> {
+    /// Its name.
+    pub agent: String,
+    /// The declared agent that it plays.
+    pub plays: String,
+    /// Who asked for it; null for those of the roster.
+    pub by: Option<String>,
+    /// How it ended; null while it goes on.
+    pub how: Option<End>,
+    /// The iterations that it began.
+    pub iterations: u32,
+    /// The messages that it sent.
+    pub sent: u32,
+    /// The messages that it received.
+    pub received: u32,
+    /// Its turns.
+    pub turns: T,
+    /// What its turns used.
+    pub usage: SwarmUsage,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Its task.
+    pub task: Option<String>,
+    /// Its answer.
+    pub response: Option<String>,
+}
+
+/// What `swarmc inspect RUN STEP AGENT --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum AgentDetails {
+    /// An agent of a swarm.
+    Member {
+        /// The agent, with its turns.
+        #[serde(flatten)]
+        agent: SwarmAgent<Vec<AgentTurn>>,
+        /// The version of this form.
+        version: Version,
+        /// The run.
+        run: String,
+        /// The step.
+        step: String,
+        /// The messages to it.
+        mailbox: Vec<MailboxMessage>,
+    },
+    /// The agent that splits and merges, where it is none of the roster.
+    Supervisor {
+        /// Its name.
+        agent: String,
+        /// The version of this form.
+        version: Version,
+        /// The run.
+        run: String,
+        /// The step.
+        step: String,
+        /// Its turns.
+        turns: Vec<AgentTurn>,
+        /// The messages to it.
+        mailbox: Vec<MailboxMessage>,
+    },
+}
+
+/// A turn of a model.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AgentTurn {
+    /// The iteration of its agent.
+    pub iteration: u32,
+    /// Its attempt within the iteration, from 1.
+    pub attempt: u32,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The action as models write it.
+    pub action: Option<AgentAction>,
+    /// The answer in words, where it was no action.
+    pub answer: Option<String>,
+    /// What came of it.
+    pub results: Vec<TurnResult>,
+    /// The tokens that it took.
+    pub usage: Option<Usage>,
+    /// What it cost, in millionths of a dollar.
+    pub cost_micro_usd: Option<u64>,
+    /// The model that answered, as it calls itself.
+    pub model: Option<String>,
+    /// The files of what it was told.
+    pub paths: PromptPaths,
+}
+
+/// An action as models write it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum AgentAction {
+    /// Calls a tool.
+    ToolCall {
+        /// Which.
+        tool: String,
+        /// Its parameters.
+        tool_params: Value,
+    },
+    /// Shares something with the team.
+    PublishData {
+        /// Under what.
+        topic: String,
+        /// What.
+        data: String,
+    },
+    /// Writes to a teammate.
+    SendMessage {
+        /// To whom.
+        to: String,
+        /// What for.
+        message_type: MessageType,
+        /// What.
+        payload: Value,
+    },
+    /// Asks for a helper.
+    RequestHelp {
+        /// What the helper is to do.
+        help_description: String,
+        /// The tools that it needs.
+        help_skills: Vec<String>,
+    },
+    /// Ends with an answer.
+    Done {
+        /// The answer.
+        response: String,
+    },
+    /// Waits.
+    Idle,
+}
+
+/// What came of a turn.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TurnResult {
+    /// Its kind: `result`, `failed`, `refused`, `helper` or `asked`.
+    pub kind: String,
+    /// In words.
+    pub text: String,
+}
+
+/// A message in the mailbox of an agent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MailboxMessage {
+    /// Its number in the mailbox, from 1.
+    pub seq: u64,
+    /// The sender.
+    pub from: String,
+    /// The receiver.
+    pub to: String,
+    /// What kind of message it is.
+    #[serde(rename = "type")]
+    pub kind: MessageType,
+    /// What it says.
+    pub payload: Value,
+    /// When it was sent, in milliseconds since 1970.
+    pub at: u64,
+    /// Whether the receiver has taken it out.
+    pub received: bool,
+}
