@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use swarmc_plan::Unattended;
+
 use super::FakeRun;
 use crate::core::graph::Key;
-use crate::types::approval::{Choice, Request, Verdict};
+use crate::driver::run::eval::operations::{AdmittedHelp, describe_refusals};
+use crate::types::approval::{Choice, Request, RequestKind, Verdict};
 use crate::types::event::{AnsweredBy, Event, StepId};
-use crate::types::handoff::{Handoff, Operation};
-
-/// A handoff, and whether it starts its receiver; or what is wrong with it.
-type HandedOn = Result<(Handoff, bool), String>;
+use crate::types::handoff::{Handoff, HelpRequest, Operation, Report};
 
 impl FakeRun<'_, '_> {
     /// Carries out or refuses the operations of an answer. A run reports refusals to people, a rehearsal to its tests.
@@ -18,61 +18,94 @@ impl FakeRun<'_, '_> {
             let Some(key) = self.state.find_step(step).filter(|&key| self.state.takes_turn(key, attempt)) else {
                 return;
             };
-            let handoffs = match operation.and_then(|operation| self.handoffs(key, operation)) {
-                Ok(handoffs) => handoffs,
-                Err(problem) => vec![Err(problem)],
-            };
-            let (count, mut problems) = (handoffs.len(), Vec::new());
-            for handoff in handoffs {
-                let at = (self.seq + 1, self.clock);
-                match handoff.and_then(|handoff| self.evaluator.hand_over(&self.state, key, handoff, at, &self.made)) {
-                    Ok((event, _)) => self.record(event),
-                    Err(problem) => problems.push(problem),
-                }
-            }
-            // What reaches some of all is no fault.
-            if problems.len() == count {
-                problems.dedup();
-                for problem in problems {
-                    self.fault(Some(step), format!("a request of its agent was refused: {problem}"));
-                }
+            let done = operation.and_then(|operation| self.apply_operation((key, step, attempt), operation));
+            if let Err(problem) = done {
+                self.fault(Some(step), format!("a request of its agent was refused: {problem}"));
             }
         }
     }
 
-    /// The handoffs of an operation, one for each receiver, and whether each starts its receiver.
-    fn handoffs(&self, key: Key, operation: Operation) -> Result<Vec<HandedOn>, String> {
-        let receivers = || self.evaluator.message_receivers(&self.state, key);
-        Ok(match operation {
-            // No person reads a report or answers a request for help: the agent goes on.
-            Operation::ReadInbox {}
-            | Operation::ReadContext(_)
-            | Operation::ReportStatus(_)
-            | Operation::RequestHelp(_) => Vec::new(),
-            Operation::SendHandoff(handoff) => vec![Ok((*handoff, false))],
-            Operation::SendMessage(message) => vec![Ok((message.into_handoff(&receivers())?, false))],
+    fn apply_operation(
+        &mut self,
+        (key, step, attempt): (Key, &StepId, u32),
+        operation: Operation,
+    ) -> Result<(), String> {
+        match operation {
+            // The answers to these change nothing, and no agent reads them.
+            Operation::ReadInbox {} | Operation::ReadContext(_) => Ok(()),
+            Operation::ReportStatus(report) => self.report_status((key, step, attempt), &report),
+            Operation::RequestHelp(request) => self.request_help((key, step, attempt), &request),
+            Operation::SendHandoff(handoff) => self.hand_on(key, *handoff, false),
+            Operation::SendMessage(message) => {
+                let handoff = message.into_handoff(&self.evaluator.message_receivers(&self.state, key))?;
+                self.hand_on(key, handoff, false)
+            }
             Operation::Broadcast(broadcast) => {
-                let (reached, receivers) = (self.evaluator.resolve_reach(&self.state, key).receivers, receivers());
-                if reached.is_empty() {
-                    return Err("there is no receiver".to_owned());
+                let (mut sent, mut refused) = (false, Vec::new());
+                for (to, handoff) in self.evaluator.split_broadcast((&self.state, key), &broadcast)? {
+                    match handoff.and_then(|handoff| self.hand_on(key, handoff, false)) {
+                        Ok(()) => sent = true,
+                        Err(why) => refused.push((to, why)),
+                    }
                 }
-                let message = |to: &String| Ok((broadcast.message_to(to).into_handoff(&receivers)?, false));
-                reached.iter().map(message).collect()
+                // What reaches some of all is no fault.
+                if sent { Ok(()) } else { Err(describe_refusals(&refused)) }
             }
             // A rehearsal approves every spawn.
-            Operation::SpawnNode(handoff) => vec![Ok((*handoff, true))],
-        })
+            Operation::SpawnNode(handoff) => self.hand_on(key, *handoff, true),
+        }
+    }
+
+    fn hand_on(&mut self, key: Key, handoff: Handoff, spawns: bool) -> Result<(), String> {
+        let at = (self.seq + 1, self.clock);
+        let (event, _) = self.evaluator.hand_over(&self.state, key, (handoff, spawns), at, &self.made)?;
+        self.record(event);
+        Ok(())
+    }
+
+    fn report_status(&mut self, (key, step, attempt): (Key, &StepId, u32), report: &Report) -> Result<(), String> {
+        let admitted = self.evaluator.admit_report((&self.state, key), report, &self.made)?;
+        if let Some(report) = admitted.report {
+            self.record(Event::StatusReported { step: step.clone(), attempt, report });
+        }
+        Ok(())
+    }
+
+    /// A rehearsal asks no person: `unattended` of the policy answers a request for help.
+    fn request_help(&mut self, (key, step, attempt): (Key, &StepId, u32), request: &HelpRequest) -> Result<(), String> {
+        let wants = match self.evaluator.admit_help((&self.state, key), step, request, &self.made)? {
+            AdmittedHelp::Made(_) => return Ok(()),
+            AdmittedHelp::New(wants) => wants,
+        };
+        let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
+        let choice = match self.evaluator.plan.policy.unattended {
+            Unattended::Approve => Choice::Allow,
+            Unattended::Deny | Unattended::Fail => Choice::Deny,
+        };
+        self.answer_by_policy((step, attempt), agent, wants, choice);
+        Ok(())
+    }
+
+    /// Records a request for an approval, with the answer of the policy.
+    pub(super) fn answer_by_policy(
+        &mut self,
+        (step, attempt): (&StepId, u32),
+        agent: Arc<str>,
+        wants: RequestKind,
+        choice: Choice,
+    ) {
+        let id = self.state.next_request();
+        let verdict = Verdict { id, choice, by: AnsweredBy::Policy, because: None, arguments: None };
+        let request = Request { id, agent, wants };
+        self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
+        self.record(Event::ApprovalAnswered { step: step.clone(), attempt, verdict });
     }
 
     /// A step repeats itself because its tests say so: lets it go on.
     pub(super) fn go_on(&mut self, step: &StepId, attempt: u32) {
         let Some(key) = self.state.find_step(step) else { return };
         let Some(wants) = self.state.go_on_wish(key) else { return };
-        let (id, agent) = (self.state.next_request(), Arc::clone(&step.name));
-        let verdict = Verdict { id, choice: Choice::Allow, by: AnsweredBy::Policy, because: None, arguments: None };
-        let step = step.clone();
-        self.record(Event::ApprovalAsked { step: step.clone(), attempt, request: Request { id, agent, wants } });
-        self.record(Event::ApprovalAnswered { step, attempt, verdict });
+        self.answer_by_policy((step, attempt), Arc::clone(&step.name), wants, Choice::Allow);
     }
 
     /// The inputs of the turn that is about to begin leave the inbox.

@@ -7,7 +7,7 @@ use swarmc_plan::{
 };
 
 use super::*;
-use crate::core::samples::{call, each, gate, line, looped, pipeline, plan, reading, step};
+use crate::core::samples::{call, each, edge, gate, line, looped, pipeline, plan, reading, step};
 
 /// A pipeline called `main` of these steps, whose value is that of the last one.
 fn main(steps: Vec<Step>) -> Pipeline {
@@ -326,4 +326,35 @@ fn an_agent_mends_what_failed_and_the_step_runs_once_more() {
     assert_eq!(told(true, true), (true, "a 1, a 2, a 3, a 4, b 1".to_owned()));
     assert_eq!(told(true, false), (false, "a 1, a 2, a 3, a 4".to_owned()));
     assert_eq!(told(false, true), (false, "a 1, a 2, a 3".to_owned()));
+}
+
+#[test]
+fn reports_and_requests_for_help_are_admitted_as_in_a_run() {
+    let said = |plan: &Plan, lines: &str| {
+        let mut answer = |turn: &Turn<'_>| match (&*turn.step.name, turn.attempt) {
+            ("b", 1) => Answer::Text(format!("{lines}\ndone")),
+            _ => Answer::Text("done".to_owned()),
+        };
+        let rehearsal = rehearse(plan, &Options::default(), &mut answer).unwrap();
+        let faults: Vec<&str> = rehearsal.faults.iter().map(|fault| fault.message.as_str()).collect();
+        let kinds = rehearsal.records.iter().filter_map(|record| match &record.event {
+            Event::StatusReported { .. } => Some("report".to_owned()),
+            Event::ApprovalAsked { .. } => Some("asked".to_owned()),
+            Event::ApprovalAnswered { verdict, .. } => Some(verdict.choice.as_str().to_owned()),
+            _ => None,
+        });
+        format!("{} | {}", kinds.collect::<Vec<_>>().join(", "), faults.join(", "))
+    };
+    let steps = || Pipeline { edges: vec![edge("a -> b")], ..pipeline("a prompt\n b heeds < a") };
+    let report = r#"{"swarm": "report_status", "message": "half"}"#;
+    let help = r#"{"swarm": "request_help", "message": "Which port?"}"#;
+    let empty = r#"{"swarm": "request_help", "message": " "}"#;
+    let mut denying = plan(steps());
+    denying.agents = vec![swarmc_plan::Agent { name: "anyone".to_owned(), ..Default::default() }];
+    assert_eq!(said(&denying, &format!("{report}\n{report}")), "report | ");
+    assert_eq!(said(&denying, help), "asked, deny | ");
+    let problem = "`message` is empty: say what you need to know, or what a person should do";
+    assert_eq!(said(&denying, empty), format!(" | a request of its agent was refused: {problem}"));
+    denying.policy.unattended = swarmc_plan::Unattended::Approve;
+    assert_eq!(said(&denying, help), "asked, allow | ");
 }

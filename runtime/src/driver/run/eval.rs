@@ -9,6 +9,7 @@ mod context_pack;
 pub(crate) mod file_summaries;
 pub(crate) mod handoff;
 mod made;
+pub(crate) mod operations;
 mod parsed_texts;
 mod turn_request;
 mod turn_result;

@@ -84,7 +84,7 @@ impl Driver<'_> {
             }
             Operation::Broadcast(broadcast) => self.broadcast((key, step, attempt), &broadcast),
             Operation::ReportStatus(report) => self.report_status((key, step, attempt), &report),
-            Operation::RequestHelp(plea) => self.request_help((key, step, attempt), plea),
+            Operation::RequestHelp(plea) => self.request_help((key, step, attempt), &plea),
             Operation::SpawnNode(handoff) => self.hand_on((key, step, attempt), *handoff, true),
             Operation::ReadContext(reading) => self.read_context((key, attempt), &reading),
             Operation::ReadInbox {} => {

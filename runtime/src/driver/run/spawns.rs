@@ -7,14 +7,15 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swarmc_plan::{Approval, Priority, Response};
+use swarmc_plan::Approval;
 
 use super::driver::Driver;
+use super::eval::operations::check_unanswered_limit;
 use crate::core::graph::Key;
 use crate::core::state::Waiting;
 use crate::types::approval::{Request, RequestKind};
-use crate::types::event::{AnsweredBy, Content, Event, InboxMessage, StepId, truncate_message};
-use crate::types::handoff::{Envelope, EnvelopeKind, Handoff};
+use crate::types::event::{Event, StepId};
+use crate::types::handoff::{Envelope, Handoff};
 
 impl Driver<'_> {
     /// Sends the envelope that starts a task, or requests an approval for it first.
@@ -31,7 +32,7 @@ impl Driver<'_> {
             self.record(event);
             return Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }));
         };
-        self.check_unanswered_limit(step)?;
+        check_unanswered_limit(&self.state, step)?;
         let (plays, to, letter) = (Arc::from(plays), Arc::clone(to), Box::new(letter.clone()));
         let id = self.request_approval(step, attempt, &agent, RequestKind::Node { plays, to, way: *way, letter });
         if let Some(refusal) = self.decide_at_once(key, id, of) {
@@ -71,45 +72,12 @@ impl Driver<'_> {
         let decided: Vec<_> =
             self.state.decisions().map(|(waiting, verdict)| (waiting.clone(), verdict.clone())).collect();
         for (waiting, verdict) in decided {
-            let Some(frame) = self.state.frame_of(waiting.step.instance, waiting.step.within.as_ref()) else {
-                continue;
-            };
-            let activation = self.state.frame(self.state.frame(frame).scope);
-            let (instance, within) = (activation.instance, activation.path.clone());
-            let name = waiting.request.name();
-            let (words, answers) = match waiting.request.wants {
-                RequestKind::Node { to, way, letter, .. } if verdict.is_allowed() => {
-                    let (from, way, letter) = (Some(waiting.step), Some(way), *letter);
-                    self.record(Event::Sent { from, to, instance, within, way, letter });
-                    continue;
-                }
-                RequestKind::Node { to, letter, .. } => {
-                    (format!("`{to}` was not started: {}", verdict.refusal()), letter.id)
-                }
-                RequestKind::Help { message } => (self.format_help_answer(&message, &verdict), name.into()),
-                RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => continue,
-            };
-            let letter = self.decision_message(words, answers, verdict.by);
-            self.record(Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter });
-        }
-    }
-
-    /// A decision as an inbox message to the step that asked; its author is a person or the run.
-    fn decision_message(&self, mut words: String, answers: Arc<str>, by: AnsweredBy) -> InboxMessage {
-        truncate_message(&mut words);
-        let known = self.replaying.as_ref().and_then(|replaying| replaying.letters.get(&answers).cloned());
-        InboxMessage {
-            id: known.unwrap_or_else(|| format!("e{}", self.records.seq + 1).into()),
-            kind: EnvelopeKind::Handoff,
-            priority: Priority::Normal,
-            response: Response::None,
-            answers: Some(answers),
-            answered_to: None,
-            person: by == AnsweredBy::Person,
-            run: by != AnsweredBy::Person,
-            interrupts: false,
-            said: None,
-            content: Content::Text(words),
+            let next = || format!("e{}", self.records.seq + 1).into();
+            let known = |answers: &Arc<str>| self.replaying.as_ref()?.letters.get(answers).cloned();
+            let message_id = |answers: &Arc<str>| known(answers).unwrap_or_else(next);
+            if let Some(event) = self.evaluator.decision_event(&self.state, (&waiting, &verdict), message_id) {
+                self.record(event);
+            }
         }
     }
 }
