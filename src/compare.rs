@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use swarmc_compiler::Settings;
-use swarmc_plan::{Body, Change, Difference, Field, Part, Plan, Step, compare_plans};
+use swarmc_plan::{Body, Change, Difference, Field, Part, Plan, Step, StepKind, compare_plans};
 use swarmc_view::make_printable;
 
 use crate::exit::Exit;
@@ -147,12 +147,14 @@ fn classify_field(part: Part, path: &str) -> Group {
         (Part::Agent, "can" | "tools" | "permissions" | "files") => Group::Privilege,
         (Part::Pipeline, "env" | "working_dir" | "worktree") => Group::Privilege,
         (Part::Step, "checks" | "env" | "worktree" | "reads" | "writes" | "files") => Group::Privilege,
-        (Part::Step, "body") if matches!(second, "run" | "gate") => Group::Privilege,
+        (Part::Step, "body") if [StepKind::Run, StepKind::Gate].iter().any(|kind| kind.name() == second) => {
+            Group::Privilege
+        }
         (Part::Swarm, "spawn") => Group::Privilege,
         (Part::Bounds, _) | (_, "budget" | "price" | "retry" | "parallelism" | "concurrency") => Group::Cost,
         (Part::Agent, "provider" | "model" | "tier" | "max_output" | "fallback") => Group::Cost,
         (Part::Pipeline, "iteration") | (Part::Swarm, "limits") | (Part::Provider, "context_window") => Group::Cost,
-        (Part::Step, "body") if second == "loop" && path.contains("iteration.max") => Group::Cost,
+        (Part::Step, "body") if second == StepKind::Loop.name() && path.contains("iteration.max") => Group::Cost,
         (Part::Param | Part::Type, _) | (Part::Pipeline, "params" | "result") | (_, "edges") => Group::Wire,
         (Part::Step, "output" | "inputs") => Group::Wire,
         (Part::Step, "needs" | "join") | (Part::Workflow | Part::Pipeline, "steps" | "default") => Group::Structure,

@@ -208,7 +208,7 @@ fn list_requirements() -> (Vec<Program>, Vec<Model>) {
                 let key = auth.map(|variable| (variable.clone(), is_set(&variable)));
                 models.push(Model { preset, key, url: base_url });
             }
-            Connection::Script { .. } => {}
+            _ => {}
         }
     }
     (programs, models)

@@ -193,8 +193,9 @@ fn describe_body(plan: &Plan, step: &Step) -> String {
         Body::Value(template) => format!("value of {}", describe_template(template)),
         Body::Fields(_) => "value with fields".to_owned(),
         Body::Stop { status, .. } => format!("stop with {}", format!("{status:?}").to_lowercase()),
-        Body::Call(call) => format!("call {}", call.pipeline),
-        Body::Swarm(call) => format!("swarm {}", call.swarm),
+        Body::Call(_) | Body::Swarm(_) => {
+            format!("{} {}", step.body.kind().name(), step.body.target().unwrap_or_default())
+        }
         Body::Gate(gate) => format!("a person chooses {}", gate.options.join(", ")),
         Body::Loop(body) => {
             format!(
@@ -307,17 +308,9 @@ pub(crate) fn list_templates<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<
     let mut found: Vec<&Template> = Vec::new();
     for step in pipeline.all_steps() {
         found.extend(step.stdin.as_ref());
-        match &step.body {
-            Body::Prompt(body) => {
-                found.push(&body.prompt);
-                found.extend(plan.agent(&body.agent).and_then(|agent| agent.system.as_ref()));
-            }
-            Body::Value(template) | Body::Stop { message: template, .. } => found.push(template),
-            Body::Fields(fields) => found.extend(fields.values()),
-            Body::Call(call) => found.extend(call.params.values()),
-            Body::Swarm(call) => found.extend(&call.goal),
-            Body::Gate(gate) => found.push(&gate.message),
-            Body::Run(_) | Body::Loop(_) => {}
+        found.extend(step.body.templates());
+        if let Body::Prompt(body) = &step.body {
+            found.extend(plan.agent(&body.agent).and_then(|agent| agent.system.as_ref()));
         }
     }
     found.extend(list_environment(plan, pipeline).into_iter().filter_map(|value| match value {

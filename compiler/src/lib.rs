@@ -69,7 +69,7 @@ pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use stale::check_stale;
 pub use stats::Stats;
 pub use suggest::find_closest;
-pub use swarmc_plan::{Bound, Bounds, When};
+pub use swarmc_plan::{Bound, Bounds, ProviderKind, StepKind, When};
 pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
 pub use text_cache::Cache;
 pub use tokens::{Bytes, O200k, Tokenizer};

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use swarmc_plan as plan;
+use swarmc_plan::{ProviderKind, StepKind};
 
 use crate::ast::{self, Name};
 use crate::mapped_text::MappedText;
@@ -370,7 +371,8 @@ pub(crate) struct Made {
 #[derive(Debug)]
 pub(crate) enum Body {
     Prompt(TemplateText),
-    Run,
+    /// The tree says it all.
+    Plain,
     /// A script file.
     Script(FileId),
     Value(TemplateText),
@@ -404,7 +406,7 @@ impl Body {
             Body::Prompt(prose) | Body::Value(prose) => vec![prose],
             Body::Stop(prose) | Body::Gate(prose) | Body::Swarm { goal: prose, .. } => prose.iter().collect(),
             Body::Fields(fields) | Body::Call { args: fields, .. } => fields.iter().map(|(_, prose)| prose).collect(),
-            Body::Run | Body::Script(_) | Body::Loop { .. } | Body::Missing => Vec::new(),
+            Body::Plain | Body::Script(_) | Body::Loop { .. } | Body::Missing => Vec::new(),
         }
     }
 }
@@ -421,26 +423,39 @@ pub(crate) fn find_siblings(steps: &[Step<'_>], one: usize, other: usize) -> Opt
     Some((*one.get(one.len().checked_sub(shared + 1)?)?, *other.get(other.len().checked_sub(shared + 1)?)?))
 }
 
+impl Provider<'_> {
+    /// How its agents are reached: its own way, or that of its preset.
+    pub(crate) fn kind(&self) -> Option<ProviderKind> {
+        self.ast.kind().or_else(|| self.preset?.kind())
+    }
+}
+
 impl Step<'_> {
+    /// What it does; none where that could not be read.
+    pub(crate) fn kind(&self) -> Option<StepKind> {
+        let body = self.ast.body.as_ref().filter(|_| !matches!(self.body, Body::Missing));
+        body.map(ast::Body::kind)
+    }
+
     /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, a list
     /// keeps what came of the items that succeeded; a failed agent has none, and a typed output is then missing.
     pub(crate) fn keeps_output(&self) -> bool {
-        match self.body {
+        match self.kind() {
             _ if self.list.is_some() => true,
-            Body::Run | Body::Script(_) | Body::Value(_) | Body::Fields(_) => self.ast.output.kind.is_none(),
-            Body::Stop(_) | Body::Missing => true,
-            Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_) | Body::Loop { .. } => false,
+            Some(StepKind::Run | StepKind::Value) => self.ast.output.kind.is_none(),
+            Some(StepKind::Stop) | None => true,
+            Some(_) => false,
         }
     }
 
     /// Whether it starts a process, and so has an exit code once it ran.
     pub(crate) fn has_exit(&self) -> bool {
-        matches!(self.body, Body::Prompt(_) | Body::Run | Body::Script(_) | Body::Missing) && self.list.is_none()
+        self.kind().is_none_or(StepKind::takes_turn) && self.list.is_none()
     }
 
     /// Whether it writes a log: a command that runs once an attempt.
     pub(crate) fn has_log(&self) -> bool {
-        matches!(self.body, Body::Run | Body::Script(_) | Body::Missing) && self.list.is_none()
+        self.kind().is_none_or(|kind| kind == StepKind::Run) && self.list.is_none()
     }
 
     /// Whether a need must hold for the step to start: under `join any` and `none-failed` a lone one must.

@@ -5,7 +5,9 @@
 //! The JSON form is versioned, byte-stable for the same input, and meant to be read in a review.
 
 mod agent_names;
+mod body;
 mod compare;
+mod connection;
 mod json;
 mod limits;
 mod pipeline;
@@ -20,19 +22,21 @@ mod unsupported;
 mod validate;
 
 pub use agent_names::{STATIONS, is_station};
+pub use body::{Body, Slot, StepKind};
 pub use compare::{Change, Difference, Field, Part, compare_plans};
+pub use connection::{Connection, ProviderKind};
 pub use json::{ReadError, VERSION, plan_schema, read_plan, read_with, write_plan};
 pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, RequestTimeout, Unattended};
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
 pub use provider::{
-    Ability, Agent, Capability, Connection, EnvValue, Environment, Format, LlmKind, MCP_TOKEN, MCP_URL, McpConfig,
-    McpVariable, Mode, Permissions, Price, PromptDelivery, Provider, Rate, Recorded, SESSION, SchemaFlag, Secret,
-    ToolProtocol, ToolServer, Transport,
+    Ability, Agent, Capability, EnvValue, Environment, Format, LlmKind, MCP_TOKEN, MCP_URL, McpConfig, McpVariable,
+    Mode, Permissions, Price, PromptDelivery, Provider, Rate, Recorded, SESSION, SchemaFlag, Secret, ToolProtocol,
+    ToolServer, Transport,
 };
 pub use reach::Reach;
 pub use step::{
-    Ask, Body, Call, Command, EachJoin, Effect, Fields, ForEach, Gate, GateDefault, GateTimeout, Join, Loop, Need,
-    OnFailure, Output, PromptBody, Retry, Step, StopStatus, SwarmCall, When,
+    Ask, Call, Command, EachJoin, Effect, Fields, ForEach, Gate, GateDefault, GateTimeout, Join, Loop, Need, OnFailure,
+    Output, PromptBody, Retry, Step, StopStatus, SwarmCall, When,
 };
 pub use swarm::{
     ContextPack, Convergence, Edge, EdgeKind, FileInput, FileOutput, FileProtocol, Group, History, Lead, Member,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::connection::Connection;
 use crate::{Budget, Origin};
 
 /// A secret: its value stays in the environment, and swarmc writes it into no plan, prompt or journal.
@@ -113,73 +114,7 @@ pub enum Ability {
     Images,
 }
 
-/// The way a provider takes a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Connection {
-    /// A command-line program, started once a turn.
-    Exec {
-        /// The argument vector, program first.
-        argv: Vec<String>,
-        /// How the prompt reaches it.
-        prompt: PromptDelivery,
-        /// What it prints.
-        reads: Format,
-        /// The flag before the agent's model.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model_flag: Option<String>,
-        /// The flag before the agent's system text; without it, that text stands before the prompt.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        system_flag: Option<String>,
-        /// The argument vector that continues a session, in place of `argv`: [`SESSION`] in it is the session's id.
-        /// None: it cannot.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        resume: Option<Vec<String>>,
-        /// How it takes a JSON Schema for its answer. None: it cannot.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        schema: Option<SchemaFlag>,
-        /// How the program receives the address of its run's MCP server, if its task takes part in handoffs.
-        #[serde(default, skip_serializing_if = "McpConfig::is_nothing")]
-        mcp: McpConfig,
-    },
-    /// An agent that speaks the Agent Client Protocol on its standard input and output.
-    Acp {
-        /// The argument vector, program first.
-        argv: Vec<String>,
-    },
-    /// A model behind an HTTP endpoint.
-    Llm {
-        /// The protocol that the endpoint speaks.
-        kind: LlmKind,
-        /// The address; none is that of the kind's own service.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        base_url: Option<String>,
-        /// The model of agents that name none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        /// The environment variable that holds its key, sent in the header that the kind asks for; without it, none is
-        /// sent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        auth: Option<String>,
-        /// How its model calls tools; none: it cannot.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tools: Option<ToolProtocol>,
-    },
-    /// Recorded answers: no process at all. The first record that fits the task and attempt answers.
-    Script {
-        /// The answers, in order.
-        answers: Vec<Recorded>,
-    },
-}
-
-impl Default for Connection {
-    /// No answer at all.
-    fn default() -> Connection {
-        Connection::Script { answers: Vec::new() }
-    }
-}
-
-/// What the session's id replaces in the words of [`Connection::Exec`]'s `resume`.
+/// What the session's id replaces in the words of [`Connection::Exec`](crate::Connection::Exec)'s `resume`.
 pub const SESSION: &str = "{session}";
 
 /// How a command-line agent takes a JSON Schema for its answer.
@@ -290,7 +225,7 @@ pub enum Format {
     PiJson,
 }
 
-/// An answer of a [`Connection::Script`].
+/// An answer of a [`Connection::Script`](crate::Connection::Script).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {

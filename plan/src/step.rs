@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::body::Body;
 use crate::provider::Environment;
 use crate::{Budget, DirectiveKind, Expression, FileProtocol, Iteration, Origin, Schema, Template};
 
@@ -92,53 +93,6 @@ pub struct Step {
     pub stdin: Option<Template>,
     /// Where it is declared.
     pub origin: Origin,
-}
-
-/// What a step does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Body {
-    /// One turn of an agent.
-    Prompt(PromptBody),
-    /// A command; its output is its stdout without the final newline.
-    Run(Command),
-    /// A computed text.
-    Value(Template),
-    /// A computed record of texts.
-    Fields(Fields),
-    /// The end of the pipeline, or of the call that it is in, enclosing loops included.
-    Stop {
-        /// How it ends.
-        status: StopStatus,
-        /// Why.
-        message: Template,
-    },
-    /// Another pipeline, as a function; its output is that pipeline's value.
-    Call(Call),
-    /// A swarm; its output is the swarm's result.
-    Swarm(SwarmCall),
-    /// A question to a person; its output is a record of `choice` and the fields that the person filled in.
-    Gate(Gate),
-    /// Steps that repeat. It is not a scope: names are unique in the whole pipeline, and steps outside read the values
-    /// of the last round. It has no output.
-    Loop(Loop),
-}
-
-impl Default for Body {
-    /// The empty text.
-    fn default() -> Body {
-        Body::Value(Template::default())
-    }
-}
-
-impl Body {
-    /// The steps inside, of a loop.
-    pub fn loop_steps(&self) -> &[Step] {
-        match self {
-            Body::Loop(body) => &body.steps,
-            _ => &[],
-        }
-    }
 }
 
 /// A pipeline called as a function.

@@ -89,20 +89,19 @@ fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Vec<Unsupported> {
             "take `parallelism` out, and write `for-each` in the step".to_owned(),
         );
     }
-    if let (OnFailure::Fix(fixer), body) = (&step.on_failure, &step.body) {
-        match body {
-            Body::Prompt(_) | Body::Run(_) if step.for_each.is_some() => cannot(
-                "`on-failure fix` cannot be used with `for-each`".to_owned(),
-                "write `retry N`, or `call` a pipeline of one task that has `on-failure fix`".to_owned(),
-            ),
-            Body::Prompt(_) | Body::Run(_) if !is_reachable(plan, fixer) => {
-                cannot(format!("agent `{fixer}` cannot be reached"), "name an agent that has a provider".to_owned());
-            }
-            Body::Prompt(_) | Body::Run(_) => {}
-            _ => cannot(
+    if let OnFailure::Fix(fixer) = &step.on_failure {
+        if !step.body.kind().takes_turn() {
+            cannot(
                 "`on-failure fix` is for prompts and commands".to_owned(),
                 "write `on-failure skip`, or write `on-failure fix` in the inner task that fails".to_owned(),
-            ),
+            );
+        } else if step.for_each.is_some() {
+            cannot(
+                "`on-failure fix` cannot be used with `for-each`".to_owned(),
+                "write `retry N`, or `call` a pipeline of one task that has `on-failure fix`".to_owned(),
+            );
+        } else if !is_reachable(plan, fixer) {
+            cannot(format!("agent `{fixer}` cannot be reached"), "name an agent that has a provider".to_owned());
         }
     }
     check_files(plan, pipeline, step, &mut cannot);
@@ -135,7 +134,7 @@ fn is_reachable(plan: &Plan, agent: &str) -> bool {
 /// What a step declares about files that no runner can do.
 fn check_files(plan: &Plan, pipeline: &Pipeline, step: &Step, cannot: &mut dyn FnMut(String, String)) {
     let Some(files) = plan.files_of(step) else { return };
-    if !matches!(step.body, Body::Prompt(_) | Body::Run(_)) {
+    if !step.body.kind().takes_turn() {
         let help = "take `files` out, or move it to a task with a `prompt` or a `run`";
         return cannot("`files` is for prompts and commands only".to_owned(), help.to_owned());
     }
@@ -158,25 +157,26 @@ fn check_files(plan: &Plan, pipeline: &Pipeline, step: &Step, cannot: &mut dyn F
     }
 }
 
-/// What the provider of an agent lacks, where that is a model: the problem, and what to write.
+/// What the provider of an agent lacks: the problem, and what to write.
 fn model_problems(plan: &Plan, agent: &Agent, goes_on: bool) -> Vec<(String, String)> {
     let Some(provider) = plan.provider(&agent.provider) else { return Vec::new() };
-    let Connection::Llm { model, tools, .. } = &provider.connection else { return Vec::new() };
-    let (name, other) = (&agent.name, &provider.name);
+    let (name, other, kind) = (&agent.name, &provider.name, provider.connection.kind());
     let mut found = Vec::new();
-    if model.is_none() && agent.model.is_none() {
+    if let (Connection::Llm { model: None, .. }, None) = (&provider.connection, &agent.model) {
         found.push((
             format!("neither its agent `{name}` nor provider `{other}` names a model"),
             "write `model \"NAME\"` in the agent".to_owned(),
         ));
     }
-    if goes_on {
+    if goes_on && !kind.can_resume() {
         found.push((
-            format!("it continues a session, which its provider `{other}`, an `llm`, cannot do"),
+            format!("it continues a session, which its provider `{other}`, an `{}`, cannot do", kind.name()),
             "remove `session`, or use an agent of another provider".to_owned(),
         ));
     }
-    if tools.is_none() && agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+    if let Connection::Llm { tools: None, .. } = &provider.connection
+        && agent.tools.as_ref().is_some_and(|tools| !tools.is_empty())
+    {
         found.push((
             format!("its agent `{name}` uses tools, but its provider `{other}` has neither `provides tools` nor `tools=schema`"),
             format!("write `provides tools` in provider `{other}`, or `tools=schema` behind the kind of its `llm`"),
@@ -236,12 +236,11 @@ fn player_problems(plan: &Plan, agent: &Agent) -> Vec<(String, String)> {
     let Some(provider) = plan.provider(&agent.provider) else { return Vec::new() };
     let name = &agent.name;
     let mut found = Vec::new();
-    match &provider.connection {
-        Connection::Llm { model: None, .. } if agent.model.is_none() => found.push((
+    if let (Connection::Llm { model: None, .. }, None) = (&provider.connection, &agent.model) {
+        found.push((
             format!("neither its agent `{name}` nor provider `{}` names a model", provider.name),
             "write `model \"NAME\"` in the agent".to_owned(),
-        )),
-        Connection::Llm { .. } | Connection::Script { .. } | Connection::Exec { .. } | Connection::Acp { .. } => {}
+        ));
     }
     if agent.files.is_some() {
         found.push((

@@ -186,12 +186,11 @@ impl Drawer<'_> {
         let (shape, what) = match &step.body {
             Body::Prompt(body) => (Shape::Agent, format!("agent {}", body.agent)),
             Body::Run(_) => (Shape::Command, String::new()),
-            Body::Value(_) | Body::Fields(_) => (Shape::Value, String::new()),
             Body::Gate(gate) => (Shape::Gate, gate.options.join(" / ")),
             Body::Stop { .. } => (Shape::Stop, String::new()),
             Body::Call(call) => (Shape::Call, format!("call {}", call.pipeline)),
             Body::Swarm(call) => (Shape::Call, format!("swarm {}", call.swarm)),
-            Body::Loop(_) => return,
+            _ => (Shape::Value, String::new()),
         };
         let mut lines = vec![step.name.clone()];
         lines.extend((!what.is_empty()).then_some(what));
@@ -268,16 +267,8 @@ fn how_long(when: When) -> &'static str {
 
 /// All that is to be said of a step.
 fn describe_step(step: &Step) -> Vec<String> {
-    let kind = match &step.body {
-        Body::Prompt(body) => format!("a turn of agent {}", body.agent),
-        Body::Run(_) => "a command".to_owned(),
-        Body::Value(_) | Body::Fields(_) => "a computed value".to_owned(),
-        Body::Gate(_) => "a person decides".to_owned(),
-        Body::Stop { .. } => "ends the pipeline".to_owned(),
-        Body::Call(call) => format!("calls pipeline {}", call.pipeline),
-        Body::Swarm(call) => format!("starts swarm {}", call.swarm),
-        Body::Loop(_) => "a loop".to_owned(),
-    };
+    let kind = step.body.kind().describe();
+    let kind = step.body.target().map_or_else(|| kind.to_owned(), |target| format!("{kind} {target}"));
     let mut lines = vec![format!("{}: {kind}", step.name)];
     lines.extend(step.description.clone());
     lines.extend(step.for_each.as_ref().map(|each| format!("for each of {}", each.list.source.trim())));

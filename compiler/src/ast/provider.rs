@@ -40,6 +40,25 @@ pub(crate) struct Provider {
     pub provides: Option<Vec<Spanned<plan::Ability>>>,
 }
 
+impl Provider {
+    /// How its agents are reached; none where only its preset says so.
+    pub(crate) fn kind(&self) -> Option<plan::ProviderKind> {
+        let ways = [
+            (self.llm.is_some(), plan::ProviderKind::Llm),
+            (self.acp.is_some(), plan::ProviderKind::Acp),
+            (self.exec.is_some(), plan::ProviderKind::Exec),
+            (self.script.is_some(), plan::ProviderKind::Script),
+        ];
+        ways.into_iter().find(|(is_written, _)| *is_written).map(|(_, kind)| kind)
+    }
+
+    /// The lines that start its programs, with their kinds: one, unless it says more than one way.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = (plan::ProviderKind, &Line)> {
+        let exec = self.exec.iter().map(|line| (plan::ProviderKind::Exec, line));
+        exec.chain(self.acp.iter().map(|line| (plan::ProviderKind::Acp, line)))
+    }
+}
+
 /// A model behind an HTTP interface.
 #[derive(Debug)]
 pub(crate) struct Llm {

@@ -105,6 +105,21 @@ pub(crate) enum Body {
     },
 }
 
+impl Body {
+    pub(crate) fn kind(&self) -> plan::StepKind {
+        match self {
+            Body::Prompt(_) => plan::StepKind::Prompt,
+            Body::Run(_) | Body::Script(_) => plan::StepKind::Run,
+            Body::Value(_) | Body::Fields(_) => plan::StepKind::Value,
+            Body::Call { .. } => plan::StepKind::Call,
+            Body::Swarm { .. } => plan::StepKind::Swarm,
+            Body::Gate(_) => plan::StepKind::Gate,
+            Body::Loop(_) => plan::StepKind::Loop,
+            Body::Stop { .. } => plan::StepKind::Stop,
+        }
+    }
+}
+
 /// A decision of a person.
 #[derive(Debug)]
 pub(crate) struct Gate {

@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use swarmc_plan::{
-    Agent, Body, Command, Connection, DirectiveKind, Origin, PromptBody, Provider, SUMMED_BYTES, SUMMED_FILES, Segment,
-    Step, Template, prompt_text,
+    Agent, Body, Command, DirectiveKind, Origin, PromptBody, Provider, SUMMED_BYTES, SUMMED_FILES, Segment, Step,
+    Template, prompt_text,
 };
 
 use super::amount::{Amount, Cause, directive_source};
@@ -240,11 +240,8 @@ pub(crate) fn fallback_chain<'p>(plan: &'p swarmc_plan::Plan, agent: &'p Agent) 
 /// Whether an agent's program may use tools, and so ask its model more than once a turn.
 pub(crate) fn may_use_tools(agent: &Agent, provider: &Provider) -> bool {
     let none = agent.tools.as_ref().is_some_and(Vec::is_empty);
-    match provider.connection {
-        Connection::Exec { .. } | Connection::Acp { .. } => !none,
-        Connection::Llm { .. } => agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()),
-        Connection::Script { .. } => false,
-    }
+    let kind = provider.connection.kind();
+    kind.is_program() && !none || kind.is_model() && agent.tools.as_ref().is_some_and(|tools| !tools.is_empty())
 }
 
 /// The turn that a step's body is, if it is one.

@@ -221,9 +221,9 @@ impl<'p> Counter<'p, '_> {
     fn count_turn(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
         let mut attempt = self.count_attempt(scope, step);
         attempt.launches = attempt.launches.plus(Amount::at_most(step.checks.len() as u64));
-        attempt.time = match (step.timeout_ms, &step.body) {
-            (Some(limit), Body::Prompt(_) | Body::Run(_)) => Amount::at_most(limit),
-            (None, Body::Prompt(_) | Body::Run(_)) => Amount::unbounded(Cause::Time(step)),
+        attempt.time = match (step.timeout_ms, step.body.kind().takes_turn()) {
+            (Some(limit), true) => Amount::at_most(limit),
+            (None, true) => Amount::unbounded(Cause::Time(step)),
             (Some(limit), _) if step.checks.is_empty() => attempt.time.limit_to(Some(limit)),
             (Some(limit), _) => Amount::at_most(limit),
             (None, _) if !step.checks.is_empty() => attempt.time.plus(Amount::unbounded(Cause::Time(step))),

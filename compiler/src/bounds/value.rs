@@ -217,7 +217,7 @@ impl<'p> Scope<'p> {
                 Connection::Script { answers } => {
                     limit = limit.min(answers.iter().map(|answer| answer.text.len() as u64).max().unwrap_or(0));
                 }
-                Connection::Exec { .. } | Connection::Acp { .. } => {}
+                _ => {}
             }
         }
         let default = step.output.default.as_ref().map_or(0, |default| default.len() as u64);

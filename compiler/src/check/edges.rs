@@ -4,12 +4,12 @@
 
 use std::collections::HashMap;
 
-use swarmc_plan::{EdgeKind, Response};
+use swarmc_plan::{EdgeKind, Response, StepKind};
 
 use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Pipeline, Step, Swarm};
+use crate::model::{Pipeline, Step, Swarm};
 use crate::template::Root;
 use crate::types::{Kind, Type, Types};
 
@@ -139,22 +139,12 @@ pub(super) fn check_swarm(swarm: &Swarm<'_>, types: &Types, diagnostics: &mut Di
 
 /// The kind of a step that takes no messages; none where the step takes them.
 fn silent_kind(step: &Step<'_>) -> Option<&'static str> {
-    match step.body {
-        Body::Prompt(_) | Body::Run | Body::Script(_) | Body::Missing => None,
-        Body::Value(_) | Body::Fields(_) => Some("a computed value"),
-        Body::Stop(_) => Some("a `stop`"),
-        Body::Call { .. } => Some("a call"),
-        Body::Swarm { .. } => Some("a swarm"),
-        Body::Gate(_) => Some("a gate"),
-        Body::Loop { .. } => Some("a loop"),
-    }
+    step.kind().filter(|kind| !kind.takes_turn()).map(StepKind::noun)
 }
 
 /// Whether an envelope gives a step a turn; steps that take none have a diagnostic of their own.
 fn can_receive(step: &Step<'_>) -> bool {
-    !matches!(step.body, Body::Run | Body::Script(_))
-        || step.files.is_some()
-        || step.reads.iter().any(|read| read.root == Root::Inbox)
+    step.kind() != Some(StepKind::Run) || step.files.is_some() || step.reads.iter().any(|read| read.root == Root::Inbox)
 }
 
 /// `payload.structured` is an object.

@@ -40,7 +40,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     }
     for provider in providers.into_iter().map(|index| model.providers[index].ast) {
         let (name, args) = (&provider.name.value, provider.args.as_slice());
-        for line in provider.exec.iter().chain(&provider.acp) {
+        for (_, line) in provider.programs() {
             finder.check_packages(&format!("provider `{name}`"), line, args);
         }
     }
@@ -130,9 +130,9 @@ fn own_models(provider: &Provider<'_>) -> Vec<(String, Span)> {
         llm.filter_map(|llm| llm.model.as_ref()).map(|model| (model.as_str().to_owned(), text_with_span(model).1)),
     );
     let own = ast.model_flag.as_deref();
-    let line = |provider: &'_ crate::ast::Provider| provider.exec.as_ref().or(provider.acp.as_ref()).map(program_name);
+    let line = |provider: &'_ crate::ast::Provider| provider.programs().next().map(|(_, line)| program_name(line));
     let program = line(ast).or_else(|| provider.preset.and_then(line)).unwrap_or_default();
-    let words: Vec<&Text> = ast.exec.iter().chain(&ast.acp).flat_map(|line| &line.words).chain(&ast.args).collect();
+    let words: Vec<&Text> = ast.programs().flat_map(|(_, line)| &line.words).chain(&ast.args).collect();
     for (index, word) in words.iter().enumerate() {
         let text = word.as_str();
         let is_flag =

@@ -4,8 +4,8 @@
 //! Programs have tools of their own: of theirs nothing is known. An agent that speaks ACP has its client, which is us, do
 //! what `file_read`, `file_write` and `shell` do, by the same words.
 
-use swarmc_plan::Capability;
 use swarmc_plan::tools::{BUILT_IN, built_in, covers_tool};
+use swarmc_plan::{Capability, ProviderKind};
 
 use crate::ast::{Agent, Name};
 use crate::code::Code;
@@ -29,16 +29,12 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 }
 
 pub(super) fn is_model(provider: &Provider<'_>) -> bool {
-    let own = provider.ast;
-    let has_way = own.exec.is_some() || own.acp.is_some() || own.script.is_some();
-    own.llm.is_some() || !has_way && provider.preset.is_some_and(|preset| preset.llm.is_some())
+    provider.kind().is_some_and(ProviderKind::is_model)
 }
 
 /// Whether its program has us do what a built-in tool does.
 fn is_client(provider: &Provider<'_>) -> bool {
-    let own = provider.ast;
-    let has_way = own.exec.is_some() || own.llm.is_some() || own.script.is_some();
-    own.acp.is_some() || !has_way && provider.preset.is_some_and(|preset| preset.acp.is_some())
+    provider.kind() == Some(ProviderKind::Acp)
 }
 
 /// Whether an agent that may use a built-in tool is declared to be able to; whether the name is one of those.

@@ -4,7 +4,7 @@
 //! when no route through the pipeline's conditions reaches it without the value. Otherwise the diagnostic shows such a
 //! route. Where the conditions are too large to follow, the check warns once for the pipeline.
 
-use swarmc_plan::When;
+use swarmc_plan::{StepKind, When};
 
 use crate::ast;
 use crate::check::upstream::read_as_previous;
@@ -46,8 +46,10 @@ pub(super) fn check<'a>(
                     });
                     if asked { None } else { not_given(model, Some(pipeline), read) }
                 }
-                (Root::Output | Root::Previous | Root::Input, Some(target)) if is_loop(&pipeline.steps[target]) => {
-                    Some(of_a_loop(pipeline, read, target))
+                (Root::Output | Root::Previous | Root::Input, Some(target))
+                    if has_no_output(&pipeline.steps[target]) =>
+                {
+                    Some(no_output(pipeline, read, target))
                 }
                 // It renders nothing where there is no round before.
                 (Root::Previous, Some(_)) if read.directive => {
@@ -116,9 +118,9 @@ pub(super) fn check<'a>(
     });
     // An `until` that reads what is missing does not hold; one that reads what is never there never does.
     for read in pipeline.until_reads.iter().chain(of_loops).filter(|read| !read.guarded) {
-        let target = read.step.filter(|&target| is_loop(&pipeline.steps[target]));
+        let target = read.step.filter(|&target| has_no_output(&pipeline.steps[target]));
         if let (Root::Output | Root::Previous, Some(target)) = (read.root, target) {
-            diagnostics.push(of_a_loop(pipeline, read, target));
+            diagnostics.push(no_output(pipeline, read, target));
         }
     }
     // In the `env` of a pipeline nothing is known of any step.
@@ -314,16 +316,25 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
     )
 }
 
-fn is_loop(step: &Step<'_>) -> bool {
-    matches!(step.body, Body::Loop { .. })
+fn has_no_output(step: &Step<'_>) -> bool {
+    step.kind().is_some_and(|kind| !kind.has_output())
 }
 
-/// The output of a loop, which has none.
-fn of_a_loop(pipeline: &Pipeline<'_>, read: &Read, target: usize) -> Diagnostic {
+/// The output of a step that has none, such as a loop.
+fn no_output(pipeline: &Pipeline<'_>, read: &Read, target: usize) -> Diagnostic {
     let name = pipeline.steps[target].name();
-    let inside = pipeline.steps.iter().rfind(|step| step.within == Some(target) && !is_loop(step));
+    let kind = pipeline.steps[target].kind();
+    let what = kind.map_or("a step", StepKind::noun);
+    let message = format!("`{name}` is {what}, and has no output");
+    if !kind.is_some_and(StepKind::is_container) {
+        return Diagnostic::new(Code::OutputMayBeSkipped, message)
+            .label(read.span, "never there")
+            .label(pipeline.steps[target].ast.name.span, "puts nothing out")
+            .help(format!("wait for it with `depends-on {name}`"));
+    }
+    let inside = pipeline.steps.iter().rfind(|step| step.within == Some(target) && !has_no_output(step));
     let inside = inside.map_or("STEP", |step| step.name());
-    Diagnostic::new(Code::OutputMayBeSkipped, format!("`{name}` is a loop, and has no output"))
+    Diagnostic::new(Code::OutputMayBeSkipped, message)
         .label(read.span, "never there")
         .label(pipeline.steps[target].ast.name.span, "the steps inside have outputs of their own")
         .help(match (read.root, read.directive) {

@@ -12,7 +12,7 @@ use crate::trust::shell::Simple;
 
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     for provider in &model.spec.providers {
-        let lines = provider.exec.iter().chain(&provider.acp).flat_map(command::list_started);
+        let lines = provider.programs().flat_map(|(_, line)| command::list_started(line));
         let args = command::parse_argv(&provider.args);
         for started in lines.chain(args) {
             if let Some((span, flag)) =

@@ -116,7 +116,7 @@ fn check_model_names(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 /// The model that a provider is.
 fn provider_llm<'a>(provider: &Provider<'a>) -> Option<&'a Llm> {
     let own = provider.ast;
-    let has_way = own.exec.is_some() || own.acp.is_some() || own.script.is_some();
+    let has_way = own.programs().next().is_some() || own.script.is_some();
     let of = |provider: &'a crate::ast::Provider| provider.llm.as_ref();
     of(own).or_else(|| provider.preset.and_then(of)).filter(|_| !has_way)
 }

@@ -58,7 +58,7 @@ fn list_step_secrets<'s>(
     pipeline: &'s Pipeline<'_>,
     step: &'s Step<'_>,
 ) -> Vec<Given<'s>> {
-    if !step.has_exit() && !matches!(step.body, model::Body::Prompt(_) | model::Body::Run | model::Body::Script(_)) {
+    if !step.has_exit() && !step.kind().is_some_and(swarmc_plan::StepKind::takes_turn) {
         return Vec::new();
     }
     let provider = step.agent.and_then(|agent| model.agents[agent].provider).map(|index| &model.providers[index]);

@@ -59,10 +59,10 @@ fn uses_variable(step: &Step<'_>, variable: &str, sources: &Sources) -> Option<b
     if let Body::Prompt(prose) = &step.body {
         return Some(prose.passage.text().contains(variable));
     }
-    let commands = match step.body {
-        Body::Run | Body::Script(_) => command::list_body_commands(step, sources),
-        _ => return None,
-    };
+    if step.kind() != Some(swarmc_plan::StepKind::Run) {
+        return None;
+    }
+    let commands = command::list_body_commands(step, sources);
     let checks = command::list_check_commands(step.ast);
     let all = || commands.iter().chain(&checks);
     if all().any(|started| mentions_variable(started, variable)) {

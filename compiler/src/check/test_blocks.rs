@@ -2,10 +2,12 @@
 //!
 //! A fake gives an answer that its step could give. An expectation names an outcome that the pipeline can reach.
 
+use swarmc_plan::StepKind;
+
 use crate::ast::{self, ExpectKind, Name};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Fake, Model, ParamRef, Step, StepRef, Test};
+use crate::model::{Fake, Model, ParamRef, Step, StepRef, Test};
 use crate::pattern;
 use crate::suggest;
 use crate::test::{Hold, Part};
@@ -143,8 +145,9 @@ fn check_body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Dia
             .help(help);
         Some(diagnostic)
     };
-    match &step.body {
-        Body::Prompt(_) | Body::Run | Body::Script(_) => match (&fake.ast.choice, &step.ast.on_failure) {
+    let kind = step.kind()?;
+    match kind {
+        _ if kind.takes_turn() => match (&fake.ast.choice, &step.ast.on_failure) {
             (Some(choice), ast::OnFailure::Escalate(_)) => no_option(step, choice, ESCALATED),
             (Some(choice), _) => {
                 let diagnostic = Diagnostic::new(Code::WrongValue, format!("step `{name}` asks no person to choose"))
@@ -155,22 +158,19 @@ fn check_body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Dia
             }
             (None, _) => check_fields(fake, &[]).or_else(|| check_text(model, fake, step)),
         },
-        Body::Gate(_) => check_gate(model, fake, step),
-        Body::Value(_) | Body::Fields(_) | Body::Stop(_) => {
-            nothing(format!("step `{name}` is computed, so it cannot be faked"), "fake the steps that it reads")
-        }
-        Body::Call { .. } => nothing(
+        StepKind::Gate => check_gate(model, fake, step),
+        StepKind::Call => nothing(
             format!("step `{name}` calls a pipeline, so it cannot be faked itself"),
             "fake the steps of that pipeline",
         ),
-        Body::Loop { .. } => {
+        StepKind::Loop => {
             nothing(format!("step `{name}` is a loop, so it cannot be faked itself"), "fake the steps in it")
         }
-        Body::Swarm { .. } => nothing(
+        StepKind::Swarm => nothing(
             format!("step `{name}` starts a swarm, so it cannot be faked itself"),
             "fake the members of that swarm",
         ),
-        Body::Missing => None,
+        _ => nothing(format!("step `{name}` is computed, so it cannot be faked"), "fake the steps that it reads"),
     }
 }
 
@@ -249,7 +249,7 @@ fn no_option(step: &Step<'_>, choice: &Name, options: &[&str]) -> Option<Diagnos
         return None;
     }
     let (close, help) = suggest::did_you_mean(&choice.value, options, "it has ");
-    let what = if matches!(step.body, Body::Gate(_)) { "gate" } else { "step" };
+    let what = if step.kind().is_some_and(StepKind::asks_person) { "gate" } else { "step" };
     let message = format!("{what} `{}` has no option `{}`", step.name(), choice.value);
     let diagnostic =
         Diagnostic::new(Code::UnknownReference, message).label(choice.span, "not an option").help_maybe(help);
@@ -295,10 +295,9 @@ fn check_expectation(model: &Model<'_>, kind: &ExpectKind, steps: &[Vec<StepRef>
     let found = || steps.iter().flatten().map(|&found| find_step(model, found));
     match kind {
         ExpectKind::Prompt(name, ..) => {
-            let asks = |step: &Step<'_>| match step.body {
-                Body::Run | Body::Script(_) => step.stdin.is_some(),
-                Body::Prompt(_) | Body::Gate(_) | Body::Missing => true,
-                _ => false,
+            let asks = |step: &Step<'_>| match step.kind() {
+                Some(StepKind::Run) => step.stdin.is_some(),
+                kind => kind.is_none_or(|kind| kind == StepKind::Prompt || kind.asks_person()),
             };
             if let Some(silent) = found().next().filter(|_| !found().any(asks)) {
                 let diagnostic =
@@ -310,7 +309,7 @@ fn check_expectation(model: &Model<'_>, kind: &ExpectKind, steps: &[Vec<StepRef>
             }
         }
         ExpectKind::Rounds(Some(name), _) => {
-            let is_loop = |step: &Step<'_>| matches!(step.body, Body::Loop { .. });
+            let is_loop = |step: &Step<'_>| step.kind() == Some(StepKind::Loop);
             if let Some(other) = found().next().filter(|_| !found().any(is_loop)) {
                 let diagnostic = Diagnostic::new(Code::WrongValue, format!("step `{}` is no loop", name.value))
                     .label(name.span, "has no rounds")

@@ -257,5 +257,5 @@ fn find_producer<'p>(place: &Place<'p>, name: &str) -> Option<&'p Step<'p>> {
     let port = place.step.inputs.iter().find(|(port, _)| same_name(port, name)).map(|(_, step)| *step);
     let mut steps = place.pipeline.steps.iter();
     let step = steps.find(|step| same_name(step.name(), name)).or_else(|| place.pipeline.steps.get(port?))?;
-    matches!(step.body, Body::Run | Body::Script(_) | Body::Prompt(_)).then_some(step)
+    step.kind().is_some_and(swarmc_plan::StepKind::takes_turn).then_some(step)
 }

@@ -106,8 +106,7 @@ fn emit_connection(provider: &Provider<'_>) -> Connection {
     if own.script.is_some() {
         return Connection::Script { answers: provider.answers.iter().map(emit_answer).collect() };
     }
-    let own_way = own.exec.is_some() || own.acp.is_some() || own.llm.is_some();
-    let way = if own_way { own } else { preset.unwrap_or(own) };
+    let way = if own.kind().is_some() { own } else { preset.unwrap_or(own) };
     let args = preset.into_iter().flat_map(|preset| &preset.args).chain(&own.args);
     let args: Vec<String> = args.map(|word| word.as_str().to_owned()).collect();
     let argv = |line: &ast::Line| line_words(Some(line)).into_iter().chain(args.iter().cloned()).collect::<Vec<_>>();

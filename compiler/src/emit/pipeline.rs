@@ -271,7 +271,7 @@ impl Emitter<'_, '_, '_> {
                     context: step.context.iter().map(pack).collect(),
                 })
             }
-            (Body::Run, Some(ast::Body::Run(line))) => plan::Body::Run(command::emit_command(line)),
+            (_, Some(ast::Body::Run(line))) => plan::Body::Run(command::emit_command(line)),
             (Body::Script(file), _) => {
                 let folder =
                     pipeline.ast.working_dir.as_ref().and_then(|path| self.workspace_path(path)).unwrap_or_default();

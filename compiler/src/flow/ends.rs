@@ -471,9 +471,7 @@ pub(crate) fn can_fail(step: &Step<'_>) -> bool {
     let lenient = step.ast.for_each.as_ref().is_some_and(|each| each.join == ForEachJoin::Settled);
     match &step.ast.body {
         _ if lenient => false,
-        Some(ast::Body::Value(_) | ast::Body::Fields(_) | ast::Body::Stop { .. }) => {
-            !step.ast.checks.is_empty() || step.ast.output.kind.is_some()
-        }
+        Some(body) if body.kind().is_computed() => !step.ast.checks.is_empty() || step.ast.output.kind.is_some(),
         Some(ast::Body::Gate(gate)) => {
             let choices = gate.on_timeout.iter().map(|timeout| &timeout.choice).chain(&gate.headless);
             choices.into_iter().any(|choice| choice.value == "fail")

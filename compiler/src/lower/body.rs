@@ -1,18 +1,19 @@
 //! Lowers the body of a task: each task has exactly one.
 
+use swarmc_plan::StepKind;
+
 use super::datum::Datum;
 use super::element::Element;
 use super::{datum_name, lower_command, lower_source, value};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::suggest::format_list;
 use crate::syntax::Text;
-
-const BODIES: [&str; 5] = ["prompt", "run", "value", "call", "swarm"];
 
 /// The one body of a task.
 pub(super) fn lower_body(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
-    let bodies: Vec<&Element> = element.children.iter().filter(|child| BODIES.contains(&child.schema.name)).collect();
+    let bodies: Vec<&Element> = element.children.iter().filter(|child| is_body(child)).collect();
     let task = element.argument(0).map_or("task", |name| name.text.as_str());
     if let [first, second, ..] = bodies.as_slice() {
         let (one, other) = (first.schema.name, second.schema.name);
@@ -26,14 +27,17 @@ pub(super) fn lower_body(element: &Element, diagnostics: &mut Diagnostics) -> Op
         // A body that could not be read has been reported.
         if element.argument(0).is_some() && !diagnostics.has_report_at(element.span) {
             let diagnostic = Diagnostic::new(Code::WrongValue, format!("task `{task}` does nothing"))
-                .label(element.name.span, "`prompt`, `run`, `value`, `call` or `swarm` is missing")
+                .label(
+                    element.name.span,
+                    format!("{} is missing", format_list(StepKind::in_tasks().map(StepKind::name), "or")),
+                )
                 .help("write `prompt \"…\"` for an agent, `run PROGRAM ARG…` for a command, or `value \"…\"`");
             diagnostics.push(diagnostic);
         }
         return None;
     };
     if let Some(agent) = element.property("agent")
-        && body.schema.name != "prompt"
+        && StepKind::in_task(body.schema.name) != Some(StepKind::Prompt)
     {
         let diagnostic =
             Diagnostic::new(Code::MisplacedNode, format!("task `{task}` has an agent and no prompt for it"))
@@ -42,10 +46,10 @@ pub(super) fn lower_body(element: &Element, diagnostics: &mut Diagnostics) -> Op
                 .help("remove `agent=`");
         diagnostics.push(diagnostic);
     }
-    match body.schema.name {
-        "prompt" => Some(ast::Body::Prompt(lower_source(body, 0, diagnostics)?)),
-        "run" => lower_run(body, diagnostics),
-        "call" => Some(ast::Body::Call {
+    match StepKind::in_task(body.schema.name)? {
+        StepKind::Prompt => Some(ast::Body::Prompt(lower_source(body, 0, diagnostics)?)),
+        StepKind::Run => lower_run(body, diagnostics),
+        StepKind::Call => Some(ast::Body::Call {
             pipeline: datum_name(body.argument(0)?),
             args: body
                 .properties
@@ -53,12 +57,18 @@ pub(super) fn lower_body(element: &Element, diagnostics: &mut Diagnostics) -> Op
                 .map(|(key, datum)| (Spanned { value: key.text.to_string(), span: key.span }, datum.text.clone()))
                 .collect(),
         }),
-        "swarm" => Some(ast::Body::Swarm {
+        StepKind::Swarm => Some(ast::Body::Swarm {
             swarm: datum_name(body.argument(0)?),
             goal: body.property("goal").map(|goal| goal.text.clone()),
         }),
-        _ => lower_value(body, diagnostics),
+        StepKind::Value => lower_value(body, diagnostics),
+        StepKind::Gate | StepKind::Loop | StepKind::Stop => None,
     }
+}
+
+/// Whether a child of a task says what it does.
+fn is_body(child: &Element) -> bool {
+    StepKind::in_task(child.schema.name).is_some()
 }
 
 /// A command, or a script file.

@@ -140,9 +140,13 @@ pub(super) fn lower_stop(element: &Element) -> ast::Body {
 /// Why the step cannot run once more, where that is what its failure leads to.
 fn report_unrepeatable(element: &Element, node: &Element, word: &str) -> Option<Diagnostic> {
     let has = |names: &[&str]| element.children.iter().any(|child| names.contains(&child.schema.name));
-    let repeats = element.schema.name == "task" && !has(&["value"]);
+    let kind = element.children.iter().find_map(|child| plan::StepKind::in_task(child.schema.name));
+    let repeats = element.schema.name == "task" && !kind.is_some_and(plan::StepKind::is_computed);
     let (fits, for_whom) = match word {
-        "fix" => (repeats && !has(&["for-each", "call", "swarm"]), "a single prompt or command"),
+        "fix" => (
+            repeats && !has(&["for-each"]) && !kind.is_some_and(plan::StepKind::is_container),
+            "a single prompt or command",
+        ),
         "escalate" => (repeats, "a step that can run again: a prompt, a command, a call or a for-each"),
         _ => return None,
     };
@@ -155,7 +159,9 @@ fn report_unrepeatable(element: &Element, node: &Element, word: &str) -> Option<
         ("task", "fix") if has(&["for-each"]) => {
             "write `retry` or `check`, which apply to each item, or give each item to a pipeline with `call`".to_owned()
         }
-        ("task", "fix") if has(&["call"]) => format!("write it in the step of the pipeline that `{name}` calls"),
+        ("task", "fix") if kind == Some(plan::StepKind::Call) => {
+            format!("write it in the step of the pipeline that `{name}` calls")
+        }
         _ => format!("remove it, or write a step with `depends-on {name} when=failure`"),
     };
     Some(

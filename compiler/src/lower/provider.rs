@@ -12,22 +12,23 @@ use super::{
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::suggest::format_list;
 use crate::syntax::Text;
 
 pub(super) fn lower_provider(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Provider> {
     let preset = element.property("preset").map(datum_name);
     let way = |node: &str| element.child(node);
-    let named = ["exec", "acp", "llm", "script"].into_iter().filter_map(way);
+    let named = plan::ProviderKind::all().filter_map(|kind| way(kind.name()));
     let named = named.map(|way| (way.name.span, format!("`{}`", way.schema.name)));
     let mut ways = preset.iter().map(|preset| (preset.span, "`preset=`".to_owned())).chain(named);
+    let names: Vec<String> = plan::ProviderKind::all().map(|kind| format!("`{}`", kind.name())).collect();
+    let (names, usages) =
+        (names.join(", "), format_list(plan::ProviderKind::all().map(plan::ProviderKind::usage), "or"));
     match (ways.next(), ways.next()) {
         (None, _) => diagnostics.push(
             Diagnostic::new(Code::WrongValue, "the provider does not say how to reach its agents")
-                .label(element.name.span, "`exec`, `acp`, `llm`, `script` or `preset=` is missing")
-                .help(
-                    "write `exec PROGRAM ARG…`, `acp PROGRAM ARG…`, `llm KIND` or `script { … }` in its block, or \
-                     `preset=` with the name of a preset",
-                ),
+                .label(element.name.span, format!("{names} or `preset=` is missing"))
+                .help(format!("write {usages} in its block, or `preset=` with the name of a preset")),
         ),
         (Some((first, one)), Some((second, other))) => diagnostics.push(
             Diagnostic::new(

@@ -18,7 +18,7 @@ use crate::schema;
 
 /// Whether it is a step at all.
 pub(super) fn is_step(element: &Element) -> bool {
-    matches!(element.schema.name, "task" | "gate" | "loop" | "stop")
+    plan::StepKind::is_step_node(element.schema.name)
 }
 
 /// A step of a pipeline or a loop, or a task of the top level; `text` is that of the file. Nothing for another node.

@@ -19,6 +19,8 @@ mod typing;
 
 use std::collections::BTreeMap;
 
+use swarmc_plan::ProviderKind;
+
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -238,8 +240,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// The variable that holds the key of a provider's model.
     fn resolve_auth(&mut self, provider: &ast::Provider, preset: Option<&ast::Provider>) -> Option<String> {
-        let has_way = provider.exec.is_some() || provider.acp.is_some() || provider.script.is_some();
-        let is_model = provider.llm.is_some() || !has_way && preset.is_none_or(|preset| preset.llm.is_some());
+        let kind = provider.kind().or_else(|| preset?.kind());
+        let is_model = kind.is_none_or(ProviderKind::is_model) && (kind.is_some() || preset.is_none());
         let stray = provider.auth.as_ref().map(|auth| ("auth", auth.span));
         if let (false, Some((node, span))) =
             (is_model, stray.or(provider.rate.as_ref().map(|rate| ("rate", rate.span))))

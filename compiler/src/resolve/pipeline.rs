@@ -68,9 +68,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             }
             false => BTreeSet::new(),
         };
-        let talks = |step: &&Listed<'_>| {
-            matches!(step.ast.body, Some(ast::Body::Prompt(_) | ast::Body::Run(_) | ast::Body::Script(_)))
-        };
+        let talks = |step: &&Listed<'_>| step.ast.body.as_ref().is_some_and(|body| body.kind().takes_turn());
         let talkers: Vec<&str> = list.iter().filter(talks).map(|step| step.ast.name.value.as_str()).collect();
         let mut receivers = list_receivers(pipeline);
         // The resolver does not know the receiver of a wrong edge, so every step counts as one.

@@ -193,7 +193,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let Some(body) = &step.body else { return Body::Missing };
         match body {
             ast::Body::Prompt(source) => self.resolve_prompt(step, source).map_or(Body::Missing, Body::Prompt),
-            ast::Body::Run(_) => Body::Run,
+            ast::Body::Run(_) => Body::Plain,
             ast::Body::Script(path) => {
                 let span = path.span(0..path.as_str().len());
                 self.loader.resolve_file(path.as_str(), span, self.diagnostics).map_or(Body::Missing, Body::Script)

@@ -87,7 +87,9 @@ fn infer_pipeline(
 /// What a step puts out for one item, as far as its body alone tells.
 fn infer_body(step: &Step<'_>, typing: &Typing, lookup: &mut Lookup<'_>) -> Type {
     match (&step.body, &step.ast.body) {
-        (Body::Prompt(_) | Body::Run | Body::Script(_) | Body::Stop(_) | Body::Swarm { .. }, _) => Type::TEXT,
+        (Body::Prompt(_) | Body::Script(_) | Body::Stop(_) | Body::Swarm { .. }, _) | (_, Some(ast::Body::Run(_))) => {
+            Type::TEXT
+        }
         (Body::Call { pipeline: Some(pipeline), .. }, _) => {
             typing.pipelines[*pipeline].result.clone().unwrap_or(Type::ANY)
         }

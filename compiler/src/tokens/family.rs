@@ -134,7 +134,7 @@ pub(crate) fn prompt_overhead(provider: &Provider) -> Option<u64> {
 fn program_name(provider: &Provider) -> Option<&str> {
     match &provider.connection {
         Connection::Exec { argv, .. } => argv.first().map(|path| path.rsplit('/').next().unwrap_or(path)),
-        Connection::Acp { .. } | Connection::Llm { .. } | Connection::Script { .. } => None,
+        _ => None,
     }
 }
 

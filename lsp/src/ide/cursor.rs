@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use swarmc_compiler::StepKind;
 use swarmc_compiler::schema::{Argument, EDGE, Kind, Node};
 use swarmc_compiler::syntax::{Token, TokenKind, Tree};
 
@@ -80,7 +81,7 @@ impl Written<'_> {
 
     /// Whether it is a step of a pipeline.
     pub(super) fn is_step(&self) -> bool {
-        ["task", "gate", "loop", "stop"].into_iter().any(|name| self.is_named(name))
+        self.known.is_some_and(|known| StepKind::is_step_node(known.name))
     }
 
     /// What stands after `KEY=`.

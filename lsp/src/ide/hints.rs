@@ -9,7 +9,7 @@ use swarmc_compiler::index::{Index, ShapeId, ShapeKind, Step, SymbolId};
 use swarmc_compiler::interpolation::HoleKind;
 use swarmc_compiler::schema;
 use swarmc_compiler::syntax::Node;
-use swarmc_compiler::{O200k, Tokenizer, When};
+use swarmc_compiler::{O200k, StepKind, Tokenizer, When};
 
 use super::document::Kind;
 use super::{Analysis, Document, Place, Snapshot, element, flow, hover, names, texts};
@@ -112,7 +112,7 @@ impl Asked<'_> {
         if matches!(known.name, "prompt" | "system" | "prefix" | "suffix") && self.wanted.tokens {
             found.extend(self.hint_size(node));
         }
-        if !matches!(known.name, "task" | "gate" | "loop" | "stop") {
+        if !StepKind::is_step_node(known.name) {
             return;
         }
         let Some(name) = node.arguments().next() else { return };
@@ -169,8 +169,8 @@ impl Asked<'_> {
         if label.is_empty() {
             return None;
         }
-        let bodies = ["prompt", "run", "value", "call", "swarm", "message"];
-        let body = node.children().iter().find(|child| bodies.contains(&&*child.name.text));
+        let is_body = |name: &str| StepKind::in_task(name).is_some() || name == "message";
+        let body = node.children().iter().find(|child| is_body(&child.name.text));
         let offset = body.map_or(name, |body| body.span.range().end);
         let tooltip = "it reads them, so it waits for them; a `depends-on` overrides this".to_owned();
         Some(Hint { offset, label, is_type: false, tooltip: Some(tooltip) })

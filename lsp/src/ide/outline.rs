@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use swarmc_compiler::StepKind;
 use swarmc_compiler::index::SymbolKind;
 use swarmc_compiler::schema::{self, Kind as Value};
 use swarmc_compiler::syntax::Node;
@@ -89,8 +90,8 @@ fn make_entry(
         None => (node.name.text.to_string(), node.name.span.range()),
     };
     let body = known.name == "task";
-    let bodies = ["prompt", "run", "value", "call", "swarm"];
-    let body = body.then(|| node.children().iter().find(|child| bodies.contains(&&*child.name.text))).flatten();
+    let is_body = |child: &&Node| StepKind::in_task(&child.name.text).is_some();
+    let body = body.then(|| node.children().iter().find(is_body)).flatten();
     let detail = match body {
         Some(body) => format!("{} · {}", known.name, body.name.text),
         None if named_itself => node

@@ -83,7 +83,6 @@ impl<'p> Validator<'p> {
                 let wrong = mcp.args.iter().position(|word| word.contains('\0'));
                 wrong.map_or(Ok(()), |at| place.field("mcp").field("args").index(at).fail_with("contains a NUL"))
             }
-            Connection::Acp { argv } => place.field("acp").field("argv").check_argv(argv),
             Connection::Llm { auth, base_url, .. } => {
                 let place = place.field("llm");
                 auth.as_deref().map_or(Ok(()), |variable| place.field("auth").check_variable(variable))?;
@@ -94,6 +93,9 @@ impl<'p> Validator<'p> {
                 let place = place.field("script");
                 let place = place.field("answers");
                 answers.iter().enumerate().try_for_each(|(index, answer)| check_answer(&place.index(index), answer))
+            }
+            other => {
+                other.program().map_or(Ok(()), |argv| place.field(other.kind().name()).field("argv").check_argv(argv))
             }
         }
     }

@@ -96,8 +96,7 @@ impl<'p> Validator<'p> {
         }
         if let Some(each) = &step.for_each {
             let place = place.field("for_each");
-            let repeats = !matches!(step.body, Body::Loop(_) | Body::Gate(_) | Body::Stop { .. });
-            place.ensure_holds(repeats, || {
+            place.ensure_holds(step.body.kind().can_repeat(), || {
                 format!("`{}` is a loop, a gate or a stop, which cannot use `for-each`", step.name)
             })?;
             check_optional_count(&place.field("parallel"), each.parallel)?;
@@ -212,7 +211,7 @@ impl<'p> Validator<'p> {
                 self.check_template(&place.field("gate").field("message"), &gate.message, reader)?;
                 self.check_gate(&place.field("gate"), step, gate)
             }
-            Body::Loop(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -25,8 +25,9 @@ impl Patterns<'_, '_> {
         let agent = step.agent.map(|agent| &model.agents[agent]);
         if let Some(provider) = agent.and_then(|agent| agent.provider) {
             let provider = model.providers[provider].ast;
-            provider.exec.iter().for_each(|line| self.check_program("exec", pipeline, line, first));
-            provider.acp.iter().for_each(|line| self.check_program("acp", pipeline, line, first));
+            for (kind, line) in provider.programs() {
+                self.check_program(kind.name(), pipeline, line, first);
+            }
         }
     }
 

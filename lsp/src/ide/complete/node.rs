@@ -3,20 +3,27 @@
 use std::ops::Range;
 
 use swarmc_compiler::schema::{ALLOW, Argument, EDGE, Kind, Node, Property, Target};
+use swarmc_compiler::{ProviderKind, StepKind};
 
 use super::super::cursor::CursorContext;
 use super::{Ask, Completion, Item, ItemKind, name};
 
 /// Nodes of which a block holds one.
-const EXCLUSIVE: &[(&str, &[&str])] = &[
-    ("task", &["prompt", "run", "value", "call", "swarm"]),
-    ("provider", &["exec", "acp", "llm", "script"]),
-    ("swarm", &["supervisor", "coordinator"]),
-];
+fn exclusive_nodes(home: &str) -> Vec<&'static str> {
+    match home {
+        "task" => StepKind::in_tasks().map(StepKind::name).collect(),
+        "provider" => ProviderKind::all().map(ProviderKind::name).collect(),
+        "swarm" => vec!["supervisor", "coordinator"],
+        _ => Vec::new(),
+    }
+}
 
-/// What most blocks of a kind begin with; these come first.
-const FIRST: &[&str] =
-    &["prompt", "run", "value", "call", "task", "gate", "loop", "pipeline", "agent", "provider", "exec"];
+/// Whether most blocks of a kind begin with the node: these come first.
+fn comes_first(node: &str) -> bool {
+    matches!(node, "task" | "pipeline" | "agent" | "provider")
+        || node == ProviderKind::Exec.name()
+        || StepKind::all().any(|kind| kind.is_common() && kind.name() == node)
+}
 
 pub(super) fn complete_node(
     ask: &Ask<'_>,
@@ -37,7 +44,7 @@ pub(super) fn complete_node(
     let mut children: Vec<&'static Node> =
         home.children.iter().copied().filter(|child| !is_taken(home, child, siblings)).collect();
     children.sort_by_key(|child| match child.name {
-        name if FIRST.contains(&name) => 0,
+        name if comes_first(name) => 0,
         "description" => 2,
         _ => 1,
     });
@@ -57,8 +64,8 @@ pub(super) fn complete_node(
 fn is_taken(home: &Node, child: &Node, siblings: &[&str]) -> bool {
     let stands =
         |node: &Node| siblings.iter().any(|name| *name == node.name || node.older.iter().any(|old| old.name == *name));
-    let excluded = EXCLUSIVE.iter().find(|(name, list)| *name == home.name && list.contains(&child.name));
-    !child.many && stands(child) || excluded.is_some_and(|(_, list)| siblings.iter().any(|name| list.contains(name)))
+    let list = exclusive_nodes(home.name);
+    !child.many && stands(child) || list.contains(&child.name) && siblings.iter().any(|name| list.contains(name))
 }
 
 /// The names that nodes of a block without fixed ones can have.

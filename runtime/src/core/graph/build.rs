@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use swarmc_plan::{
     Agent, Body, Budget, EdgeKind, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure,
-    Step, When,
+    Slot, Step, When,
 };
 
 use super::{
@@ -282,20 +282,19 @@ impl<'a> Build<'a> {
         names: &mut HashMap<Arc<str>, StepRef>,
     ) -> Result<Node, GraphError> {
         let kind = match &step.body {
-            Body::Prompt(_) | Body::Run(_) | Body::Swarm(_) => Kind::Task,
-            Body::Value(_) | Body::Fields(_) => Kind::Value,
             Body::Stop { status, .. } => Kind::Stop(*status),
             Body::Gate(gate) => Kind::Gate(gate.on_timeout.as_ref().map(|timeout| timeout.after_ms)),
             Body::Loop(body) => {
                 Kind::Loop(self.build_region(place, &body.steps, &body.iteration, Some(spot), names)?)
             }
             Body::Call(call) => Kind::Call(self.resolve_callee(&call.pipeline)?),
+            body if body.kind().is_computed() => Kind::Value,
+            _ => Kind::Task,
         };
         let own = step.concurrency.map(|limit| self.add_lane(limit, LimitOf::Step));
-        let kind_lane = self.kinds.and_then(|(commands, agents)| match &step.body {
-            Body::Run(_) => Some(commands),
-            Body::Prompt(_) | Body::Swarm(_) => Some(agents),
-            _ => None,
+        let kind_lane = self.kinds.and_then(|(commands, agents)| match step.body.kind().takes_slot()? {
+            Slot::Command => Some(commands),
+            Slot::Agent => Some(agents),
         });
         let provider = match &step.body {
             Body::Prompt(body) => self.provider_lane(&body.agent),

@@ -141,12 +141,7 @@ impl Driver<'_> {
             Err(failure @ Failure::Spawn { .. }) => (Arc::default(), Transport::Closed(failure)),
             Err(failure) => return Err(failure),
         };
-        let live = match &door {
-            Transport::Program(program) => program.session.is_some(),
-            Transport::Acp(acp) => acp.session.is_some(),
-            Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => false,
-        };
-        let prompt = delta.filter(|_| live).map_or_else(|| effective.text(), str::to_owned);
+        let prompt = delta.filter(|_| door.session().is_some()).map_or_else(|| effective.text(), str::to_owned);
         let (agent, login, provider) = (agent.name.clone(), provider.login.clone(), provider.name.clone());
         Ok(Candidate { agent, provider, prompt, effective, system, environment, login, door })
     }
@@ -256,7 +251,7 @@ pub(super) fn route_blocks(
     shape: Option<&OutputValidator>,
 ) -> Effective {
     let connection = &provider.connection;
-    let is_model = matches!(connection, Connection::Llm { .. });
+    let is_model = connection.kind().is_model();
     let has_flag = is_model || matches!(connection, Connection::Exec { system_flag: Some(_), .. });
     if let Some(role) = system {
         effective.0.insert(0, Block { apart: has_flag, ..Block::new("role", role) });
@@ -270,7 +265,7 @@ pub(super) fn route_blocks(
         let takes_schema = match connection {
             Connection::Llm { .. } => provider.provides.contains(&Ability::Schema),
             Connection::Exec { schema, .. } => schema.is_some(),
-            Connection::Acp { .. } | Connection::Script { .. } => false,
+            _ => false,
         };
         if !(takes_schema && shape.native().is_some()) {
             effective.0.push(Block::new("system", answer::render_instruction(shape)));

@@ -65,7 +65,7 @@ pub(super) fn find_run_server(environment: &[(OsString, OsString)], agent_server
 fn provider_config(provider: &Provider) -> Option<&McpConfig> {
     match &provider.connection {
         Connection::Exec { mcp, .. } => Some(mcp),
-        Connection::Acp { .. } | Connection::Llm { .. } | Connection::Script { .. } => None,
+        _ => None,
     }
 }
 

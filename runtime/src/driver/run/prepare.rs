@@ -171,7 +171,7 @@ impl Driver<'_> {
                     Transport::Llm(model) => {
                         model.lending.as_ref().is_some_and(|lent| lent.grant.can.iter().any(writes))
                     }
-                    Transport::Recorded(_) | Transport::Closed(_) => false,
+                    _ => false,
                 });
                 // The tools of a server may do whatever that does.
                 (writer, door(&|door| matches!(door, Transport::Llm(model) if model.lending.is_some())))

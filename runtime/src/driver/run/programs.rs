@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Agent, Body, Command, Connection, Effect, EnvValue, Environment, Join, Need, OnFailure, Pipeline, Plan, Segment,
-    Step, When,
+    Agent, Body, Command, Effect, EnvValue, Environment, Join, Need, OnFailure, Pipeline, Plan, Segment, Step, When,
 };
 
 use super::process_env::ProcessEnv;
@@ -187,7 +186,7 @@ fn initial_programs<'a>(plan: &'a Plan, step: &'a Step) -> Vec<Start<'a>> {
 
 fn of_agent<'a>(plan: &'a Plan, agent: &'a Agent) -> Option<Start<'a>> {
     let provider = plan.provider(&agent.provider)?;
-    let (Connection::Exec { argv, .. } | Connection::Acp { argv }) = &provider.connection else { return None };
+    let argv = provider.connection.program()?;
     Some(Start {
         program: argv.first()?,
         env: &provider.env,

@@ -192,6 +192,26 @@ pub(crate) enum Transport {
     Closed(Failure),
 }
 
+impl Transport {
+    /// The session that the first turn continues.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        match self {
+            Transport::Program(program) => program.session.as_ref(),
+            Transport::Acp(acp) => acp.session.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether a later turn can continue the session of an earlier one. An agent over ACP that cannot reports no session.
+    pub(crate) fn can_resume(&self) -> bool {
+        match self {
+            Transport::Program(program) => program.resume.is_some(),
+            Transport::Acp(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// A command-line agent.
 #[derive(Debug)]
 pub(crate) struct Program {

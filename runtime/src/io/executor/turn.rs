@@ -181,13 +181,7 @@ impl Conversation<'_> {
 
     /// The session in which the next turn goes on, where the provider can.
     fn resumable_session(&self, id: Option<&str>) -> Option<Session> {
-        let resumes = match &self.taker.door {
-            Transport::Program(program) => program.resume.is_some(),
-            // An agent that does not has reported no session.
-            Transport::Acp(_) => true,
-            Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => false,
-        };
-        let id = id.filter(|id| resumes && may_pass(id))?;
+        let id = id.filter(|id| self.taker.door.can_resume() && may_pass(id))?;
         Some(Session { id: id.to_owned(), used: self.used })
     }
 
@@ -205,11 +199,7 @@ impl Conversation<'_> {
         if let (1, Some(system)) = (number, &self.taker.system) {
             write_prompt(&self.companion_path("system.txt", place), system)?;
         }
-        let session = match &self.taker.door {
-            Transport::Program(program) => session.as_ref().or(program.session.as_ref()),
-            Transport::Acp(acp) => session.as_ref().or(acp.session.as_ref()),
-            Transport::Closed(_) | Transport::Recorded(_) | Transport::Llm(_) => None,
-        };
+        let session = session.as_ref().or_else(|| self.taker.door.session());
         place.capture.record_prompt(prompt);
         let mut messages = std::mem::take(&mut self.messages);
         messages.push(Message::User(prompt.to_owned()));

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use swarmc_plan::{Connection, Plan, Price};
+use swarmc_plan::{Plan, Price};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -66,7 +66,7 @@ struct Model {
 impl Models {
     /// The models of `plan`, whose keys are in `environment`.
     pub(crate) fn new(plan: &Plan, environment: &BTreeMap<OsString, OsString>) -> Models {
-        let models = plan.providers.iter().filter(|provider| matches!(provider.connection, Connection::Llm { .. }));
+        let models = plan.providers.iter().filter(|provider| provider.connection.kind().is_model());
         let models = models.map(|provider| {
             let rate = provider.rate.unwrap_or_default();
             let endpoint = Endpoint::new(provider, environment).map(Arc::new);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use swarmc_endpoint::{Answer, Endpoint as Server, Request, Script, Usage as Tokens};
-use swarmc_plan::{Ability, LlmKind, Provider, Rate};
+use swarmc_plan::{Ability, Connection, LlmKind, Provider, Rate};
 
 use super::*;
 use crate::types::chat::{Call, CallResult};

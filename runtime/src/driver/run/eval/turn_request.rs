@@ -96,8 +96,8 @@ impl<'a> Evaluator<'a> {
     pub(crate) fn protocol(provider: &Provider) -> Protocol {
         match provider.connection {
             Connection::Llm { tools: Some(ToolProtocol::Native), .. } => Protocol::Native,
-            Connection::Exec { .. } | Connection::Acp { .. } => Protocol::Program,
-            Connection::Llm { .. } | Connection::Script { .. } => Protocol::Json,
+            ref other if other.kind().is_program() => Protocol::Program,
+            _ => Protocol::Json,
         }
     }
 

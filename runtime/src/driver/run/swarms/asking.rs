@@ -174,7 +174,7 @@ impl Driver<'_> {
         asked: Asked,
     ) -> Result<Way, Stuck> {
         Ok(match &provider.connection {
-            Connection::Exec { .. } | Connection::Acp { .. } => {
+            connection if connection.kind().is_program() => {
                 Way::Program(Box::new(self.build_member_job(key, attempt, turn, (player, provider), asked.prompt)?))
             }
             Connection::Script { answers } => {

@@ -145,6 +145,6 @@ fn continue_session(taker: &mut Candidate, at: At<'_>, turn: &TurnId) {
             acp.session = session;
             acp.keeps = turn.purpose == Purpose::Act;
         }
-        Transport::Llm(_) | Transport::Recorded(_) | Transport::Closed(_) => {}
+        _ => {}
     }
 }
