@@ -126,9 +126,7 @@ impl Driver<'_> {
                 let reached = asked.takers.iter().find(|taker| !matches!(taker.door, Transport::Closed(_)));
                 reached.map_or_else(Arc::default, |taker| Arc::clone(&taker.environment))
             }
-            Work::Command { .. } | Work::Text(_) | Work::Member(_) => {
-                self.build_environment(step, None, &view, (id, attempt, role))?
-            }
+            _ => self.build_environment(step, None, &view, (id, attempt, role))?,
         };
         let pipeline = self.evaluator.pipeline(&self.state, key.frame);
         Ok(Prepared::Job(Box::new(Job {
@@ -177,7 +175,7 @@ impl Driver<'_> {
                 (writer, door(&|door| matches!(door, Transport::Llm(model) if model.lending.is_some())))
             }
             Work::Command { .. } => (false, true),
-            Work::Text(_) | Work::Member(_) => (false, false),
+            _ => (false, false),
         };
         let named = |rule: &PackRule| matches!(rule, PackRule::Artifacts { kind, from } if kind == ArtifactKind::Diff.as_str() && *from == step.name);
         let is_named = || self.evaluator.plan.packs.iter().flat_map(|pack| &pack.rules).any(named);

@@ -104,7 +104,18 @@ impl Job {
     pub(super) fn member_turn(&self) -> Option<&TurnId> {
         match &self.work {
             Work::Member(member) => Some(&member.turn),
-            Work::Command { .. } | Work::Agent(_) | Work::Text(_) => None,
+            _ => None,
+        }
+    }
+}
+
+impl Work {
+    /// The agents that may take its turns; none where it asks no agent.
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        match self {
+            Work::Agent(asked) => &asked.takers,
+            Work::Member(member) => std::slice::from_ref(&member.taker),
+            _ => &[],
         }
     }
 }

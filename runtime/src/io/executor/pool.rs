@@ -123,7 +123,7 @@ impl<'m> Pool<'m> {
         let is_live = !matches!(self.shared.services.source, Source::Replayed(_));
         if is_blocking(&job) {
             self.submit_blocking(job);
-        } else if is_live && self.own.len() < OWN && matches!(job.work, Work::Command { .. } | Work::Text(_)) {
+        } else if is_live && self.own.len() < OWN && job.work.candidates().is_empty() {
             let is_alone = self.own.is_empty();
             self.own.spawn(run_when_durable(Arc::clone(&self.shared), job, self.poller, is_alone));
         } else {
@@ -248,11 +248,7 @@ impl Shared {
 /// Whether a job keeps its thread waiting for anything but processes and pauses: Git, models, tools, files of others.
 fn is_blocking(job: &Job) -> bool {
     let blocks = |door: &Transport| matches!(door, Transport::Llm(_) | Transport::Acp(_));
-    let asks = match &job.work {
-        Work::Command { .. } | Work::Text(_) => false,
-        Work::Agent(asked) => asked.takers.iter().any(|taker| blocks(&taker.door)),
-        Work::Member(member) => blocks(&member.taker.door),
-    };
+    let asks = job.work.candidates().iter().any(|candidate| blocks(&candidate.door));
     asks || job.tree.is_some() || job.file_workspace.is_some() || job.watched
 }
 
@@ -318,7 +314,7 @@ fn report_cancelled(job: Job, services: &Services) {
     let (step, attempt) = (job.step, job.attempt);
     services.report(match job.work {
         Work::Member(member) => report_turn(step, attempt, member.turn, Err(no_reply(&Failure::Cancelled))),
-        Work::Command { .. } | Work::Agent(_) | Work::Text(_) => {
+        _ => {
             let outcome = Box::new(Ended::from_failure(Failure::Cancelled).outcome);
             Input::Ended { step, attempt, outcome }
         }

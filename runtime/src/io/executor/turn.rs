@@ -87,7 +87,7 @@ pub(super) async fn take_member_turn(
             Box::pin(acp::ask_agent(job, taker, acp, &taker.prompt, acp.session.as_ref(), place)).await
         }
         Transport::Closed(failure) => Answer::failed(failure.clone()),
-        Transport::Llm(_) | Transport::Recorded(_) => {
+        _ => {
             let message = format!("agent `{}` is no program", taker.agent);
             Answer::failed(Failure::Spawn { message })
         }
