@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 use swarmc_plan::{Pipeline, StopStatus};
-use swarmc_runtime::swarm::SwarmEvent;
 use swarmc_runtime::{AnsweredBy, Content, Event, Failure, Observer, Record, Signal, Status, StepId};
 use swarmc_view::documents::{RunLine, RunLineKind, TaskStream, encode};
 use swarmc_view::{
@@ -256,14 +255,9 @@ impl Screen {
                 let sign = if verdict.is_allowed() { " ".to_owned() } else { self.err.paint.yellow("-") };
                 format!("{sign} {}: {}: {}", self.ledger.label(step), pending.describe(), describe_verdict(verdict))
             }),
-            (Event::Swarm { step, fact: SwarmEvent::MessageSent(sent), .. }, _) if sent.person => {
-                let (sign, label) = (self.err.paint.yellow("›"), self.ledger.label(step));
+            (Event::MessageSent { swarm, message: sent }, _) if sent.person => {
+                let (sign, label) = (self.err.paint.yellow("›"), self.ledger.label(&swarm.step));
                 Some(format!("{sign} a person writes to {label}/{}", make_printable(&sent.to)))
-            }
-            (Event::Swarm { step, fact, .. }, _) => {
-                let team = self.ledger.teams.get(step);
-                let live = self.live.is_some();
-                team.and_then(|team| swarm::format_event(team, fact, &self.ledger.label(step), self.err.paint, live))
             }
             (Event::Sent { from: None, to, letter, .. }, _) => {
                 let whom = match (&letter.answers, letter.interrupts) {
@@ -278,7 +272,8 @@ impl Screen {
                 };
                 Some(format!("{} {whom}: {text}", self.err.paint.yellow("›")))
             }
-            (Event::RoundJudged { .. }, _) | (_, None) => None,
+            (Event::RoundJudged { .. }, _) => None,
+            (event, None) => self.format_swarm_event(event),
             (Event::AttemptEnded { outcome, .. }, Some(row)) if outcome.failure == Some(Failure::Interrupted) => {
                 let took = format_duration(row.elapsed(row.ended_ms));
                 Some(format!("  {}: interrupted after {took}; it goes on", self.ledger.label(&row.step)))
@@ -308,6 +303,13 @@ impl Screen {
         if let Some(words) = words {
             self.write_lines(Stream::Err, (words + "\n").as_bytes());
         }
+    }
+
+    /// What happened in a swarm; none of other events.
+    fn format_swarm_event(&self, event: &Event) -> Option<String> {
+        let step = &event.swarm()?.step;
+        let team = self.ledger.teams.get(step)?;
+        swarm::format_event(team, event, &self.ledger.label(step), self.err.paint, self.live.is_some())
     }
 
     /// What a gate asks, and how to answer.

@@ -15,7 +15,7 @@ use std::path::Path;
 use miette::miette;
 use serde_json::json;
 use swarmc_runtime::handoff::Report;
-use swarmc_runtime::swarm::{Action, Answer, Purpose, Sent, SwarmEvent, TurnId};
+use swarmc_runtime::swarm::{Action, Answer, MemberMessage, Purpose, TurnId};
 use swarmc_runtime::{AgentFiles, Content, Event, Layout, RunFolder, State, StepId, Verdict, agent_status};
 
 use node::{Node, find_summarizer};
@@ -113,7 +113,7 @@ struct Told<'a> {
 /// One turn of a model.
 struct Turn<'a> {
     turn: &'a TurnId,
-    end: Option<&'a SwarmEvent>,
+    end: Option<&'a Event>,
     /// The results of its actions, where they are not obvious.
     results: Vec<(&'static str, Result<&'a Content, Cow<'a, str>>)>,
     /// The number of its request for approval, and the index of that request's result in `results`.
@@ -121,7 +121,7 @@ struct Turn<'a> {
 }
 
 struct Letter<'a> {
-    sent: &'a Sent,
+    sent: &'a MemberMessage,
     at: u64,
     received: bool,
 }
@@ -293,13 +293,15 @@ impl<'a> View<'a> {
         let mut told = Told { name, mate, turns: Vec::new(), mailbox: BTreeMap::new() };
         for record in &self.past.records {
             match &record.event {
-                Event::Swarm { step, fact, .. } if *step == self.row.step => told.apply(fact, record.at),
                 Event::ApprovalAsked { step, request, .. } if *step == self.row.step && *request.agent == *name => {
                     let (id, waits) = (request.id, self.describe_wait(request.id));
                     told.add_request(id, format!("{id} {}: {waits}", request.wants.describe()));
                 }
                 Event::ApprovalAnswered { step, verdict, .. } if *step == self.row.step => {
                     told.set_verdict(verdict.id, &describe_verdict(verdict));
+                }
+                event if event.swarm().is_some_and(|swarm| swarm.step == self.row.step) => {
+                    told.apply(event, record.at);
                 }
                 _ => {}
             }
@@ -323,7 +325,7 @@ impl<'a> View<'a> {
         out.push('\n');
         for turn in &agent.turns {
             let what = match turn.end {
-                Some(SwarmEvent::TurnEnded { answer, .. }) => self.format_answer(answer),
+                Some(Event::TurnEnded { answer, .. }) => self.format_answer(answer),
                 _ => "not answered".to_owned(),
             };
             let _ = writeln!(out, "{}: {}", describe_turn(turn.turn), sanitize_line(&what));
@@ -346,14 +348,14 @@ impl<'a> View<'a> {
             let (kind, payload) = (json!(sent.kind), sanitize_line(&self.load_text(&sent.payload)));
             let read = if letter.received { "" } else { ", not read" };
             let kind = kind.as_str().unwrap_or_default();
-            let _ = writeln!(out, "    {} from {} ({kind}{read}): {payload}", sent.seq, sent.from);
+            let _ = writeln!(out, "    {} from {} ({kind}{read}): {payload}", sent.number, sent.from);
         }
         out
     }
 
     fn agent_document(&self, agent: &Told<'_>) -> AgentDetails {
         let letters = agent.mailbox.values().map(|letter| MailboxMessage {
-            seq: letter.sent.seq,
+            seq: letter.sent.number,
             from: letter.sent.from.to_string(),
             to: letter.sent.to.to_string(),
             kind: letter.sent.kind,
@@ -392,7 +394,7 @@ impl<'a> View<'a> {
             model: None,
             paths: self.prompt_paths(turn.turn),
         };
-        if let Some(SwarmEvent::TurnEnded { answer, usage, cost, model, .. }) = turn.end {
+        if let Some(Event::TurnEnded { answer, usage, cost, model, .. }) = turn.end {
             match answer {
                 Answer::Acts(act) => document.action = Some(self.document_action(act)),
                 answer => document.answer = Some(self.format_answer(answer)),
@@ -466,34 +468,34 @@ fn write_files(out: &mut String, files: &AgentFiles) {
 }
 
 impl<'a> Told<'a> {
-    fn apply(&mut self, fact: &'a SwarmEvent, at: u64) {
-        match fact {
-            SwarmEvent::WorkflowStarted { .. } => (self.turns, self.mailbox) = (Vec::new(), BTreeMap::new()),
-            SwarmEvent::TurnStarted { turn, .. } if *turn.agent == *self.name => {
+    fn apply(&mut self, event: &'a Event, at: u64) {
+        match event {
+            Event::SwarmStarted { .. } => (self.turns, self.mailbox) = (Vec::new(), BTreeMap::new()),
+            Event::TurnStarted { turn, .. } if *turn.agent == *self.name => {
                 // One that a killed run left open is taken again.
                 self.turns.retain(|known| known.turn != turn || known.end.is_some());
                 self.turns.push(Turn { turn, end: None, results: Vec::new(), request: None });
             }
-            SwarmEvent::TurnEnded { turn, .. } if *turn.agent == *self.name => {
+            Event::TurnEnded { turn, .. } if *turn.agent == *self.name => {
                 if let Some(known) = self.turns.iter_mut().rev().find(|known| known.turn == turn) {
-                    known.end = Some(fact);
+                    known.end = Some(event);
                 }
             }
-            SwarmEvent::ToolEnded { turn, result, fault } if *turn.agent == *self.name => {
+            Event::ToolEnded { turn, result, fault, .. } if *turn.agent == *self.name => {
                 let kind = if fault.is_some() { "failed" } else { "result" };
                 self.came_to(kind, Ok(result));
             }
-            SwarmEvent::Refused { agent, reason } if **agent == *self.name => {
+            Event::ActionRefused { agent, reason, .. } if **agent == *self.name => {
                 self.came_to("refused", Err(reason.into()))
             }
-            SwarmEvent::AgentSpawned { agent, by: Some(by), .. } if **by == *self.name => {
+            Event::AgentSpawned { agent, by: Some(by), .. } if **by == *self.name => {
                 self.came_to("helper", Err(Cow::Borrowed(agent)))
             }
-            SwarmEvent::MessageSent(sent) if *sent.to == *self.name => {
-                self.mailbox.insert(sent.seq, Letter { sent, at, received: false });
+            Event::MessageSent { message: sent, .. } if *sent.to == *self.name => {
+                self.mailbox.insert(sent.number, Letter { sent, at, received: false });
             }
-            SwarmEvent::MessageReceived { agent, seq, .. } if **agent == *self.name => {
-                if let Some(letter) = self.mailbox.get_mut(seq) {
+            Event::MessageReceived { agent, number, .. } if **agent == *self.name => {
+                if let Some(letter) = self.mailbox.get_mut(number) {
                     letter.received = true;
                 }
             }

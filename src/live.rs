@@ -183,8 +183,7 @@ fn format_totals(ledger: &RunReport, now: u64) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use swarmc_runtime::swarm::SwarmEvent;
-    use swarmc_runtime::{Content, Event, Record, StepId};
+    use swarmc_runtime::{AttemptId, Content, Event, Record, StepId};
 
     use super::*;
 
@@ -205,11 +204,9 @@ mod tests {
         for number in 0..200 {
             let agent: Arc<str> = format!("agent{number}").into();
             let (plays, task) = ("a".into(), Some(Content::Text("x".to_owned())));
-            let spawned =
-                SwarmEvent::AgentSpawned { agent: agent.clone(), plays, task, brief: None, by: None, tools: None };
-            for fact in [spawned, SwarmEvent::AgentStarted { agent }] {
-                record(Event::Swarm { step: step.clone(), attempt: 1, fact });
-            }
+            let (swarm, name) = (AttemptId::new(&step, 1), agent.clone());
+            record(Event::AgentSpawned { swarm, agent: name, plays, task, brief: None, by: None, tools: None });
+            record(Event::AgentStarted { swarm: AttemptId::new(&step, 1), agent });
         }
         let frame = build_frame(&ledger, crate::terminal::Stream::Err.paint(), (80, 24), (80, None), 1);
         let lines: Vec<&str> = frame.text.lines().collect();

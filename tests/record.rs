@@ -85,10 +85,24 @@ fn timeless(text: &str) -> String {
 }
 
 /// What happened in swarms, in order, but for when turns began: those that wait for the same begin in any order.
-fn facts(events: &[Value]) -> Vec<String> {
-    let began = ["turn_started", "message_received", "agent_started"].map(Value::from);
-    let facts = events.iter().filter(|event| event["event"] == "swarm" && !began.contains(&event["fact"]["what"]));
-    facts.map(Value::to_string).collect()
+fn swarm_events(events: &[Value]) -> Vec<String> {
+    const TOLD: [&str; 13] = [
+        "swarm_started",
+        "phase_entered",
+        "agent_spawned",
+        "agent_idled",
+        "agent_finished",
+        "turn_ended",
+        "tool_started",
+        "tool_ended",
+        "message_sent",
+        "data_published",
+        "action_refused",
+        "help_requested",
+        "swarm_finished",
+    ];
+    let of_swarms = events.iter().filter(|event| TOLD.iter().any(|told| event["event"] == *told));
+    of_swarms.map(Value::to_string).collect()
 }
 
 /// Fails unless the last two runs of a home did the same.
@@ -107,7 +121,7 @@ pub(crate) fn are_alike(home: &Path) {
     assert_eq!(files(one.join("prompts"), one), files(other.join("prompts"), other));
     let (one, other) = (events(one), events(other));
     assert_eq!(ends(&one), ends(&other), "what ended, in order");
-    for (one, other) in facts(&one).into_iter().zip(facts(&other)) {
+    for (one, other) in swarm_events(&one).into_iter().zip(swarm_events(&other)) {
         assert_eq!(one, other, "what happened in swarms, in order");
     }
     assert_eq!(sorted(&one), sorted(&other), "what happened");

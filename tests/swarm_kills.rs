@@ -123,11 +123,9 @@ impl Told {
     /// What the journal tells; it must keep to what holds for every swarm.
     fn of(project: &Project) -> Told {
         let records = journal(project).expect("there is a run");
-        let facts: Vec<&Value> =
-            records.iter().filter(|record| record["event"] == "swarm").map(|it| &it["fact"]).collect();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let helper = facts.iter().find(|fact| fact["what"] == "agent_spawned" && fact["by"].is_string());
-        let helper = helper.map(|fact| text(&fact["agent"])).unwrap_or_default();
+        let helper = records.iter().find(|event| event["event"] == "agent_spawned" && event["by"].is_string());
+        let helper = helper.map(|event| text(&event["agent"])).unwrap_or_default();
         // A station, another one in each run.
         let plain = |words: String| words.replace(&helper, "helper");
         let mut told =
@@ -135,41 +133,45 @@ impl Told {
         let mut boxes: BTreeMap<String, u64> = BTreeMap::new();
         let (mut taken, mut answered) = (BTreeSet::new(), BTreeSet::new());
         let mut seq = 0;
-        for fact in facts {
-            let turn =
-                |kind: &str| plain(format!("{kind} {} {} {}", fact["agent"], fact["iteration"], fact["attempt"]));
-            match fact["what"].as_str().unwrap_or_default() {
+        for event in &records {
+            let turn = |kind: &str| {
+                plain(format!("{kind} {} {} {}", event["agent"], event["iteration"], event["turn_attempt"]))
+            };
+            match event["event"].as_str().unwrap_or_default() {
                 "message_sent" => {
-                    let last = boxes.entry(text(&fact["to"])).or_default();
+                    let last = boxes.entry(text(&event["to"])).or_default();
                     *last += 1;
-                    assert_eq!(fact["seq"], *last, "mailboxes have no gaps: {fact}");
-                    let words = format!("{} {} {} {}", fact["from"], fact["to"], fact["type"], fact["payload"]["text"]);
+                    assert_eq!(event["number"], *last, "mailboxes have no gaps: {event}");
+                    let words = format!(
+                        "{} {} {} {}",
+                        event["from"], event["to"], event["message_type"], event["payload"]["text"]
+                    );
                     told.messages.push(plain(words));
                 }
                 "message_received" => {
-                    assert!(taken.insert((text(&fact["agent"]), fact["seq"].to_string())), "taken twice: {fact}");
+                    assert!(taken.insert((text(&event["agent"]), event["number"].to_string())), "taken twice: {event}");
                 }
-                "workspace_updated" => {
+                "data_published" => {
                     seq += 1;
-                    assert_eq!(fact["seq"], seq, "the workspace has no gaps: {fact}");
+                    assert_eq!(event["number"], seq, "the workspace has no gaps: {event}");
                     told.entries
-                        .insert(plain(format!("{} {} {}", fact["author"], fact["topic"], fact["data"]["text"])));
+                        .insert(plain(format!("{} {} {}", event["author"], event["topic"], event["data"]["text"])));
                 }
                 kind @ ("turn_started" | "tool_started") => {
-                    let of = turn(&kind[..4]) + &text(&fact["purpose"]);
-                    assert!(!answered.contains(&of), "asked again what is answered: {fact}");
+                    let of = turn(&kind[..4]) + &text(&event["purpose"]);
+                    assert!(!answered.contains(&of), "asked again what is answered: {event}");
                 }
                 kind @ ("turn_ended" | "tool_ended") => {
-                    let of = turn(&kind[..4]) + &text(&fact["purpose"]);
-                    assert!(answered.insert(of.clone()), "answered twice: {fact}");
+                    let of = turn(&kind[..4]) + &text(&event["purpose"]);
+                    assert!(answered.insert(of.clone()), "answered twice: {event}");
                     if kind == "tool_ended" {
-                        assert!(fact["fault"].is_null(), "{fact}");
-                        told.tools.insert(of, fact["result"].to_string());
+                        assert!(event["fault"].is_null(), "{event}");
+                        told.tools.insert(of, event["result"].to_string());
                     }
                 }
-                "agent_completed" => {
-                    let twice = told.ends.insert(plain(text(&fact["agent"])), fact["how"].to_string());
-                    assert_eq!(twice, None, "it ends once: {fact}");
+                "agent_finished" => {
+                    let twice = told.ends.insert(plain(text(&event["agent"])), event["how"].to_string());
+                    assert_eq!(twice, None, "it ends once: {event}");
                 }
                 _ => {}
             }

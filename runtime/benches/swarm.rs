@@ -1,7 +1,7 @@
 //! What an event costs the core of swarms, from 10 to 10,000 agents: the figures should not grow.
 //!
 //! Every sample is a whole swarm: each agent takes 25 turns, in twenty of which it writes to the next one, and every
-//! answer comes at once; each fact is decided, applied, and written as a line of the journal. Items are facts.
+//! answer comes at once; each event is decided, applied, and written as a line of the journal. Items are events.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -13,8 +13,8 @@ use swarmc_plan::{
     Approval, Convergence, History, Member, Origin, Plan, ProgressRule, Spawn, SwarmLimits, SwarmTimeouts,
 };
 use swarmc_plan::{TransientRetry, TurnLimit, WorkspaceView};
-use swarmc_runtime::swarm::{Action, Answer, MessageType, Order, Rules, Swarm, SwarmEvent, TurnId, next};
-use swarmc_runtime::{Content, Event, Record, StepId, Usage};
+use swarmc_runtime::swarm::{Action, Answer, MessageType, Order, Rules, Swarm, TurnId, next};
+use swarmc_runtime::{AttemptId, Content, Event, Record, StepId, Usage};
 
 const AGENTS: [u32; 4] = [10, 100, 1_000, 10_000];
 const ITERATIONS: u32 = 25;
@@ -38,34 +38,40 @@ fn core(bencher: Bencher, agents: u32) {
 
 fn measure(bencher: Bencher, agents: u32, writes: bool) {
     let rules = Arc::new(rules(agents));
-    let facts = Run::new(&rules, false).go();
-    bencher.counter(ItemsCount::new(facts)).with_inputs(|| Run::new(&rules, writes)).bench_values(Run::go);
+    let events = Run::new(&rules, false).go();
+    bencher.counter(ItemsCount::new(events)).with_inputs(|| Run::new(&rules, writes)).bench_values(Run::go);
 }
 
 struct Run {
     swarm: Swarm,
     /// The names of the agents, in the order of the roster.
     names: Vec<Arc<str>>,
-    answers: VecDeque<SwarmEvent>,
+    answers: VecDeque<Event>,
     seq: u64,
-    step: StepId,
+    id: AttemptId,
     /// The lines that are still to be written, where any are.
     lines: Option<Vec<u8>>,
 }
 
 impl Run {
     fn new(rules: &Arc<Rules>, writes: bool) -> Run {
+        let id = AttemptId::new(&StepId::new("team", 1, 1), 1);
         Run {
-            swarm: Swarm::new(Arc::clone(rules), "20261122-014233-k3f9", Content::Text("the goal".to_owned())),
+            swarm: Swarm::new(
+                id.clone(),
+                Arc::clone(rules),
+                "20261122-014233-k3f9",
+                Content::Text("the goal".to_owned()),
+            ),
             names: Vec::new(),
             answers: VecDeque::new(),
             seq: 0,
-            step: StepId::new("team", 1, 1),
+            id,
             lines: writes.then(Vec::new),
         }
     }
 
-    /// Runs to the end, and says how many facts there were.
+    /// Runs to the end, and says how many events there were.
     fn go(mut self) -> u64 {
         loop {
             loop {
@@ -80,7 +86,7 @@ impl Run {
         }
     }
 
-    /// A hundred facts happen in a millisecond.
+    /// A hundred events happen in a millisecond.
     fn now(&self) -> u64 {
         self.seq / 100
     }
@@ -88,16 +94,25 @@ impl Run {
     /// Whether the swarm is over.
     fn carry_out(&mut self, order: Order) -> bool {
         match order {
-            Order::Record(fact) => self.record(fact),
+            Order::Record(event) => self.record(*event),
             Order::Spawn { name, plays, .. } => {
                 self.names.push(Arc::clone(&name));
                 let task = Some(Content::Text("Research US AI chip market".to_owned()));
-                self.record(SwarmEvent::AgentSpawned { agent: name, plays, task, brief: None, by: None, tools: None });
+                self.record(Event::AgentSpawned {
+                    swarm: self.id.clone(),
+                    agent: name,
+                    plays,
+                    task,
+                    brief: None,
+                    by: None,
+                    tools: None,
+                });
             }
             Order::Ask(turn) => {
                 let answer = Answer::Acts(self.act(&turn));
                 let usage = Some(Usage { input: 1_200, output: 80, ..Usage::default() });
-                self.answers.push_back(SwarmEvent::TurnEnded {
+                self.answers.push_back(Event::TurnEnded {
+                    swarm: self.id.clone(),
                     turn: turn.clone(),
                     answer,
                     usage,
@@ -105,15 +120,21 @@ impl Run {
                     model: None,
                     session: None,
                 });
-                self.record(SwarmEvent::TurnStarted { turn, reserved: None });
+                self.record(Event::TurnStarted { swarm: self.id.clone(), turn, reserved: None });
             }
             Order::Call(turn) => {
                 let result = Content::Text("NVIDIA holds 80% of the market.".repeat(10));
-                self.answers.push_back(SwarmEvent::ToolEnded { turn: turn.clone(), result, fault: None });
-                self.record(SwarmEvent::ToolStarted { turn, tool: "web_search".into() });
+                self.answers.push_back(Event::ToolEnded {
+                    swarm: self.id.clone(),
+                    turn: turn.clone(),
+                    result,
+                    fault: None,
+                });
+                self.record(Event::ToolStarted { swarm: self.id.clone(), turn, tool: "web_search".into() });
             }
             Order::Finish => {
-                self.record(SwarmEvent::WorkflowCompleted {
+                self.record(Event::SwarmFinished {
+                    swarm: self.id.clone(),
                     result: Some(Content::Text("done".to_owned())),
                     error: None,
                 });
@@ -141,13 +162,12 @@ impl Run {
         }
     }
 
-    fn record(&mut self, fact: SwarmEvent) {
+    fn record(&mut self, event: Event) {
         self.seq += 1;
         let at = self.now();
-        self.swarm.apply(&fact, at);
+        self.swarm.apply(&event, at);
         let Some(lines) = &mut self.lines else { return };
         let from = lines.len();
-        let event = Event::Swarm { step: self.step.clone(), attempt: 1, fact };
         serde_json::to_writer(&mut *lines, &Record { seq: self.seq, at, event }).expect("a record can be written");
         black_box(crc32fast::hash(&lines[from..]));
         if lines.len() > 1 << 16 {

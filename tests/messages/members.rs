@@ -38,8 +38,7 @@ fn prompt(place: &Place) -> String {
 }
 
 fn mailbox(place: &Place, what: &str) -> Vec<Value> {
-    let facts = records(place).into_iter().filter(|record| record["fact"]["what"] == what);
-    facts.map(|record| record["fact"].clone()).collect()
+    records(place).into_iter().filter(|record| record["event"] == what).collect()
 }
 
 #[test]
@@ -76,7 +75,7 @@ fn a_member_of_a_swarm_reads_what_a_person_writes_in_its_next_turn() {
     assert!(!prompt.contains("## Inbox Messages"), "{prompt}");
     let sent = mailbox(&place, "message_sent");
     assert_eq!(sent.len(), 2);
-    assert_eq!((&sent[0]["from"], &sent[0]["person"], &sent[0]["seq"]), (&"user".into(), &true.into(), &1.into()));
+    assert_eq!((&sent[0]["from"], &sent[0]["person"], &sent[0]["number"]), (&"user".into(), &true.into(), &1.into()));
     let shown = place.swarmc(&["inspect", "last", "go", "takao"]);
     shown.expect(0, &["1 from user (info)", "Mind the budget"], &[]);
 }

@@ -61,14 +61,13 @@ esac
 
 const RESULT: &str = "## bob\nbob heard sam\n\n## ann\nann heard bob\n\n## sam\nsam is done\n";
 
-/// The events of the swarm in the only run of a place.
-fn swarm_events(place: &Place) -> Vec<Value> {
+/// The events of the only run of a place.
+fn events(place: &Place) -> Vec<Value> {
     let folders = fs::read_dir(place.home().join("runs")).expect("there are runs");
     let run = folders.map(|entry| entry.expect("a folder can be read").path()).find(|path| !is_hidden(path));
     let text = fs::read(run.expect("there is a run").join("journal.jsonl")).expect("there is a journal");
     let text = String::from_utf8_lossy(&text).into_owned();
-    let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    records.filter(|record| record["event"] == "swarm").map(|record| record["fact"].clone()).collect()
+    text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect()
 }
 
 /// Whether a process runs; one that has ended may wait for its new parent.
@@ -95,14 +94,14 @@ fn members_of_every_kind_write_to_each_other_and_are_replayed() {
         &[RESULT],
         &["✓ greet: bob done", "1 message sent"],
     );
-    let events = swarm_events(&place);
+    let events = events(&place);
     let sent: Vec<(&str, &str)> = events
         .iter()
-        .filter(|event| event["what"] == "message_sent")
+        .filter(|event| event["event"] == "message_sent")
         .map(|event| (event["from"].as_str().unwrap_or("?"), event["to"].as_str().unwrap_or("?")))
         .collect();
     assert_eq!(sent, [("sam", "bob"), ("bob", "ann")]);
-    let session = events.iter().find(|event| event["what"] == "turn_ended" && event["agent"] == "ann");
+    let session = events.iter().find(|event| event["event"] == "turn_ended" && event["agent"] == "ann");
     assert_eq!(session.expect("ann took a turn")["session"], "s1", "the next turn goes on with it");
     // What it asked and was answered lies beside the prompts and logs of the run.
     let prompt = "You are a program with tools of your own.";
@@ -177,7 +176,7 @@ fn a_killed_run_goes_on_with_the_turns_of_programs() {
     place.swarmc(&["resume", "last"]).expect(0, &[RESULT], &[]);
     let pids = fs::read_to_string(place.work().join("pids")).expect("it began");
     assert!(!is_alive(pids.lines().next().expect("there is one")), "the process of the killed runner lives on");
-    let sent = swarm_events(&place).iter().filter(|event| event["what"] == "message_sent").count();
+    let sent = events(&place).iter().filter(|event| event["event"] == "message_sent").count();
     assert_eq!(sent, 2, "no message is doubled");
 }
 
@@ -194,11 +193,11 @@ fn a_swarm_of_programs_that_is_killed_loses_and_doubles_nothing() {
         if !has_run(&place) {
             continue;
         }
-        let finished = swarm_events(&place).iter().any(|event| event["what"] == "workflow_completed");
+        let finished = events(&place).iter().any(|event| event["event"] == "swarm_finished");
         interrupted += u32::from(!finished);
         let ended = place.swarmc(&["resume", "last"]);
         assert!(ended.code == Some(0) || finished, "{ended:#?}");
-        let sent = swarm_events(&place).iter().filter(|event| event["what"] == "message_sent").count();
+        let sent = events(&place).iter().filter(|event| event["event"] == "message_sent").count();
         assert_eq!(sent, 2, "round {round}: {ended:#?}");
         if interrupted >= 12 {
             return;

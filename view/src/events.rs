@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use swarmc_runtime::{Event, Record, StepId};
+use swarmc_runtime::{AttemptId, Event, Record};
 
 use crate::documents::{RunLine, Version};
 
@@ -31,7 +31,7 @@ pub struct EventLine {
     pub at: u64,
     /// The swarm in which it happened.
     #[serde(flatten)]
-    pub swarm: Option<SwarmAttempt>,
+    pub swarm: Option<AttemptId>,
     /// Who did it, in a swarm, or asked for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
@@ -43,42 +43,38 @@ pub struct EventLine {
     pub fields: Map<String, Value>,
 }
 
-/// A swarm, by the attempt of a step that it runs as.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct SwarmAttempt {
-    /// The step.
-    pub step: StepId,
-    /// The attempt.
-    pub attempt: u32,
-}
-
 impl From<&Record> for EventLine {
     fn from(record: &Record) -> EventLine {
-        let (swarm, event, tag, agent_id) = match &record.event {
-            Event::Swarm { step, attempt, fact } => {
-                let swarm = SwarmAttempt { step: step.clone(), attempt: *attempt };
-                (Some(swarm), json!(fact), "what", Some(fact.agent().to_owned()))
-            }
-            event @ Event::ApprovalAsked { request, .. } => {
-                (None, json!(event), "event", Some(request.agent.to_string()))
-            }
-            event => (None, json!(event), "event", None),
+        let swarm = record.event.swarm().cloned();
+        let agent = match &record.event {
+            Event::ApprovalAsked { request, .. } => Some(&*request.agent),
+            event => event.agent(),
         };
+        let agent_id = agent.map(str::to_owned);
         let (mut kind, mut fields) = (String::new(), Map::new());
-        for (key, field) in event.as_object().cloned().unwrap_or_default() {
+        for (key, field) in json!(record.event).as_object().cloned().unwrap_or_default() {
             match key.as_str() {
-                key if key == tag => kind = field.as_str().unwrap_or_default().to_owned(),
+                "event" => kind = seed_name(field.as_str().unwrap_or_default()).to_owned(),
                 // That of the line; the journal has one of its own.
                 "version" => {}
-                // A turn has an attempt of its own, which counts within its iteration.
-                "attempt" if tag == "what" => _ = fields.insert("turn_attempt".to_owned(), field),
-                // Within a mailbox, or the workspace; that of the journal is there already.
-                "seq" => _ = fields.insert("number".to_owned(), field),
-                // The type of a message, not of the event.
-                "type" => _ = fields.insert("message_type".to_owned(), field),
+                "step" | "attempt" if swarm.is_some() => {}
                 _ => _ = fields.insert(key, field),
             }
         }
         EventLine { version: Version, seq: record.seq, at: record.at, swarm, agent_id, kind, fields }
+    }
+}
+
+/// The name that dashboards know an event of the journal by: of the swarm's events, eight have those of seed 001.
+fn seed_name(event: &str) -> &str {
+    match event {
+        "swarm_started" => "workflow_started",
+        "phase_entered" => "progress",
+        "agent_finished" => "agent_completed",
+        "action_refused" => "refused",
+        "agent_idled" => "idled",
+        "data_published" => "workspace_updated",
+        "swarm_finished" => "workflow_completed",
+        event => event,
     }
 }

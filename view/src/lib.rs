@@ -14,7 +14,7 @@ mod team;
 mod units;
 
 pub use approvals::{OpenRequest, describe_verdict, format_choices, format_due};
-pub use events::{EventLine, EventsLine, SwarmAttempt};
+pub use events::{EventLine, EventsLine};
 pub use past::{Past, PastError};
 pub use printable::{escape_hidden, make_printable, same_length, sanitize_line};
 pub use run_report::{Counts, Post, Row, RowState, RunReport};

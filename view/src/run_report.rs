@@ -228,11 +228,6 @@ impl RunReport {
                 self.apply_answer(row, choice.as_deref(), record.at);
                 row
             }
-            Event::Swarm { step, fact, .. } => {
-                let iterations = self.swarms.get(&*step.name).copied().unwrap_or(0);
-                self.teams.entry(step.clone()).or_insert_with(|| Team::new(iterations)).apply(fact);
-                return None;
-            }
             Event::StepSkipped { step, reason } => {
                 let index = self.ensure_row(step, record.at);
                 let row = &mut self.rows[index];
@@ -249,7 +244,13 @@ impl RunReport {
                 row.ended_ms = record.at;
                 index
             }
-            _ => return None,
+            event => {
+                if let Some(swarm) = event.swarm() {
+                    let iterations = self.swarms.get(&*swarm.step.name).copied().unwrap_or(0);
+                    self.teams.entry(swarm.step.clone()).or_insert_with(|| Team::new(iterations)).apply(event);
+                }
+                return None;
+            }
         };
         let row = &self.rows[index];
         if let RowState::Ended(_) = row.state {

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use swarmc_runtime::swarm::{Answer, End, Phase, Purpose, SUPERVISOR, SwarmEvent};
-use swarmc_runtime::{Content, Usage};
+use swarmc_runtime::swarm::{Answer, End, Phase, Purpose, SUPERVISOR};
+use swarmc_runtime::{Content, Event, Usage};
 
 use crate::documents::{StepSwarm, SwarmAgent, SwarmUsage};
 use crate::printable::sanitize_line;
@@ -87,11 +87,11 @@ impl Team {
     }
 
     /// Applies an event.
-    pub fn apply(&mut self, fact: &SwarmEvent) {
-        match fact {
-            SwarmEvent::WorkflowStarted { .. } => *self = Team::new(self.iterations),
-            SwarmEvent::Progress { phase } => self.phase = Some(*phase),
-            SwarmEvent::AgentSpawned { agent, plays, task, by, .. } => {
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::SwarmStarted { .. } => *self = Team::new(self.iterations),
+            Event::PhaseEntered { phase, .. } => self.phase = Some(*phase),
+            Event::AgentSpawned { agent, plays, task, by, .. } => {
                 self.index.insert(Arc::clone(agent), self.mates.len());
                 self.mates.push(Mate {
                     name: Arc::clone(agent),
@@ -109,16 +109,16 @@ impl Team {
                     error: None,
                 });
             }
-            SwarmEvent::WorkspaceUpdated { author, .. } => {
+            Event::DataPublished { author, .. } => {
                 self.entries += 1;
                 self.update_mate(author, "published");
             }
-            SwarmEvent::MessageSent(sent) if !sent.person => {
+            Event::MessageSent { message: sent, .. } if !sent.person => {
                 if let Some(mate) = self.update_mate(&sent.from, "wrote") {
                     mate.sent += 1;
                 }
             }
-            SwarmEvent::TurnEnded { usage, cost, answer, turn, .. } => {
+            Event::TurnEnded { usage, cost, answer, turn, .. } => {
                 self.spent.add(*usage, *cost);
                 if let Some(mate) = self.update_mate(&turn.agent, "acts") {
                     mate.spent.add(*usage, *cost);
@@ -129,27 +129,30 @@ impl Team {
                     }
                 }
             }
-            fact => self.mate_did(fact),
+            event => self.mate_did(event),
         }
     }
 
-    fn mate_did(&mut self, fact: &SwarmEvent) {
-        let Some(mate) = self.index.get(fact.agent()).map(|&index| &mut self.mates[index]) else { return };
-        match fact {
-            SwarmEvent::AgentStarted { .. } => mate.started = true,
-            SwarmEvent::AgentCompleted { how, response, error, .. } => {
+    fn mate_did(&mut self, event: &Event) {
+        let Some(mate) = event.agent().and_then(|agent| self.index.get(agent)).map(|&index| &mut self.mates[index])
+        else {
+            return;
+        };
+        match event {
+            Event::AgentStarted { .. } => mate.started = true,
+            Event::AgentFinished { how, response, error, .. } => {
                 (mate.how, mate.response, mate.error) = (Some(*how), response.clone(), error.clone());
             }
-            SwarmEvent::MessageReceived { .. } => mate.received += 1,
-            SwarmEvent::TurnStarted { turn, .. } if turn.purpose == Purpose::Act => {
+            Event::MessageReceived { .. } => mate.received += 1,
+            Event::TurnStarted { turn, .. } if turn.purpose == Purpose::Act => {
                 mate.iterations = mate.iterations.max(turn.iteration.saturating_add(1));
                 "thinks".clone_into(&mut mate.doing);
             }
-            SwarmEvent::ToolStarted { tool, .. } => mate.doing = format!("calls {}", sanitize_line(tool)),
-            SwarmEvent::ToolEnded { .. } => "read a result".clone_into(&mut mate.doing),
-            SwarmEvent::Idled { .. } => "waits".clone_into(&mut mate.doing),
-            SwarmEvent::HelpRequested { .. } => "asked for help".clone_into(&mut mate.doing),
-            SwarmEvent::Refused { .. } => "was refused".clone_into(&mut mate.doing),
+            Event::ToolStarted { tool, .. } => mate.doing = format!("calls {}", sanitize_line(tool)),
+            Event::ToolEnded { .. } => "read a result".clone_into(&mut mate.doing),
+            Event::AgentIdled { .. } => "waits".clone_into(&mut mate.doing),
+            Event::HelpRequested { .. } => "asked for help".clone_into(&mut mate.doing),
+            Event::ActionRefused { .. } => "was refused".clone_into(&mut mate.doing),
             _ => {}
         }
     }

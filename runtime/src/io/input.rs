@@ -14,7 +14,7 @@ use crate::types::chat::{Fault, Reply as ModelReply, Tool, ToolFault};
 use crate::types::divergence::Divergence;
 use crate::types::event::{AnsweredBy, Failure, Outcome, Process, StepId};
 use crate::types::handoff::Operation;
-use crate::types::swarm_event::TurnId;
+use crate::types::swarm::TurnId;
 use crate::types::user_request::{GateAnswer, StopLevel, UserMessage};
 
 /// The channel on which a caller waits for the result of an answer or a message.

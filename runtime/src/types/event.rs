@@ -3,6 +3,7 @@
 //! Events are facts in the past tense and small: a few hundred bytes, never over [`LARGEST`]. A digest names a longer
 //! text, and the words of failures are cut. Events only gain optional fields; anything else bumps [`VERSION`].
 
+mod failure;
 mod first;
 mod outcome;
 mod room;
@@ -17,13 +18,14 @@ use serde::{Deserialize, Serialize};
 
 use super::approval::{Request, Verdict};
 use super::artifact::ArtifactMeta;
-use super::swarm_event::SwarmEvent;
+use super::swarm::{Answer, End, Fault, MemberMessage, Phase, TurnId};
 
 pub use super::approval::AnsweredBy;
 pub use super::content::Content;
 pub use super::inbox_message::{INPUTS, InboxMessage};
-pub use super::step_id::StepId;
+pub use super::step_id::{AttemptId, StepId};
 pub use super::usage::{Reserved, Usage};
+pub use failure::{Failure, RunStatus, SkipReason, Status};
 pub use outcome::Outcome;
 pub(crate) use room::{can_inline, escaped_length, truncate_message};
 
@@ -216,14 +218,206 @@ pub enum Event {
         #[serde(flatten)]
         verdict: Verdict,
     },
-    /// Something happened in a swarm.
-    Swarm {
-        /// The step that it runs as.
-        step: StepId,
-        /// The attempt of that step.
-        attempt: u32,
+    /// A swarm exists: its first event.
+    SwarmStarted {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// What names of agents are made from: the run's id, or the same for all where it is recorded or replayed.
+        run: String,
+        /// What it is to reach.
+        goal: Content,
+    },
+    /// A swarm entered a phase.
+    PhaseEntered {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Which phase.
+        phase: Phase,
+    },
+    /// A swarm has a further agent. The agent starts when it has something to do.
+    AgentSpawned {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Its name, which no other agent of the swarm has.
+        agent: Arc<str>,
+        /// Its declared agent.
+        plays: Arc<str>,
+        /// Its task; none: it waits for its first message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<Content>,
+        /// What teammates see of its task: the text without its context packs. None: the whole task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        brief: Option<Content>,
+        /// The agent that asked for it; none for those of the roster.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Arc<str>>,
+        /// The tools that it may use, if they differ from those of its declared agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Vec<String>>,
+    },
+    /// An agent of a swarm begins its first iteration.
+    AgentStarted {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Its name.
+        agent: Arc<str>,
+    },
+    /// An agent of a swarm waits for something to happen.
+    AgentIdled {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Its name.
+        agent: Arc<str>,
+    },
+    /// An agent of a swarm is done.
+    AgentFinished {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Its name.
+        agent: Arc<str>,
+        /// How it ended.
+        how: End,
+        /// Its answer; if it did not give one itself, the results of its last turns.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response: Option<Content>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A model is asked.
+    TurnStarted {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Which turn.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// What it may use at most, of the budgets that it counts for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Reserved>,
+    },
+    /// A model answered, or did not. Dropped when the turn is not the current one.
+    TurnEnded {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Which turn.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// What came of it.
+        answer: Answer,
+        /// The tokens that it took.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// What that cost in millionths of a dollar, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<u64>,
+        /// The model that answered, as it calls itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// The conversation that a program keeps of it, by its id: the next turn of the agent goes on with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+    },
+    /// A tool is called.
+    ToolStarted {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// The turn that calls it.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// The tool.
+        tool: Arc<str>,
+    },
+    /// A tool answered, or failed. Dropped when the call is not the current one.
+    ToolEnded {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// The turn that called it.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// What it answered, or why it failed.
+        result: Content,
+        /// How it failed; none when it did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    },
+    /// A message lies in the mailbox of an agent of a swarm.
+    MessageSent {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
         /// What.
-        fact: SwarmEvent,
+        #[serde(flatten)]
+        message: MemberMessage,
+    },
+    /// An agent took a message out of its mailbox.
+    MessageReceived {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// The receiver.
+        agent: Arc<str>,
+        /// The sender.
+        from: Arc<str>,
+        /// Its number in that mailbox.
+        number: u64,
+    },
+    /// The workspace of a swarm has a new entry.
+    DataPublished {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Its number in the workspace, from 1.
+        number: u64,
+        /// The topic.
+        topic: Arc<str>,
+        /// The agent that published it.
+        author: Arc<str>,
+        /// What.
+        data: Content,
+    },
+    /// What an agent of a swarm wanted is not allowed, or not possible.
+    ActionRefused {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Its name.
+        agent: Arc<str>,
+        /// Why, and what would be.
+        reason: String,
+    },
+    /// An agent of a swarm asked for help.
+    HelpRequested {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Its name.
+        agent: Arc<str>,
+        /// What the helper is to do.
+        description: Content,
+        /// The tools that it needs.
+        skills: Vec<String>,
+    },
+    /// A swarm is done.
+    SwarmFinished {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// Its result; none where it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Content>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
     },
     /// An envelope, or what a person wrote, lies in the inbox of a step.
     Sent {
@@ -350,134 +544,6 @@ pub struct Process {
     pub group: i32,
     /// The leader's start time in clock ticks since boot (field 22 of `/proc/PID/stat`); 0 where unknown.
     pub started: u64,
-}
-
-/// Why an attempt failed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "cause", rename_all = "snake_case")]
-pub enum Failure {
-    /// Its process exited with something else than 0.
-    Exit,
-    /// Its process could not be started.
-    Spawn {
-        /// What is missing, and what to type.
-        message: String,
-    },
-    /// It took longer than `timeout`.
-    Timeout {
-        /// The limit in milliseconds.
-        after_ms: u64,
-    },
-    /// It put out nothing for longer than `timeout idle=`.
-    Idle {
-        /// The limit in milliseconds.
-        after_ms: u64,
-    },
-    /// A `check` failed.
-    Check {
-        /// The command line.
-        line: String,
-        /// Its exit code.
-        exit: Option<i32>,
-    },
-    /// The agent's own stream said that the turn failed.
-    Agent {
-        /// In its words.
-        message: String,
-    },
-    /// Its output is not of the declared type, also after the turns that the agent had to mend it.
-    Invalid {
-        /// What is wrong with it.
-        violations: Vec<String>,
-    },
-    /// A text could not be rendered, or a file not be read.
-    Render {
-        /// What and where.
-        message: String,
-    },
-    /// A step, an item or the rounds inside failed, and nothing there handles it.
-    Inside {
-        /// Which, and why.
-        message: String,
-    },
-    /// The budget of the agent or of the task refuses it.
-    Budget {
-        /// Which, and what was wanted of it.
-        message: String,
-    },
-    /// What its agent left in its folder (`files`) says that it failed, or is not what it should be.
-    Files {
-        /// What is wrong.
-        message: String,
-        /// The agent says that another attempt would fail as well: it is not repeated.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        lasting: bool,
-    },
-    /// A gate was answered with `fail`.
-    Refused,
-    /// A person interrupted it: its agent is told what that person wrote, in a further turn.
-    Interrupted,
-    /// The run ended it (`stop`, a person, a fatal error); it is not repeated.
-    Cancelled,
-}
-
-/// Why a step was skipped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "because", rename_all = "snake_case")]
-pub enum SkipReason {
-    /// A need does not hold.
-    Need {
-        /// The step needed, with how it ended.
-        step: String,
-        /// `succeeded`, `failed` or `skipped`.
-        status: Status,
-    },
-    /// None of the needs of a `join any` or `none-failed` holds.
-    Join,
-    /// Its own `when` is false.
-    When,
-    /// An edge with `kind=spawn` leads to it, and no agent asked for it.
-    Unspawned,
-    /// It failed, and says `on-failure skip`.
-    OnFailure,
-    /// Its pipeline was ended by a `stop`.
-    Stopped {
-        /// The stop.
-        by: String,
-    },
-    /// A failure that nothing handles ended the pipeline first (`fail-fast`).
-    FailFast,
-    /// The budget of the run was spent, or its time over.
-    OverBudget,
-    /// A failure that nothing handles ended its loop, call or item first.
-    Ended {
-        /// The step that failed.
-        by: String,
-    },
-}
-
-/// How a step ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// It did what it should.
-    Succeeded,
-    /// Every attempt failed.
-    Failed,
-    /// It did not run.
-    Skipped,
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RunStatus {
-    /// Done.
-    Succeeded,
-    /// A failure that nothing handled, an exhausted iteration, or a `stop status=failure`.
-    Failed,
-    /// The workflow's budget was spent, or its time over.
-    OverBudget,
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) mod recording_error;
 pub(crate) mod retry;
 pub(crate) mod secrets;
 pub(crate) mod step_id;
-pub(crate) mod swarm_event;
+pub(crate) mod swarm;
 pub(crate) mod telemetry;
 pub(crate) mod usage;
 pub(crate) mod user_request;

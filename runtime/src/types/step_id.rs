@@ -1,4 +1,4 @@
-//! The id of a step of a run: its name, its round, and what it is inside of.
+//! The ids of a step of a run and of its attempts: its name, its round, and what it is inside of.
 
 use std::sync::Arc;
 
@@ -48,5 +48,21 @@ impl std::fmt::Display for StepId {
             write!(f, "{within}/")?;
         }
         write!(f, "{}/{}/{}", self.name, self.iteration, self.instance)
+    }
+}
+
+/// An attempt of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptId {
+    /// The step.
+    pub step: StepId,
+    /// The attempt, from 1.
+    pub attempt: u32,
+}
+
+impl AttemptId {
+    /// An attempt of `step`.
+    pub fn new(step: &StepId, attempt: u32) -> AttemptId {
+        AttemptId { step: step.clone(), attempt }
     }
 }

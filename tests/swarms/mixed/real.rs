@@ -73,7 +73,7 @@ fn events(place: &Place, what: &str) -> Vec<Value> {
     let bytes = fs::read(run.join("journal.jsonl")).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    records.map(|record| record["fact"].clone()).filter(|fact| fact["what"] == what).collect()
+    records.filter(|record| record["event"] == what).collect()
 }
 
 #[test]

@@ -104,9 +104,24 @@ impl State {
                     self.approval_answered(key, verdict, record.at);
                 }
             }
-            Event::Swarm { step, attempt, fact } => {
-                if let Some(key) = self.find_unsettled(step) {
-                    self.apply_swarm_event(key, *attempt, fact, record.at);
+            Event::SwarmStarted { swarm, .. }
+            | Event::PhaseEntered { swarm, .. }
+            | Event::AgentSpawned { swarm, .. }
+            | Event::AgentStarted { swarm, .. }
+            | Event::AgentIdled { swarm, .. }
+            | Event::AgentFinished { swarm, .. }
+            | Event::TurnStarted { swarm, .. }
+            | Event::TurnEnded { swarm, .. }
+            | Event::ToolStarted { swarm, .. }
+            | Event::ToolEnded { swarm, .. }
+            | Event::MessageSent { swarm, .. }
+            | Event::MessageReceived { swarm, .. }
+            | Event::DataPublished { swarm, .. }
+            | Event::ActionRefused { swarm, .. }
+            | Event::HelpRequested { swarm, .. }
+            | Event::SwarmFinished { swarm, .. } => {
+                if let Some(key) = self.find_unsettled(&swarm.step) {
+                    self.apply_swarm_event(key, swarm, &record.event, record.at);
                 }
             }
             Event::Sent { from, to, instance, within, way, letter } => {

@@ -6,8 +6,8 @@ use super::State;
 use super::frame::Phase;
 use crate::core::graph::Key;
 use crate::core::swarm::{Order, Swarm, expire_agent, next};
-use crate::types::event::Reserved;
-use crate::types::swarm_event::{Purpose, SwarmEvent, TurnId};
+use crate::types::event::{AttemptId, Event, Reserved};
+use crate::types::swarm::{Purpose, TurnId};
 
 /// A swarm of a step.
 #[derive(Debug)]
@@ -51,32 +51,33 @@ impl State {
     }
 
     /// Something happened in a swarm.
-    pub(super) fn apply_swarm_event(&mut self, key: Key, attempt: u32, fact: &SwarmEvent, at: u64) {
+    pub(super) fn apply_swarm_event(&mut self, key: Key, id: &AttemptId, event: &Event, at: u64) {
+        let attempt = id.attempt;
         if self.step(key).attempt != attempt || self.step(key).phase != Phase::Running {
             return;
         }
-        if let SwarmEvent::WorkflowStarted { run, goal } = fact {
+        if let Event::SwarmStarted { run, goal, .. } = event {
             if let Some(rules) = self.node(key).swarm.clone() {
-                let swarm = Swarm::new(rules, run, goal.clone());
+                let swarm = Swarm::new(id.clone(), rules, run, goal.clone());
                 self.swarms.insert(key, SwarmState { attempt, swarm });
                 self.look_at(key);
             }
             return;
         }
-        self.account_turn(key, fact);
+        self.account_turn(key, event);
         if let Some(swarm_state) = self.swarms.get_mut(&key).filter(|swarm_state| swarm_state.attempt == attempt) {
-            swarm_state.swarm.apply(fact, at);
+            swarm_state.swarm.apply(event, at);
             self.look_at(key);
         }
     }
 
     /// What a turn reserves and uses counts for the budgets around the swarm.
-    fn account_turn(&mut self, key: Key, fact: &SwarmEvent) {
+    fn account_turn(&mut self, key: Key, event: &Event) {
         if !self.graph.has_budgets {
             return;
         }
-        match fact {
-            SwarmEvent::TurnStarted { turn, reserved } => {
+        match event {
+            Event::TurnStarted { turn, reserved, .. } => {
                 if let Some((agent, before)) = self.turn_of(key, turn) {
                     // A turn that a crash cut off is asked once more, in the place of the first time: that call is made,
                     // but what it reserved is free again.
@@ -84,7 +85,7 @@ impl State {
                     self.turn_reserved(key, &agent, &reserved.unwrap_or_default());
                 }
             }
-            SwarmEvent::TurnEnded { turn, usage, cost, .. } => {
+            Event::TurnEnded { turn, usage, cost, .. } => {
                 if let Some((agent, reserved)) = self.turn_of(key, turn) {
                     let tokens = usage.map(|usage| usage.input.saturating_add(usage.output));
                     self.turn_used(key, &agent, &reserved, [tokens, *cost]);

@@ -9,7 +9,7 @@ mod read;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::types::swarm_event::MessageType;
+use crate::types::swarm::MessageType;
 
 pub(crate) use offer::{Offer, list_tools, step_schema};
 pub(crate) use read::{from_calls, parse_action};

@@ -8,17 +8,15 @@ use std::sync::Arc;
 use super::state::{Agent, LeadStage, Stage, Swarm, Timer};
 use super::{action, names};
 use crate::types::approval::RequestKind;
-use crate::types::event::Content;
-use crate::types::swarm_event::{
-    Action, End, Fault, MessageType, Phase, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId,
-};
+use crate::types::event::{AttemptId, Content, Event};
+use crate::types::swarm::{Action, End, Fault, MemberMessage, MessageType, Phase, Purpose, SUPERVISOR, TurnId};
 
 /// An order, which an event answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
     /// Record this event: it follows from those before.
-    Record(SwarmEvent),
-    /// Render the task of a place of the roster, and record [`SwarmEvent::AgentSpawned`].
+    Record(Box<Event>),
+    /// Render the task of a place of the roster, and record [`Event::AgentSpawned`].
     Spawn {
         /// The place, from 0.
         place: u32,
@@ -29,9 +27,9 @@ pub enum Order {
         /// Its task, where that is a part of the goal and not its own.
         task: Option<Content>,
     },
-    /// Ask a model, and record [`SwarmEvent::TurnStarted`] and [`SwarmEvent::TurnEnded`].
+    /// Ask a model, and record [`Event::TurnStarted`] and [`Event::TurnEnded`].
     Ask(TurnId),
-    /// Call a tool, and record [`SwarmEvent::ToolStarted`] and [`SwarmEvent::ToolEnded`]. If the policy requires an
+    /// Call a tool, and record [`Event::ToolStarted`] and [`Event::ToolEnded`]. If the policy requires an
     /// approval that is missing, record [`crate::Event::ApprovalAsked`] instead: the order comes again after the
     /// approval.
     Call(TurnId),
@@ -45,7 +43,7 @@ pub enum Order {
     },
     /// The swarm no longer needs the answer of this turn or call: end it, and record nothing.
     Cancel(TurnId),
-    /// Put together the result of an agent, and record [`SwarmEvent::AgentCompleted`].
+    /// Put together the result of an agent, and record [`Event::AgentFinished`].
     Conclude {
         /// Which agent, from 0.
         agent: u32,
@@ -54,10 +52,10 @@ pub enum Order {
         /// Why it failed.
         error: Option<String>,
     },
-    /// Put together the result of the swarm, and record [`SwarmEvent::WorkflowCompleted`]; or record
+    /// Put together the result of the swarm, and record [`Event::SwarmFinished`]; or record
     /// [`Phase::Synthesizing`], if the merging agent has to bring the only result into another form.
     Finish,
-    /// Record [`SwarmEvent::WorkflowCompleted`] without a result.
+    /// Record [`Event::SwarmFinished`] without a result.
     Fail(String),
 }
 
@@ -147,11 +145,11 @@ fn decide_agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
 }
 
 fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
-    let rules = Arc::clone(&swarm.rules);
+    let (id, rules) = (swarm.id.clone(), Arc::clone(&swarm.rules));
     let agent = &mut swarm.agents[index as usize];
     let name = Arc::clone(&agent.name);
     let order = match &agent.stage {
-        Stage::Ready if agent.began.is_none() => Order::Record(SwarmEvent::AgentStarted { agent: name }),
+        Stage::Ready if agent.began.is_none() => record(Event::AgentStarted { swarm: id, agent: name }),
         Stage::Ready => {
             while agent.mailbox.front().is_some_and(|letter| letter.is_expired(rules.ttl_ms, now)) {
                 agent.mailbox.pop_front();
@@ -160,8 +158,8 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
             let letter = agent.mailbox.front().filter(|_| agent.attempt == 1);
             match letter {
                 Some(letter) => {
-                    let (from, seq) = (Arc::clone(&letter.from), letter.seq);
-                    Order::Record(SwarmEvent::MessageReceived { agent: name, from, seq })
+                    let (from, number) = (Arc::clone(&letter.from), letter.seq);
+                    record(Event::MessageReceived { swarm: id, agent: name, from, number })
                 }
                 None => {
                     swarm.enter_stage(index, Stage::Ordered);
@@ -185,22 +183,22 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
         Stage::Denied(Action::ToolCall { .. }, why) => {
             let result = Content::Text(format!("not called: {why}"));
             let turn = swarm.turn(index);
-            Order::Record(SwarmEvent::ToolEnded { turn, result, fault: Some(Fault::Permanent) })
+            record(Event::ToolEnded { swarm: id, turn, result, fault: Some(Fault::Permanent) })
         }
-        Stage::Denied(_, why) => refuse_action(agent, format!("no helper: {why}")),
+        Stage::Denied(_, why) => refuse_action(id, agent, format!("no helper: {why}")),
         Stage::Informed(helper) => {
             let text =
                 serde_json::json!({ "agent_id": **helper, "message": format!("{helper} has started, and helps you") });
             let payload = Content::Text(text.to_string());
-            let sent = Sent {
-                seq: agent.letters + 1,
+            let message = MemberMessage {
+                number: agent.letters + 1,
                 from: SUPERVISOR.into(),
                 to: name,
                 kind: MessageType::Accept,
                 payload,
                 person: false,
             };
-            Order::Record(SwarmEvent::MessageSent(sent))
+            record(Event::MessageSent { swarm: id, message })
         }
         Stage::Ending(how, error) => Order::Conclude { agent: index, how: *how, error: error.clone() },
         _ => return None,
@@ -208,34 +206,41 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
     Some(order)
 }
 
-fn refuse_action(agent: &Agent, reason: String) -> Order {
-    Order::Record(SwarmEvent::Refused { agent: Arc::clone(&agent.name), reason })
+fn record(event: Event) -> Order {
+    Order::Record(Box::new(event))
+}
+
+fn refuse_action(swarm: AttemptId, agent: &Agent, reason: String) -> Order {
+    record(Event::ActionRefused { swarm, agent: Arc::clone(&agent.name), reason })
 }
 
 /// The order that an action gives.
 fn carry_out(swarm: &Swarm, index: u32, act: Action) -> Order {
     let agent = &swarm.agents[index as usize];
-    let name = Arc::clone(&agent.name);
-    let fact = match act {
+    let (id, name) = (swarm.id.clone(), Arc::clone(&agent.name));
+    let event = match act {
         Action::PublishData { topic, data } => {
-            SwarmEvent::WorkspaceUpdated { seq: swarm.workspace.last + 1, topic, author: name, data }
+            Event::DataPublished { swarm: id, number: swarm.workspace.last + 1, topic, author: name, data }
         }
         Action::SendMessage { to, message_type, payload } => match resolve_addressee(swarm, agent, &to) {
             Ok(receiver) => {
-                let (seq, to) = (receiver.letters + 1, Arc::clone(&receiver.name));
-                SwarmEvent::MessageSent(Sent { seq, from: name, to, kind: message_type, payload, person: false })
+                let (number, to) = (receiver.letters + 1, Arc::clone(&receiver.name));
+                let message = MemberMessage { number, from: name, to, kind: message_type, payload, person: false };
+                Event::MessageSent { swarm: id, message }
             }
-            Err(reason) => return refuse_action(agent, reason),
+            Err(reason) => return refuse_action(id, agent, reason),
         },
-        Action::RequestHelp { description, skills } => SwarmEvent::HelpRequested { agent: name, description, skills },
-        Action::Done { response } => {
-            SwarmEvent::AgentCompleted { agent: name, how: End::Done, response: Some(response), error: None }
+        Action::RequestHelp { description, skills } => {
+            Event::HelpRequested { swarm: id, agent: name, description, skills }
         }
-        Action::Idle => SwarmEvent::Idled { agent: name },
+        Action::Done { response } => {
+            Event::AgentFinished { swarm: id, agent: name, how: End::Done, response: Some(response), error: None }
+        }
+        Action::Idle => Event::AgentIdled { swarm: id, agent: name },
         // Calls have a stage of their own.
-        Action::ToolCall { tool, .. } => return refuse_action(agent, format!("tool `{tool}` was not called")),
+        Action::ToolCall { tool, .. } => return refuse_action(id, agent, format!("tool `{tool}` was not called")),
     };
-    Order::Record(fact)
+    record(event)
 }
 
 /// The agent that receives a message, or why no agent does.
@@ -276,10 +281,14 @@ fn decide_help(swarm: &Swarm, index: u32, description: Content, skills: Vec<Stri
             1 => "no helper: you have had the one that each agent may ask for".to_owned(),
             limit => format!("no helper: you have had the {limit} that each agent may ask for"),
         };
-        return refuse_action(agent, reason);
+        return refuse_action(swarm.id.clone(), agent, reason);
     }
     if swarm.agents.len() >= most {
-        return refuse_action(agent, format!("no helper: the swarm has {most} agents, which is the limit"));
+        return refuse_action(
+            swarm.id.clone(),
+            agent,
+            format!("no helper: the swarm has {most} agents, which is the limit"),
+        );
     }
     if swarm.rules.gated && agent.agreed.is_none() {
         let plays = Arc::clone(&agent.plays);
@@ -287,7 +296,8 @@ fn decide_help(swarm: &Swarm, index: u32, description: Content, skills: Vec<Stri
     }
     let taken = |name: &str| swarm.names.contains_key(name);
     let name = names::pick_name(&swarm.run, swarm.agents.len() as u32, taken);
-    Order::Record(SwarmEvent::AgentSpawned {
+    record(Event::AgentSpawned {
+        swarm: swarm.id.clone(),
         agent: name.into(),
         plays: Arc::clone(&agent.plays),
         task: Some(description),
@@ -299,7 +309,8 @@ fn decide_help(swarm: &Swarm, index: u32, description: Content, skills: Vec<Stri
 
 /// From one phase to the next.
 fn advance_phase(swarm: &mut Swarm, now: u64) -> Option<Order> {
-    let enter = |phase| Some(Order::Record(SwarmEvent::Progress { phase }));
+    let id = swarm.id.clone();
+    let enter = |phase| Some(record(Event::PhaseEntered { swarm: id, phase }));
     match swarm.phase {
         None if swarm.rules.parts.is_some() => enter(Phase::Planning),
         None => enter(Phase::Spawning),
@@ -363,7 +374,10 @@ fn monitor_agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
             swarm.agenda.finishing = true;
             Some(Order::Fail(describe_failures(swarm)))
         }
-        2.. if swarm.rules.merges => Some(Order::Record(SwarmEvent::Progress { phase: Phase::Synthesizing })),
+        2.. if swarm.rules.merges => {
+            let swarm = swarm.id.clone();
+            Some(record(Event::PhaseEntered { swarm, phase: Phase::Synthesizing }))
+        }
         _ => {
             swarm.agenda.finishing = true;
             Some(Order::Finish)

@@ -18,9 +18,9 @@ use crate::driver::run::eval::{At, Evaluator, Finished, render_failure, truncate
 use crate::io::tools::{self, Grant};
 use crate::types::approval::{Choice, Request, RequestKind, Verdict};
 use crate::types::chat;
-use crate::types::event::{AnsweredBy, Content, Event, Failure, Outcome, StepId};
+use crate::types::event::{AnsweredBy, AttemptId, Content, Event, Failure, Outcome, StepId};
 use crate::types::retry::is_transient;
-use crate::types::swarm_event::{Action, Answer as Said, Fault, Phase, Purpose, SwarmEvent, TurnId};
+use crate::types::swarm::{Action, Answer as Said, Fault, Phase, Purpose, TurnId};
 
 /// What becomes of a turn or a call.
 pub(super) enum Word {
@@ -51,7 +51,7 @@ impl FakeRun<'_, '_> {
             self.after(limit, Due::Swarm(step.clone(), attempt, Word::Late(limit)));
         }
         let run = self.evaluator.run.clone();
-        self.fact(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
+        self.record(Event::SwarmStarted { swarm: AttemptId::new(&step, attempt), run, goal });
     }
 
     /// Does what the core of a swarm says, until it says nothing.
@@ -60,16 +60,17 @@ impl FakeRun<'_, '_> {
             && let Some(order) = self.state.swarm_order(key, self.clock)
         {
             let done = match order {
-                Order::Record(fact) => {
-                    self.fact(step, attempt, fact);
+                Order::Record(event) => {
+                    self.record(*event);
                     Ok(())
                 }
                 Order::Spawn { place, name, plays, task } => {
                     let told = self.evaluator.task_of(self.at(key, attempt), place, task, &self.made);
                     told.map(|(task, brief)| {
+                        let swarm = AttemptId::new(step, attempt);
                         let spawned =
-                            SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None };
-                        self.fact(step, attempt, spawned);
+                            Event::AgentSpawned { swarm, agent: name, plays, task, brief, by: None, tools: None };
+                        self.record(spawned);
                     })
                 }
                 Order::Ask(turn) => self.ask_turn(step, attempt, key, turn),
@@ -80,10 +81,11 @@ impl FakeRun<'_, '_> {
                     Ok(())
                 }
                 Order::Conclude { agent, how, error } => {
-                    let agent = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize));
-                    let ended =
-                        agent.map(|agent| self.evaluator.agent_completed(agent, how, error, &self.made)).transpose();
-                    ended.map(|ended| ended.into_iter().for_each(|ended| self.fact(step, attempt, ended)))
+                    let swarm = self.state.swarm(key, attempt);
+                    let agent = swarm.and_then(|swarm| Some((swarm, swarm.agents.get(agent as usize)?)));
+                    let ended = agent.map(|agent| self.evaluator.agent_completed(agent, how, error, &self.made));
+                    let ended = ended.transpose();
+                    ended.map(|ended| ended.into_iter().for_each(|ended| self.record(ended)))
                 }
                 Order::Finish => self.finish_swarm(step, attempt, key),
                 Order::Fail(message) => Err(Failure::Agent { message }),
@@ -104,12 +106,13 @@ impl FakeRun<'_, '_> {
                 self.evaluator.build_end_event(self.at(key, attempt), turn, reply, &self.made)
             }
             Word::Called(turn, text, fault) => {
-                Ok(SwarmEvent::ToolEnded { turn, result: self.memory.content(text), fault })
+                let swarm = AttemptId::new(step, attempt);
+                Ok(Event::ToolEnded { swarm, turn, result: self.memory.content(text), fault })
             }
             Word::Late(after_ms) => Err(Failure::Timeout { after_ms }),
         };
         match done {
-            Ok(fact) => self.fact(step, attempt, fact),
+            Ok(fact) => self.record(fact),
             Err(failure) => self.fail_swarm(step, attempt, failure),
         }
     }
@@ -131,10 +134,6 @@ impl FakeRun<'_, '_> {
                 Err(render_failure(format!("swarm `{}` has {part}, which tests do not support yet", swarm.name)))
             }
         }
-    }
-
-    fn fact(&mut self, step: &StepId, attempt: u32, fact: SwarmEvent) {
-        self.record(Event::Swarm { step: step.clone(), attempt, fact });
     }
 
     fn at(&self, key: Key, attempt: u32) -> At<'_> {
@@ -171,13 +170,21 @@ impl FakeRun<'_, '_> {
                 return Ok(());
             }
             Some(Refusal::Step(message)) => {
-                self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
+                self.record(Event::TurnStarted {
+                    swarm: AttemptId::new(step, attempt),
+                    turn: turn.clone(),
+                    reserved: None,
+                });
                 let answer = Said::Failed { message: truncate_to_event(&message), fault: Fault::Budget };
-                self.fact(
-                    step,
-                    attempt,
-                    SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None, session: None },
-                );
+                self.record(Event::TurnEnded {
+                    swarm: AttemptId::new(step, attempt),
+                    turn,
+                    answer,
+                    usage: None,
+                    cost: None,
+                    model: None,
+                    session: None,
+                });
                 return Ok(());
             }
             None => {}
@@ -189,7 +196,7 @@ impl FakeRun<'_, '_> {
         self.story.turns += 1;
         let asks = Asks::Agent { agent: &player.name, system: Some(system), prompt };
         let (delay, answer) = self.member(step, attempt, key, &turn, asks)?.timed();
-        self.fact(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved });
+        self.record(Event::TurnStarted { swarm: AttemptId::new(step, attempt), turn: turn.clone(), reserved });
         let (delay, said) = match said(answer) {
             _ if delay > limit => (limit, Err(format!("timed out after {} seconds", limit / 1000))),
             said => (delay, said),
@@ -216,7 +223,7 @@ impl FakeRun<'_, '_> {
             Err(why) => Answer::Failure { exit: 1, output: String::new(), stderr: why },
         };
         let (delay, answer) = answer.timed();
-        self.fact(step, attempt, SwarmEvent::ToolStarted { turn: turn.clone(), tool });
+        self.record(Event::ToolStarted { swarm: AttemptId::new(step, attempt), turn: turn.clone(), tool });
         let (text, fault) = match said(answer) {
             Ok(text) => (text, None),
             Err(why) if is_transient(&why) => (why, Some(Fault::Transient { after_ms: 0 })),
@@ -271,12 +278,12 @@ impl FakeRun<'_, '_> {
         let result = match self.evaluator.conclude_swarm(at, swarm)? {
             Finished::Result(result) => result,
             Finished::Merge => {
-                self.fact(step, attempt, SwarmEvent::Progress { phase: Phase::Synthesizing });
+                self.record(Event::PhaseEntered { swarm: AttemptId::new(step, attempt), phase: Phase::Synthesizing });
                 return Ok(());
             }
         };
         let stored = self.memory.content(result.clone());
-        self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
+        self.record(Event::SwarmFinished { swarm: AttemptId::new(step, attempt), result: Some(stored), error: None });
         self.silence(step, attempt);
         let outcome = Outcome { output: Some(Content::Text(result)), ..Outcome::default() };
         self.end(step.clone(), attempt, outcome);
@@ -286,7 +293,7 @@ impl FakeRun<'_, '_> {
     fn fail_swarm(&mut self, step: &StepId, attempt: u32, why: Failure) {
         self.silence(step, attempt);
         let error = Some(truncate_to_event(&why.to_string()));
-        self.fact(step, attempt, SwarmEvent::WorkflowCompleted { result: None, error });
+        self.record(Event::SwarmFinished { swarm: AttemptId::new(step, attempt), result: None, error });
         self.end(step.clone(), attempt, failed(why));
     }
 }

@@ -30,8 +30,8 @@ use crate::io::tools::Grant;
 use crate::types::approval::{self};
 use crate::types::cancel::Cancel;
 use crate::types::chat::Tool;
-use crate::types::event::{self, Content, Failure, StepId};
-use crate::types::swarm_event::{Action, Answer, Fault, SwarmEvent, TurnId};
+use crate::types::event::{self, AttemptId, Content, Event, Failure, StepId};
+use crate::types::swarm::{Action, Answer, Fault, TurnId};
 use crate::types::user_request::StopLevel;
 use program_turn::Programs;
 
@@ -169,7 +169,7 @@ impl Driver<'_> {
             match self.outputs.keep_text(goal) {
                 Ok(goal) => {
                     let run = self.name_seed();
-                    self.record_swarm_event(&step, attempt, SwarmEvent::WorkflowStarted { run, goal });
+                    self.record_swarm_event(Event::SwarmStarted { swarm: AttemptId::new(&step, attempt), run, goal });
                 }
                 Err(error) => self.give_up(error.to_string()),
             }
@@ -185,8 +185,8 @@ impl Driver<'_> {
             && let Some(order) = self.state.swarm_order(key, self.records.now())
         {
             let done = match order {
-                Order::Record(fact) => {
-                    self.record_swarm_event(step, attempt, fact);
+                Order::Record(event) => {
+                    self.record_swarm_event(*event);
                     Ok(())
                 }
                 Order::Spawn { place, name, plays, task } => {
@@ -209,7 +209,7 @@ impl Driver<'_> {
                     }
                     Ok(())
                 }
-                Order::Conclude { agent, how, error } => self.conclude_agent(step, attempt, key, (agent, how, error)),
+                Order::Conclude { agent, how, error } => self.conclude_agent(attempt, key, (agent, how, error)),
                 Order::Finish => self.finish_swarm(step, attempt, key),
                 Order::Fail(why) => Err(Stuck(Failure::Agent { message: why })),
             };
@@ -258,24 +258,35 @@ impl Driver<'_> {
                 Ok(())
             }
             SwarmInput::Listed(turn, Err(fault)) => {
-                self.record_swarm_event(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None });
+                self.record_swarm_event(Event::TurnStarted {
+                    swarm: AttemptId::new(step, attempt),
+                    turn: turn.clone(),
+                    reserved: None,
+                });
                 let answer = Answer::Failed {
                     message: truncate_to_event(&fault.message),
                     fault: classify_fault(fault.transient),
                 };
-                self.record_swarm_event(
-                    step,
-                    attempt,
-                    SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None, session: None },
-                );
+                self.record_swarm_event(Event::TurnEnded {
+                    swarm: AttemptId::new(step, attempt),
+                    turn,
+                    answer,
+                    usage: None,
+                    cost: None,
+                    model: None,
+                    session: None,
+                });
                 Ok(())
             }
-            SwarmInput::Answered(turn, reply) => self.handle_reply(step, attempt, key, turn, reply),
+            SwarmInput::Answered(turn, reply) => self.handle_reply(attempt, key, turn, reply),
             SwarmInput::Called(turn, result) => {
                 let fault = result.as_ref().err().map(|fault| classify_fault(fault.transient));
                 let text = result.unwrap_or_else(|fault| fault.message);
                 match store_content(&self.outputs.folder, text) {
-                    Ok(result) => self.record_swarm_event(step, attempt, SwarmEvent::ToolEnded { turn, result, fault }),
+                    Ok(result) => {
+                        let swarm = AttemptId::new(step, attempt);
+                        self.record_swarm_event(Event::ToolEnded { swarm, turn, result, fault });
+                    }
                     Err(error) => self.give_up(error.to_string()),
                 }
                 Ok(())
@@ -311,11 +322,9 @@ impl Driver<'_> {
     ) -> Result<(), Stuck> {
         let (task, brief) =
             self.evaluator.task_of(At { state: &self.state, key, attempt }, place, task, &self.attempts.made)?;
-        self.record_swarm_event(
-            step,
-            attempt,
-            SwarmEvent::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None },
-        );
+        let swarm = AttemptId::new(step, attempt);
+        let (by, tools) = (None, None);
+        self.record_swarm_event(Event::AgentSpawned { swarm, agent: name, plays, task, brief, by, tools });
         Ok(())
     }
 
@@ -393,7 +402,11 @@ impl Driver<'_> {
             return self.agent_wants((step, attempt), key, &turn.agent, wants, gate).map_err(Stuck::from);
         }
         let changed = agent.agreed.is_some_and(|agreed| agreed.changed);
-        self.record_swarm_event(step, attempt, SwarmEvent::ToolStarted { turn: turn.clone(), tool: Arc::clone(&tool) });
+        self.record_swarm_event(Event::ToolStarted {
+            swarm: AttemptId::new(step, attempt),
+            turn: turn.clone(),
+            tool: Arc::clone(&tool),
+        });
         if !self.call_recorded(step, attempt, &turn, (&tool, &arguments)) {
             return Ok(());
         }

@@ -42,7 +42,7 @@ use crate::io::files::FileWorkspaceSpec;
 use crate::types::answer::OutputValidator;
 use crate::types::effective_prompt::Effective;
 use crate::types::event::{Failure, StepId};
-use crate::types::swarm_event::TurnId;
+use crate::types::swarm::TurnId;
 
 /// One attempt, ready to be carried out.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ use crate::types::activity::Activities;
 use crate::types::chat::{Fault, Reply};
 use crate::types::error::RunError;
 use crate::types::event::{Content, Failure, INLINE, StepId};
-use crate::types::swarm_event::TurnId;
+use crate::types::swarm::TurnId;
 use crate::types::user_request::StopLevel;
 
 /// A thread only polls and copies; its buffers are on the heap. What is never touched takes no memory.

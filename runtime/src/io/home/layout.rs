@@ -11,7 +11,7 @@ use crate::io::home::RunFolder;
 use crate::types::digest::{digest_bytes, file_name, folder_name};
 use crate::types::event::StepId;
 use crate::types::observer::Stream;
-use crate::types::swarm_event::{Purpose, TurnId};
+use crate::types::swarm::{Purpose, TurnId};
 
 /// The bytes of a name that is kept whole.
 const LONGEST: usize = 160;

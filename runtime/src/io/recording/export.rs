@@ -21,7 +21,7 @@ use crate::types::error::RunError;
 use crate::types::event::{Event, Record, StepId};
 
 /// What people called steps, agents and events is the same in every run.
-const NAMES: [&str; 8] = ["event", "step", "from", "to", "within", "what", "agent", "member"];
+const NAMES: [&str; 7] = ["event", "step", "from", "to", "within", "agent", "member"];
 
 /// The texts of an end that are in the exchanges of its attempt.
 const ANSWERED: [&str; 4] = ["output", "log", "files", "artifacts"];
@@ -164,10 +164,12 @@ impl Copy<'_> {
             | Event::AttemptEnded { step, attempt, .. }
             | Event::ApprovalAsked { step, attempt, .. }
             | Event::ApprovalAnswered { step, attempt, .. }
-            | Event::Swarm { step, attempt, .. }
             | Event::StatusReported { step, attempt, .. }
             | Event::ArtifactStored { step, attempt, .. } => (step.clone(), *attempt),
-            event => (event.step().cloned().unwrap_or_else(|| StepId::new("run", 1, 1)), 1),
+            event => match event.swarm() {
+                Some(swarm) => (swarm.step.clone(), swarm.attempt),
+                None => (event.step().cloned().unwrap_or_else(|| StepId::new("run", 1, 1)), 1),
+            },
         };
         let part = format!("{}.", record.seq);
         let stem = text_stem((&step, attempt));

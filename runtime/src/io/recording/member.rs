@@ -22,7 +22,7 @@ use crate::types::digest::{digest_bytes, file_name};
 use crate::types::divergence::Difference;
 use crate::types::error::RunError;
 use crate::types::event::{AnsweredBy, Event, Failure, StepId, Usage};
-use crate::types::swarm_event::{Purpose, TurnId};
+use crate::types::swarm::{Purpose, TurnId};
 
 /// A turn of a swarm.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,7 @@ use crate::types::artifact::ArtifactKind;
 use crate::types::content::Content;
 use crate::types::event::{Event, Failure, InboxMessage, StepId};
 use crate::types::handoff::{ENVELOPE_LIMIT, Envelope, MESSAGE_LIMIT};
-use crate::types::swarm_event::{Answer, End, SwarmEvent, TurnId};
+use crate::types::swarm::{Answer, End, TurnId};
 
 /// How many times longer than its limit a text with placeholders may be.
 const BLANKED: usize = 8;
@@ -152,9 +152,12 @@ impl Script {
 
 impl Reader<'_> {
     fn read_event(&mut self, number: usize, event: &Event) -> Result<(), String> {
+        if let Some(swarm) = event.swarm() {
+            self.read_swarm(number, &(swarm.step.clone(), swarm.attempt), event);
+            return Ok(());
+        }
         match event {
             Event::Exchanged { step, attempt, .. } => return self.read_exchange(number, (step, *attempt)),
-            Event::Swarm { step, attempt, fact } => self.read_swarm(number, &(step.clone(), *attempt), fact),
             Event::RunResumed => self.running.clear(),
             Event::AttemptStarted { step, attempt, .. } => self.begin(number, step, *attempt),
             Event::AttemptEnded { step, attempt, outcome } => {
@@ -251,18 +254,18 @@ impl Reader<'_> {
         }
     }
 
-    fn read_swarm(&mut self, number: usize, of: &Attempt, fact: &SwarmEvent) {
+    fn read_swarm(&mut self, number: usize, of: &Attempt, event: &Event) {
         let swarm = self.swarms.entry(of.clone()).or_default();
-        match fact {
-            SwarmEvent::TurnStarted { turn, .. } => swarm.begin(TURN, turn),
-            SwarmEvent::ToolStarted { turn, .. } => swarm.begin(CALL, turn),
-            SwarmEvent::TurnEnded { turn, answer: Answer::Failed { .. }, .. } => {
+        match event {
+            Event::TurnStarted { turn, .. } => swarm.begin(TURN, turn),
+            Event::ToolStarted { turn, .. } => swarm.begin(CALL, turn),
+            Event::TurnEnded { turn, answer: Answer::Failed { .. }, .. } => {
                 swarm.failed.insert((TURN, Member::of(turn)));
             }
-            SwarmEvent::ToolEnded { turn, fault: Some(_), .. } => {
+            Event::ToolEnded { turn, fault: Some(_), .. } => {
                 swarm.failed.insert((CALL, Member::of(turn)));
             }
-            SwarmEvent::AgentCompleted { agent, how: End::TimedOut, .. } => {
+            Event::AgentFinished { agent, how: End::TimedOut, .. } => {
                 swarm.answers += 1;
                 self.script.late.entry(of.clone()).or_default().push((number, Arc::clone(agent)));
             }

@@ -5,22 +5,21 @@ use std::sync::Arc;
 
 use super::{Agent, Agreed, Ended, Entry, Lead, LeadStage, Letter, Past, Spent, Stage, Swarm, Timer};
 use crate::types::approval::{Request, RequestKind, Verdict};
-use crate::types::event::{Content, Reserved};
-use crate::types::swarm_event::{Action, Answer, End, Fault, Phase, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId};
+use crate::types::event::{Content, Event, Reserved};
+use crate::types::swarm::{Action, Answer, End, Fault, MemberMessage, Phase, Purpose, SUPERVISOR, TurnId};
 
 impl Swarm {
     /// Applies one more event.
-    pub fn apply(&mut self, fact: &SwarmEvent, at: u64) {
+    pub fn apply(&mut self, event: &Event, at: u64) {
         if self.is_over {
             return;
         }
-        match fact {
-            SwarmEvent::WorkflowStarted { .. } => {}
-            SwarmEvent::Progress { phase } => self.enter_phase(*phase),
-            SwarmEvent::AgentSpawned { agent, plays, task, brief, by, tools } => {
+        match event {
+            Event::PhaseEntered { phase, .. } => self.enter_phase(*phase),
+            Event::AgentSpawned { agent, plays, task, brief, by, tools, .. } => {
                 self.add_agent((agent, plays), (task.clone(), brief.clone()), by.as_ref(), tools.clone());
             }
-            SwarmEvent::AgentStarted { agent } => {
+            Event::AgentStarted { agent, .. } => {
                 if let Some(index) = self.find_in_stage(agent, |stage| *stage == Stage::Ready)
                     && self.agents[index as usize].began.is_none()
                 {
@@ -30,11 +29,10 @@ impl Swarm {
                     self.enter_stage(index, Stage::Ready);
                 }
             }
-            SwarmEvent::AgentCompleted { agent, how, response, error } => {
+            Event::AgentFinished { agent, how, response, error, .. } => {
                 if let Some(index) = self.find_in_stage(agent, |stage| *stage != Stage::Done) {
-                    let end = Ended { how: *how, response: response.clone(), error: error.clone() };
                     let agent = &mut self.agents[index as usize];
-                    agent.end = Some(end);
+                    agent.end = Some(Ended { how: *how, response: response.clone(), error: error.clone() });
                     self.spent.reserve(&std::mem::take(&mut agent.reserved), &Reserved::default());
                     // No prompt needs its messages again.
                     (agent.inbox, agent.mailbox) = (Vec::new(), VecDeque::new());
@@ -42,26 +40,26 @@ impl Swarm {
                     self.wake_idle();
                 }
             }
-            SwarmEvent::MessageSent(sent) => self.message_sent(sent, at),
-            SwarmEvent::MessageReceived { agent, seq, .. } => {
+            Event::MessageSent { message, .. } => self.message_sent(message, at),
+            Event::MessageReceived { agent, number, .. } => {
                 // No event records that an idle agent woke up because no agent was left to wait for.
                 if let Some(index) = self.find_in_stage(agent, |stage| matches!(stage, Stage::Ready | Stage::Idle)) {
                     let agent = &mut self.agents[index as usize];
-                    while agent.mailbox.front().is_some_and(|letter| letter.seq < *seq) {
+                    while agent.mailbox.front().is_some_and(|letter| letter.seq < *number) {
                         agent.mailbox.pop_front();
                     }
                     // A message that it has taken already does not wake it.
-                    if agent.mailbox.front().is_some_and(|letter| letter.seq == *seq) {
+                    if agent.mailbox.front().is_some_and(|letter| letter.seq == *number) {
                         agent.inbox.extend(agent.mailbox.pop_front());
                         self.enter_stage(index, Stage::Ready);
                     }
                 }
             }
-            SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => {
-                self.publish_entry(*seq, topic, author, data, at)
+            Event::DataPublished { number, topic, author, data, .. } => {
+                self.publish_entry(*number, topic, author, data, at)
             }
-            SwarmEvent::TurnStarted { turn, reserved } => self.turn_started(turn, reserved.unwrap_or_default()),
-            SwarmEvent::TurnEnded { turn, answer, usage, cost, model, session } => {
+            Event::TurnStarted { turn, reserved, .. } => self.turn_started(turn, reserved.unwrap_or_default()),
+            Event::TurnEnded { turn, answer, usage, cost, model, session, .. } => {
                 let used = Used { usage: *usage, cost: *cost };
                 session.iter().for_each(|id| self.continue_conversation(turn, id, used.usage.unwrap_or_default()));
                 match turn.purpose {
@@ -69,21 +67,21 @@ impl Swarm {
                     Purpose::Decompose | Purpose::Synthesize => self.lead_ended(turn, answer, &used, at),
                 }
             }
-            SwarmEvent::ToolStarted { turn, .. } => {
+            Event::ToolStarted { turn, .. } => {
                 if let Some(index) = self.find_current(turn)
                     && let Stage::Calling(act, _) | Stage::Retrying(act, _) = self.agents[index as usize].stage.clone()
                 {
                     self.enter_stage(index, Stage::Calling(act, true));
                 }
             }
-            SwarmEvent::ToolEnded { turn, result, fault } => self.tool_ended(turn, result, *fault, at),
-            SwarmEvent::Refused { agent, reason } => {
+            Event::ToolEnded { turn, result, fault, .. } => self.tool_ended(turn, result, *fault, at),
+            Event::ActionRefused { agent, reason, .. } => {
                 let wanted = |stage: &Stage| matches!(stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..));
                 if let Some(index) = self.find_in_stage(agent, wanted) {
                     self.finish_action(index, Some(Content::Text(reason.clone())), false);
                 }
             }
-            SwarmEvent::Idled { agent } => {
+            Event::AgentIdled { agent, .. } => {
                 if let Some(index) = self.find_in_stage(agent, |stage| *stage == Stage::Acting(Action::Idle)) {
                     self.finish_action(index, None, false);
                     // What came while it was asked is what it would wait for.
@@ -94,13 +92,15 @@ impl Swarm {
                     }
                 }
             }
-            SwarmEvent::HelpRequested { agent, description, skills } => {
+            Event::HelpRequested { agent, description, skills, .. } => {
                 let asks = |stage: &Stage| matches!(stage, Stage::Acting(Action::RequestHelp { .. }));
                 if let Some(index) = self.find_in_stage(agent, asks) {
                     self.enter_stage(index, Stage::Helping(description.clone(), skills.clone()));
                 }
             }
-            SwarmEvent::WorkflowCompleted { .. } => self.is_over = true,
+            Event::SwarmFinished { .. } => self.is_over = true,
+            // What happens outside of swarms.
+            _ => {}
         }
     }
 
@@ -310,21 +310,21 @@ impl Swarm {
         }
     }
 
-    fn message_sent(&mut self, sent: &Sent, at: u64) {
+    fn message_sent(&mut self, sent: &MemberMessage, at: u64) {
         let Some(&to) = self.names.get(&sent.to) else { return };
         let is_supervisor = *sent.from == *SUPERVISOR && !sent.person;
         if !is_supervisor && !sent.person && !self.names.contains_key(&sent.from) {
             return;
         }
         let receiver = &mut self.agents[to as usize];
-        if sent.seq != receiver.letters + 1 {
+        if sent.number != receiver.letters + 1 {
             return;
         }
-        receiver.letters = sent.seq;
+        receiver.letters = sent.number;
         if !receiver.is_done() {
             let (from, payload) = (Arc::clone(&sent.from), sent.payload.clone());
             receiver.mailbox.push_back(Letter {
-                seq: sent.seq,
+                seq: sent.number,
                 from,
                 kind: sent.kind,
                 payload,

@@ -10,13 +10,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::rules::Rules;
-use crate::types::event::{Content, Reserved};
-use crate::types::swarm_event::{Action, End, MessageType, Part, Phase, Purpose, TurnId};
+use crate::types::event::{AttemptId, Content, Reserved};
+use crate::types::swarm::{Action, End, MessageType, Part, Phase, Purpose, TurnId};
 use crate::types::usage::{Usage, sum};
 
 /// A swarm.
 #[derive(Debug)]
 pub struct Swarm {
+    /// The attempt that it runs as.
+    pub(crate) id: AttemptId,
     pub(crate) rules: Arc<Rules>,
     /// What names are made from.
     pub(crate) run: Box<str>,
@@ -280,8 +282,9 @@ pub(super) enum Timer {
 
 impl Swarm {
     /// The swarm of a run, before anything has happened in it.
-    pub fn new(rules: Arc<Rules>, run: &str, goal: Content) -> Swarm {
+    pub fn new(id: AttemptId, rules: Arc<Rules>, run: &str, goal: Content) -> Swarm {
         Swarm {
+            id,
             rules,
             run: run.into(),
             goal,
@@ -378,7 +381,7 @@ impl Swarm {
 
     pub(super) fn lead_turn(&self) -> TurnId {
         TurnId {
-            agent: crate::types::swarm_event::SUPERVISOR.into(),
+            agent: crate::types::swarm::SUPERVISOR.into(),
             purpose: self.lead.purpose,
             iteration: 0,
             attempt: self.lead.attempt,

@@ -3,7 +3,7 @@
 use super::world::{World, rules};
 use crate::core::swarm::rules::Rules;
 use crate::types::approval::Choice;
-use crate::types::swarm_event::End;
+use crate::types::swarm::End;
 
 const CALLS: &str = "takao: tool gated; done US \n mitaka: tool a; done Japan";
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::world::{Noise, World, rules, run};
+use super::world::{Noise, World, id, rules, run};
 use crate::core::swarm::MessageType;
 use crate::core::swarm::rules::Rules;
-use crate::types::event::Content;
-use crate::types::swarm_event::{PERSON, Sent, SwarmEvent};
+use crate::types::event::{Content, Event};
+use crate::types::swarm::{MemberMessage, PERSON};
 
 #[test]
 fn every_type_of_message_is_delivered_once_in_order() {
@@ -123,13 +123,13 @@ fn an_agent_may_be_called_what_the_supervisor_is_called() {
 #[test]
 fn a_message_that_was_taken_does_not_wake_an_agent_again() {
     let script = "takao: send mitaka info x @0; tool a = found @5000; done US \n mitaka: idle @0; idle @0; done J";
-    let whole = run(rules("takao mitaka"), script).facts;
-    let is_taken = |fact: &SwarmEvent| matches!(fact, SwarmEvent::MessageReceived { .. });
-    let taken = whole.iter().position(|(_, fact)| is_taken(fact)).expect("mitaka takes it");
+    let whole = run(rules("takao mitaka"), script).events;
+    let is_taken = |event: &Event| matches!(event, Event::MessageReceived { .. });
+    let taken = whole.iter().position(|(_, event)| is_taken(event)).expect("mitaka takes it");
     for after in taken + 1..whole.len() {
         let mut world = World::new(rules("takao mitaka"), script);
         world.noise = [(after, vec![Noise::Foreign(Box::new(whole[taken].1.clone()))])].into();
-        assert_eq!(world.go().facts, whole, "told again after {:?}", whole[after - 1].1);
+        assert_eq!(world.go().events, whole, "told again after {:?}", whole[after - 1].1);
     }
 }
 
@@ -138,7 +138,8 @@ fn a_message_that_was_taken_does_not_wake_an_agent_again() {
 fn what_a_person_writes_wakes_who_waits_and_does_not_grow_old() {
     let written = |to: &str| {
         let (payload, kind) = (Content::Text("{\"message\":\"hello\"}".to_owned()), MessageType::Info);
-        SwarmEvent::MessageSent(Sent { seq: 1, from: PERSON.into(), to: to.into(), kind, payload, person: true })
+        let message = MemberMessage { number: 1, from: PERSON.into(), to: to.into(), kind, payload, person: true };
+        Event::MessageSent { swarm: id(), message }
     };
     let mut short = rules("takao mitaka?");
     short.ttl_ms = 5_000;

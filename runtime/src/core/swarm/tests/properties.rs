@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use super::resume::end_state;
-use super::world::{Noise, World, led, rules};
+use super::world::{Noise, World, id, led, rules};
 use crate::core::swarm::MessageType;
 use crate::core::swarm::rules::Rules;
-use crate::types::event::Content;
-use crate::types::swarm_event::{Answer, End, Fault, Purpose, Sent, SwarmEvent, TurnId};
+use crate::types::event::{Content, Event};
+use crate::types::swarm::{Answer, End, Fault, MemberMessage, Purpose, TurnId};
 
 const NAMES: [&str; 4] = ["takao", "mitaka", "nara", "ueno"];
 
@@ -105,27 +105,27 @@ fn holds(case: &Case, world: &World) -> Result<(), TestCaseError> {
     let mut sent: BTreeMap<&str, u32> = BTreeMap::new();
     let mut helped: BTreeMap<&str, u32> = BTreeMap::new();
     let (mut entries, mut ended) = (0, BTreeSet::new());
-    for (_, fact) in &world.facts {
-        match fact {
-            SwarmEvent::MessageSent(Sent { seq, from, to, .. }) => {
+    for (_, event) in &world.events {
+        match event {
+            Event::MessageSent { message: MemberMessage { number: seq, from, to, .. }, .. } => {
                 let last = boxes.entry(to).or_default();
                 *last += 1;
                 prop_assert_eq!(*seq, *last, "mailboxes have no gaps");
                 *sent.entry(from).or_default() += 1;
             }
-            SwarmEvent::MessageReceived { agent, seq, .. } => {
+            Event::MessageReceived { agent, number: seq, .. } => {
                 prop_assert!(taken.insert((agent, *seq)), "{} took #{} twice", agent, seq);
                 prop_assert!(*seq <= boxes.get(&**agent).copied().unwrap_or(0), "what was never sent");
                 let before = newest.insert(agent, *seq).unwrap_or(0);
                 prop_assert!(before < *seq, "{} took #{} after #{}", agent, seq, before);
             }
-            SwarmEvent::WorkspaceUpdated { seq, .. } => {
+            Event::DataPublished { number: seq, .. } => {
                 entries += 1;
                 prop_assert_eq!(*seq, entries);
             }
-            SwarmEvent::AgentSpawned { by: Some(by), .. } => *helped.entry(by).or_default() += 1,
-            SwarmEvent::AgentCompleted { agent, .. } => prop_assert!(ended.insert(agent), "{} ended twice", agent),
-            SwarmEvent::TurnStarted { turn, .. } | SwarmEvent::ToolStarted { turn, .. } => {
+            Event::AgentSpawned { by: Some(by), .. } => *helped.entry(by).or_default() += 1,
+            Event::AgentFinished { agent, .. } => prop_assert!(ended.insert(agent), "{} ended twice", agent),
+            Event::TurnStarted { turn, .. } | Event::ToolStarted { turn, .. } => {
                 prop_assert!(turn.purpose != Purpose::Act || turn.iteration < rules.limits.iterations);
                 prop_assert!(!ended.contains(&turn.agent), "{} goes on after its end", turn.agent);
             }
@@ -133,12 +133,11 @@ fn holds(case: &Case, world: &World) -> Result<(), TestCaseError> {
         }
     }
     prop_assert!(
-        sent.iter()
-            .all(|(from, count)| *from == crate::types::swarm_event::SUPERVISOR || *count <= rules.limits.messages)
+        sent.iter().all(|(from, count)| *from == crate::types::swarm::SUPERVISOR || *count <= rules.limits.messages)
     );
     prop_assert!(helped.values().all(|count| *count <= rules.helpers));
     let finished =
-        world.swarm.merged.is_some() || matches!(world.facts.last(), Some((_, SwarmEvent::WorkflowCompleted { .. })));
+        world.swarm.merged.is_some() || matches!(world.events.last(), Some((_, Event::SwarmFinished { .. })));
     prop_assert!(finished);
     Ok(())
 }
@@ -146,67 +145,88 @@ fn holds(case: &Case, world: &World) -> Result<(), TestCaseError> {
 /// Events that belong to nothing.
 fn foreign() -> impl Strategy<Value = Noise> {
     let (unknown, known) = ("absent", select(&NAMES[..]));
-    let id = |agent: &str, iteration: u32, attempt: u32| TurnId {
+    let turn = |agent: &str, iteration: u32, attempt: u32| TurnId {
         agent: agent.into(),
         purpose: Purpose::Act,
         iteration,
         attempt,
     };
-    let lead = |purpose, attempt| TurnId {
-        agent: crate::types::swarm_event::SUPERVISOR.into(),
-        purpose,
-        iteration: 0,
-        attempt,
-    };
+    let lead =
+        |purpose, attempt| TurnId { agent: crate::types::swarm::SUPERVISOR.into(), purpose, iteration: 0, attempt };
     let ended = |turn: TurnId| {
         let answer = Answer::Failed { message: "foreign".to_owned(), fault: Fault::Permanent };
-        SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: Some("m2".to_owned()), session: None }
+        Event::TurnEnded {
+            swarm: id(),
+            turn,
+            answer,
+            usage: None,
+            cost: None,
+            model: Some("m2".to_owned()),
+            session: None,
+        }
     };
     let text = || Content::Text("foreign".to_owned());
-    let fact = prop_oneof![
-        Just(SwarmEvent::AgentStarted { agent: unknown.into() }),
-        Just(SwarmEvent::Refused { agent: unknown.into(), reason: "foreign".to_owned() }),
-        Just(SwarmEvent::Idled { agent: unknown.into() }),
-        Just(SwarmEvent::AgentCompleted { agent: unknown.into(), how: End::Done, response: None, error: None }),
-        Just(SwarmEvent::MessageReceived { agent: unknown.into(), from: "takao".into(), seq: 1 }),
-        Just(ended(id(unknown, 0, 1))),
+    let event = prop_oneof![
+        Just(Event::AgentStarted { swarm: id(), agent: unknown.into() }),
+        Just(Event::ActionRefused { swarm: id(), agent: unknown.into(), reason: "foreign".to_owned() }),
+        Just(Event::AgentIdled { swarm: id(), agent: unknown.into() }),
+        Just(Event::AgentFinished { swarm: id(), agent: unknown.into(), how: End::Done, response: None, error: None }),
+        Just(Event::MessageReceived { swarm: id(), agent: unknown.into(), from: "takao".into(), number: 1 }),
+        Just(ended(turn(unknown, 0, 1))),
         (known.clone(), 100_u32..102, 1_u32..3)
-            .prop_map(move |(agent, iteration, attempt)| ended(id(agent, iteration, attempt))),
-        (known.clone(), 50_u32..60).prop_map(move |(agent, attempt)| ended(id(agent, 0, attempt))),
+            .prop_map(move |(agent, iteration, attempt)| ended(turn(agent, iteration, attempt))),
+        (known.clone(), 50_u32..60).prop_map(move |(agent, attempt)| ended(turn(agent, 0, attempt))),
         (50_u32..60).prop_map(move |attempt| ended(lead(Purpose::Synthesize, attempt))),
-        (50_u32..60).prop_map(move |attempt| SwarmEvent::TurnStarted {
+        (50_u32..60).prop_map(move |attempt| Event::TurnStarted {
+            swarm: id(),
             turn: lead(Purpose::Decompose, attempt),
             reserved: None
         }),
         known.clone().prop_map(move |agent| {
-            SwarmEvent::ToolEnded { turn: id(agent, 0, 77), result: text(), fault: Some(Fault::Permanent) }
+            Event::ToolEnded { swarm: id(), turn: turn(agent, 0, 77), result: text(), fault: Some(Fault::Permanent) }
         }),
-        known.clone().prop_map(move |agent| SwarmEvent::TurnStarted { turn: id(agent, 90, 1), reserved: None }),
+        known.clone().prop_map(move |agent| Event::TurnStarted {
+            swarm: id(),
+            turn: turn(agent, 90, 1),
+            reserved: None
+        }),
         (known.clone(), select(&[0_u64, 999][..])).prop_map(move |(to, seq)| {
-            SwarmEvent::MessageSent(Sent {
-                seq,
-                from: "takao".into(),
-                to: to.into(),
-                kind: MessageType::Info,
-                payload: text(),
-                person: false,
-            })
+            Event::MessageSent {
+                swarm: id(),
+                message: MemberMessage {
+                    number: seq,
+                    from: "takao".into(),
+                    to: to.into(),
+                    kind: MessageType::Info,
+                    payload: text(),
+                    person: false,
+                },
+            }
         }),
         (known.clone(), 1_u64..4).prop_map(move |(to, seq)| {
-            SwarmEvent::MessageSent(Sent {
-                seq,
-                from: unknown.into(),
-                to: to.into(),
-                kind: MessageType::Info,
-                payload: text(),
-                person: false,
-            })
+            Event::MessageSent {
+                swarm: id(),
+                message: MemberMessage {
+                    number: seq,
+                    from: unknown.into(),
+                    to: to.into(),
+                    kind: MessageType::Info,
+                    payload: text(),
+                    person: false,
+                },
+            }
         }),
         known.prop_map(move |author| {
-            SwarmEvent::WorkspaceUpdated { seq: 999, topic: "findings".into(), author: author.into(), data: text() }
+            Event::DataPublished {
+                swarm: id(),
+                number: 999,
+                topic: "findings".into(),
+                author: author.into(),
+                data: text(),
+            }
         }),
     ];
-    fact.prop_map(|fact| Noise::Foreign(Box::new(fact)))
+    event.prop_map(|event| Noise::Foreign(Box::new(event)))
 }
 
 fn noise() -> impl Strategy<Value = Noise> {
@@ -223,7 +243,7 @@ proptest! {
 
     #[test]
     fn the_same_answers_give_the_same_facts(case in cases(true)) {
-        prop_assert_eq!(case.world().go().facts, case.world().go().facts);
+        prop_assert_eq!(case.world().go().events, case.world().go().events);
     }
 
     #[test]
@@ -236,13 +256,13 @@ proptest! {
     fn what_is_late_doubled_or_foreign_changes_nothing(
         case in cases(true), noise in proptest::collection::vec((any::<Index>(), noise()), 1..40),
     ) {
-        let facts = case.world().go().facts;
+        let events = case.world().go().events;
         let mut world = case.world();
         for (at, noise) in noise {
-            world.noise.entry(1 + at.index(facts.len())).or_default().push(noise);
+            world.noise.entry(1 + at.index(events.len())).or_default().push(noise);
         }
         let world = world.go();
-        prop_assert_eq!(world.facts, facts);
+        prop_assert_eq!(world.events, events);
     }
 
     #[test]
@@ -251,7 +271,7 @@ proptest! {
     ) {
         let whole = case.world().go();
         let mut world = case.world();
-        world.crashes = at.iter().map(|at| 1 + at.index(whole.facts.len())).collect();
+        world.crashes = at.iter().map(|at| 1 + at.index(whole.events.len())).collect();
         let world = world.go();
         holds(&case, &world)?;
         prop_assert_eq!(end_state(&world), end_state(&whole));

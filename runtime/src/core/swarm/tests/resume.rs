@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::world::{World, led, rules, run};
 use crate::core::swarm::rules::Rules;
-use crate::types::swarm_event::SwarmEvent;
+use crate::types::event::Event;
 
 /// The outcome of a swarm, however often it was interrupted: of each agent its end, iterations, messages, helpers and
 /// tokens, then the mailboxes, the workspace, and the result.
@@ -24,14 +24,14 @@ pub(super) fn end_state(world: &World) -> String {
 fn interrupted(rules: impl Fn() -> Rules, script: &str) {
     let whole = run(rules(), script);
     let expected = end_state(&whole);
-    for after in 1..whole.facts.len() {
+    for after in 1..whole.events.len() {
         let mut world = World::new(rules(), script);
         world.crashes = BTreeSet::from([after]);
-        assert_eq!(end_state(&world.go()), expected, "after fact {after}: {:?}", whole.facts[after - 1].1);
+        assert_eq!(end_state(&world.go()), expected, "after event {after}: {:?}", whole.events[after - 1].1);
     }
     // And after each of them.
     let mut world = World::new(rules(), script);
-    world.crashes = (1..whole.facts.len() * 2).collect();
+    world.crashes = (1..whole.events.len() * 2).collect();
     assert_eq!(end_state(&world.go()), expected);
 }
 
@@ -79,11 +79,11 @@ fn a_wait_that_was_asked_for_is_kept_by_the_next_runner() {
         let led = || if script.contains("split") { led("takao?") } else { rules("takao") };
         let whole = run(led(), script);
         assert!(whole.told(&["asks"]).contains(expected), "{}", whole.told(&["asks"]));
-        for after in 1..whole.facts.len() {
+        for after in 1..whole.events.len() {
             let mut world = World::new(led(), script);
             world.crashes = BTreeSet::from([after]);
             let told = world.go().told(&["asks"]);
-            assert!(told.contains(expected), "after fact {after}: {told}");
+            assert!(told.contains(expected), "after event {after}: {told}");
         }
     }
 }
@@ -102,16 +102,16 @@ fn time_without_a_runner_does_not_count() {
 fn what_follows_from_an_answer_is_recorded_before_a_turn_begins_again() {
     let script = "takao: done US @5000 \n mitaka: done J";
     let whole = run(rules("takao mitaka"), script);
-    let answered = |fact: &SwarmEvent| matches!(fact, SwarmEvent::TurnEnded { turn, .. } if &*turn.agent == "mitaka");
-    let after = whole.facts.iter().position(|(_, fact)| answered(fact)).expect("it answers") + 1;
+    let answered = |event: &Event| matches!(event, Event::TurnEnded { turn, .. } if &*turn.agent == "mitaka");
+    let after = whole.events.iter().position(|(_, event)| answered(event)).expect("it answers") + 1;
     let mut world = World::new(rules("takao mitaka"), script);
     world.crashes = BTreeSet::from([after]);
     let world = world.go();
-    let place = |wanted: &dyn Fn(&SwarmEvent) -> bool| {
-        let found = world.facts[after..].iter().position(|(_, fact)| wanted(fact));
+    let place = |wanted: &dyn Fn(&Event) -> bool| {
+        let found = world.events[after..].iter().position(|(_, event)| wanted(event));
         found.expect("it is recorded after the crash")
     };
-    let ends = place(&|fact| matches!(fact, SwarmEvent::AgentCompleted { agent, .. } if &**agent == "mitaka"));
-    let begins = place(&|fact| matches!(fact, SwarmEvent::TurnStarted { turn, .. } if &*turn.agent == "takao"));
-    assert!(ends < begins, "{:?}", &world.facts[after..]);
+    let ends = place(&|event| matches!(event, Event::AgentFinished { agent, .. } if &**agent == "mitaka"));
+    let begins = place(&|event| matches!(event, Event::TurnStarted { turn, .. } if &*turn.agent == "takao"));
+    assert!(ends < begins, "{:?}", &world.events[after..]);
 }

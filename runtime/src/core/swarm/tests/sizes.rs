@@ -12,10 +12,10 @@ use crate::core::swarm::action::{
 };
 use crate::core::swarm::rules::PARTS;
 use crate::core::swarm::state::{Agent, Letter, Past, Stage};
-use crate::types::event::{Content, Event, LARGEST, LONGEST_PATH, Record, StepId, can_inline, truncate_message};
-use crate::types::swarm_event::{
-    Action, Answer, End, Fault, MessageType, Purpose, SUPERVISOR, Sent, SwarmEvent, TurnId,
+use crate::types::event::{
+    AttemptId, Content, Event, LARGEST, LONGEST_PATH, Record, StepId, can_inline, truncate_message,
 };
+use crate::types::swarm::{Action, Answer, End, Fault, MemberMessage, MessageType, Purpose, SUPERVISOR, TurnId};
 use crate::{Reserved, Usage};
 
 /// As the run stores a text.
@@ -27,10 +27,14 @@ fn artifact() -> Content {
     Content::Artifact { digest: "f".repeat(64), bytes: u64::MAX }
 }
 
-fn line(fact: SwarmEvent) -> String {
+/// The swarm with the longest id.
+fn swarm() -> AttemptId {
     let step =
         StepId { within: Some("w".repeat(LONGEST_PATH).into()), ..StepId::new(&"n".repeat(100), u32::MAX, u32::MAX) };
-    let event = Event::Swarm { step, attempt: u32::MAX, fact };
+    AttemptId { step, attempt: u32::MAX }
+}
+
+fn line(event: Event) -> String {
     serde_json::to_string(&Record { seq: u64::MAX, at: u64::MAX, event }).expect("a record can be written")
 }
 
@@ -77,7 +81,8 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
         let mut words = of(9_000);
         truncate_message(&mut words);
         let model = Some(crate::core::swarm::prompt::inline_text(&of(9_000), 100));
-        let ended = |answer| SwarmEvent::TurnEnded {
+        let ended = |answer| Event::TurnEnded {
+            swarm: swarm(),
             turn: turn(),
             answer,
             usage,
@@ -96,27 +101,31 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
             json!({"action": "request_help", "help_description": inline(DESCRIPTION_CHARS), "help_skills": skills}),
             json!({"action": "done", "response": long}),
         ];
-        let mut facts: Vec<SwarmEvent> = Vec::new();
+        let mut events: Vec<Event> = Vec::new();
         for answer in answers {
             let Some(act) = act(answer) else { continue };
             read += 1;
-            facts.push(ended(Answer::Acts(act.clone())));
+            events.push(ended(Answer::Acts(act.clone())));
             let follows = match act {
-                Action::ToolCall { tool, .. } => SwarmEvent::ToolStarted { turn: turn(), tool },
+                Action::ToolCall { tool, .. } => Event::ToolStarted { swarm: swarm(), turn: turn(), tool },
                 Action::PublishData { topic, data } => {
-                    SwarmEvent::WorkspaceUpdated { seq: u64::MAX, topic, author: Arc::clone(&name), data }
+                    Event::DataPublished { swarm: swarm(), number: u64::MAX, topic, author: Arc::clone(&name), data }
                 }
-                Action::SendMessage { to, message_type: kind, payload } => SwarmEvent::MessageSent(Sent {
-                    seq: u64::MAX,
-                    from: Arc::clone(&name),
-                    to,
-                    kind,
-                    payload,
-                    person: true,
-                }),
+                Action::SendMessage { to, message_type: kind, payload } => Event::MessageSent {
+                    swarm: swarm(),
+                    message: MemberMessage {
+                        number: u64::MAX,
+                        from: Arc::clone(&name),
+                        to,
+                        kind,
+                        payload,
+                        person: true,
+                    },
+                },
                 Action::RequestHelp { description, skills } => {
                     let (agent, task, tools) = (Arc::clone(&name), Some(description.clone()), Some(skills.clone()));
-                    facts.push(SwarmEvent::AgentSpawned {
+                    events.push(Event::AgentSpawned {
+                        swarm: swarm(),
                         agent,
                         plays: Arc::clone(&name),
                         task,
@@ -124,25 +133,32 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
                         by: Some(Arc::clone(&name)),
                         tools,
                     });
-                    SwarmEvent::HelpRequested { agent: Arc::clone(&name), description, skills }
+                    Event::HelpRequested { swarm: swarm(), agent: Arc::clone(&name), description, skills }
                 }
-                Action::Done { .. } | Action::Idle => SwarmEvent::Idled { agent: Arc::clone(&name) },
+                Action::Done { .. } | Action::Idle => Event::AgentIdled { swarm: swarm(), agent: Arc::clone(&name) },
             };
-            facts.push(follows);
+            events.push(follows);
         }
-        facts.extend([
+        events.extend([
             ended(Answer::Invalid(words.clone())),
             ended(Answer::Failed { message: words.clone(), fault: Fault::Transient { after_ms: u64::MAX } }),
             ended(Answer::Merged(stored(long.clone()))),
-            SwarmEvent::ToolEnded { turn: turn(), result: stored(long.clone()), fault: Some(Fault::Permanent) },
-            SwarmEvent::AgentCompleted {
+            Event::ToolEnded {
+                swarm: swarm(),
+                turn: turn(),
+                result: stored(long.clone()),
+                fault: Some(Fault::Permanent),
+            },
+            Event::AgentFinished {
+                swarm: swarm(),
                 agent: Arc::clone(&name),
                 how: End::Unreachable,
                 response: Some(stored(long.clone())),
                 error: Some(words.clone()),
             },
-            SwarmEvent::WorkflowCompleted { result: None, error: Some(words.clone()) },
-            SwarmEvent::TurnStarted {
+            Event::SwarmFinished { swarm: swarm(), result: None, error: Some(words.clone()) },
+            Event::TurnStarted {
+                swarm: swarm(),
                 turn: turn(),
                 reserved: Some(Reserved { calls: 1, tokens: Some(u64::MAX), cost: Some(u64::MAX) }),
             },
@@ -156,11 +172,11 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
             let stored = Content::Artifact { digest: "f".repeat(64), bytes: 16_000 };
             for task in [Content::Text(tasks.unwrap_or_default()), stored] {
                 let part = Part { task, name: Some("n".repeat(40).into()) };
-                facts.push(ended(Answer::Split(vec![part; parts])));
+                events.push(ended(Answer::Split(vec![part; parts])));
             }
         }
-        for fact in facts {
-            let line = line(fact);
+        for event in events {
+            let line = line(event);
             assert!(line.len() < LARGEST, "{piece:?}: {} bytes: {line}", line.len());
         }
     }
@@ -178,9 +194,10 @@ fn what_the_core_itself_writes_fits_too() {
     let script = format!("{}: send absent info x; send {} info x; help a; done it \n *: refuse", names[0], names[1]);
     let over = World::new(wide, &script).go();
     assert_eq!(over.count("refused"), 3);
-    for (_, fact) in over.facts {
-        let line = line(fact);
-        assert!(line.len() < LARGEST, "{} bytes: {line}", line.len());
+    let room = serde_json::to_string(&swarm()).expect("an id can be written").len();
+    for (_, event) in over.events {
+        let line = line(event);
+        assert!(line.len() + room < LARGEST, "{} bytes: {line}", line.len());
     }
 }
 
@@ -237,14 +254,21 @@ fn an_idle_agent_takes_less_than_20_kilobytes() {
     while world.swarm.agents[0].stage != Stage::Idle {
         world.step();
     }
-    let letter = |seq| {
+    let letter = |number| {
         let payload = Content::Text(format!("{{\"message\":\"{}\"}}", "m".repeat(180)));
-        Sent { seq, from: SUPERVISOR.into(), to: "nara".into(), kind: MessageType::Info, payload, person: false }
+        MemberMessage {
+            number,
+            from: SUPERVISOR.into(),
+            to: "nara".into(),
+            kind: MessageType::Info,
+            payload,
+            person: false,
+        }
     };
     let waiting = weight(&world.swarm.agents[2]);
     assert!(waiting < 1_024, "one that waits for its first message: {waiting}");
     for seq in 1..=20 {
-        let sent = SwarmEvent::MessageSent(letter(seq));
+        let sent = Event::MessageSent { swarm: swarm(), message: letter(seq) };
         world.swarm.apply(&sent, 0);
     }
     for agent in &world.swarm.agents {

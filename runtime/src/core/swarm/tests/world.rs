@@ -21,8 +21,8 @@ use crate::core::swarm::rules::{Place, Rules};
 use crate::core::swarm::state::{Stage, Swarm};
 use crate::core::swarm::{Order, Part, next};
 use crate::types::approval::{Choice, Request, RequestKind, Verdict};
-use crate::types::event::{AnsweredBy, Content};
-use crate::types::swarm_event::{Action, Answer, End, Fault, MessageType, Phase, Purpose, Sent, SwarmEvent, TurnId};
+use crate::types::event::{AnsweredBy, AttemptId, Content, Event, StepId};
+use crate::types::swarm::{Action, Answer, End, Fault, MemberMessage, MessageType, Phase, Purpose, TurnId};
 
 /// The rules of a swarm that says nothing but who takes part.
 pub(crate) fn rules(roster: &str) -> Rules {
@@ -66,6 +66,11 @@ pub(super) fn led(roster: &str) -> Rules {
     Rules { merges: true, parts: Some(10), merger: lead.clone(), lead, ..rules(roster) }
 }
 
+/// The swarm.
+pub(super) fn id() -> AttemptId {
+    AttemptId::new(&StepId::new("team", 1, 1), 1)
+}
+
 /// Runs a swarm to its end.
 pub(super) fn run(rules: Rules, script: &str) -> World {
     World::new(rules, script).go()
@@ -78,7 +83,7 @@ pub(crate) struct World {
     script: Arc<BTreeMap<String, Vec<Turn>>>,
     pub(crate) clock: u64,
     pub(crate) swarm: Swarm,
-    pub(crate) facts: Vec<(u64, SwarmEvent)>,
+    pub(crate) events: Vec<(u64, Event)>,
     /// After how many events it is interrupted.
     pub(super) crashes: BTreeSet<usize>,
     /// When it was interrupted: after how many events, and the time.
@@ -86,7 +91,7 @@ pub(crate) struct World {
     /// Additional events that change nothing, by the number of events before them.
     pub(super) noise: BTreeMap<usize, Vec<Noise>>,
     /// The answers to come, in order.
-    open: BTreeMap<(u64, TurnId, bool), SwarmEvent>,
+    open: BTreeMap<(u64, TurnId, bool), Event>,
     dues: BTreeMap<(TurnId, bool), u64>,
     /// The turns and calls that were ended.
     pub(super) cancelled: Vec<TurnId>,
@@ -111,7 +116,7 @@ pub(super) enum Noise {
     /// One of those before, counted from the last, once more.
     Again(usize),
     /// This one.
-    Foreign(Box<SwarmEvent>),
+    Foreign(Box<Event>),
 }
 
 /// A turn of a script.
@@ -124,13 +129,13 @@ struct Turn {
 impl World {
     pub(crate) fn new(rules: Rules, script: &str) -> World {
         let rules = Arc::new(rules);
-        let swarm = Swarm::new(Arc::clone(&rules), "r1", Content::Text("the goal".to_owned()));
+        let swarm = Swarm::new(id(), Arc::clone(&rules), "r1", Content::Text("the goal".to_owned()));
         World {
             rules,
             script: Arc::new(script.lines().filter_map(line).collect()),
             clock: 0,
             swarm,
-            facts: Vec::new(),
+            events: Vec::new(),
             crashes: BTreeSet::new(),
             resumed: Vec::new(),
             noise: BTreeMap::new(),
@@ -147,7 +152,7 @@ impl World {
     pub(crate) fn go(mut self) -> World {
         self.drain();
         while !self.swarm.is_over {
-            assert!(self.facts.len() < 100_000, "it never ends");
+            assert!(self.events.len() < 100_000, "it never ends");
             self.step();
         }
         assert_eq!(next(&mut self.swarm, u64::MAX), None, "what is over orders nothing");
@@ -166,8 +171,8 @@ impl World {
             return self.drain();
         }
         if let Some(entry) = self.open.first_entry().filter(|entry| entry.key().0 <= self.clock) {
-            let fact = entry.remove();
-            self.record(fact);
+            let event = entry.remove();
+            self.record(event);
         }
         self.drain();
     }
@@ -182,21 +187,36 @@ impl World {
     fn carry_out(&mut self, order: Order) {
         let text = |words: String| Some(Content::Text(words));
         match order {
-            Order::Record(fact) => self.record(fact),
+            Order::Record(event) => self.record(*event),
             Order::Spawn { place, name, plays, task } => {
                 let own = self.rules.roster.get(place as usize).is_some_and(|place| place.has_task);
                 let task = if own { text(format!("the task of {name}")) } else { task };
-                self.record(SwarmEvent::AgentSpawned { agent: name, plays, task, brief: None, by: None, tools: None });
+                self.record(Event::AgentSpawned {
+                    swarm: id(),
+                    agent: name,
+                    plays,
+                    task,
+                    brief: None,
+                    by: None,
+                    tools: None,
+                });
             }
             Order::Ask(turn) => {
                 let (answer, takes) = self.answer(&turn);
                 let tokens = Some(crate::Usage { input: 100, output: 10, ..crate::Usage::default() });
                 let (cost, model) = (Some(7), Some("m1".to_owned()));
-                let ended =
-                    SwarmEvent::TurnEnded { turn: turn.clone(), answer, usage: tokens, cost, model, session: None };
+                let ended = Event::TurnEnded {
+                    swarm: id(),
+                    turn: turn.clone(),
+                    answer,
+                    usage: tokens,
+                    cost,
+                    model,
+                    session: None,
+                };
                 let reserved = Some(crate::types::event::Reserved { calls: 1, tokens: Some(1_000), cost: None });
                 self.begin(turn.clone(), false, takes, ended);
-                self.record(SwarmEvent::TurnStarted { turn, reserved });
+                self.record(Event::TurnStarted { swarm: id(), turn, reserved });
             }
             Order::Call(turn) => {
                 let agent = self.swarm.agent(&turn.agent).expect("the caller is there");
@@ -215,9 +235,9 @@ impl World {
                 }
                 let (result, takes) = self.result(&turn);
                 let fault = fault(&result);
-                let ended = SwarmEvent::ToolEnded { turn: turn.clone(), result: Content::Text(result), fault };
+                let ended = Event::ToolEnded { swarm: id(), turn: turn.clone(), result: Content::Text(result), fault };
                 self.begin(turn.clone(), true, takes, ended);
-                self.record(SwarmEvent::ToolStarted { turn, tool });
+                self.record(Event::ToolStarted { swarm: id(), turn, tool });
             }
             Order::Agree { agent, wants } => {
                 let agent = Arc::clone(&self.swarm.agents[agent as usize].name);
@@ -233,15 +253,21 @@ impl World {
                 let past: Vec<String> = past.collect();
                 let response = (!past.is_empty() && how != End::Unneeded).then(|| format!("turns {}", past.join(" ")));
                 let agent = Arc::clone(&agent.name);
-                self.record(SwarmEvent::AgentCompleted { agent, how, response: response.map(Content::Text), error });
+                self.record(Event::AgentFinished {
+                    swarm: id(),
+                    agent,
+                    how,
+                    response: response.map(Content::Text),
+                    error,
+                });
             }
             Order::Finish => {
                 let results = self.swarm.results().filter_map(|agent| agent.end.as_ref()?.response.as_ref());
                 let results: Vec<&str> = results.map(words).collect();
                 let result = self.swarm.merged.clone().or(text(results.join(" + ")));
-                self.record(SwarmEvent::WorkflowCompleted { result, error: None });
+                self.record(Event::SwarmFinished { swarm: id(), result, error: None });
             }
-            Order::Fail(why) => self.record(SwarmEvent::WorkflowCompleted { result: None, error: Some(why) }),
+            Order::Fail(why) => self.record(Event::SwarmFinished { swarm: id(), result: None, error: Some(why) }),
         }
     }
 
@@ -260,27 +286,27 @@ impl World {
     /// Something happened to a request.
     pub(super) fn agree(&mut self, approval: Approval) {
         approval.apply(&mut self.swarm, self.clock);
-        self.approvals.push((self.facts.len(), self.clock, approval));
+        self.approvals.push((self.events.len(), self.clock, approval));
     }
 
-    fn begin(&mut self, turn: TurnId, is_call: bool, takes: u64, ended: SwarmEvent) {
+    fn begin(&mut self, turn: TurnId, is_call: bool, takes: u64, ended: Event) {
         let asked = self.clock + takes;
         let due = *self.dues.entry((turn.clone(), is_call)).or_insert(asked);
         self.open.insert((due.max(self.clock), turn, is_call), ended);
     }
 
     /// Something happened.
-    pub(crate) fn record(&mut self, fact: SwarmEvent) {
-        self.swarm.apply(&fact, self.clock);
-        self.facts.push((self.clock, fact));
-        let count = self.facts.len();
+    pub(crate) fn record(&mut self, event: Event) {
+        self.swarm.apply(&event, self.clock);
+        self.events.push((self.clock, event));
+        let count = self.events.len();
         for noise in self.noise.remove(&count).unwrap_or_default() {
-            let fact = match noise {
-                Noise::Again(back) => self.facts[(count - 1).saturating_sub(back)].1.clone(),
-                Noise::Foreign(fact) => *fact,
+            let event = match noise {
+                Noise::Again(back) => self.events[(count - 1).saturating_sub(back)].1.clone(),
+                Noise::Foreign(event) => *event,
             };
-            if !self.is_plain(&fact) {
-                self.swarm.apply(&fact, self.clock);
+            if !self.is_plain(&event) {
+                self.swarm.apply(&event, self.clock);
             }
         }
         if self.crashes.contains(&count) {
@@ -291,22 +317,22 @@ impl World {
     }
 
     /// Events that name no turn come from the driver alone, which records each at once: they cannot be late.
-    fn is_plain(&self, fact: &SwarmEvent) -> bool {
+    fn is_plain(&self, event: &Event) -> bool {
         let plain =
-            matches!(fact, SwarmEvent::Refused { .. } | SwarmEvent::Idled { .. } | SwarmEvent::HelpRequested { .. });
+            matches!(event, Event::ActionRefused { .. } | Event::AgentIdled { .. } | Event::HelpRequested { .. });
         let acts = |agent: &crate::core::swarm::state::Agent| {
             matches!(agent.stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..))
         };
-        plain && self.swarm.agent(fact.agent()).is_some_and(acts)
+        plain && event.agent().and_then(|agent| self.swarm.agent(agent)).is_some_and(acts)
     }
 
     /// The state that another process folds from the events.
     pub(super) fn replayed(&self) -> Swarm {
-        let mut swarm = Swarm::new(Arc::clone(&self.rules), "r1", Content::Text("the goal".to_owned()));
+        let mut swarm = Swarm::new(id(), Arc::clone(&self.rules), "r1", Content::Text("the goal".to_owned()));
         let mut resumed = self.resumed.iter().peekable();
         let mut approvals = self.approvals.iter().peekable();
-        for (index, (at, fact)) in self.facts.iter().enumerate() {
-            swarm.apply(fact, *at);
+        for (index, (at, event)) in self.events.iter().enumerate() {
+            swarm.apply(event, *at);
             while let Some((_, at)) = resumed.next_if(|(count, _)| *count == index + 1) {
                 swarm.resume_swarm(0, *at);
             }
@@ -349,14 +375,14 @@ impl World {
 
     /// The events that contain one of the words, with their times.
     pub(super) fn told(&self, wanted: &[&str]) -> String {
-        let lines = self.facts.iter().map(|(at, fact)| format!("{at} {}", line_of(fact)));
+        let lines = self.events.iter().map(|(at, event)| format!("{at} {}", line_of(event)));
         let has = |line: &String| wanted.iter().any(|word| line.contains(word));
         lines.filter(has).collect::<Vec<_>>().join("\n")
     }
 
     /// How many events contain a word.
     pub(super) fn count(&self, word: &str) -> usize {
-        self.facts.iter().filter(|(_, fact)| line_of(fact).contains(word)).count()
+        self.events.iter().filter(|(_, event)| line_of(event).contains(word)).count()
     }
 
     pub(super) fn agent(&self, name: &str) -> &crate::core::swarm::state::Agent {
@@ -447,43 +473,44 @@ fn words(content: &Content) -> &str {
 }
 
 /// An event in a line.
-fn line_of(fact: &SwarmEvent) -> String {
+fn line_of(event: &Event) -> String {
     let turn_of = |turn: &TurnId| match turn.purpose {
         Purpose::Act => format!("{}.{}", turn.iteration, turn.attempt),
         Purpose::Decompose => format!("split.{}", turn.attempt),
         Purpose::Synthesize => format!("merge.{}", turn.attempt),
     };
-    match fact {
-        SwarmEvent::WorkflowStarted { .. } => "started".to_owned(),
-        SwarmEvent::Progress { phase } => format!("phase {}", phase_word(*phase)),
-        SwarmEvent::AgentSpawned { agent, plays, task, by, tools, .. } => {
+    match event {
+        Event::SwarmStarted { .. } => "started".to_owned(),
+        Event::PhaseEntered { phase, .. } => format!("phase {}", phase_word(*phase)),
+        Event::AgentSpawned { agent, plays, task, by, tools, .. } => {
             let task = task.as_ref().map_or("nothing", words);
             let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
             let tools = tools.as_ref().map(|tools| format!(" with {}", tools.join(" "))).unwrap_or_default();
             format!("{agent} spawned as {plays} for {task}{by}{tools}")
         }
-        SwarmEvent::AgentStarted { agent } => format!("{agent} starts"),
-        SwarmEvent::TurnStarted { turn, .. } => format!("{} asks {}", turn.agent, turn_of(turn)),
-        SwarmEvent::TurnEnded { turn, .. } => format!("{} answered {}", turn.agent, turn_of(turn)),
-        SwarmEvent::ToolStarted { turn, tool } => format!("{} calls {tool} {}", turn.agent, turn_of(turn)),
-        SwarmEvent::ToolEnded { turn, result, .. } => format!("{} hears {}", turn.agent, words(result)),
-        SwarmEvent::MessageSent(Sent { seq, from, to, kind, payload, .. }) => {
-            format!("{from} → {to} #{seq} {} {}", kind.as_str(), words(payload))
+        Event::AgentStarted { agent, .. } => format!("{agent} starts"),
+        Event::TurnStarted { turn, .. } => format!("{} asks {}", turn.agent, turn_of(turn)),
+        Event::TurnEnded { turn, .. } => format!("{} answered {}", turn.agent, turn_of(turn)),
+        Event::ToolStarted { turn, tool, .. } => format!("{} calls {tool} {}", turn.agent, turn_of(turn)),
+        Event::ToolEnded { turn, result, .. } => format!("{} hears {}", turn.agent, words(result)),
+        Event::MessageSent { message: MemberMessage { number, from, to, kind, payload, .. }, .. } => {
+            format!("{from} → {to} #{number} {} {}", kind.as_str(), words(payload))
         }
-        SwarmEvent::MessageReceived { agent, from, seq } => format!("{agent} takes #{seq} from {from}"),
-        SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => {
-            format!("{author} publishes #{seq} {topic} {}", words(data))
+        Event::MessageReceived { agent, from, number, .. } => format!("{agent} takes #{number} from {from}"),
+        Event::DataPublished { number, topic, author, data, .. } => {
+            format!("{author} publishes #{number} {topic} {}", words(data))
         }
-        SwarmEvent::Refused { agent, reason } => format!("{agent} refused: {reason}"),
-        SwarmEvent::Idled { agent } => format!("{agent} idles"),
-        SwarmEvent::HelpRequested { agent, description, .. } => format!("{agent} wants help: {}", words(description)),
-        SwarmEvent::AgentCompleted { agent, how, response, error } => {
+        Event::ActionRefused { agent, reason, .. } => format!("{agent} refused: {reason}"),
+        Event::AgentIdled { agent, .. } => format!("{agent} idles"),
+        Event::HelpRequested { agent, description, .. } => format!("{agent} wants help: {}", words(description)),
+        Event::AgentFinished { agent, how, response, error, .. } => {
             let response = response.as_ref().map(|it| format!(": {}", words(it))).unwrap_or_default();
             let error = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
             format!("{agent} ends {}{error}{response}", how.as_str())
         }
-        SwarmEvent::WorkflowCompleted { result: Some(result), .. } => format!("over: {}", words(result)),
-        SwarmEvent::WorkflowCompleted { error, .. } => format!("failed: {}", error.as_deref().unwrap_or_default()),
+        Event::SwarmFinished { result: Some(result), .. } => format!("over: {}", words(result)),
+        Event::SwarmFinished { error, .. } => format!("failed: {}", error.as_deref().unwrap_or_default()),
+        other => panic!("{other:?} happens outside of swarms"),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::driver::run::values::View;
 use crate::types::chat::Tool;
 use crate::types::event::Failure;
 use crate::types::event::{Content, Reserved};
-use crate::types::swarm_event::{Purpose, TurnId};
+use crate::types::swarm::{Purpose, TurnId};
 use crate::types::usage::compute_price;
 
 /// The tokens of an answer at most, where its agent says none (seed 001, "Model Tier").

@@ -10,9 +10,8 @@ use crate::core::swarm::state::{Agent, Swarm};
 use crate::core::swarm::{Part, prompt};
 use crate::types::chat;
 use crate::types::chat::Reply;
-use crate::types::event::Failure;
-use crate::types::event::{self, Content};
-use crate::types::swarm_event::{Action, Answer, End, Fault, Purpose, SwarmEvent, TurnId};
+use crate::types::event::{self, Content, Event, Failure};
+use crate::types::swarm::{Action, Answer, End, Fault, Purpose, TurnId};
 use crate::types::usage::compute_cost;
 
 /// The turns that the answer of an agent is made of which gave none (seed 001, "Convergence Detection").
@@ -49,7 +48,7 @@ impl Evaluator<'_> {
         turn: TurnId,
         reply: Result<Reply, chat::Fault>,
         made: &Made,
-    ) -> Result<SwarmEvent, Failure> {
+    ) -> Result<Event, Failure> {
         let swarm = at.swarm().ok_or_else(|| unknown_step(&at.state.id(at.key)))?;
         let player = self.player(swarm, &turn)?;
         let provider = self.plan.provider(&player.provider);
@@ -91,23 +90,23 @@ impl Evaluator<'_> {
                 Purpose::Synthesize => self.parse_merge(at, reply, made)?,
             },
         };
-        Ok(SwarmEvent::TurnEnded { turn, answer, usage, cost, model, session })
+        Ok(Event::TurnEnded { swarm: swarm.id.clone(), turn, answer, usage, cost, model, session })
     }
 
     /// The event that ends an agent, with its result.
     pub(crate) fn agent_completed(
         &self,
-        agent: &Agent,
+        (swarm, agent): (&Swarm, &Agent),
         how: End,
         error: Option<String>,
         made: &Made,
-    ) -> Result<SwarmEvent, Failure> {
+    ) -> Result<Event, Failure> {
         let response = match how {
             End::Done | End::Unneeded => None,
             _ if agent.history.is_empty() => None,
             _ => Some(made.content(self.summarize_agent(agent)?)),
         };
-        Ok(SwarmEvent::AgentCompleted { agent: Arc::clone(&agent.name), how, response, error })
+        Ok(Event::AgentFinished { swarm: swarm.id.clone(), agent: Arc::clone(&agent.name), how, response, error })
     }
 
     /// The outcome of a swarm whose agents are done.

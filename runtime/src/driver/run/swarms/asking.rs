@@ -16,9 +16,9 @@ use crate::io::{llm, recording};
 use crate::types::chat;
 use crate::types::chat::{Call, Message, Question, Reply};
 use crate::types::event::Failure;
-use crate::types::event::{Event, Outcome, StepId};
+use crate::types::event::{AttemptId, Event, Outcome, StepId};
 use crate::types::retry::is_transient;
-use crate::types::swarm_event::{Answer, Fault, Purpose, SwarmEvent, TurnId};
+use crate::types::swarm::{Answer, Fault, Purpose, TurnId};
 
 /// The randomness of turns whose agent says none (seed 001, "Model Tier").
 const TEMPERATURE: f64 = 0.3;
@@ -77,17 +77,21 @@ impl Driver<'_> {
         {
             match step_refusal(refused) {
                 Ok(message) => {
-                    self.record_swarm_event(
-                        step,
-                        attempt,
-                        SwarmEvent::TurnStarted { turn: turn.clone(), reserved: None },
-                    );
+                    self.record_swarm_event(Event::TurnStarted {
+                        swarm: AttemptId::new(step, attempt),
+                        turn: turn.clone(),
+                        reserved: None,
+                    });
                     let answer = Answer::Failed { message, fault: Fault::Budget };
-                    self.record_swarm_event(
-                        step,
-                        attempt,
-                        SwarmEvent::TurnEnded { turn, answer, usage: None, cost: None, model: None, session: None },
-                    );
+                    self.record_swarm_event(Event::TurnEnded {
+                        swarm: AttemptId::new(step, attempt),
+                        turn,
+                        answer,
+                        usage: None,
+                        cost: None,
+                        model: None,
+                        session: None,
+                    });
                 }
                 Err(message) => {
                     self.teams.open.remove(&(step.clone(), attempt));
@@ -110,7 +114,8 @@ impl Driver<'_> {
             Way::Model(question) => question.schema.as_ref().map(serde_json::Value::to_string),
             Way::Recorded(_) | Way::Program(_) => None,
         };
-        self.record_swarm_event(step, attempt, SwarmEvent::TurnStarted { turn: turn.clone(), reserved });
+        let swarm = AttemptId::new(step, attempt);
+        self.record_swarm_event(Event::TurnStarted { swarm, turn: turn.clone(), reserved });
         self.notices.warn_of_usage(&self.state);
         let question = || recording::Question {
             agent: Some(player.name.clone()),
@@ -142,7 +147,6 @@ impl Driver<'_> {
     /// What a model answered.
     pub(super) fn handle_reply(
         &mut self,
-        step: &StepId,
         attempt: u32,
         key: Key,
         turn: TurnId,
@@ -154,7 +158,7 @@ impl Driver<'_> {
             reply,
             &self.attempts.made,
         )?;
-        self.record_swarm_event(step, attempt, ended);
+        self.record_swarm_event(ended);
         self.notices.warn_of_usage(&self.state);
         Ok(())
     }

@@ -7,23 +7,21 @@ use super::super::eval::{At, Finished, swarm_metadata, truncate_to_event};
 use super::{Stuck, failure_outcome};
 use crate::core::graph::Key;
 use crate::core::swarm::state::Spent;
-use crate::types::event::{Content, Failure, Outcome, StepId, Usage};
-use crate::types::swarm_event::{End, Phase, SwarmEvent};
+use crate::types::event::{AttemptId, Content, Event, Failure, Outcome, StepId, Usage};
+use crate::types::swarm::{End, Phase};
 
 impl Driver<'_> {
     /// Records the end of an agent.
     pub(super) fn conclude_agent(
         &mut self,
-        step: &StepId,
         attempt: u32,
         key: Key,
         (agent, how, error): (u32, End, Option<String>),
     ) -> Result<(), Stuck> {
-        let Some(actor) = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize)) else {
-            return Ok(());
-        };
-        let ended = self.evaluator.agent_completed(actor, how, error, &self.attempts.made)?;
-        self.record_swarm_event(step, attempt, ended);
+        let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
+        let Some(agent) = swarm.agents.get(agent as usize) else { return Ok(()) };
+        let ended = self.evaluator.agent_completed((swarm, agent), how, error, &self.attempts.made)?;
+        self.record_swarm_event(ended);
         Ok(())
     }
 
@@ -33,7 +31,10 @@ impl Driver<'_> {
         let result = match self.evaluator.conclude_swarm(At { state: &self.state, key, attempt }, swarm)? {
             Finished::Result(result) => result,
             Finished::Merge => {
-                self.record_swarm_event(step, attempt, SwarmEvent::Progress { phase: Phase::Synthesizing });
+                self.record_swarm_event(Event::PhaseEntered {
+                    swarm: AttemptId::new(step, attempt),
+                    phase: Phase::Synthesizing,
+                });
                 return Ok(());
             }
         };
@@ -42,7 +43,8 @@ impl Driver<'_> {
         let path = self.outputs.layout.beside_prompt(step, attempt, "swarm.json");
         self.outputs.write(path, metadata.into_bytes());
         let stored = self.outputs.keep_text(result.clone())?;
-        self.record_swarm_event(step, attempt, SwarmEvent::WorkflowCompleted { result: Some(stored), error: None });
+        let swarm = AttemptId::new(step, attempt);
+        self.record_swarm_event(Event::SwarmFinished { swarm, result: Some(stored), error: None });
         self.teams.open.remove(&(step.clone(), attempt));
         self.outputs.write_output(step, &result);
         let outcome = Outcome { output: Some(Content::Text(result)), usage, ..Outcome::default() };
@@ -56,7 +58,7 @@ impl Driver<'_> {
             return;
         }
         let error = Some(truncate_to_event(&why.to_string()));
-        self.record_swarm_event(step, attempt, SwarmEvent::WorkflowCompleted { result: None, error });
+        self.record_swarm_event(Event::SwarmFinished { swarm: AttemptId::new(step, attempt), result: None, error });
         let key = self.state.find_step(step);
         let spent = key.and_then(|key| self.state.swarm(key, attempt)).map(|swarm| swarm.spent);
         let usage = spent.as_ref().and_then(total_usage);

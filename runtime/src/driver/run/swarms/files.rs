@@ -11,22 +11,23 @@ use serde_json::{Value, json};
 use super::super::driver::Driver;
 use crate::io::home::{Layout, RunFolder, create_private};
 use crate::types::error::RunError;
-use crate::types::event::{Event, Record, StepId};
-use crate::types::swarm_event::SwarmEvent;
+use crate::types::event::{Event, Record};
 
 /// Nanoseconds in a millisecond: seed 001 counts the former.
 const NANOSECONDS: u64 = 1_000_000;
 
 impl Driver<'_> {
     /// Something happened in a swarm.
-    pub(in crate::driver::run) fn record_swarm_event(&mut self, step: &StepId, attempt: u32, fact: SwarmEvent) {
-        let shown = is_shown(&fact).then(|| fact.clone());
-        self.record(Event::Swarm { step: step.clone(), attempt, fact });
-        let Some(fact) = shown else { return };
-        if matches!(fact, SwarmEvent::WorkflowStarted { .. }) && attempt > 1 {
-            self.outputs.remove_folder(self.outputs.layout.swarm_folder(step));
+    pub(in crate::driver::run) fn record_swarm_event(&mut self, event: Event) {
+        let shown = is_shown(&event).then(|| event.clone());
+        self.record(event);
+        let Some(event) = shown else { return };
+        if let Event::SwarmStarted { swarm, .. } = &event
+            && swarm.attempt > 1
+        {
+            self.outputs.remove_folder(self.outputs.layout.swarm_folder(&swarm.step));
         }
-        match format_line(&self.outputs.folder, &self.outputs.layout, step, &fact, self.records.clock) {
+        match format_line(&self.outputs.folder, &self.outputs.layout, &event, self.records.clock) {
             Ok(Some((path, line))) => self.outputs.append(path, line),
             Ok(None) => {}
             Err(error) => self.give_up(error.to_string()),
@@ -47,13 +48,12 @@ pub(in crate::driver::run) fn restore_files(
     }
     let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
     for record in records {
-        let Event::Swarm { step, fact, .. } = &record.event else { continue };
-        if matches!(fact, SwarmEvent::WorkflowStarted { .. }) {
+        if let Event::SwarmStarted { swarm, .. } = &record.event {
             // Those of an earlier attempt.
-            let own = layout.swarm_folder(step);
+            let own = layout.swarm_folder(&swarm.step);
             files.retain(|path, _| !path.starts_with(&own));
         }
-        if let Some((path, line)) = format_line(folder, layout, step, fact, record.at)? {
+        if let Some((path, line)) = format_line(folder, layout, &record.event, record.at)? {
             files.entry(path).or_default().extend(line);
         }
     }
@@ -66,34 +66,33 @@ pub(in crate::driver::run) fn restore_files(
     Ok(())
 }
 
-fn is_shown(fact: &SwarmEvent) -> bool {
-    matches!(
-        fact,
-        SwarmEvent::WorkflowStarted { .. } | SwarmEvent::MessageSent(_) | SwarmEvent::WorkspaceUpdated { .. }
-    )
+fn is_shown(event: &Event) -> bool {
+    matches!(event, Event::SwarmStarted { .. } | Event::MessageSent { .. } | Event::DataPublished { .. })
 }
 
 /// The line that an event adds, and to which file.
 fn format_line(
     folder: &RunFolder,
     layout: &Layout,
-    step: &StepId,
-    fact: &SwarmEvent,
+    event: &Event,
     at: u64,
 ) -> Result<Option<(PathBuf, Vec<u8>)>, RunError> {
     let ts = at.saturating_mul(NANOSECONDS);
-    let (path, line) = match fact {
-        SwarmEvent::MessageSent(sent) => {
+    let (path, line) = match event {
+        Event::MessageSent { swarm, message: sent } => {
             let payload = folder.read_text(&sent.payload)?;
             let payload: Value = serde_json::from_str(&payload).unwrap_or(Value::String(payload));
             let line = json!({
-                "seq": sent.seq, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": payload, "ts": ts,
+                "seq": sent.number, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": payload, "ts": ts,
             });
-            (layout.mailbox_path(step, &sent.to), line)
+            (layout.mailbox_path(&swarm.step, &sent.to), line)
         }
-        SwarmEvent::WorkspaceUpdated { seq, topic, author, data } => {
+        Event::DataPublished { swarm, number, topic, author, data } => {
             let entry = json!({ "author": &**author, "data": folder.read_text(data)? });
-            (layout.topic_path(step, topic), json!({ "seq": seq, "topic": &**topic, "entry": entry, "ts": ts }))
+            (
+                layout.topic_path(&swarm.step, topic),
+                json!({ "seq": number, "topic": &**topic, "entry": entry, "ts": ts }),
+            )
         }
         _ => return Ok(None),
     };

@@ -22,7 +22,7 @@ use crate::io::executor::{Candidate, Job, MemberTurn, Role, Session, Transport, 
 use crate::types::cancel::Cancel;
 use crate::types::effective_prompt::{Block, Effective};
 use crate::types::event::StepId;
-use crate::types::swarm_event::{Purpose, TurnId};
+use crate::types::swarm::{Purpose, TurnId};
 
 /// The turns that programs take.
 #[derive(Debug, Default)]

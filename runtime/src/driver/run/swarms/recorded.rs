@@ -20,7 +20,7 @@ use crate::types::chat::Tool;
 use crate::types::divergence::Difference;
 use crate::types::error::RunError;
 use crate::types::event::{AnsweredBy, Failure, StepId};
-use crate::types::swarm_event::TurnId;
+use crate::types::swarm::TurnId;
 
 /// What names are made from in runs that are recorded and in replays, the same as in rehearsals: both are to have the
 /// same agents, whatever the ids of the runs.

@@ -12,9 +12,9 @@ use crate::core::swarm::action::PAYLOAD_BYTES;
 use crate::driver::run::driver::Driver;
 use crate::driver::run::messages::LISTED;
 use crate::io::recording::Source;
-use crate::types::event::StepId;
+use crate::types::event::{AttemptId, Event, StepId};
 use crate::types::handoff::INBOX;
-use crate::types::swarm_event::{PERSON, Sent, SwarmEvent};
+use crate::types::swarm::{MemberMessage, PERSON};
 
 impl Driver<'_> {
     /// The swarm, and the name in it, that a person means; none where no swarm is meant that runs.
@@ -69,11 +69,11 @@ impl Driver<'_> {
         if agent.mailbox.len() >= INBOX {
             return Err(format!("the mailbox of `{team}/{member}` is full: {INBOX} messages wait in it"));
         }
-        let (seq, to) = (agent.letters + 1, Arc::clone(&agent.name));
+        let (number, to) = (agent.letters + 1, Arc::clone(&agent.name));
         let payload = json!({ "message": text }).to_string();
         let payload = self.outputs.keep_text(payload).map_err(|failure| failure.to_string())?;
-        let sent = Sent { seq, from: PERSON.into(), to, kind: MessageType::Info, payload, person: true };
-        self.record_swarm_event(step, attempt, SwarmEvent::MessageSent(sent));
+        let message = MemberMessage { number, from: PERSON.into(), to, kind: MessageType::Info, payload, person: true };
+        self.record_swarm_event(Event::MessageSent { swarm: AttemptId::new(step, attempt), message });
         Ok(match interrupts {
             true => format!("members of swarms cannot be interrupted: the next turn of `{team}/{member}` reads it"),
             false => format!("the next turn of `{team}/{member}` reads it"),

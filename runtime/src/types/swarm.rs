@@ -1,7 +1,7 @@
-//! Events of a swarm: its entries in the journal, beside those of the step that it runs as.
+//! What the events of a swarm hold: turns, answers and actions of its agents, and their messages.
 //!
-//! The first eight kinds have the names that seed dashboards know. [`SwarmEvent::agent`] returns the agent of an event,
-//! with the ids [`SUPERVISOR`] and [`WORKSPACE`] for events of no agent. Texts that may be long are [`Content`].
+//! [`Event::agent`](super::event::Event::agent) returns the agent of an event, with the ids [`SUPERVISOR`] and
+//! [`WORKSPACE`] for events of no agent. Texts that may be long are [`Content`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
-use super::usage::{Reserved, Usage};
 
 /// Who decomposes, spawns, answers requests for help and merges.
 pub const SUPERVISOR: &str = "swarm-supervisor";
@@ -19,161 +18,6 @@ pub const PERSON: &str = "user";
 
 /// Whose events those of the shared workspace are.
 pub const WORKSPACE: &str = "workspace";
-
-/// One event of a swarm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "what", rename_all = "snake_case")]
-pub enum SwarmEvent {
-    /// The swarm exists. Always its first.
-    WorkflowStarted {
-        /// What names of agents are made from: the run's id, or the same for all where it is recorded or replayed.
-        run: String,
-        /// What it is to reach.
-        goal: Content,
-    },
-    /// It entered a phase.
-    Progress {
-        /// Which.
-        phase: Phase,
-    },
-    /// An agent begins its first iteration.
-    AgentStarted {
-        /// Its name.
-        agent: Arc<str>,
-    },
-    /// An agent is done.
-    AgentCompleted {
-        /// Its name.
-        agent: Arc<str>,
-        /// How it ended.
-        how: End,
-        /// Its answer; if it did not give one itself, the results of its last turns.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        response: Option<Content>,
-        /// Why it failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<String>,
-    },
-    /// A message lies in a mailbox.
-    MessageSent(Sent),
-    /// An agent took a message out of its mailbox.
-    MessageReceived {
-        /// Who.
-        agent: Arc<str>,
-        /// Who wrote it.
-        from: Arc<str>,
-        /// Its number in that mailbox.
-        seq: u64,
-    },
-    /// There is a new entry in the shared workspace.
-    WorkspaceUpdated {
-        /// Its number in the workspace, from 1.
-        seq: u64,
-        /// The topic.
-        topic: Arc<str>,
-        /// Who published it.
-        author: Arc<str>,
-        /// What.
-        data: Content,
-    },
-    /// The swarm is done.
-    WorkflowCompleted {
-        /// Its result; none where it failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        result: Option<Content>,
-        /// Why it failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<String>,
-    },
-    /// There is a further agent. It starts when it has something to do.
-    AgentSpawned {
-        /// Its name, which no other agent of the swarm has.
-        agent: Arc<str>,
-        /// Its declared agent.
-        plays: Arc<str>,
-        /// Its task; none: it waits for its first message.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        task: Option<Content>,
-        /// What teammates see of its task: the text without its context packs. None: the whole task.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        brief: Option<Content>,
-        /// Who asked for it; none for those of the roster.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<Arc<str>>,
-        /// The tools that it may use, if they differ from those of its declared agent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tools: Option<Vec<String>>,
-    },
-    /// A model is asked.
-    TurnStarted {
-        /// Who asks.
-        #[serde(flatten)]
-        turn: TurnId,
-        /// What it may use at most, of the budgets that it counts for.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reserved: Option<Reserved>,
-    },
-    /// A model answered, or did not. Dropped when the turn is not the current one.
-    TurnEnded {
-        /// Who asked.
-        #[serde(flatten)]
-        turn: TurnId,
-        /// What came of it.
-        answer: Answer,
-        /// The tokens that it took.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        usage: Option<Usage>,
-        /// What that cost in millionths of a dollar, where it is known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<u64>,
-        /// The model that answered, as it calls itself.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        /// The conversation that a program keeps of it, by its id: the next turn of the agent goes on with it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        session: Option<String>,
-    },
-    /// A tool is called.
-    ToolStarted {
-        /// Whose call it is.
-        #[serde(flatten)]
-        turn: TurnId,
-        /// The tool.
-        tool: Arc<str>,
-    },
-    /// A tool answered, or failed. Dropped when the call is not the current one.
-    ToolEnded {
-        /// Whose call it was.
-        #[serde(flatten)]
-        turn: TurnId,
-        /// What it answered, or why it failed.
-        result: Content,
-        /// How it failed; none when it did not.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        fault: Option<Fault>,
-    },
-    /// What an agent wanted is not allowed, or not possible.
-    Refused {
-        /// Who.
-        agent: Arc<str>,
-        /// Why, and what would be.
-        reason: String,
-    },
-    /// An agent waits for something to happen.
-    Idled {
-        /// Who.
-        agent: Arc<str>,
-    },
-    /// An agent asked for help.
-    HelpRequested {
-        /// Who.
-        agent: Arc<str>,
-        /// What the helper is to do.
-        description: Content,
-        /// The tools that it needs.
-        skills: Vec<String>,
-    },
-}
 
 /// A turn of an agent, or of the supervisor: deterministic, the same in every replay.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -186,7 +30,8 @@ pub struct TurnId {
     /// The iteration, from 0.
     #[serde(default)]
     pub iteration: u32,
-    /// How often it was asked, or the tool called, in this iteration: from 1.
+    /// How often it was asked, or the tool called, in this iteration: from 1. The attempt of the swarm is another one.
+    #[serde(rename = "turn_attempt")]
     pub attempt: u32,
 }
 
@@ -268,15 +113,15 @@ impl End {
 
 /// A message, as it lies in a mailbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Sent {
+pub struct MemberMessage {
     /// Its number in the mailbox of the receiver, from 1.
-    pub seq: u64,
+    pub number: u64,
     /// Who wrote it.
     pub from: Arc<str>,
     /// Whose mailbox it lies in.
     pub to: Arc<str>,
     /// What it is for.
-    #[serde(rename = "type")]
+    #[serde(rename = "message_type")]
     pub kind: MessageType,
     /// What it says, as JSON.
     pub payload: Content,
@@ -380,30 +225,6 @@ pub enum Action {
     },
     /// Waits.
     Idle,
-}
-
-impl SwarmEvent {
-    /// Who it is about.
-    pub fn agent(&self) -> &str {
-        match self {
-            SwarmEvent::WorkflowStarted { .. } | SwarmEvent::Progress { .. } | SwarmEvent::WorkflowCompleted { .. } => {
-                SUPERVISOR
-            }
-            SwarmEvent::WorkspaceUpdated { .. } => WORKSPACE,
-            SwarmEvent::MessageSent(sent) => &sent.from,
-            SwarmEvent::AgentStarted { agent }
-            | SwarmEvent::AgentCompleted { agent, .. }
-            | SwarmEvent::MessageReceived { agent, .. }
-            | SwarmEvent::AgentSpawned { agent, .. }
-            | SwarmEvent::Refused { agent, .. }
-            | SwarmEvent::Idled { agent }
-            | SwarmEvent::HelpRequested { agent, .. } => agent,
-            SwarmEvent::TurnStarted { turn, .. }
-            | SwarmEvent::TurnEnded { turn, .. }
-            | SwarmEvent::ToolStarted { turn, .. }
-            | SwarmEvent::ToolEnded { turn, .. } => &turn.agent,
-        }
-    }
 }
 
 /// What kind of message one is.
