@@ -7,11 +7,10 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::io::event_loop::Inbox;
-use crate::io::recording::{GateTake, ReplayEffect, Written};
-use crate::types::approval::{Choice, Decision, ToolCallRequest, Verdict};
+use crate::io::recording::ReplayInput;
+use crate::types::approval::{Choice, Decision, ToolCallRequest};
 use crate::types::artifact::ArtifactMeta;
 use crate::types::chat::{Fault, Reply as ModelReply, Tool, ToolFault};
-use crate::types::divergence::Divergence;
 use crate::types::event::{AnsweredBy, Failure, Outcome, Process, StepId};
 use crate::types::handoff::Operation;
 use crate::types::swarm::TurnId;
@@ -41,10 +40,6 @@ pub(crate) enum Input {
     Session { step: StepId, attempt: u32, session: String },
     /// An attempt ended.
     Ended { step: StepId, attempt: u32, outcome: Box<Outcome> },
-    /// A replayed attempt waits to be ended from outside.
-    Parked { step: StepId, attempt: u32 },
-    /// A replayed attempt asked something that the recording does not hold.
-    Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
     /// A task waits for an approval.
     Wants { step: StepId, attempt: u32, wish: Box<ToolCallRequest>, reply: Asker },
     /// An agent asks for an operation, and may wait for its result.
@@ -55,16 +50,8 @@ pub(crate) enum Input {
     Left { step: StepId, attempt: u32, artifact: Box<ArtifactMeta> },
     /// A task of a swarm reports.
     Swarm { step: StepId, attempt: u32, word: Box<SwarmInput> },
-    /// An attempt begins in a replay, as it did in the recording.
-    Begins { step: StepId, attempt: u32 },
-    /// What an attempt did in the recording is done again.
-    Does { step: StepId, attempt: u32, deed: ReplayEffect },
-    /// What a person wrote in the recording.
-    Written(Box<Written>),
-    /// The recorded answer to what a task asked for.
-    Agreed { verdict: Verdict },
-    /// The recorded answer of a gate.
-    Replayed { step: StepId, take: GateTake },
+    /// Something of a recording happens again.
+    Replay(Box<ReplayInput>),
     /// The run cannot go on, and why.
     Broken(String),
 }

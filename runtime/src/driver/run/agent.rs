@@ -221,7 +221,7 @@ impl Driver<'_> {
 
     /// What the agent of an attempt may ask of this run, as tools.
     fn offered_operations(&self, attempt: &Attempt<'_>) -> Vec<ToolSpec> {
-        let key = self.state.find_step(attempt.id).filter(|_| attempt.role == Role::Turn && self.replaying.is_none());
+        let key = self.state.find_step(attempt.id).filter(|_| attempt.role == Role::Turn && self.world.is_real());
         let Some(key) = key.filter(|&key| self.evaluator.is_node(&self.state, key)) else { return Vec::new() };
         list_tools(&self.evaluator.resolve_reach(&self.state, key))
     }

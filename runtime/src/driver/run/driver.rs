@@ -13,11 +13,11 @@ use super::notices::Notices;
 use super::open_attempts::Attempts;
 use super::outputs::Outputs;
 use super::records::Records;
-use super::replay::Replaying;
 use super::replies::Replies;
 use super::requests::Requests;
 use super::services::Services;
 use super::swarms::RunningSwarms;
+use super::world::World;
 use super::{Ended, FirstRecord, Input, Outcome, store_content};
 use crate::core::decide::{Command, decide_commands};
 use crate::core::state::State;
@@ -39,8 +39,7 @@ pub(super) struct Driver<'a> {
     pub outputs: Outputs,
     pub notices: Notices,
     pub services: Services,
-    /// The recording that the answers come from.
-    pub replaying: Option<Replaying>,
+    pub world: World,
 }
 
 impl Driver<'_> {
@@ -132,8 +131,8 @@ impl Driver<'_> {
     }
 
     fn wait(&mut self) -> Option<Input> {
-        if self.replaying.is_some() {
-            return self.wait_replayed();
+        if !self.world.is_real() {
+            return self.wait_recorded();
         }
         match self.queue.wait(self.attempts.pool())? {
             Waited::Input(input) => Some(input),
@@ -157,14 +156,7 @@ impl Driver<'_> {
             Input::Wish(wish) => self.apply_stop(wish),
             Input::Answer(answer, reply) => self.take_persons(answer, reply),
             Input::Message(message, reply) => self.take_message(&message, reply),
-            Input::Replayed { step, take } => self.take_replayed(step, take),
-            Input::Begins { step, attempt } => self.begin_replayed(step, attempt),
-            Input::Does { step, attempt, deed } => self.apply_effect(&step, attempt, deed),
-            Input::Written(written) => self.write_again(&written),
-            Input::Agreed { verdict } => self.agree_replayed(verdict),
-            Input::Diverged { step, attempt, divergence } => self.end_diverged(step, attempt, divergence),
-            // Only a replay hears of it.
-            Input::Parked { .. } => {}
+            Input::Replay(input) => self.take_recorded(*input),
             Input::Lives { step, attempt, process } => {
                 self.services.agent_server.register_process(&step, attempt, process.group);
                 self.record(Event::ProcessStarted { step, attempt, process });
@@ -387,7 +379,7 @@ impl Driver<'_> {
         if fresh.is_empty() {
             return;
         }
-        if self.replaying.is_none() {
+        if self.world.is_real() {
             let world = (self.evaluator.plan, &self.services.process_env, &self.outputs);
             self.notices.start_hooks(&fresh, &self.state, world);
         }

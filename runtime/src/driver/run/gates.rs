@@ -42,9 +42,9 @@ impl Driver<'_> {
 
     fn announce_gate(&mut self, step: StepId, message: Content) {
         self.record(Event::GateOpened { step: step.clone(), message: message.clone() });
-        match &self.replaying {
-            Some(_) => self.ask_replayed(&step, &message),
-            None => self.answer_headless(step),
+        match self.world.is_real() {
+            true => self.answer_headless(step),
+            false => self.ask_recording(&step, &message),
         }
     }
 
@@ -105,10 +105,7 @@ impl Driver<'_> {
 
     /// Takes a person's answer, and replies with the result.
     pub(super) fn take_persons(&mut self, answer: GateAnswer, reply: Reply) {
-        let taken = match &self.replaying {
-            Some(_) => Err("the run is a replay: its recording answers".to_owned()),
-            None => self.take_answer(answer),
-        };
+        let taken = self.world.admit_people().and_then(|()| self.take_answer(answer));
         match taken {
             Ok(()) => self.replies.confirm(reply, String::new()),
             // The caller may have stopped waiting.

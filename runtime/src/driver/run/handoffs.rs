@@ -182,9 +182,7 @@ impl Driver<'_> {
     /// It is something else.
     pub(super) fn inputs_of(&self, step: &StepId, attempt: u32, takes: bool) -> Result<Vec<Arc<str>>, RunError> {
         let inputs = if takes { self.fresh_inputs(step) } else { Vec::new() };
-        if let Some(replaying) = &self.replaying {
-            replaying.replay.reads(step, attempt, &inputs)?;
-        }
+        self.world.check_inputs(step, attempt, &inputs)?;
         Ok(inputs)
     }
 }

@@ -11,7 +11,6 @@ use swarmc_plan::Priority;
 use super::driver::Driver;
 use crate::core::graph::{Key, StepRef};
 use crate::io::input::{Reply, ReplyTo};
-use crate::io::recording::Source;
 use crate::types::event::{Content, Event, INPUTS, InboxMessage, StepId};
 use crate::types::handoff::{ENVELOPE_LIMIT, EnvelopeKind, INBOX};
 use crate::types::user_request::UserMessage;
@@ -44,9 +43,7 @@ impl Driver<'_> {
         if self.state.is_stopping() || self.state.final_status().is_some() {
             return Err("the run is ending: resume it, and send the message again".to_owned());
         }
-        if matches!(self.evaluator.source, Source::Replayed(_)) {
-            return Err("the run is a replay: its agents read no messages".to_owned());
-        }
+        self.world.admit_people()?;
         if text.is_empty() {
             return Err("the message is empty".to_owned());
         }

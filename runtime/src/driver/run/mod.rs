@@ -40,6 +40,7 @@ mod tool_servers;
 mod unsupported;
 mod values;
 mod worktree_names;
+mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -314,11 +315,11 @@ impl RunSetup<'_> {
         let RunSetup { folder, plan, pipeline, params, stdin, process_env, mut state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
         let (journal, headless, record) = (self.journal, self.headless, self.record);
-        let replaying = match &self.source {
-            Source::Replayed(replay) => Some(replay::Replaying::new(Arc::clone(replay))?),
-            Source::Live | Source::Recorded(_) => None,
+        let world = match &self.source {
+            Source::Replayed(replay) => world::World::Recorded(Box::new(replay::Replaying::new(Arc::clone(replay))?)),
+            Source::Live | Source::Recorded(_) => world::World::Real,
         };
-        state.paced = replaying.is_some();
+        state.paced = !world.is_real();
         let hands_over = state.graph().scopes.iter().any(|scope| !scope.ways.is_empty());
         let stepwise = hands_over && !matches!(self.source, Source::Live);
         let (file_writer, scribbling) = start_scribe(inputs);
@@ -370,7 +371,7 @@ impl RunSetup<'_> {
                 agent_server,
                 inputs: inputs.clone(),
             },
-            replaying,
+            world,
         };
         run_loop.run(first);
         run_loop.notices.await_hooks();

@@ -221,7 +221,7 @@ impl Driver<'_> {
         }
         // Fix and summary turns get no agent token.
         let speaks =
-            |key: &Key| self.replaying.is_none() && self.evaluator.is_node(&self.state, *key) && role == Role::Turn;
+            |key: &Key| self.world.is_real() && self.evaluator.is_node(&self.state, *key) && role == Role::Turn;
         let node = self.state.find_step(id).filter(speaks);
         if let Some(key) = node {
             let reach = self.evaluator.resolve_reach(&self.state, key);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::driver::Driver;
 use super::{Input, Outcome};
 use crate::io::input::SwarmInput;
-use crate::io::recording::{At, GateTake, Replay, requests, words};
+use crate::io::recording::{At, GateTake, Replay, ReplayInput, requests, words};
 use crate::types::divergence::{Difference, Divergence};
 use crate::types::error::RunError;
 use crate::types::event::{self, AnsweredBy, Content, Event, Failure, RunStatus, StepId};
@@ -52,7 +52,8 @@ impl Replaying {
         // Messages of people belong to no attempt.
         let no_step = StepId { name: "".into(), iteration: 0, instance: 0, within: None };
         let written = replay.written()?.into_iter();
-        let ready = written.map(|(rank, it)| ((rank, no_step.clone(), 0), Input::Written(Box::new(it)))).collect();
+        let ready =
+            written.map(|(rank, it)| ((rank, no_step.clone(), 0), ReplayInput::Written(it).into_input())).collect();
         Ok(Replaying {
             replay,
             ready,
@@ -118,11 +119,15 @@ impl Replaying {
 
     fn stage(&mut self, input: Input) -> Option<Input> {
         let (step, attempt) = match &input {
-            Input::Ended { step, attempt, .. } | Input::Diverged { step, attempt, .. } => (step.clone(), *attempt),
-            Input::Parked { step, attempt } => {
-                self.parked.insert((step.clone(), *attempt));
-                return None;
-            }
+            Input::Ended { step, attempt, .. } => (step.clone(), *attempt),
+            Input::Replay(told) => match &**told {
+                ReplayInput::Diverged { step, attempt, .. } => (step.clone(), *attempt),
+                ReplayInput::Parked { step, attempt } => {
+                    self.parked.insert((step.clone(), *attempt));
+                    return None;
+                }
+                _ => return Some(input),
+            },
             _ => return Some(input),
         };
         self.ready.insert((self.replay.rank(&step, attempt), step, attempt), input);
@@ -156,32 +161,32 @@ impl Replaying {
 impl Driver<'_> {
     /// Keeps back what a replay takes in order; anything else comes back.
     pub(super) fn stage(&mut self, input: Input) -> Option<Input> {
-        match &mut self.replaying {
+        match self.world.recording_mut() {
             Some(replaying) => replaying.stage(input),
             None => Some(input),
         }
     }
 
     /// The next thing that happens in a replay.
-    pub(super) fn wait_replayed(&mut self) -> Option<Input> {
+    pub(super) fn wait_recorded(&mut self) -> Option<Input> {
         while self.is_working() {
             let input = self.queue.wait_input()?;
             if let Some(input) = self.stage(input) {
                 return Some(input);
             }
         }
-        let replaying = self.replaying.as_mut()?;
+        let replaying = self.world.recording_mut()?;
         let pauses = replaying.waits_to_begin() || replaying.waits_for_a_pause();
         // The alarm may be for the end of a pause or of a time budget. A replay does not wait for a time budget here.
         let is_pause = self.queue.alarm.is_some_and(|alarm| self.state.next_pause() == Some(alarm.due));
         if self.begin_paused() || pauses && is_pause && self.fire_alarm() {
             return None;
         }
-        let replaying = self.replaying.as_mut()?;
+        let replaying = self.world.recording_mut()?;
         if let Some(((_, step, attempt), input)) = replaying.ready.pop_first() {
-            match input {
+            match &input {
                 Input::Swarm { .. } => *replaying.answers.entry((step, attempt)).or_default() += 1,
-                Input::Begins { .. } | Input::Does { .. } | Input::Agreed { .. } | Input::Written(_) => {}
+                Input::Replay(told) if !told.ends_attempt() => {}
                 _ => _ = replaying.taken.insert((step, attempt)),
             }
             return Some(input);
@@ -198,7 +203,7 @@ impl Driver<'_> {
 
     /// Whether some attempt has neither ended nor waits to be ended.
     fn is_working(&self) -> bool {
-        let Some(replaying) = &self.replaying else { return false };
+        let Some(replaying) = self.world.recording() else { return false };
         self.attempts.open.iter().any(|((step, attempt), cancel)| {
             let waits = cancel.requested_level().is_none() && replaying.parked.contains(&(step.clone(), *attempt));
             !waits && !replaying.is_ready(step, *attempt)
@@ -207,7 +212,7 @@ impl Driver<'_> {
 
     /// Why nothing would ever happen again.
     fn find_deadlock(&self) -> Option<Box<Divergence>> {
-        let replaying = self.replaying.as_ref()?;
+        let replaying = self.world.recording()?;
         let gates =
             self.state.open_steps().filter(|open| open.asking).map(|open| (open.step, 1, Difference::Unanswered));
         let goes_on = |(step, attempt): &(StepId, u32)| (step.clone(), *attempt, Difference::GoesOn);
@@ -231,7 +236,7 @@ impl Driver<'_> {
 
     /// The replay and its recording part here: whatever is under way is ended, and nothing starts any more.
     pub(super) fn diverge(&mut self, divergence: Box<Divergence>) {
-        let Some(replaying) = &mut self.replaying else { return };
+        let Some(replaying) = self.world.recording_mut() else { return };
         replaying.diverged.get_or_insert(divergence);
         self.attempts.stop_all(StopLevel::Kill);
         for (step, attempt) in self.teams.list_running() {
@@ -242,11 +247,11 @@ impl Driver<'_> {
     }
 
     pub(super) fn has_diverged(&self) -> bool {
-        self.replaying.as_ref().is_some_and(|replaying| replaying.diverged.is_some())
+        self.world.recording().is_some_and(|replaying| replaying.diverged.is_some())
     }
 
     /// An attempt asked something that the recording does not hold.
-    pub(super) fn end_diverged(&mut self, step: StepId, attempt: u32, divergence: Box<Divergence>) {
+    fn end_diverged(&mut self, step: StepId, attempt: u32, divergence: Box<Divergence>) {
         self.attempts.close(&step, attempt);
         let outcome = event::Outcome { failure: Some(Failure::Cancelled), ..event::Outcome::default() };
         self.record(Event::AttemptEnded { step, attempt, outcome });
@@ -262,15 +267,15 @@ impl Driver<'_> {
     }
 
     /// A gate asks in a replay: it is answered as it was, when its turn comes.
-    pub(super) fn ask_replayed(&mut self, step: &StepId, message: &Content) {
+    pub(super) fn ask_recording(&mut self, step: &StepId, message: &Content) {
         let message = self.outputs.folder.read_text(message);
-        let Some(replaying) = &mut self.replaying else { return };
+        let Some(replaying) = self.world.recording_mut() else { return };
         let asked = replaying.gates.entry(step.clone()).or_default();
         *asked += 1;
         let taken = message.and_then(|message| replaying.replay.gate(step, *asked, &message));
         match taken {
             Ok(Some((rank, take))) => {
-                let input = Input::Replayed { step: step.clone(), take };
+                let input = ReplayInput::Gate { step: step.clone(), take }.into_input();
                 replaying.ready.insert((rank, step.clone(), 0), input);
             }
             Ok(None) => {}
@@ -279,8 +284,22 @@ impl Driver<'_> {
         }
     }
 
+    /// Something of the recording happens again.
+    pub(super) fn take_recorded(&mut self, input: ReplayInput) {
+        match input {
+            ReplayInput::Begin { step, attempt } => self.begin_replayed(step, attempt),
+            ReplayInput::Effect { step, attempt, effect } => self.apply_effect(&step, attempt, effect),
+            ReplayInput::Written(written) => self.write_again(&written),
+            ReplayInput::Verdict(verdict) => self.agree_replayed(verdict),
+            ReplayInput::Gate { step, take } => self.answer_gate(step, take),
+            ReplayInput::Diverged { step, attempt, divergence } => self.end_diverged(step, attempt, divergence),
+            // It was noted when it came.
+            ReplayInput::Parked { .. } => {}
+        }
+    }
+
     /// The recorded answer of a gate.
-    pub(super) fn take_replayed(&mut self, step: StepId, take: GateTake) {
+    fn answer_gate(&mut self, step: StepId, take: GateTake) {
         // It was ended meanwhile.
         if !self.state.open_steps().any(|open| open.asking && open.step == step) {
             return;
@@ -293,7 +312,7 @@ impl Driver<'_> {
             }
             GateTake::Default(_) => (!self.take_headless(&step)).then_some(Difference::Unanswered),
         };
-        let replay = self.replaying.as_ref().map(|replaying| Arc::clone(&replaying.replay));
+        let replay = self.world.recording().map(|replaying| Arc::clone(&replaying.replay));
         if let (Some(difference), Some(replay)) = (problem, replay)
             && let RunError::Diverged(divergence) = replay.diverged(&step, 1, words(&step, 1), difference)
         {
@@ -306,7 +325,7 @@ impl Driver<'_> {
     /// # Errors
     /// They part, or the recording cannot be read.
     pub(super) fn judge_replay(&self, outcome: &Outcome) -> Result<(), RunError> {
-        let Some(replaying) = &self.replaying else { return Ok(()) };
+        let Some(replaying) = self.world.recording() else { return Ok(()) };
         let Some(status) = self.state.final_status() else { return Ok(()) };
         let (given, rest) = replaying.replay.rest();
         if !rest.is_empty() {
@@ -322,6 +341,18 @@ impl Driver<'_> {
 
     /// The divergence that the run ended with.
     pub(super) fn divergence(&mut self) -> Option<Box<Divergence>> {
-        self.replaying.as_mut()?.diverged.take()
+        self.world.recording_mut()?.diverged.take()
+    }
+}
+
+impl ReplayInput {
+    /// As an input of the driver.
+    pub(super) fn into_input(self) -> Input {
+        Input::Replay(Box::new(self))
+    }
+
+    /// Whether the attempt that it is queued for has ended with it, or what it is queued for is a gate.
+    fn ends_attempt(&self) -> bool {
+        matches!(self, ReplayInput::Gate { .. } | ReplayInput::Diverged { .. })
     }
 }

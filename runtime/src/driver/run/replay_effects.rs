@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use swarmc_plan::Approval;
 
-use super::Input;
 use super::driver::Driver;
 use super::messages::make_person_message;
 use crate::core::state::Waiting;
-use crate::io::recording::{RecordedVerdict, ReplayEffect, Sending, Written};
+use crate::io::recording::{RecordedVerdict, ReplayEffect, ReplayInput, Sending, Written};
 use crate::types::approval::{RequestKind, Verdict, approval_name};
 use crate::types::artifact::ArtifactMeta;
 use crate::types::event::{Event, StepId};
@@ -20,7 +19,7 @@ impl Driver<'_> {
     /// An attempt is ordered to start: whether it does so later, as in the recording. What it does there is done when
     /// its turn comes.
     pub(super) fn begins_later(&mut self, step: &StepId, attempt: u32) -> bool {
-        let Some(replaying) = &mut self.replaying else { return false };
+        let Some(replaying) = self.world.recording_mut() else { return false };
         let beginning = replaying.replay.beginning(step, attempt);
         if !replaying.known.insert((step.clone(), attempt)) {
             // An order that came twice: it begins when it does.
@@ -33,11 +32,16 @@ impl Driver<'_> {
                 return true;
             }
         };
-        for (rank, deed) in effects {
-            replaying.queue_input(rank, step, attempt, Input::Does { step: step.clone(), attempt, deed });
+        for (rank, effect) in effects {
+            replaying.queue_input(
+                rank,
+                step,
+                attempt,
+                ReplayInput::Effect { step: step.clone(), attempt, effect }.into_input(),
+            );
         }
         if let Some(rank) = beginning {
-            replaying.queue_input(rank, step, attempt, Input::Begins { step: step.clone(), attempt });
+            replaying.queue_input(rank, step, attempt, ReplayInput::Begin { step: step.clone(), attempt }.into_input());
         }
         beginning.is_some()
     }
@@ -50,8 +54,8 @@ impl Driver<'_> {
     }
 
     /// What an attempt did is done again.
-    pub(super) fn apply_effect(&mut self, step: &StepId, attempt: u32, deed: ReplayEffect) {
-        match deed {
+    pub(super) fn apply_effect(&mut self, step: &StepId, attempt: u32, effect: ReplayEffect) {
+        match effect {
             ReplayEffect::Sent(sending) => self.send_again(step, attempt, &sending),
             ReplayEffect::Left(kept, text) => match self.outputs.folder.store_text(&text) {
                 Ok(content) => {
@@ -71,7 +75,7 @@ impl Driver<'_> {
 
     /// A person writes to an agent, as in the recording.
     pub(super) fn write_again(&mut self, written: &Written) {
-        let Some(replay) = self.replaying.as_ref().map(|replaying| Arc::clone(&replaying.replay)) else { return };
+        let Some(replay) = self.world.recording().map(|replaying| Arc::clone(&replaying.replay)) else { return };
         let Written { id, to, instance, within, interrupts, text, .. } = written;
         let frame = self.state.frame_of(*instance, within.as_ref());
         let spot = frame.and_then(|frame| {
@@ -100,7 +104,7 @@ impl Driver<'_> {
             Ok(message) => message,
             Err(failure) => return self.give_up(failure.to_string()),
         };
-        if let (Some(replaying), Some(answer)) = (&mut self.replaying, answer) {
+        if let (Some(replaying), Some(answer)) = (self.world.recording_mut(), answer) {
             replaying.letters.insert(approval_name(self.state.next_request()).into(), answer);
         }
         let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
@@ -110,7 +114,7 @@ impl Driver<'_> {
     }
 
     fn send_again(&mut self, step: &StepId, attempt: u32, sending: &Sending) {
-        let Some(replaying) = &mut self.replaying else { return };
+        let Some(replaying) = self.world.recording_mut() else { return };
         let replay = Arc::clone(&replaying.replay);
         let id = sending.envelope.id.as_str();
         replaying.letters.extend(sending.refusal.clone().map(|refusal| (id.into(), refusal)));
@@ -134,7 +138,7 @@ impl Driver<'_> {
 
     /// In a replay, takes the answer to a task's request from the recording. False if the recording asked no person.
     pub(super) fn foretold_task(&mut self, waiting: &Waiting) -> bool {
-        let Some(replaying) = &mut self.replaying else { return false };
+        let Some(replaying) = self.world.recording_mut() else { return false };
         let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
         let asked = replaying.count_request(step, attempt, &request.agent);
         match replaying.replay.verdict((step, attempt), ("", asked), &request.wants.describe()) {
@@ -144,7 +148,7 @@ impl Driver<'_> {
             }
             Ok((RecordedVerdict::Said(rank, choice, because, _), by)) => {
                 let verdict = Verdict { id: request.id, choice, by, because, arguments: None };
-                replaying.queue_input(rank, step, attempt, Input::Agreed { verdict });
+                replaying.queue_input(rank, step, attempt, ReplayInput::Verdict(verdict).into_input());
             }
             Err(error) => self.handle_replay_error(error),
         }

@@ -73,8 +73,7 @@ impl Driver<'_> {
             self.state.decisions().map(|(waiting, verdict)| (waiting.clone(), verdict.clone())).collect();
         for (waiting, verdict) in decided {
             let next = || format!("e{}", self.records.seq + 1).into();
-            let known = |answers: &Arc<str>| self.replaying.as_ref()?.letters.get(answers).cloned();
-            let message_id = |answers: &Arc<str>| known(answers).unwrap_or_else(next);
+            let message_id = |answers: &Arc<str>| self.world.decision_id(answers).unwrap_or_else(next);
             if let Some(event) = self.evaluator.decision_event(&self.state, (&waiting, &verdict), message_id) {
                 self.record(event);
             }

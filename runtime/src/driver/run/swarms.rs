@@ -148,7 +148,7 @@ impl Driver<'_> {
         let key = self.state.find_step(&step);
         let definition = key.map(|key| self.evaluator.step_definition(&self.state, key));
         if let Some(limit) = definition.and_then(|step| step.timeout_ms)
-            && self.replaying.is_none()
+            && self.world.is_real()
             && let Ok(handle) = self.services.reactor.handle()
         {
             let (inputs, late) = (self.services.inputs.clone(), (step.clone(), attempt));
@@ -241,11 +241,11 @@ impl Driver<'_> {
             self.program_ended(step, attempt, turn);
         }
         // The driver drops the report of a turn that it has ended.
-        let replays = self.replaying.is_some();
+        let is_real = self.world.is_real();
         let Some(team) = self.find_team(step, attempt) else { return };
         if let Some(turn) = &turn
             && team.tasks.remove(turn).is_none()
-            && !replays
+            && is_real
         {
             return;
         }

@@ -10,13 +10,13 @@ use swarmc_plan::{Command, LOG};
 
 use super::capture::Capture;
 use super::pool::Services;
-use super::replay_boundary::{ask_or_replay, begin_attempt, stated_variables};
+use super::replay_boundary::{ask_or_replay, begin_attempt, collect_folder, stated_variables};
 use super::{Candidate, Job, Work, turn, turn_artifacts};
 use crate::io::artifact::Watch;
 use crate::io::files::{Collected, FileWorkspace, FileWorkspaceSpec};
 use crate::io::input::Input;
 use crate::io::process::{Cause, End, Launch, Limits, Poller, argv, decode_text, run_process};
-use crate::io::recording::{Answer, Part, Question, Source};
+use crate::io::recording::{Answer, Part, Question};
 use crate::types::chat::{Fault, Reply};
 use crate::types::error::RunError;
 use crate::types::event::{Content, Failure, INLINE, Outcome};
@@ -68,17 +68,15 @@ pub(super) async fn carry_out(
     if let Some(failure) = begin_attempt(job, place).await {
         return Ok(Ended::from_failure(failure));
     }
-    // A replay lays out what was left when it is collected.
-    let live = job.file_workspace.as_deref().filter(|_| !matches!(services.source, Source::Replayed(_)));
-    let file_workspace = match live.map(|file_workspace| {
-        (file_workspace, FileWorkspace::lay_out(file_workspace, workspace_path(job, file_workspace), &job.cancel))
-    }) {
-        Some((_, Err(message))) => {
+    let live = job.file_workspace.as_deref().filter(|_| services.source.is_real());
+    let laid = live
+        .map(|file_workspace| FileWorkspace::lay_out(file_workspace, workspace_path(job, file_workspace), &job.cancel));
+    let laid = match laid.transpose() {
+        Err(message) => {
             let message = format!("its folder cannot be created: {message}");
             return Ok(Ended::from_failure(Failure::Files { message, lasting: false }));
         }
-        Some((file_workspace, Ok(laid))) => Some((file_workspace, laid)),
-        None => None,
+        Ok(laid) => laid,
     };
     let watch = watch.or_else(|| watch_tree(job, services));
     let mut ended = match &job.work {
@@ -103,26 +101,10 @@ pub(super) async fn carry_out(
     };
     keep_changes(job, watch, services)?;
     let transcript = place.capture.take_transcript();
-    let mut asked = Vec::new();
-    if let Some((file_workspace, laid)) = file_workspace {
-        let keeps = matches!(services.source, Source::Recorded(_));
-        let given = laid.given.clone();
-        let collected = laid.collect(file_workspace, ended.outcome.failure.take(), keeps);
-        if let Source::Recorded(recorder) = &services.source {
-            recorder.folder((&job.step, job.attempt), &given, &collected)?;
-        }
-        asked = collect_files(job, collected, &mut ended, services)?;
-    }
-    if let (Some(file_workspace), Source::Replayed(replay)) = (job.file_workspace.as_deref(), &services.source) {
-        let remains = replay.folder(&job.step, job.attempt)?;
-        let told = remains.rebuild_texts(file_workspace);
-        replay.tells((&job.step, job.attempt), &remains.given.told, told.as_ref())?;
-        let collected = remains.collect(file_workspace, &told.unwrap_or_default(), ended.outcome.failure.take());
-        let failed =
-            |message| RunError::Request(format!("the folder of a recorded attempt cannot be created: {message}"));
-        // What was sent is in the recording beside it.
-        collect_files(job, collected.map_err(failed)?, &mut ended, services)?;
-    }
+    let asked = match collect_folder(job, laid, &mut ended.outcome.failure, services)? {
+        Some(collected) => collect_files(job, collected, &mut ended, services)?,
+        None => Vec::new(),
+    };
     if ended.outcome.failure.is_none() {
         ended.outcome.failure = Box::pin(run_checks(job, place, &mut ended.outcome.stderr)).await?;
     }
@@ -160,9 +142,9 @@ pub(super) async fn carry_out_member(
     Ok(reply)
 }
 
-/// Looks at the tree that a turn is about to work in. What is only replayed changes nothing.
+/// Looks at the tree that a turn is about to work in, where agents start.
 pub(super) fn watch_tree(job: &Job, services: &Services) -> Option<Watch> {
-    let is_live = !matches!(services.source, Source::Replayed(_)) && job.cancel.requested_level().is_none();
+    let is_live = services.source.is_real() && job.cancel.requested_level().is_none();
     (job.watched && is_live).then(|| services.watches.begin_watch(&job.step.label(), &job.directory, &job.environment))
 }
 

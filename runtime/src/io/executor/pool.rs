@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::attempt::{Ended, carry_out, carry_out_member, watch_tree};
+use super::replay_boundary::report_divergence;
 use super::{FileWriter, Job, ObserverHandle, Role, Transport, Work};
 use crate::io::artifact::{Watch, Watches};
 use crate::io::event_loop::{Inbox, Tasks};
@@ -119,8 +120,8 @@ impl<'m> Pool<'m> {
 
     /// Has `job` carried out. Its end comes as [`Input::Ended`].
     pub(crate) fn submit(&mut self, job: Job) {
-        // In a replay the run's thread waits for other things than processes.
-        let is_live = !matches!(self.shared.services.source, Source::Replayed(_));
+        // Where nothing starts, the run's thread waits for other things than processes.
+        let is_live = self.shared.services.source.is_real();
         if is_blocking(&job) {
             self.submit_blocking(job);
         } else if is_live && self.own.len() < OWN && job.work.candidates().is_empty() {
@@ -378,7 +379,7 @@ async fn run_attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, servic
     let (outcome, quiet) = match done {
         Ok(Ok(done)) => done,
         Ok(Err(RunError::Diverged(divergence))) => {
-            services.report(Input::Diverged { step: job.step, attempt: job.attempt, divergence });
+            report_divergence(job, divergence, services);
             return true;
         }
         Ok(Err(error)) => {

@@ -5,10 +5,13 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use super::attempt::{Place, sleep_until};
+use super::pool::Services;
 use super::{Job, capture::Capture};
+use crate::io::files::{Collected, FileWorkspace};
 use crate::io::input::Input;
 use crate::io::process::Sink;
-use crate::io::recording::{Answer, Part, Question, Replay, Source};
+use crate::io::recording::{Answer, Part, Question, Replay, ReplayInput, Source};
+use crate::types::divergence::Divergence;
 use crate::types::error::RunError;
 use crate::types::event::Failure;
 use crate::types::user_request::StopLevel;
@@ -70,6 +73,42 @@ pub(super) async fn begin_attempt(job: &Job, place: &Place<'_, '_>) -> Option<Fa
     }
 }
 
+/// Collects what an agent left in its folder; in a replay, what it had left then. None where it has none.
+///
+/// # Errors
+/// The run cannot go on: something could not be written, or the agent is told something else than it was.
+pub(super) fn collect_folder(
+    job: &Job,
+    laid: Option<FileWorkspace>,
+    failure: &mut Option<Failure>,
+    services: &Services,
+) -> Result<Option<Collected>, RunError> {
+    let Some(file_workspace) = job.file_workspace.as_deref() else { return Ok(None) };
+    if let Source::Replayed(replay) = &services.source {
+        let remains = replay.folder(&job.step, job.attempt)?;
+        let told = remains.rebuild_texts(file_workspace);
+        replay.tells((&job.step, job.attempt), &remains.given.told, told.as_ref())?;
+        let collected = remains.collect(file_workspace, &told.unwrap_or_default(), failure.take());
+        let failed =
+            |message| RunError::Request(format!("the folder of a recorded attempt cannot be created: {message}"));
+        // What was sent is in the recording beside it.
+        return Ok(Some(Collected { asked: Vec::new(), ..collected.map_err(failed)? }));
+    }
+    let Some(laid) = laid else { return Ok(None) };
+    let given = laid.given.clone();
+    let collected = laid.collect(file_workspace, failure.take(), services.source.is_recorded());
+    if let Source::Recorded(recorder) = &services.source {
+        recorder.folder((&job.step, job.attempt), &given, &collected)?;
+    }
+    Ok(Some(collected))
+}
+
+/// A replayed attempt asked something that the recording does not hold.
+pub(super) fn report_divergence(job: Job, divergence: Box<Divergence>, services: &Services) {
+    let diverged = ReplayInput::Diverged { step: job.step, attempt: job.attempt, divergence };
+    services.report(Input::Replay(Box::new(diverged)));
+}
+
 /// Whether a recorded turn was ended for what lay in its folder, and not from outside: what it left was collected then.
 fn is_overfilled(job: &Job, replay: &Replay) -> Result<bool, RunError> {
     if job.file_workspace.is_none() {
@@ -109,6 +148,7 @@ fn show_answer(answer: &Answer, capture: &mut Capture<'_>) {
 
 /// Waits to be ended, as the recorded attempt was.
 async fn park_attempt(job: &Job, place: &Place<'_, '_>) {
-    place.services.report(Input::Parked { step: job.step.clone(), attempt: job.attempt });
+    let parked = ReplayInput::Parked { step: job.step.clone(), attempt: job.attempt };
+    place.services.report(Input::Replay(Box::new(parked)));
     while sleep_until(job, Instant::now() + WHILE, place.poller).await {}
 }

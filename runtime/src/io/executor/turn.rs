@@ -17,7 +17,7 @@ use super::{AgentTurn, Candidate, Job, Program, Session, Transport, acp, model};
 use crate::io::home::create_private;
 use crate::io::input::Input;
 use crate::io::process::{End, Sink, decode_text, keep_last};
-use crate::io::recording::{Answer, Part, Question, Source};
+use crate::io::recording::{Answer, Part, Question};
 use crate::io::stream::Decoder;
 use crate::types::answer::{self, OutputValidator};
 use crate::types::chat::{Fault, Message, Reply};
@@ -279,7 +279,7 @@ impl Conversation<'_> {
             return answer;
         }
         // A recording holds handoffs in lines of their own.
-        let is_live = !matches!(place.services.source, Source::Replayed(_));
+        let is_live = place.services.source.is_real();
         for operation in operations.into_iter().filter(|_| is_live) {
             let (step, attempt) = (self.job.step.clone(), self.job.attempt);
             place.services.report(Input::Said { step, attempt, operation, hearer: None });

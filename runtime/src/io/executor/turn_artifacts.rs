@@ -13,7 +13,6 @@ use super::attempt::Ended;
 use super::pool::Services;
 use super::{Job, Role, Work};
 use crate::io::home::create_private;
-use crate::io::recording::Source;
 use crate::types::artifact::{ArtifactKind, ArtifactMeta, id_of};
 use crate::types::digest::digest_bytes;
 use crate::types::error::RunError;
@@ -133,10 +132,7 @@ fn link_log(job: &Job, path: &Path, services: &Services) -> Result<Option<Artifa
 fn build_artifact(kind: ArtifactKind, text: &str, services: &Services) -> (ArtifactMeta, String) {
     let digest = digest_bytes(text.as_bytes());
     let content = Content::Artifact { digest: digest.clone(), bytes: text.len() as u64 };
-    let id = match &services.source {
-        Source::Live => id_of(text),
-        Source::Recorded(_) | Source::Replayed(_) => id_of(&services.source.blank(text)),
-    };
+    let id = id_of(&services.source.blank(text));
     (ArtifactMeta::with_id(kind, id.into(), content), digest)
 }
 

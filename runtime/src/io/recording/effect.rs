@@ -8,16 +8,35 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::read::LINES;
-use super::replay::{Replay, find_next};
+use super::replay::{GateTake, Replay, find_next};
 use super::script::{Effect, parse_id, parse_moment};
 use super::words;
-use crate::types::approval::RequestKind;
+use crate::types::approval::{RequestKind, Verdict};
 use crate::types::artifact::ArtifactMeta;
 use crate::types::content::Content;
-use crate::types::divergence::Difference;
+use crate::types::divergence::{Difference, Divergence};
 use crate::types::error::RunError;
 use crate::types::event::{Event, InboxMessage, StepId};
 use crate::types::handoff::{Envelope, Handoff, MESSAGE_LIMIT, Report};
+
+/// What a replay tells the driver, each in its turn.
+#[derive(Debug)]
+pub(crate) enum ReplayInput {
+    /// An attempt begins, as it did in the recording.
+    Begin { step: StepId, attempt: u32 },
+    /// What an attempt did is done again.
+    Effect { step: StepId, attempt: u32, effect: ReplayEffect },
+    /// What a person wrote.
+    Written(Written),
+    /// The answer to what a task asked for.
+    Verdict(Verdict),
+    /// The answer of a gate.
+    Gate { step: StepId, take: GateTake },
+    /// An attempt waits to be ended from outside.
+    Parked { step: StepId, attempt: u32 },
+    /// An attempt asked something that the recording does not hold.
+    Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
+}
 
 /// Something that an attempt did, to be done again.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ mod replay;
 mod script;
 mod write;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::types::event::{Failure, StepId, Usage};
 pub use exchange::RECORDING_VERSION;
 pub use read::Recording;
 
-pub(crate) use effect::{ReplayEffect, Sending, Written};
+pub(crate) use effect::{ReplayEffect, ReplayInput, Sending, Written};
 pub(crate) use export::publish;
 pub(crate) use member::{At, RecordedVerdict, requests};
 pub(crate) use redact::Redactions;
@@ -95,6 +96,16 @@ pub(crate) struct Answer {
 }
 
 impl Source {
+    /// Whether agents and programs start, and files of the workspace are read and changed.
+    pub(crate) fn is_real(&self) -> bool {
+        !matches!(self, Source::Replayed(_))
+    }
+
+    /// Whether the run is recorded.
+    pub(crate) fn is_recorded(&self) -> bool {
+        matches!(self, Source::Recorded(_))
+    }
+
     /// The exchanges that the journal does not hold yet.
     pub(crate) fn take_exchanges(&self) -> Vec<Exchanged> {
         match self {
@@ -109,11 +120,11 @@ impl Source {
     }
 
     /// A text as a recording holds it: what is made from it is the same in every run that is recorded, and in replays.
-    pub(crate) fn blank(&self, text: &str) -> String {
+    pub(crate) fn blank<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self {
-            Source::Live => text.to_owned(),
-            Source::Recorded(recorder) => recorder.redactions.blank_text(text),
-            Source::Replayed(replay) => replay.redactions.blank_text(text),
+            Source::Live => Cow::Borrowed(text),
+            Source::Recorded(recorder) => Cow::Owned(recorder.redactions.blank_text(text)),
+            Source::Replayed(replay) => Cow::Owned(replay.redactions.blank_text(text)),
         }
     }
 

@@ -12,7 +12,6 @@ use crate::core::graph::Key;
 use crate::core::state::State;
 use crate::driver::run::worktree_names;
 use crate::io::confine::Folder;
-use crate::io::recording::Source;
 use crate::types::artifact::{ArtifactKind, Stored};
 use crate::types::handoff::{Artifact, Handoff};
 
@@ -36,7 +35,7 @@ impl Evaluator<'_> {
         let meant = artifacts.iter().map(parse_artifact).collect::<Result<Vec<Meant<'_>>, String>>()?;
         let pack = context_ref.as_deref().map(parse_pack_reference).transpose()?;
         // Tests have neither files nor artifacts, and a recording holds only admitted handoffs.
-        if self.layout.is_none() || matches!(self.source, Source::Replayed(_)) {
+        if self.layout.is_none() || !self.source.is_real() {
             return Ok(());
         }
         let (scope, _) = state.address(key);

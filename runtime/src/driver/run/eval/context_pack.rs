@@ -92,8 +92,8 @@ impl Evaluator<'_> {
         let asked = asked.collect::<Result<Vec<(usize, &PackRule, Asked<'_>)>, String>>()?;
         // Whatever the run itself knows is part of what is asked of the world, so that a recording of another spec does
         // not fit.
-        let asks = self.source.blank(&format!("{declared:?}{asked:?}"));
-        let question = format!("context-pack:{name}:{}", id_of(&asks));
+        let asks = format!("{declared:?}{asked:?}");
+        let question = format!("context-pack:{name}:{}", id_of(&self.source.blank(&asks)));
         let size = (declared.tokens, declared.on_overflow);
         let summaries = self.summaries_for((state, key), (&step, attempt), name, &asked, &view)?;
         let json = self.source.told((&step, attempt), &question, || {

@@ -105,7 +105,7 @@ impl Driver<'_> {
             return Ok(());
         }
         // The turn of a program writes its own.
-        if !is_program(provider) || self.replaying.is_some() {
+        if !is_program(provider) || !self.world.is_real() {
             self.write_prompt(step, attempt, &turn, &asked.prompt);
         }
         let told = (asked.prompt.system.clone(), asked.prompt.user.clone());

@@ -47,7 +47,7 @@ impl Driver<'_> {
 
     /// A swarm begins: a replay queues the recorded inputs from outside of it.
     pub(super) fn queue_recorded_inputs(&mut self, step: &StepId, attempt: u32) {
-        let Some(replaying) = &mut self.replaying else { return };
+        let Some(replaying) = self.world.recording_mut() else { return };
         let outside = replaying.replay.outside(step, attempt);
         replaying.mark_swarm_begun(step, attempt);
         for (rank, agent) in outside.late {
@@ -62,7 +62,7 @@ impl Driver<'_> {
 
     /// Whether a turn is not to begin yet, because it did not in the recording.
     pub(super) fn is_held_back(&self, step: &StepId, attempt: u32, turn: &TurnId) -> bool {
-        let Some(replaying) = &self.replaying else { return false };
+        let Some(replaying) = self.world.recording() else { return false };
         replaying.replay.after(At { step, attempt, turn }) > replaying.count_answers(step, attempt)
     }
 
@@ -71,7 +71,7 @@ impl Driver<'_> {
         if grant.allow.is_empty() {
             return Known::Tools(Arc::default());
         }
-        let Some(replaying) = &mut self.replaying else { return Known::Nothing };
+        let Some(replaying) = self.world.recording_mut() else { return Known::Nothing };
         let at = At { step, attempt, turn };
         match replaying.replay.tools(at) {
             Ok(Some((_, Ok(tools)))) => {
@@ -145,7 +145,7 @@ impl Driver<'_> {
 
     /// In a replay, takes the answer to an agent's request from the recording. False if the recording asked no person.
     pub(in crate::driver::run) fn answer_from_recording(&mut self, waiting: &Waiting) -> bool {
-        let Some(replaying) = &mut self.replaying else { return false };
+        let Some(replaying) = self.world.recording_mut() else { return false };
         let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
         if matches!(request.wants, RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. }) {
             return self.foretold_task(waiting);
@@ -195,7 +195,7 @@ impl Driver<'_> {
     pub(in crate::driver::run) fn begin_paused(&mut self) -> bool {
         let mut begins = false;
         for (step, attempt) in self.teams.list_running() {
-            let Some(replaying) = &self.replaying else { return false };
+            let Some(replaying) = self.world.recording() else { return false };
             let paused = replaying.replay.paused(&step, attempt, replaying.count_answers(&step, attempt));
             let Some(key) = self.state.find_step(&step) else { continue };
             for turn in paused {
@@ -227,7 +227,7 @@ impl Driver<'_> {
         tool: Option<&str>,
         answer: Result<Option<(usize, SwarmInput)>, RunError>,
     ) {
-        let Some(replaying) = &mut self.replaying else { return };
+        let Some(replaying) = self.world.recording_mut() else { return };
         match answer {
             Ok(Some((rank, word))) => replaying.queue_swarm_input(rank, at.step, at.attempt, word),
             Ok(None) => replaying.note_unended(at, tool),

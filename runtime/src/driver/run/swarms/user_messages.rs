@@ -11,7 +11,6 @@ use crate::core::swarm::MessageType;
 use crate::core::swarm::action::PAYLOAD_BYTES;
 use crate::driver::run::driver::Driver;
 use crate::driver::run::messages::LISTED;
-use crate::io::recording::Source;
 use crate::types::event::{AttemptId, Event, StepId};
 use crate::types::handoff::INBOX;
 use crate::types::swarm::{MemberMessage, PERSON};
@@ -43,7 +42,7 @@ impl Driver<'_> {
         interrupts: bool,
     ) -> Result<String, String> {
         let team = step.label();
-        if matches!(self.evaluator.source, Source::Recorded(_)) {
+        if self.evaluator.source.is_recorded() {
             let problem = "the run is recorded, and recordings do not support messages to members of swarms";
             return Err(problem.to_owned());
         }
