@@ -24,7 +24,8 @@ use swarmc_view::documents::{
     StepRow, Try, TurnResult, Version, encode, parse_json,
 };
 use swarmc_view::{
-    Mate, OpenRequest, Past, Row, RunReport, Team, describe_verdict, format_size, is_supervisor, now_ms, sanitize_line,
+    OpenRequest, Past, Row, RunReport, Team, TeamAgent, describe_verdict, format_size, is_supervisor, now_ms,
+    sanitize_line,
 };
 
 use crate::args::Inspect;
@@ -105,9 +106,9 @@ struct View<'a> {
 /// What one agent did.
 struct Told<'a> {
     name: &'a str,
-    mate: Option<&'a Mate>,
+    mate: Option<&'a TeamAgent>,
     turns: Vec<Turn<'a>>,
-    mailbox: BTreeMap<u64, Letter<'a>>,
+    mailbox: BTreeMap<u64, MessageRow<'a>>,
 }
 
 /// One turn of a model.
@@ -120,7 +121,7 @@ struct Turn<'a> {
     request: Option<(u32, usize)>,
 }
 
-struct Letter<'a> {
+struct MessageRow<'a> {
     sent: &'a MemberMessage,
     at: u64,
     received: bool,
@@ -492,7 +493,7 @@ impl<'a> Told<'a> {
                 self.came_to("helper", Err(Cow::Borrowed(agent)))
             }
             Event::MessageSent { message: sent, .. } if *sent.to == *self.name => {
-                self.mailbox.insert(sent.number, Letter { sent, at, received: false });
+                self.mailbox.insert(sent.number, MessageRow { sent, at, received: false });
             }
             Event::MessageReceived { agent, number, .. } if **agent == *self.name => {
                 if let Some(letter) = self.mailbox.get_mut(number) {

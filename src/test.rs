@@ -51,7 +51,7 @@ struct Verdict {
 }
 
 /// Where the tests of a spec take place.
-struct Scene<'a> {
+struct SpecUnderTest<'a> {
     plan: &'a Plan,
     workspace: &'a Workspace,
 }
@@ -82,7 +82,7 @@ pub(crate) fn exec(args: &args::Test) -> miette::Result<Exit> {
         let chosen = |test: &&Test| args.filter.as_ref().is_none_or(|filter| test.name.contains(filter));
         names.extend(compilation.tests.iter().map(|test| test.name.clone()));
         let plan = &plan.clone().with_swarms();
-        let scene = Scene { plan, workspace: &workspace };
+        let scene = SpecUnderTest { plan, workspace: &workspace };
         let mut snapshots = Snapshots::new(&workspace, &name, args.update)?;
         let verdicts: Vec<Verdict> =
             compilation.tests.iter().filter(chosen).map(|test| scene.play_test(test, &mut snapshots)).collect();
@@ -120,7 +120,7 @@ fn no_test_error(filter: Option<&str>, names: &[String], specs: usize) -> miette
     }
 }
 
-impl Scene<'_> {
+impl SpecUnderTest<'_> {
     /// Rehearses a test and looks at what came of it.
     fn play_test(&self, test: &Test, snapshots: &mut Snapshots) -> Verdict {
         let mut verdict = Verdict { name: test.name.clone(), findings: Vec::new(), launches: 0, turns: 0 };

@@ -70,7 +70,7 @@ pub use stale::check_stale;
 pub use stats::Stats;
 pub use suggest::find_closest;
 pub use swarmc_plan::{Bound, Bounds, ProviderKind, StepKind, When};
-pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
+pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Part, StepEnd, Test, TurnFilter};
 pub use text_cache::Cache;
 pub use tokens::{Bytes, O200k, Tokenizer};
 pub use trust::Trust;

@@ -29,7 +29,7 @@ pub struct Test {
 
 /// When something is asked; what is left out may be any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment {
+pub struct TurnFilter {
     /// The round, from 1.
     pub iteration: Option<u32>,
     /// The attempt, from 1.
@@ -65,7 +65,7 @@ pub struct Fake {
     /// The tool that a member of a swarm calls.
     pub tool: Option<String>,
     /// When.
-    pub moment: Moment,
+    pub moment: TurnFilter,
     /// The texts, one for each time, the last from then on; each with its place.
     pub texts: Vec<(String, Span)>,
     /// The exit code.
@@ -97,7 +97,7 @@ pub enum Expected {
         /// The step.
         step: String,
         /// Its round and item.
-        moment: Moment,
+        moment: TurnFilter,
         /// How.
         status: StepEnd,
     },
@@ -108,7 +108,7 @@ pub enum Expected {
         /// The step.
         step: String,
         /// When.
-        moment: Moment,
+        moment: TurnFilter,
         /// What holds each time.
         holds: Vec<Hold>,
     },
@@ -117,7 +117,7 @@ pub enum Expected {
         /// The step.
         step: String,
         /// Its round and item.
-        moment: Moment,
+        moment: TurnFilter,
         /// What holds.
         holds: Vec<Hold>,
     },

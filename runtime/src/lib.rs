@@ -30,7 +30,7 @@ pub use eval::pack;
 pub use io::agent_api::{MCP, SOCKET, TOKEN, send_operation, serve_stdio};
 pub use io::children::adopt_orphans;
 pub use io::control::Control;
-pub use io::files::{AgentFiles, Kept, agent_status};
+pub use io::files::{AgentFiles, KeptFile, agent_status};
 pub use io::home::{Home, Layout, RunFolder, Runner};
 pub use io::orphan_processes::end_survivors;
 pub use io::recording::{RECORDING_VERSION, Recording};

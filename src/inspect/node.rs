@@ -20,8 +20,8 @@ use crate::nodes::describe_node;
 
 /// What is known of a step as a node.
 pub(super) struct Node {
-    incoming: Vec<Post>,
-    outgoing: Vec<Post>,
+    incoming: Vec<EnvelopeRow>,
+    outgoing: Vec<EnvelopeRow>,
     artifacts: Vec<(u32, ArtifactMeta)>,
     prompts: Vec<Prompt>,
     tools: Vec<Used>,
@@ -32,7 +32,7 @@ pub(super) struct Node {
 }
 
 /// An envelope.
-struct Post {
+struct EnvelopeRow {
     id: String,
     envelope: Value,
     at: u64,
@@ -81,7 +81,7 @@ impl Node {
             let text = folder.read_text(&letter.content).map_err(|error| error.to_string());
             let envelope = text.and_then(|text| letter.to_json(text));
             let envelope = envelope.unwrap_or_else(|error| Value::String(format!("({error})")));
-            Post { id: letter.id.to_string(), envelope, at, attempt }
+            EnvelopeRow { id: letter.id.to_string(), envelope, at, attempt }
         };
         let (mut attempt, mut read): (u32, Vec<Arc<str>>) = (0, Vec::new());
         let mut others: Vec<Arc<str>> = Vec::new();
@@ -131,7 +131,7 @@ impl Node {
     pub(super) fn format_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.standing.iter().map(|node| format!("node    {}", describe_node(node, now_ms()))).collect();
-        let mut ways = |posts: &[Post], kind: &str, other: &str, unread: &str| {
+        let mut ways = |posts: &[EnvelopeRow], kind: &str, other: &str, unread: &str| {
             for post in posts {
                 let name = post.envelope[other].as_str().unwrap_or("a person");
                 let message =
@@ -180,7 +180,7 @@ impl Node {
     /// Its envelopes whole, as they were sent, in text that no terminal obeys.
     pub(super) fn format_raw(&self) -> String {
         let mut out = String::new();
-        let mut all = |posts: &[Post], did: &str, not: &str| {
+        let mut all = |posts: &[EnvelopeRow], did: &str, not: &str| {
             for post in posts {
                 let turn = post.attempt.map_or(not.to_owned(), |attempt| format!("{did} in turn {attempt}"));
                 out.push_str(&format!("{} ({turn})\n", make_printable(&post.id)));

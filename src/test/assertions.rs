@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use swarmc_compiler::{
-    Count, Ending, Expectation, Expected, Hold, Moment, O200k, Part, StepEnd, Tokenizer, pattern_matches,
+    Count, Ending, Expectation, Expected, Hold, O200k, Part, StepEnd, Tokenizer, TurnFilter, pattern_matches,
 };
 use swarmc_plan::Body;
 use swarmc_runtime::{Event, RunStatus, Status, StepId};
 
 use super::Finding;
-use super::fakes::{Asked, format_times};
+use super::fakes::{FakeUse, format_times};
 use super::outcome::{TestOutcome, past_verb};
 use super::snapshot::{Snapshots, Taken};
 use crate::change::text_diff;
@@ -110,7 +110,7 @@ impl Assertions<'_, '_> {
         steps.any(|known| *known.name == *step.name && matches!(known.body, Body::Stop { .. }))
     }
 
-    fn check_step(&self, name: &str, moment: &Moment, wanted: StepEnd) -> Option<Finding> {
+    fn check_step(&self, name: &str, moment: &TurnFilter, wanted: StepEnd) -> Option<Finding> {
         let wanted = match wanted {
             StepEnd::Succeeded => Status::Succeeded,
             StepEnd::Failed => Status::Failed,
@@ -127,7 +127,7 @@ impl Assertions<'_, '_> {
     }
 
     /// There is no such step in such a round.
-    fn report_absent(&self, name: &str, moment: &Moment) -> Finding {
+    fn report_absent(&self, name: &str, moment: &TurnFilter) -> Finding {
         let mut places: Vec<String> = self.story.step_ends(name).map(|ended| ended.describe_place()).collect();
         places.dedup();
         let notes = match places.len() {
@@ -176,12 +176,12 @@ impl Assertions<'_, '_> {
         format!("they began in this order: {}{more}\n", names.join(" "))
     }
 
-    fn check_prompts(&mut self, name: &str, moment: &Moment, holds: &[Hold]) -> Vec<Finding> {
+    fn check_prompts(&mut self, name: &str, moment: &TurnFilter, holds: &[Hold]) -> Vec<Finding> {
         let story = self.story;
-        let of = |asked: &&Asked| asked.name == *name && asked.part == Part::Body && asked.text.is_some();
+        let of = |asked: &&FakeUse| asked.name == *name && asked.part == Part::Body && asked.text.is_some();
         // A snapshot is named by its place among all that the step is asked.
-        let all: Vec<(usize, &Asked)> = story.cast.asked.iter().filter(of).enumerate().collect();
-        let fitting: Vec<&(usize, &Asked)> = all.iter().filter(|(_, asked)| asked.is_at(moment)).collect();
+        let all: Vec<(usize, &FakeUse)> = story.cast.asked.iter().filter(of).enumerate().collect();
+        let fitting: Vec<&(usize, &FakeUse)> = all.iter().filter(|(_, asked)| asked.is_at(moment)).collect();
         if fitting.is_empty() {
             let notes = match all.len() {
                 0 => format!("`{name}` was never asked\n"),
@@ -208,7 +208,7 @@ impl Assertions<'_, '_> {
         findings
     }
 
-    fn check_output(&mut self, name: &str, moment: &Moment, holds: &[Hold]) -> Vec<Finding> {
+    fn check_output(&mut self, name: &str, moment: &TurnFilter, holds: &[Hold]) -> Vec<Finding> {
         let Some(ended) = self.story.find_step(name, moment) else { return vec![self.report_absent(name, moment)] };
         let place = ended.describe_place();
         let Some(text) = ended.value else {
@@ -347,7 +347,7 @@ impl Assertions<'_, '_> {
         })
     }
 
-    fn agent_turns(&self) -> impl Iterator<Item = &Asked> {
+    fn agent_turns(&self) -> impl Iterator<Item = &FakeUse> {
         self.story.cast.asked.iter().filter(|asked| asked.agent.is_some())
     }
 
@@ -374,7 +374,7 @@ impl Assertions<'_, '_> {
 }
 
 /// The tokens of a turn, read and written.
-fn count_tokens(asked: &Asked) -> (u64, u64) {
+fn count_tokens(asked: &FakeUse) -> (u64, u64) {
     let read = asked.text.iter().chain(&asked.system).map(|text| O200k.count(text)).sum();
     (read, O200k.count(&asked.answer))
 }
@@ -386,7 +386,7 @@ fn is_equal(wanted: &str, found: &str) -> bool {
 }
 
 /// The round and item that are meant, in words.
-fn describe_moment(moment: &Moment) -> String {
+fn describe_moment(moment: &TurnFilter) -> String {
     let numbers =
         [("round", moment.iteration), ("item", moment.index), ("attempt", moment.attempt), ("turn", moment.turn)];
     let named = numbers.iter().filter_map(|(what, number)| number.map(|number| format!("{what} {number}")));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Map;
-use swarmc_compiler::{Fake, Moment, Part, Test};
+use swarmc_compiler::{Fake, Part, Test, TurnFilter};
 use swarmc_plan::{Body, Connection, GateDefault, Plan, Recorded, Step};
 use swarmc_runtime::{Answer, Asks, StepId, Turn};
 
@@ -11,7 +11,7 @@ use super::Finding;
 
 /// A question of the run to an agent, a command or a person.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct FakeUse {
     pub(super) step: StepId,
     /// The name that fakes use: the step, or a member of its swarm.
     pub(super) name: String,
@@ -43,7 +43,7 @@ pub(super) struct Fakes<'a> {
     test: &'a Test,
     /// How often each fake answered.
     used: Vec<usize>,
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<FakeUse>,
     /// The questions without an answer, by their index in `asked`.
     unanswered: Vec<usize>,
 }
@@ -76,7 +76,7 @@ impl<'a> Fakes<'a> {
             Some(member) => (member.name, member.attempt, member.turn),
             None => (&*turn.step.name, turn.attempt, turn.repair + 1),
         };
-        let mut asked = Asked {
+        let mut asked = FakeUse {
             step: turn.step.clone(),
             name: name.to_owned(),
             part,
@@ -114,7 +114,7 @@ impl<'a> Fakes<'a> {
     }
 
     /// The answer without a fake: a check passes, a gate takes its default, a script has its answers.
-    fn default_answer(&self, turn: &Turn<'_>, asked: &Asked) -> Option<Answer> {
+    fn default_answer(&self, turn: &Turn<'_>, asked: &FakeUse) -> Option<Answer> {
         match &turn.asks {
             Asks::Check { .. } => Some(Answer::Text(String::new())),
             Asks::Command { .. } => None,
@@ -177,7 +177,7 @@ impl<'a> Fakes<'a> {
     }
 
     /// The fake that would answer, as it is written.
-    fn format_fake(&self, asked: &Asked) -> String {
+    fn format_fake(&self, asked: &FakeUse) -> String {
         let name = &asked.name;
         if asked.is_member {
             return format!(r##"fake {name} turn={} #"{{"action": "done", "response": "…"}}"#"##, asked.turn);
@@ -228,7 +228,7 @@ impl<'a> Fakes<'a> {
     /// When a step was asked, in a line.
     fn describe_calls(&self, fake: &Fake) -> String {
         let of = self.asked.iter().filter(|asked| asked.is_of(fake));
-        let moments: Vec<String> = of.map(Asked::describe_moment).collect();
+        let moments: Vec<String> = of.map(FakeUse::describe_moment).collect();
         let name = &fake.step;
         match moments.len() {
             0 => format!("`{name}` was never asked\n"),
@@ -238,7 +238,7 @@ impl<'a> Fakes<'a> {
     }
 }
 
-impl Asked {
+impl FakeUse {
     fn fits_fake(&self, fake: &Fake) -> bool {
         self.is_of(fake) && self.is_at(&fake.moment)
     }
@@ -250,7 +250,7 @@ impl Asked {
     }
 
     /// Whether it was asked then.
-    pub(super) fn is_at(&self, moment: &Moment) -> bool {
+    pub(super) fn is_at(&self, moment: &TurnFilter) -> bool {
         moment.iteration.is_none_or(|iteration| iteration == self.step.iteration)
             && moment.attempt.is_none_or(|attempt| attempt == self.attempt)
             && moment.turn.is_none_or(|turn| turn == self.turn)
@@ -260,7 +260,7 @@ impl Asked {
     fn is_recorded(&self, answer: &Recorded) -> bool {
         let Recorded { iteration, attempt, turn, index, .. } = *answer;
         answer.task.as_deref().is_none_or(|task| task == self.name)
-            && self.is_at(&Moment { iteration, attempt, turn, index })
+            && self.is_at(&TurnFilter { iteration, attempt, turn, index })
     }
 
     /// When, in words.
@@ -280,7 +280,7 @@ impl Asked {
 }
 
 /// Whether every moment that the other means is one that this means.
-fn covers_moment(one: &Moment, other: &Moment) -> bool {
+fn covers_moment(one: &TurnFilter, other: &TurnFilter) -> bool {
     let wider = |one: Option<u32>, other: Option<u32>| one.is_none() || one == other;
     wider(one.iteration, other.iteration)
         && wider(one.attempt, other.attempt)

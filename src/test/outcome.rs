@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use swarmc_compiler::{Moment, Test};
+use swarmc_compiler::{Test, TurnFilter};
 use swarmc_plan::Plan;
 use swarmc_runtime::{Event, Rehearsal, SkipReason, Status, StepId};
 
@@ -85,7 +85,7 @@ impl<'a> TestOutcome<'a> {
     }
 
     /// How a step ended then, the last time.
-    pub(super) fn find_step(&self, name: &str, moment: &Moment) -> Option<&Ended<'a>> {
+    pub(super) fn find_step(&self, name: &str, moment: &TurnFilter) -> Option<&Ended<'a>> {
         self.step_ends(name).filter(|ended| ended.is_at(moment)).last()
     }
 
@@ -96,7 +96,7 @@ impl<'a> TestOutcome<'a> {
 }
 
 impl Ended<'_> {
-    fn is_at(&self, moment: &Moment) -> bool {
+    fn is_at(&self, moment: &TurnFilter) -> bool {
         let index = match item_index(self.step) {
             None => moment.index.is_none_or(|index| Some(index) == self.step.item()),
             own => moment.index == own,

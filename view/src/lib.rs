@@ -17,6 +17,6 @@ pub use approvals::{OpenRequest, describe_verdict, format_choices, format_due};
 pub use events::{EventLine, EventsLine};
 pub use past::{Past, PastError};
 pub use printable::{escape_hidden, make_printable, same_length, sanitize_line};
-pub use run_report::{Counts, Post, Row, RowState, RunReport};
-pub use team::{Mate, Spent, Team, describe_phase, is_supervisor};
+pub use run_report::{Counts, EnvelopeCounts, Row, RowState, RunReport};
+pub use team::{Spent, Team, TeamAgent, describe_phase, is_supervisor};
 pub use units::{format_count, format_duration, format_limit, format_moment, format_number, format_size, now_ms};

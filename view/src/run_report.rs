@@ -16,7 +16,7 @@ use swarmc_runtime::{Event, Failure, Record, RunStatus, Status, StepId};
 
 use self::words::{add_usage, describe_failure};
 
-pub use self::row::{Counts, Post, Row, RowState};
+pub use self::row::{Counts, EnvelopeCounts, Row, RowState};
 use crate::approvals::OpenRequest;
 use crate::team::Team;
 

@@ -18,7 +18,7 @@ use crate::units::{format_count, format_number};
 #[derive(Clone, Debug, Default)]
 pub struct Team {
     /// The agents, in the order in which they were spawned.
-    pub mates: Vec<Mate>,
+    pub mates: Vec<TeamAgent>,
     index: HashMap<Arc<str>, usize>,
     /// The phase that it is in.
     pub phase: Option<Phase>,
@@ -46,7 +46,7 @@ pub struct Spent {
 
 /// One agent.
 #[derive(Clone, Debug)]
-pub struct Mate {
+pub struct TeamAgent {
     /// Its name.
     pub name: Arc<str>,
     /// The declared agent that it plays.
@@ -82,7 +82,7 @@ impl Team {
     }
 
     /// The agent of this name.
-    pub fn find_mate(&self, name: &str) -> Option<&Mate> {
+    pub fn find_mate(&self, name: &str) -> Option<&TeamAgent> {
         self.index.get(name).map(|&index| &self.mates[index])
     }
 
@@ -93,7 +93,7 @@ impl Team {
             Event::PhaseEntered { phase, .. } => self.phase = Some(*phase),
             Event::AgentSpawned { agent, plays, task, by, .. } => {
                 self.index.insert(Arc::clone(agent), self.mates.len());
-                self.mates.push(Mate {
+                self.mates.push(TeamAgent {
                     name: Arc::clone(agent),
                     plays: Arc::clone(plays),
                     by: by.clone(),
@@ -162,7 +162,7 @@ impl Team {
         self.update_mate(name, doing);
     }
 
-    fn update_mate(&mut self, name: &str, doing: &str) -> Option<&mut Mate> {
+    fn update_mate(&mut self, name: &str, doing: &str) -> Option<&mut TeamAgent> {
         let mate = self.index.get(name).map(|&index| &mut self.mates[index])?;
         doing.clone_into(&mut mate.doing);
         Some(mate)
@@ -186,7 +186,7 @@ impl Team {
         open.map(move |mate| format!("  {:<width$}  {}  {}", mate.name, self.describe_counts(mate), mate.doing))
     }
 
-    fn describe_counts(&self, mate: &Mate) -> String {
+    fn describe_counts(&self, mate: &TeamAgent) -> String {
         let mut text = format!("{:>2} of {}", mate.iterations, self.iterations);
         if mate.sent > 0 {
             let _ = write!(text, ", {} sent", mate.sent);
@@ -215,7 +215,7 @@ impl Team {
     }
 }
 
-impl Mate {
+impl TeamAgent {
     /// How far it came.
     pub fn came_to(&self) -> String {
         let mut text = format_count(self.iterations.into(), "iteration");

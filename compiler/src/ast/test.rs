@@ -3,7 +3,7 @@
 use super::Name;
 use crate::source::Span;
 use crate::syntax::Text;
-use crate::test::{Count, Ending, Hold, Moment, Part, StepEnd};
+use crate::test::{Count, Ending, Hold, Part, StepEnd, TurnFilter};
 
 #[derive(Debug)]
 pub(crate) struct Test {
@@ -26,7 +26,7 @@ pub(crate) struct Fake {
     pub part_span: Span,
     /// The tool that a member calls.
     pub tool: Option<String>,
-    pub moment: Moment,
+    pub moment: TurnFilter,
     pub texts: Vec<Name>,
     pub file: Option<Text>,
     pub exit: i32,
@@ -49,10 +49,10 @@ pub(crate) struct Expect {
 #[derive(Debug)]
 pub(crate) enum ExpectKind {
     Status(Ending),
-    Step(Name, Moment, StepEnd),
+    Step(Name, TurnFilter, StepEnd),
     Order(Vec<Name>),
-    Prompt(Name, Moment, Vec<Holds>),
-    Output(Name, Moment, Vec<Holds>),
+    Prompt(Name, TurnFilter, Vec<Holds>),
+    Output(Name, TurnFilter, Vec<Holds>),
     Result(Vec<Holds>),
     Rounds(Option<Name>, u64),
     Launches(Count),

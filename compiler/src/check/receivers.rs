@@ -27,7 +27,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostic
         if from == to || pipeline.has_previous_round(from, to) || diagnostics.has_report_at(edge.span) {
             continue;
         }
-        let way = Way { pipeline, edge };
+        let way = CheckedEdge { pipeline, edge };
         let found = match flow.get().find_wait(from, to) {
             Some(need) => Some(way.report_ended((from, &edge.from), (to, &edge.to), need)),
             None if flow.get().is_exclusive(from, to) => {
@@ -48,12 +48,12 @@ pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostic
 }
 
 /// An edge that the check looks at, with its pipeline.
-struct Way<'p, 'a> {
+struct CheckedEdge<'p, 'a> {
     pipeline: &'p Pipeline<'a>,
     edge: &'p Edge,
 }
 
-impl Way<'_, '_> {
+impl CheckedEdge<'_, '_> {
     /// The receiver has ended before the sender starts; `need` is what the sender waits for.
     fn report_ended(&self, from: (usize, &Name), to: (usize, &Name), need: Span) -> Diagnostic {
         let (sender, receiver) = (&from.1.value, &to.1.value);

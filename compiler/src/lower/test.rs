@@ -10,7 +10,7 @@ use crate::ast::{self, Expect, ExpectKind, Fake, Holds, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Span;
-use crate::test::{Count, Ending, Hold, Moment, Part, StepEnd};
+use crate::test::{Count, Ending, Hold, Part, StepEnd, TurnFilter};
 
 pub(super) fn lower_test(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Test> {
     let name = argument_name(element, 0)?;
@@ -122,9 +122,14 @@ fn lower_fake(element: &Element, diagnostics: &mut Diagnostics) -> Option<Fake> 
     })
 }
 
-fn lower_moment(element: &Element) -> Moment {
+fn lower_moment(element: &Element) -> TurnFilter {
     let number = |property: &str| element.property(property).map(|datum| clamp_count(datum.number));
-    Moment { iteration: number("iteration"), attempt: number("attempt"), turn: number("turn"), index: number("index") }
+    TurnFilter {
+        iteration: number("iteration"),
+        attempt: number("attempt"),
+        turn: number("turn"),
+        index: number("index"),
+    }
 }
 
 /// A value as the command line would take it.

@@ -39,7 +39,7 @@ pub(super) struct Within<'w> {
 }
 
 /// A step in its place.
-pub(super) struct Listed<'a> {
+pub(super) struct PlacedStep<'a> {
     pub(super) ast: &'a ast::Step,
     /// The loop that it stands in.
     pub(super) within: Option<usize>,
@@ -68,7 +68,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             }
             false => BTreeSet::new(),
         };
-        let talks = |step: &&Listed<'_>| step.ast.body.as_ref().is_some_and(|body| body.kind().takes_turn());
+        let talks = |step: &&PlacedStep<'_>| step.ast.body.as_ref().is_some_and(|body| body.kind().takes_turn());
         let talkers: Vec<&str> = list.iter().filter(talks).map(|step| step.ast.name.value.as_str()).collect();
         let mut receivers = list_receivers(pipeline);
         // The resolver does not know the receiver of a wrong edge, so every step counts as one.
@@ -158,7 +158,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// The steps of a pipeline in declaration order, each loop before what stands in it; shared tasks come first.
-    fn list_steps(&mut self, pipeline: &'a ast::Pipeline) -> Vec<Listed<'a>> {
+    fn list_steps(&mut self, pipeline: &'a ast::Pipeline) -> Vec<PlacedStep<'a>> {
         let mut list = Vec::with_capacity(pipeline.steps.len());
         self.taken_in(pipeline, &mut list);
         let mut open = vec![(pipeline.steps.iter(), None)];
@@ -169,7 +169,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 continue;
             };
             let index = list.len();
-            list.push(Listed { ast: step, within, partial: false });
+            list.push(PlacedStep { ast: step, within, partial: false });
             let Some(ast::Body::Loop(body)) = &step.body else { continue };
             match open.len() > DEEPEST {
                 true => self.diagnostics.push(
@@ -184,7 +184,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// The shared tasks that a pipeline takes in.
-    fn taken_in(&mut self, pipeline: &'a ast::Pipeline, list: &mut Vec<Listed<'a>>) {
+    fn taken_in(&mut self, pipeline: &'a ast::Pipeline, list: &mut Vec<PlacedStep<'a>>) {
         let mut taken: Vec<(usize, Span)> = Vec::new();
         for used in &pipeline.uses {
             for name in &used.tasks {
@@ -200,7 +200,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                     continue;
                 }
                 taken.push((task, name.span));
-                list.push(Listed { ast: &self.spec.tasks[task], within: None, partial: used.partial });
+                list.push(PlacedStep { ast: &self.spec.tasks[task], within: None, partial: used.partial });
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::files::lies_in;
 use super::params::Params;
-use super::pipeline::{Listed, Within};
+use super::pipeline::{PlacedStep, Within};
 use super::text::{Has, Scope};
 use super::{Resolver, needs, text};
 use crate::ast::{self, Name};
@@ -20,7 +20,12 @@ use crate::types::Type;
 type Ports = [(String, Option<usize>)];
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
-    pub(super) fn resolve_step(&mut self, listed: &Listed<'a>, within: &Within<'_>, agents: &[Agent<'a>]) -> Step<'a> {
+    pub(super) fn resolve_step(
+        &mut self,
+        listed: &PlacedStep<'a>,
+        within: &Within<'_>,
+        agents: &[Agent<'a>],
+    ) -> Step<'a> {
         let step = listed.ast;
         self.diagnostics.set_home(Some(step.name.span));
         let mut ports: Vec<(String, Option<usize>)> = Vec::new();
@@ -114,7 +119,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     pub(super) fn resolve_dependencies(
         &mut self,
         index: usize,
-        listed: &Listed<'a>,
+        listed: &PlacedStep<'a>,
         within: &Within<'_>,
     ) -> Vec<needs::Declared> {
         let mut declared = Vec::new();

@@ -50,7 +50,7 @@ pub struct Snapshot {
 }
 
 /// Hears of the problems of a spec, and of the texts that they are about.
-pub(super) type Hearer<'h> = dyn FnMut(&Sources, &[Diagnostic]) + 'h;
+pub(super) type ProblemSink<'h> = dyn FnMut(&Sources, &[Diagnostic]) + 'h;
 
 /// What the compiler says of a spec.
 #[derive(Debug)]
@@ -278,7 +278,7 @@ impl Snapshot {
     }
 
     /// The same; when it is worked out here, and is that of a spec, `tell` hears of the problems as soon as they are known.
-    pub(super) fn analysis_telling(&self, spec: &str, tell: &mut Hearer<'_>) -> Option<Arc<Analysis>> {
+    pub(super) fn analysis_telling(&self, spec: &str, tell: &mut ProblemSink<'_>) -> Option<Arc<Analysis>> {
         let known = self.specs.get(spec)?;
         let known = known.get_or_init(|| {
             let files = Asked { files: &self.files, paths: Mutex::default() };

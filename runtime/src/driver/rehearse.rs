@@ -114,7 +114,7 @@ enum Due {
     /// A person answers a gate.
     Answer(StepId, Answer),
     /// The swarm of an attempt receives an input.
-    Swarm(StepId, u32, swarms::Word),
+    Swarm(StepId, u32, swarms::MemberInput),
 }
 
 impl FakeRun<'_, '_> {

@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 static STARTED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// How many of them there may be at once.
-static ROOM: Mutex<Room> = Mutex::new(Room { most: usize::MAX, lowered: None });
+static ROOM: Mutex<ProcessLimit> = Mutex::new(ProcessLimit { most: usize::MAX, lowered: None });
 
 /// Held shared while a process is started: no thread may take it for an orphan until it is in [`STARTED`].
 static STARTING: RwLock<()> = RwLock::new(());
@@ -59,17 +59,17 @@ pub fn adopt_orphans() -> io::Result<()> {
 
 /// The processes that run at once at most.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct ProcessLimit {
     most: usize,
     /// When it was found to be no more; none where it was known before.
     lowered: Option<Instant>,
 }
 
-impl Room {
+impl ProcessLimit {
     /// Whether there is room for one more beside those that run. What was found once is tried again after a while.
     fn has_more(&mut self, running: usize, now: Instant) -> bool {
         if running >= self.most && self.lowered.is_some_and(|lowered| lowered + AGAIN <= now) {
-            *self = Room { most: running + 1, lowered: Some(now) };
+            *self = ProcessLimit { most: running + 1, lowered: Some(now) };
         }
         running < self.most
     }
@@ -77,7 +77,7 @@ impl Room {
 
 /// From now on so many processes run at once at most.
 pub(crate) fn set_limit(most: usize) {
-    *lock_room() = Room { most: most.max(1), lowered: None };
+    *lock_room() = ProcessLimit { most: most.max(1), lowered: None };
 }
 
 /// So many, or as many as may run at once where those are fewer.
@@ -94,7 +94,7 @@ pub(crate) fn has_room() -> (bool, usize) {
 /// There was no room for one more.
 pub(crate) fn lower_limit() {
     let running = lock_started().len();
-    *lock_room() = Room { most: running.max(1), lowered: Some(Instant::now()) };
+    *lock_room() = ProcessLimit { most: running.max(1), lowered: Some(Instant::now()) };
 }
 
 /// Starts a process by `spawn`; it is reaped by [`reap`].
@@ -164,7 +164,7 @@ fn list_children() -> Vec<i32> {
     children.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-fn lock_room() -> MutexGuard<'static, Room> {
+fn lock_room() -> MutexGuard<'static, ProcessLimit> {
     ROOM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn what_was_found_to_be_full_is_tried_again_and_what_was_known_is_not() {
         let now = Instant::now();
-        let mut known = Room { most: 2, lowered: None };
+        let mut known = ProcessLimit { most: 2, lowered: None };
         assert_eq!([1, 2].map(|running| known.has_more(running, now + AGAIN * 9)), [true, false]);
-        let mut found = Room { most: 2, lowered: Some(now) };
+        let mut found = ProcessLimit { most: 2, lowered: Some(now) };
         assert_eq!([1, 2].map(|running| found.has_more(running, now)), [true, false]);
         assert!(found.has_more(2, now + AGAIN));
         assert!(!found.has_more(3, now + AGAIN), "one at a time");

@@ -43,7 +43,7 @@ pub struct Row {
     /// The agent whose turn the attempt is in which files are summed up for the one after it.
     pub summarizer: Option<Box<str>>,
     /// The turns of a step that edges lead to or away from, and its envelopes.
-    pub post: Option<Box<Post>>,
+    pub post: Option<Box<EnvelopeCounts>>,
     /// What a gate asks.
     pub question: Option<Box<Content>>,
     /// Why a `stop` of the pipeline ended it.
@@ -52,7 +52,7 @@ pub struct Row {
 
 /// What a step did with its envelopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Post {
+pub struct EnvelopeCounts {
     /// The turns that ended well.
     pub turns: u32,
     /// The envelopes that it sent.
@@ -61,7 +61,7 @@ pub struct Post {
     pub read: u32,
 }
 
-impl Post {
+impl EnvelopeCounts {
     /// In a few words.
     pub fn summarize(&self) -> String {
         let turns = if self.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", self.turns) };

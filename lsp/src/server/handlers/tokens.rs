@@ -13,10 +13,10 @@ use crate::server::workspaces::File;
 
 /// The tokens that clients were given last, by file.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Painted(Mutex<Kept>);
+pub(in crate::server) struct Painted(Mutex<SentTokens>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct SentTokens {
     /// How often anything was given.
     count: u64,
     files: HashMap<lsp::Uri, (String, Vec<lsp::SemanticToken>)>,

@@ -26,7 +26,7 @@ pub(crate) struct Inboxes {
     /// How many envelopes took each way, by its number.
     sent: BTreeMap<usize, u32>,
     /// The envelopes that may or must be answered and are not, the oldest first, by who sent them to whom.
-    asked: BTreeMap<(StepRef, StepRef), VecDeque<Asked>>,
+    asked: BTreeMap<(StepRef, StepRef), VecDeque<OpenQuestion>>,
     /// The same pairs the other way round.
     owed: BTreeSet<(StepRef, StepRef)>,
     /// Who can still be written to.
@@ -35,7 +35,7 @@ pub(crate) struct Inboxes {
 
 /// An answer that is waited for.
 #[derive(Clone, Debug)]
-struct Asked {
+struct OpenQuestion {
     id: Arc<str>,
     /// Who sent it, which need not be who is answered.
     from: StepRef,
@@ -180,7 +180,11 @@ impl State {
         if let Some(from) = sender.filter(|_| letter.response != Response::None) {
             let by = answered_to.unwrap_or(from);
             let required = letter.response == Response::Required;
-            post.asked.entry((by, spot)).or_default().push_back(Asked { id: Arc::clone(&letter.id), from, required });
+            post.asked.entry((by, spot)).or_default().push_back(OpenQuestion {
+                id: Arc::clone(&letter.id),
+                from,
+                required,
+            });
             post.owed.insert((spot, by));
         }
         let inbox = post.boxes.entry(spot).or_default();
@@ -295,7 +299,7 @@ impl State {
         let (scope, spot) = self.address(key);
         let Some(post) = self.posts.get(&scope) else { return Vec::new() };
         let name = |spot: StepRef| &self.graph.region(spot.region).nodes[spot.step as usize].name;
-        fn required_answers(asked: &VecDeque<Asked>) -> impl Iterator<Item = &Asked> {
+        fn required_answers(asked: &VecDeque<OpenQuestion>) -> impl Iterator<Item = &OpenQuestion> {
             asked.iter().filter(|asked| asked.required)
         }
         let all = (spot, StepRef { region: 0, step: 0 })..=(spot, StepRef { region: u32::MAX, step: u32::MAX });
@@ -315,7 +319,7 @@ impl State {
         for (&(_, of), asked) in post.asked.range(all) {
             let debtor = self.receiver(scope, of).map(|key| self.step(key).status());
             if !matches!(debtor, Some(None | Some(Status::Failed))) {
-                let whose = |asked: &Asked| match asked.from == spot {
+                let whose = |asked: &OpenQuestion| match asked.from == spot {
                     true => format!("its {}", asked.id),
                     false => format!("{} from `{}`", asked.id, name(asked.from)),
                 };

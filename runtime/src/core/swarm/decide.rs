@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::state::{Agent, LeadStage, Stage, Swarm, Timer};
+use super::state::{Agent, AgentStage, LeadStage, Swarm, Timer};
 use super::{action, names};
 use crate::types::approval::RequestKind;
 use crate::types::event::{AttemptId, Content, Event};
@@ -87,8 +87,8 @@ fn fire_timers(swarm: &mut Swarm, now: u64) {
                 }
             }
             Timer::Again(index) => match swarm.agents[index as usize].stage.clone() {
-                Stage::Resting(_) => swarm.enter_stage(index, Stage::Ready),
-                Stage::Retrying(act, _) => swarm.enter_stage(index, Stage::Calling(act, false)),
+                AgentStage::Resting(_) => swarm.enter_stage(index, AgentStage::Ready),
+                AgentStage::Retrying(act, _) => swarm.enter_stage(index, AgentStage::Calling(act, false)),
                 _ => {}
             },
             Timer::Deadline(index) => expire_agent(swarm, index),
@@ -99,15 +99,15 @@ fn fire_timers(swarm: &mut Swarm, now: u64) {
 /// The time of an agent is over.
 pub(crate) fn expire_agent(swarm: &mut Swarm, index: u32) {
     let agent = &swarm.agents[index as usize];
-    if agent.is_done() || matches!(agent.stage, Stage::Ending(..)) {
+    if agent.is_done() || matches!(agent.stage, AgentStage::Ending(..)) {
         return;
     }
-    if matches!(agent.stage, Stage::Ordered | Stage::Asking | Stage::Calling(_, true)) {
+    if matches!(agent.stage, AgentStage::Ordered | AgentStage::Asking | AgentStage::Calling(_, true)) {
         let turn = swarm.turn(index);
         swarm.agenda.cancel.push_back(turn);
     }
     let error = format!("it took longer than {} seconds", swarm.rules.limits.timeout_ms / 1000);
-    swarm.enter_stage(index, Stage::Ending(End::TimedOut, Some(error)));
+    swarm.enter_stage(index, AgentStage::Ending(End::TimedOut, Some(error)));
 }
 
 fn decide_lead(swarm: &mut Swarm) -> Option<Order> {
@@ -149,8 +149,8 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
     let agent = &mut swarm.agents[index as usize];
     let name = Arc::clone(&agent.name);
     let order = match &agent.stage {
-        Stage::Ready if agent.began.is_none() => record(Event::AgentStarted { swarm: id, agent: name }),
-        Stage::Ready => {
+        AgentStage::Ready if agent.began.is_none() => record(Event::AgentStarted { swarm: id, agent: name }),
+        AgentStage::Ready => {
             while agent.mailbox.front().is_some_and(|letter| letter.is_expired(rules.ttl_ms, now)) {
                 agent.mailbox.pop_front();
             }
@@ -162,31 +162,31 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
                     record(Event::MessageReceived { swarm: id, agent: name, from, number })
                 }
                 None => {
-                    swarm.enter_stage(index, Stage::Ordered);
+                    swarm.enter_stage(index, AgentStage::Ordered);
                     Order::Ask(swarm.turn(index))
                 }
             }
         }
-        Stage::Calling(act, false) => {
+        AgentStage::Calling(act, false) => {
             let act = act.clone();
-            swarm.enter_stage(index, Stage::Calling(act, true));
+            swarm.enter_stage(index, AgentStage::Calling(act, true));
             Order::Call(swarm.turn(index))
         }
-        Stage::Acting(act) => {
+        AgentStage::Acting(act) => {
             let act = act.clone();
             carry_out(swarm, index, act)
         }
-        Stage::Helping(description, skills) => {
+        AgentStage::Helping(description, skills) => {
             let (description, skills) = (description.clone(), skills.clone());
             decide_help(swarm, index, description, skills)
         }
-        Stage::Denied(Action::ToolCall { .. }, why) => {
+        AgentStage::Denied(Action::ToolCall { .. }, why) => {
             let result = Content::Text(format!("not called: {why}"));
             let turn = swarm.turn(index);
             record(Event::ToolEnded { swarm: id, turn, result, fault: Some(Fault::Permanent) })
         }
-        Stage::Denied(_, why) => refuse_action(id, agent, format!("no helper: {why}")),
-        Stage::Informed(helper) => {
+        AgentStage::Denied(_, why) => refuse_action(id, agent, format!("no helper: {why}")),
+        AgentStage::Informed(helper) => {
             let text =
                 serde_json::json!({ "agent_id": **helper, "message": format!("{helper} has started, and helps you") });
             let payload = Content::Text(text.to_string());
@@ -200,7 +200,7 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
             };
             record(Event::MessageSent { swarm: id, message })
         }
-        Stage::Ending(how, error) => Order::Conclude { agent: index, how: *how, error: error.clone() },
+        AgentStage::Ending(how, error) => Order::Conclude { agent: index, how: *how, error: error.clone() },
         _ => return None,
     };
     Some(order)
@@ -360,9 +360,9 @@ fn monitor_agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
             return None;
         }
         if let Some(index) = agenda.idle.first().copied() {
-            swarm.enter_stage(index, Stage::Ready);
+            swarm.enter_stage(index, AgentStage::Ready);
         } else if let Some(index) = agenda.waiting.first().copied() {
-            swarm.enter_stage(index, Stage::Ending(End::Unneeded, None));
+            swarm.enter_stage(index, AgentStage::Ending(End::Unneeded, None));
         }
         return decide_agents(swarm, now);
     }

@@ -12,7 +12,7 @@ use super::api::{Answer, Asks, Member, Prompted, Turn};
 use super::{Due, FakeRun};
 use crate::core::graph::Key;
 use crate::core::state::budget::Refusal;
-use crate::core::swarm::state::Stage as Standing;
+use crate::core::swarm::state::AgentStage as Standing;
 use crate::core::swarm::{Order, Swarm};
 use crate::driver::run::eval::{At, Evaluator, Finished, render_failure, truncate_to_event, unknown_step};
 use crate::io::tools::{self, Grant};
@@ -23,7 +23,7 @@ use crate::types::retry::is_transient;
 use crate::types::swarm::{Action, Answer as Said, Fault, Phase, Purpose, TurnId};
 
 /// What becomes of a turn or a call.
-pub(super) enum Word {
+pub(super) enum MemberInput {
     /// A turn is answered so.
     Answered(TurnId, Result<String, chat::Fault>),
     /// A call is answered so, or fails.
@@ -32,9 +32,9 @@ pub(super) enum Word {
     Late(u64),
 }
 
-impl Word {
+impl MemberInput {
     fn is_of(&self, turn: &TurnId) -> bool {
-        matches!(self, Word::Answered(of, _) | Word::Called(of, ..) if of == turn)
+        matches!(self, MemberInput::Answered(of, _) | MemberInput::Called(of, ..) if of == turn)
     }
 }
 
@@ -48,7 +48,7 @@ impl FakeRun<'_, '_> {
             Err(failure) => return self.end(step, attempt, failed(failure)),
         };
         if let Some(limit) = self.evaluator.step_definition(&self.state, key).timeout_ms {
-            self.after(limit, Due::Swarm(step.clone(), attempt, Word::Late(limit)));
+            self.after(limit, Due::Swarm(step.clone(), attempt, MemberInput::Late(limit)));
         }
         let run = self.evaluator.run.clone();
         self.record(Event::SwarmStarted { swarm: AttemptId::new(&step, attempt), run, goal });
@@ -98,18 +98,18 @@ impl FakeRun<'_, '_> {
     }
 
     /// Ends a turn or a call.
-    pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: Word) {
+    pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: MemberInput) {
         let Some(key) = self.state.find_step(step) else { return };
         let done = match word {
-            Word::Answered(turn, said) => {
+            MemberInput::Answered(turn, said) => {
                 let reply = said.map(|text| chat::Reply { text, ..chat::Reply::default() });
                 self.evaluator.build_end_event(self.at(key, attempt), turn, reply, &self.made)
             }
-            Word::Called(turn, text, fault) => {
+            MemberInput::Called(turn, text, fault) => {
                 let swarm = AttemptId::new(step, attempt);
                 Ok(Event::ToolEnded { swarm, turn, result: self.memory.content(text), fault })
             }
-            Word::Late(after_ms) => Err(Failure::Timeout { after_ms }),
+            MemberInput::Late(after_ms) => Err(Failure::Timeout { after_ms }),
         };
         match done {
             Ok(fact) => self.record(fact),
@@ -205,7 +205,7 @@ impl FakeRun<'_, '_> {
             let transient = is_transient(&message);
             chat::Fault { message, transient, retry_after: None }
         });
-        self.after(delay, Due::Swarm(step.clone(), attempt, Word::Answered(turn, said)));
+        self.after(delay, Due::Swarm(step.clone(), attempt, MemberInput::Answered(turn, said)));
         Ok(())
     }
 
@@ -229,7 +229,7 @@ impl FakeRun<'_, '_> {
             Err(why) if is_transient(&why) => (why, Some(Fault::Transient { after_ms: 0 })),
             Err(why) => (why, Some(Fault::Permanent)),
         };
-        self.after(delay, Due::Swarm(step.clone(), attempt, Word::Called(turn, text, fault)));
+        self.after(delay, Due::Swarm(step.clone(), attempt, MemberInput::Called(turn, text, fault)));
         Ok(())
     }
 
@@ -299,7 +299,7 @@ impl FakeRun<'_, '_> {
 }
 
 /// Whether something is due of the swarm of an attempt, and such.
-fn is_of(due: &Due, step: &StepId, attempt: u32, such: impl Fn(&Word) -> bool) -> bool {
+fn is_of(due: &Due, step: &StepId, attempt: u32, such: impl Fn(&MemberInput) -> bool) -> bool {
     matches!(due, Due::Swarm(of, number, word) if of == step && *number == attempt && such(word))
 }
 

@@ -10,7 +10,7 @@ use swarmc_plan::{Approval, Unattended};
 
 use super::driver::Driver;
 use super::eval::truncate_to_event;
-use super::requests::Waits;
+use super::requests::WaitingTask;
 use crate::core::graph::Key;
 use crate::core::state::Waiting;
 use crate::io::input::Asker;
@@ -43,7 +43,7 @@ impl Driver<'_> {
                 self.requests.used.insert(id);
                 if let Some(verdict) = verdict {
                     let leave = self.make_decision((&wish.agent, &wants), &verdict, wish.fixed);
-                    return self.replies.decide(reply, leave);
+                    return self.requests.replies.decide(reply, leave);
                 }
                 id
             }
@@ -201,10 +201,10 @@ impl Driver<'_> {
 
     pub(super) fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict) {
         let (step, attempt) = (waiting.step.clone(), waiting.attempt);
-        if let Some(Waits { fixed, reply, .. }) = self.requests.take_task(verdict.id) {
+        if let Some(WaitingTask { fixed, reply, .. }) = self.requests.take_task(verdict.id) {
             let Request { agent, wants, .. } = &waiting.request;
             let leave = self.make_decision((agent, wants), &verdict, fixed);
-            self.replies.decide(reply, leave);
+            self.requests.replies.decide(reply, leave);
         }
         self.record(Event::ApprovalAnswered { step, attempt, verdict });
         self.deliver_decided();

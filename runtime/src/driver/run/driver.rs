@@ -13,7 +13,6 @@ use super::notices::Notices;
 use super::open_attempts::Attempts;
 use super::outputs::Outputs;
 use super::records::Records;
-use super::replies::Replies;
 use super::requests::Requests;
 use super::services::Services;
 use super::swarms::RunningSwarms;
@@ -33,7 +32,6 @@ pub(super) struct Driver<'a> {
     pub queue: InputQueue,
     pub attempts: Attempts<'a>,
     pub requests: Requests,
-    pub replies: Replies,
     /// The swarms that run.
     pub teams: RunningSwarms,
     pub outputs: Outputs,
@@ -261,8 +259,8 @@ impl Driver<'_> {
 
     /// Tells people, tasks and agents what became of what they asked for, once that is durable.
     fn deliver_replies(&mut self) {
-        if !self.replies.is_empty() {
-            self.replies.deliver(&self.records.wait_durable());
+        if !self.requests.replies.is_empty() {
+            self.requests.replies.deliver(&self.records.wait_durable());
         }
     }
 

@@ -43,7 +43,7 @@ pub(crate) use context_pack::Packed;
 use file_summaries::KnownSummaries;
 pub(crate) use made::Made;
 use parsed_texts::ParsedTexts;
-pub(crate) use turn_request::{Asked, At, MAX_OUTPUT};
+pub(crate) use turn_request::{At, MAX_OUTPUT, ModelRequest};
 pub(crate) use turn_result::{Finished, PREFILL, swarm_metadata, truncate_to_event};
 
 /// The bytes that the outputs of all items together may take.

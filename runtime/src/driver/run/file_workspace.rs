@@ -71,7 +71,7 @@ impl Driver<'_> {
     }
 
     /// What the turn reads of its inbox, as files.
-    fn collect_messages(&self, key: Key, step: &Step) -> Result<Option<messages::Post>, Failure> {
+    fn collect_messages(&self, key: Key, step: &Step) -> Result<Option<messages::TurnMessages>, Failure> {
         if !self.evaluator.is_node(&self.state, key) {
             return Ok(None);
         }
@@ -81,7 +81,7 @@ impl Driver<'_> {
             .map(|letter| Ok((letter.author(), self.evaluator.texts.load_text(&letter.content)?)));
         let texts = texts.collect::<Result<Vec<(Option<&str>, String)>, String>>().map_err(render_failure)?;
         let found = messages::message_files(&step.name, texts.iter().map(|(author, text)| (*author, text.as_str())));
-        Ok(Some(messages::Post { found, receivers: self.evaluator.message_receivers(&self.state, key) }))
+        Ok(Some(messages::TurnMessages { found, receivers: self.evaluator.message_receivers(&self.state, key) }))
     }
 
     fn resolve_input(&self, input: &FileInput, view: &View<'_>) -> Result<Given, Failure> {

@@ -107,7 +107,7 @@ impl Driver<'_> {
     pub(super) fn take_persons(&mut self, answer: GateAnswer, reply: Reply) {
         let taken = self.world.admit_people().and_then(|()| self.take_answer(answer));
         match taken {
-            Ok(()) => self.replies.confirm(reply, String::new()),
+            Ok(()) => self.requests.replies.confirm(reply, String::new()),
             // The caller may have stopped waiting.
             Err(problem) => drop(reply.send(Err(problem))),
         }

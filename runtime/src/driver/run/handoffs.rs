@@ -41,7 +41,7 @@ impl Driver<'_> {
     ) {
         let came = operation.and_then(|operation| self.apply_operation(step, attempt, operation));
         match (came, hearer) {
-            (Ok(receipt), Some(hearer)) => self.replies.receipt(hearer, receipt),
+            (Ok(receipt), Some(hearer)) => self.requests.replies.receipt(hearer, receipt),
             (Ok(_), None) => {}
             (Err(problem), hearer) => {
                 self.tell_refusal(step, attempt, &problem);

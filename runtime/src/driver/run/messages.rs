@@ -32,7 +32,7 @@ impl Driver<'_> {
     /// Takes a person's message to an agent, and replies with the result.
     pub(super) fn take_message(&mut self, message: &UserMessage, reply: Reply) {
         match self.deliver_message(message) {
-            Ok(words) => self.replies.confirm(reply, words),
+            Ok(words) => self.requests.replies.confirm(reply, words),
             // The author may have stopped waiting.
             Err(problem) => drop(reply.send(Err(problem))),
         }
@@ -88,7 +88,7 @@ impl Driver<'_> {
                     let inputs = written.into_iter().map(|letter| letter.id).collect();
                     self.record(Event::InputsTaken { step: step.clone(), inputs });
                 }
-                self.replies.receipt(hearer, texts.into());
+                self.requests.replies.receipt(hearer, texts.into());
             }
             // The turn may have stopped waiting.
             Err(problem) => drop(hearer.send(Err(problem))),

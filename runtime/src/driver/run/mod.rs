@@ -85,7 +85,6 @@ use outputs::Outputs;
 use process_env::ProcessEnv;
 pub use programs::{Program, find_programs};
 use records::Records;
-use replies::Replies;
 use requests::Requests;
 pub use resume::{resume_run, retry_run};
 use services::Services;
@@ -359,7 +358,6 @@ impl RunSetup<'_> {
             queue: InputQueue::new(receiver, stepwise),
             attempts: Attempts::new(pool),
             requests: Requests::new(headless),
-            replies: Replies::default(),
             teams: swarms::RunningSwarms::default(),
             outputs: Outputs::new(folder, layout, (file_writer, scribbling)),
             notices: Notices::new(observer_handle.clone()),

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::replies::Replies;
 use crate::io::input::Asker;
 use crate::types::event::StepId;
 use crate::types::handoff::{Envelope, Handoff};
 
 /// A task that waits for an approval.
 #[derive(Debug)]
-pub(super) struct Waits {
+pub(super) struct WaitingTask {
     step: StepId,
     attempt: u32,
     /// Whether an answer cannot change the arguments of its call.
@@ -23,13 +24,15 @@ pub(super) struct Requests {
     /// Whether no person can answer.
     pub headless: bool,
     /// The tasks that wait, by the number of their request.
-    tasks: BTreeMap<u32, Waits>,
+    tasks: BTreeMap<u32, WaitingTask>,
     /// The requests of former processes that were taken up again.
     pub used: BTreeSet<u32>,
     /// How many operations of each attempt were refused.
     refused: HashMap<(StepId, u32), u32>,
     /// What attempts had sent that start again, since their runner was killed.
     again: HashMap<(StepId, u32), Vec<Envelope>>,
+    /// What callers of this turn are told once its records are durable.
+    pub replies: Replies,
 }
 
 impl Requests {
@@ -40,11 +43,11 @@ impl Requests {
 
     /// A task waits for the answer to request `id`.
     pub(super) fn wait_for(&mut self, id: u32, (step, attempt): (StepId, u32), fixed: bool, reply: Asker) {
-        self.tasks.insert(id, Waits { step, attempt, fixed, reply });
+        self.tasks.insert(id, WaitingTask { step, attempt, fixed, reply });
     }
 
     /// The task that waits for the answer to request `id`. It waits no longer.
-    pub(super) fn take_task(&mut self, id: u32) -> Option<Waits> {
+    pub(super) fn take_task(&mut self, id: u32) -> Option<WaitingTask> {
         self.tasks.remove(&id)
     }
 

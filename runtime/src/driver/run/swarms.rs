@@ -382,7 +382,7 @@ impl Driver<'_> {
     fn call_tool(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
-        let crate::core::swarm::state::Stage::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else {
+        let crate::core::swarm::state::AgentStage::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else {
             return Ok(());
         };
         let (tool, params) = (Arc::clone(tool), params.clone());

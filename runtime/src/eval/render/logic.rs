@@ -296,13 +296,13 @@ fn words(error: &Error) -> String {
 }
 
 /// Which directives a template got to.
-struct Asked {
+struct ReachedDirectives {
     reached: Arc<[AtomicBool]>,
     /// What each of them misses.
     missed: Vec<Option<String>>,
 }
 
-impl Asked {
+impl ReachedDirectives {
     /// What was missed where the template got.
     fn missed(&self) -> impl Iterator<Item = &str> {
         let reached = self.reached.iter().map(|reached| reached.load(Ordering::Relaxed));
@@ -311,7 +311,7 @@ impl Asked {
 }
 
 /// `directive(N)`: the text of the Nth directive. A problem counts only where the template gets there.
-fn directives(segments: &[Segment], values: &dyn Values) -> (Value, Asked) {
+fn directives(segments: &[Segment], values: &dyn Values) -> (Value, ReachedDirectives) {
     let mut texts: Vec<Result<String, String>> = Vec::new();
     let mut missed = Vec::new();
     for segment in segments {
@@ -328,7 +328,7 @@ fn directives(segments: &[Segment], values: &dyn Values) -> (Value, Asked) {
         }
     }
     let reached: Arc<[AtomicBool]> = texts.iter().map(|_| AtomicBool::new(false)).collect();
-    let asked = Asked { reached: Arc::clone(&reached), missed };
+    let asked = ReachedDirectives { reached: Arc::clone(&reached), missed };
     let function = Value::from_function(move |number: usize| {
         if let Some(reached) = reached.get(number) {
             reached.store(true, Ordering::Relaxed);

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::manifest::{AgentFiles, Kept};
+use super::manifest::{AgentFiles, KeptFile};
 use super::paths::{last_component, normalize_path};
 use super::status::read_status;
 use super::watch::MOST;
@@ -202,7 +202,7 @@ impl FileWorkspace {
             Err(problem) => return vec![problem],
         };
         let mut check =
-            |root: BorrowedFd<'_>, kept: &Kept, name: &str| match self.digest_file(root, &kept.path, kept.bytes) {
+            |root: BorrowedFd<'_>, kept: &KeptFile, name: &str| match self.digest_file(root, &kept.path, kept.bytes) {
                 Ok((digest, _)) if digest == kept.digest => {}
                 Ok(_) => problems.push(format!("the agent changed `{name}{}`, which is read-only", kept.path)),
                 Err(problem) => problems.push(format!("the agent changed its inputs: in `{name}`, {problem}")),
@@ -244,7 +244,7 @@ impl FileWorkspace {
                 Ok((_, bytes)) if bytes != found.bytes => {
                     left.problems.push(format!("`outbox/{}` was changed while it was collected", found.path));
                 }
-                Ok((digest, bytes)) => left.outbox.push(Kept { path: found.path, bytes, digest }),
+                Ok((digest, bytes)) => left.outbox.push(KeptFile { path: found.path, bytes, digest }),
                 Err(problem) => left.problems.push(problem),
             }
         }
@@ -373,7 +373,7 @@ fn hand_on(
     Ok(())
 }
 
-fn copy_output(outbox: &OwnedFd, kept: &Kept, folder: &Folder, place: &str) -> Result<(), String> {
+fn copy_output(outbox: &OwnedFd, kept: &KeptFile, folder: &Folder, place: &str) -> Result<(), String> {
     let (from, _) = tree::open_file(outbox.as_fd(), &kept.path)?;
     let mut digest = String::new();
     let put = folder.put(place, |mut file| {

@@ -16,10 +16,10 @@ pub struct AgentFiles {
     pub status: Option<AgentStatus>,
     /// The files that it was given.
     #[serde(default)]
-    pub inbox: Vec<Kept>,
+    pub inbox: Vec<KeptFile>,
     /// The files that it left in its `outbox/`.
     #[serde(default)]
-    pub outbox: Vec<Kept>,
+    pub outbox: Vec<KeptFile>,
     /// What was copied to the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copied: Vec<String>,
@@ -30,7 +30,7 @@ pub struct AgentFiles {
 
 /// A file that was kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Kept {
+pub struct KeptFile {
     /// Its path in `inbox/` or `outbox/`.
     pub path: String,
     /// Its length.
@@ -41,7 +41,7 @@ pub struct Kept {
 
 impl AgentFiles {
     /// The files of the outbox that are, or lie in, `path`.
-    pub(super) fn files_under<'f>(&'f self, path: &'f str) -> impl Iterator<Item = &'f Kept> {
+    pub(super) fn files_under<'f>(&'f self, path: &'f str) -> impl Iterator<Item = &'f KeptFile> {
         self.outbox.iter().filter(move |kept| lies_in(&kept.path, path))
     }
 }

@@ -45,7 +45,7 @@ struct Message {
 
 /// The messages of one turn.
 #[derive(Debug, Default)]
-pub(crate) struct Post {
+pub(crate) struct TurnMessages {
     /// What it finds, by the names of files.
     pub found: Vec<(String, String)>,
     /// Whom it can write to.
@@ -87,7 +87,7 @@ fn message_name(from: &str, to: &str, number: u32) -> String {
 }
 
 /// What the messages that an agent left ask for, in the order of their numbers.
-pub(super) fn read_operations(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<Operation, String>> {
+pub(super) fn read_operations(root: BorrowedFd<'_>, me: &str, post: &TurnMessages) -> Vec<Result<Operation, String>> {
     let Ok(folder) = tree::open_folder(root, "messages") else { return Vec::new() };
     let listing = match tree::list(folder.as_fd(), "messages", LISTED) {
         Ok(listing) => listing,
@@ -119,7 +119,7 @@ fn message_number(name: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
 }
 
-fn read_message(folder: BorrowedFd<'_>, me: &str, name: &str, post: &Post) -> Result<Operation, String> {
+fn read_message(folder: BorrowedFd<'_>, me: &str, name: &str, post: &TurnMessages) -> Result<Operation, String> {
     let bytes = tree::read(folder, name, LONGEST)?;
     let message: Message = serde_json::from_slice(&bytes).map_err(|error| shown(&error.to_string()))?;
     if message.from.as_deref().is_some_and(|from| from != me) {

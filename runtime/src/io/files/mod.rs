@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::types::agent_status::AgentStatus;
 
-pub use manifest::{AgentFiles, Kept};
+pub use manifest::{AgentFiles, KeptFile};
 
 pub(crate) use collect::Collected;
 pub(crate) use instructions::{Brief, describe_folder};
@@ -70,7 +70,7 @@ pub(crate) struct FileWorkspaceSpec {
     pub outputs: Vec<Wanted>,
     pub wait_for: Vec<String>,
     /// What it reads of others, as files by name; none where no edge leads to it or away from it.
-    pub messages: Option<messages::Post>,
+    pub messages: Option<messages::TurnMessages>,
     /// What the first output must be, because it is the step's.
     pub primary: Option<Arc<OutputValidator>>,
     /// Whether the turn is to mend what made the step fail: it may correct the inbox, and owes no outputs.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::collect::Collected;
 use super::instructions::{self, Input};
-use super::manifest::{AgentFiles, Kept};
+use super::manifest::{AgentFiles, KeptFile};
 use super::paths::{lies_in, normalize_path};
 use super::workspace::{FileWorkspace, OURS, SKILL, create_file, describe_io_error};
 use super::{FileWorkspaceSpec, MOST_OUTPUTS, READ, SUMMARY, tree};
@@ -90,19 +90,19 @@ impl Remains {
             return Ok(Collected { failure, output: None, left: None, asked: Vec::new(), files: BTreeMap::new() });
         };
         left.folder.clone_from(&file_workspace.name);
-        let put = |path: &str, bytes: &[u8]| -> Result<Kept, String> {
+        let put = |path: &str, bytes: &[u8]| -> Result<KeptFile, String> {
             let target = file_workspace.folder.join(path);
             let above = target.parent().unwrap_or(Path::new("/"));
             create_private(above, true).map_err(|error| describe_io_error("made", above, &error))?;
             let (digest, bytes) = create_file(&target, 0o400, &mut &*bytes)?;
-            Ok(Kept { path: path.to_owned(), bytes, digest })
+            Ok(KeptFile { path: path.to_owned(), bytes, digest })
         };
         for (path, text) in texts {
             let written = put(path, text.as_bytes())?;
             // `SKILL.md` lies beside the inbox, in which there may be another one.
             let inner = path.strip_prefix("inbox/");
             if let Some(kept) = left.inbox.iter_mut().find(|kept| Some(kept.path.as_str()) == inner) {
-                *kept = Kept { path: kept.path.clone(), ..written };
+                *kept = KeptFile { path: kept.path.clone(), ..written };
             }
         }
         create_private(&file_workspace.folder.join("outbox"), true)
@@ -110,7 +110,7 @@ impl Remains {
         for (path, bytes) in &self.files {
             let written = put(&format!("outbox/{path}"), bytes)?;
             if let Some(kept) = left.outbox.iter_mut().find(|kept| kept.path == *path) {
-                *kept = Kept { path: kept.path.clone(), ..written };
+                *kept = KeptFile { path: kept.path.clone(), ..written };
             }
         }
         let said = left.status.as_ref().map_or_else(agent_status::render_pending, |status| {
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     fn left(paths: &[&str]) -> AgentFiles {
-        let kept = |path: &&str| Kept { path: (*path).to_owned(), bytes: 1, digest: "a".repeat(64) };
+        let kept = |path: &&str| KeptFile { path: (*path).to_owned(), bytes: 1, digest: "a".repeat(64) };
         AgentFiles { outbox: paths.iter().map(kept).collect(), ..AgentFiles::default() }
     }
 

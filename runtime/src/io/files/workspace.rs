@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::instructions::Input;
-use super::manifest::Kept;
+use super::manifest::KeptFile;
 use super::paths::{last_component, normalize_path};
 use super::watch::Watch;
 use super::{FileWorkspaceSpec, Given, MOST_OUTPUTS, Maker, READ, replay, tree};
@@ -36,8 +36,8 @@ const CORRECTED: &str = "corrected.json";
 pub(crate) struct FileWorkspace {
     pub(super) root: OwnedFd,
     /// What was put into `inbox/`, by path, and `SKILL.md`.
-    pub(super) inbox: Vec<Kept>,
-    pub(super) skill: Kept,
+    pub(super) inbox: Vec<KeptFile>,
+    pub(super) skill: KeptFile,
     pub(super) watch: Watch,
     pub(super) cancel: Arc<Cancel>,
     /// Where files of the workspace lie.
@@ -77,7 +77,7 @@ impl FileWorkspace {
         }
         let kept = inbox.kept;
         let skill = create_file(&file_workspace.folder.join(SKILL), 0o400, &mut told[SKILL].as_bytes())
-            .map(|(digest, bytes)| Kept { path: SKILL.to_owned(), bytes, digest })?;
+            .map(|(digest, bytes)| KeptFile { path: SKILL.to_owned(), bytes, digest })?;
         let laying =
             |Input { place, source, bytes, absent, .. }: Input<'_>| replay::Laying { place, source, bytes, absent };
         let given = replay::Given { inputs: laid.into_iter().map(laying).collect(), told };
@@ -133,7 +133,7 @@ fn keep_aside(folder: &Path) -> Result<(), String> {
 struct Inbox<'d> {
     file_workspace: &'d FileWorkspaceSpec,
     folder: PathBuf,
-    kept: Vec<Kept>,
+    kept: Vec<KeptFile>,
 }
 
 impl Inbox<'_> {
@@ -206,12 +206,12 @@ impl Inbox<'_> {
 
     /// What another step left.
     fn find_collected(&self, maker: &Maker, path: &str, is_folder: bool) -> Result<Source, String> {
-        let kept: Vec<&Kept> = maker.left.files_under(path).collect();
+        let kept: Vec<&KeptFile> = maker.left.files_under(path).collect();
         let exact = kept.iter().any(|kept| kept.path == path);
         if kept.is_empty() || !is_folder && !exact {
             return Err(format!("`{}` left no `outbox/{}`", maker.agent, shown(path)));
         }
-        let inner = |kept: &Kept| kept.path[path.len()..].trim_start_matches('/').to_owned();
+        let inner = |kept: &KeptFile| kept.path[path.len()..].trim_start_matches('/').to_owned();
         let files = kept.iter().map(|kept| (inner(kept), kept.bytes, Some(kept.digest.clone()))).collect();
         let folder = self.file_workspace.run.join(&maker.left.folder);
         let root = tree::open_root(&folder).map_err(|error| describe_io_error("opened", &folder, &error))?;
@@ -227,7 +227,7 @@ impl Inbox<'_> {
             create_private(above, true).map_err(|error| describe_io_error("made", above, &error))?;
         }
         let (digest, bytes) = create_file(&target, 0o600, from)?;
-        self.kept.push(Kept { path: path.to_owned(), bytes, digest: digest.clone() });
+        self.kept.push(KeptFile { path: path.to_owned(), bytes, digest: digest.clone() });
         Ok(digest)
     }
 }

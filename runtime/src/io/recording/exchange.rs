@@ -44,20 +44,20 @@ pub(super) enum Exchange {
         #[serde(default, skip_serializing_if = "is_zero")]
         fallback: u32,
         #[serde(flatten)]
-        asked: Asked,
+        asked: RecordedQuestion,
         answer: Answered,
     },
     /// A command of a step.
     Command {
         #[serde(flatten)]
-        asked: Asked,
+        asked: RecordedQuestion,
         answer: Answered,
     },
     /// A check of a step, from 1.
     Check {
         check: u32,
         #[serde(flatten)]
-        asked: Asked,
+        asked: RecordedQuestion,
         answer: Answered,
     },
     /// A file that a text of the step took in; relative to the workspace.
@@ -96,7 +96,7 @@ pub(super) enum Exchange {
         #[serde(flatten)]
         turn: Member,
         #[serde(flatten)]
-        asked: Asked,
+        asked: RecordedQuestion,
         /// None where it was ended before it was answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Said>,
@@ -115,7 +115,7 @@ pub(super) enum Exchange {
 
 /// What was asked, as far as the workflow says it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct RecordedQuestion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,9 +169,9 @@ pub(super) struct Answered {
     pub tools: bool,
 }
 
-impl Asked {
+impl RecordedQuestion {
     fn texts(&self) -> impl Iterator<Item = &Text> {
-        let Asked { system, prompt, command, stdin, env, schema, .. } = self;
+        let RecordedQuestion { system, prompt, command, stdin, env, schema, .. } = self;
         [system, prompt, command, stdin, schema].into_iter().flatten().chain(env.values())
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::exchange::{Asked, Attempt, CALL, Exchange, Key, TOOLS, TURN, Text, is_one, one};
+use super::exchange::{Attempt, CALL, Exchange, Key, RecordedQuestion, TOOLS, TURN, Text, is_one, one};
 use super::replay::Replay;
 use super::write::{Recorder, Texts};
 use super::{Question, words};
@@ -107,7 +107,7 @@ pub(crate) struct Outside {
 /// What was asked and has no answer yet.
 #[derive(Debug, Default)]
 pub(super) struct Open {
-    turns: BTreeMap<(Attempt, Member), Asked>,
+    turns: BTreeMap<(Attempt, Member), RecordedQuestion>,
     calls: BTreeMap<(Attempt, Member), (String, Text)>,
     /// What was said last to an agent, by its digest: most of it is the same in every turn.
     shared: BTreeMap<(Attempt, Arc<str>, &'static str), (String, Text)>,

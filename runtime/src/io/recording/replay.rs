@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::exchange::{Answered, Asked, Attempt, Exchange, Key, Text, describe_part, file_key, part_key};
+use super::exchange::{Answered, Attempt, Exchange, Key, RecordedQuestion, Text, describe_part, file_key, part_key};
 use super::read::{LINES, Recording};
 use super::redact::Redactions;
 use super::{Answer, Part, Question, words};
@@ -213,7 +213,7 @@ impl Replay {
     }
 
     /// The first thing that is asked otherwise than it was.
-    pub(super) fn compared(&self, asked: &Asked, now: &Question) -> Result<Option<Difference>, RunError> {
+    pub(super) fn compared(&self, asked: &RecordedQuestion, now: &Question) -> Result<Option<Difference>, RunError> {
         let here = |text: &Option<String>| text.clone().map(Text::Here);
         let texts = [
             ("the agent", here(&asked.agent), &now.agent),

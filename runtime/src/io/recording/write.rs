@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::exchange::{Answered, Asked, Exchange, TEXTS, Text};
+use super::exchange::{Answered, Exchange, RecordedQuestion, TEXTS, Text};
 use super::redact::Redactions;
 use super::{Answer, Part, Question};
 use crate::io::home::{RunFolder, create_private};
@@ -118,7 +118,7 @@ pub(super) struct Texts<'a> {
 }
 
 impl Texts<'_> {
-    pub(super) fn asked(&self, question: &Question) -> Result<Asked, RunError> {
+    pub(super) fn asked(&self, question: &Question) -> Result<RecordedQuestion, RunError> {
         let Question { agent, system, prompt, command, stdin, env, session, schema } = question;
         let text =
             |name: &str, text: &Option<String>| text.as_ref().map(|text| self.text(name, text.as_bytes())).transpose();
@@ -129,7 +129,7 @@ impl Texts<'_> {
                 Ok((name.clone(), self.text(&file, value.as_bytes())?))
             })
             .collect::<Result<_, RunError>>()?;
-        Ok(Asked {
+        Ok(RecordedQuestion {
             agent: agent.clone(),
             system: text("system", system)?,
             prompt: text("prompt", prompt)?,

@@ -50,7 +50,7 @@ impl Socket {
         let _ = std::fs::remove_file(&path);
         let listener = through(&path, UnixListener::bind).map_err(RunError::io("listen on", &path))?;
         let (listener, closing) = (Arc::new(listener), Arc::new(AtomicBool::new(false)));
-        let file_workspace = Arc::new(Desk { run: folder.id.clone(), control, activities, processes });
+        let file_workspace = Arc::new(OrderHandler { run: folder.id.clone(), control, activities, processes });
         let thread = {
             let (listener, closing) = (Arc::clone(&listener), Arc::clone(&closing));
             let accept = move || Clients::new(file_workspace).accept(&listener, &closing);
@@ -80,7 +80,7 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHa
 
 /// Those who are connected.
 struct Clients {
-    file_workspace: Arc<Desk>,
+    file_workspace: Arc<OrderHandler>,
     /// In the order in which they came.
     open: Vec<Client>,
     /// What each of them holds while it is served; of use only in that it goes.
@@ -97,7 +97,7 @@ struct Client {
 }
 
 impl Clients {
-    fn new(file_workspace: Arc<Desk>) -> Clients {
+    fn new(file_workspace: Arc<OrderHandler>) -> Clients {
         let (serving, served) = mpsc::channel();
         Clients { file_workspace, open: Vec::new(), serving, served }
     }
@@ -168,14 +168,14 @@ impl Clients {
 }
 
 /// Carries out the orders of clients.
-struct Desk {
+struct OrderHandler {
     run: String,
     control: Control,
     activities: Activities,
     processes: Processes,
 }
 
-impl Desk {
+impl OrderHandler {
     fn serve(&self, stream: &UnixStream, settled: &AtomicBool) -> io::Result<()> {
         let timed = || Timed { stream, until: Instant::now() + PATIENCE };
         let mut order = String::new();
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn of_too_many_clients_the_one_goes_that_has_waited_longest_without_an_order() {
-        let file_workspace = Desk {
+        let file_workspace = OrderHandler {
             run: "run-1".to_owned(),
             control: Control::new(),
             activities: Activities::default(),

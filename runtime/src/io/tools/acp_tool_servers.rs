@@ -15,12 +15,12 @@ use super::Toolbox;
 #[derive(Clone, Debug)]
 pub(crate) struct Handed {
     pub name: String,
-    pub way: Way,
+    pub way: ServerEndpoint,
 }
 
 /// How it is reached.
 #[derive(Clone, Debug)]
-pub(crate) enum Way {
+pub(crate) enum ServerEndpoint {
     /// It is started.
     Process { program: PathBuf, arguments: Vec<String>, environment: Vec<(OsString, OsString)> },
     /// It is at this address.

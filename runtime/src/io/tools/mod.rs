@@ -37,7 +37,7 @@ use tokio::task::JoinSet;
 
 use crate::types::digest::digest_bytes;
 use crate::types::secrets::{self, Secrets};
-pub(crate) use acp_tool_servers::{Handed, Way};
+pub(crate) use acp_tool_servers::{Handed, ServerEndpoint};
 use arguments::Arguments;
 use calls::Calls;
 pub(crate) use editor::{Lines, Unread, inside};

@@ -25,7 +25,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::ToolFault;
-use super::acp_tool_servers::Way;
+use super::acp_tool_servers::ServerEndpoint;
 use super::guard::MESSAGE;
 use super::offer::{Offered, schema};
 use super::process::Process;
@@ -124,16 +124,16 @@ impl Server {
     }
 
     /// How another client than ours reaches it; else what is missing.
-    pub(super) fn way(&self) -> Result<Way, String> {
+    pub(super) fn way(&self) -> Result<ServerEndpoint, String> {
         let (environment, _) = self.given.as_ref().map_err(Clone::clone)?;
         Ok(match &self.transport {
-            Transport::Url(url) => Way::Address(url.clone()),
+            Transport::Url(url) => ServerEndpoint::Address(url.clone()),
             Transport::Exec(argv) => {
                 let mut words = argv.iter().cloned();
                 let program = words.next().unwrap_or_default();
                 // A program of the project is named as it counts from there, wherever the client works.
                 let program = if program.contains('/') { self.directory.join(program) } else { program.into() };
-                Way::Process { program, arguments: words.collect(), environment: environment.clone() }
+                ServerEndpoint::Process { program, arguments: words.collect(), environment: environment.clone() }
             }
         })
     }

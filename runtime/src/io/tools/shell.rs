@@ -27,12 +27,12 @@ const LONGEST: usize = 64 * 1024;
 
 /// What a call asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct ShellCall {
     command: String,
     pub most: Duration,
 }
 
-pub(super) fn asked(mut arguments: Arguments) -> Result<Asked, String> {
+pub(super) fn asked(mut arguments: Arguments) -> Result<ShellCall, String> {
     let command = arguments.text("command")?;
     let seconds = arguments.number("seconds", (1, MOST), USUAL)?;
     arguments.finish()?;
@@ -42,12 +42,12 @@ pub(super) fn asked(mut arguments: Arguments) -> Result<Asked, String> {
     if command.len() > LONGEST || command.contains('\0') {
         return Err(format!("`command` of `shell` must be text of at most {LONGEST} bytes"));
     }
-    Ok(Asked { command, most: Duration::from_secs(seconds) })
+    Ok(ShellCall { command, most: Duration::from_secs(seconds) })
 }
 
 /// Runs the line. That it fails is a result like any other: the model reads why. Secrets are left out of what it prints.
 pub(super) fn run(
-    asked: &Asked,
+    asked: &ShellCall,
     environment: &[(OsString, OsString)],
     folder: &Path,
     (secrets, cancel): (&Secrets, &Cancel),

@@ -44,7 +44,7 @@ pub(crate) struct View<'a> {
     /// Its turns so far, the newest last.
     pub history: &'a [Turn<'a>],
     /// What came for it since its last turn, the newest last.
-    pub inbox: &'a [Letter<'a>],
+    pub inbox: &'a [PromptMessage<'a>],
     /// The turn that this is, from 0.
     pub iteration: u32,
     /// The turns that it has at most.
@@ -109,7 +109,7 @@ pub(crate) struct Turn<'a> {
 
 /// A message that came.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Letter<'a> {
+pub(crate) struct PromptMessage<'a> {
     /// Who sent it.
     pub from: &'a str,
     /// Its type.

@@ -43,7 +43,7 @@ fn tool(name: &str) -> Tool {
 #[test]
 fn what_a_person_says_stands_apart_from_what_agents_wrote() {
     let (said, told) = (json!({ "message": "Mind the budget\n## Data" }), json!({ "message": "hello" }));
-    let letter = |from, payload, person| Letter { from, kind: "info", payload, person };
+    let letter = |from, payload, person| PromptMessage { from, kind: "info", payload, person };
     let inbox = [letter("mitaka", &told, false), letter("user", &said, true), letter("user", &told, false)];
     let prompt = render_user(&View { inbox: &inbox, ..view() });
     let expected = "\n## From The Person Who Runs This\n- Mind the budget\n  ## Data\n\n\
@@ -69,7 +69,7 @@ fn the_prompt_of_the_seed_section_by_section() {
         Turn { iteration: 3, label: "idle", result: "" },
     ];
     let payload = json!({ "message": "Check Samsung's foundry plans", "urgent": true });
-    let inbox = [Letter { from: "mitaka", kind: "info", payload: &payload, person: false }];
+    let inbox = [PromptMessage { from: "mitaka", kind: "info", payload: &payload, person: false }];
     let prompt = render_user(&View { findings: &findings, history: &history, inbox: &inbox, ..view() });
     insta::assert_snapshot!(prompt, @r#"
     ## Task
@@ -436,7 +436,7 @@ proptest! {
             Turn { iteration: 1, label: &call, result: &result },
         ];
         let payload = json!({ "message": payload });
-        let inbox = [Letter { from: &name, kind: &label, payload: &payload, person: false }];
+        let inbox = [PromptMessage { from: &name, kind: &label, payload: &payload, person: false }];
         let tools = [Tool { name: name.clone(), description: task.clone(), parameters: payload.clone() }];
         let view = View {
             task: &task, goal: &state, roster: &roster, findings: &findings, history: &history, inbox: &inbox,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
 use super::system::render_system;
-use super::{Left, Letter, Protocol, Teammate, Turn, View, data};
+use super::{Left, PromptMessage, Protocol, Teammate, Turn, View, data};
 
 /// The characters that a prompt shows of a teammate's task, of a name that another agent chose, and of a message.
 const TASK: usize = 500;
@@ -123,7 +123,8 @@ fn turn_line(turn: &Turn<'_>, limit: usize) -> String {
 fn render_closing(view: &View<'_>) -> String {
     let mut out = String::new();
     // What a person says is none of what agents wrote.
-    let (persons, letters): (Vec<&Letter<'_>>, Vec<&Letter<'_>>) = view.inbox.iter().partition(|letter| letter.person);
+    let (persons, letters): (Vec<&PromptMessage<'_>>, Vec<&PromptMessage<'_>>) =
+        view.inbox.iter().partition(|letter| letter.person);
     if !persons.is_empty() {
         out.push_str("\n## From The Person Who Runs This\n");
         persons.into_iter().for_each(|letter| write_person_message(&mut out, letter));
@@ -147,13 +148,13 @@ fn render_closing(view: &View<'_>) -> String {
     out
 }
 
-fn write_person_message(out: &mut String, letter: &Letter<'_>) {
+fn write_person_message(out: &mut String, letter: &PromptMessage<'_>) {
     out.push_str("- ");
     data::push(out, letter.payload["message"].as_str().unwrap_or_default(), LETTER);
     out.push('\n');
 }
 
-fn write_message(out: &mut String, letter: &Letter<'_>) {
+fn write_message(out: &mut String, letter: &PromptMessage<'_>) {
     let _ = write!(out, "- From {} ({}): ", data::inline_text(letter.from, WORD), data::inline_text(letter.kind, WORD));
     data::push(out, &format_spaced(letter.payload), LETTER);
     out.push('\n');

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Agent, Agreed, Ended, Entry, Lead, LeadStage, Letter, Past, Spent, Stage, Swarm, Timer};
+use super::{Agent, AgentStage, Agreed, Ended, Entry, Lead, LeadStage, Past, QueuedMessage, Spent, Swarm, Timer};
 use crate::types::approval::{Request, RequestKind, Verdict};
 use crate::types::event::{Content, Event, Reserved};
 use crate::types::swarm::{Action, Answer, End, Fault, MemberMessage, Phase, Purpose, SUPERVISOR, TurnId};
@@ -20,30 +20,32 @@ impl Swarm {
                 self.add_agent((agent, plays), (task.clone(), brief.clone()), by.as_ref(), tools.clone());
             }
             Event::AgentStarted { agent, .. } => {
-                if let Some(index) = self.find_in_stage(agent, |stage| *stage == Stage::Ready)
+                if let Some(index) = self.find_in_stage(agent, |stage| *stage == AgentStage::Ready)
                     && self.agents[index as usize].began.is_none()
                 {
                     self.agents[index as usize].began = Some(at);
                     let deadline = at.saturating_add(self.rules.limits.timeout_ms);
                     self.agenda.timers.insert((deadline, Timer::Deadline(index)));
-                    self.enter_stage(index, Stage::Ready);
+                    self.enter_stage(index, AgentStage::Ready);
                 }
             }
             Event::AgentFinished { agent, how, response, error, .. } => {
-                if let Some(index) = self.find_in_stage(agent, |stage| *stage != Stage::Done) {
+                if let Some(index) = self.find_in_stage(agent, |stage| *stage != AgentStage::Done) {
                     let agent = &mut self.agents[index as usize];
                     agent.end = Some(Ended { how: *how, response: response.clone(), error: error.clone() });
                     self.spent.reserve(&std::mem::take(&mut agent.reserved), &Reserved::default());
                     // No prompt needs its messages again.
                     (agent.inbox, agent.mailbox) = (Vec::new(), VecDeque::new());
-                    self.enter_stage(index, Stage::Done);
+                    self.enter_stage(index, AgentStage::Done);
                     self.wake_idle();
                 }
             }
             Event::MessageSent { message, .. } => self.message_sent(message, at),
             Event::MessageReceived { agent, number, .. } => {
                 // No event records that an idle agent woke up because no agent was left to wait for.
-                if let Some(index) = self.find_in_stage(agent, |stage| matches!(stage, Stage::Ready | Stage::Idle)) {
+                if let Some(index) =
+                    self.find_in_stage(agent, |stage| matches!(stage, AgentStage::Ready | AgentStage::Idle))
+                {
                     let agent = &mut self.agents[index as usize];
                     while agent.mailbox.front().is_some_and(|letter| letter.seq < *number) {
                         agent.mailbox.pop_front();
@@ -51,7 +53,7 @@ impl Swarm {
                     // A message that it has taken already does not wake it.
                     if agent.mailbox.front().is_some_and(|letter| letter.seq == *number) {
                         agent.inbox.extend(agent.mailbox.pop_front());
-                        self.enter_stage(index, Stage::Ready);
+                        self.enter_stage(index, AgentStage::Ready);
                     }
                 }
             }
@@ -69,33 +71,37 @@ impl Swarm {
             }
             Event::ToolStarted { turn, .. } => {
                 if let Some(index) = self.find_current(turn)
-                    && let Stage::Calling(act, _) | Stage::Retrying(act, _) = self.agents[index as usize].stage.clone()
+                    && let AgentStage::Calling(act, _) | AgentStage::Retrying(act, _) =
+                        self.agents[index as usize].stage.clone()
                 {
-                    self.enter_stage(index, Stage::Calling(act, true));
+                    self.enter_stage(index, AgentStage::Calling(act, true));
                 }
             }
             Event::ToolEnded { turn, result, fault, .. } => self.tool_ended(turn, result, *fault, at),
             Event::ActionRefused { agent, reason, .. } => {
-                let wanted = |stage: &Stage| matches!(stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..));
+                let wanted = |stage: &AgentStage| {
+                    matches!(stage, AgentStage::Acting(_) | AgentStage::Helping(..) | AgentStage::Denied(..))
+                };
                 if let Some(index) = self.find_in_stage(agent, wanted) {
                     self.finish_action(index, Some(Content::Text(reason.clone())), false);
                 }
             }
             Event::AgentIdled { agent, .. } => {
-                if let Some(index) = self.find_in_stage(agent, |stage| *stage == Stage::Acting(Action::Idle)) {
+                if let Some(index) = self.find_in_stage(agent, |stage| *stage == AgentStage::Acting(Action::Idle)) {
                     self.finish_action(index, None, false);
                     // What came while it was asked is what it would wait for.
                     let ttl = self.rules.ttl_ms;
                     let agent = &self.agents[index as usize];
-                    if agent.stage == Stage::Ready && agent.mailbox.iter().all(|letter| letter.is_expired(ttl, at)) {
-                        self.enter_stage(index, Stage::Idle);
+                    if agent.stage == AgentStage::Ready && agent.mailbox.iter().all(|letter| letter.is_expired(ttl, at))
+                    {
+                        self.enter_stage(index, AgentStage::Idle);
                     }
                 }
             }
             Event::HelpRequested { agent, description, skills, .. } => {
-                let asks = |stage: &Stage| matches!(stage, Stage::Acting(Action::RequestHelp { .. }));
+                let asks = |stage: &AgentStage| matches!(stage, AgentStage::Acting(Action::RequestHelp { .. }));
                 if let Some(index) = self.find_in_stage(agent, asks) {
-                    self.enter_stage(index, Stage::Helping(description.clone(), skills.clone()));
+                    self.enter_stage(index, AgentStage::Helping(description.clone(), skills.clone()));
                 }
             }
             Event::SwarmFinished { .. } => self.is_over = true,
@@ -106,49 +112,49 @@ impl Swarm {
 
     /// An agent requests an approval: its time stands still until the answer.
     pub(crate) fn pause_for_approval(&mut self, request: &Request, at: u64) {
-        let waits = |stage: &Stage| match request.wants {
-            RequestKind::Tool { .. } => matches!(stage, Stage::Calling(..)),
-            RequestKind::Spawn { .. } => matches!(stage, Stage::Helping(..)),
+        let waits = |stage: &AgentStage| match request.wants {
+            RequestKind::Tool { .. } => matches!(stage, AgentStage::Calling(..)),
+            RequestKind::Spawn { .. } => matches!(stage, AgentStage::Helping(..)),
             // Members start no tasks and do not stall, and agents help them, not people.
             RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. } => false,
         };
         let Some(index) = self.find_in_stage(&request.agent, waits).filter(|_| !self.is_over) else { return };
         let agent = &self.agents[index as usize];
         let act = match agent.stage.clone() {
-            Stage::Calling(act, _) => act,
-            Stage::Helping(description, skills) => Action::RequestHelp { description, skills },
+            AgentStage::Calling(act, _) => act,
+            AgentStage::Helping(description, skills) => Action::RequestHelp { description, skills },
             _ => return,
         };
         if let Some(began) = agent.began {
             let deadline = began.saturating_add(self.rules.limits.timeout_ms);
             self.agenda.timers.remove(&(deadline, Timer::Deadline(index)));
         }
-        self.enter_stage(index, Stage::Pending(act, request.id, at));
+        self.enter_stage(index, AgentStage::Pending(act, request.id, at));
     }
 
     /// A request of an agent is answered; false where the swarm itself does not wait for it.
     pub(crate) fn apply_verdict(&mut self, agent: &str, verdict: &Verdict, at: u64) -> bool {
-        let waits = |stage: &Stage| matches!(stage, Stage::Pending(_, id, _) if *id == verdict.id);
+        let waits = |stage: &AgentStage| matches!(stage, AgentStage::Pending(_, id, _) if *id == verdict.id);
         let Some(index) = self.find_in_stage(agent, waits).filter(|_| !self.is_over) else { return false };
         let agent = &mut self.agents[index as usize];
-        let Stage::Pending(act, _, since) = agent.stage.clone() else { return false };
+        let AgentStage::Pending(act, _, since) = agent.stage.clone() else { return false };
         if let Some(began) = &mut agent.began {
             *began = began.saturating_add(at.saturating_sub(since));
             let deadline = began.saturating_add(self.rules.limits.timeout_ms);
             self.agenda.timers.insert((deadline, Timer::Deadline(index)));
         }
         if !verdict.is_allowed() {
-            self.enter_stage(index, Stage::Denied(act, verdict.refusal()));
+            self.enter_stage(index, AgentStage::Denied(act, verdict.refusal()));
             return true;
         }
         agent.agreed = Some(Agreed { changed: verdict.arguments.is_some() });
         let stage = match act {
             Action::ToolCall { tool, params } => {
                 let params = verdict.arguments.clone().unwrap_or(params);
-                Stage::Calling(Action::ToolCall { tool, params }, false)
+                AgentStage::Calling(Action::ToolCall { tool, params }, false)
             }
-            Action::RequestHelp { description, skills } => Stage::Helping(description, skills),
-            act => Stage::Acting(act),
+            Action::RequestHelp { description, skills } => AgentStage::Helping(description, skills),
+            act => AgentStage::Acting(act),
         };
         self.enter_stage(index, stage);
         true
@@ -164,29 +170,35 @@ impl Swarm {
                 let limit = self.rules.limits.timeout_ms;
                 self.agenda.timers.remove(&(began.saturating_add(limit), Timer::Deadline(index)));
                 *began = began.saturating_add(gap);
-                if !matches!(agent.stage, Stage::Pending(..)) {
+                if !matches!(agent.stage, AgentStage::Pending(..)) {
                     self.agenda.timers.insert((began.saturating_add(limit), Timer::Deadline(index)));
                 }
             }
             let latest = at.saturating_add(agent.wait);
             match agent.stage.clone() {
-                Stage::Ordered | Stage::Asking => self.enter_stage(index, Stage::Ready),
-                Stage::Calling(act, true) => self.enter_stage(index, Stage::Calling(act, false)),
+                AgentStage::Ordered | AgentStage::Asking => self.enter_stage(index, AgentStage::Ready),
+                AgentStage::Calling(act, true) => self.enter_stage(index, AgentStage::Calling(act, false)),
                 // A clock that was wrong must not make an agent wait longer than it was told to.
-                Stage::Resting(due) if due > latest => self.enter_stage(index, Stage::Resting(latest)),
-                Stage::Retrying(act, due) if due > latest => self.enter_stage(index, Stage::Retrying(act, latest)),
-                Stage::Pending(act, id, since) => {
-                    self.enter_stage(index, Stage::Pending(act, id, since.saturating_add(gap)));
+                AgentStage::Resting(due) if due > latest => self.enter_stage(index, AgentStage::Resting(latest)),
+                AgentStage::Retrying(act, due) if due > latest => {
+                    self.enter_stage(index, AgentStage::Retrying(act, latest))
+                }
+                AgentStage::Pending(act, id, since) => {
+                    self.enter_stage(index, AgentStage::Pending(act, id, since.saturating_add(gap)));
                 }
                 // What was ordered and not recorded is ordered again.
-                stage @ (Stage::Ready
-                | Stage::Acting(_)
-                | Stage::Calling(_, false)
-                | Stage::Helping(..)
-                | Stage::Denied(..)
-                | Stage::Informed(_)
-                | Stage::Ending(..)) => self.enter_stage(index, stage),
-                Stage::Waiting | Stage::Resting(_) | Stage::Retrying(..) | Stage::Idle | Stage::Done => {}
+                stage @ (AgentStage::Ready
+                | AgentStage::Acting(_)
+                | AgentStage::Calling(_, false)
+                | AgentStage::Helping(..)
+                | AgentStage::Denied(..)
+                | AgentStage::Informed(_)
+                | AgentStage::Ending(..)) => self.enter_stage(index, stage),
+                AgentStage::Waiting
+                | AgentStage::Resting(_)
+                | AgentStage::Retrying(..)
+                | AgentStage::Idle
+                | AgentStage::Done => {}
             }
         }
         let latest = at.saturating_add(self.lead.wait);
@@ -210,8 +222,8 @@ impl Swarm {
         }
         let Some(index) = self.find_current(turn) else { return false };
         match self.agents[index as usize].stage.clone() {
-            Stage::Ordered | Stage::Resting(_) => self.enter_stage(index, Stage::Ready),
-            Stage::Retrying(act, _) => self.enter_stage(index, Stage::Calling(act, false)),
+            AgentStage::Ordered | AgentStage::Resting(_) => self.enter_stage(index, AgentStage::Ready),
+            AgentStage::Retrying(act, _) => self.enter_stage(index, AgentStage::Calling(act, false)),
             _ => return false,
         }
         true
@@ -219,14 +231,14 @@ impl Swarm {
 
     /// The turns that wait for their time.
     pub(crate) fn resting_turns(&self) -> Vec<TurnId> {
-        let rests = |stage: &Stage| matches!(stage, Stage::Resting(_) | Stage::Retrying(..));
+        let rests = |stage: &AgentStage| matches!(stage, AgentStage::Resting(_) | AgentStage::Retrying(..));
         let agents = (0..).zip(&self.agents).filter(|(_, agent)| rests(&agent.stage));
         let lead = matches!(self.lead.stage, LeadStage::Resting(_)).then(|| self.lead_turn());
         agents.map(|(index, _)| self.turn(index)).chain(lead).collect()
     }
 
     /// The agent of an event, if the event is possible in its stage.
-    fn find_in_stage(&self, name: &str, fits: impl Fn(&Stage) -> bool) -> Option<u32> {
+    fn find_in_stage(&self, name: &str, fits: impl Fn(&AgentStage) -> bool) -> Option<u32> {
         self.names.get(name).copied().filter(|&index| fits(&self.agents[index as usize].stage))
     }
 
@@ -261,7 +273,7 @@ impl Swarm {
             return;
         }
         let index = u32::try_from(self.agents.len()).expect("agents are limited");
-        let stage = if task.is_some() { Stage::Ready } else { Stage::Waiting };
+        let stage = if task.is_some() { AgentStage::Ready } else { AgentStage::Waiting };
         self.names.insert(Arc::clone(name), index);
         self.agents.push(Agent {
             name: Arc::clone(name),
@@ -270,7 +282,7 @@ impl Swarm {
             brief,
             by: by.cloned(),
             tools,
-            stage: Stage::Waiting,
+            stage: AgentStage::Waiting,
             iteration: 0,
             attempt: 1,
             failures: 0,
@@ -296,9 +308,9 @@ impl Swarm {
         self.enter_stage(index, stage);
         match by {
             Some(by) => {
-                if let Some(asker) = self.find_in_stage(by, |stage| matches!(stage, Stage::Helping(..))) {
+                if let Some(asker) = self.find_in_stage(by, |stage| matches!(stage, AgentStage::Helping(..))) {
                     self.agents[asker as usize].helpers += 1;
-                    self.enter_stage(asker, Stage::Informed(Arc::clone(name)));
+                    self.enter_stage(asker, AgentStage::Informed(Arc::clone(name)));
                 }
             }
             None => {
@@ -323,7 +335,7 @@ impl Swarm {
         receiver.letters = sent.number;
         if !receiver.is_done() {
             let (from, payload) = (Arc::clone(&sent.from), sent.payload.clone());
-            receiver.mailbox.push_back(Letter {
+            receiver.mailbox.push_back(QueuedMessage {
                 seq: sent.number,
                 from,
                 kind: sent.kind,
@@ -331,19 +343,20 @@ impl Swarm {
                 at,
                 person: sent.person,
             });
-            if matches!(receiver.stage, Stage::Idle | Stage::Waiting) {
-                self.enter_stage(to, Stage::Ready);
+            if matches!(receiver.stage, AgentStage::Idle | AgentStage::Waiting) {
+                self.enter_stage(to, AgentStage::Ready);
             }
         }
         if sent.person {
             return;
         }
-        if is_supervisor && let Some(asker) = self.find_in_stage(&sent.to, |stage| matches!(stage, Stage::Informed(_)))
+        if is_supervisor
+            && let Some(asker) = self.find_in_stage(&sent.to, |stage| matches!(stage, AgentStage::Informed(_)))
         {
             let result = Content::Text("the supervisor has answered: see the inbox".to_owned());
             return self.finish_action(asker, Some(result), false);
         }
-        let writes = |stage: &Stage| matches!(stage, Stage::Acting(Action::SendMessage { .. }));
+        let writes = |stage: &AgentStage| matches!(stage, AgentStage::Acting(Action::SendMessage { .. }));
         if let Some(from) = self.find_in_stage(&sent.from, writes) {
             self.agents[from as usize].sent += 1;
             self.finish_action(from, None, self.rules.is_progress(false, true));
@@ -360,7 +373,7 @@ impl Swarm {
         if entries.len() > self.rules.per_topic as usize {
             entries.pop_front();
         }
-        let publishes = |stage: &Stage| matches!(stage, Stage::Acting(Action::PublishData { .. }));
+        let publishes = |stage: &AgentStage| matches!(stage, AgentStage::Acting(Action::PublishData { .. }));
         if let Some(index) = self.find_in_stage(author, publishes) {
             self.finish_action(index, None, self.rules.is_progress(true, false));
         }
@@ -370,7 +383,7 @@ impl Swarm {
     /// Something happened that agents who wait may want to know.
     fn wake_idle(&mut self) {
         while let Some(index) = self.agenda.idle.first().copied() {
-            self.enter_stage(index, Stage::Ready);
+            self.enter_stage(index, AgentStage::Ready);
         }
     }
 
@@ -385,16 +398,18 @@ impl Swarm {
             return;
         }
         // No other event records that a wait is over, or that an agent woke up.
-        let open = |stage: &Stage| matches!(stage, Stage::Ready | Stage::Ordered | Stage::Resting(_) | Stage::Idle);
+        let open = |stage: &AgentStage| {
+            matches!(stage, AgentStage::Ready | AgentStage::Ordered | AgentStage::Resting(_) | AgentStage::Idle)
+        };
         if let Some(index) = self.find_current(turn).filter(|&index| open(&self.agents[index as usize].stage)) {
             let before = std::mem::replace(&mut self.agents[index as usize].reserved, reserved);
             self.spent.reserve(&before, &reserved);
-            self.enter_stage(index, Stage::Asking);
+            self.enter_stage(index, AgentStage::Asking);
         }
     }
 
     fn turn_ended(&mut self, turn: &TurnId, answer: &Answer, used: &Used, model: Option<&str>, at: u64) {
-        let asked = |stage: &Stage| matches!(stage, Stage::Ready | Stage::Ordered | Stage::Asking);
+        let asked = |stage: &AgentStage| matches!(stage, AgentStage::Ready | AgentStage::Ordered | AgentStage::Asking);
         let Some(index) = self.find_current(turn).filter(|&index| asked(&self.agents[index as usize].stage)) else {
             return;
         };
@@ -409,25 +424,25 @@ impl Swarm {
                 (agent.repair, agent.failures) = (None, 0);
                 if !matches!(act, Action::Done { .. }) && agent.iteration + 1 >= last {
                     agent.history.push(Past { iteration: agent.iteration, act: Some(act.clone()), result: None });
-                    return self.enter_stage(index, Stage::Ending(End::Exhausted, None));
+                    return self.enter_stage(index, AgentStage::Ending(End::Exhausted, None));
                 }
                 agent.attempt = 1;
                 match act {
                     Action::ToolCall { .. } => {
                         agent.quiet = 0;
-                        self.enter_stage(index, Stage::Calling(act.clone(), false));
+                        self.enter_stage(index, AgentStage::Calling(act.clone(), false));
                     }
-                    _ => self.enter_stage(index, Stage::Acting(act.clone())),
+                    _ => self.enter_stage(index, AgentStage::Acting(act.clone())),
                 }
             }
             Answer::Invalid(wrong) if agent.repair.is_none() => {
                 agent.repair = Some(wrong.clone());
                 agent.attempt += 1;
-                self.enter_stage(index, Stage::Ready);
+                self.enter_stage(index, AgentStage::Ready);
             }
             Answer::Invalid(wrong) => self.came_to(index, None, Some(Content::Text(wrong.clone())), false),
             Answer::Failed { fault: Fault::Budget, message } => {
-                self.enter_stage(index, Stage::Ending(End::OverBudget, Some(message.clone())));
+                self.enter_stage(index, AgentStage::Ending(End::OverBudget, Some(message.clone())));
             }
             Answer::Failed { message, fault } => {
                 agent.failures += 1;
@@ -436,13 +451,13 @@ impl Swarm {
                 let stage = match fault {
                     Fault::Transient { after_ms } if agent.failures <= retries => {
                         agent.wait = self.rules.backoff(agent.failures).max(*after_ms);
-                        Stage::Resting(at.saturating_add(agent.wait))
+                        AgentStage::Resting(at.saturating_add(agent.wait))
                     }
                     _ if agent.taker < fallbacks => {
                         (agent.taker, agent.failures) = (agent.taker + 1, 0);
-                        Stage::Ready
+                        AgentStage::Ready
                     }
-                    _ => Stage::Ending(End::Unreachable, Some(message.clone())),
+                    _ => AgentStage::Ending(End::Unreachable, Some(message.clone())),
                 };
                 self.enter_stage(index, stage);
             }
@@ -453,7 +468,7 @@ impl Swarm {
 
     fn tool_ended(&mut self, turn: &TurnId, result: &Content, fault: Option<Fault>, at: u64) {
         let Some(index) = self.find_current(turn) else { return };
-        let (Stage::Calling(act, _) | Stage::Denied(act @ Action::ToolCall { .. }, _)) =
+        let (AgentStage::Calling(act, _) | AgentStage::Denied(act @ Action::ToolCall { .. }, _)) =
             self.agents[index as usize].stage.clone()
         else {
             return;
@@ -465,14 +480,17 @@ impl Swarm {
                 agent.attempt += 1;
                 agent.wait = self.rules.backoff(agent.failures).max(after_ms);
                 let due = at.saturating_add(agent.wait);
-                self.enter_stage(index, Stage::Retrying(act, due));
+                self.enter_stage(index, AgentStage::Retrying(act, due));
             }
             Some(Fault::Permanent | Fault::Budget) => {
                 agent.errors += 1;
                 let stuck = agent.errors >= self.rules.convergence.errors;
                 self.came_to(index, Some(act), Some(result.clone()), true);
                 if stuck {
-                    self.enter_stage(index, Stage::Ending(End::ToolErrors, Some("consecutive tool errors".to_owned())));
+                    self.enter_stage(
+                        index,
+                        AgentStage::Ending(End::ToolErrors, Some("consecutive tool errors".to_owned())),
+                    );
                 }
             }
             None => {
@@ -485,11 +503,11 @@ impl Swarm {
     /// What an agent wanted was carried out, or refused.
     fn finish_action(&mut self, index: u32, result: Option<Content>, progress: bool) {
         let act = match &self.agents[index as usize].stage {
-            Stage::Acting(act) | Stage::Denied(act, _) => Some(act.clone()),
-            Stage::Helping(description, skills) => {
+            AgentStage::Acting(act) | AgentStage::Denied(act, _) => Some(act.clone()),
+            AgentStage::Helping(description, skills) => {
                 Some(Action::RequestHelp { description: description.clone(), skills: skills.clone() })
             }
-            Stage::Informed(helper) => {
+            AgentStage::Informed(helper) => {
                 let description = Content::Text(format!("{helper} helps"));
                 Some(Action::RequestHelp { description, skills: Vec::new() })
             }
@@ -507,11 +525,11 @@ impl Swarm {
         agent.iteration += 1;
         (agent.attempt, agent.failures, agent.repair, agent.agreed) = (1, 0, None, None);
         let stage = if agent.quiet >= self.rules.convergence.no_progress {
-            Stage::Ending(End::Converged, None)
+            AgentStage::Ending(End::Converged, None)
         } else if agent.iteration >= self.rules.limits.iterations {
-            Stage::Ending(End::Exhausted, None)
+            AgentStage::Ending(End::Exhausted, None)
         } else {
-            Stage::Ready
+            AgentStage::Ready
         };
         self.enter_stage(index, stage);
     }

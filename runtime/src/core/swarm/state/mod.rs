@@ -42,7 +42,7 @@ pub struct Swarm {
     pub(crate) is_over: bool,
     pub(crate) spent: Spent,
     /// What is to be decided.
-    pub(super) agenda: Agenda,
+    pub(super) agenda: MemberQueues,
 }
 
 /// An agent of a swarm.
@@ -58,7 +58,7 @@ pub(crate) struct Agent {
     pub(crate) by: Option<Arc<str>>,
     /// The tools that it may use, where those are not its player's.
     pub(crate) tools: Option<Vec<String>>,
-    pub(crate) stage: Stage,
+    pub(crate) stage: AgentStage,
     /// From 0.
     pub(crate) iteration: u32,
     /// How often its model was asked, or its tool called, in this iteration: from 1.
@@ -73,11 +73,11 @@ pub(crate) struct Agent {
     pub(crate) conversation: Option<Conversation>,
     /// What was wrong with its last answer, for the turn in which it may mend that.
     pub(crate) repair: Option<String>,
-    pub(crate) mailbox: VecDeque<Letter>,
+    pub(crate) mailbox: VecDeque<QueuedMessage>,
     /// The number of the last message that lay in it.
     pub(crate) letters: u64,
     /// What it took out of its mailbox for this iteration.
-    pub(crate) inbox: Vec<Letter>,
+    pub(crate) inbox: Vec<QueuedMessage>,
     pub(crate) sent: u32,
     /// How many helpers it was given.
     pub(crate) helpers: u32,
@@ -118,7 +118,7 @@ pub(crate) struct Agreed {
 
 /// What an agent does or waits for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Stage {
+pub(crate) enum AgentStage {
     /// It has no task, and has received no message.
     Waiting,
     /// Its next turn may begin.
@@ -161,7 +161,7 @@ pub(crate) struct Ended {
 
 /// A message in a mailbox.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Letter {
+pub(crate) struct QueuedMessage {
     pub(crate) seq: u64,
     pub(crate) from: Arc<str>,
     pub(crate) kind: MessageType,
@@ -172,7 +172,7 @@ pub(crate) struct Letter {
     pub(crate) person: bool,
 }
 
-impl Letter {
+impl QueuedMessage {
     /// Whether it is too old to be read. Agents always read messages of people.
     pub(crate) fn is_expired(&self, ttl_ms: u64, now: u64) -> bool {
         !self.person && self.at.saturating_add(ttl_ms) <= now
@@ -251,7 +251,7 @@ pub(crate) enum LeadStage {
 
 /// What is to be decided, kept in order so that no decision looks at every agent.
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct MemberQueues {
     /// Agents for which there is something to do at once.
     pub(super) agents: BTreeSet<u32>,
     /// Agents that may begin a turn.
@@ -299,7 +299,7 @@ impl Swarm {
             merged: None,
             is_over: false,
             spent: Spent::default(),
-            agenda: Agenda::default(),
+            agenda: MemberQueues::default(),
         }
     }
 
@@ -350,8 +350,10 @@ impl Swarm {
     pub(crate) fn open_turn(&self, turn: &TurnId) -> Option<(Arc<str>, Reserved)> {
         let agent = self.agent(&turn.agent)?;
         // In a replay its start is what says that a wait is over.
-        let asked =
-            matches!(agent.stage, Stage::Ready | Stage::Ordered | Stage::Asking | Stage::Resting(_) | Stage::Idle);
+        let asked = matches!(
+            agent.stage,
+            AgentStage::Ready | AgentStage::Ordered | AgentStage::Asking | AgentStage::Resting(_) | AgentStage::Idle
+        );
         let current = asked && agent.iteration == turn.iteration && agent.attempt == turn.attempt;
         current.then(|| (Arc::clone(&agent.plays), agent.reserved))
     }
@@ -389,50 +391,50 @@ impl Swarm {
     }
 
     /// Moves an agent on.
-    pub(super) fn enter_stage(&mut self, index: u32, stage: Stage) {
+    pub(super) fn enter_stage(&mut self, index: u32, stage: AgentStage) {
         let agent = &mut self.agents[index as usize];
         match &agent.stage {
-            Stage::Idle => _ = self.agenda.idle.remove(&index),
-            Stage::Waiting => _ = self.agenda.waiting.remove(&index),
-            Stage::Resting(due) | Stage::Retrying(_, due) => {
+            AgentStage::Idle => _ = self.agenda.idle.remove(&index),
+            AgentStage::Waiting => _ = self.agenda.waiting.remove(&index),
+            AgentStage::Resting(due) | AgentStage::Retrying(_, due) => {
                 self.agenda.timers.remove(&(*due, Timer::Again(index)));
             }
             _ => {}
         }
         match &stage {
-            Stage::Idle => _ = self.agenda.idle.insert(index),
-            Stage::Waiting => _ = self.agenda.waiting.insert(index),
-            Stage::Resting(due) | Stage::Retrying(_, due) => {
+            AgentStage::Idle => _ = self.agenda.idle.insert(index),
+            AgentStage::Waiting => _ = self.agenda.waiting.insert(index),
+            AgentStage::Resting(due) | AgentStage::Retrying(_, due) => {
                 self.agenda.timers.insert((*due, Timer::Again(index)));
             }
-            Stage::Ordered | Stage::Asking | Stage::Calling(_, true) | Stage::Pending(..) => {}
-            Stage::Done => {
+            AgentStage::Ordered | AgentStage::Asking | AgentStage::Calling(_, true) | AgentStage::Pending(..) => {}
+            AgentStage::Done => {
                 self.agenda.done += 1;
                 if let Some(deadline) = agent.began.map(|began| began.saturating_add(self.rules.limits.timeout_ms)) {
                     self.agenda.timers.remove(&(deadline, Timer::Deadline(index)));
                 }
             }
-            Stage::Ready
-            | Stage::Acting(_)
-            | Stage::Calling(_, false)
-            | Stage::Helping(..)
-            | Stage::Denied(..)
-            | Stage::Informed(_)
-            | Stage::Ending(..) => {}
+            AgentStage::Ready
+            | AgentStage::Acting(_)
+            | AgentStage::Calling(_, false)
+            | AgentStage::Helping(..)
+            | AgentStage::Denied(..)
+            | AgentStage::Informed(_)
+            | AgentStage::Ending(..) => {}
         }
-        let is_ready = stage == Stage::Ready;
+        let is_ready = stage == AgentStage::Ready;
         let to_do = !matches!(
             stage,
-            Stage::Ready
-                | Stage::Idle
-                | Stage::Waiting
-                | Stage::Resting(_)
-                | Stage::Retrying(..)
-                | Stage::Ordered
-                | Stage::Asking
-                | Stage::Calling(_, true)
-                | Stage::Pending(..)
-                | Stage::Done
+            AgentStage::Ready
+                | AgentStage::Idle
+                | AgentStage::Waiting
+                | AgentStage::Resting(_)
+                | AgentStage::Retrying(..)
+                | AgentStage::Ordered
+                | AgentStage::Asking
+                | AgentStage::Calling(_, true)
+                | AgentStage::Pending(..)
+                | AgentStage::Done
         );
         match to_do {
             true => self.agenda.agents.insert(index),
@@ -454,6 +456,6 @@ impl Agent {
 
     /// Whether it is done.
     pub(crate) fn is_done(&self) -> bool {
-        self.stage == Stage::Done
+        self.stage == AgentStage::Done
     }
 }

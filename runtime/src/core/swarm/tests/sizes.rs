@@ -11,7 +11,7 @@ use crate::core::swarm::action::{
     self, DESCRIPTION_CHARS, RECEIVER_CHARS, RawAction, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
 };
 use crate::core::swarm::rules::PARTS;
-use crate::core::swarm::state::{Agent, Letter, Past, Stage};
+use crate::core::swarm::state::{Agent, AgentStage, Past, QueuedMessage};
 use crate::types::event::{
     AttemptId, Content, Event, LARGEST, LONGEST_PATH, Record, StepId, can_inline, truncate_message,
 };
@@ -218,11 +218,11 @@ fn weight(agent: &Agent) -> usize {
         Action::Idle => 0,
     };
     let letters =
-        |letters: &mut dyn Iterator<Item = &Letter>| letters.map(|letter| text(&letter.payload)).sum::<usize>();
+        |letters: &mut dyn Iterator<Item = &QueuedMessage>| letters.map(|letter| text(&letter.payload)).sum::<usize>();
     let past: usize =
         agent.history.iter().map(|past| past.act.as_ref().map_or(0, act) + past.result.as_ref().map_or(0, text)).sum();
     let stage = match &agent.stage {
-        Stage::Acting(wanted) | Stage::Calling(wanted, _) | Stage::Retrying(wanted, _) => act(wanted),
+        AgentStage::Acting(wanted) | AgentStage::Calling(wanted, _) | AgentStage::Retrying(wanted, _) => act(wanted),
         _ => 0,
     };
     size_of::<Agent>()
@@ -232,9 +232,9 @@ fn weight(agent: &Agent) -> usize {
         + agent.tools.iter().flatten().map(|tool| tool.capacity() + 24).sum::<usize>()
         + agent.repair.as_ref().map_or(0, String::capacity)
         + agent.models.iter().map(|model| model.capacity() + 24).sum::<usize>()
-        + agent.mailbox.capacity() * size_of::<Letter>()
+        + agent.mailbox.capacity() * size_of::<QueuedMessage>()
         + letters(&mut agent.mailbox.iter())
-        + agent.inbox.capacity() * size_of::<Letter>()
+        + agent.inbox.capacity() * size_of::<QueuedMessage>()
         + letters(&mut agent.inbox.iter())
         + agent.history.capacity() * size_of::<Past>()
         + past
@@ -251,7 +251,7 @@ fn an_idle_agent_takes_less_than_20_kilobytes() {
     let script = format!("takao: {}; idle \n mitaka: tool a = found @500000; done J", turns.join("; "));
     let mut world = World::new(rules("takao mitaka nara?"), &script);
     world.drain();
-    while world.swarm.agents[0].stage != Stage::Idle {
+    while world.swarm.agents[0].stage != AgentStage::Idle {
         world.step();
     }
     let letter = |number| {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use swarmc_plan::{Convergence, ProgressRule, SwarmLimits, TransientRetry, TurnLimit};
 
 use crate::core::swarm::rules::{Place, Rules};
-use crate::core::swarm::state::{Stage, Swarm};
+use crate::core::swarm::state::{AgentStage, Swarm};
 use crate::core::swarm::{Order, Part, next};
 use crate::types::approval::{Choice, Request, RequestKind, Verdict};
 use crate::types::event::{AnsweredBy, AttemptId, Content, Event, StepId};
@@ -220,7 +220,7 @@ impl World {
             }
             Order::Call(turn) => {
                 let agent = self.swarm.agent(&turn.agent).expect("the caller is there");
-                let Stage::Calling(Action::ToolCall { tool, .. }, true) = &agent.stage else {
+                let AgentStage::Calling(Action::ToolCall { tool, .. }, true) = &agent.stage else {
                     panic!("{} does not call", turn.agent)
                 };
                 let tool = Arc::clone(tool);
@@ -321,7 +321,7 @@ impl World {
         let plain =
             matches!(event, Event::ActionRefused { .. } | Event::AgentIdled { .. } | Event::HelpRequested { .. });
         let acts = |agent: &crate::core::swarm::state::Agent| {
-            matches!(agent.stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..))
+            matches!(agent.stage, AgentStage::Acting(_) | AgentStage::Helping(..) | AgentStage::Denied(..))
         };
         plain && event.agent().and_then(|agent| self.swarm.agent(agent)).is_some_and(acts)
     }

@@ -50,7 +50,7 @@ pub(crate) struct Packed {
 
 /// What a rule asks for, as far as the run itself knows it.
 #[derive(Debug)]
-enum Asked<'r> {
+enum RuleContent<'r> {
     Known(Vec<Item>),
     Docs(&'r str, Option<(u64, u64)>),
     Files { globs: &'r [String], max: usize, by: By<'r> },
@@ -89,7 +89,7 @@ impl Evaluator<'_> {
         let mut kept = Vec::new();
         let asked =
             rules.iter().map(|(depth, rule)| Ok((*depth, *rule, self.resolve_rule(rule, &view, key, &mut kept)?)));
-        let asked = asked.collect::<Result<Vec<(usize, &PackRule, Asked<'_>)>, String>>()?;
+        let asked = asked.collect::<Result<Vec<(usize, &PackRule, RuleContent<'_>)>, String>>()?;
         // Whatever the run itself knows is part of what is asked of the world, so that a recording of another spec does
         // not fit.
         let asks = format!("{declared:?}{asked:?}");
@@ -114,10 +114,10 @@ impl Evaluator<'_> {
         (state, key): (&State, Key),
         of: (&StepId, u32),
         name: &str,
-        asked: &[(usize, &PackRule, Asked<'_>)],
+        asked: &[(usize, &PackRule, RuleContent<'_>)],
         view: &View<'_>,
     ) -> Result<Rc<Summaries>, String> {
-        if !asked.iter().any(|(_, _, asked)| matches!(asked, Asked::Files { by: By::Agent(_), .. })) {
+        if !asked.iter().any(|(_, _, asked)| matches!(asked, RuleContent::Files { by: By::Agent(_), .. })) {
             return Ok(Rc::default());
         }
         let known = self.summaries.load(&*self.texts, state)?;
@@ -143,7 +143,7 @@ impl Evaluator<'_> {
     fn wanted_of(
         &self,
         (state, key): (&State, Key),
-        asked: &[(usize, &PackRule, Asked<'_>)],
+        asked: &[(usize, &PackRule, RuleContent<'_>)],
         view: &View<'_>,
         known: &Summaries,
     ) -> Result<Vec<Wanted>, String> {
@@ -152,7 +152,7 @@ impl Evaluator<'_> {
         let may = |agent: &str| most.get(agent).is_some_and(|&most| state.count_summings(key, agent) < most);
         let mut all = Vec::new();
         for (_, _, asked) in asked {
-            if let Asked::Files { globs, max, by: By::Agent(agent) } = asked
+            if let RuleContent::Files { globs, max, by: By::Agent(agent) } = asked
                 && may(agent)
             {
                 let found = Walk::new(workspace)?.find(globs, *max);
@@ -212,21 +212,21 @@ impl Evaluator<'_> {
         view: &View<'_>,
         key: Key,
         kept: &mut Vec<ArtifactMeta>,
-    ) -> Result<Asked<'r>, String> {
+    ) -> Result<RuleContent<'r>, String> {
         let text = |template| self.renderer.text(template, view).map_err(|error| error.message);
         let known = match rule {
             PackRule::Goal(goal) => vec![Item::Goal(text(goal)?)],
             PackRule::DefinitionOfDone(texts) => {
                 texts.iter().map(|it| text(it).map(Item::Done)).collect::<Result<_, String>>()?
             }
-            PackRule::Docs { path, lines } => return Ok(Asked::Docs(path, *lines)),
+            PackRule::Docs { path, lines } => return Ok(RuleContent::Docs(path, *lines)),
             PackRule::Files { globs, summary, agent, max } => {
                 let by = match agent {
                     _ if !summary => By::None,
                     Some(agent) => By::Agent(agent),
                     None => By::Rule,
                 };
-                return Ok(Asked::Files { globs, max: max.unwrap_or(PACK_FILES) as usize, by });
+                return Ok(RuleContent::Files { globs, max: max.unwrap_or(PACK_FILES) as usize, by });
             }
             PackRule::Fact { name, value } => vec![Item::Fact(pack::camel(name), value.clone())],
             PackRule::Inputs(names) => {
@@ -254,7 +254,7 @@ impl Evaluator<'_> {
             PackRule::Constraint { name, value } => vec![Item::Constraint(pack::camel(name), value.clone())],
             PackRule::Merge(_) => Vec::new(),
         };
-        Ok(Asked::Known(known))
+        Ok(RuleContent::Known(known))
     }
 
     /// What a step handed over to the reader of a pack: its envelopes, else its output.
@@ -352,7 +352,7 @@ fn read_redacted(workspace: &Path, path: &str, secrets: &Secrets) -> Result<Stri
 
 /// The result of the rules, with the files and the time, and the summaries that agents wrote.
 fn gather_parts(
-    asked: &[(usize, &PackRule, Asked<'_>)],
+    asked: &[(usize, &PackRule, RuleContent<'_>)],
     view: &View<'_>,
     summaries: &Summaries,
     secrets: &Secrets,
@@ -362,8 +362,8 @@ fn gather_parts(
     for (depth, rule, asked) in asked {
         let mut omitted = None;
         let items = match asked {
-            Asked::Known(items) => items.clone(),
-            Asked::Docs(path, lines) => {
+            RuleContent::Known(items) => items.clone(),
+            RuleContent::Docs(path, lines) => {
                 let text = read_redacted(workspace, path, secrets)?;
                 let (excerpt, there) = (pack::excerpt(&text, *lines), text.lines().count() as u64);
                 let missing = lines.filter(|(_, last)| *last > there);
@@ -371,7 +371,7 @@ fn gather_parts(
                     missing.map(|(first, last)| format!("lines {first}-{last} are requested, but it has {there}"));
                 vec![Item::Doc(DocRef { path: (*path).to_owned(), excerpt })]
             }
-            Asked::Files { globs, max, by } => {
+            RuleContent::Files { globs, max, by } => {
                 let found = Walk::new(workspace)?.find(globs, *max);
                 let more = (found.more > 0).then(|| format!("{} more files, over `max={max}`", found.more));
                 let cut = found

@@ -8,7 +8,7 @@ use super::{Evaluator, Made, from_render_error, render_failure, unknown_step};
 use crate::core::graph::Key;
 use crate::core::state::State;
 use crate::core::swarm::action;
-use crate::core::swarm::prompt::{self, Left, Letter, Prompt, Protocol, Teammate, Turn};
+use crate::core::swarm::prompt::{self, Left, Prompt, PromptMessage, Protocol, Teammate, Turn};
 use crate::core::swarm::state::{Agent as Actor, Swarm};
 use crate::driver::run::values::View;
 use crate::types::chat::Tool;
@@ -35,7 +35,7 @@ pub(crate) struct At<'s> {
 }
 
 /// A request to a model, the same for every provider.
-pub(crate) struct Asked {
+pub(crate) struct ModelRequest {
     pub prompt: Prompt,
     pub schema: Option<serde_json::Value>,
     pub tools: Vec<Tool>,
@@ -50,14 +50,14 @@ impl<'s> At<'s> {
     }
 }
 
-impl Asked {
+impl ModelRequest {
     /// The bytes of all of it.
     pub(crate) fn bytes(&self) -> u64 {
         (self.prompt.system.len() + self.prompt.user.len()) as u64
     }
 
-    fn new(prompt: Prompt) -> Asked {
-        Asked { prompt, schema: None, tools: Vec::new(), is_json: false }
+    fn new(prompt: Prompt) -> ModelRequest {
+        ModelRequest { prompt, schema: None, tools: Vec::new(), is_json: false }
     }
 }
 
@@ -83,7 +83,7 @@ impl<'a> Evaluator<'a> {
         (turn, player): (&TurnId, &Agent),
         tools: (&[Tool], Protocol),
         (now, made): (u64, &Made),
-    ) -> Result<Asked, Failure> {
+    ) -> Result<ModelRequest, Failure> {
         let swarm = at.swarm().ok_or_else(|| unknown_step(&at.state.id(at.key)))?;
         match turn.purpose {
             Purpose::Act => self.build_action_request(at, swarm, (turn, player), tools, (now, made)),
@@ -118,7 +118,7 @@ impl<'a> Evaluator<'a> {
         (turn, player): (&TurnId, &Agent),
         (tools, protocol): (&[Tool], Protocol),
         (now, made): (u64, &Made),
-    ) -> Result<Asked, Failure> {
+    ) -> Result<ModelRequest, Failure> {
         let Some(agent) = swarm.agent(&turn.agent) else {
             return Err(render_failure(format!("there is no agent `{}`", turn.agent)));
         };
@@ -170,9 +170,9 @@ impl<'a> Evaluator<'a> {
         let inbox = agent.inbox.iter().zip(&payloads);
         let inbox = inbox.map(|(letter, payload)| {
             let (from, kind, person) = (&*letter.from, letter.kind.as_str(), letter.person);
-            Letter { from, kind, payload, person }
+            PromptMessage { from, kind, payload, person }
         });
-        let inbox: Vec<Letter<'_>> = inbox.collect();
+        let inbox: Vec<PromptMessage<'_>> = inbox.collect();
         let limits = &swarm.rules.limits;
         let help = agent.helpers < swarm.rules.helpers && swarm.agents.len() < limits.agents as usize;
         let seconds = agent.began.map(|began| began.saturating_add(limits.timeout_ms).saturating_sub(now) / 1000);
@@ -205,15 +205,21 @@ impl<'a> Evaluator<'a> {
         let can_send = agent.sent < swarm.rules.limits.messages;
         let offer = action::Offer { tools, receivers: if can_send { &receivers } else { &[] }, help };
         Ok(match protocol {
-            Protocol::Native => Asked { tools: action::list_tools(&offer), ..Asked::new(prompt) },
+            Protocol::Native => ModelRequest { tools: action::list_tools(&offer), ..ModelRequest::new(prompt) },
             Protocol::Json | Protocol::Program => {
-                Asked { schema: Some(action::step_schema(&offer)), is_json: true, ..Asked::new(prompt) }
+                ModelRequest { schema: Some(action::step_schema(&offer)), is_json: true, ..ModelRequest::new(prompt) }
             }
         })
     }
 
     /// What the lead is asked, to split the goal.
-    fn build_split_request(&self, at: At<'_>, swarm: &Swarm, player: &Agent, made: &Made) -> Result<Asked, Failure> {
+    fn build_split_request(
+        &self,
+        at: At<'_>,
+        swarm: &Swarm,
+        player: &Agent,
+        made: &Made,
+    ) -> Result<ModelRequest, Failure> {
         let (role, goal) = (self.render_role(at, player, made)?, self.load_text(&swarm.goal)?);
         let tasks = (0..swarm.rules.roster.len() as u32).map(|place| self.own_task(at, place, made));
         let tasks = tasks.collect::<Result<Vec<_>, Failure>>()?;
@@ -228,11 +234,17 @@ impl<'a> Evaluator<'a> {
             prompt.user =
                 format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline_text(wrong, 2_000));
         }
-        Ok(Asked { schema: Some(prompt::subtasks_schema(most)), ..Asked::new(prompt) })
+        Ok(ModelRequest { schema: Some(prompt::subtasks_schema(most)), ..ModelRequest::new(prompt) })
     }
 
     /// What the merger is asked.
-    fn build_merge_request(&self, at: At<'_>, swarm: &Swarm, player: &Agent, made: &Made) -> Result<Asked, Failure> {
+    fn build_merge_request(
+        &self,
+        at: At<'_>,
+        swarm: &Swarm,
+        player: &Agent,
+        made: &Made,
+    ) -> Result<ModelRequest, Failure> {
         let (role, goal) = (self.render_role(at, player, made)?, self.load_text(&swarm.goal)?);
         let mut texts = Vec::new();
         for agent in &swarm.agents {
@@ -272,7 +284,7 @@ impl<'a> Evaluator<'a> {
             prompt.user =
                 format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline_text(wrong, 2_000));
         }
-        Ok(Asked { schema, ..Asked::new(prompt) })
+        Ok(ModelRequest { schema, ..ModelRequest::new(prompt) })
     }
 
     /// The system text of an agent.

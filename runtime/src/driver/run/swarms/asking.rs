@@ -6,7 +6,7 @@ use std::time::Duration;
 use swarmc_plan::{Agent, Connection, LlmKind, Provider, Recorded, ToolProtocol};
 
 use super::super::driver::Driver;
-use super::super::eval::{Asked, At, Evaluator, MAX_OUTPUT, PREFILL, render_failure, truncate_to_event};
+use super::super::eval::{At, Evaluator, MAX_OUTPUT, ModelRequest, PREFILL, render_failure, truncate_to_event};
 use super::recorded::Known;
 use super::{Stuck, SwarmInput, step_refusal};
 use crate::core::graph::Key;
@@ -24,7 +24,7 @@ use crate::types::swarm::{Answer, Fault, Purpose, TurnId};
 const TEMPERATURE: f64 = 0.3;
 
 /// How a model is asked.
-enum Way {
+enum AskMethod {
     Model(Box<Question>),
     Recorded(Option<Recorded>),
     Program(Box<Job>),
@@ -111,8 +111,8 @@ impl Driver<'_> {
         let told = (asked.prompt.system.clone(), asked.prompt.user.clone());
         let way = self.choose_way(key, attempt, &turn, (player, provider), asked)?;
         let schema = match &way {
-            Way::Model(question) => question.schema.as_ref().map(serde_json::Value::to_string),
-            Way::Recorded(_) | Way::Program(_) => None,
+            AskMethod::Model(question) => question.schema.as_ref().map(serde_json::Value::to_string),
+            AskMethod::Recorded(_) | AskMethod::Program(_) => None,
         };
         let swarm = AttemptId::new(step, attempt);
         self.record_swarm_event(Event::TurnStarted { swarm, turn: turn.clone(), reserved });
@@ -128,7 +128,7 @@ impl Driver<'_> {
             return Ok(());
         }
         let way = match way {
-            Way::Program(mut job) => {
+            AskMethod::Program(mut job) => {
                 job.after = self.records.seq;
                 self.submit_program(*job, provider);
                 return Ok(());
@@ -175,15 +175,21 @@ impl Driver<'_> {
         attempt: u32,
         turn: &TurnId,
         (player, provider): (&Agent, &Provider),
-        asked: Asked,
-    ) -> Result<Way, Stuck> {
+        asked: ModelRequest,
+    ) -> Result<AskMethod, Stuck> {
         Ok(match &provider.connection {
-            connection if connection.kind().is_program() => {
-                Way::Program(Box::new(self.build_member_job(key, attempt, turn, (player, provider), asked.prompt)?))
-            }
-            Connection::Script { answers } => {
-                Way::Recorded(self.evaluator.recorded_turn(At { state: &self.state, key, attempt }, turn, answers))
-            }
+            connection if connection.kind().is_program() => AskMethod::Program(Box::new(self.build_member_job(
+                key,
+                attempt,
+                turn,
+                (player, provider),
+                asked.prompt,
+            )?)),
+            Connection::Script { answers } => AskMethod::Recorded(self.evaluator.recorded_turn(
+                At { state: &self.state, key, attempt },
+                turn,
+                answers,
+            )),
             connection => {
                 let (kind, protocol) = match connection {
                     Connection::Llm { kind, tools, .. } => (Some(*kind), *tools),
@@ -193,7 +199,7 @@ impl Driver<'_> {
                     protocol == Some(ToolProtocol::Schema) || provider.provides.contains(&swarmc_plan::Ability::Schema);
                 let prefill =
                     (asked.is_json && !enforced && kind == Some(LlmKind::Anthropic)).then(|| PREFILL.to_owned());
-                Way::Model(Box::new(Question {
+                AskMethod::Model(Box::new(Question {
                     model: player.model.clone(),
                     system: asked.prompt.system,
                     messages: vec![Message::User(asked.prompt.user)],
@@ -213,16 +219,16 @@ fn is_program(provider: &Provider) -> bool {
     Evaluator::protocol(provider) == prompt::Protocol::Program
 }
 
-async fn reply(models: &llm::Models, provider: &str, way: Way, longest: Duration) -> Result<Reply, chat::Fault> {
+async fn reply(models: &llm::Models, provider: &str, way: AskMethod, longest: Duration) -> Result<Reply, chat::Fault> {
     match way {
-        Way::Model(question) => models.ask_within(longest, provider, &question).await,
+        AskMethod::Model(question) => models.ask_within(longest, provider, &question).await,
         // The pool carries it out.
-        Way::Program(_) => Err(chat::Fault { message: String::new(), transient: false, retry_after: None }),
-        Way::Recorded(None) => {
+        AskMethod::Program(_) => Err(chat::Fault { message: String::new(), transient: false, retry_after: None }),
+        AskMethod::Recorded(None) => {
             let message = "no recorded answer fits this turn: add one to the provider".to_owned();
             Err(chat::Fault { message, transient: false, retry_after: None })
         }
-        Way::Recorded(Some(answer)) => {
+        AskMethod::Recorded(Some(answer)) => {
             let delay = Duration::from_millis(answer.delay_ms);
             tokio::time::sleep(delay.min(longest)).await;
             if delay > longest {

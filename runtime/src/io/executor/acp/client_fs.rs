@@ -74,7 +74,7 @@ enum Doing {
 }
 
 /// What the service of a turn needs while it goes on.
-pub(super) struct Means<'m, 'w, 'c> {
+pub(super) struct TurnContext<'m, 'w, 'c> {
     pub services: &'m Services,
     pub capture: &'m mut Capture<'c>,
     pub context: &'m mut Context<'w>,
@@ -117,7 +117,7 @@ impl Service {
     }
 
     /// Goes on with what was asked for as far as it can; why the turn has failed, where it has.
-    pub(super) fn go_on(&mut self, poller: &mut Means<'_, '_, '_>) -> Result<(), String> {
+    pub(super) fn go_on(&mut self, poller: &mut TurnContext<'_, '_, '_>) -> Result<(), String> {
         self.tell_terminals(poller.capture);
         self.hear_leaves(poller)?;
         self.finish_doing(poller);
@@ -179,7 +179,7 @@ impl Service {
     }
 
     /// Takes the approved requests: they are carried out in the order in which the agent sent them.
-    fn hear_leaves(&mut self, poller: &mut Means<'_, '_, '_>) -> Result<(), String> {
+    fn hear_leaves(&mut self, poller: &mut TurnContext<'_, '_, '_>) -> Result<(), String> {
         let (mut waiting, mut answered) = (VecDeque::new(), VecDeque::new());
         // From the last one on: an answer to an earlier one that came before its own is not overlooked then.
         for (mut heard, errand) in std::mem::take(&mut self.asking).into_iter().rev() {
@@ -213,7 +213,7 @@ impl Service {
         failed
     }
 
-    fn finish_doing(&mut self, poller: &mut Means<'_, '_, '_>) {
+    fn finish_doing(&mut self, poller: &mut TurnContext<'_, '_, '_>) {
         match self.doing.take() {
             None => {}
             Some(Doing::Read(mut done, responder)) => match Pin::new(&mut done).poll(poller.context) {
@@ -233,7 +233,7 @@ impl Service {
     }
 
     /// Carries out a request, or asks for its approval first.
-    fn begin_request(&mut self, errand: ClientRequest, poller: &mut Means<'_, '_, '_>) {
+    fn begin_request(&mut self, errand: ClientRequest, poller: &mut TurnContext<'_, '_, '_>) {
         let Some((tool, arguments)) = equivalent_call(&errand) else { return self.perform(errand, poller) };
         let tools = &poller.services.tools;
         let called = format!("{tool} {arguments}");
@@ -260,7 +260,7 @@ impl Service {
     }
 
     /// Whether what is asked for lies in the working folder; else why it is not done.
-    fn check_request(&self, errand: &ClientRequest, poller: &Means<'_, '_, '_>) -> Result<(), String> {
+    fn check_request(&self, errand: &ClientRequest, poller: &TurnContext<'_, '_, '_>) -> Result<(), String> {
         let shown = |path: &Path| poller.services.tools.shown(&path.to_string_lossy());
         match errand {
             ClientRequest::Read(request, _) => self.relative_path(&request.path, &shown(&request.path)).map(drop),
@@ -290,7 +290,7 @@ impl Service {
     }
 
     /// Does what is asked for.
-    fn perform(&mut self, errand: ClientRequest, poller: &mut Means<'_, '_, '_>) {
+    fn perform(&mut self, errand: ClientRequest, poller: &mut TurnContext<'_, '_, '_>) {
         let (services, grant) = (poller.services, self.grant.clone());
         match errand {
             ClientRequest::Read(request, responder) => {

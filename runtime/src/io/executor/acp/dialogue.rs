@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 use super::Tools;
 use super::client_fs::OfferedCapabilities;
 use crate::io::agent_api::{SOCKET, TOKEN};
-use crate::io::tools::{Handed, Way};
+use crate::io::tools::{Handed, ServerEndpoint};
 use crate::types::event::{Failure, Usage};
 
 /// The end of what is said of a program that went away.
@@ -62,7 +62,7 @@ pub(super) struct Told {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// What is under way.
-    pub stage: Stage,
+    pub stage: DialogueState,
     /// The session.
     pub session: Option<SessionId>,
     /// Whether another turn can go on with it.
@@ -75,7 +75,7 @@ pub(super) struct Progress {
 
 /// What is under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum DialogueState {
     /// It is asked for something before the turn.
     #[default]
     Opening,
@@ -145,7 +145,7 @@ async fn open_session(
     choose_mode(connection, opening, &session, modes).await?;
     choose_model(connection, opening, &session, options).await?;
     if let Some(tools) = &opening.tools {
-        shared.lock_progress().stage = Stage::Listing;
+        shared.lock_progress().stage = DialogueState::Listing;
         tokio::select! {
             () = tools.listed.wait() => {}
             () = shared.enough.notified() => {}
@@ -186,12 +186,12 @@ fn list_servers(hello: &InitializeResponse, opening: &Opening) -> Vec<McpServer>
     let own = opening.tools.as_ref().and_then(|tools| own_server(tools, knows_http));
     let others = opening.servers.iter().filter_map(|server| match &server.way {
         // The protocol has texts alone.
-        Way::Process { program, arguments, environment } => {
+        ServerEndpoint::Process { program, arguments, environment } => {
             let pairs = environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
             let env = pairs.map(|(name, value)| EnvVariable::new(name, value)).collect();
             Some(McpServer::Stdio(McpServerStdio::new(&server.name, program).args(arguments.clone()).env(env)))
         }
-        Way::Address(url) => knows_http.then(|| McpServer::Http(McpServerHttp::new(&server.name, url))),
+        ServerEndpoint::Address(url) => knows_http.then(|| McpServer::Http(McpServerHttp::new(&server.name, url))),
     });
     own.into_iter().chain(others).collect()
 }
@@ -280,7 +280,7 @@ async fn send_prompt(
 ) -> Result<PromptResponse, Failure> {
     let blocks = vec![ContentBlock::Text(TextContent::new(prompt))];
     // What it says from here on belongs to the turn.
-    shared.lock_progress().stage = Stage::Prompted;
+    shared.lock_progress().stage = DialogueState::Prompted;
     let response = connection.send_request(PromptRequest::new(session, blocks)).block_task().await;
     response.map_err(|error| Failure::Agent { message: describe_refusal(&error, "its turn") })
 }

@@ -19,8 +19,8 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Channel, RawJsonRpcMessage, RawJsonRpcNotification, TransportFrame};
 use futures_core::Stream as _;
 
-use super::client_fs::{self, Means, Service};
-use super::dialogue::{self, Opening, Shared, Stage, Told};
+use super::client_fs::{self, Service, TurnContext};
+use super::dialogue::{self, DialogueState, Opening, Shared, Told};
 use super::permission::{self, Asker, Pending};
 use super::requests::{self, Dialogue, Request};
 use super::turn_log::Account;
@@ -279,7 +279,8 @@ impl<'p, 'c> Line<'p, 'c> {
         }
         let mut context = Context::from_waker(&self.waker);
         let reads = self.unread.len() < ENOUGH;
-        let mut poller = Means { services: self.services, capture: &mut *self.capture, context: &mut context, reads };
+        let mut poller =
+            TurnContext { services: self.services, capture: &mut *self.capture, context: &mut context, reads };
         if let Err(message) = self.service.go_on(&mut poller) {
             self.fail(message);
         }
@@ -305,7 +306,7 @@ impl<'p, 'c> Line<'p, 'c> {
     /// Says once in which session the turn is, where the agent loads sessions: from then on it can be interrupted.
     fn announce(&mut self) {
         let progress = self.shared.lock_progress();
-        if progress.stage != Stage::Prompted || std::mem::replace(&mut self.announced, true) {
+        if progress.stage != DialogueState::Prompted || std::mem::replace(&mut self.announced, true) {
             return;
         }
         // A session that cannot be resumed is not announced to others.
@@ -329,7 +330,7 @@ impl<'p, 'c> Line<'p, 'c> {
         self.pending.drain(..).for_each(Pending::cancel);
         self.service.stop();
         let progress = self.shared.lock_progress();
-        let (Stage::Prompted, Some(session), Some(connection)) =
+        let (DialogueState::Prompted, Some(session), Some(connection)) =
             (progress.stage, progress.session.clone(), progress.connection.clone())
         else {
             return false;
@@ -374,11 +375,11 @@ impl<'p, 'c> Line<'p, 'c> {
         drop(progress);
         match stage {
             // Of a session that is loaded all that was ever said in it is told again.
-            Stage::Opening | Stage::Listing => self.account.note_earlier_usage(&told.update),
-            Stage::Prompted if is_ours && !is_over => {
+            DialogueState::Opening | DialogueState::Listing => self.account.note_earlier_usage(&told.update),
+            DialogueState::Prompted if is_ours && !is_over => {
                 self.account.apply_update(told.update, &mut |item| self.capture.show_item(Some(item)));
             }
-            Stage::Prompted => {}
+            DialogueState::Prompted => {}
         }
     }
 }
@@ -407,9 +408,9 @@ impl Sink for Line<'_, '_> {
         let stage = self.shared.lock_progress().stage;
         let own = match stage {
             _ if self.is_over() => None,
-            Stage::Opening => Some(self.opening),
-            Stage::Listing => self.listing,
-            Stage::Prompted => None,
+            DialogueState::Opening => Some(self.opening),
+            DialogueState::Listing => self.listing,
+            DialogueState::Prompted => None,
         };
         [self.capture.due(), own].into_iter().flatten().min()
     }
@@ -417,13 +418,13 @@ impl Sink for Line<'_, '_> {
     fn tick(&mut self, now: Instant) {
         self.capture.tick(now);
         let stage = self.shared.lock_progress().stage;
-        if stage == Stage::Opening && self.opening <= now {
+        if stage == DialogueState::Opening && self.opening <= now {
             let message = format!("the agent did not begin its turn within {} seconds", OPENING.as_secs());
             self.shared.record_end(Err(Failure::Spawn { message }));
         }
         if self.listing.is_some_and(|due| due <= now) {
             self.listing = None;
-            if stage == Stage::Listing {
+            if stage == DialogueState::Listing {
                 self.capture.stderr(b"swarmc: the tools of the run were not listed in time; the turn begins without\n");
                 self.shared.enough.notify_one();
             }
@@ -438,7 +439,7 @@ impl Sink for Line<'_, '_> {
         self.go_on();
         self.announce();
         let stage = self.shared.lock_progress().stage;
-        if stage == Stage::Listing && self.listing.is_none() {
+        if stage == DialogueState::Listing && self.listing.is_none() {
             self.listing = Some(Instant::now() + LISTING);
         }
         let waits = !self.pending.is_empty() || self.service.is_waiting();
