@@ -23,7 +23,7 @@ pub enum Connection {
         /// The flag before the agent's system text; without it, that text stands before the prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         system_flag: Option<String>,
-        /// The argument vector that continues a session, in place of `argv`: [`SESSION`](crate::SESSION) in it is the session's id.
+        /// The argument vector that continues a session, in place of `argv`: `SESSION` in it is the session's id.
         /// None: it cannot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resume: Option<Vec<String>>,

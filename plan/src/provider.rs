@@ -225,7 +225,7 @@ pub enum Format {
     PiJson,
 }
 
-/// An answer of a [`Connection::Script`](crate::Connection::Script).
+/// An answer of a `Connection::Script`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {

@@ -82,20 +82,24 @@ pub struct ApprovalDetails {
     pub answer: Option<ApprovalAnswer>,
 }
 
-/// What an agent wrote in a request.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RequestText {
+/// What an agent wrote in a request: one of these.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct RequestText {
     /// The arguments of the tool.
-    Arguments(Value),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
     /// The task of the helper.
-    Task(String),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// What the task would be given.
-    Payload(Value),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Value>,
     /// What it needs help with.
-    Message(String),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// What its turns have in common.
-    Evidence(String),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
 }
 
 /// The answer to a request.
@@ -140,13 +144,14 @@ impl ApprovalDetails {
     /// A request with its answer; `read` has the texts that lie beside the journal.
     pub fn new(open: &OpenRequest, verdict: Option<&Verdict>, read: impl Fn(&Content) -> String) -> ApprovalDetails {
         let json = |content: &Content| parse_json(read(content));
-        let text = match &open.request.wants {
-            RequestKind::Tool { arguments, .. } => RequestText::Arguments(json(arguments)),
-            RequestKind::Spawn { task, .. } => RequestText::Task(read(task)),
-            RequestKind::Node { letter, .. } => RequestText::Payload(json(&letter.content)),
-            RequestKind::Help { message } => RequestText::Message(read(message)),
-            RequestKind::GoOn { evidence, .. } => RequestText::Evidence(read(evidence)),
-        };
+        let mut text = RequestText::default();
+        match &open.request.wants {
+            RequestKind::Tool { arguments, .. } => text.arguments = Some(json(arguments)),
+            RequestKind::Spawn { task, .. } => text.task = Some(read(task)),
+            RequestKind::Node { letter, .. } => text.payload = Some(json(&letter.content)),
+            RequestKind::Help { message } => text.message = Some(read(message)),
+            RequestKind::GoOn { evidence, .. } => text.evidence = Some(read(evidence)),
+        }
         let answer = verdict.map(|verdict| ApprovalAnswer {
             choice: verdict.choice,
             by: verdict.by,

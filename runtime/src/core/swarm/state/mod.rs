@@ -4,6 +4,7 @@
 //! [`decide`](super::decide) has not ordered yet. Invariant: an event that does not fit (the answer of an old attempt,
 //! an agent that is not there) changes nothing. No I/O, no clock, no randomness.
 
+mod approval;
 mod fold;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

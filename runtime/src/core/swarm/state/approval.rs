@@ -1,0 +1,57 @@
+//! Approvals: an agent waits for one, and goes on with what was decided.
+
+use super::{AgentStage, Agreed, Swarm, Timer};
+use crate::types::approval::{Request, RequestKind, Verdict};
+use crate::types::swarm::Action;
+
+impl Swarm {
+    /// An agent requests an approval: its time stands still until the answer.
+    pub(crate) fn pause_for_approval(&mut self, request: &Request, at: u64) {
+        let waits = |stage: &AgentStage| match request.wants {
+            RequestKind::Tool { .. } => matches!(stage, AgentStage::Calling(..)),
+            RequestKind::Spawn { .. } => matches!(stage, AgentStage::Helping(..)),
+            // Members start no tasks and do not stall, and agents help them, not people.
+            RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. } => false,
+        };
+        let Some(index) = self.find_in_stage(&request.agent, waits).filter(|_| !self.is_over) else { return };
+        let agent = &self.agents[index as usize];
+        let act = match agent.stage.clone() {
+            AgentStage::Calling(act, _) => act,
+            AgentStage::Helping(description, skills) => Action::RequestHelp { description, skills },
+            _ => return,
+        };
+        if let Some(began) = agent.began {
+            let deadline = began.saturating_add(self.rules.limits.timeout_ms);
+            self.agenda.timers.remove(&(deadline, Timer::Deadline(index)));
+        }
+        self.enter_stage(index, AgentStage::Pending(act, request.id, at));
+    }
+
+    /// A request of an agent is answered; false where the swarm itself does not wait for it.
+    pub(crate) fn apply_verdict(&mut self, agent: &str, verdict: &Verdict, at: u64) -> bool {
+        let waits = |stage: &AgentStage| matches!(stage, AgentStage::Pending(_, id, _) if *id == verdict.id);
+        let Some(index) = self.find_in_stage(agent, waits).filter(|_| !self.is_over) else { return false };
+        let agent = &mut self.agents[index as usize];
+        let AgentStage::Pending(act, _, since) = agent.stage.clone() else { return false };
+        if let Some(began) = &mut agent.began {
+            *began = began.saturating_add(at.saturating_sub(since));
+            let deadline = began.saturating_add(self.rules.limits.timeout_ms);
+            self.agenda.timers.insert((deadline, Timer::Deadline(index)));
+        }
+        if !verdict.is_allowed() {
+            self.enter_stage(index, AgentStage::Denied(act, verdict.refusal()));
+            return true;
+        }
+        agent.agreed = Some(Agreed { changed: verdict.arguments.is_some() });
+        let stage = match act {
+            Action::ToolCall { tool, params } => {
+                let params = verdict.arguments.clone().unwrap_or(params);
+                AgentStage::Calling(Action::ToolCall { tool, params }, false)
+            }
+            Action::RequestHelp { description, skills } => AgentStage::Helping(description, skills),
+            act => AgentStage::Acting(act),
+        };
+        self.enter_stage(index, stage);
+        true
+    }
+}
