@@ -1,7 +1,7 @@
 //! Specs of thousands of tasks whose conditions hang together in every way, as somebody waits for them: `swarmc check` of
 //! each, with every rule on, and the language server from the text to its problems. Asked of each are 1 s and 200 MB.
 //!
-//! `cargo bench --bench large -- 500` takes as many tasks, 5,000 without a number.
+//! `cargo bench --profile dist --bench large -- 500` takes as many tasks, 5,000 without a number.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 

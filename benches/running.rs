@@ -1,7 +1,7 @@
 //! What a run costs beyond its processes: times as multiples of the barest loops that do the same, in the same minute.
 //!
-//! `cargo bench --bench running [-- NAME]`. A round measures the loop, then the run; printed is the median ratio of all
-//! rounds. Processor time includes that of the children.
+//! `cargo bench --profile dist --bench running [-- NAME]`. A round measures the loop, then the run; printed is the median
+//! ratio of all rounds. Processor time includes that of the children.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
