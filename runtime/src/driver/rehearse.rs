@@ -171,7 +171,7 @@ impl FakeRun<'_, '_> {
                 self.record(Event::AttemptEnded { step, attempt, outcome: *outcome });
             }
             Some((_, Due::Answer(step, answer))) => self.answered(step, answer),
-            Some((_, Due::Swarm(step, attempt, word))) => self.heard(&step, attempt, word),
+            Some((_, Due::Swarm(step, attempt, word))) => self.handle_member_input(&step, attempt, word),
             None => {}
         }
     }

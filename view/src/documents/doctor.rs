@@ -33,7 +33,7 @@ pub struct DoctorSpec {
     pub home: HomeState,
     /// The programs that it starts.
     pub programs: Vec<SpecProgram>,
-    /// What is said of each secret that is not there.
+    /// The problem of each secret that is missing.
     pub variables: Vec<String>,
 }
 

@@ -98,7 +98,7 @@ impl FakeRun<'_, '_> {
     }
 
     /// Ends a turn or a call.
-    pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: MemberInput) {
+    pub(super) fn handle_member_input(&mut self, step: &StepId, attempt: u32, word: MemberInput) {
         let Some(key) = self.state.find_step(step) else { return };
         let done = match word {
             MemberInput::Answered(turn, said) => {

@@ -121,7 +121,7 @@ impl Driver<'_> {
         self.reach_candidate((agent, provider), effective, delta, attempt)
     }
 
-    /// An agent with what it is told, and the way to it.
+    /// An agent with its prompt and its transport.
     pub(super) fn reach_candidate(
         &self,
         (agent, provider): (&Agent, &Provider),

@@ -1,4 +1,4 @@
-//! What people are told while a run goes on: its records, signals and notices, and hooks that start.
+//! Shows people the records, signals and notices of a run while it goes on, and starts its hooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 

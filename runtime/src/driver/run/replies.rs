@@ -1,4 +1,4 @@
-//! What people, tasks and agents are told when the records that it follows from are durable.
+//! Replies to people, tasks and agents. They receive them once the records of the turn are durable.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    /// A person is told `words`.
+    /// A person receives `words`.
     pub(super) fn confirm(&mut self, person: Reply, words: String) {
         self.people.push((person, words));
     }
@@ -37,7 +37,7 @@ impl Replies {
         self.people.is_empty() && self.tasks.is_empty() && self.agents.is_empty()
     }
 
-    /// Tells everything, or why it is not so. A task is told nothing then: it ends with the run.
+    /// Sends every reply, or the error in its place. After an error tasks receive no reply: they end with the run.
     pub(super) fn deliver(&mut self, durable: &Result<(), String>) {
         // Any of them may have stopped waiting.
         for (person, words) in self.people.drain(..) {

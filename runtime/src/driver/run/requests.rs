@@ -31,7 +31,7 @@ pub(super) struct Requests {
     refused: HashMap<(StepId, u32), u32>,
     /// What attempts had sent that start again, since their runner was killed.
     again: HashMap<(StepId, u32), Vec<Envelope>>,
-    /// What callers of this turn are told once its records are durable.
+    /// The replies to the callers of this turn, which they receive once its records are durable.
     pub replies: Replies,
 }
 

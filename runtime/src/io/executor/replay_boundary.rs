@@ -76,7 +76,7 @@ pub(super) async fn begin_attempt(job: &Job, place: &Place<'_, '_>) -> Option<Fa
 /// Collects what an agent left in its folder; in a replay, what it had left then. None where it has none.
 ///
 /// # Errors
-/// The run cannot go on: something could not be written, or the agent is told something else than it was.
+/// The run cannot go on: something could not be written, or the prompt differs from the recorded one.
 pub(super) fn collect_folder(
     job: &Job,
     laid: Option<FileWorkspace>,

@@ -200,7 +200,7 @@ impl Recorder {
     pub(crate) fn turn_asked(&self, at: At<'_>, question: &Question) -> Result<(), RunError> {
         let turn = Member::of(at.turn);
         let plain = Question { system: None, schema: None, ..question.clone() };
-        let mut asked = self.turn_texts(at, &turn).asked(&plain)?;
+        let mut asked = self.turn_texts(at, &turn).record_question(&plain)?;
         asked.system = self.share_text((at, &turn), "system", question.system.as_deref())?;
         asked.schema = self.share_text((at, &turn), "schema", question.schema.as_deref())?;
         let mut open = self.asked.lock().unwrap_or_else(PoisonError::into_inner);

@@ -405,7 +405,7 @@ impl Reader<'_> {
             self.script.messages.push(number);
             return Ok(());
         }
-        // Its sender is told of the decision.
+        // Its sender receives the decision as a message.
         let payload = letter.answers.as_ref().and_then(|answers| self.payloads.get(answers));
         let effects = payload.and_then(|(of, asked)| Some((self.script.effects.get_mut(of)?, *asked)));
         for (_, effect) in effects

@@ -76,7 +76,7 @@ impl Recorder {
             Part::Check(check) => format!("check-{check}."),
         };
         let texts = self.texts((step, attempt), name.into());
-        let (asked, answer) = (texts.asked(question)?, texts.answered(answer)?);
+        let (asked, answer) = (texts.record_question(question)?, texts.answered(answer)?);
         let exchange = match part {
             Part::Turn(fallback, turn) => Exchange::Turn { turn, fallback, asked, answer },
             Part::Command => Exchange::Command { asked, answer },
@@ -118,7 +118,7 @@ pub(super) struct Texts<'a> {
 }
 
 impl Texts<'_> {
-    pub(super) fn asked(&self, question: &Question) -> Result<RecordedQuestion, RunError> {
+    pub(super) fn record_question(&self, question: &Question) -> Result<RecordedQuestion, RunError> {
         let Question { agent, system, prompt, command, stdin, env, session, schema } = question;
         let text =
             |name: &str, text: &Option<String>| text.as_ref().map(|text| self.text(name, text.as_bytes())).transpose();

@@ -337,7 +337,7 @@ impl Toolbox {
         let path = grant.folder.clone();
         let arguments = Arguments::new(name, arguments);
         if name == "shell" {
-            let asked = shell::asked(arguments).map_err(ToolFault::lasting)?;
+            let asked = shell::read_call(arguments).map_err(ToolFault::lasting)?;
             let environment = Arc::clone(&grant.environment);
             let most = asked.most + shell::ENDING;
             return self

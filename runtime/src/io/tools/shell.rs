@@ -32,7 +32,7 @@ pub(super) struct ShellCall {
     pub most: Duration,
 }
 
-pub(super) fn asked(mut arguments: Arguments) -> Result<ShellCall, String> {
+pub(super) fn read_call(mut arguments: Arguments) -> Result<ShellCall, String> {
     let command = arguments.text("command")?;
     let seconds = arguments.number("seconds", (1, MOST), USUAL)?;
     arguments.finish()?;
@@ -86,7 +86,7 @@ mod tests {
     fn runs(value: Value) -> Result<String, String> {
         let folder = tempfile::tempdir().unwrap();
         let environment = [("PATH".into(), "/usr/bin:/bin".into()), ("WORD".into(), "given".into())];
-        let asked = asked(Arguments::new("shell", value.as_object().unwrap().clone()))?;
+        let asked = read_call(Arguments::new("shell", value.as_object().unwrap().clone()))?;
         let secrets = Secrets::new(&[("KEY".into(), "s3cr3t".into())].into(), &["KEY"].into());
         run(&asked, &environment, folder.path(), (&secrets, &Cancel::default()))
     }

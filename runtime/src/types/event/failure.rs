@@ -66,7 +66,7 @@ pub enum Failure {
     },
     /// A gate was answered with `fail`.
     Refused,
-    /// A person interrupted it: its agent is told what that person wrote, in a further turn.
+    /// A person interrupted it: its agent reads what that person wrote, in a further turn.
     Interrupted,
     /// The run ended it (`stop`, a person, a fatal error); it is not repeated.
     Cancelled,
