@@ -170,21 +170,9 @@ impl FakeRun<'_, '_> {
                 return Ok(());
             }
             Some(Refusal::Step(message)) => {
-                self.record(Event::TurnStarted {
-                    swarm: AttemptId::new(step, attempt),
-                    turn: turn.clone(),
-                    reserved: None,
-                });
                 let answer = Said::Failed { message: truncate_to_event(&message), fault: Fault::Budget };
-                self.record(Event::TurnEnded {
-                    swarm: AttemptId::new(step, attempt),
-                    turn,
-                    answer,
-                    usage: None,
-                    cost: None,
-                    model: None,
-                    session: None,
-                });
+                let events = Event::refused_turn(&AttemptId::new(step, attempt), turn, answer);
+                events.into_iter().for_each(|event| self.record(event));
                 return Ok(());
             }
             None => {}

@@ -258,24 +258,12 @@ impl Driver<'_> {
                 Ok(())
             }
             SwarmInput::Listed(turn, Err(fault)) => {
-                self.record_swarm_event(Event::TurnStarted {
-                    swarm: AttemptId::new(step, attempt),
-                    turn: turn.clone(),
-                    reserved: None,
-                });
                 let answer = Answer::Failed {
                     message: truncate_to_event(&fault.message),
                     fault: classify_fault(fault.transient),
                 };
-                self.record_swarm_event(Event::TurnEnded {
-                    swarm: AttemptId::new(step, attempt),
-                    turn,
-                    answer,
-                    usage: None,
-                    cost: None,
-                    model: None,
-                    session: None,
-                });
+                let events = Event::refused_turn(&AttemptId::new(step, attempt), turn, answer);
+                events.into_iter().for_each(|event| self.record_swarm_event(event));
                 Ok(())
             }
             SwarmInput::Answered(turn, reply) => self.handle_reply(attempt, key, turn, reply),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Event, VERSION};
+use super::{AttemptId, Event, VERSION};
+use crate::types::swarm::{Answer, TurnId};
 
 impl Event {
     /// The run called `run` of a whole pipeline exists, as this build records it: without parameters and input, and of a plan
@@ -18,5 +19,12 @@ impl Event {
             stored_params: None,
             stdin: None,
         }
+    }
+
+    /// A turn of a swarm that ended without being carried out: it began, and no model was asked.
+    pub(crate) fn refused_turn(swarm: &AttemptId, turn: TurnId, answer: Answer) -> [Event; 2] {
+        let started = Event::TurnStarted { swarm: swarm.clone(), turn: turn.clone(), reserved: None };
+        let (usage, cost, model, session) = (None, None, None, None);
+        [started, Event::TurnEnded { swarm: swarm.clone(), turn, answer, usage, cost, model, session }]
     }
 }

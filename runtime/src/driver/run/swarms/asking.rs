@@ -77,21 +77,9 @@ impl Driver<'_> {
         {
             match step_refusal(refused) {
                 Ok(message) => {
-                    self.record_swarm_event(Event::TurnStarted {
-                        swarm: AttemptId::new(step, attempt),
-                        turn: turn.clone(),
-                        reserved: None,
-                    });
                     let answer = Answer::Failed { message, fault: Fault::Budget };
-                    self.record_swarm_event(Event::TurnEnded {
-                        swarm: AttemptId::new(step, attempt),
-                        turn,
-                        answer,
-                        usage: None,
-                        cost: None,
-                        model: None,
-                        session: None,
-                    });
+                    let events = Event::refused_turn(&AttemptId::new(step, attempt), turn, answer);
+                    events.into_iter().for_each(|event| self.record_swarm_event(event));
                 }
                 Err(message) => {
                     self.teams.open.remove(&(step.clone(), attempt));
