@@ -20,7 +20,7 @@ pub use core::reopen::Retry as RetryRun;
 pub use core::reopened_records::effective;
 pub use core::state::{Blocked, Counts, End, Open, Pending, Progress, Reading, Standing, State, Waiting};
 pub use core::swarm;
-pub use driver::rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
+pub use driver::run::rehearsal::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
 pub use driver::run::{
     Ended, Options, Outcome as RunOutcome, Program, find_programs, resume_run, retry_run, start_run,
 };

@@ -1,7 +1,6 @@
 //! Drives the core: the run with real agents, the rehearsal of tests, and the simulation; and what people see of runs.
 
 mod prune;
-pub(crate) mod rehearse;
 pub(crate) mod run;
 #[cfg(test)]
 mod simulate;

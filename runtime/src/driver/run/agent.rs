@@ -117,7 +117,8 @@ impl Driver<'_> {
             .map(|system| self.evaluator.renderer.text(system, *view))
             .transpose()
             .map_err(from_render_error)?;
-        let effective = route_blocks(provider, effective.clone(), system, stdin.as_deref(), *shape);
+        let routes = if self.world.is_rehearsed() { Routes::for_test() } else { Routes::of_provider(provider) };
+        let effective = routes.place_blocks(effective.clone(), system, stdin.as_deref(), *shape);
         self.reach_candidate((agent, provider), effective, delta, attempt)
     }
 
@@ -159,6 +160,8 @@ impl Driver<'_> {
             Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema, mcp: _ } => {
                 (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
             }
+            // A test answers in the place of what was recorded.
+            Connection::Script { .. } if self.world.is_rehearsed() => return Transport::Recorded(Vec::new()),
             Connection::Script { answers } => {
                 return recorded_transport(answers, attempt.id, self.attempt_number(attempt.id, attempt.number));
             }
@@ -241,37 +244,59 @@ impl Driver<'_> {
     }
 }
 
-/// What an agent is told, and what apart from that: the system text, the data and the schema of the answer each go
-/// their own way where there is one, else into the prompt.
-pub(super) fn route_blocks(
-    provider: &Provider,
-    mut effective: Effective,
-    system: Option<String>,
-    stdin: Option<&str>,
-    shape: Option<&OutputValidator>,
-) -> Effective {
-    let connection = &provider.connection;
-    let is_model = connection.kind().is_model();
-    let has_flag = is_model || matches!(connection, Connection::Exec { system_flag: Some(_), .. });
-    if let Some(role) = system {
-        effective.0.insert(0, Block { apart: has_flag, ..Block::new("role", role) });
-    }
-    let reads_prompt = is_model
-        || matches!(connection, Connection::Exec { prompt: PromptDelivery::Stdin, .. } | Connection::Acp { .. });
-    if let Some(data) = stdin.filter(|_| reads_prompt) {
-        effective.0.push(Block::new("inputs", data.to_owned()));
-    }
-    if let Some(shape) = shape {
-        let takes_schema = match connection {
-            Connection::Llm { .. } => provider.provides.contains(&Ability::Schema),
-            Connection::Exec { schema, .. } => schema.is_some(),
-            _ => false,
-        };
-        if !(takes_schema && shape.native().is_some()) {
-            effective.0.push(Block::new("system", answer::render_instruction(shape)));
+/// Which of the things that an agent is told go a way of their own; the others stand in its prompt.
+pub(super) struct Routes {
+    /// The system text.
+    system_apart: bool,
+    /// What the step has for standard input.
+    data_apart: bool,
+    /// The schema of the answer, where the provider can take that one.
+    schema_apart: bool,
+}
+
+impl Routes {
+    /// As a provider has them.
+    pub(super) fn of_provider(provider: &Provider) -> Routes {
+        let connection = &provider.connection;
+        let is_model = connection.kind().is_model();
+        Routes {
+            system_apart: is_model || matches!(connection, Connection::Exec { system_flag: Some(_), .. }),
+            data_apart: match connection {
+                Connection::Exec { prompt, .. } => *prompt != PromptDelivery::Stdin,
+                connection => !is_model && !matches!(connection, Connection::Acp { .. }),
+            },
+            schema_apart: match connection {
+                Connection::Llm { .. } => provider.provides.contains(&Ability::Schema),
+                Connection::Exec { schema, .. } => schema.is_some(),
+                _ => false,
+            },
         }
     }
-    effective
+
+    /// As tests see them, whatever the provider: all but the system text in one.
+    fn for_test() -> Routes {
+        Routes { system_apart: true, data_apart: false, schema_apart: false }
+    }
+
+    /// Adds what else an agent is told to the blocks of its prompt.
+    pub(super) fn place_blocks(
+        &self,
+        mut effective: Effective,
+        system: Option<String>,
+        stdin: Option<&str>,
+        shape: Option<&OutputValidator>,
+    ) -> Effective {
+        if let Some(role) = system {
+            effective.0.insert(0, Block { apart: self.system_apart, ..Block::new("role", role) });
+        }
+        if let Some(data) = stdin.filter(|_| !self.data_apart) {
+            effective.0.push(Block::new("inputs", data.to_owned()));
+        }
+        if let Some(shape) = shape.filter(|shape| !self.schema_apart || shape.native().is_none()) {
+            effective.0.push(Block::new("system", answer::render_instruction(shape)));
+        }
+        effective
+    }
 }
 
 /// The answers of a script that fit an attempt.

@@ -13,7 +13,7 @@ impl Driver<'_> {
     /// Starts an attempt. Where files of its packs are to be summed up first, that is what this attempt does, and the one
     /// after it is the turn.
     pub(super) fn start_attempt(&mut self, step: StepId, attempt: u32) {
-        self.attempts.made.allow_summaries(true);
+        self.attempts.made.allow_summaries(!self.world.is_rehearsed());
         let mut prepared = self.prepare_attempt(&step, attempt, &[]);
         self.attempts.made.allow_summaries(false);
         let wanted = self.attempts.made.take_wanted();

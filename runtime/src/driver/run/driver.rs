@@ -37,7 +37,7 @@ pub(super) struct Driver<'a> {
     pub outputs: Outputs,
     pub notices: Notices,
     pub services: Services,
-    pub world: World,
+    pub world: World<'a>,
 }
 
 impl Driver<'_> {
@@ -112,7 +112,7 @@ impl Driver<'_> {
             Some(RunStatus::OverBudget) => Ended::OverBudget,
             None => Ended::Stopped,
         };
-        let values = super::load_values(&self.state, &self.outputs.folder)?;
+        let values = super::load_values(&self.state, &*self.outputs.texts)?;
         let ends =
             (1..=self.state.graph().instances()).filter_map(|instance| self.state.instance_end(instance)).collect();
         let outcome = Outcome { run, ended, values, ends, failed: self.state.unhandled_steps().collect() };
@@ -129,15 +129,16 @@ impl Driver<'_> {
     }
 
     fn wait(&mut self) -> Option<Input> {
-        if !self.world.is_real() {
-            return self.wait_recorded();
-        }
-        match self.queue.wait(self.attempts.pool())? {
-            Waited::Input(input) => Some(input),
-            Waited::Alarm => {
-                self.fire_alarm();
-                None
-            }
+        match self.world {
+            World::Recorded(_) => self.wait_recorded(),
+            World::Rehearsed(_) => self.wait_rehearsed(),
+            World::Real => match self.queue.wait(self.attempts.pool())? {
+                Waited::Input(input) => Some(input),
+                Waited::Alarm => {
+                    self.fire_alarm();
+                    None
+                }
+            },
         }
     }
 
@@ -213,6 +214,9 @@ impl Driver<'_> {
         let written = self.records.has_fresh();
         // What a process puts out is shown after the record that it started.
         self.publish_records();
+        if self.world.is_rehearsed() {
+            self.perform_jobs();
+        }
         // What waits for none of this turn's records need not wait for them to be written either.
         self.attempts.submit_ready(handed_over);
         if written {
@@ -281,7 +285,7 @@ impl Driver<'_> {
             Command::AskToGoOn { step, attempt } => self.ask_to_go_on(&step, attempt),
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
-                if !self.cancel_swarm(&step, attempt) {
+                if !self.cancel_swarm(&step, attempt) && !self.cancel_rehearsed(&step, attempt) {
                     self.attempts.stop(step, attempt);
                 }
             }
@@ -310,7 +314,7 @@ impl Driver<'_> {
                 );
             }
         };
-        let store = |text: Option<String>| text.map(|text| store_content(&self.outputs.folder, text)).transpose();
+        let store = |text: Option<String>| text.map(|text| store_content(&*self.outputs.texts, text)).transpose();
         match (store(opening.list), store(opening.params)) {
             (Ok(list), Ok(params)) => self.record(Event::Opened { step, attempt, items: opening.items, list, params }),
             (Err(error), _) | (_, Err(error)) => self.give_up(error.to_string()),
@@ -321,7 +325,7 @@ impl Driver<'_> {
         let Some(key) = self.state.find_step(&step) else { return };
         let outcome = self.evaluator.conclude_step(&self.state, key, failure);
         if let Some(output) = &outcome.output
-            && let Ok(text) = self.outputs.folder.read_text(output)
+            && let Ok(text) = self.outputs.texts.load_text(output)
         {
             self.outputs.write_output(&step, &text);
         }
@@ -341,7 +345,10 @@ impl Driver<'_> {
         let (holds, problems) = frame
             .map_or((false, Vec::new()), |frame| self.evaluator.judge_round(&self.state, frame, &self.attempts.made));
         for problem in problems {
-            self.notices.send(format!("an `until` counts as false: {problem}"));
+            match self.world.rehearsal() {
+                Some(rehearsing) => rehearsing.note_fault(None, problem),
+                None => self.notices.send(format!("an `until` counts as false: {problem}")),
+            }
         }
         self.record(Event::RoundJudged { instance, iteration, holds, within });
     }
@@ -353,7 +360,7 @@ impl Driver<'_> {
             return self.give_up(error.to_string());
         }
         for exchanged in self.evaluator.source.take_exchanges() {
-            match store_content(&self.outputs.folder, exchanged.exchange) {
+            match store_content(&*self.outputs.texts, exchanged.exchange) {
                 Ok(exchange) => {
                     let (step, attempt) = (exchanged.step, exchanged.attempt);
                     self.append(Event::Exchanged { step, attempt, exchange });
@@ -366,8 +373,12 @@ impl Driver<'_> {
 
     /// Append, then apply.
     fn append(&mut self, event: Event) {
+        let settling = self.note_event(&event);
         if let Some(record) = self.records.append(event) {
             self.state.apply(record);
+        }
+        if let Some(settling) = settling {
+            self.note_settled(settling);
         }
     }
 

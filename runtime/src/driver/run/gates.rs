@@ -10,6 +10,7 @@ use swarmc_plan::{Body, Gate, GateDefault};
 
 use super::driver::Driver;
 use super::eval::{default_choice, format_gate_answer};
+use super::world::World;
 use crate::io::input::Reply;
 use crate::types::event::{AnsweredBy, Content, Event, Outcome, StepId};
 use crate::types::user_request::GateAnswer;
@@ -42,9 +43,10 @@ impl Driver<'_> {
 
     fn announce_gate(&mut self, step: StepId, message: Content) {
         self.record(Event::GateOpened { step: step.clone(), message: message.clone() });
-        match self.world.is_real() {
-            true => self.answer_headless(step),
-            false => self.ask_recording(&step, &message),
+        match &mut self.world {
+            World::Real => self.answer_headless(step),
+            World::Recorded(_) => self.ask_recording(&step, &message),
+            World::Rehearsed(rehearsing) => rehearsing.open_gate(step, message),
         }
     }
 
@@ -84,13 +86,19 @@ impl Driver<'_> {
         self.take_default(step, &default, AnsweredBy::Timeout);
     }
 
-    fn take_default(&mut self, step: StepId, default: &GateDefault, by: AnsweredBy) {
+    pub(super) fn take_default(&mut self, step: StepId, default: &GateDefault, by: AnsweredBy) {
         let choice = default_choice(Some(default));
         let output = choice.as_deref().map(|choice| format_gate_answer(choice, Map::new()));
         self.record_answer(step, choice, output, by);
     }
 
-    fn record_answer(&mut self, step: StepId, choice: Option<String>, output: Option<String>, by: AnsweredBy) {
+    pub(super) fn record_answer(
+        &mut self,
+        step: StepId,
+        choice: Option<String>,
+        output: Option<String>,
+        by: AnsweredBy,
+    ) {
         if let Some(text) = &output {
             self.outputs.write_output(&step, text);
         }
@@ -173,11 +181,11 @@ impl Driver<'_> {
     }
 
     /// What is asked about a step.
-    fn find_gate(&self, step: &StepId) -> Option<Cow<'_, Gate>> {
+    pub(super) fn find_gate(&self, step: &StepId) -> Option<Cow<'_, Gate>> {
         self.evaluator.step_definition(&self.state, self.state.find_step(step)?).effective_gate()
     }
 
-    fn is_gate(&self, step: &StepId) -> bool {
+    pub(super) fn is_gate(&self, step: &StepId) -> bool {
         let key = self.state.find_step(step);
         key.is_some_and(|key| matches!(self.evaluator.step_definition(&self.state, key).body, Body::Gate(_)))
     }

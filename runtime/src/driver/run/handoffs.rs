@@ -53,6 +53,9 @@ impl Driver<'_> {
 
     /// Shows people a few refusals of each turn, and writes more of them to a file.
     fn tell_refusal(&mut self, step: &StepId, attempt: u32, problem: &str) {
+        if let Some(rehearsing) = self.world.rehearsal() {
+            return rehearsing.note_fault(Some(step), format!("a request of its agent was refused: {problem}"));
+        }
         let count = self.requests.count_refusal(step, attempt);
         match count {
             ..=TOLD => self
@@ -149,7 +152,7 @@ impl Driver<'_> {
             None => self.state.pack_of(key, attempt).ok_or_else(|| "your turn has no context pack".to_owned()),
         }?;
         let from = reading.offset.unwrap_or(0);
-        let part = self.outputs.folder.read_part(&kept.content, from, PART).map_err(|error| error.to_string())?;
+        let part = self.outputs.texts.load_part(&kept.content, from, PART)?;
         let (bytes, to) = (kept.content.bytes(), part.end);
         let rest = (to < bytes).then_some(to);
         Ok(json!({ "reference": kept.reference(), "bytes": bytes, "text": part.text, "next": rest }))

@@ -5,7 +5,6 @@ use crate::io::orphan_processes;
 mod agent;
 pub(crate) mod approvals;
 mod attempts;
-mod blob_store;
 mod budget;
 mod driver;
 mod effective;
@@ -25,6 +24,7 @@ mod prepare;
 mod process_env;
 mod programs;
 mod records;
+pub(crate) mod rehearsal;
 mod replay;
 mod replay_effects;
 mod replies;
@@ -36,6 +36,7 @@ mod status_and_help;
 pub(crate) mod swarms;
 #[cfg(test)]
 mod tests;
+mod text_store;
 mod tool_servers;
 mod unsupported;
 mod values;
@@ -75,7 +76,6 @@ use crate::types::error::RunError;
 use crate::types::event::{self, Content, Event, Record, StepId, VERSION};
 use crate::types::observer::Observer;
 use crate::types::secrets::{self, Secrets};
-use blob_store::store_content;
 use driver::Driver;
 use eval::Evaluator;
 use input_queue::InputQueue;
@@ -84,11 +84,11 @@ use open_attempts::Attempts;
 use outputs::Outputs;
 use process_env::ProcessEnv;
 pub use programs::{Program, find_programs};
-use records::Records;
+use records::{Records, Time};
 use requests::Requests;
 pub use resume::{resume_run, retry_run};
 use services::Services;
-pub(crate) use values::View;
+use text_store::{TextStore, store_content};
 
 /// What to run, and with what.
 #[derive(Clone, Debug, Default)]
@@ -354,12 +354,12 @@ impl RunSetup<'_> {
         let mut run_loop = Driver {
             evaluator,
             state,
-            records: Records::new(journal, last, clock),
+            records: Records::new(journal, last, clock, Time::System),
             queue: InputQueue::new(receiver, stepwise),
-            attempts: Attempts::new(pool),
+            attempts: Attempts::new(Some(pool)),
             requests: Requests::new(headless),
             teams: swarms::RunningSwarms::default(),
-            outputs: Outputs::new(folder, layout, (file_writer, scribbling)),
+            outputs: Outputs::new(folder.clone(), layout, Box::new(folder), Some((file_writer, scribbling))),
             notices: Notices::new(observer_handle.clone()),
             services: Services {
                 process_env,
@@ -407,9 +407,12 @@ impl RunSetup<'_> {
 }
 
 /// The values of the instances that have one.
-fn load_values(state: &State, folder: &RunFolder) -> Result<Vec<String>, RunError> {
+fn load_values(state: &State, texts: &dyn TextStore) -> Result<Vec<String>, RunError> {
     let instances = 1..=state.graph().instances();
-    instances.filter_map(|instance| state.instance_value(instance)).map(|value| folder.read_text(value)).collect()
+    instances
+        .filter_map(|instance| state.instance_value(instance))
+        .map(|value| texts.load_text(value).map_err(RunError::Request))
+        .collect()
 }
 
 /// What is left blank in a recording of this run.
@@ -458,7 +461,7 @@ fn sync_error_handler(inputs: &Inputs) -> impl FnOnce(std::io::Error) + Send + '
     }
 }
 
-pub(crate) fn find_pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunError> {
+fn find_pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunError> {
     let name = name.unwrap_or(&plan.default);
     plan.pipeline(name).ok_or_else(|| RunError::Request(format!("the plan has no pipeline `{name}`")))
 }
@@ -473,7 +476,7 @@ fn build_graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &Run
 }
 
 /// The given parameters, and the defaults of the others. Their types were checked where they were given.
-pub(crate) fn resolve_params(
+fn resolve_params(
     plan: &Plan,
     pipeline: &Pipeline,
     mut given: BTreeMap<String, String>,

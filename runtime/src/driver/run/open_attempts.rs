@@ -31,10 +31,10 @@ pub(super) struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    /// No attempts yet; `pool` carries them out.
-    pub(super) fn new(pool: Pool<'a>) -> Attempts<'a> {
+    /// No attempts yet; `pool` carries them out, where the world is to.
+    pub(super) fn new(pool: Option<Pool<'a>>) -> Attempts<'a> {
         Attempts {
-            pool: Some(pool),
+            pool,
             jobs: Vec::new(),
             open: BTreeMap::new(),
             ended: HashMap::new(),
@@ -63,6 +63,11 @@ impl<'a> Attempts<'a> {
     /// Has a turn of a swarm start in the same way. The swarm itself knows when it has ended.
     pub(super) fn start_member(&mut self, job: Job) {
         self.jobs.push(job);
+    }
+
+    /// The attempts that begin now, in a world that carries them out itself.
+    pub(super) fn take_jobs(&mut self) -> Vec<Job> {
+        std::mem::take(&mut self.jobs)
     }
 
     /// Submits the jobs that wait for no record behind number `handed_over`.

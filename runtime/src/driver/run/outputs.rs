@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use super::eval::render_failure;
-use super::store_content;
+use super::text_store::{TextStore, store_content};
 use crate::core::state::State;
 use crate::io::executor::FileWriter;
 use crate::io::home::{Layout, RunFolder};
@@ -15,18 +15,20 @@ use crate::types::event::{Content, Failure, StepId, escaped_length};
 pub(super) struct Outputs {
     pub folder: RunFolder,
     pub layout: Layout,
-    file_writer: Option<FileWriter>,
-    scribbling: Option<JoinHandle<()>>,
+    pub texts: Box<dyn TextStore>,
+    /// The thread that writes files for people; none where no files are written.
+    file_writer: Option<(FileWriter, JoinHandle<()>)>,
 }
 
 impl Outputs {
-    /// The files in `folder`, which a thread writes.
+    /// The files in `folder`, which a thread writes, if there is one.
     pub(super) fn new(
         folder: RunFolder,
         layout: Layout,
-        (file_writer, scribbling): (FileWriter, JoinHandle<()>),
+        texts: Box<dyn TextStore>,
+        file_writer: Option<(FileWriter, JoinHandle<()>)>,
     ) -> Outputs {
-        Outputs { folder, layout, file_writer: Some(file_writer), scribbling: Some(scribbling) }
+        Outputs { folder, layout, texts, file_writer }
     }
 
     /// A text as an event holds it.
@@ -35,7 +37,7 @@ impl Outputs {
     /// It cannot be stored.
     pub(super) fn store_content(&self, text: Content) -> Result<Content, RunError> {
         match text {
-            Content::Text(text) => store_content(&self.folder, text),
+            Content::Text(text) => store_content(&*self.texts, text),
             stored => Ok(stored),
         }
     }
@@ -45,7 +47,7 @@ impl Outputs {
     /// # Errors
     /// It cannot be stored.
     pub(super) fn keep_text(&self, text: String) -> Result<Content, Failure> {
-        store_content(&self.folder, text).map_err(|error| render_failure(error.to_string()))
+        store_content(&*self.texts, text).map_err(|error| render_failure(error.to_string()))
     }
 
     /// The same with so much room for it as JSON in its event.
@@ -55,7 +57,7 @@ impl Outputs {
     pub(super) fn keep_within(&self, text: String, room: usize) -> Result<Content, Failure> {
         match escaped_length(&text) <= room {
             true => self.keep_text(text),
-            false => self.folder.store_text(&text).map_err(|error| render_failure(error.to_string())),
+            false => self.texts.store_text(&text).map_err(|error| render_failure(error.to_string())),
         }
     }
 
@@ -64,31 +66,33 @@ impl Outputs {
     /// # Errors
     /// One of them cannot be stored.
     pub(super) fn store_texts(&self, texts: Vec<(Content, String)>) -> Result<(), RunError> {
-        texts.into_iter().try_for_each(|(_, text)| self.folder.store_text(&text).map(drop))
+        texts.into_iter().try_for_each(|(_, text)| self.texts.store_text(&text).map(drop))
     }
 
     /// Writes an output for people.
     pub(super) fn write_output(&self, step: &StepId, text: &str) {
-        self.write(self.layout.output_path(step), text.as_bytes().to_vec());
+        if self.file_writer.is_some() {
+            self.write(self.layout.output_path(step), text.as_bytes().to_vec());
+        }
     }
 
     /// Writes a file for people.
     pub(super) fn write(&self, path: PathBuf, bytes: Vec<u8>) {
-        if let Some(file_writer) = &self.file_writer {
+        if let Some((file_writer, _)) = &self.file_writer {
             file_writer.write(path, bytes);
         }
     }
 
     /// Adds to a file for people.
     pub(super) fn append(&self, path: PathBuf, bytes: Vec<u8>) {
-        if let Some(file_writer) = &self.file_writer {
+        if let Some((file_writer, _)) = &self.file_writer {
             file_writer.append(path, bytes);
         }
     }
 
     /// Removes a folder with files for people.
     pub(super) fn remove_folder(&self, path: PathBuf) {
-        if let Some(file_writer) = &self.file_writer {
+        if let Some((file_writer, _)) = &self.file_writer {
             file_writer.remove_folder(path);
         }
     }
@@ -103,7 +107,7 @@ impl Outputs {
     pub(super) fn mend(&self, state: &State) {
         for (step, output) in state.outputs() {
             // An artifact that cannot be read is reported where it is needed.
-            let Ok(text) = self.folder.read_text(output) else { continue };
+            let Ok(text) = self.texts.load_text(output) else { continue };
             let written = std::fs::read(self.layout.output_path(&step)).unwrap_or_default();
             let written = String::from_utf8_lossy(&written);
             if written.strip_suffix('\n').unwrap_or(&written) != text {
@@ -117,10 +121,9 @@ impl Outputs {
     /// # Errors
     /// The thread that writes panicked.
     pub(super) fn close(&mut self) -> Result<(), String> {
-        self.file_writer = None;
-        match self.scribbling.take().map(JoinHandle::join) {
-            Some(Err(_)) => Err("the thread that writes outputs panicked".to_owned()),
-            Some(Ok(())) | None => Ok(()),
-        }
+        let Some((file_writer, thread)) = self.file_writer.take() else { return Ok(()) };
+        // It ends when the last of them is gone.
+        drop(file_writer);
+        thread.join().map_err(|_| "the thread that writes outputs panicked".to_owned())
     }
 }

@@ -63,6 +63,8 @@ impl Driver<'_> {
         let shape = shape.map_err(|problem| render_failure(format!("step `{}`: {problem}", step.name)))?;
         let file_workspace = match role {
             Role::SumsUp => None,
+            // The answer of a test is the value itself.
+            _ if self.world.is_rehearsed() => None,
             role => self.file_workspace((key, id, attempt), step, &view, role == Role::Mends, shape.as_ref())?,
         };
         // What stands in a file of the outbox is no answer.

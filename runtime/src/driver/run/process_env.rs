@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use swarmc_plan::{EnvValue, Environment, Pipeline};
+use swarmc_plan::{EnvValue, Environment, Pipeline, Plan};
 
 use crate::eval::render::{RenderError, Renderer, Values};
 use crate::io::socket_peer::MARK;
@@ -51,6 +51,13 @@ impl ProcessEnv {
         let allowed = caller.iter().filter(|(name, _)| is_allowed(name));
         let allowed = allowed.map(|(name, value)| (name.clone(), value.clone())).collect();
         Ok(ProcessEnv { workspace, directories, caller, allowed })
+    }
+
+    /// The world of a rehearsal: no folder is looked at, no variable passes, and secrets are blank.
+    pub(super) fn imagined(plan: &Plan, workspace: &Path) -> ProcessEnv {
+        let mut caller = BTreeMap::new();
+        super::blank_secrets(plan, &mut caller);
+        ProcessEnv { workspace: workspace.to_owned(), directories: BTreeMap::new(), caller, allowed: Vec::new() }
     }
 
     /// Where the processes of a pipeline run.

@@ -26,18 +26,40 @@ pub(super) struct Records {
     fresh: Vec<Record>,
     /// Why the run cannot go on.
     pub broken: Option<String>,
+    time: Time,
+}
+
+/// Where the time of a run comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// The system clock.
+    System,
+    /// The run itself, which advances it.
+    Virtual,
 }
 
 impl Records {
     /// The records behind the record number `last`, whose time is `clock`.
-    pub(super) fn new(journal: Box<dyn Journal>, last: u64, clock: u64) -> Records {
+    pub(super) fn new(journal: Box<dyn Journal>, last: u64, clock: u64, time: Time) -> Records {
         let durability = journal.durability();
-        Records { journal: Some(journal), durability, seq: last, floor: last, clock, fresh: Vec::new(), broken: None }
+        Records {
+            journal: Some(journal),
+            durability,
+            seq: last,
+            floor: last,
+            clock,
+            fresh: Vec::new(),
+            broken: None,
+            time,
+        }
     }
 
-    /// The time of the run: it goes on with the system clock, and never back.
+    /// The time of the run: it goes on with its clock, and never back.
     pub(super) fn now(&self) -> u64 {
-        now_millis().max(self.clock)
+        match self.time {
+            Time::System => now_millis().max(self.clock),
+            Time::Virtual => self.clock,
+        }
     }
 
     /// Sets the time of the run to `due`, if it is later.

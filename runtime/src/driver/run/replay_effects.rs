@@ -57,7 +57,7 @@ impl Driver<'_> {
     pub(super) fn apply_effect(&mut self, step: &StepId, attempt: u32, effect: ReplayEffect) {
         match effect {
             ReplayEffect::Sent(sending) => self.send_again(step, attempt, &sending),
-            ReplayEffect::Left(kept, text) => match self.outputs.folder.store_text(&text) {
+            ReplayEffect::Left(kept, text) => match self.outputs.texts.store_text(&text) {
                 Ok(content) => {
                     let artifact = Box::new(ArtifactMeta { content, ..*kept }.truncate_texts());
                     self.record(Event::ArtifactStored { step: step.clone(), attempt, artifact });

@@ -62,6 +62,8 @@ enum Task {
     Reactor(AbortHandle),
     /// A program of the pool.
     Program(Arc<Cancel>),
+    /// The test of a rehearsal.
+    Rehearsed,
 }
 
 impl Task {
@@ -69,6 +71,8 @@ impl Task {
         match self {
             Task::Reactor(handle) => handle.abort(),
             Task::Program(cancel) => cancel.request_stop(StopLevel::Stop),
+            // The driver drops its report.
+            Task::Rehearsed => {}
         }
     }
 }
@@ -147,7 +151,8 @@ impl Driver<'_> {
         let mut team = Team::default();
         let key = self.state.find_step(&step);
         let definition = key.map(|key| self.evaluator.step_definition(&self.state, key));
-        if let Some(limit) = definition.and_then(|step| step.timeout_ms)
+        let limit = definition.and_then(|step| step.timeout_ms);
+        if let Some(limit) = limit
             && self.world.is_real()
             && let Ok(handle) = self.services.reactor.handle()
         {
@@ -159,6 +164,9 @@ impl Driver<'_> {
             team.clock = Some(clock.abort_handle());
         }
         self.teams.open.insert((step.clone(), attempt), team);
+        if let Some(limit) = limit.filter(|_| self.world.is_rehearsed()) {
+            self.schedule_report(&step, attempt, limit, SwarmInput::Late);
+        }
         self.queue_recorded_inputs(&step, attempt);
         if let Some(key) = key
             && let Err(failure) = self.decide_open(&step, attempt, key)
@@ -241,11 +249,11 @@ impl Driver<'_> {
             self.program_ended(step, attempt, turn);
         }
         // The driver drops the report of a turn that it has ended.
-        let is_real = self.world.is_real();
+        let is_replay = self.world.recording().is_some();
         let Some(team) = self.find_team(step, attempt) else { return };
         if let Some(turn) = &turn
             && team.tasks.remove(turn).is_none()
-            && is_real
+            && !is_replay
         {
             return;
         }
@@ -270,7 +278,7 @@ impl Driver<'_> {
             SwarmInput::Called(turn, result) => {
                 let fault = result.as_ref().err().map(|fault| classify_fault(fault.transient));
                 let text = result.unwrap_or_else(|fault| fault.message);
-                match store_content(&self.outputs.folder, text) {
+                match store_content(&*self.outputs.texts, text) {
                     Ok(result) => {
                         let swarm = AttemptId::new(step, attempt);
                         self.record_swarm_event(Event::ToolEnded { swarm, turn, result, fault });
@@ -361,10 +369,15 @@ impl Driver<'_> {
             let word = Box::new(work.await);
             let _ = inputs.send(Input::Swarm { step: of.0, attempt: of.1, word });
         });
-        if let Some(team) = self.find_team(step, attempt) {
-            team.tasks.insert(turn.clone(), Task::Reactor(task.abort_handle()));
-        }
+        self.note_task(step, attempt, turn, Task::Reactor(task.abort_handle()));
         Ok(())
+    }
+
+    /// Notes what carries a turn or a call out.
+    fn note_task(&mut self, step: &StepId, attempt: u32, turn: &TurnId, task: Task) {
+        if let Some(team) = self.find_team(step, attempt) {
+            team.tasks.insert(turn.clone(), task);
+        }
     }
 
     fn call_tool(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
@@ -380,7 +393,8 @@ impl Driver<'_> {
         let arguments = serde_json::from_str(&told).unwrap_or_default();
         let tools = Arc::clone(&self.services.tools);
         let gate = tools.gate(&grant, &tool);
-        if gate != Approval::Auto && agent.agreed.is_none() {
+        // In a rehearsal a tool answers as its test says.
+        if gate != Approval::Auto && agent.agreed.is_none() && !self.world.is_rehearsed() {
             let name = tools.name(&tool);
             let offered = self.teams.tools(step, attempt, &turn.agent).flatten();
             let schema = offered.and_then(|tools| {
@@ -395,6 +409,10 @@ impl Driver<'_> {
             turn: turn.clone(),
             tool: Arc::clone(&tool),
         });
+        if self.world.is_rehearsed() {
+            self.note_task(step, attempt, &turn, Task::Rehearsed);
+            return Ok(self.rehearse_call((step, attempt, key), turn, &grant, (&tool, &told))?);
+        }
         if !self.call_recorded(step, attempt, &turn, (&tool, &arguments)) {
             return Ok(());
         }

@@ -1,26 +1,35 @@
 //! The world of a run: who carries out what the driver orders, and from whom its inputs come.
 //!
 //! The driver asks it where attempts begin, where agents, tools and people are asked, and where it waits for an input.
-//! Invariant: only this module and the replay know whether agents work, or a recording answers in their place.
+//! Invariant: only this module, the replay and the rehearsal know whether agents work, a recording answers in their
+//! place, or a test does.
 
 use std::sync::Arc;
 
+use super::rehearsal::Rehearsing;
 use super::replay::Replaying;
 use crate::types::error::RunError;
 use crate::types::event::StepId;
 
 /// The world of a run.
-pub(super) enum World {
+pub(super) enum World<'a> {
     /// Agents, programs, tools and people.
     Real,
     /// A recording.
     Recorded(Box<Replaying>),
+    /// The answers of a test, and a time of its own.
+    Rehearsed(Box<Rehearsing<'a>>),
 }
 
-impl World {
+impl<'a> World<'a> {
     /// Whether agents, programs, tools and hooks start, and time passes.
     pub(super) fn is_real(&self) -> bool {
         matches!(self, World::Real)
+    }
+
+    /// Whether a test answers.
+    pub(super) fn is_rehearsed(&self) -> bool {
+        matches!(self, World::Rehearsed(_))
     }
 
     /// Checks that people can be asked, and can write.
@@ -28,12 +37,12 @@ impl World {
     /// # Errors
     /// They cannot: why.
     pub(super) fn admit_people(&self) -> Result<(), String> {
-        match self {
-            World::Real => Ok(()),
-            World::Recorded(_) => {
-                Err("the run is a replay: its recording answers, and its agents read no messages".to_owned())
-            }
-        }
+        let problem = match self {
+            World::Real => return Ok(()),
+            World::Recorded(_) => "the run is a replay: its recording answers, and its agents read no messages",
+            World::Rehearsed(_) => "the run is a rehearsal: its test answers",
+        };
+        Err(problem.to_owned())
     }
 
     /// The id of the message with the decision on this request, where the world knows it.
@@ -52,16 +61,24 @@ impl World {
     /// The recording that answers.
     pub(super) fn recording(&self) -> Option<&Replaying> {
         match self {
-            World::Real => None,
             World::Recorded(replaying) => Some(replaying),
+            World::Real | World::Rehearsed(_) => None,
         }
     }
 
     /// The same, to take from it.
     pub(super) fn recording_mut(&mut self) -> Option<&mut Replaying> {
         match self {
-            World::Real => None,
             World::Recorded(replaying) => Some(replaying),
+            World::Real | World::Rehearsed(_) => None,
+        }
+    }
+
+    /// The rehearsal, to ask its test.
+    pub(super) fn rehearsal(&mut self) -> Option<&mut Rehearsing<'a>> {
+        match self {
+            World::Rehearsed(rehearsing) => Some(rehearsing),
+            World::Real | World::Recorded(_) => None,
         }
     }
 }

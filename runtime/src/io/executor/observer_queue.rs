@@ -71,6 +71,12 @@ impl ObserverHandle {
         (observer_handle, thread)
     }
 
+    /// A handle that no observer listens to.
+    pub(crate) fn unobserved() -> ObserverHandle {
+        let (sender, _) = mpsc::channel();
+        ObserverHandle { sender, backlog: Arc::default(), wants_output: false, wants_signals: false }
+    }
+
     pub(crate) fn send_records(&self, records: Vec<Record>) {
         self.send(View::Records(records));
     }

@@ -33,6 +33,14 @@ pub(crate) struct Part {
     pub end: u64,
 }
 
+/// The whole characters of `bytes`, which begin at byte `from` of a text.
+pub(crate) fn cut_part(bytes: &[u8], from: u64) -> Part {
+    // Who asks for the middle of a character gets the next one.
+    let inside = bytes.iter().take_while(|&&byte| byte & 0b1100_0000 == 0b1000_0000).count();
+    let valid = bytes[inside..].utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    Part { end: from + (inside + valid.len()) as u64, text: valid.to_owned() }
+}
+
 /// One run on disk.
 #[derive(Clone, Debug)]
 pub struct RunFolder {
@@ -155,10 +163,7 @@ impl RunFolder {
                 read.map_err(RunError::io("read", path))?;
             }
         }
-        // Who asks for the middle of a character gets the next one.
-        let inside = bytes.iter().take_while(|&&byte| byte & 0b1100_0000 == 0b1000_0000).count();
-        let valid = bytes[inside..].utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        Ok(Part { end: from + (inside + valid.len()) as u64, text: valid.to_owned() })
+        Ok(cut_part(&bytes, from))
     }
 
     /// Whether a process is running it now. One that is being killed is not, and is waited for.

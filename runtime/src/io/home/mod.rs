@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub use folder::{RunFolder, Runner};
 pub use layout::Layout;
 
-pub(crate) use folder::{Lock, RunConfig};
+pub(crate) use folder::{Lock, Part, RunConfig, cut_part};
 
 use crate::types::error::RunError;
 

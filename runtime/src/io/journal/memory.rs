@@ -1,12 +1,12 @@
-//! A journal that keeps its records in memory and can be made to fail, for tests of the driver.
+//! A journal that keeps its records in memory and has room for so many, for rehearsals and for tests of the driver.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Durability, Journal};
 use crate::types::event::Record;
 
-/// Keeps what was flushed in a list that a test can read.
+/// Keeps what was flushed in a list that others can read.
 pub(crate) struct MemoryJournal {
     pending: Vec<Record>,
     records: Arc<Mutex<Vec<Record>>>,
@@ -35,7 +35,7 @@ impl Journal for MemoryJournal {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let mut records = self.records.lock().unwrap();
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         if records.len() + self.pending.len() > self.room {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }

@@ -6,7 +6,6 @@
 mod durability;
 mod file;
 mod line;
-#[cfg(test)]
 mod memory;
 mod read;
 
@@ -15,7 +14,6 @@ use std::sync::Arc;
 
 pub(crate) use durability::Durability;
 pub(crate) use file::FileJournal;
-#[cfg(test)]
 pub(crate) use memory::MemoryJournal;
 pub(crate) use read::read_journal;
 

@@ -76,6 +76,11 @@ impl Models {
         Models { models: models.collect(), patience: Patience::default(), reader: Reader::default() }
     }
 
+    /// No models: nothing is asked.
+    pub(crate) fn none() -> Models {
+        Models { models: BTreeMap::new(), patience: Patience::default(), reader: Reader::default() }
+    }
+
     /// The same, with other limits of time.
     #[cfg(test)]
     pub(crate) fn with_patience(self, patience: Patience) -> Models {

@@ -8,7 +8,7 @@ use swarmc_plan::{Agent, Connection, LlmKind, Provider, Recorded, ToolProtocol};
 use super::super::driver::Driver;
 use super::super::eval::{At, Evaluator, MAX_OUTPUT, ModelRequest, PREFILL, render_failure, truncate_to_event};
 use super::recorded::Known;
-use super::{Stuck, SwarmInput, step_refusal};
+use super::{Stuck, SwarmInput, Task, step_refusal};
 use crate::core::graph::Key;
 use crate::core::swarm::prompt::{self, Prompt};
 use crate::io::executor::Job;
@@ -95,6 +95,12 @@ impl Driver<'_> {
         // The turn of a program writes its own.
         if !is_program(provider) || !self.world.is_real() {
             self.write_prompt(step, attempt, &turn, &asked.prompt);
+        }
+        if self.world.is_rehearsed() {
+            let swarm = AttemptId::new(step, attempt);
+            self.record_swarm_event(Event::TurnStarted { swarm, turn: turn.clone(), reserved });
+            self.note_task(step, attempt, &turn, Task::Rehearsed);
+            return Ok(self.rehearse_turn((step, attempt, key), turn, (&player.name, limit), &asked.prompt)?);
         }
         let told = (asked.prompt.system.clone(), asked.prompt.user.clone());
         let way = self.choose_way(key, attempt, &turn, (player, provider), asked)?;

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::super::driver::Driver;
+use super::super::eval::TextReader;
 use crate::io::home::{Layout, RunFolder, create_private};
 use crate::types::error::RunError;
 use crate::types::event::{Event, Record};
@@ -27,10 +28,10 @@ impl Driver<'_> {
         {
             self.outputs.remove_folder(self.outputs.layout.swarm_folder(&swarm.step));
         }
-        match format_line(&self.outputs.folder, &self.outputs.layout, &event, self.records.clock) {
+        match format_line(&*self.outputs.texts, &self.outputs.layout, &event, self.records.clock) {
             Ok(Some((path, line))) => self.outputs.append(path, line),
             Ok(None) => {}
-            Err(error) => self.give_up(error.to_string()),
+            Err(problem) => self.give_up(problem),
         }
     }
 }
@@ -53,7 +54,7 @@ pub(in crate::driver::run) fn restore_files(
             let own = layout.swarm_folder(&swarm.step);
             files.retain(|path, _| !path.starts_with(&own));
         }
-        if let Some((path, line)) = format_line(folder, layout, &record.event, record.at)? {
+        if let Some((path, line)) = format_line(folder, layout, &record.event, record.at).map_err(RunError::Request)? {
             files.entry(path).or_default().extend(line);
         }
     }
@@ -72,15 +73,15 @@ fn is_shown(event: &Event) -> bool {
 
 /// The line that an event adds, and to which file.
 fn format_line(
-    folder: &RunFolder,
+    texts: &dyn TextReader,
     layout: &Layout,
     event: &Event,
     at: u64,
-) -> Result<Option<(PathBuf, Vec<u8>)>, RunError> {
+) -> Result<Option<(PathBuf, Vec<u8>)>, String> {
     let ts = at.saturating_mul(NANOSECONDS);
     let (path, line) = match event {
         Event::MessageSent { swarm, message: sent } => {
-            let payload = folder.read_text(&sent.payload)?;
+            let payload = texts.load_text(&sent.payload)?;
             let payload: Value = serde_json::from_str(&payload).unwrap_or(Value::String(payload));
             let line = json!({
                 "seq": sent.number, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": payload, "ts": ts,
@@ -88,7 +89,7 @@ fn format_line(
             (layout.mailbox_path(&swarm.step, &sent.to), line)
         }
         Event::DataPublished { swarm, number, topic, author, data } => {
-            let entry = json!({ "author": &**author, "data": folder.read_text(data)? });
+            let entry = json!({ "author": &**author, "data": texts.load_text(data)? });
             (
                 layout.topic_path(&swarm.step, topic),
                 json!({ "seq": number, "topic": &**topic, "entry": entry, "ts": ts }),

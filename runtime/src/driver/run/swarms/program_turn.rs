@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use swarmc_plan::{Agent, Provider};
 
-use super::super::agent::{Attempt, route_blocks};
+use super::super::agent::{Attempt, Routes};
 use super::super::driver::Driver;
 use super::super::eval::{At, Evaluator, render_failure};
 use super::super::prepare::explicit_variables;
@@ -77,7 +77,7 @@ impl Driver<'_> {
         let role = Role::Turn;
         let of = Attempt { id: &id, number: attempt, step, view: &view, stdin: None, shape: None, files: None, role };
         let task = Effective(vec![Block::new("task", prompt.user)]);
-        let effective = route_blocks(provider, task, Some(prompt.system), None, None);
+        let effective = Routes::of_provider(provider).place_blocks(task, Some(prompt.system), None, None);
         let mut taker = self.reach_candidate((player, provider), effective, None, &of)?;
         continue_session(&mut taker, at, turn);
         let limit = |purpose| at.swarm().map(|swarm| Duration::from_millis(Evaluator::turn_timeout(swarm, purpose)));
@@ -111,9 +111,7 @@ impl Driver<'_> {
     pub(super) fn submit_program(&mut self, job: Job, provider: &Provider) {
         let Work::Member(member) = &job.work else { return };
         let turn = member.turn.clone();
-        if let Some(team) = self.find_team(&job.step, job.attempt) {
-            team.tasks.insert(turn.clone(), Task::Program(Arc::clone(&job.cancel)));
-        }
+        self.note_task(&job.step, job.attempt, &turn, Task::Program(Arc::clone(&job.cancel)));
         let limit = provider.concurrency.unwrap_or(AGENTS);
         self.teams.programs.waiting.push_back(Waiting { job, turn, provider: provider.name.clone(), limit });
         self.start_programs();

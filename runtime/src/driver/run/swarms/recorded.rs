@@ -14,7 +14,7 @@ use crate::core::graph::Key;
 use crate::core::state::Waiting;
 use crate::core::swarm::prompt;
 use crate::io::recording::{At, Question, RecordedVerdict, Source, words};
-use crate::io::tools::Grant;
+use crate::io::tools::{self, Grant};
 use crate::types::approval::{Choice, RequestKind, Verdict};
 use crate::types::chat::Tool;
 use crate::types::divergence::Difference;
@@ -70,6 +70,9 @@ impl Driver<'_> {
     pub(super) fn known_tools(&mut self, step: &StepId, attempt: u32, turn: &TurnId, grant: &Grant) -> Known {
         if grant.allow.is_empty() {
             return Known::Tools(Arc::default());
+        }
+        if self.world.is_rehearsed() {
+            return Known::Tools(Arc::new(tools::known(self.evaluator.plan, grant)));
         }
         let Some(replaying) = self.world.recording_mut() else { return Known::Nothing };
         let at = At { step, attempt, turn };

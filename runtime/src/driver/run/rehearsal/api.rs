@@ -152,6 +152,23 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
+    /// The report before anything has happened.
+    pub(super) fn empty() -> Rehearsal {
+        Rehearsal {
+            status: RunStatus::Failed,
+            ends: Vec::new(),
+            values: Vec::new(),
+            steps: Vec::new(),
+            launches: 0,
+            turns: 0,
+            prompts: Vec::new(),
+            faults: Vec::new(),
+            missing: Vec::new(),
+            records: Vec::new(),
+            texts: BTreeMap::new(),
+        }
+    }
+
     /// The text that a record holds.
     pub fn text<'r>(&'r self, content: &'r Content) -> &'r str {
         match content {

@@ -1,7 +1,11 @@
 //! Tests of time in a rehearsal: it passes only where answers take time, limits act as in a run, and no test waits.
 
+use serde_json::Map;
+use swarmc_plan::{Command as Line, Step};
+
 use super::*;
 use crate::core::samples::{gate, line, pipeline, plan};
+use crate::types::event::Record;
 
 /// Rehearses steps whose commands take so many milliseconds.
 fn play(steps: Vec<Step>, takes: impl Fn(&StepId, u32) -> u64) -> Rehearsal {

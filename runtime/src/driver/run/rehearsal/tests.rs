@@ -3,15 +3,25 @@
 use crate::types::event::Status;
 use serde_json::json;
 use swarmc_plan::{
-    DirectiveKind, EachJoin, Exhausted, Expression, Origin, Param, ParamType, Pipeline, Segment, Template,
+    Agent, Connection, DirectiveKind, EachJoin, Exhausted, Expression, Origin, Param, ParamType, Pipeline, Provider,
+    Segment, Template,
 };
 
 use super::*;
 use crate::core::samples::{call, each, edge, gate, line, looped, pipeline, plan, reading, step};
+use serde_json::Map;
+use swarmc_plan::Step;
 
 /// A pipeline called `main` of these steps, whose value is that of the last one.
 fn main(steps: Vec<Step>) -> Pipeline {
     Pipeline { result: steps.last().map(|step| step.name.clone()).into_iter().collect(), steps, ..pipeline("") }
+}
+
+/// Gives the plan an agent that a script plays.
+fn hire(plan: &mut Plan, agent: &str) {
+    let connection = Connection::Script { answers: Vec::new() };
+    plan.providers = vec![Provider { name: "p".to_owned(), connection, ..Provider::default() }];
+    plan.agents = vec![Agent { name: agent.to_owned(), provider: "p".to_owned(), ..Agent::default() }];
 }
 
 /// A command that reads a text.
@@ -110,7 +120,7 @@ fn a_failure_inside_a_loop_ends_it_at_once_and_is_the_loop_s_to_handle() {
     });
     assert_eq!(
         ends(&rehearsal),
-        "l/a/1/1 failed, l/b/1/1 skipped, l/clean/1/1 succeeded, l/c/1/1 skipped, l/1/1 failed, after/1/1 succeeded"
+        "l/a/1/1 failed, l/b/1/1 skipped, l/c/1/1 skipped, l/clean/1/1 succeeded, l/1/1 failed, after/1/1 succeeded"
     );
     assert_eq!((rehearsal.status, rehearsal.values), (RunStatus::Succeeded, vec!["`a` failed: no luck".to_owned()]));
 }
@@ -299,8 +309,7 @@ fn a_hundred_thousand_items_are_a_matter_of_moments() {
 fn an_agent_mends_what_failed_and_the_step_runs_once_more() {
     let mut plan = plan(main(vec![line("a retry=1"), line("b < a")]));
     plan.pipelines[0].steps[0].on_failure = swarmc_plan::OnFailure::Fix("mender".to_owned());
-    plan.agents =
-        vec![swarmc_plan::Agent { name: "mender".to_owned(), provider: "p".to_owned(), ..Default::default() }];
+    hire(&mut plan, "mender");
     let told = |mends: bool, works: bool| {
         let mut seen = Vec::new();
         let mut answer = |turn: &Turn<'_>| {
@@ -350,7 +359,7 @@ fn reports_and_requests_for_help_are_admitted_as_in_a_run() {
     let help = r#"{"swarm": "request_help", "message": "Which port?"}"#;
     let empty = r#"{"swarm": "request_help", "message": " "}"#;
     let mut denying = plan(steps());
-    denying.agents = vec![swarmc_plan::Agent { name: "anyone".to_owned(), ..Default::default() }];
+    hire(&mut denying, "anyone");
     assert_eq!(said(&denying, &format!("{report}\n{report}")), "report | ");
     assert_eq!(said(&denying, help), "asked, deny | ");
     let problem = "`message` is empty: say what you need to know, or what a person should do";
