@@ -13,7 +13,7 @@ use swarmc_plan::{
     Approval, Convergence, History, Member, Origin, Plan, ProgressRule, Spawn, SwarmLimits, SwarmTimeouts,
 };
 use swarmc_plan::{TransientRetry, TurnLimit, WorkspaceView};
-use swarmc_runtime::swarm::{Action, Answer, MessageType, Order, Rules, Swarm, TurnId, next};
+use swarmc_runtime::swarm::{Action, Answer, MessageType, Rules, Swarm, SwarmCommand, TurnId, decide_swarm};
 use swarmc_runtime::{AttemptId, Content, Event, Record, StepId, Usage};
 
 const AGENTS: [u32; 4] = [10, 100, 1_000, 10_000];
@@ -76,7 +76,7 @@ impl Run {
         loop {
             loop {
                 let now = self.now();
-                let Some(order) = next(&mut self.swarm, now) else { break };
+                let Some(order) = decide_swarm(&mut self.swarm, now) else { break };
                 if self.carry_out(order) {
                     return self.seq;
                 }
@@ -92,10 +92,10 @@ impl Run {
     }
 
     /// Whether the swarm is over.
-    fn carry_out(&mut self, order: Order) -> bool {
+    fn carry_out(&mut self, order: SwarmCommand) -> bool {
         match order {
-            Order::Record(event) => self.record(*event),
-            Order::Spawn { name, plays, .. } => {
+            SwarmCommand::Record(event) => self.record(*event),
+            SwarmCommand::Spawn { name, plays, .. } => {
                 self.names.push(Arc::clone(&name));
                 let task = Some(Content::Text("Research US AI chip market".to_owned()));
                 self.record(Event::AgentSpawned {
@@ -108,7 +108,7 @@ impl Run {
                     tools: None,
                 });
             }
-            Order::Ask(turn) => {
+            SwarmCommand::Ask(turn) => {
                 let answer = Answer::Acts(self.act(&turn));
                 let usage = Some(Usage { input: 1_200, output: 80, ..Usage::default() });
                 self.answers.push_back(Event::TurnEnded {
@@ -122,7 +122,7 @@ impl Run {
                 });
                 self.record(Event::TurnStarted { swarm: self.id.clone(), turn, reserved: None });
             }
-            Order::Call(turn) => {
+            SwarmCommand::Call(turn) => {
                 let result = Content::Text("NVIDIA holds 80% of the market.".repeat(10));
                 self.answers.push_back(Event::ToolEnded {
                     swarm: self.id.clone(),
@@ -132,7 +132,7 @@ impl Run {
                 });
                 self.record(Event::ToolStarted { swarm: self.id.clone(), turn, tool: "web_search".into() });
             }
-            Order::Finish => {
+            SwarmCommand::Finish => {
                 self.record(Event::SwarmFinished {
                     swarm: self.id.clone(),
                     result: Some(Content::Text("done".to_owned())),

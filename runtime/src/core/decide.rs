@@ -10,7 +10,8 @@ use crate::core::graph::{Key, Kind};
 use crate::core::state::State;
 use crate::core::state::frame::Phase;
 use crate::core::state::run_queues::{DeclarationOrder, Place};
-use crate::types::event::{Failure, RunStatus, SkipReason, StepId};
+use crate::core::swarm::SwarmCommand;
+use crate::types::event::{AttemptId, Failure, RunStatus, SkipReason, StepId};
 
 /// The commands of one kind at most in one answer, where slots do not limit them; the next answer holds more.
 const BATCH: usize = 256;
@@ -102,12 +103,12 @@ pub enum Command {
         /// To whom it owes an answer, and who never answered it.
         owes: Vec<String>,
     },
-    /// Carry out what the state's `swarm_order` says of a swarm, until there is nothing.
+    /// Carry out what a swarm needs done.
     Swarm {
-        /// The step that it runs as.
-        step: StepId,
-        /// The attempt of that step.
-        attempt: u32,
+        /// The swarm: the step that it runs as, and the attempt of that step.
+        swarm: AttemptId,
+        /// What it needs.
+        command: SwarmCommand,
     },
     /// The time that the budget gives the run is over: record `BudgetSpent`.
     Overdue,
@@ -303,10 +304,16 @@ fn judge_rounds(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
+/// Has each swarm do one thing.
 fn drive_swarms(state: &mut State, now: u64, commands: &mut Vec<Command>) {
     state.wake_swarms(now);
-    while let Some(key) = state.agenda.swarms.pop_first() {
-        commands.push(Command::Swarm { step: state.id(key), attempt: state.step(key).attempt });
+    for key in std::mem::take(&mut state.agenda.swarms) {
+        if let Some(command) = state.swarm_command(key, now) {
+            // What it needs besides depends on what comes of this.
+            state.agenda.swarms.insert(key);
+            let swarm = AttemptId::new(&state.id(key), state.step(key).attempt);
+            commands.push(Command::Swarm { swarm, command });
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::State;
 use super::frame::Phase;
 use crate::core::graph::Key;
-use crate::core::swarm::{Order, Swarm, expire_agent, next};
+use crate::core::swarm::{Swarm, SwarmCommand, decide_swarm, expire_agent};
 use crate::types::event::{AttemptId, Event, Reserved};
 use crate::types::swarm::{Purpose, TurnId};
 
@@ -18,12 +18,12 @@ pub(crate) struct SwarmState {
 }
 
 impl State {
-    /// What a swarm does next; none when everything waits for a fact.
-    pub(crate) fn swarm_order(&mut self, key: Key, now: u64) -> Option<Order> {
+    /// What a swarm needs done next; none when everything waits for an event.
+    pub(crate) fn swarm_command(&mut self, key: Key, now: u64) -> Option<SwarmCommand> {
         let runs = self.step(key).phase == Phase::Running && !self.stopping && !self.step(key).cancelling;
         let swarm_state = self.swarms.get_mut(&key).filter(|_| runs)?;
         // Where a replay decides when something is over, the time does not.
-        next(&mut swarm_state.swarm, if self.paced { 0 } else { now })
+        decide_swarm(&mut swarm_state.swarm, if self.paced { 0 } else { now })
     }
 
     /// What a turn waits for has come. False when it does not wait.

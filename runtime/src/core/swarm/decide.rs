@@ -1,7 +1,7 @@
 //! Decides what a swarm does next, from its state.
 //!
-//! In: a swarm and the time. Out: one order at a time, each given once, until there is nothing to do. Pure: the same
-//! events and times give the same orders; the cost of an order does not depend on the number of agents.
+//! In: a swarm and the time. Out: one command at a time, each given once, until there is nothing to do. Pure: the same
+//! events and times give the same commands; the cost of one does not depend on the number of agents.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::types::approval::RequestKind;
 use crate::types::event::{AttemptId, Content, Event};
 use crate::types::swarm::{Action, End, Fault, MemberMessage, MessageType, Phase, Purpose, SUPERVISOR, TurnId};
 
-/// An order, which an event answers.
+/// What a swarm needs done, which an event answers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Order {
+pub enum SwarmCommand {
     /// Record this event: it follows from those before.
     Record(Box<Event>),
     /// Render the task of a place of the roster, and record [`Event::AgentSpawned`].
@@ -30,8 +30,8 @@ pub enum Order {
     /// Ask a model, and record [`Event::TurnStarted`] and [`Event::TurnEnded`].
     Ask(TurnId),
     /// Call a tool, and record [`Event::ToolStarted`] and [`Event::ToolEnded`]. If the policy requires an
-    /// approval that is missing, record [`crate::Event::ApprovalAsked`] instead: the order comes again after the
-    /// approval.
+    /// approval that is missing, record [`crate::Event::ApprovalAsked`] instead: the command comes again after
+    /// the approval.
     Call(TurnId),
     /// Request an approval for what an agent wants: record [`crate::Event::ApprovalAsked`], and after the answer
     /// [`crate::Event::ApprovalAnswered`].
@@ -60,16 +60,16 @@ pub enum Order {
 }
 
 /// What to do next; none when everything waits for an event.
-pub fn next(swarm: &mut Swarm, now: u64) -> Option<Order> {
+pub fn decide_swarm(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
     if swarm.is_over {
         return None;
     }
     if let Some(turn) = swarm.agenda.cancel.pop_front() {
-        return Some(Order::Cancel(turn));
+        return Some(SwarmCommand::Cancel(turn));
     }
     fire_timers(swarm, now);
     if let Some(turn) = swarm.agenda.cancel.pop_front() {
-        return Some(Order::Cancel(turn));
+        return Some(SwarmCommand::Cancel(turn));
     }
     decide_lead(swarm).or_else(|| decide_agents(swarm, now)).or_else(|| advance_phase(swarm, now))
 }
@@ -110,11 +110,11 @@ pub(crate) fn expire_agent(swarm: &mut Swarm, index: u32) {
     swarm.enter_stage(index, AgentStage::Ending(End::TimedOut, Some(error)));
 }
 
-fn decide_lead(swarm: &mut Swarm) -> Option<Order> {
+fn decide_lead(swarm: &mut Swarm) -> Option<SwarmCommand> {
     match &swarm.lead.stage {
         LeadStage::Ready => {
             swarm.lead.stage = LeadStage::Ordered;
-            Some(Order::Ask(swarm.lead_turn()))
+            Some(SwarmCommand::Ask(swarm.lead_turn()))
         }
         LeadStage::Failed(why) if !swarm.agenda.finishing => {
             let what = match swarm.lead.purpose {
@@ -123,13 +123,13 @@ fn decide_lead(swarm: &mut Swarm) -> Option<Order> {
             };
             let why = format!("{what}: {why}");
             swarm.agenda.finishing = true;
-            Some(Order::Fail(why))
+            Some(SwarmCommand::Fail(why))
         }
         _ => None,
     }
 }
 
-fn decide_agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
+fn decide_agents(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
     // No agent acts before the whole roster is there: the first ones must not know less of the team.
     if swarm.phase < Some(Phase::Monitoring) {
         return None;
@@ -144,7 +144,7 @@ fn decide_agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
     None
 }
 
-fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
+fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand> {
     let (id, rules) = (swarm.id.clone(), Arc::clone(&swarm.rules));
     let agent = &mut swarm.agents[index as usize];
     let name = Arc::clone(&agent.name);
@@ -163,14 +163,14 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
                 }
                 None => {
                     swarm.enter_stage(index, AgentStage::Ordered);
-                    Order::Ask(swarm.turn(index))
+                    SwarmCommand::Ask(swarm.turn(index))
                 }
             }
         }
         AgentStage::Calling(act, false) => {
             let act = act.clone();
             swarm.enter_stage(index, AgentStage::Calling(act, true));
-            Order::Call(swarm.turn(index))
+            SwarmCommand::Call(swarm.turn(index))
         }
         AgentStage::Acting(act) => {
             let act = act.clone();
@@ -200,22 +200,22 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
             };
             record(Event::MessageSent { swarm: id, message })
         }
-        AgentStage::Ending(how, error) => Order::Conclude { agent: index, how: *how, error: error.clone() },
+        AgentStage::Ending(how, error) => SwarmCommand::Conclude { agent: index, how: *how, error: error.clone() },
         _ => return None,
     };
     Some(order)
 }
 
-fn record(event: Event) -> Order {
-    Order::Record(Box::new(event))
+fn record(event: Event) -> SwarmCommand {
+    SwarmCommand::Record(Box::new(event))
 }
 
-fn refuse_action(swarm: AttemptId, agent: &Agent, reason: String) -> Order {
+fn refuse_action(swarm: AttemptId, agent: &Agent, reason: String) -> SwarmCommand {
     record(Event::ActionRefused { swarm, agent: Arc::clone(&agent.name), reason })
 }
 
 /// The order that an action gives.
-fn carry_out(swarm: &Swarm, index: u32, act: Action) -> Order {
+fn carry_out(swarm: &Swarm, index: u32, act: Action) -> SwarmCommand {
     let agent = &swarm.agents[index as usize];
     let (id, name) = (swarm.id.clone(), Arc::clone(&agent.name));
     let event = match act {
@@ -272,7 +272,7 @@ fn resolve_addressee<'s>(swarm: &'s Swarm, from: &Agent, to: &Arc<str>) -> Resul
 }
 
 /// What the supervisor does about a request for help.
-fn decide_help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) -> Order {
+fn decide_help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) -> SwarmCommand {
     let agent = &swarm.agents[index as usize];
     let (limit, most) = (swarm.rules.helpers, swarm.rules.limits.agents as usize);
     if agent.helpers >= limit {
@@ -292,7 +292,10 @@ fn decide_help(swarm: &Swarm, index: u32, description: Content, skills: Vec<Stri
     }
     if swarm.rules.gated && agent.agreed.is_none() {
         let plays = Arc::clone(&agent.plays);
-        return Order::Agree { agent: index, wants: RequestKind::Spawn { plays, task: description, tools: skills } };
+        return SwarmCommand::Agree {
+            agent: index,
+            wants: RequestKind::Spawn { plays, task: description, tools: skills },
+        };
     }
     let taken = |name: &str| swarm.names.contains_key(name);
     let name = names::pick_name(&swarm.run, swarm.agents.len() as u32, taken);
@@ -308,7 +311,7 @@ fn decide_help(swarm: &Swarm, index: u32, description: Content, skills: Vec<Stri
 }
 
 /// From one phase to the next.
-fn advance_phase(swarm: &mut Swarm, now: u64) -> Option<Order> {
+fn advance_phase(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
     let id = swarm.id.clone();
     let enter = |phase| Some(record(Event::PhaseEntered { swarm: id, phase }));
     match swarm.phase {
@@ -320,13 +323,13 @@ fn advance_phase(swarm: &mut Swarm, now: u64) -> Option<Order> {
         Some(Phase::Monitoring) => monitor_agents(swarm, now),
         Some(Phase::Synthesizing) => {
             let done = swarm.merged.is_some() && !std::mem::replace(&mut swarm.agenda.finishing, true);
-            done.then_some(Order::Finish)
+            done.then_some(SwarmCommand::Finish)
         }
     }
 }
 
 /// Spawns the next agent of the roster, or one for a part of the goal that no agent of the roster takes.
-fn spawn_next(swarm: &Swarm) -> Option<Order> {
+fn spawn_next(swarm: &Swarm) -> Option<SwarmCommand> {
     let (rules, placed) = (&swarm.rules, swarm.placed);
     let place = rules.roster.get(placed as usize);
     if place.is_none() && swarm.parts.is_empty() || swarm.agents.len() >= rules.limits.agents as usize {
@@ -348,10 +351,10 @@ fn spawn_next(swarm: &Swarm) -> Option<Order> {
         }
     };
     let task = swarm.next_part().map(|part| swarm.parts[part].task.clone());
-    Some(Order::Spawn { place: placed, name, plays, task })
+    Some(SwarmCommand::Spawn { place: placed, name, plays, task })
 }
 
-fn monitor_agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
+fn monitor_agents(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
     let agenda = &mut swarm.agenda;
     if (agenda.done as usize) < swarm.agents.len() {
         // When no agent is left to wait for, idle agents wake up; then agents that never had a task end as unneeded.
@@ -372,7 +375,7 @@ fn monitor_agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
     match swarm.results().count() {
         0 => {
             swarm.agenda.finishing = true;
-            Some(Order::Fail(describe_failures(swarm)))
+            Some(SwarmCommand::Fail(describe_failures(swarm)))
         }
         2.. if swarm.rules.merges => {
             let swarm = swarm.id.clone();
@@ -380,7 +383,7 @@ fn monitor_agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
         }
         _ => {
             swarm.agenda.finishing = true;
-            Some(Order::Finish)
+            Some(SwarmCommand::Finish)
         }
     }
 }

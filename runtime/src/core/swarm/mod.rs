@@ -16,6 +16,6 @@ pub use crate::types::swarm::{
     Action, Answer, End, Fault, MemberMessage, MessageType, PERSON, Part, Phase, Purpose, SUPERVISOR, TurnId, WORKSPACE,
 };
 pub(crate) use decide::expire_agent;
-pub use decide::{Order, next};
+pub use decide::{SwarmCommand, decide_swarm};
 pub use rules::Rules;
 pub use state::Swarm;

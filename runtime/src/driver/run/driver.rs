@@ -277,7 +277,7 @@ impl Driver<'_> {
             Command::Open { step, attempt } => self.open_step(step, attempt),
             Command::Conclude { step, attempt, failure } => self.conclude_step(step, attempt, failure),
             Command::Close { step, owes } => self.record(Event::NodeClosed { step, owes }),
-            Command::Swarm { step, attempt } => self.advance_swarm(&step, attempt),
+            Command::Swarm { swarm, command } => self.carry_out_swarm(&swarm, command),
             Command::Overdue => self.expire_run(),
             Command::Ask { step } => self.ask_person(step),
             Command::TimeOut { step } => self.time_out(step),

@@ -1,4 +1,4 @@
-//! Running swarms: the driver carries out the orders of a swarm's core, and records the results.
+//! Running swarms: the driver carries out what their core decides, and records the results.
 //!
 //! The driver renders, records and decides; tasks of the reactor wait for models and tools, and report as inputs.
 //! Invariant: a turn or a call begins after its record is durable, and the driver drops its result if its attempt has
@@ -23,7 +23,7 @@ use super::eval::{At, render_failure, truncate_to_event};
 use super::{Input, store_content};
 use crate::core::graph::Key;
 use crate::core::state::budget::Refusal;
-use crate::core::swarm::{Order, Swarm};
+use crate::core::swarm::{Swarm, SwarmCommand};
 use crate::io::executor::Role;
 use crate::io::input::SwarmInput;
 use crate::io::tools::Grant;
@@ -184,46 +184,42 @@ impl Driver<'_> {
         }
     }
 
-    /// Does what a swarm's core says, until it says nothing.
-    pub(super) fn advance_swarm(&mut self, step: &StepId, attempt: u32) {
-        let Some(key) = self.state.find_step(step) else { return };
-        while self.records.broken.is_none()
-            && !self.has_diverged()
-            && self.teams.open.contains_key(&(step.clone(), attempt))
-            && let Some(order) = self.state.swarm_order(key, self.records.now())
-        {
-            let done = match order {
-                Order::Record(event) => {
-                    self.record_swarm_event(*event);
-                    Ok(())
-                }
-                Order::Spawn { place, name, plays, task } => {
-                    self.spawn_agent(step, attempt, key, (place, name, plays, task))
-                }
-                Order::Ask(turn) => self.ask_turn(step, attempt, key, turn),
-                Order::Call(turn) => self.call_tool(step, attempt, key, turn),
-                Order::Agree { agent, wants } => {
-                    let agents = self.state.swarm(key, attempt).map(|swarm| &swarm.agents);
-                    match agents.and_then(|agents| agents.get(agent as usize)).map(|agent| Arc::clone(&agent.name)) {
-                        Some(name) => {
-                            self.agent_wants((step, attempt), key, &name, wants, Approval::Human).map_err(Stuck::from)
-                        }
-                        None => Ok(()),
-                    }
-                }
-                Order::Cancel(turn) => {
-                    if let Some(task) = self.find_team(step, attempt).and_then(|team| team.tasks.remove(&turn)) {
-                        task.stop();
-                    }
-                    Ok(())
-                }
-                Order::Conclude { agent, how, error } => self.conclude_agent(attempt, key, (agent, how, error)),
-                Order::Finish => self.finish_swarm(step, attempt, key),
-                Order::Fail(why) => Err(Stuck(Failure::Agent { message: why })),
-            };
-            if let Err(Stuck(failure)) = done {
-                self.fail_swarm(step, attempt, failure);
+    /// Carries out what a swarm needs done.
+    pub(super) fn carry_out_swarm(&mut self, swarm: &AttemptId, command: SwarmCommand) {
+        let AttemptId { step, attempt } = swarm;
+        let attempt = *attempt;
+        let Some(key) = self.state.find_step(step).filter(|_| self.find_team(step, attempt).is_some()) else { return };
+        let done = match command {
+            SwarmCommand::Record(event) => {
+                self.record_swarm_event(*event);
+                Ok(())
             }
+            SwarmCommand::Spawn { place, name, plays, task } => {
+                self.spawn_agent(step, attempt, key, (place, name, plays, task))
+            }
+            SwarmCommand::Ask(turn) => self.ask_turn(step, attempt, key, turn),
+            SwarmCommand::Call(turn) => self.call_tool(step, attempt, key, turn),
+            SwarmCommand::Agree { agent, wants } => {
+                let agents = self.state.swarm(key, attempt).map(|swarm| &swarm.agents);
+                match agents.and_then(|agents| agents.get(agent as usize)).map(|agent| Arc::clone(&agent.name)) {
+                    Some(name) => {
+                        self.agent_wants((step, attempt), key, &name, wants, Approval::Human).map_err(Stuck::from)
+                    }
+                    None => Ok(()),
+                }
+            }
+            SwarmCommand::Cancel(turn) => {
+                if let Some(task) = self.find_team(step, attempt).and_then(|team| team.tasks.remove(&turn)) {
+                    task.stop();
+                }
+                Ok(())
+            }
+            SwarmCommand::Conclude { agent, how, error } => self.conclude_agent(attempt, key, (agent, how, error)),
+            SwarmCommand::Finish => self.finish_swarm(step, attempt, key),
+            SwarmCommand::Fail(why) => Err(Stuck(Failure::Agent { message: why })),
+        };
+        if let Err(Stuck(failure)) = done {
+            self.fail_swarm(step, attempt, failure);
         }
     }
 

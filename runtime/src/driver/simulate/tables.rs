@@ -105,7 +105,7 @@ pub(super) fn commands(commands: &mut [Command]) -> String {
     };
     let text = |command: &Command| match command {
         Command::Start { step, attempt } => format!("start {} {attempt}", id(step)),
-        Command::Swarm { step, .. } => format!("swarm {}", id(step)),
+        Command::Swarm { swarm, .. } => format!("swarm {}", id(&swarm.step)),
         Command::Close { step, owes } if owes.is_empty() => format!("close {}", id(step)),
         Command::Close { step, owes } => format!("close {} ({})", id(step), owes.join("; ")),
         Command::Judge { step } => format!("judge {}", id(step)),

@@ -19,7 +19,7 @@ use swarmc_plan::{Convergence, ProgressRule, SwarmLimits, TransientRetry, TurnLi
 
 use crate::core::swarm::rules::{Place, Rules};
 use crate::core::swarm::state::{AgentStage, Swarm};
-use crate::core::swarm::{Order, Part, next};
+use crate::core::swarm::{Part, SwarmCommand, decide_swarm};
 use crate::types::approval::{Choice, Request, RequestKind, Verdict};
 use crate::types::event::{AnsweredBy, AttemptId, Content, Event, StepId};
 use crate::types::swarm::{Action, Answer, End, Fault, MemberMessage, MessageType, Phase, Purpose, TurnId};
@@ -155,7 +155,7 @@ impl World {
             assert!(self.events.len() < 100_000, "it never ends");
             self.step();
         }
-        assert_eq!(next(&mut self.swarm, u64::MAX), None, "what is over orders nothing");
+        assert_eq!(decide_swarm(&mut self.swarm, u64::MAX), None, "what is over orders nothing");
         self
     }
 
@@ -179,16 +179,16 @@ impl World {
 
     /// Carries out what there is to do now.
     pub(crate) fn drain(&mut self) {
-        while let Some(order) = next(&mut self.swarm, self.clock) {
+        while let Some(order) = decide_swarm(&mut self.swarm, self.clock) {
             self.carry_out(order);
         }
     }
 
-    fn carry_out(&mut self, order: Order) {
+    fn carry_out(&mut self, order: SwarmCommand) {
         let text = |words: String| Some(Content::Text(words));
         match order {
-            Order::Record(event) => self.record(*event),
-            Order::Spawn { place, name, plays, task } => {
+            SwarmCommand::Record(event) => self.record(*event),
+            SwarmCommand::Spawn { place, name, plays, task } => {
                 let own = self.rules.roster.get(place as usize).is_some_and(|place| place.has_task);
                 let task = if own { text(format!("the task of {name}")) } else { task };
                 self.record(Event::AgentSpawned {
@@ -201,7 +201,7 @@ impl World {
                     tools: None,
                 });
             }
-            Order::Ask(turn) => {
+            SwarmCommand::Ask(turn) => {
                 let (answer, takes) = self.answer(&turn);
                 let tokens = Some(crate::Usage { input: 100, output: 10, ..crate::Usage::default() });
                 let (cost, model) = (Some(7), Some("m1".to_owned()));
@@ -218,7 +218,7 @@ impl World {
                 self.begin(turn.clone(), false, takes, ended);
                 self.record(Event::TurnStarted { swarm: id(), turn, reserved });
             }
-            Order::Call(turn) => {
+            SwarmCommand::Call(turn) => {
                 let agent = self.swarm.agent(&turn.agent).expect("the caller is there");
                 let AgentStage::Calling(Action::ToolCall { tool, .. }, true) = &agent.stage else {
                     panic!("{} does not call", turn.agent)
@@ -239,15 +239,15 @@ impl World {
                 self.begin(turn.clone(), true, takes, ended);
                 self.record(Event::ToolStarted { swarm: id(), turn, tool });
             }
-            Order::Agree { agent, wants } => {
+            SwarmCommand::Agree { agent, wants } => {
                 let agent = Arc::clone(&self.swarm.agents[agent as usize].name);
                 self.wanted(&agent, wants);
             }
-            Order::Cancel(turn) => {
+            SwarmCommand::Cancel(turn) => {
                 self.open.retain(|(_, open, _), _| *open != turn);
                 self.cancelled.push(turn);
             }
-            Order::Conclude { agent, how, error } => {
+            SwarmCommand::Conclude { agent, how, error } => {
                 let agent = &self.swarm.agents[agent as usize];
                 let past = agent.history.iter().rev().take(3).rev().map(|past| past.iteration.to_string());
                 let past: Vec<String> = past.collect();
@@ -261,13 +261,15 @@ impl World {
                     error,
                 });
             }
-            Order::Finish => {
+            SwarmCommand::Finish => {
                 let results = self.swarm.results().filter_map(|agent| agent.end.as_ref()?.response.as_ref());
                 let results: Vec<&str> = results.map(words).collect();
                 let result = self.swarm.merged.clone().or(text(results.join(" + ")));
                 self.record(Event::SwarmFinished { swarm: id(), result, error: None });
             }
-            Order::Fail(why) => self.record(Event::SwarmFinished { swarm: id(), result: None, error: Some(why) }),
+            SwarmCommand::Fail(why) => {
+                self.record(Event::SwarmFinished { swarm: id(), result: None, error: Some(why) })
+            }
         }
     }
 
