@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Gate, GateDefault, Plan};
-use swarmc_runtime::{AnsweredBy, Choice, Control, Event, GateAnswer, RunFolder, StepId, answer_gate};
+use swarmc_runtime::{AnsweredBy, Choice, Control, GateAnswer, RunFolder, StepId, answer_gate};
 use swarmc_view::{
     Past, RowState, RunReport, describe_verdict, escape_hidden, format_choices, format_due, format_duration, now_ms,
 };
@@ -108,10 +108,7 @@ fn list_waiting(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> 
 
 /// What was said to a request already; none where it waits, or never was there.
 fn find_answer(past: &Past, ledger: &RunReport, id: u32) -> Option<miette::Report> {
-    let (step, verdict) = past.records.iter().rev().find_map(|record| match &record.event {
-        Event::ApprovalAnswered { step, verdict, .. } if verdict.id == id => Some((step, verdict)),
-        _ => None,
-    })?;
+    let (step, verdict) = past.find_verdict(id)?;
     let label = ledger.label(step);
     let help = match verdict.by {
         AnsweredBy::Timeout => format!(

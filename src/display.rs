@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use swarmc_plan::{Pipeline, StopStatus};
-use swarmc_runtime::{AnsweredBy, Content, Event, Failure, Observer, Record, Signal, Status, StepId};
+use swarmc_runtime::{AnsweredBy, Content, Observer, Record, Signal, Status, StepId};
 use swarmc_view::documents::{RunLine, RunLineKind, TaskStream, encode};
 use swarmc_view::{
-    EventLine, OpenRequest, Row, RowState, RunReport, describe_verdict, format_choices, format_duration, make_printable,
+    Change, EventLine, OpenRequest, Row, RowState, RunReport, describe_verdict, format_choices, format_duration,
+    make_printable,
 };
 
 use crate::args::Show;
@@ -211,55 +212,45 @@ impl Screen {
         if self.show.json {
             self.write_json(&RunLine::from(RunLineKind::Record(Box::new(record.clone()))));
         }
-        if let Event::AttemptEnded { step, attempt, .. } = &record.event {
-            self.flush_attempt(step, *attempt);
+        if let Some((step, attempt)) = record.event.ended_attempt() {
+            self.flush_attempt(step, attempt);
         }
-        let answered = match &record.event {
-            Event::ApprovalAnswered { verdict, .. } => self.ledger.approvals.get(&verdict.id).cloned(),
-            _ => None,
-        };
-        let row = self.ledger.apply(record).cloned();
+        let change = self.ledger.apply(record);
         if self.show.is_machine() || self.show.quiet {
             return;
         }
-        let words = match (&record.event, &row) {
-            (Event::RunStarted { run, pipeline, task, .. }, _) => Some(match task {
-                Some(task) => format!("run {run}: task {task} of pipeline {pipeline}"),
-                None => format!("run {run}: pipeline {pipeline}"),
-            }),
-            (Event::RunResumed | Event::RunReopened { .. }, _) => {
-                let counts = self.ledger.count_rows();
-                let settled = counts.succeeded + counts.failed + counts.skipped;
-                let (run, total) = (&self.ledger.run, self.ledger.total);
-                let mut text = match record.event {
-                    Event::RunResumed => format!("run {run}: resumed, {settled} of {total} steps had settled"),
-                    _ => format!("run {run}: goes on, {settled} of {total} steps stay as they ended"),
-                };
-                // They opened before, and nothing will say so again.
-                for row in self.ledger.rows.iter().filter(|row| row.state == RowState::Asking) {
-                    if let Some(message) = &row.question {
-                        text.push_str(&format!("\n{}", self.format_question(&row.step, message)));
-                    }
-                }
-                for pending in self.ledger.approvals.values().filter(|_| !self.headless) {
-                    text.push_str(&format!("\n{}", self.format_request(pending)));
-                }
-                Some(text)
+        if let Some(words) = change.and_then(|change| self.describe_change(change)) {
+            self.write_lines(Stream::Err, (words + "\n").as_bytes());
+        }
+    }
+
+    /// What there is to say of a change, in lines.
+    fn describe_change(&self, change: Change<'_>) -> Option<String> {
+        let ledger = &self.ledger;
+        let label = |row: &Row| ledger.label(&row.step);
+        let took = |row: &Row| format_duration(row.elapsed(row.ended_ms));
+        Some(match change {
+            Change::RunStarted { pipeline, task } => match task {
+                Some(task) => format!("run {}: task {task} of pipeline {pipeline}", ledger.run),
+                None => format!("run {}: pipeline {pipeline}", ledger.run),
+            },
+            Change::RunResumed => self.describe_resumption("resumed", "had settled"),
+            Change::RunReopened => self.describe_resumption("goes on", "stay as they ended"),
+            Change::RequestAsked { step, request } => {
+                let is_decided = self.headless || ledger.is_always(step, request);
+                self.format_request(ledger.approvals.get(&request.id).filter(|_| !is_decided)?)
             }
-            (Event::ApprovalAsked { step, request, .. }, _) => {
-                let decided = self.headless || self.ledger.is_always(step, request);
-                self.ledger.approvals.get(&request.id).filter(|_| !decided).map(|pending| self.format_request(pending))
-            }
-            (Event::ApprovalAnswered { verdict, .. }, _) if verdict.by == AnsweredBy::Earlier => None,
-            (Event::ApprovalAnswered { step, verdict, .. }, _) => answered.map(|pending| {
+            Change::RequestAnswered { verdict, .. } if verdict.by == AnsweredBy::Earlier => return None,
+            Change::RequestAnswered { request, verdict } => {
                 let sign = if verdict.is_allowed() { " ".to_owned() } else { self.err.paint.yellow("-") };
-                format!("{sign} {}: {}: {}", self.ledger.label(step), pending.describe(), describe_verdict(verdict))
-            }),
-            (Event::MessageSent { swarm, message: sent }, _) if sent.person => {
-                let (sign, label) = (self.err.paint.yellow("›"), self.ledger.label(&swarm.step));
-                Some(format!("{sign} a person writes to {label}/{}", make_printable(&sent.to)))
+                let label = ledger.label(&request.step);
+                format!("{sign} {label}: {}: {}", request.describe(), describe_verdict(verdict))
             }
-            (Event::Sent { from: None, to, letter, .. }, _) => {
+            Change::AgentMessaged { step, agent } => {
+                let (sign, agent) = (self.err.paint.yellow("›"), make_printable(agent));
+                format!("{sign} a person writes to {}/{agent}", ledger.label(step))
+            }
+            Change::StepMessaged { to, letter } => {
                 let whom = match (&letter.answers, letter.interrupts) {
                     // The policy may have decided, without a person.
                     (Some(_), _) => format!("the run writes to {to}"),
@@ -270,46 +261,47 @@ impl Screen {
                     Content::Text(text) => make_printable(text.lines().next().unwrap_or_default()).into_owned(),
                     Content::Artifact { bytes, .. } => format!("({bytes} bytes)"),
                 };
-                Some(format!("{} {whom}: {text}", self.err.paint.yellow("›")))
+                format!("{} {whom}: {text}", self.err.paint.yellow("›"))
             }
-            (Event::RoundJudged { .. }, _) => None,
-            (event, None) => self.format_swarm_event(event),
-            (Event::AttemptEnded { outcome, .. }, Some(row)) if outcome.failure == Some(Failure::Interrupted) => {
-                let took = format_duration(row.elapsed(row.ended_ms));
-                Some(format!("  {}: interrupted after {took}; it goes on", self.ledger.label(&row.step)))
+            Change::QuestionAsked { step, message } => self.format_question(step, message),
+            Change::QuestionAnswered { row, choice } => format!("  {}: {choice}", label(&ledger.rows[row])),
+            Change::Interrupted { row } => {
+                let row = &ledger.rows[row];
+                format!("  {}: interrupted after {}; it goes on", label(row), took(row))
             }
-            (Event::AttemptStarted { summarizer: Some(agent), .. }, Some(row)) => {
-                let name = self.ledger.label(&row.step);
-                Some(format!("  {name}: agent `{agent}` sums up files for its context")).filter(|_| self.live.is_none())
+            Change::SummaryStarted { .. } if self.live.is_some() => return None,
+            Change::SummaryStarted { row, agent } => {
+                format!("  {}: agent `{agent}` sums up files for its context", label(&ledger.rows[row]))
             }
-            (Event::AttemptEnded { outcome, .. }, Some(row)) if row.summarizer.is_some() => {
-                let (name, took) = (self.ledger.label(&row.step), format_duration(row.elapsed(row.ended_ms)));
-                // Why it failed has been said.
-                outcome.failure.is_none().then(|| format!("  {name}: files summed up after {took}"))
+            Change::SummaryEnded { row } => {
+                let row = &ledger.rows[row];
+                format!("  {}: files summed up after {}", label(row), took(row))
             }
-            // What is inside of it is shown by itself.
-            (Event::Opened { .. }, _) => None,
-            (Event::GateOpened { step, message }, Some(_)) => Some(self.format_question(step, message)),
-            // `on-failure skip`: the record that the step was skipped follows, and says it.
-            (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Ended(Status::Skipped) => None,
-            // The record of what is asked follows.
-            (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Asking => Some(self.format_failure(row)),
-            (Event::GateAnswered { choice, .. }, Some(row)) if row.state == RowState::Waiting => {
-                let choice = choice.as_deref().unwrap_or_default();
-                Some(format!("  {}: {choice}", self.ledger.label(&row.step)))
+            Change::Escalated { row } => self.format_failure(&ledger.rows[row]),
+            Change::Step { row } => return self.describe_row(&ledger.rows[row]),
+            Change::Swarm { step, change } => {
+                let team = ledger.teams.get(step)?;
+                return swarm::format_change(team, &change, &ledger.label(step), self.err.paint, self.live.is_some());
             }
-            (_, Some(row)) => self.describe_row(row),
-        };
-        if let Some(words) = words {
-            self.write_lines(Stream::Err, (words + "\n").as_bytes());
-        }
+        })
     }
 
-    /// What happened in a swarm; none of other events.
-    fn format_swarm_event(&self, event: &Event) -> Option<String> {
-        let step = &event.swarm()?.step;
-        let team = self.ledger.teams.get(step)?;
-        swarm::format_event(team, event, &self.ledger.label(step), self.err.paint, self.live.is_some())
+    /// That the run goes on: how many steps stay as they are, and what is still asked.
+    fn describe_resumption(&self, what: &str, how: &str) -> String {
+        let counts = self.ledger.count_rows();
+        let settled = counts.succeeded + counts.failed + counts.skipped;
+        let (run, total) = (&self.ledger.run, self.ledger.total);
+        let mut text = format!("run {run}: {what}, {settled} of {total} steps {how}");
+        // They opened before, and nothing will say so again.
+        for row in self.ledger.rows.iter().filter(|row| row.state == RowState::Asking) {
+            if let Some(message) = &row.question {
+                text.push_str(&format!("\n{}", self.format_question(&row.step, message)));
+            }
+        }
+        for pending in self.ledger.approvals.values().filter(|_| !self.headless) {
+            text.push_str(&format!("\n{}", self.format_request(pending)));
+        }
+        text
     }
 
     /// What a gate asks, and how to answer.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_runtime::{Home, RunError, RunFolder, RunSummary};
+use swarmc_runtime::{Home, RunError, RunFolder};
 use swarmc_view::{Past, PastError};
 
 /// `$SWARM_HOME`, else `~/.swarm`.
@@ -20,15 +20,12 @@ pub(crate) fn find_run(
     home: &Home,
     name: Option<&str>,
     what: &str,
-    fits: impl Fn(&RunSummary) -> bool,
+    fits: impl Fn(&RunFolder) -> bool,
 ) -> miette::Result<RunFolder> {
     if let Some(name) = name {
         return home.find(name).into_diagnostic();
     }
-    match home.list_runs().into_diagnostic()?.iter().rev().find(|run| fits(run)) {
-        Some(run) => home.find(&run.id).into_diagnostic(),
-        None => Err(miette!("no run {what}")),
-    }
+    home.list_folders().into_diagnostic()?.into_iter().find(fits).ok_or_else(|| miette!("no run {what}"))
 }
 
 /// What is left of a run whose journal cannot be read, and what to do with it.

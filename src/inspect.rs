@@ -7,25 +7,23 @@ mod artifact;
 mod node;
 mod tools;
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
 use miette::miette;
 use serde_json::json;
 use swarmc_runtime::handoff::Report;
-use swarmc_runtime::swarm::{Action, Answer, MemberMessage, Purpose, TurnId};
-use swarmc_runtime::{AgentFiles, Content, Event, Layout, RunFolder, State, StepId, Verdict, agent_status};
+use swarmc_runtime::swarm::{Action, Answer, Purpose, TurnId};
+use swarmc_runtime::{AgentFiles, Content, Layout, RunFolder, State, StepId, Verdict, agent_status};
 
-use node::{Node, find_summarizer};
+use node::Node;
 use swarmc_view::documents::{
-    AgentAction, AgentDetails, AgentTurn, ApprovalDetails, MailboxMessage, PromptPaths, StepDetails, StepPaths,
-    StepRow, Try, TurnResult, Version, encode, parse_json,
+    self, AgentAction, AgentDetails, ApprovalDetails, MailboxMessage, PromptPaths, StepDetails, StepPaths, StepRow,
+    Try, TurnResult, Version, encode, parse_json,
 };
 use swarmc_view::{
-    OpenRequest, Past, Row, RunReport, Team, TeamAgent, describe_verdict, format_size, is_supervisor, now_ms,
-    sanitize_line,
+    AgentTurn, AttemptHistory, MailboxEntry, OpenRequest, Past, Row, RunReport, StepHistory, Team, TeamAgent,
+    TurnEffect, describe_verdict, format_size, is_supervisor, now_ms, sanitize_line,
 };
 
 use crate::args::Inspect;
@@ -48,7 +46,8 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
     note_blocked(&mut ledger, (&past, &folder), name);
     let layout = folder.layout(past.pipeline());
     let row = find_row(&ledger, &folder, name)?;
-    let view = View { folder: &folder, layout: &layout, past: &past, ledger: &ledger, row };
+    let history = past.read_step(&row.step);
+    let view = View { folder: &folder, layout: &layout, past: &past, ledger: &ledger, row, history: &history };
     if args.raw {
         let raw = view.read_node().format_raw();
         if raw.is_empty() {
@@ -74,7 +73,7 @@ fn note_blocked(ledger: &mut RunReport, (past, folder): (&Past, &RunFolder), nam
     if ledger.rows.iter().any(|row| matches_name(ledger, &row.step, name)) {
         return;
     }
-    let Some(graph) = past.build_graph(folder) else { return };
+    let Ok(graph) = past.build_graph(folder) else { return };
     let state = State::replay(graph, &past.records);
     let blocked: Vec<StepId> =
         state.blocked_steps().map(|(step, _)| step).filter(|step| matches_name(ledger, step, name)).collect();
@@ -101,30 +100,15 @@ struct View<'a> {
     past: &'a Past,
     ledger: &'a RunReport,
     row: &'a Row,
+    history: &'a StepHistory<'a>,
 }
 
 /// What one agent did.
-struct Told<'a> {
+struct AgentView<'a> {
     name: &'a str,
     mate: Option<&'a TeamAgent>,
-    turns: Vec<Turn<'a>>,
-    mailbox: BTreeMap<u64, MessageRow<'a>>,
-}
-
-/// One turn of a model.
-struct Turn<'a> {
-    turn: &'a TurnId,
-    end: Option<&'a Event>,
-    /// The results of its actions, where they are not obvious.
-    results: Vec<(&'static str, Result<&'a Content, Cow<'a, str>>)>,
-    /// The number of its request for approval, and the index of that request's result in `results`.
-    request: Option<(u32, usize)>,
-}
-
-struct MessageRow<'a> {
-    sent: &'a MemberMessage,
-    at: u64,
-    received: bool,
+    turns: &'a [AgentTurn<'a>],
+    mailbox: Vec<&'a MailboxEntry<'a>>,
 }
 
 impl<'a> View<'a> {
@@ -138,7 +122,7 @@ impl<'a> View<'a> {
         write_table(&mut out, self.ledger, std::iter::once(self.row), latest_time(self.folder, self.ledger), paint);
         runs::write_usage(&mut out, self.row);
         for attempt in 1..=self.row.attempt.max(1) {
-            if let Some(agent) = find_summarizer(self.past, &self.row.step, attempt) {
+            if let Some(agent) = self.attempt(attempt).and_then(|known| known.summarizer) {
                 let _ = writeln!(out, "    attempt {attempt}: `{}` sums up files", sanitize_line(agent));
             }
             for (kind, path) in self.attempt_paths(attempt).list() {
@@ -154,8 +138,8 @@ impl<'a> View<'a> {
         for line in self.read_node().format_lines() {
             let _ = writeln!(out, "    {line}");
         }
-        for (pending, verdict) in self.list_requests() {
-            let said = verdict.map_or_else(|| self.describe_wait(pending.request.id), describe_verdict);
+        for (pending, verdict) in &self.history.requests {
+            let said = self.describe_answer(pending, *verdict);
             let _ = writeln!(out, "    asked   {} {}: {said}", pending.request.id, pending.describe());
         }
         let Some(team) = self.team() else { return out };
@@ -180,35 +164,21 @@ impl<'a> View<'a> {
         out
     }
 
-    fn read_node(&self) -> Node {
-        Node::read((self.folder, self.layout, self.past), &self.row.step, self.row.attempt.max(1))
+    fn read_node(&self) -> Node<'a> {
+        Node::read((self.folder, self.layout, self.past), self.history, &self.row.step, self.row.attempt.max(1))
     }
 
-    /// The requests for approval of the step's agents, with their answers.
-    fn list_requests(&self) -> Vec<(OpenRequest, Option<&'a Verdict>)> {
-        let mut asked: Vec<(OpenRequest, Option<&Verdict>)> = Vec::new();
-        for record in &self.past.records {
-            match &record.event {
-                Event::ApprovalAsked { step, request, .. } if *step == self.row.step => {
-                    let (step, request, since) = (step.clone(), request.clone(), record.at);
-                    let on_timeout = self.past.plan.policy.on_timeout;
-                    asked.push((OpenRequest { step, request, since, on_timeout }, None));
-                }
-                Event::ApprovalAnswered { step, verdict, .. } if *step == self.row.step => {
-                    let of = asked.iter_mut().rev().find(|(pending, _)| pending.request.id == verdict.id);
-                    if let Some((_, said)) = of {
-                        *said = Some(verdict);
-                    }
-                }
-                _ => {}
-            }
+    fn attempt(&self, attempt: u32) -> Option<&'a AttemptHistory<'a>> {
+        self.history.attempts.get(&attempt)
+    }
+
+    /// The answer to a request; that it waits for one, and what the run does without one.
+    fn describe_answer(&self, request: &OpenRequest, verdict: Option<&Verdict>) -> String {
+        if let Some(verdict) = verdict {
+            return describe_verdict(verdict);
         }
-        asked
-    }
-
-    /// Tells that a request waits for an answer, and what the run does without one.
-    fn describe_wait(&self, id: u32) -> String {
-        let expiry = self.ledger.approvals.get(&id).and_then(|pending| pending.describe_expiry(now_ms()));
+        let open = self.ledger.approvals.get(&request.request.id);
+        let expiry = open.and_then(|open| open.describe_expiry(now_ms()));
         expiry.map_or("waits for an answer".to_owned(), |expiry| format!("waits for an answer, {expiry}"))
     }
 
@@ -216,12 +186,12 @@ impl<'a> View<'a> {
         let read = |content: &Content| self.load_text(content);
         let attempts = (1..=self.row.attempt.max(1)).map(|attempt| Try {
             attempt,
-            summarizer: find_summarizer(self.past, &self.row.step, attempt).map(str::to_owned),
+            summarizer: self.attempt(attempt).and_then(|known| known.summarizer).map(str::to_owned),
             paths: self.attempt_paths(attempt),
             files: self.agent_files(attempt),
             report: self.last_report(attempt),
         });
-        let asked = self.list_requests();
+        let asked = &self.history.requests;
         StepDetails {
             row: StepRow::from(self.row),
             version: Version,
@@ -240,13 +210,7 @@ impl<'a> View<'a> {
 
     /// What an agent that works by files left in an attempt; while it is at work, what it says of itself.
     fn agent_files(&self, attempt: u32) -> Option<AgentFiles> {
-        let ended = self.past.records.iter().rev().find_map(|record| match &record.event {
-            Event::AttemptEnded { step, attempt: ended, outcome } if *step == self.row.step && *ended == attempt => {
-                outcome.files.as_deref()
-            }
-            _ => None,
-        });
-        if let Some(left) = ended {
+        if let Some(left) = self.attempt(attempt).and_then(|known| known.files) {
             return serde_json::from_str(&self.folder.read_text(left).ok()?).ok();
         }
         let folder = self.layout.agent_folder(&self.row.step, attempt);
@@ -257,13 +221,8 @@ impl<'a> View<'a> {
 
     /// What the agent of an attempt reported last.
     fn last_report(&self, attempt: u32) -> Option<Report> {
-        let text = self.past.records.iter().rev().find_map(|record| match &record.event {
-            Event::StatusReported { step, attempt: number, report } if *step == self.row.step && *number == attempt => {
-                Some(self.load_text(report))
-            }
-            _ => None,
-        });
-        serde_json::from_str(&text?).ok()
+        let report = self.attempt(attempt)?.report?;
+        serde_json::from_str(&self.load_text(report)).ok()
     }
 
     /// A path as one finds it from the run's folder, with its size.
@@ -279,11 +238,8 @@ impl<'a> View<'a> {
         self.folder.read_text(content).unwrap_or_else(|error| format!("({error})"))
     }
 
-    /// What an agent did, from the events of the last attempt.
-    fn collect_agent<'n>(&self, name: &'n str) -> miette::Result<Told<'n>>
-    where
-        'a: 'n,
-    {
+    /// What an agent did in the last attempt.
+    fn collect_agent(&self, name: &'a str) -> miette::Result<AgentView<'a>> {
         let label = self.ledger.label(&self.row.step);
         let Some(team) = self.team() else { return Err(miette!("`{label}` is no swarm, or its swarm never began")) };
         let mate = team.find_mate(name);
@@ -291,26 +247,13 @@ impl<'a> View<'a> {
             let help = did_you_mean(name, team.mates.iter().map(|mate| &*mate.name));
             return Err(miette!(help = help, "swarm `{label}` has no agent `{name}`"));
         }
-        let mut told = Told { name, mate, turns: Vec::new(), mailbox: BTreeMap::new() };
-        for record in &self.past.records {
-            match &record.event {
-                Event::ApprovalAsked { step, request, .. } if *step == self.row.step && *request.agent == *name => {
-                    let (id, waits) = (request.id, self.describe_wait(request.id));
-                    told.add_request(id, format!("{id} {}: {waits}", request.wants.describe()));
-                }
-                Event::ApprovalAnswered { step, verdict, .. } if *step == self.row.step => {
-                    told.set_verdict(verdict.id, &describe_verdict(verdict));
-                }
-                event if event.swarm().is_some_and(|swarm| swarm.step == self.row.step) => {
-                    told.apply(event, record.at);
-                }
-                _ => {}
-            }
-        }
-        Ok(told)
+        let known = self.history.agent(name);
+        let turns = known.map_or(&[][..], |agent| &agent.turns);
+        let mailbox = known.into_iter().flat_map(|agent| agent.mailbox.values()).collect();
+        Ok(AgentView { name, mate, turns, mailbox })
     }
 
-    fn agent_text(&self, agent: &Told<'_>) -> String {
+    fn agent_text(&self, agent: &AgentView<'_>) -> String {
         let paint = Stream::Out.paint();
         let mut out = paint.bold(agent.name);
         if let Some(mate) = agent.mate {
@@ -324,17 +267,10 @@ impl<'a> View<'a> {
             }
         }
         out.push('\n');
-        for turn in &agent.turns {
-            let what = match turn.end {
-                Some(Event::TurnEnded { answer, .. }) => self.format_answer(answer),
-                _ => "not answered".to_owned(),
-            };
+        for turn in agent.turns {
+            let what = turn.end.map_or("not answered".to_owned(), |end| self.format_answer(end.answer));
             let _ = writeln!(out, "{}: {}", describe_turn(turn.turn), sanitize_line(&what));
-            for (kind, result) in &turn.results {
-                let text = match result {
-                    Ok(content) => self.load_text(content),
-                    Err(words) => words.clone().into_owned(),
-                };
+            for (kind, text) in turn.effects.iter().map(|effect| self.describe_effect(*effect)) {
                 let _ = writeln!(out, "    {kind:<7} {}", sanitize_line(&text));
             }
             for (kind, path) in self.prompt_paths(turn.turn).list() {
@@ -344,7 +280,7 @@ impl<'a> View<'a> {
         if !agent.mailbox.is_empty() {
             let _ = writeln!(out, "mailbox");
         }
-        for letter in agent.mailbox.values() {
+        for letter in &agent.mailbox {
             let sent = letter.sent;
             let (kind, payload) = (json!(sent.kind), sanitize_line(&self.load_text(&sent.payload)));
             let read = if letter.received { "" } else { ", not read" };
@@ -354,8 +290,8 @@ impl<'a> View<'a> {
         out
     }
 
-    fn agent_document(&self, agent: &Told<'_>) -> AgentDetails {
-        let letters = agent.mailbox.values().map(|letter| MailboxMessage {
+    fn agent_document(&self, agent: &AgentView<'_>) -> AgentDetails {
+        let letters = agent.mailbox.iter().map(|letter| MailboxMessage {
             seq: letter.sent.number,
             from: letter.sent.from.to_string(),
             to: letter.sent.to.to_string(),
@@ -375,34 +311,41 @@ impl<'a> View<'a> {
         }
     }
 
-    fn turn_document(&self, turn: &Turn<'_>) -> AgentTurn {
-        let results = turn.results.iter().map(|(kind, result)| TurnResult {
-            kind: (*kind).to_owned(),
-            text: match result {
-                Ok(content) => self.load_text(content),
-                Err(words) => words.clone().into_owned(),
-            },
-        });
-        let mut document = AgentTurn {
+    fn turn_document(&self, turn: &AgentTurn<'_>) -> documents::AgentTurn {
+        let results = turn.effects.iter().map(|effect| self.describe_effect(*effect));
+        let (action, answer) = match turn.end.map(|end| end.answer) {
+            Some(Answer::Acts(act)) => (Some(self.document_action(act)), None),
+            answer => (None, answer.map(|answer| self.format_answer(answer))),
+        };
+        documents::AgentTurn {
             iteration: turn.turn.iteration,
             attempt: turn.turn.attempt,
             purpose: turn.turn.purpose,
-            action: None,
-            answer: None,
-            results: results.collect(),
-            usage: None,
-            cost_micro_usd: None,
-            model: None,
+            action,
+            answer,
+            results: results.map(|(kind, text)| TurnResult { kind: kind.to_owned(), text }).collect(),
+            usage: turn.end.and_then(|end| end.usage),
+            cost_micro_usd: turn.end.and_then(|end| end.cost),
+            model: turn.end.and_then(|end| end.model).map(str::to_owned),
             paths: self.prompt_paths(turn.turn),
-        };
-        if let Some(Event::TurnEnded { answer, usage, cost, model, .. }) = turn.end {
-            match answer {
-                Answer::Acts(act) => document.action = Some(self.document_action(act)),
-                answer => document.answer = Some(self.format_answer(answer)),
-            }
-            (document.usage, document.cost_micro_usd, document.model) = (*usage, *cost, model.clone());
         }
-        document
+    }
+
+    /// What an action led to: a word for it, and the text.
+    fn describe_effect(&self, effect: TurnEffect<'_>) -> (&'static str, String) {
+        match effect {
+            TurnEffect::Result(result) => ("result", self.load_text(result)),
+            TurnEffect::Failed(result) => ("failed", self.load_text(result)),
+            TurnEffect::Refused(reason) => ("refused", reason.to_owned()),
+            TurnEffect::Spawned(agent) => ("helper", agent.to_owned()),
+            TurnEffect::Requested(id) => {
+                let asked = self.history.find_request(id);
+                let words = asked.map(|(open, verdict)| {
+                    format!("{}: {}", open.request.wants.describe(), self.describe_answer(open, *verdict))
+                });
+                ("asked", format!("{id} {}", words.unwrap_or_default()))
+            }
+        }
     }
 
     fn prompt_paths(&self, turn: &TurnId) -> PromptPaths {
@@ -465,67 +408,6 @@ fn write_files(out: &mut String, files: &AgentFiles) {
     }
     for problem in &files.problems {
         let _ = writeln!(out, "    wrong   {}", sanitize_line(problem));
-    }
-}
-
-impl<'a> Told<'a> {
-    fn apply(&mut self, event: &'a Event, at: u64) {
-        match event {
-            Event::SwarmStarted { .. } => (self.turns, self.mailbox) = (Vec::new(), BTreeMap::new()),
-            Event::TurnStarted { turn, .. } if *turn.agent == *self.name => {
-                // One that a killed run left open is taken again.
-                self.turns.retain(|known| known.turn != turn || known.end.is_some());
-                self.turns.push(Turn { turn, end: None, results: Vec::new(), request: None });
-            }
-            Event::TurnEnded { turn, .. } if *turn.agent == *self.name => {
-                if let Some(known) = self.turns.iter_mut().rev().find(|known| known.turn == turn) {
-                    known.end = Some(event);
-                }
-            }
-            Event::ToolEnded { turn, result, fault, .. } if *turn.agent == *self.name => {
-                let kind = if fault.is_some() { "failed" } else { "result" };
-                self.came_to(kind, Ok(result));
-            }
-            Event::ActionRefused { agent, reason, .. } if **agent == *self.name => {
-                self.came_to("refused", Err(reason.into()))
-            }
-            Event::AgentSpawned { agent, by: Some(by), .. } if **by == *self.name => {
-                self.came_to("helper", Err(Cow::Borrowed(agent)))
-            }
-            Event::MessageSent { message: sent, .. } if *sent.to == *self.name => {
-                self.mailbox.insert(sent.number, MessageRow { sent, at, received: false });
-            }
-            Event::MessageReceived { agent, number, .. } if **agent == *self.name => {
-                if let Some(letter) = self.mailbox.get_mut(number) {
-                    letter.received = true;
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn add_request(&mut self, id: u32, words: String) {
-        if let Some(turn) = self.turns.last_mut() {
-            turn.request = Some((id, turn.results.len()));
-            turn.results.push(("asked", Err(Cow::Owned(words))));
-        }
-    }
-
-    fn set_verdict(&mut self, id: u32, words: &str) {
-        let asked = self.turns.iter_mut().rev().find_map(|turn| match turn.request {
-            Some((request, at)) if request == id => turn.results.get_mut(at),
-            _ => None,
-        });
-        if let Some((_, Err(told))) = asked {
-            let wanted = told.split(": ").next().unwrap_or_default();
-            *told = Cow::Owned(format!("{wanted}: {words}"));
-        }
-    }
-
-    fn came_to(&mut self, kind: &'static str, result: Result<&'a Content, Cow<'a, str>>) {
-        if let Some(turn) = self.turns.last_mut() {
-            turn.results.push((kind, result));
-        }
     }
 }
 

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use swarmc_lsp::{LastRun, LastStep, RunState};
 use swarmc_plan::{Body, Pipeline};
-use swarmc_runtime::{Content, Event, RunFolder, RunStatus, StepId};
-use swarmc_view::{RowState, now_ms};
+use swarmc_runtime::{Content, RunFolder, RunStatus, StepId};
+use swarmc_view::{Row, RowState, RunEnds, now_ms};
 
 use crate::home::{find_home, read_past};
 
@@ -87,32 +87,22 @@ impl Known {
 fn read_run(folder: &RunFolder) -> Option<Told> {
     let past = read_past(folder).ok()?;
     let pipeline = past.pipeline();
-    let mut steps: BTreeMap<String, LastStep> = BTreeMap::new();
-    for row in past.build_report().rows {
-        if let RowState::Ended(status) = row.state
-            && is_own(&row.step, pipeline)
-        {
-            let took = row.ended_ms.checked_sub(row.started_ms).filter(|_| row.started_ms > 0);
-            let step = LastStep { status: status.as_str(), output: None, took: took.map(Duration::from_millis) };
-            steps.insert(row.step.name.to_string(), step);
+    let report = past.build_report();
+    let own = report.rows.iter().filter(|row| matches!(row.state, RowState::Ended(_)) && is_own(&row.step, pipeline));
+    // Of the rounds of a step, the last one that ended.
+    let last: BTreeMap<&str, &Row> = own.map(|row| (&*row.step.name, row)).collect();
+    let ends = RunEnds::collect(&past.records);
+    let read_step = |row: &Row| {
+        let output = ends.steps.get(&row.step).and_then(|end| end.output);
+        let took = row.ended_ms.checked_sub(row.started_ms).filter(|_| row.started_ms > 0);
+        LastStep {
+            status: row.state.as_str(),
+            output: output.and_then(|content| read_text(folder, content)),
+            took: took.map(Duration::from_millis),
         }
-    }
-    let mut params = BTreeMap::new();
-    let mut status = None;
-    for record in &past.records {
-        match &record.event {
-            Event::RunStarted { params: given, .. } => params.clone_from(given),
-            Event::AttemptEnded { step, outcome, .. } if is_own(step, pipeline) => {
-                if let Some(known) = steps.get_mut(&*step.name) {
-                    known.output = outcome.output.as_ref().and_then(|content| read_text(folder, content));
-                }
-            }
-            Event::RunFinished { status: ended } => status = Some(*ended),
-            Event::RunReopened { .. } => status = None,
-            _ => {}
-        }
-    }
-    let state = match status {
+    };
+    let steps = last.into_iter().map(|(name, row)| (name.to_owned(), read_step(row))).collect();
+    let state = match report.finished {
         _ if folder.is_running() => RunState::Running,
         Some(RunStatus::Succeeded) => RunState::Succeeded,
         Some(RunStatus::Failed | RunStatus::OverBudget) => RunState::Failed,
@@ -122,8 +112,8 @@ fn read_run(folder: &RunFolder) -> Option<Told> {
         workspace: folder.read_workspace().ok()?,
         workflow: past.plan.workflow.clone(),
         pipeline: pipeline.name.clone(),
-        changed_ms: past.records.last()?.at,
-        run: LastRun { id: folder.id.clone(), state, age: Duration::ZERO, params, steps },
+        changed_ms: report.changed_ms,
+        run: LastRun { id: folder.id.clone(), state, age: Duration::ZERO, params: past.params.clone(), steps },
     })
 }
 

@@ -5,8 +5,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use swarmc_runtime::{AgentStatus, Blocked, Link, RunSummary, Standing};
-use swarmc_view::{escape_hidden, format_duration, format_number, make_printable};
+use swarmc_runtime::{AgentStatus, Blocked, Link, Standing};
+use swarmc_view::{RunSummary, escape_hidden, format_duration, format_number, make_printable};
 
 use crate::terminal::Paint;
 

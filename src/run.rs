@@ -10,8 +10,9 @@ use swarmc_compiler::Settings;
 use swarmc_plan::{
     Agent, Body, Connection, DirectiveKind, EnvValue, Expression, Pipeline, Plan, Segment, Step, ToolServer, tools,
 };
-use swarmc_runtime::{Control, Home, Options, RetryRun, RunError, RunOutcome, RunningState, adopt_orphans};
-use swarmc_view::RunReport;
+use swarmc_runtime::{Control, Home, LeftProcesses, Options, RetryRun, RunError, RunFolder, RunOutcome, adopt_orphans};
+use swarmc_view::documents::RunState;
+use swarmc_view::{RunReport, RunSummary};
 
 use crate::args::{Resume, Run, Show};
 use crate::display::Display;
@@ -75,16 +76,14 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
 pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
     let retries = args.retry_failed || !args.retry.is_empty() || args.with.is_some();
     let home = find_home()?;
-    let name = args.run.as_deref();
-    let folder = match retries {
-        false => find_run(&home, name, "can be resumed", |run| {
-            // One that was killed before it had begun has nothing to go on with.
-            run.state == RunningState::Resumable && !run.pipeline.is_empty()
-        })?,
-        true => find_run(&home, name, "has failed, or can be resumed", |run| {
-            matches!(run.state, RunningState::Resumable | RunningState::Failed) && !run.pipeline.is_empty()
-        })?,
+    let left = LeftProcesses::default();
+    let fits = |folder: &RunFolder| {
+        let run = RunSummary::read(folder, &left);
+        // One that was killed before it had begun has nothing to go on with.
+        !run.pipeline.is_empty() && (run.state == RunState::Resumable || retries && run.state == RunState::Failed)
     };
+    let what = if retries { "has failed, or can be resumed" } else { "can be resumed" };
+    let folder = find_run(&home, args.run.as_deref(), what, fits)?;
     let mended = match &args.with {
         None => None,
         Some(spec) => match load_with(spec, &Settings::default())? {

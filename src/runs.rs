@@ -4,10 +4,11 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_runtime::{Home, RunFolder, RunSummary, Runner, RunningState, end_survivors, request_stop};
+use swarmc_runtime::{Home, LeftProcesses, RunFolder, Runner, end_survivors, request_stop};
 use swarmc_view::documents::{self, RunDetails, RunState, Runs, StepFiles, StepPaths, StepRow, Version, encode};
 use swarmc_view::{
-    OpenRequest, Row, format_count, format_duration, format_moment, format_number, format_size, make_printable, now_ms,
+    OpenRequest, Row, RunSummary, format_count, format_duration, format_moment, format_number, format_size,
+    make_printable, now_ms,
 };
 
 use crate::args::{Inspect, Prune, Ps, Stop};
@@ -18,13 +19,14 @@ use crate::summary::{latest_time, write_table};
 use crate::terminal::{self, Paint, Stream};
 
 pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
-    let mut runs = find_home()?.list_runs().into_diagnostic()?;
+    let home = find_home()?;
+    let mut runs = match &args.run {
+        Some(name) => vec![RunSummary::read(&home.find(name).into_diagnostic()?, &LeftProcesses::default())],
+        None => swarmc_view::list_runs(&home).into_diagnostic()?,
+    };
     let all = runs.len();
-    if let Some(name) = &args.run {
-        let found = find_home()?.find(name).into_diagnostic()?;
-        runs.retain(|run| run.id == found.id);
-    } else if !args.all {
-        runs.retain(|run| matches!(run.state, RunningState::Running | RunningState::Resumable | RunningState::Damaged));
+    if args.run.is_none() && !args.all {
+        runs.retain(|run| matches!(run.state, RunState::Running | RunState::Resumable | RunState::Damaged));
     }
     runs.reverse();
     if args.json {
@@ -40,7 +42,7 @@ pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
     }
     for run in &runs {
         let _ = writeln!(out, "{}", format_run(run, paint));
-        if args.run.is_some() || run.state == RunningState::Running {
+        if args.run.is_some() || run.state == RunState::Running {
             out.push_str(&nodes::render_nodes(run, args.run.is_some(), now_ms(), paint));
         }
     }
@@ -55,12 +57,12 @@ pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
 }
 
 fn format_run(run: &RunSummary, paint: Paint) -> String {
-    let state = format!("{:<9}", RunState::from(run.state).as_str());
+    let state = format!("{:<9}", run.state.as_str());
     let state = match run.state {
-        RunningState::Running => paint.cyan(&state),
-        RunningState::Resumable => paint.yellow(&state),
-        RunningState::Succeeded => paint.green(&state),
-        RunningState::Failed | RunningState::Damaged => paint.red(&state),
+        RunState::Running => paint.cyan(&state),
+        RunState::Resumable => paint.yellow(&state),
+        RunState::Succeeded => paint.green(&state),
+        RunState::Failed | RunState::Damaged => paint.red(&state),
     };
     let steps = format!("{}/{}", run.done, run.total);
     let age = format!("{} ago", format_duration(Duration::from_millis(now_ms().saturating_sub(run.started_ms))));
@@ -117,13 +119,15 @@ pub(crate) fn stop_runs(args: &Stop) -> miette::Result<Exit> {
 }
 
 fn only_running(home: &Home) -> miette::Result<RunFolder> {
-    let runs = home.list_runs().into_diagnostic()?;
-    let running: Vec<&str> =
-        runs.iter().filter(|run| run.state == RunningState::Running).map(|run| run.id.as_str()).collect();
-    match running[..] {
-        [] => Err(miette!("no run is running")),
-        [id] => home.find(id).into_diagnostic(),
-        _ => Err(miette!(help = "name one: `swarmc stop RUN`", "several runs are running: {}", running.join(", "))),
+    let running = home.list_folders().into_diagnostic()?.into_iter().rev().filter(RunFolder::is_running);
+    let mut running: Vec<RunFolder> = running.collect();
+    match running.len() {
+        0 => Err(miette!("no run is running")),
+        1 => Ok(running.remove(0)),
+        _ => {
+            let ids: Vec<&str> = running.iter().map(|folder| folder.id.as_str()).collect();
+            Err(miette!(help = "name one: `swarmc stop RUN`", "several runs are running: {}", ids.join(", ")))
+        }
     }
 }
 
@@ -132,10 +136,7 @@ pub(crate) fn inspect_run(args: &Inspect) -> miette::Result<Exit> {
     let folder = find_run(&home, args.run.as_deref(), "to look at: there are none", |_| true)?;
     let past = read_past(&folder)?;
     let ledger = past.build_report();
-    let runs = home.list_runs().into_diagnostic()?;
-    let Some(run) = runs.iter().find(|run| run.id == folder.id) else {
-        return Err(miette!("run `{}` is gone", folder.id));
-    };
+    let run = &RunSummary::read(&folder, &LeftProcesses::default());
     let layout = folder.layout(past.pipeline());
     // What a step says of itself holds the system text as well.
     let paths = |row: &Row| {
@@ -156,7 +157,7 @@ pub(crate) fn inspect_run(args: &Inspect) -> miette::Result<Exit> {
     }
     let paint = Stream::Out.paint();
     let mut out = String::new();
-    let _ = writeln!(out, "run      {} ({})", paint.bold(&run.id), RunState::from(run.state).as_str());
+    let _ = writeln!(out, "run      {} ({})", paint.bold(&run.id), run.state.as_str());
     let _ = writeln!(out, "workflow {}, pipeline {}", run.workflow, run.pipeline);
     let took = format_duration(Duration::from_millis(run.changed_ms.saturating_sub(run.started_ms)));
     let _ = writeln!(out, "started  {}, changed last after {took}", format_moment(run.started_ms));
@@ -171,7 +172,7 @@ pub(crate) fn inspect_run(args: &Inspect) -> miette::Result<Exit> {
     if left > 0 {
         let _ = writeln!(out, "{} of {} not done", format_number(left), format_count(run.total, "step"));
     }
-    if run.state == RunningState::Resumable {
+    if run.state == RunState::Resumable {
         let _ = writeln!(out, "resume with: swarmc resume {}", run.id);
     }
     terminal::print(out)?;
@@ -214,7 +215,9 @@ pub(crate) fn prune_runs(args: &Prune) -> miette::Result<Exit> {
         outputs: args.outputs,
         dry_run: args.dry_run,
     };
-    let pruned = find_home()?.prune(&options, SystemTime::now()).into_diagnostic()?;
+    let left = LeftProcesses::default();
+    let read_age = |folder: &RunFolder| RunSummary::read(folder, &left).age();
+    let pruned = find_home()?.prune(&options, SystemTime::now(), read_age).into_diagnostic()?;
     let mut out = String::new();
     let verb = if args.dry_run { "would delete" } else { "deleted" };
     for run in &pruned.runs {

@@ -24,7 +24,7 @@ pub use driver::run::rehearsal::{Answer, Asks, Fault, Member, Prompted, Rehearsa
 pub use driver::run::{
     Ended, Options, Outcome as RunOutcome, Program, find_programs, resume_run, retry_run, start_run,
 };
-pub use driver::{Prune, Pruned, PrunedRun, RunSummary, RunningState, list_standings};
+pub use driver::{Prune, Pruned, PrunedRun, RunAge};
 pub use eval::load::load_plan;
 pub use eval::pack;
 pub use io::agent_api::{MCP, SOCKET, TOKEN, send_operation, serve_stdio};
@@ -32,7 +32,7 @@ pub use io::children::adopt_orphans;
 pub use io::control::Control;
 pub use io::files::{AgentFiles, KeptFile, agent_status};
 pub use io::home::{Home, Layout, RunFolder, Runner};
-pub use io::orphan_processes::end_survivors;
+pub use io::orphan_processes::{LeftProcesses, end_survivors};
 pub use io::recording::{RECORDING_VERSION, Recording};
 pub use io::socket::{activities, answer_gate, request_stop, send_message};
 pub use io::stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report, ToolResult, ToolUse};

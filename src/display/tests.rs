@@ -1,7 +1,7 @@
 //! The display, with memory in place of the two streams.
 
 use serde_json::json;
-use swarmc_runtime::{Failure, Outcome};
+use swarmc_runtime::{Event, Failure, Outcome};
 
 use super::*;
 

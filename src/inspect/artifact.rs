@@ -2,8 +2,8 @@
 //!
 //! In: the journal, and the text that was stored. Out: that text as it is, or on a terminal what of it no terminal obeys.
 
+use swarmc_runtime::RunFolder;
 use swarmc_runtime::artifact::ArtifactMeta;
-use swarmc_runtime::{Event, RunFolder};
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_view::documents::{ArtifactText, ArtifactTurn, Version, content_digest, encode};
@@ -25,15 +25,9 @@ pub(super) fn render_artifact(
     reference: &str,
     is_json: bool,
 ) -> miette::Result<String> {
-    let stored = past.records.iter().filter_map(|record| match &record.event {
-        Event::ArtifactStored { step, attempt, artifact } => Some((step, *attempt, std::slice::from_ref(&**artifact))),
-        Event::AttemptEnded { step, attempt, outcome } => Some((step, *attempt, outcome.artifacts.as_slice())),
-        _ => None,
-    });
-    let stored = stored.flat_map(|(step, attempt, kept)| kept.iter().map(move |kept| (step, attempt, kept)));
     let mut known: Vec<String> = Vec::new();
     let mut found: Vec<(String, u32, &ArtifactMeta)> = Vec::new();
-    for (step, attempt, kept) in stored {
+    for (step, attempt, kept) in past.artifacts() {
         let name = kept.reference();
         if name == reference {
             found.push((ledger.label(step), attempt, kept));

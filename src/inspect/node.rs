@@ -8,21 +8,21 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use swarmc_runtime::artifact::{ArtifactKind, ArtifactMeta};
-use swarmc_runtime::{Event, InboxMessage, Layout, Pending, RunFolder, Standing, State, StepId, list_standings};
+use swarmc_runtime::{Layout, Pending, RunFolder, Standing, State, StepId};
 use swarmc_view::documents::{
     NodeConnection, NodeDetails, PromptPaths, ReceivedEnvelope, Refusal, SentEnvelope, StepArtifact, TurnPrompt,
     WaitedFor, content_size,
 };
-use swarmc_view::{Past, format_size, make_printable, now_ms, sanitize_line};
+use swarmc_view::{Envelope, Past, StepHistory, format_size, list_standings, make_printable, now_ms, sanitize_line};
 
 use super::tools::{Used, list_tool_uses};
 use crate::nodes::describe_node;
 
 /// What is known of a step as a node.
-pub(super) struct Node {
+pub(super) struct Node<'a> {
     incoming: Vec<EnvelopeRow>,
     outgoing: Vec<EnvelopeRow>,
-    artifacts: Vec<(u32, ArtifactMeta)>,
+    artifacts: &'a [(u32, &'a ArtifactMeta)],
     prompts: Vec<Prompt>,
     tools: Vec<Used>,
     /// What was refused, by attempt.
@@ -51,21 +51,33 @@ struct Prompt {
     blocks: Value,
 }
 
-impl Node {
-    /// What the records of a run say of a step.
-    pub(super) fn read((folder, layout, past): (&RunFolder, &Layout, &Past), step: &StepId, attempts: u32) -> Node {
+impl<'a> Node<'a> {
+    /// What the history of a step, and the files beside the journal, say of it.
+    pub(super) fn read(
+        (folder, layout, past): (&RunFolder, &Layout, &Past),
+        history: &'a StepHistory<'a>,
+        step: &StepId,
+        attempts: u32,
+    ) -> Node<'a> {
         let (standing, pending, call) = find_standing(folder, past, step);
+        let read = |sent: &Envelope<'_>| {
+            let text = folder.read_text(&sent.letter.content).map_err(|error| error.to_string());
+            let envelope = text.and_then(|text| sent.letter.to_json(text));
+            let envelope = envelope.unwrap_or_else(|error| Value::String(format!("({error})")));
+            EnvelopeRow { id: sent.letter.id.to_string(), envelope, at: sent.at, attempt: sent.attempt }
+        };
+        // Where nothing of the step was ever under way, the call around it is not known.
+        let incoming = history.received.iter().filter(|sent| call.as_ref() == Some(sent.within));
         let mut node = Node {
-            incoming: Vec::new(),
-            outgoing: Vec::new(),
-            artifacts: Vec::new(),
+            incoming: incoming.map(read).collect(),
+            outgoing: history.sent.iter().map(read).collect(),
+            artifacts: &history.artifacts,
             prompts: Vec::new(),
             tools: Vec::new(),
             refused: Vec::new(),
             standing,
             pending,
         };
-        node.gather_records(folder, past, step, call.as_ref());
         for attempt in 1..=attempts {
             node.tools.extend(list_tool_uses(layout, step, attempt));
             let refused = std::fs::read_to_string(layout.refusals_path(step, attempt)).unwrap_or_default();
@@ -73,58 +85,6 @@ impl Node {
             node.prompts.extend(list_prompts(layout, step, attempt));
         }
         node
-    }
-
-    /// `call` is the call around the step; none where nothing of the step was ever under way.
-    fn gather_records(&mut self, folder: &RunFolder, past: &Past, step: &StepId, call: Option<&Option<Arc<str>>>) {
-        let post = |letter: &InboxMessage, at: u64, attempt: Option<u32>| {
-            let text = folder.read_text(&letter.content).map_err(|error| error.to_string());
-            let envelope = text.and_then(|text| letter.to_json(text));
-            let envelope = envelope.unwrap_or_else(|error| Value::String(format!("({error})")));
-            EnvelopeRow { id: letter.id.to_string(), envelope, at, attempt }
-        };
-        let (mut attempt, mut read): (u32, Vec<Arc<str>>) = (0, Vec::new());
-        let mut others: Vec<Arc<str>> = Vec::new();
-        let mut is_open = false;
-        for record in &past.records {
-            match &record.event {
-                Event::Sent { from: Some(from), letter, .. } if from == step => {
-                    self.outgoing.push(post(letter, record.at, Some(attempt)));
-                }
-                Event::Sent { to, instance, within, letter, .. }
-                    if *to == step.name && *instance == step.instance && call == Some(within) =>
-                {
-                    self.incoming.push(post(letter, record.at, None));
-                }
-                // A turn that goes on has read them.
-                Event::InputsTaken { step: by, inputs } if by == step && is_open => {
-                    let taken = self.incoming.iter_mut().filter(|post| inputs.iter().any(|id| **id == *post.id));
-                    taken.for_each(|post| post.attempt = Some(attempt));
-                }
-                Event::InputsTaken { step: by, inputs } if by == step => read.extend(inputs.iter().cloned()),
-                Event::InputsTaken { step: by, inputs } if by.name == step.name => {
-                    others.extend(inputs.iter().cloned())
-                }
-                Event::AttemptStarted { step: by, attempt: number, .. } if by == step => {
-                    (attempt, is_open) = (*number, true);
-                    for id in read.drain(..) {
-                        let letter = self.incoming.iter_mut().find(|post| *post.id == *id);
-                        letter.into_iter().for_each(|post| post.attempt = Some(attempt));
-                    }
-                }
-                Event::AttemptEnded { step: by, attempt, outcome } if by == step => {
-                    is_open = false;
-                    self.artifacts.extend(outcome.artifacts.iter().map(|kept| (*attempt, kept.clone())));
-                }
-                Event::RunResumed | Event::RunReopened { .. } => is_open = false,
-                Event::ArtifactStored { step: by, attempt, artifact } if by == step => {
-                    self.artifacts.push((*attempt, ArtifactMeta::clone(artifact)));
-                }
-                _ => {}
-            }
-        }
-        // What another round of it has read.
-        self.incoming.retain(|post| post.attempt.is_some() || !others.iter().any(|id| **id == *post.id));
     }
 
     /// The lines for people.
@@ -147,7 +107,7 @@ impl Node {
         };
         ways(&self.incoming, "from", "fromNodeId", "not read");
         ways(&self.outgoing, "to", "toNodeId", "");
-        for (attempt, kept) in &self.artifacts {
+        for (attempt, kept) in self.artifacts {
             let word = if kept.kind == ArtifactKind::ContextPack { "pack" } else { kept.kind.as_str() };
             let bytes = format_size(content_size(&kept.content));
             lines.push(format!(
@@ -253,7 +213,7 @@ fn describe_artifact(kept: &ArtifactMeta) -> String {
 type Stands = (Option<Standing>, Vec<Pending>, Option<Option<Arc<str>>>);
 
 fn find_standing(folder: &RunFolder, past: &Past, step: &StepId) -> Stands {
-    let Some(graph) = past.build_graph(folder) else { return (None, Vec::new(), None) };
+    let Ok(graph) = past.build_graph(folder) else { return (None, Vec::new(), None) };
     let mut call = None;
     let state = State::replay_with(graph, &past.records, |state, _| {
         // What is inside of a step is forgotten with it.
@@ -301,15 +261,4 @@ fn find_prompt(layout: &Layout, (step, attempt): (&StepId, u32), position: usize
     let blocks = blocks.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or(Value::Null);
     let is_there = paths.list().next().is_some();
     is_there.then_some(Prompt { attempt, position, repair, paths, blocks })
-}
-
-/// The agent that sums up files in an attempt, if it is one of those.
-pub(super) fn find_summarizer<'p>(past: &'p Past, step: &StepId, attempt: u32) -> Option<&'p str> {
-    let started = past.records.iter().rev().find_map(|record| match &record.event {
-        Event::AttemptStarted { step: by, attempt: number, summarizer, .. } if by == step && *number == attempt => {
-            Some(summarizer)
-        }
-        _ => None,
-    });
-    started?.as_deref()
 }

@@ -7,7 +7,7 @@ use swarmc_compiler::{
     Count, Ending, Expectation, Expected, Hold, O200k, Part, StepEnd, Tokenizer, TurnFilter, pattern_matches,
 };
 use swarmc_plan::Body;
-use swarmc_runtime::{Event, RunStatus, Status, StepId};
+use swarmc_runtime::{RunStatus, Status, StepId};
 
 use super::Finding;
 use super::fakes::{FakeUse, format_times};
@@ -91,11 +91,7 @@ impl Assertions<'_, '_> {
         }
         let ran = self.story.steps.iter().filter(|ended| ended.status == Status::Succeeded && self.is_stop(ended.step));
         ran.for_each(|ended| _ = writeln!(notes, "`{}` stopped it", ended.step.label()));
-        for record in &self.story.rehearsal.records {
-            if let Event::BudgetSpent { message } = &record.event {
-                let _ = writeln!(notes, "{message}");
-            }
-        }
+        self.story.spent.iter().for_each(|message| _ = writeln!(notes, "{message}"));
         let of_plan = self.story.rehearsal.faults.iter().filter(|fault| fault.step.is_none());
         of_plan.take(LISTED).for_each(|fault| _ = writeln!(notes, "{}", fault.message));
         if notes.is_empty() && self.story.rehearsal.status == RunStatus::Failed {

@@ -1,11 +1,10 @@
 //! What happened in a rehearsal, as expectations ask for it: steps with their rounds and items, when they began and
 //! ended, and what came of them.
 
-use std::collections::BTreeMap;
-
 use swarmc_compiler::{Test, TurnFilter};
 use swarmc_plan::Plan;
-use swarmc_runtime::{Event, Rehearsal, SkipReason, Status, StepId};
+use swarmc_runtime::{Rehearsal, SkipReason, Status, StepId};
+use swarmc_view::{EndReason, RunEnds};
 
 use super::fakes::Fakes;
 
@@ -17,6 +16,8 @@ pub(super) struct TestOutcome<'a> {
     pub(super) cast: &'a Fakes<'a>,
     /// In the order in which they ended.
     pub(super) steps: Vec<Ended<'a>>,
+    /// The budgets that were spent, in words.
+    pub(super) spent: Vec<&'a str>,
 }
 
 /// A step that ended.
@@ -31,15 +32,6 @@ pub(super) struct Ended<'a> {
     pub(super) why: Option<String>,
 }
 
-/// What the records tell of a step.
-#[derive(Default)]
-struct Told<'a> {
-    begun: Option<u64>,
-    ended: u64,
-    value: Option<&'a str>,
-    why: Option<String>,
-}
-
 impl<'a> TestOutcome<'a> {
     pub(super) fn new(
         plan: &'a Plan,
@@ -47,41 +39,15 @@ impl<'a> TestOutcome<'a> {
         rehearsal: &'a Rehearsal,
         cast: &'a Fakes<'a>,
     ) -> TestOutcome<'a> {
-        let mut told: BTreeMap<&StepId, Told<'a>> = BTreeMap::new();
-        for record in &rehearsal.records {
-            match &record.event {
-                Event::AttemptStarted { step, .. } | Event::Opened { step, .. } | Event::GateOpened { step, .. } => {
-                    told.entry(step).or_default().begun.get_or_insert(record.seq);
-                }
-                Event::AttemptEnded { step, outcome, .. } => {
-                    let told = told.entry(step).or_default();
-                    told.ended = record.seq;
-                    told.value = outcome.output.as_ref().map(|output| rehearsal.text(output));
-                    told.why = outcome.failure.as_ref().map(|failure| match outcome.error() {
-                        Some(error) if error != failure.to_string() => format!("{failure}: {error}"),
-                        _ => failure.to_string(),
-                    });
-                }
-                Event::GateAnswered { step, output, .. } => {
-                    let told = told.entry(step).or_default();
-                    told.ended = record.seq;
-                    if let Some(output) = output {
-                        told.value = Some(rehearsal.text(output));
-                    }
-                }
-                Event::StepSkipped { step, reason } => told.entry(step).or_default().why = Some(reason_of(reason)),
-                Event::ConditionJudged { step, error: Some(error), .. } => {
-                    told.entry(step).or_default().why = Some(error.clone());
-                }
-                _ => {}
-            }
-        }
+        let mut ends = RunEnds::collect(&rehearsal.records);
         let steps = rehearsal.steps.iter().map(|(step, status)| {
-            let told = told.remove(step).unwrap_or_default();
-            let time = told.begun.map(|begun| (begun, told.ended));
-            Ended { step, status: *status, time, value: told.value, why: told.why }
+            let end = ends.steps.remove(step).unwrap_or_default();
+            let time = end.begun.map(|begun| (begun, end.ended));
+            let value = end.answer.or(end.output).map(|value| rehearsal.text(value));
+            Ended { step, status: *status, time, value, why: end.reason.map(describe_reason) }
         });
-        TestOutcome { plan, test, rehearsal, cast, steps: steps.collect() }
+        let steps = steps.collect();
+        TestOutcome { plan, test, rehearsal, cast, steps, spent: ends.spent }
     }
 
     /// How a step ended then, the last time.
@@ -121,8 +87,19 @@ fn item_index(step: &StepId) -> Option<u32> {
     index.parse().ok().filter(|_| own)
 }
 
-fn reason_of(reason: &SkipReason) -> String {
-    match reason {
+fn describe_reason(reason: EndReason<'_>) -> String {
+    let skip = match reason {
+        EndReason::Skipped(skip) => skip,
+        EndReason::Condition(error) => return error.to_owned(),
+        EndReason::Failed(outcome) => {
+            let failure = outcome.failure.as_ref().map(ToString::to_string).unwrap_or_default();
+            return match outcome.error() {
+                Some(error) if error != failure => format!("{failure}: {error}"),
+                _ => failure,
+            };
+        }
+    };
+    match skip {
         SkipReason::Need { step, status } => format!("it needs `{step}`, which {}", past_verb(*status)),
         SkipReason::Join => "none of its dependencies holds".to_owned(),
         SkipReason::When => "its `when` is false".to_owned(),

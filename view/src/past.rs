@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swarmc_plan::{Pipeline, Plan};
-use swarmc_runtime::{Event, Graph, Record, RunError, RunFolder};
+use swarmc_runtime::artifact::ArtifactMeta;
+use swarmc_runtime::{Event, Graph, GraphError, Record, RunError, RunFolder, StepId, Verdict};
 
 use crate::run_report::RunReport;
+use crate::step_history::{StepHistory, stored_artifacts};
 
 /// Why a run cannot be read back.
 #[derive(Debug, thiserror::Error)]
@@ -75,9 +77,12 @@ impl Past {
         self.plan.pipeline(&self.pipeline).expect("it was looked up when this was read")
     }
 
-    /// The graph of its steps, as in the run itself; none where its plan cannot be scheduled.
-    pub fn build_graph(&self, folder: &RunFolder) -> Option<Arc<Graph>> {
-        Graph::new(&self.plan, &self.pipeline, self.task.as_deref(), folder.concurrency()).ok().map(Arc::new)
+    /// The graph of its steps, as in the run itself.
+    ///
+    /// # Errors
+    /// Its plan cannot be scheduled.
+    pub fn build_graph(&self, folder: &RunFolder) -> Result<Arc<Graph>, GraphError> {
+        Graph::new(&self.plan, &self.pipeline, self.task.as_deref(), folder.concurrency()).map(Arc::new)
     }
 
     /// The report of it, folded from its journal.
@@ -87,5 +92,24 @@ impl Past {
             report.apply(record);
         }
         report
+    }
+
+    /// What its journal tells of a step.
+    pub fn read_step<'p>(&'p self, step: &'p StepId) -> StepHistory<'p> {
+        StepHistory::collect(&self.records, step, self.plan.policy.on_timeout)
+    }
+
+    /// The artifacts of its steps, each with the step and the attempt that it belongs to.
+    pub fn artifacts(&self) -> impl Iterator<Item = (&StepId, u32, &ArtifactMeta)> {
+        let stored = self.records.iter().filter_map(|record| stored_artifacts(&record.event));
+        stored.flat_map(|(step, attempt, artifacts)| artifacts.iter().map(move |artifact| (step, attempt, artifact)))
+    }
+
+    /// The answer to the request for approval of this number, with the step of it; none where it has none.
+    pub fn find_verdict(&self, id: u32) -> Option<(&StepId, &Verdict)> {
+        self.records.iter().rev().find_map(|record| match &record.event {
+            Event::ApprovalAnswered { step, verdict, .. } if verdict.id == id => Some((step, verdict)),
+            _ => None,
+        })
     }
 }

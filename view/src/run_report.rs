@@ -12,12 +12,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use swarmc_plan::{Body, Gate, GateDefault, GateTimeout, OnFailure, Pipeline, Plan, RequestTimeout, StopStatus};
-use swarmc_runtime::{Event, Failure, Record, RunStatus, Status, StepId};
+use swarmc_runtime::{Event, Failure, Outcome, Record, RunStatus, Status, StepId};
 
 use self::words::{add_usage, describe_failure};
 
 pub use self::row::{Counts, EnvelopeCounts, Row, RowState};
 use crate::approvals::OpenRequest;
+use crate::change::Change;
 use crate::team::Team;
 
 /// The rows of one run.
@@ -142,20 +143,22 @@ impl RunReport {
         }
     }
 
-    /// Takes a record into account; the row that it changed.
-    pub fn apply(&mut self, record: &Record) -> Option<&Row> {
+    /// Takes a record into account; what people are told of it.
+    pub fn apply<'r>(&mut self, record: &'r Record) -> Option<Change<'r>> {
         self.changed_ms = record.at;
-        self.apply_approval(record);
-        let index = match &record.event {
-            Event::RunStarted { run, .. } => {
+        if let Some(change) = self.apply_approval(record) {
+            return Some(change);
+        }
+        let (row, change) = match &record.event {
+            Event::RunStarted { run, pipeline, task, .. } => {
                 self.run.clone_from(run);
                 self.started_ms = record.at;
-                return None;
+                return Some(Change::RunStarted { pipeline, task: task.as_deref() });
             }
             Event::RunResumed => {
                 self.finished = None;
                 self.reopening.clear();
-                return None;
+                return Some(Change::RunResumed);
             }
             Event::RunFinished { status } => {
                 self.finished = Some(*status);
@@ -166,7 +169,7 @@ impl RunReport {
                 for mark in std::mem::take(&mut self.reopening) {
                     self.reopen(mark);
                 }
-                return None;
+                return Some(Change::RunReopened);
             }
             Event::StepReopened { step, attempt, inside } => {
                 self.reopening.push((step.clone(), *attempt, *inside));
@@ -180,15 +183,21 @@ impl RunReport {
                     row.started_ms = record.at;
                 }
                 (row.attempt, row.state, row.summarizer) = (*attempt, RowState::Running, None);
-                if let Event::AttemptStarted { summarizer: Some(agent), .. } = &record.event {
-                    row.summarizer = Some(Box::from(&**agent));
-                }
-                index
+                let change = match &record.event {
+                    Event::AttemptStarted { summarizer: Some(agent), .. } => {
+                        row.summarizer = Some(Box::from(&**agent));
+                        Some(Change::SummaryStarted { row: index, agent })
+                    }
+                    Event::AttemptStarted { .. } => Some(Change::Step { row: index }),
+                    // The steps inside of it say that it began.
+                    _ => None,
+                };
+                (index, change)
             }
             Event::AttemptEnded { step, attempt, outcome } => {
                 let row = self.ensure_row(step, record.at);
                 self.apply_end(row, *attempt, outcome, record.at);
-                row
+                (row, self.describe_end(row, outcome))
             }
             Event::NodeClosed { step, owes } => {
                 let index = self.ensure_row(step, record.at);
@@ -200,7 +209,7 @@ impl RunReport {
                     false if lenient => Status::Skipped,
                     false => Status::Failed,
                 });
-                index
+                (index, Some(Change::Step { row: index }))
             }
             Event::Sent { from: Some(step), .. } => {
                 let row = self.ensure_row(step, record.at);
@@ -209,7 +218,7 @@ impl RunReport {
             }
             Event::Sent { from: None, to, instance, letter, .. } => {
                 self.unread.insert(Arc::clone(&letter.id), (Arc::clone(to), *instance));
-                return None;
+                return Some(Change::StepMessaged { to, letter });
             }
             Event::InputsTaken { step, inputs } => {
                 inputs.iter().for_each(|id| _ = self.unread.remove(id));
@@ -221,12 +230,16 @@ impl RunReport {
                 let row = self.ensure_row(step, record.at);
                 self.rows[row].state = RowState::Asking;
                 self.rows[row].question = Some(Box::new(message.clone()));
-                row
+                (row, Some(Change::QuestionAsked { step, message }))
             }
             Event::GateAnswered { step, choice, .. } => {
                 let row = self.ensure_row(step, record.at);
                 self.apply_answer(row, choice.as_deref(), record.at);
-                row
+                let change = match (self.rows[row].state, choice) {
+                    (RowState::Waiting, Some(choice)) => Change::QuestionAnswered { row, choice },
+                    _ => Change::Step { row },
+                };
+                (row, Some(change))
             }
             Event::StepSkipped { step, reason } => {
                 let index = self.ensure_row(step, record.at);
@@ -234,7 +247,7 @@ impl RunReport {
                 row.state = RowState::Ended(Status::Skipped);
                 row.skip = Some(Box::new(reason.clone()));
                 row.ended_ms = record.at;
-                index
+                (index, Some(Change::Step { row: index }))
             }
             Event::ConditionJudged { step, error: Some(error), .. } => {
                 let index = self.ensure_row(step, record.at);
@@ -242,21 +255,42 @@ impl RunReport {
                 row.state = RowState::Ended(Status::Failed);
                 row.failure = Some(format!("its `when` cannot be evaluated: {error}"));
                 row.ended_ms = record.at;
-                index
+                (index, Some(Change::Step { row: index }))
             }
-            event => {
-                if let Some(swarm) = event.swarm() {
-                    let iterations = self.swarms.get(&*swarm.step.name).copied().unwrap_or(0);
-                    self.teams.entry(swarm.step.clone()).or_insert_with(|| Team::new(iterations)).apply(event);
-                }
-                return None;
-            }
+            event => return self.apply_swarm(event),
         };
-        let row = &self.rows[index];
+        let row = &self.rows[row];
         if let RowState::Ended(_) = row.state {
             self.approvals.retain(|_, pending| !pending.is_over(&row.step));
         }
-        Some(row)
+        change
+    }
+
+    fn apply_swarm<'r>(&mut self, event: &'r Event) -> Option<Change<'r>> {
+        let step = &event.swarm()?.step;
+        let iterations = self.swarms.get(&*step.name).copied().unwrap_or(0);
+        let team = self.teams.entry(step.clone()).or_insert_with(|| Team::new(iterations));
+        let change = team.apply(event).map(|change| Change::Swarm { step, change });
+        match event {
+            Event::MessageSent { message, .. } if message.person => {
+                Some(Change::AgentMessaged { step, agent: &message.to })
+            }
+            _ => change,
+        }
+    }
+
+    /// What people are told of the end of an attempt that has been applied.
+    fn describe_end(&self, row: usize, outcome: &Outcome) -> Option<Change<'static>> {
+        let Row { state, summarizer, .. } = &self.rows[row];
+        match (&outcome.failure, state) {
+            (Some(Failure::Interrupted), _) => Some(Change::Interrupted { row }),
+            // Why a summary failed has been said.
+            (failure, _) if summarizer.is_some() => failure.is_none().then_some(Change::SummaryEnded { row }),
+            // `on-failure skip`: the record that the step was skipped follows, and says it.
+            (_, RowState::Ended(Status::Skipped)) => None,
+            (_, RowState::Asking) => Some(Change::Escalated { row }),
+            _ => Some(Change::Step { row }),
+        }
     }
 
     /// Takes note of a step that has not begun.
@@ -320,7 +354,7 @@ impl RunReport {
         });
     }
 
-    fn apply_end(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
+    fn apply_end(&mut self, index: usize, attempt: u32, outcome: &Outcome, at: u64) {
         let row = &mut self.rows[index];
         if row.summarizer.is_some() && outcome.failure != Some(Failure::Cancelled) {
             row.earlier += 1;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use swarmc_runtime::swarm::{Answer, End, Phase, Purpose, SUPERVISOR};
 use swarmc_runtime::{Content, Event, Usage};
 
+use crate::change::SwarmChange;
 use crate::documents::{StepSwarm, SwarmAgent, SwarmUsage};
 use crate::printable::sanitize_line;
 use crate::units::{format_count, format_number};
@@ -86,8 +87,23 @@ impl Team {
         self.index.get(name).map(|&index| &self.mates[index])
     }
 
-    /// Applies an event.
-    pub fn apply(&mut self, event: &Event) {
+    /// Applies an event; what people are told of it.
+    pub(crate) fn apply<'r>(&mut self, event: &'r Event) -> Option<SwarmChange<'r>> {
+        self.update(event);
+        Some(match event {
+            Event::PhaseEntered { phase, .. } => SwarmChange::PhaseEntered(*phase),
+            Event::AgentSpawned { agent, by: Some(by), task, .. } => {
+                SwarmChange::HelperSpawned { agent, by, task: task.as_ref() }
+            }
+            Event::AgentStarted { agent, .. } => SwarmChange::AgentStarted { agent },
+            Event::AgentFinished { agent, how, error, .. } => {
+                SwarmChange::AgentFinished { agent, how: *how, error: error.as_deref() }
+            }
+            _ => return None,
+        })
+    }
+
+    fn update(&mut self, event: &Event) {
         match event {
             Event::SwarmStarted { .. } => *self = Team::new(self.iterations),
             Event::PhaseEntered { phase, .. } => self.phase = Some(*phase),

@@ -5,9 +5,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::summary::{RunSummary, RunningState};
 use crate::io::files::remove_all;
-use crate::io::home::{DRAFT, Home, list_folder_names};
+use crate::io::home::{DRAFT, Home, RunFolder, list_folder_names};
 use crate::io::worktree::any_in;
 use crate::types::error::RunError;
 
@@ -22,6 +21,15 @@ pub struct Prune {
     pub outputs: bool,
     /// Only say what would be cleared away.
     pub dry_run: bool,
+}
+
+/// What decides whether a run goes with its age.
+#[derive(Clone, Copy, Debug)]
+pub struct RunAge {
+    /// When it last changed, in milliseconds since 1970 (UTC).
+    pub changed_ms: u64,
+    /// Whether it has ended. What is left of another one may be all that there is.
+    pub has_ended: bool,
 }
 
 /// What was cleared away, or would be.
@@ -43,11 +51,16 @@ pub struct PrunedRun {
 }
 
 impl Home {
-    /// Clears away old runs.
+    /// Clears away old runs; `read_age` reads that of one which no process runs.
     ///
     /// # Errors
     /// A named run is unknown or running, or something cannot be removed.
-    pub fn prune(&self, options: &Prune, now: SystemTime) -> Result<Pruned, RunError> {
+    pub fn prune(
+        &self,
+        options: &Prune,
+        now: SystemTime,
+        read_age: impl Fn(&RunFolder) -> RunAge,
+    ) -> Result<Pruned, RunError> {
         let mut pruned = Pruned::default();
         if !options.runs.is_empty() {
             for name in &options.runs {
@@ -61,14 +74,15 @@ impl Home {
         }
         let limit = now.checked_sub(options.older_than).unwrap_or(UNIX_EPOCH);
         let limit_ms = u64::try_from(limit.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(0);
-        let runs = self.list_runs()?;
-        for RunSummary { id, state, .. } in runs.iter().filter(|run| run.changed_ms <= limit_ms) {
-            match state {
-                RunningState::Running => {}
-                // What is left of a damaged one may be all that there is.
-                RunningState::Resumable | RunningState::Damaged => pruned.kept.push(id.clone()),
-                _ if !options.outputs && any_in(&self.run_folder(id.clone()).path) => pruned.kept.push(id.clone()),
-                RunningState::Succeeded | RunningState::Failed => self.remove(id, options, &mut pruned)?,
+        let runs = self.list_folders()?;
+        for run in runs.iter().rev().filter(|run| !run.is_running()) {
+            let RunAge { changed_ms, has_ended } = read_age(run);
+            if changed_ms > limit_ms {
+                continue;
+            }
+            match has_ended && (options.outputs || !any_in(&run.path)) {
+                true => self.remove(&run.id, options, &mut pruned)?,
+                false => pruned.kept.push(run.id.clone()),
             }
         }
         for id in list_folder_names(&self.root().join("outputs"))? {
@@ -153,6 +167,11 @@ mod tests {
         folder.id
     }
 
+    /// None of them has ended, and all are old.
+    fn read_age(_: &RunFolder) -> RunAge {
+        RunAge { changed_ms: 0, has_ended: false }
+    }
+
     fn prune(runs: &[&str]) -> Prune {
         let runs = runs.iter().map(|run| (*run).to_owned()).collect();
         Prune { runs, older_than: Duration::ZERO, outputs: false, dry_run: false }
@@ -164,18 +183,18 @@ mod tests {
         let id = run(&home);
         let later = SystemTime::now() + Duration::from_secs(3600);
         let kept = Pruned { runs: Vec::new(), kept: vec![id.clone()] };
-        assert_eq!(home.prune(&prune(&[]), later).unwrap(), kept);
+        assert_eq!(home.prune(&prune(&[]), later, read_age).unwrap(), kept);
         let lock = Lock::acquire_lock(&home.find(&id).unwrap()).unwrap();
-        assert!(matches!(home.prune(&prune(&[&id]), later), Err(RunError::Busy { .. })));
-        assert_eq!(home.prune(&prune(&[]), later).unwrap(), Pruned::default());
+        assert!(matches!(home.prune(&prune(&[&id]), later, read_age), Err(RunError::Busy { .. })));
+        assert_eq!(home.prune(&prune(&[]), later, read_age).unwrap(), Pruned::default());
         drop(lock);
         let dry = Prune { dry_run: true, outputs: true, ..prune(&[&id]) };
         let expected = Pruned { runs: vec![PrunedRun { id: id.clone(), bytes: 10 }], kept: Vec::new() };
-        assert_eq!(home.prune(&dry, later).unwrap(), expected);
+        assert_eq!(home.prune(&dry, later, read_age).unwrap(), expected);
         assert!(home.find(&id).unwrap().outputs.exists());
-        assert_eq!(home.prune(&Prune { dry_run: false, ..dry }, later).unwrap(), expected);
+        assert_eq!(home.prune(&Prune { dry_run: false, ..dry }, later, read_age).unwrap(), expected);
         assert!(!home.find(&id).unwrap().outputs.exists(), "only its outputs are gone");
-        home.prune(&prune(&["last"]), later).unwrap();
+        home.prune(&prune(&["last"]), later, read_age).unwrap();
         assert!(matches!(home.find(&id), Err(RunError::UnknownRun { .. })));
     }
 
@@ -185,9 +204,9 @@ mod tests {
         let orphan = home.root().join("outputs/20200101-000000-2222");
         std::fs::create_dir_all(&orphan).unwrap();
         let old = Prune { older_than: Duration::from_secs(7 * 86_400), ..prune(&[]) };
-        assert_eq!(home.prune(&old, SystemTime::now()).unwrap(), Pruned::default());
+        assert_eq!(home.prune(&old, SystemTime::now(), read_age).unwrap(), Pruned::default());
         let later = SystemTime::now() + Duration::from_secs(8 * 86_400);
-        assert_eq!(home.prune(&old, later).unwrap().runs.len(), 1);
+        assert_eq!(home.prune(&old, later, read_age).unwrap().runs.len(), 1);
         assert!(!orphan.exists());
     }
 

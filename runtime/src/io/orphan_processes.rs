@@ -5,6 +5,7 @@
 //! which also finds processes without the mark, as long as their runner lives. After its own run, a process that adopts
 //! orphans looks only among its descendants: that costs nothing if there are none.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
@@ -36,8 +37,21 @@ pub fn end_survivors(folder: &RunFolder) -> Result<Option<String>, RunError> {
     Ok(end_orphans(&folder.id, recorded))
 }
 
+/// What runs have left of processes. It looks at all processes of this machine once, when the first run is counted.
+#[derive(Debug, Default)]
+pub struct LeftProcesses(OnceCell<BTreeMap<String, BTreeSet<i32>>>);
+
+impl LeftProcesses {
+    /// How many processes of `run` still live: those that carry its mark, and those of its journal, `recorded`.
+    pub fn count(&self, run: &str, recorded: impl IntoIterator<Item = Process>) -> u64 {
+        let mut living = self.0.get_or_init(all_marked).get(run).cloned().unwrap_or_default();
+        living.extend(recorded.into_iter().filter(is_alive).map(|process| process.group));
+        living.len() as u64
+    }
+}
+
 /// The living processes that carry the mark of a run, by run. The runner of that run may be gone.
-pub(crate) fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
+fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
     let mut marked: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -54,7 +68,7 @@ pub(crate) fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
 }
 
 /// Whether the group of a recorded process still has a living one, and no other process has taken its number.
-pub(crate) fn is_alive(process: &Process) -> bool {
+fn is_alive(process: &Process) -> bool {
     let is_there = start_time(process.group) == Some(process.started) && process.started != 0;
     is_there && Pid::from_raw(process.group).is_some_and(group_lives)
 }

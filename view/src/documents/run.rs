@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 use swarmc_runtime::{
-    AgentStatus, Blocked, Flow, Layout, Link, Pending, RunSummary, RunningState, SkipReason, Standing, Status, StepId,
-    Stream, Usage,
+    AgentStatus, Blocked, Flow, Layout, Link, Pending, SkipReason, Standing, Status, StepId, Stream, Usage,
 };
 
 use super::Version;
 use super::approval::Approval;
 use crate::approvals::OpenRequest;
 use crate::run_report::{Row, RowState};
+use crate::run_summary::RunSummary;
 
 /// What `swarmc ps --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -314,18 +314,6 @@ impl StepStatus {
     }
 }
 
-impl From<RunningState> for RunState {
-    fn from(state: RunningState) -> RunState {
-        match state {
-            RunningState::Running => RunState::Running,
-            RunningState::Resumable => RunState::Resumable,
-            RunningState::Succeeded => RunState::Succeeded,
-            RunningState::Failed => RunState::Failed,
-            RunningState::Damaged => RunState::Damaged,
-        }
-    }
-}
-
 impl From<RowState> for StepStatus {
     fn from(state: RowState) -> StepStatus {
         match state {
@@ -348,7 +336,7 @@ impl From<&RunSummary> for Run {
             run: run.id.clone(),
             workflow: run.workflow.clone(),
             pipeline: run.pipeline.clone(),
-            state: run.state.into(),
+            state: run.state,
             started_ms: run.started_ms,
             changed_ms: run.changed_ms,
             done: run.done,

@@ -6,10 +6,11 @@ use swarmc_runtime::{Choice, Event, Failure, Record, Request, RequestKind, Statu
 
 use super::{RowState, RunReport};
 use crate::approvals::OpenRequest;
+use crate::change::Change;
 
 impl RunReport {
-    /// What a record says of agreements.
-    pub(super) fn apply_approval(&mut self, record: &Record) {
+    /// Applies what a record says of requests; what people are told of it.
+    pub(super) fn apply_approval<'r>(&mut self, record: &'r Record) -> Option<Change<'r>> {
         match &record.event {
             Event::ApprovalAsked { step, request, .. } => {
                 if let Some(team) = self.teams.get_mut(step) {
@@ -19,21 +20,25 @@ impl RunReport {
                     let row = self.ensure_row(step, record.at);
                     self.rows[row].state = RowState::Stalled;
                 }
-                let (step, request, since, on_timeout) = (step.clone(), request.clone(), record.at, self.on_timeout);
-                self.approvals.insert(request.id, OpenRequest { step, request, since, on_timeout });
+                let (since, on_timeout) = (record.at, self.on_timeout);
+                let open = OpenRequest { step: step.clone(), request: request.clone(), since, on_timeout };
+                self.approvals.insert(request.id, open);
+                return Some(Change::RequestAsked { step, request });
             }
             Event::ApprovalAnswered { step, verdict, .. } => {
-                let Some(pending) = self.approvals.remove(&verdict.id) else { return };
-                if let RequestKind::GoOn { .. } = pending.request.wants {
-                    return self.went_on(step, &pending.request.wants, verdict);
+                let pending = self.approvals.remove(&verdict.id)?;
+                let Request { agent, wants, .. } = &pending.request;
+                if let RequestKind::GoOn { .. } = wants {
+                    self.went_on(step, wants, verdict);
+                } else {
+                    if let Some(team) = self.teams.get_mut(step) {
+                        team.set_doing(agent, if verdict.is_allowed() { "may go on" } else { "was refused" });
+                    }
+                    if verdict.choice == Choice::Always {
+                        self.always.insert(self.permission_key(step, agent, wants));
+                    }
                 }
-                let Request { agent, wants, .. } = pending.request;
-                if let Some(team) = self.teams.get_mut(step) {
-                    team.set_doing(&agent, if verdict.is_allowed() { "may go on" } else { "was refused" });
-                }
-                if verdict.choice == Choice::Always {
-                    self.always.insert(self.permission_key(step, &agent, &wants));
-                }
+                return Some(Change::RequestAnswered { request: Box::new(pending), verdict });
             }
             // A stop leaves the request open: the resumed run asks again.
             Event::AttemptEnded { step, outcome, .. } if outcome.failure != Some(Failure::Cancelled) => {
@@ -43,6 +48,7 @@ impl RunReport {
             Event::RunFinished { .. } => self.approvals.clear(),
             _ => {}
         }
+        None
     }
 
     /// Applies the decision whether a step that repeats itself goes on.

@@ -29,7 +29,7 @@ impl State {
     }
 
     /// What the turn of a step that is under way has reported last.
-    pub(crate) fn last_report(&self, step: &StepId) -> Option<&Content> {
+    pub fn last_report(&self, step: &StepId) -> Option<&Content> {
         self.turn_counters(self.find_step(step)?)?.report.as_ref()
     }
 

@@ -28,6 +28,14 @@ impl Event {
         }
     }
 
+    /// The attempt that it ends.
+    pub fn ended_attempt(&self) -> Option<(&StepId, u32)> {
+        match self {
+            Event::AttemptEnded { step, attempt, .. } => Some((step, *attempt)),
+            _ => None,
+        }
+    }
+
     /// The agent of a swarm that it is about, or [`SUPERVISOR`] or [`WORKSPACE`]; none outside of swarms.
     pub fn agent(&self) -> Option<&str> {
         Some(match self {

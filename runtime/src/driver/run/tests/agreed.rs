@@ -42,7 +42,7 @@ fn answer(id: u32, choice: &str) -> GateAnswer {
 /// Waits until the request of this number is asked, and others see it too: a record is shown before it is written.
 fn await_request(world: &World, id: u32) {
     let events = world.events.lock().unwrap();
-    let is_seen = || world.home().list_runs().unwrap()[0].approvals.iter().any(|waiting| waiting.request.id == id);
+    let is_seen = || world.state().open_requests().any(|waiting| waiting.request.id == id);
     loop {
         match events.recv_timeout(Duration::from_secs(60)) {
             Ok(Seen::Record(record)) => match &record.event {
@@ -107,11 +107,9 @@ fn a_call_waits_for_a_person_and_is_made_or_fails_as_that_one_says() {
     let endpoint = calling(&["echo one >> ran", "echo two >> ran", "echo three >> ran"]);
     let outcome = attended(&world, &gated(&endpoint), |control| {
         await_request(&world, 1);
-        let waiting = &world.home().list_runs().unwrap()[0].approvals;
-        assert!(
-            matches!(&waiting[0].request.wants, RequestKind::Tool { tool, .. } if **tool == *"shell"),
-            "{waiting:?}"
-        );
+        let state = world.state();
+        let waiting = state.open_requests().next().unwrap();
+        assert!(matches!(&waiting.request.wants, RequestKind::Tool { tool, .. } if **tool == *"shell"), "{waiting:?}");
         let problem = |given: GateAnswer| control.answer(given).unwrap_err();
         assert_eq!(problem(answer(2, "allow")), "no `2` waits for an answer");
         assert_eq!(problem(answer(1, "yes")), "approval 1 has no option `yes`: it has allow, always, deny");
@@ -170,7 +168,7 @@ fn a_resumed_run_goes_on_with_the_same_requests() {
             control.stop();
         });
         assert_eq!((stopped.ended, asked(&world)), (Ended::Stopped, 2));
-        assert_eq!(world.home().list_runs().unwrap()[0].approvals.len(), 1, "the second is open still");
+        assert_eq!(world.state().open_requests().count(), 1, "the second is open still");
         let outcome = resumed(&world, headless, |control| {
             while !headless && control.answer(answer(2, "deny")).is_err() {
                 std::thread::yield_now();
@@ -193,7 +191,7 @@ fn the_time_of_the_step_runs_while_a_person_is_asked() {
     let outcome = attended(&world, &plan, |_| ());
     assert_eq!(outcome.ended, Ended::Failed);
     assert_eq!(world.ends()[0].1.failure, Some(Failure::Timeout { after_ms: 1_500 }));
-    assert!(world.home().list_runs().unwrap()[0].approvals.is_empty() && !world.workspace().join("ran").exists());
+    assert!(world.state().open_requests().next().is_none() && !world.workspace().join("ran").exists());
 }
 
 #[test]

@@ -72,9 +72,10 @@ fn every_instance_works_in_a_tree_of_its_own_and_work_is_kept() {
     assert!(!world.in_run("worktrees/main.3").exists());
     let later = std::time::SystemTime::now() + Duration::from_secs(60);
     let all = crate::Prune { runs: Vec::new(), older_than: Duration::ZERO, outputs: false, dry_run: false };
-    assert_eq!(world.home().prune(&all, later).unwrap().kept, std::slice::from_ref(run), "work goes by name only");
+    let age = |_: &crate::RunFolder| crate::RunAge { changed_ms: 0, has_ended: true };
+    assert_eq!(world.home().prune(&all, later, age).unwrap().kept, std::slice::from_ref(run), "work goes by name only");
     let named = crate::Prune { runs: vec![run.clone()], ..all };
-    assert_eq!(world.home().prune(&named, later).unwrap().runs.len(), 1);
+    assert_eq!(world.home().prune(&named, later, age).unwrap().runs.len(), 1);
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn without_a_repository_or_a_commit_nothing_starts() {
     let refused = || {
         let plan = treed(vec![step("task", sh("true"), &[])]);
         let error = world.start_with(&plan, world.options(), Control::new()).unwrap_err();
-        assert!(matches!(error, RunError::Request(_)) && world.home().list_runs().unwrap().is_empty());
+        assert!(matches!(error, RunError::Request(_)) && world.home().list_folders().unwrap().is_empty());
         error.to_string()
     };
     let error = refused();

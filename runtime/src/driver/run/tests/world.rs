@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use swarmc_plan::{
     Body, Command, Directive, DirectiveKind, Effect, Exhausted, Iteration, Need, Origin, Output, Pipeline, Plan,
@@ -12,6 +12,8 @@ use swarmc_plan::{
 use tempfile::TempDir;
 
 use super::super::*;
+use crate::core::graph::Graph;
+use crate::core::state::State;
 use crate::types::event::{Event, Record};
 use crate::types::observer::Stream;
 
@@ -108,6 +110,14 @@ impl World {
 
     pub(super) fn records(&self) -> Vec<Record> {
         self.home().find("last").unwrap().read_records().unwrap()
+    }
+
+    /// The state that the journal of the last run comes to.
+    pub(super) fn state(&self) -> State {
+        let folder = self.home().find("last").unwrap();
+        let records = folder.read_records().unwrap();
+        let plan = folder.plan_now(&records).unwrap();
+        State::replay(Arc::new(Graph::new(&plan, &plan.default, None, folder.concurrency()).unwrap()), &records)
     }
 
     pub(super) fn ends(&self) -> Vec<(String, event::Outcome)> {

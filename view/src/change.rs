@@ -1,0 +1,131 @@
+//! What a record changed in a run, as far as people are told of it while it runs.
+//!
+//! In: nothing; [`RunReport::apply`](crate::RunReport::apply) makes the values. Out: references into the record, and
+//! numbers of rows of the report that the record was applied to.
+
+use swarmc_runtime::swarm::{End, Phase};
+use swarmc_runtime::{Content, InboxMessage, Request, StepId, Verdict};
+
+use crate::approvals::OpenRequest;
+
+/// What a record changed. A `row` is the number of a row of the report.
+#[derive(Debug)]
+pub enum Change<'r> {
+    /// The run began.
+    RunStarted {
+        /// The pipeline that runs.
+        pipeline: &'r str,
+        /// The one task of it that runs alone.
+        task: Option<&'r str>,
+    },
+    /// Another process goes on with the run.
+    RunResumed,
+    /// The run goes on after its end, or with another plan.
+    RunReopened,
+    /// An agent waits for an approval.
+    RequestAsked {
+        /// The step whose agent asks.
+        step: &'r StepId,
+        /// Who wants what.
+        request: &'r Request,
+    },
+    /// A request has its answer.
+    RequestAnswered {
+        /// What was asked.
+        request: Box<OpenRequest>,
+        /// The answer.
+        verdict: &'r Verdict,
+    },
+    /// A person wrote to an agent of a swarm.
+    AgentMessaged {
+        /// The step that is the swarm.
+        step: &'r StepId,
+        /// The agent.
+        agent: &'r str,
+    },
+    /// A person, or the run itself, wrote to a step.
+    StepMessaged {
+        /// The step, by name.
+        to: &'r str,
+        /// What.
+        letter: &'r InboxMessage,
+    },
+    /// A person is asked: by a gate, or what becomes of a step that failed.
+    QuestionAsked {
+        /// The step.
+        step: &'r StepId,
+        /// What the person reads.
+        message: &'r Content,
+    },
+    /// A person decided that a failed step goes on.
+    QuestionAnswered {
+        /// The row of the step.
+        row: usize,
+        /// What was chosen.
+        choice: &'r str,
+    },
+    /// A turn ended so that the next one reads what a person wrote.
+    Interrupted {
+        /// The row of the step.
+        row: usize,
+    },
+    /// An agent begins to sum up files for the attempt after this one.
+    SummaryStarted {
+        /// The row of the step.
+        row: usize,
+        /// The agent.
+        agent: &'r str,
+    },
+    /// The files are summed up.
+    SummaryEnded {
+        /// The row of the step.
+        row: usize,
+    },
+    /// An attempt failed, and a person decides what becomes of the step: the record of the question follows.
+    Escalated {
+        /// The row of the step.
+        row: usize,
+    },
+    /// A step changed in another way: its row says how.
+    Step {
+        /// The row of the step.
+        row: usize,
+    },
+    /// Something happened in a swarm.
+    Swarm {
+        /// The step that is the swarm.
+        step: &'r StepId,
+        /// What.
+        change: SwarmChange<'r>,
+    },
+}
+
+/// What changed in a swarm.
+#[derive(Debug)]
+pub enum SwarmChange<'r> {
+    /// It entered a phase.
+    PhaseEntered(Phase),
+    /// An agent was spawned to help another one.
+    HelperSpawned {
+        /// The helper.
+        agent: &'r str,
+        /// The agent that it helps.
+        by: &'r str,
+        /// Its task.
+        task: Option<&'r Content>,
+    },
+    /// An agent began its first iteration.
+    AgentStarted {
+        /// The agent.
+        agent: &'r str,
+    },
+    /// An agent is done.
+    AgentFinished {
+        /// The agent.
+        agent: &'r str,
+        /// How it ended.
+        how: End,
+        /// Why it failed.
+        error: Option<&'r str>,
+    },
+}
