@@ -104,26 +104,6 @@ impl State {
                     self.approval_answered(key, verdict, record.at);
                 }
             }
-            Event::SwarmStarted { swarm, .. }
-            | Event::PhaseEntered { swarm, .. }
-            | Event::AgentSpawned { swarm, .. }
-            | Event::AgentStarted { swarm, .. }
-            | Event::AgentIdled { swarm, .. }
-            | Event::AgentFinished { swarm, .. }
-            | Event::TurnStarted { swarm, .. }
-            | Event::TurnEnded { swarm, .. }
-            | Event::ToolStarted { swarm, .. }
-            | Event::ToolEnded { swarm, .. }
-            | Event::MessageSent { swarm, .. }
-            | Event::MessageReceived { swarm, .. }
-            | Event::DataPublished { swarm, .. }
-            | Event::ActionRefused { swarm, .. }
-            | Event::HelpRequested { swarm, .. }
-            | Event::SwarmFinished { swarm, .. } => {
-                if let Some(key) = self.find_unsettled(&swarm.step) {
-                    self.apply_swarm_event(key, swarm, &record.event, record.at);
-                }
-            }
             Event::Sent { from, to, instance, within, way, letter } => {
                 if let Some(scope) = self.frame_of(*instance, within.as_ref()) {
                     self.deliver_message(from.as_ref(), scope, (to, *way), letter);
@@ -170,6 +150,14 @@ impl State {
                 self.swarms_resumed(record.at.saturating_sub(before), record.at);
                 self.run_resumed(record.at);
                 self.run_reopened();
+            }
+            // What is left happened in a swarm.
+            event => {
+                if let Some(swarm) = event.swarm()
+                    && let Some(key) = self.find_unsettled(&swarm.step)
+                {
+                    self.apply_swarm_event(key, swarm, event, record.at);
+                }
             }
         }
     }
