@@ -130,9 +130,11 @@ pub fn decide_commands(state: &mut State, now: u64) -> Vec<Command> {
     if state.final_status().is_some() || state.iteration(1) == 0 {
         return commands;
     }
+    // Also while the run stops: that is how open attempts end.
     cancel_steps(state, &mut commands);
     if !state.stopping {
         if !state.over_budget && !state.agenda.overdue && state.deadline().is_some_and(|deadline| deadline <= now) {
+            // Once: until `BudgetSpent` is recorded, the time stays over.
             state.agenda.overdue = true;
             commands.push(Command::Overdue);
             return commands;
@@ -152,6 +154,7 @@ pub fn decide_commands(state: &mut State, now: u64) -> Vec<Command> {
         }
         set_alarm(state, &mut commands);
     }
+    // Also in a run that stops: where everything has settled, nothing is left to be resumed.
     if state.all_ended() && !std::mem::replace(&mut state.agenda.finishing, true) {
         commands.push(Command::Finish { status: state.decide_status() });
     }
@@ -207,6 +210,7 @@ fn ask_about_stalled(state: &mut State, commands: &mut Vec<Command>) {
 /// Lets the steps go on to which no other step can write any more.
 fn close_steps(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(scope) = state.agenda.posts.pop_first() {
+        // Which steps can write is known only when all other changes are made: it is asked once for each activation.
         let mut quiet = state.find_quiescent(scope);
         // A step that begins may write to the others.
         while !quiet.begin.is_empty() {
@@ -240,9 +244,11 @@ fn start_steps(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(turn) = next(&state.agenda.stops, from.as_ref()) {
         let scope = state.frame(turn.key.frame).scope;
         let earlier = state.frame(scope).stops.first().is_some_and(|first| *first < turn);
+        // An earlier `stop` may end the pipeline first, and one further out ends this pipeline as well.
         if !earlier && state.held_by(turn.key.frame).is_none_or(|holder| holder == scope) {
             order_step(state, turn.key, commands);
         }
+        // Further stops of this pipeline wait for the first: the next pipeline's are behind all of it.
         let Some(behind) = DeclarationOrder::behind_frame(&state.frame(scope).rank) else { break };
         from = Some(behind);
     }
@@ -277,6 +283,7 @@ fn first_free(
         let turn = next(queue, from.as_ref())?;
         match state.held_by(turn.key.frame) {
             None => return Some(turn),
+            // Jumps over everything that the `stop` holds up, however much that is.
             Some(scope) => from = Some(DeclarationOrder::behind_frame(&state.frame(scope).rank)?),
         }
     }
@@ -306,6 +313,7 @@ fn judge_rounds(state: &mut State, commands: &mut Vec<Command>) {
 
 /// Has each swarm do one thing.
 fn drive_swarms(state: &mut State, now: u64, commands: &mut Vec<Command>) {
+    // What is due in a swarm puts it in the queue that is emptied below.
     state.wake_swarms(now);
     for key in std::mem::take(&mut state.agenda.swarms) {
         if let Some(command) = state.swarm_command(key, now) {
@@ -325,6 +333,7 @@ fn expire_requests(state: &mut State, now: u64, commands: &mut Vec<Command>) {
 fn set_alarm(state: &mut State, commands: &mut Vec<Command>) {
     let deadline = state.deadline().filter(|_| !state.over_budget && !state.all_ended());
     let due = [state.next_pause(), deadline, state.swarms_due(), state.requests_due()].into_iter().flatten().min();
+    // Most changes leave the next moment as it is: the driver has that alarm already.
     if due != std::mem::replace(&mut state.agenda.alarm, due)
         && let Some(due) = due
     {

@@ -27,8 +27,10 @@ const TRIES: usize = 16;
 /// The names in one folder that are looked at.
 const MOST_NAMES: usize = 100_000;
 
+// Opening a FIFO that has no writer would wait, and opening a terminal could make it that of the runner.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+// `BENEATH` refuses links like `/proc/self/fd/3` today; the kernel promises that only where it is asked for.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
 /// The folder.
@@ -88,15 +90,18 @@ impl Folder {
         fill: impl FnOnce(&File) -> std::io::Result<()>,
     ) -> Result<Option<u64>, String> {
         let (folder, name) = self.parent(path)?;
+        // A rename would replace whatever is there, a link or a socket too.
         let before = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Some(checked(&stat, path)?),
             Err(Errno::NOENT) => None,
             Err(error) => return Err(refused(path, error)),
         };
         let mode = before.map_or(0o666, |(_, mode)| mode);
+        // In the folder of the file itself: only within one file system a rename replaces a file whole.
         let (draft, file) = draft(&folder).map_err(|error| refused(path, error))?;
         let written = fill(&file)
             .and_then(|()| match before {
+                // The rename puts the draft with its own mode in the place of the file: a script is to stay executable.
                 Some(_) => fchmod(&file, Mode::from_raw_mode(mode)).map_err(std::io::Error::from),
                 None => Ok(()),
             })
@@ -122,6 +127,7 @@ impl Folder {
         let file = openat(&folder, name, flags, Mode::from_raw_mode(0o666)).map_err(|error| refused(path, error))?;
         let stat = regular(&file, path)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0) + bytes.len() as u64;
+        // The other name may lie outside, and has the same bytes.
         if stat.st_nlink > 1 {
             return Err(format!("`{path}` has a second name elsewhere, and is not appended to"));
         }
@@ -141,6 +147,7 @@ impl Folder {
     fn parent<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str), String> {
         let mut parts = parts(path)?;
         let name = parts.pop().ok_or_else(|| format!("`{path}` is a folder"))?;
+        // In whatever case: some file systems, and Git on them, ignore it.
         if parts.iter().chain([&name]).any(|part| part.eq_ignore_ascii_case(".git")) {
             return Err(format!("`{path}` belongs to Git: files there can run as commands"));
         }
@@ -149,6 +156,7 @@ impl Folder {
         for part in parts {
             let below = match child(folder.as_fd(), part, FileType::Directory) {
                 Err(Errno::NOENT) => make(folder.as_fd(), part),
+                // With DIRECTORY and NOFOLLOW the kernel says of a link that it is no folder, which would mislead.
                 Err(Errno::NOTDIR) if is_link(folder.as_fd(), part) => Err(Errno::LOOP),
                 below => below,
             };
@@ -220,6 +228,7 @@ pub(crate) fn entries(folder: BorrowedFd<'_>, most: usize) -> Result<(Vec<Entry>
         // A name that is no text cannot be named in a call either.
         let Ok(name) = std::str::from_utf8(name) else { continue };
         let kind = match entry.file_type() {
+            // Not every file system tells it with the names.
             FileType::Unknown => {
                 let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
                 stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
@@ -228,6 +237,7 @@ pub(crate) fn entries(folder: BorrowedFd<'_>, most: usize) -> Result<(Vec<Entry>
         };
         found.push(Entry { name: name.to_owned(), kind });
     }
+    // The order of a folder differs from one file system to the next.
     found.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     Ok((found, false))
 }
@@ -269,6 +279,7 @@ fn walk(root: BorrowedFd<'_>, parts: &[&str], flags: OFlags) -> Result<OwnedFd, 
 
 fn make(above: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     match mkdirat(above, name, Mode::from_raw_mode(0o777)) {
+        // Another process may have made it meanwhile, or put a link there: that is found out by opening it.
         Ok(()) | Err(Errno::EXIST) => openat(above, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()),
         Err(error) => Err(error),
     }
@@ -317,6 +328,7 @@ fn refused(path: &str, error: Errno) -> String {
     let path = visible_text::short(path);
     match error {
         Errno::XDEV => format!("`{path}` leads out of the working folder"),
+        // Linux says LOOP of a link under NOFOLLOW, FreeBSD MLINK.
         Errno::LOOP | Errno::MLINK => format!("`{path}` leads through a link that is not followed"),
         Errno::NOENT => missing(&path),
         Errno::NOTDIR => format!("`{path}` is no folder, or goes through something that is none"),

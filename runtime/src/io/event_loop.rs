@@ -135,6 +135,7 @@ impl Inbox {
 
     fn wake_slot(&self, slot: usize) {
         let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        // The loop takes the whole list at once: for one that is not empty it has been woken already.
         let is_first = woken.is_empty();
         woken.push(slot);
         drop(woken);
@@ -207,10 +208,13 @@ impl EventLoop {
     /// From now on [`EventLoop::next`] reports `interest` in `fd` to the current task.
     pub(crate) fn register<F: AsFd>(&self, fd: F, interest: Interest) -> io::Result<Registered<'_, F>> {
         let flags = match interest {
+            // The descriptor of a process that has ended stays readable for ever.
             Interest::Exit => EventFlags::IN | EventFlags::ONESHOT,
+            // A pipe with room stays writable while there is nothing to write: only that room appears is of interest.
             Interest::Stdin => EventFlags::OUT | EventFlags::ET,
             Interest::Stdout | Interest::Stderr => EventFlags::IN,
         };
+        // The interest takes the two lowest bits: there are four.
         let data = (self.current.get() as u64) << 2 | interest as u64;
         epoll::add(&self.epoll, fd.as_fd(), EventData::new_u64(data), flags)?;
         Ok(Registered { events: self, fd })
@@ -223,6 +227,7 @@ impl EventLoop {
             let number = self.current.get();
             let mut slots = self.slots.borrow_mut();
             let slot = &mut slots[number];
+            // Not at the first poll: a task whose deadline is always over would keep the others from their turn.
             let is_due = has_waited && deadline.is_some_and(|deadline| deadline <= Instant::now());
             if slot.ready.0 == 0 && !slot.is_woken && !is_due {
                 has_waited = true;
@@ -264,12 +269,14 @@ impl EventLoop {
     fn free_slot(&self, number: usize) {
         let mut slots = self.slots.borrow_mut();
         let slot = &mut slots[number];
+        // The next task of the slot must not be woken for the deadline of this one.
         self.set_deadline(slot, number, None);
         (slot.ready, slot.is_woken) = (Ready::default(), false);
         self.free.borrow_mut().push(number);
     }
 
     fn set_deadline(&self, slot: &mut Slot, number: usize, deadline: Option<Instant>) {
+        // Most waits have the deadline of the one before: that needs no change of the tree.
         if slot.deadline == deadline {
             return;
         }
@@ -297,12 +304,16 @@ impl EventLoop {
             let rest = if rest.is_zero() { rest } else { (rest + Duration::from_micros(100)).min(LONGEST_WAIT) };
             Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) }
         });
+        // A loop that only looks stays awake: others then wake it without a system call. One that was woken since it
+        // last looked must not wait.
         if timeout != Some(Timespec::default()) && !self.inbox.falls_asleep() {
             timeout = Some(Timespec::default());
         }
+        // What does not fit is reported by the next wait.
         let mut room = [MaybeUninit::uninit(); EVENTS];
         // Interrupted by a signal: the deadlines are looked at, and then everything again.
         let events = epoll::wait(&self.epoll, &mut room, timeout.as_ref()).map_or(&mut [][..], |(events, _)| events);
+        // The state before the list: who is added in between is in the list, or sets the state once more.
         if self.inbox.wakes_up() {
             for slot in self.inbox.take_woken() {
                 self.slots.borrow_mut()[slot].is_woken = true;
@@ -311,6 +322,7 @@ impl EventLoop {
         }
         for event in events {
             match event.data.u64() {
+                // Reading sets the counter to zero. Without that, every further wait would return at once.
                 INBOX => _ = rustix::io::read(&self.inbox.event, &mut [0; 8]),
                 data => {
                     let slot = (data >> 2) as usize;
@@ -370,7 +382,9 @@ impl<'t> Tasks<'t> {
     /// tasks that it has happened to.
     pub(crate) fn run_once(&mut self, latest: Option<Instant>) {
         let is_idle = self.events.runnable.borrow().is_empty();
+        // A task that was just spawned has nothing to wait for yet.
         self.events.wait_for_events(if is_idle { latest } else { Some(Instant::now()) });
+        // What becomes runnable meanwhile waits for the next call, so that the caller has its turn in between.
         let runnable = std::mem::take(&mut *self.events.runnable.borrow_mut());
         for slot in runnable {
             self.poll(slot);
@@ -383,6 +397,7 @@ impl<'t> Tasks<'t> {
             slots[slot].is_runnable = false;
             slots[slot].waker.clone()
         };
+        // A waker may outlive its task, and wake a slot that is free.
         let Some(task) = &mut self.tasks[slot] else { return };
         self.events.current.set(slot);
         if task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {

@@ -124,6 +124,7 @@ impl State {
         let Some(account) = self.step(key).account.as_deref().copied() else { return };
         let price = self.acting_agent(key).and_then(|agent| self.graph.agents.get(agent)?.price);
         let Account { reserved, began, .. } = account;
+        // Repairs were reserved as well, as far as they might be needed: only those that were taken count.
         let turns = if reserved.calls > 0 { 1 + u64::from(outcome.repairs) } else { 0 };
         // A swarm's turns were counted one by one.
         let counts = outcome.failure != Some(Failure::Cancelled) && self.node(key).swarm.is_none();
@@ -142,6 +143,7 @@ impl State {
             spent.replace(&reserved, [tokens, cost]);
             spent.time_ms = spent.time_ms.saturating_add(at.saturating_sub(began));
         });
+        // Nothing is reserved any more: an end that comes twice must not give it back twice.
         if let Some(account) = &mut self.step_mut(key).account {
             account.reserved = Reserved::default();
         }
@@ -259,6 +261,7 @@ fn describe_excess(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved)
     if let Some(limit) = exceeds(budget.calls, spent.calls, wanted.calls) {
         return words(plain(spent.calls), plain(wanted.calls), format!("{limit} turns of agents"));
     }
+    // Where the size is not known, the turn may start as long as something is left.
     let tokens = wanted.tokens.unwrap_or(0).max(wanted.calls.min(1));
     if let Some(limit) = exceeds(budget.tokens, spent.tokens, tokens) {
         return words(plain(spent.tokens), plain(tokens), format!("{limit} tokens"));
@@ -268,6 +271,7 @@ fn describe_excess(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved)
     if let Some(limit) = exceeds(budget.cost, spent.cost, cost) {
         return words(format_dollars(spent.cost), format_dollars(cost), format_dollars(limit));
     }
+    // The time of the whole run is a deadline, which ends attempts that are under way too.
     if budget.time_ms.is_some_and(|limit| spent.time_ms >= limit) && !what.starts_with("the ") {
         return Some(format!("the time budget of {what} is spent"));
     }

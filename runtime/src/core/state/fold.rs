@@ -97,6 +97,7 @@ impl State {
                     self.approval_asked(key, *attempt, request, record.at);
                 }
             }
+            // Requests for tasks and for help outlast the attempt: the step of such a one may have settled.
             Event::ApprovalAnswered { verdict, .. } if self.decided_beyond(verdict) => {}
             Event::ApprovalAnswered { step, attempt, verdict } => {
                 // Also where its attempt is about to begin again.
@@ -246,6 +247,7 @@ impl State {
     ) {
         let step = self.step(key);
         let begun = matches!(step.phase, Phase::Running | Phase::Inside | Phase::Concluding | Phase::Asking(_));
+        // A record that came late, or was written twice around a crash, changes nothing.
         if step.attempt != attempt || begun {
             return;
         }
@@ -320,6 +322,7 @@ impl State {
             Kind::Gate(after) => after,
             _ => self.graph.on_timeout.map(|timeout| timeout.after_ms),
         };
+        // The greatest number stands for a gate that waits for ever.
         after.map_or(u64::MAX, |after| at.saturating_add(after).min(u64::MAX - 1))
     }
 
@@ -332,6 +335,7 @@ impl State {
         self.account_for(key, outcome, at);
         let mut sent = Vec::new();
         if outcome.failure != Some(Failure::Cancelled) {
+            // An attempt that was stopped begins anew, with what it had sent: that must count for its turn.
             sent = std::mem::take(&mut self.step_mut(key).sent);
         }
         if outcome.failure != Some(Failure::Cancelled) || self.is_ended(key) {
@@ -470,6 +474,7 @@ impl State {
         let running = self.open.keys().filter(|&&key| self.step(key).phase == Phase::Running);
         let running: Vec<Key> = running.copied().collect();
         running.into_iter().for_each(|key| self.cancel(key));
+        // Their attempts may have begun outside, although no event says so yet.
         let ordered: Vec<Key> = self.agenda.ordered.iter().copied().collect();
         ordered.into_iter().for_each(|key| self.cancel_ordered(key));
     }

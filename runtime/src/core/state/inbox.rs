@@ -64,6 +64,7 @@ impl State {
     /// What a turn of a step reads: what it has taken, and as much of what waits as one turn takes.
     pub(crate) fn inputs(&self, key: Key) -> impl Iterator<Item = &InboxMessage> {
         let step = self.step(key);
+        // What an interrupted conversation has heard is not told again, and takes no room.
         let room = INPUTS.saturating_sub(step.taken.len() - step.heard);
         step.taken.iter().chain(self.inbox(key).iter().take(room))
     }
@@ -114,6 +115,7 @@ impl State {
         let (mut frame, mut again) = (scope, false);
         for around in way.iter().rev() {
             let found = self.frame(frame);
+            // An inbox outlives the round: what comes late is read in the next one.
             again |= self.graph.region(found.region).rounds.max > found.iteration;
             let Some(step) = found.steps.get(around.step as usize) else { return false };
             match step.inner.as_deref() {
@@ -161,6 +163,7 @@ impl State {
             self.step_mut(key).sent.push(letter.clone());
         }
         let sender = sender.map(|key| self.address(key).1);
+        // Before it is delivered: the step that it wakes must not wait for the decision any more.
         self.decision_told(scope, letter);
         let answered_to = letter.answered_to.as_deref();
         let answered_to = answered_to.and_then(|name| self.graph.scope(self.region(scope).scope).find(name));
@@ -178,6 +181,7 @@ impl State {
             }
         }
         if let Some(from) = sender.filter(|_| letter.response != Response::None) {
+            // The answer may go to another step than the one that asked.
             let by = answered_to.unwrap_or(from);
             let required = letter.response == Response::Required;
             post.asked.entry((by, spot)).or_default().push_back(OpenQuestion {
@@ -188,6 +192,7 @@ impl State {
             post.owed.insert((spot, by));
         }
         let inbox = post.boxes.entry(spot).or_default();
+        // Behind those of its own priority: among equals the order is that in which they came.
         let place = inbox.iter().rposition(|other| other.priority >= letter.priority).map_or(0, |place| place + 1);
         inbox.insert(place, letter.clone());
         if let Some(key) = self.receiver(scope, spot) {
@@ -248,6 +253,7 @@ impl State {
     /// any more, and the inboxes of tasks that they started are empty.
     pub(super) fn forget_round(&mut self, number: u32) {
         let frame = self.frame(number);
+        // Before the first round there is nothing to forget.
         if frame.iteration < 2 {
             return;
         }

@@ -43,6 +43,7 @@ impl RepeatCounter {
     fn turn_ended(&mut self, said: String, output: Option<Content>) {
         let changed = self.changed.take();
         let same_diff = changed.is_some() && self.turn.as_ref().is_some_and(|(_, before)| *before == changed);
+        // A turn that changed nothing has no diff in common with another one.
         self.diffs = if same_diff { self.diffs + 1 } else { u32::from(changed.is_some()) };
         let turn = Some((said, changed));
         self.turns = if self.turn == turn { self.turns + 1 } else { 1 };
@@ -75,6 +76,7 @@ impl State {
         let streak = self.step_mut(key).streak.get_or_insert_default();
         match &outcome.failure {
             None => {
+                // As JSON, an output that is missing differs from one that is empty.
                 let mut said = serde_json::to_string(&outcome.output).unwrap_or_default();
                 for letter in sent {
                     // One of which that is not known is like no other.
@@ -83,6 +85,7 @@ impl State {
                 streak.turn_ended(digest_bytes(said.as_bytes()), outcome.output.clone());
             }
             Some(check @ Failure::Check { .. }) => streak.attempt_failed(check, &outcome.stderr),
+            // A time limit or a crash says nothing of what the agent does.
             Some(_) => (streak.changed, streak.failed, streak.fails) = (None, None, 0),
         }
     }
@@ -138,6 +141,7 @@ impl State {
         let failed = self.step(key).detail.as_deref().is_some_and(|detail| detail.error.is_some());
         self.step_mut(key).streak = Some(Box::new(RepeatCounter { silent, ..RepeatCounter::default() }));
         match failed {
+            // It was held up before its first attempt of the round, for what earlier rounds had in common.
             _ if !self.step(key).started => self.make_ready(key),
             true => self.try_again(key, at),
             false => self.turn_over(key),

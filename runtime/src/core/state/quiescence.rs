@@ -75,12 +75,14 @@ impl State {
     /// The status of a step may have changed: updates the steps and groups that depend on it.
     pub(super) fn update_standing(&mut self, key: Key) {
         let graph = Arc::clone(&self.graph);
+        // A list and no recursion: the chain of steps that depend on each other is as long as the plan has it.
         let mut open = vec![key];
         while let Some(key) = open.pop() {
             let scope = self.frame(key.frame).scope;
             let ways = &graph.scope(self.region(scope).scope).ways;
             let now = self.step_liveness(key);
             let before = std::mem::replace(&mut self.step_mut(key).seat.stand, now);
+            // Without edges no step waits for an envelope, and nothing depends on this.
             if before == now || ways.is_empty() {
                 continue;
             }
@@ -96,6 +98,7 @@ impl State {
                 let frame = self.frame_mut(key.frame);
                 let worked = frame.is_working();
                 adjust_count(&mut frame.live, now == Liveness::Live);
+                // A loop is as alive as what is inside of it.
                 open.extend(frame.parent.filter(|_| frame.is_working() != worked));
             }
             if let Some(group) = node.group {
@@ -124,6 +127,7 @@ impl State {
         let Some(post) = self.posts.get(&scope) else { return Quiescent::default() };
         debug_assert!(self.reach_is_right(scope), "what is kept is what the phases say");
         let asked_for = self.asked_for(scope);
+        // A person's decision can still bring an envelope there.
         let quiet = post.reach.quiet.iter().filter(|group| !asked_for.contains(group));
         let mut left: Vec<Key> = quiet.flat_map(|&group| &post.reach.groups[group as usize].waiting).copied().collect();
         // As they are declared.
@@ -246,6 +250,7 @@ impl Reach {
         while let Some(number) = changed.pop() {
             let group = &mut self.groups[number as usize];
             let (opens, is_quiet) = (group.is_open(), group.is_quiet());
+            // Only a group that changes sides is passed on, so that each group is looked at a few times at most.
             if std::mem::replace(&mut group.open, opens) != opens {
                 for &next in &groups[number as usize].next {
                     adjust_count(&mut self.groups[next as usize].fed, opens);
@@ -264,6 +269,7 @@ impl Reach {
 
 impl Reached {
     fn is_open(&self) -> bool {
+        // A group that is fed can be woken, unless there is none in it to wake.
         self.live > 0 || self.fed > 0 && !self.gone
     }
 
@@ -276,6 +282,7 @@ impl Reached {
 impl Frame {
     /// Whether a step in it runs, or can start without a waiting step going on.
     fn is_working(&self) -> bool {
+        // A round whose `until` is to be judged may be followed by another one.
         self.live > 0 || self.judging
     }
 }

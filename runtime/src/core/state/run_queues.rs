@@ -96,8 +96,11 @@ impl DeclarationOrder {
 
 impl Ord for DeclarationOrder {
     fn cmp(&self, other: &DeclarationOrder) -> Ordering {
+        // Steps of one frame share the rank, and most comparisons are between such.
         match Arc::ptr_eq(&self.rank, &other.rank) {
             true => self.key.step.cmp(&other.key.step),
+            // The path with the step's own position at its end: a step inside of another one sorts at the place of
+            // that.
             false => self.rank_path().cmp(other.rank_path()),
         }
     }
@@ -156,6 +159,7 @@ impl State {
         let step = self.step_mut(key);
         step.phase = phase;
         if phase != Phase::Running {
+            // A step that retries or waits for a person gives its slot to another one meanwhile.
             let freed = std::mem::take(&mut step.slot);
             if std::mem::take(&mut step.cancelling) {
                 self.agenda.cancel.remove(&key);
@@ -202,10 +206,12 @@ impl State {
             // What is tried again has not begun either.
             Phase::Resting(_) | Phase::Stalled if self.frame(key.frame).cut => Place::Skip,
             Phase::Resting(due) => Place::Timer(due),
+            // A gate without a time limit waits for ever, and is in no queue.
             Phase::Asking(due) if due < u64::MAX => Place::Timer(due),
             Phase::Concluding => Place::Conclude,
             Phase::Stalled => Place::Stalled,
             Phase::Running => {
+                // It was ordered before the stop, or before its frame ended, and began after that.
                 if self.stopping || ended {
                     self.cancel(key);
                 }
@@ -253,6 +259,7 @@ impl State {
             let lane = &self.agenda.lanes[*lane as usize];
             lane.admitted >= lane.limit
         };
+        // In the first full lane alone: it is asked about the others when there is room in that one.
         if let Some(lane) = lanes().find(full) {
             return Place::Parked(lane);
         }
@@ -322,6 +329,7 @@ impl State {
                 Phase::Running if ended => self.cancel(key),
                 Phase::Inside => self.pass_down(key),
                 Phase::Running | Phase::Waiting | Phase::Judging | Phase::Skipping(_) | Phase::Settled(_) => {}
+                // Its event is still to come, and would find the step in another phase.
                 _ if self.step(key).place == Place::Ordered => {
                     if ended {
                         self.cancel_ordered(key);
@@ -355,6 +363,7 @@ impl State {
 
     /// The frame whose `stop` is about to be decided before steps of `frame` may start: the outermost one.
     pub(crate) fn held_by(&self, frame: u32) -> Option<u32> {
+        // Asked for each step that starts, and few pipelines have a `stop`.
         if self.agenda.holding.is_empty() {
             return None;
         }
@@ -378,8 +387,10 @@ impl State {
     fn take_slot(&mut self, key: Key) {
         let node = self.node(key);
         let lanes = node.lanes;
+        // Only what works takes a slot: a container that had one would keep the steps inside of it from theirs.
         if node.kind == Kind::Task && !std::mem::replace(&mut self.step_mut(key).slot, true) {
             self.agenda.busy += 1;
+            // Leaving the queue of tasks takes the place in the lanes away again: it is counted twice for a moment.
             lanes.into_iter().flatten().for_each(|lane| self.agenda.lanes[lane as usize].admitted += 1);
         }
     }
@@ -388,6 +399,7 @@ impl State {
     fn leave_lanes(&mut self, key: Key) {
         for lane in self.node(key).lanes.into_iter().flatten() {
             self.agenda.lanes[lane as usize].admitted -= 1;
+            // A step that is let out may be parked in another lane, and leave its place here to the next.
             while let Some(next) = self.agenda.lanes[lane as usize].next() {
                 self.enqueue_ready(next.key);
             }

@@ -20,9 +20,11 @@ impl State {
         let fresh = region.nodes.iter().map(|node| Step::new(node.needs.len() as u32)).collect();
         let mut steps = std::mem::replace(&mut self.frame_mut(number).steps, fresh);
         for (step, before) in self.frame_mut(number).steps.iter_mut().zip(&mut steps) {
+            // A step that does the same in every round goes in circles, too.
             step.streak = before.streak.take();
         }
         let previous = self.archive_steps(steps);
+        // A round that begins after `fail-fast` has cut what is around it starts nothing.
         let cut = self.frame(number).parent.map_or(self.halted, |parent| self.frame(parent.frame).cut);
         let frame = self.frame_mut(number);
         frame.previous = previous;
@@ -37,6 +39,7 @@ impl State {
                 *total -= u64::from(part);
             }
         }
+        // Nothing would settle, and so nothing would end it.
         if region.nodes.is_empty() {
             return self.finish_frame(number, End::Succeeded);
         }
@@ -83,6 +86,7 @@ impl State {
             (Status::Succeeded, Kind::Stop(status)) => self.stop_pipeline(key, status),
             _ => {}
         }
+        // A handler that ran has handled the failure, however it ended.
         if !self.step(key).started {
             self.handler_gone(key, &node.needs);
         }
@@ -104,6 +108,7 @@ impl State {
             return;
         }
         let (holds, broken) = match (edge.declared, join) {
+            // A dependency that the plan adds of itself, as by a template that reads a step, is no part of the `join`.
             (false, _) | (true, Join::All) => (true, !is_satisfied(edge.when, status)),
             (true, Join::Any) => (is_satisfied(edge.when, status), false),
             (true, Join::NoneFailed) => (status == Status::Succeeded, status == Status::Failed),
@@ -145,6 +150,7 @@ impl State {
     fn count_handlers(&mut self, key: Key, forgiven: bool, dependants: &[Edge]) {
         let stopped = self.frame(key.frame).ending.as_ref().is_some_and(|ending| ending.stop.is_some());
         let handlers = dependants.iter().filter(|edge| edge.handles).map(|edge| Key { step: edge.other, ..key });
+        // One that was skipped before the failure will not run any more.
         let left = handlers.filter(|&key| self.step(key).started || self.step(key).status().is_none()).count();
         if forgiven || stopped {
             self.step_mut(key).fault = Fault::Handled;
@@ -261,6 +267,7 @@ impl State {
             None if region.rounds.until => {
                 self.frame_mut(number).judging = true;
                 self.agenda.rounds.insert(number);
+                // Until the round is judged the loop may begin another one, whose steps write to others.
                 self.frame(number).parent.into_iter().for_each(|around| self.update_standing(around));
             }
             None => self.conclude_frame(number, None),

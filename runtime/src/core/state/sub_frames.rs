@@ -18,6 +18,7 @@ const WINDOW: u32 = 256;
 impl State {
     /// A loop, a for-each or a call begins.
     pub(super) fn open_inside(&mut self, key: Key, items: u32, list: Option<&Content>, params: Option<&Content>) {
+        // What an attempt before this one left inside is freed, and its place taken again.
         self.close_inside(key);
         match self.node(key).kind {
             Kind::Loop(region) => {
@@ -28,6 +29,7 @@ impl State {
             Kind::Call(scope) => {
                 let region = self.graph.scope(scope).region;
                 let frame = self.add_frame(key, region, None, params.cloned());
+                // Names in a called pipeline mean its own steps.
                 self.frame_mut(frame).scope = frame;
                 self.enter_inside(key, Inner::Frame(frame));
                 self.begin_round(frame);
@@ -53,6 +55,7 @@ impl State {
         let Kind::Each { region, parallel, .. } = self.node(key).kind else { return };
         let most = parallel.unwrap_or(self.graph.concurrency.max(WINDOW)) as usize;
         let closed = self.is_ended(key) || self.frame(key.frame).cut;
+        // While records of before are folded, only the items that they name are opened: see `open_known_items`.
         let opens = !closed && self.past.is_none();
         while let Some(each) = self.each_mut(key)
             && opens
@@ -65,6 +68,7 @@ impl State {
             // Of what has not come to its end yet, further items are opened when the run goes on.
             && (closed || self.past.is_none() || each.count_ended() == each.count)
         {
+            // Where an item was cut, the for-each is skipped, and has no value.
             let carried_through = each.count_ended() == each.count && each.settled[Status::Skipped as usize] == 0;
             self.leave_inside(key, carried_through);
         }
@@ -96,6 +100,7 @@ impl State {
             return self.leave_inside(key, end != End::Cut);
         };
         let size = self.size(Key { frame: number, step: 0 });
+        // An item is a frame of one step.
         let past = self.frame_mut(number).steps.pop().map(|step| Box::new(Past::from_step(step, Vec::new())));
         self.release_frame(number);
         if let Some(each) = self.each_mut(key) {
@@ -118,6 +123,7 @@ impl State {
             true => Phase::Concluding,
             false => Phase::Skipping(Reason::Cut),
         };
+        // One that concludes still has an end to come, and is open until then.
         if matches!(phase, Phase::Skipping(_)) {
             self.open.remove(&key);
         }
@@ -205,6 +211,7 @@ impl State {
         let step = self.step(key);
         let mut path = around.path.as_ref().map_or(String::new(), |path| format!("{path}/"));
         path.push_str(&file_name(&self.node(key).name));
+        // The ids of two rounds, or two attempts, must differ; where there is one, the name stays short.
         if self.region(key.frame).rounds.max > 1 {
             path.push_str(&format!(".{}", around.iteration));
         }
@@ -214,6 +221,7 @@ impl State {
         if let Some(item) = item {
             path.push_str(&format!("[{item}]"));
         }
+        // Every event of a step inside holds the path, and an event has a greatest length.
         if path.len() > LONGEST_PATH {
             path = format!("~{}", digest_bytes(path.as_bytes()));
         }
@@ -273,6 +281,7 @@ impl State {
                     self.release_frame(frame);
                     inside
                 }
+                // The frames of items were freed one by one as they ended.
                 Some(Inner::Each(_) | Inner::Closed(_)) | None => Vec::new(),
             };
             Past::from_step(step, inside)

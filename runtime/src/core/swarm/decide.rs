@@ -82,6 +82,7 @@ fn fire_timers(swarm: &mut Swarm, now: u64) {
         swarm.agenda.timers.pop_first();
         match timer {
             Timer::Lead => {
+                // A timer is not taken back when what it was for has changed: it counts only for the wait that set it.
                 if swarm.lead.stage == LeadStage::Resting(due) {
                     swarm.lead.stage = LeadStage::Ready;
                 }
@@ -102,6 +103,7 @@ pub(crate) fn expire_agent(swarm: &mut Swarm, index: u32) {
     if agent.is_done() || matches!(agent.stage, AgentStage::Ending(..)) {
         return;
     }
+    // Its turn is under way outside, and nothing needs the answer any more.
     if matches!(agent.stage, AgentStage::Ordered | AgentStage::Asking | AgentStage::Calling(_, true)) {
         let turn = swarm.turn(index);
         swarm.agenda.cancel.push_back(turn);

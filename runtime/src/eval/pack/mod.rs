@@ -220,6 +220,7 @@ impl Pack {
             Item::File(file) => match files.entry(&file.path) {
                 Entry::Occupied(known) => {
                     let known = &mut self.relevant_files[*known.get()];
+                    // Several rules may name one file: the first that says something of it counts.
                     known.summary = known.summary.take().or_else(|| file.summary.clone());
                 }
                 Entry::Vacant(free) => {
@@ -250,6 +251,7 @@ pub(crate) fn prevail(parts: &mut [Part]) {
     let mut least: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for part in parts.iter() {
         for key in part.items.iter().filter_map(key) {
+            // The shallowest one counts, in whatever order the rules stand.
             let depth = least.entry(key).or_insert(part.depth);
             *depth = part.depth.min(*depth);
         }

@@ -112,6 +112,7 @@ fn most(last: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     if !fits(0) {
         return None;
     }
+    // By halves, as every question makes the pack anew and counts its tokens.
     let (mut low, mut high) = (0, last + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;

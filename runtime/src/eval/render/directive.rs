@@ -24,6 +24,7 @@ pub(super) fn told(directive: &Directive, values: &dyn Values) -> Result<(String
     let mut raw = false;
     for filter in &directive.filters {
         text = match (filter, text) {
+            // A default is a text of the spec: it is not framed as the output of a step.
             (Filter::Default(default), None) => return Ok((default.clone(), None)),
             (Filter::Json, None) => Some("null".to_owned()),
             (_, None) => None,
@@ -146,6 +147,7 @@ fn field(value: Value, fields: &[String], directive: &Directive) -> Result<Optio
     for field in fields {
         match value.get_mut(field.as_str()) {
             Some(inner) => value = inner.take(),
+            // A field may be optional in the type of the output.
             None if has_default(directive) => return Ok(None),
             None => return Err(format!("`{name}` has no field `{path}`")),
         }

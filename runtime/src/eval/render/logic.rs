@@ -48,7 +48,9 @@ impl Logic {
     pub(super) fn new(most: u64) -> Logic {
         let mut environment = Environment::new();
         let meter = Meter::new(most);
+        // A name with a typo would render as nothing.
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        // Prompts are no HTML, whatever a template is called.
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_syntax(
             SyntaxConfig::builder().keep_trailing_newline(true).build().expect("the usual delimiters differ"),
@@ -103,6 +105,7 @@ impl Logic {
         if text.len() > LONGEST {
             return Err(RenderError { message: too_long(), missing: false });
         }
+        // Only now: a directive in a branch that was not taken misses nothing.
         asked.missed().for_each(|what| values.missed(what));
         Ok(text)
     }
@@ -144,6 +147,7 @@ impl Logic {
         context: BTreeMap<String, Value>,
         text: &mut String,
     ) -> Result<Option<Value>, Error> {
+        // Each evaluation has all of it: what one made is gone when the next begins.
         self.meter.refill();
         let (root, blocks, mut out) = (Value::from(context), BTreeMap::new(), make_string_output(text));
         eval(environment, instructions, root, &blocks, &mut out, AutoEscape::None).map(|(value, _)| value)

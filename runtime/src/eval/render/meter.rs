@@ -131,6 +131,7 @@ pub(super) fn metered<'s>(plain: &Instructions<'s>) -> Instructions<'s> {
         };
         places.push(places.last().copied().unwrap_or_default() + takes);
     }
+    // A jump leads to what was put in front of its target, so that no operator is reached without its guard.
     let place = |old: u32| places.get(old as usize).copied().unwrap_or(old);
     let mut metered = Instructions::new(plain.name(), plain.source());
     for (index, instruction) in all() {
@@ -149,6 +150,7 @@ pub(super) fn metered<'s>(plain: &Instructions<'s>) -> Instructions<'s> {
             add(Instruction::ApplyFilter(name, Some(2), u8::MAX));
             add(Instruction::UnpackList(2));
         }
+        // As a value, since the formatter counts values alone: a text in a loop can be written without end.
         if let Instruction::EmitRaw(text) = instruction {
             add(Instruction::LoadConst(Value::from(*text)));
         }
@@ -193,8 +195,10 @@ fn cost(meter: &Meter, name: &str, arguments: &[Value]) -> Result<u64, Error> {
     let pieces = |count: usize| (text.len() as u64).saturating_add((count as u64 + 1).saturating_mul(ITEM));
     Ok(match name {
         "abs" | "attr" | "bool" | "count" | "d" | "default" | "float" | "int" | "length" | "round" => ITEM,
+        // Some letters become three, as `ΐ` does.
         "upper" | "lower" | "title" | "capitalize" => meter.length(value)?.saturating_mul(3),
         "trim" | "safe" | "string" => meter.length(value)?,
+        // The longest escape of one byte is `&#x27;`.
         "escape" | "e" => meter.length(value)?.saturating_mul(6),
         "indent" => {
             let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64 + 1;
@@ -216,6 +220,7 @@ fn cost(meter: &Meter, name: &str, arguments: &[Value]) -> Result<u64, Error> {
             let mut length: u64 = 0;
             for item in value.try_iter()? {
                 length = length.saturating_add(meter.length(&item)?).saturating_add(between);
+                // Asked for each item, as there may be items without end.
                 if length > meter.left() {
                     return Err(meter.too_large());
                 }
@@ -251,6 +256,7 @@ pub(super) fn weight(value: &Value) -> u64 {
     }
     let Some(object) = value.as_object() else { return ITEM };
     let items = object.enumerator_len();
+    // Counting them is work, too, which the fuel of the instructions does not limit.
     let items = items.or_else(|| object.try_iter().map(|items| items.take(COUNTED).count()));
     (items.unwrap_or_default() as u64 + 1).saturating_mul(ITEM)
 }

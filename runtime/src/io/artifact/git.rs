@@ -89,6 +89,7 @@ impl Git {
         create_private(scratch, true).ok()?;
         let scratch = tempfile::tempdir_in(scratch).ok()?;
         let own = scratch.path().join("index");
+        // Git writes the index that it is given when it looks at files again.
         copy_index(&index, &own).ok()?;
         environment.push((OsString::from("GIT_INDEX_FILE"), own.into()));
         let mut git = Git {
@@ -121,6 +122,7 @@ impl Git {
     pub(super) fn changes(&mut self) -> Result<Changes, String> {
         let changed = self.list_changed()?;
         let mut stood: BTreeMap<String, IndexedVersion> = changed.into_iter().collect();
+        // Of those that differed before, the version of then counts, and not that of the index.
         stood.retain(|path, _| !self.unknown.contains(path) && !self.before.contains_key(path));
         let kept = self.read_objects(stood.values().flatten().map(|(_, id)| id.as_str()))?;
         let mut before = std::mem::take(&mut self.before);

@@ -101,6 +101,7 @@ impl Index {
         let mut path = Vec::new();
         for _ in 0..count {
             let (mode, entry) = parse_entry(&mut rest, version, &mut path, written as u32)?;
+            // The sides of a conflict have one path: one of them is enough to ask for the file.
             if mode != MODULE && entries.last().is_none_or(|last| last.path != entry.path) {
                 entries.push(entry);
             }
@@ -120,6 +121,7 @@ impl Index {
     /// The files below `within` (empty, or with a slash at its end) that may not be as in the index; none where there are
     /// so many that it had better be Git that reads them. What cannot be looked at is left out, as Git does.
     pub(super) fn find_changed(&self, top: BorrowedFd<'_>, within: &[u8]) -> Option<Vec<Changed>> {
+        // Sorted by path, those below a folder stand side by side.
         let begin = self.entries.partition_point(|entry| entry.path.as_slice() < within);
         let length = self.entries[begin..].partition_point(|entry| entry.path.starts_with(within));
         let entries = &self.entries[begin..begin + length];
@@ -141,6 +143,7 @@ impl Index {
             }
             found
         });
+        // The threads come to an end in any order.
         found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         let doubtful: u64 = found.iter().filter(|entry| entry.in_doubt).map(|entry| u64::from(entry.size)).sum();
         let changed = |entry: &Entry| (entry.path.clone(), entry.blob.map(|(kind, id)| (kind, format_hex(id))));
@@ -157,6 +160,7 @@ fn select_changed<'e>(entries: &'e [Entry], top: BorrowedFd<'_>) -> Vec<&'e Entr
         let stat = trail.open_folder(above).and_then(|above| statat(above, name, AtFlags::SYMLINK_NOFOLLOW));
         let is_same = match stat {
             Ok(stat) => !entry.in_doubt && entry.looks_like(&stat),
+            // A folder above that became a file or a link has taken the file away as well.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => entry.may_lack,
             Err(_) => true,
         };
@@ -187,6 +191,7 @@ fn parse_entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u
     let before = rest.0.len();
     let changed = (rest.read_u32()?, rest.read_u32()?);
     let modified = (rest.read_u32()?, rest.read_u32()?);
+    // A device may have another number after each mount: Git does not compare it either.
     let (_device, inode, mode) = (rest.read_u32()?, rest.read_u32()?, rest.read_u32()?);
     let (_user, _group, size) = (rest.read_u32()?, rest.read_u32()?, rest.read_u32()?);
     let id: [u8; ID] = rest.take(ID)?.try_into().ok()?;
@@ -199,6 +204,7 @@ fn parse_entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u
     let is_ordered = path[last..] <= *tail;
     path.truncate(last);
     path.extend_from_slice(tail);
+    // The index is a file of the workspace, so that an agent may have written it.
     let leads_out = path.split(|&byte| byte == b'/').any(|name| matches!(name, b"" | b"." | b".."));
     if !is_ordered || leads_out || path.len().min(LENGTH.into()) != usize::from(bits & LENGTH) {
         return None;
@@ -216,6 +222,7 @@ fn parse_entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u
     }
     // A size of nothing is how Git marks what it knows to have changed.
     let differs = !is_one || size == 0 && format_hex(id) != NOTHING;
+    // Git calls such an entry racily clean: a write in the second of the index leaves no other trace.
     let in_doubt = changed.0.max(modified.0) >= written;
     let blob = kind.filter(|_| is_one).map(|kind| (kind, id));
     let may_lack = more & ABSENT != 0;
@@ -266,6 +273,7 @@ impl<'b> Rest<'b> {
             if byte & 128 == 0 {
                 return length.checked_sub(apart);
             }
+            // As Git's pack files write offsets: without it, a number would have several forms.
             apart = apart.checked_add(1)?;
         }
     }
@@ -280,6 +288,7 @@ struct Trail<'t> {
 impl Trail<'_> {
     fn open_folder(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>, Errno> {
         let leads = |above: &[u8]| path.starts_with(above) && matches!(path.get(above.len()), None | Some(b'/'));
+        // Entries are sorted by path, so that most files lie in a folder that is open already.
         while self.folders.last().is_some_and(|(above, _)| !leads(above)) {
             self.folders.pop();
         }
@@ -288,6 +297,7 @@ impl Trail<'_> {
             let begin = if reached == 0 { 0 } else { reached + 1 };
             let end = memchr::memchr(b'/', &path[begin..]).map_or(path.len(), |length| begin + length);
             let folder = self.last().and_then(|above| {
+                // To look at what is inside, a folder need not be readable.
                 let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 openat(above, &path[begin..end], flags, Mode::empty())
             });

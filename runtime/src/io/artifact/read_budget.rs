@@ -49,6 +49,7 @@ impl ReadBudget {
             self.more += 1;
             return Err(Skip::Full);
         }
+        // Also one that cannot be read: looking at it takes time all the same.
         self.files += 1;
         let version = read_version(root, path);
         match &version {

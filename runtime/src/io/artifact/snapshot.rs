@@ -51,6 +51,7 @@ impl Snapshot {
         .build();
         for entry in walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
             let Ok(path) = entry.path().strip_prefix(folder) else { continue };
+            // From here on the looks before and after might come to different files.
             if room.is_full() {
                 let place = path.display();
                 snapshot.omitted.push(format!("the files from `{place}` on: there are too many to compare"));
@@ -65,6 +66,7 @@ impl Snapshot {
                 Ok(Some(version)) if version.is_text() => Seen::Text(version),
                 Ok(Some(version)) => Seen::NoText(version),
                 Err(Skip::Large) => Seen::Large,
+                // It was removed while the folder was walked, or is no file any more.
                 Ok(None) | Err(Skip::Full | Skip::Other) => continue,
             };
             snapshot.files.insert(path.to_owned(), seen);

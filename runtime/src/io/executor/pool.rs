@@ -146,6 +146,8 @@ impl<'m> Pool<'m> {
     fn submit_blocking(&mut self, job: Job) {
         let mut queue = self.shared.lock();
         queue.blocking.push_back(job);
+        // A thread that was notified and has not woken yet still counts as idle: each such thread has a job in the
+        // queue.
         let too_few = queue.blocking.len() > queue.idle && self.threads.len() - self.loops < self.limit;
         drop(queue);
         if too_few && self.spawn_thread(run_worker).is_err() && self.threads.len() == self.loops {
@@ -162,6 +164,7 @@ impl<'m> Pool<'m> {
         drop(queue);
         match asleep {
             Some(asleep) => asleep.wake(),
+            // Every loop is between two looks at the queue, so that one of them finds the job.
             None if self.loops == LOOPS => {}
             None => match self.spawn_thread(work_in_loop) {
                 Ok(()) => self.loops += 1,
@@ -200,6 +203,7 @@ impl Drop for Pool<'_> {
     fn drop(&mut self) {
         let mut queue = self.shared.lock();
         queue.closed = true;
+        // A loop that sleeps does not see that the pool is closed.
         queue.asleep.drain(..).for_each(|asleep| asleep.wake());
         drop(queue);
         self.shared.work.notify_all();
@@ -237,6 +241,7 @@ impl Shared {
     /// A job for an event loop, and whether there will be no more; without one the loop of `inbox` is woken for the next.
     fn next_waiting(&self, inbox: &Arc<Inbox>) -> (Option<Job>, bool) {
         let mut queue = self.lock();
+        // Something else may have woken it: then it is still in the list.
         queue.asleep.retain(|asleep| !Arc::ptr_eq(asleep, inbox));
         let job = queue.waiting.pop_front();
         if job.is_none() && !queue.closed {
@@ -262,6 +267,7 @@ fn run_worker(shared: &Arc<Shared>, mut poller: Poller) {
             (job.tree.is_none() && job.file_workspace.is_none()).then(|| watch_tree(&job, services))
         });
         let watch = poller.block_on(early).ok().flatten().flatten();
+        // Nothing may start whose beginning a crash of the machine could take back.
         let is_whole = match services.durability.wait(job.after) {
             Ok(()) => poller.block_on(run_attempt(job, watch, &poller, services)),
             Err(error) => report_undurable(job, &error, services),
@@ -285,6 +291,7 @@ fn work_in_loop(shared: &Arc<Shared>, poller: Poller) {
         } else if is_closed && tasks.is_empty() {
             return;
         }
+        // After a job it looks for the next one before it waits.
         tasks.run_once(if is_idle { None } else { Some(Instant::now()) });
     }
 }
@@ -363,6 +370,7 @@ async fn run_member_turn(mut job: Job, poller: &Poller, services: &Services) -> 
 /// Carries a job out, whose tree is watched already where `watch` is there, and reports its end; false where that panicked.
 async fn run_attempt(mut job: Job, watch: Option<Watch>, poller: &Poller, services: &Services) -> bool {
     if job.member_turn().is_some() {
+        // Boxed, as every attempt would otherwise be as large in memory as such a turn.
         return Box::pin(run_member_turn(job, poller, services)).await;
     }
     let done: Result<Result<_, RunError>, String> = catch_panic(async {
@@ -434,9 +442,11 @@ fn enter_tree(job: &mut Job) -> Result<(), Failure> {
 /// Puts what the attempt put out where it belongs.
 fn store_outputs(job: &Job, ended: Ended, services: &Services) -> Result<crate::types::event::Outcome, RunError> {
     let Ended { mut outcome, output, captured, .. } = ended;
+    // A stop that came after the interruption has a higher level, and counts.
     if outcome.failure == Some(Failure::Cancelled) && job.cancel.requested_level() == Some(StopLevel::Interrupt) {
         outcome.failure = Some(Failure::Interrupted);
     }
+    // What was ended early, and a summary of files, is not the output of the step.
     if outcome.failure != Some(Failure::Cancelled) && job.role != Role::SumsUp {
         let path = services.layout.output_path(&job.step);
         match captured {

@@ -39,10 +39,12 @@ pub(super) async fn run_agent_turn(job: &Job, asked: &AgentTurn, place: &mut Pla
     let mut taken = None;
     for (position, taker) in asked.takers.iter().enumerate() {
         job.cancel.begin_turn();
+        // A fallback begins anew: what was said to the agent before it is of another conversation.
         let mut conversation = Conversation { job, taker, position, used: Usage::default(), messages: Vec::new() };
         let ended = conversation.run_turn(1, &taker.prompt, None, place).await?;
         let next = asked.takers.get(position + 1);
         let failure = ended.ended.outcome.failure.as_ref().filter(|failure| is_unreachable(failure));
+        // What a tool did stays done: a fallback would do it once more.
         if let (Some(failure), Some(next), false) = (failure, next, place.capture.used_tool()) {
             place.services.observer_handle.send_notice(format!(
                 "`{}`: agent `{}` cannot be reached ({failure}); `{}` takes its turn",
@@ -92,6 +94,7 @@ pub(super) async fn take_member_turn(
             Answer::failed(Failure::Spawn { message })
         }
     };
+    // `from_answer` takes it away, and the failure below may need it.
     let stderr = answer.stderr.clone();
     let Turn { ended, said, is_cut } = Turn::from_answer(job, conversation.let_in(answer));
     let outcome = ended.outcome;
@@ -103,6 +106,7 @@ pub(super) async fn take_member_turn(
             // A program that only exits says why on its standard error.
             let why = stderr.trim_end().lines().next_back().filter(|_| failure == Failure::Exit);
             let message = why.map_or_else(|| failure.to_string(), |why| format!("{failure}: {why}"));
+            // A start waits for room in the system by itself: what keeps a program from it does not pass.
             let transient = !matches!(failure, Failure::Spawn { .. }) && is_transient(&message);
             Err(Fault { message, transient, retry_after: None })
         }
@@ -168,11 +172,13 @@ impl Conversation<'_> {
             ));
             let session = self.resumable_session(turn.ended.outcome.session.as_deref());
             let prompt = match (&session, &self.taker.door) {
+                // A conversation that goes on has the prompt and the answer; a new process is told all of it again.
                 (Some(_), _) | (None, Transport::Llm(_)) => answer::render_repair_message(&violations, shape),
                 (None, _) => answer::render_repair_prompt(&self.taker.prompt, &turn.said, &violations, shape),
             };
             let before = turn.ended.outcome.session.take();
             turn = self.run_turn(repairs + 1, &prompt, session, place).await?;
+            // Not every program names its conversation again when it goes on with it.
             turn.ended.outcome.session = turn.ended.outcome.session.take().or(before);
             // Unknown in part is unknown.
             usage = usage.zip(turn.ended.outcome.usage).map(|(one, other)| sum(one, other));
@@ -227,6 +233,7 @@ impl Conversation<'_> {
         self.messages = messages;
         let answer = if self.job.speaks { self.extract_operations(answer, prompt, place) } else { answer };
         let earlier = session.map_or_else(Usage::default, |session| session.used);
+        // Some programs count on from what the conversation had used: the next turn takes off what is known of that.
         self.used = answer.usage.map_or(earlier, |usage| sum(earlier, usage));
         Ok(Turn::from_answer(self.job, answer))
     }
@@ -273,6 +280,7 @@ impl Conversation<'_> {
             (None, Some(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
             (None, None) => return answer,
         };
+        // An agent that quotes an example from its prompt asks for nothing by that.
         let told = self.taker.effective.0.iter().map(|block| block.text.as_str()).chain([prompt]);
         let (operations, rest) = asked_for(&said, told);
         if operations.is_empty() {
@@ -326,6 +334,7 @@ impl Conversation<'_> {
                 Ok(argv) => argv,
                 Err(message) => {
                     let message = format!("provider `{}` {message}", self.taker.provider);
+                    // A turn in another conversation would know nothing of the one that it is to go on with.
                     return Ok(Answer::failed(Failure::Spawn { message }));
                 }
             },
@@ -355,6 +364,7 @@ impl Conversation<'_> {
         };
         let earlier = session.map_or_else(Usage::default, |session| session.used);
         place.capture.begin_turn(Some(Decoder::new(program.reads).resuming(earlier)));
+        // Ending a program that cannot go on with its conversation would lose the turn.
         if program.resume.is_some() {
             place.capture.yield_with_session(&self.job.cancel);
         }
@@ -468,6 +478,7 @@ fn build_answer(job: &Job, reads: Format, end: Result<End, String>, place: &mut 
     let mut whole = None;
     let captured = match report.text {
         Some(mut answer) => {
+            // Only the value has to fit, and it may stand in what the limit would cut off.
             if typed && answer.len() > job.max_output {
                 whole = Some(answer.clone());
             }

@@ -94,8 +94,10 @@ impl FileWorkspace {
     fn inspect_folder(mut self, file_workspace: &FileWorkspaceSpec, failure: Option<Failure>) -> Collected {
         let mut left =
             AgentFiles { folder: file_workspace.name.clone(), inbox: self.inbox.clone(), ..AgentFiles::default() };
+        // From here on nothing watches the folder: what it holds is taken as final.
         let mut seen = std::mem::take(&mut self.watch).end();
         if seen.overflow.is_none() {
+            // The folder may have grown since it was weighed last.
             seen.check_size(&self.root, MOST);
         }
         if let Some(overflow) = seen.overflow {
@@ -110,6 +112,7 @@ impl FileWorkspace {
                 failure.or_else(|| self.note_corrected(file_workspace).err().map(|problem| make_failure(&[problem])));
             return self.close(file_workspace, failure, None, left);
         }
+        // Before anything is believed that the folder says.
         let tampered = self.find_tampering();
         if self.is_stopped() {
             return Collected::for_cancelled();
@@ -130,6 +133,7 @@ impl FileWorkspace {
         let state = left.status.as_ref().map(|status| status.state);
         let failure = match (failure, state) {
             _ if !tampered.is_empty() => Some(make_failure(&left.problems)),
+            // What the agent says of its failure tells more than how its program ended.
             (Some(Failure::Exit | Failure::Agent { .. }) | None, Some(AgentState::Failed)) => {
                 Some(self.agent_failure(file_workspace, &left))
             }
@@ -160,6 +164,7 @@ impl FileWorkspace {
             true => Err(std::io::Error::other("the run was stopped meanwhile")),
             false => Ok(()),
         };
+        // One byte more, by which a file that has grown meanwhile is found out.
         tree::digest_of(file.take(most + 1), goes_on).map_err(|error| format!("`{path}` cannot be read: {error}"))
     }
 
@@ -209,6 +214,7 @@ impl FileWorkspace {
             };
         check(self.root.as_fd(), &self.skill, "");
         self.inbox.iter().for_each(|kept| check(inbox.as_fd(), kept, "inbox/"));
+        // An input can lie in a folder of its own, which counts as well.
         match tree::list(inbox.as_fd(), "inbox", self.inbox.len() * 2 + MOST_OUTPUTS) {
             Err(problem) => problems.push(problem),
             Ok(listing) => {
@@ -241,6 +247,7 @@ impl FileWorkspace {
         }
         for found in listing.found.into_iter().filter(|found| !found.is_folder) {
             match self.digest_file(outbox.as_fd(), &found.path, found.bytes) {
+                // A process that left the group may still write.
                 Ok((_, bytes)) if bytes != found.bytes => {
                     left.problems.push(format!("`outbox/{}` was changed while it was collected", found.path));
                 }
@@ -376,6 +383,7 @@ fn hand_on(
 fn copy_output(outbox: &OwnedFd, kept: &KeptFile, folder: &Folder, place: &str) -> Result<(), String> {
     let (from, _) = tree::open_file(outbox.as_fd(), &kept.path)?;
     let mut digest = String::new();
+    // Copied and digested in one pass: what is compared with the listing are the bytes that were written.
     let put = folder.put(place, |mut file| {
         (digest, _) = tree::digest_of((&from).take(kept.bytes + 1), |piece| file.write_all(piece))?;
         match digest == kept.digest {

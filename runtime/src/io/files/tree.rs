@@ -25,6 +25,7 @@ pub(super) const DEEPEST: usize = 64;
 const LISTED: usize = 100_000;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+// NONBLOCK, as a FIFO without a writer would keep `open` waiting.
 const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
@@ -183,6 +184,7 @@ pub(super) fn list(root: BorrowedFd<'_>, name: &str, most: usize) -> Result<List
                 Err(what) => listing.wrong.push(format!("`{name}/{}` {what}", shown(&path))),
             }
         }
+        // The list of open folders is a stack: the first by name is to be taken first.
         inside.reverse();
         open.append(&mut inside);
         if listing.is_cut {
@@ -200,6 +202,7 @@ fn describe_unreadable(name: &str, error: Errno) -> String {
 fn looked_at(above: BorrowedFd<'_>, name: &str) -> Result<bool, String> {
     let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW).map_err(describe_errno)?;
     match FileType::from_raw_mode(stat.st_mode) {
+        // Its bytes may be those of a file outside, which sealing would take from its owner.
         FileType::RegularFile if stat.st_nlink > 1 => Err("has a second name elsewhere".to_owned()),
         FileType::RegularFile => Ok(false),
         FileType::Directory => Ok(true),
@@ -237,6 +240,7 @@ pub(super) fn measure_folder(root: BorrowedFd<'_>, most: usize) -> FolderSize {
             Seen::Deep => weight.is_deep = true,
             Seen::Entry(_, _, stat) => {
                 weight.files += 1;
+                // Whatever the block size of the file system, `st_blocks` counts units of 512 bytes.
                 weight.bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
             }
         }
@@ -267,6 +271,7 @@ fn seal_file(folder: BorrowedFd<'_>, name: &CStr, writable: bool) {
     let Ok(file) = openat(folder, name, FILE, Mode::empty()) else { return };
     let Ok(stat) = fstat(&file) else { return };
     if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1 {
+        // A program stays one, for those who look into the folder later.
         let mode = if writable { 0o600 } else { 0o400 } | stat.st_mode & 0o100;
         let _ = fchmod(&file, Mode::from_raw_mode(mode));
     }

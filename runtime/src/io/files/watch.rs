@@ -80,6 +80,7 @@ impl Seen {
 impl Watch {
     /// Begins to look.
     pub(super) fn start(root: &OwnedFd, cancel: &Arc<Cancel>) -> Result<Watch, String> {
+        // By descriptor: the agent can rename the folder, or put another one in its place.
         let root = root.try_clone().map_err(|error| format!("the folder cannot be watched: {error}"))?;
         let over = Arc::new((Mutex::new(false), Condvar::new()));
         let (told, cancel) = (Arc::clone(&over), Arc::clone(cancel));
@@ -126,8 +127,10 @@ fn watch_folder(root: &OwnedFd, (over, bell): &(Mutex<bool>, Condvar), cancel: &
         if Instant::now() >= next && seen.overflow.is_none() {
             let began = Instant::now();
             seen.check_size(root, MOST);
+            // A large folder takes at most a tenth of the thread's time.
             next = Instant::now() + WEIGH.max(began.elapsed() * 10);
             if seen.overflow.is_some() {
+                // Each second of patience would fill the disk further.
                 cancel.request_stop(StopLevel::Kill);
             }
         }

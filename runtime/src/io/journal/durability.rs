@@ -60,11 +60,14 @@ impl Durability {
             if let Some(reached) = progress.sync_outcome(seq) {
                 return reached;
             }
+            // One `fdatasync` is enough for all that wait: the next one begins when this one has ended, and takes in
+            // what came meanwhile.
             if progress.syncing {
                 progress = self.synced.wait(progress).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             progress.syncing = true;
+            // What is written during the sync may or may not be part of it.
             let target = progress.written;
             drop(progress);
             let outcome = self.file.as_ref().map_or(Ok(()), File::sync_data);
@@ -72,8 +75,11 @@ impl Durability {
             progress.syncing = false;
             match outcome {
                 Ok(()) => progress.durable = progress.durable.max(target),
+                // For good: after a failed sync the system may drop what it could not write, and call the next one a
+                // success.
                 Err(error) => progress.error = Some((error.kind(), error.to_string())),
             }
+            // All of them: those whose record is not durable yet come back.
             progress.waiting.drain(..).for_each(Waker::wake);
             self.synced.notify_all();
         }
@@ -95,6 +101,7 @@ impl Durability {
             if let Some(reached) = progress.sync_outcome(seq) {
                 return Poll::Ready(reached);
             }
+            // Under the lock, so that no sync ends between the look and this.
             progress.waiting.push(context.waker().clone());
             progress.is_urgent = true;
             self.pending.notify_one();
@@ -109,6 +116,7 @@ impl Durability {
         progress.written = seq;
         if self.file.is_none() {
             progress.durable = seq;
+        // A thread that lets records gather looks at `written` by itself when it goes on.
         } else if progress.resting {
             progress.resting = false;
             self.pending.notify_one();

@@ -55,6 +55,7 @@ impl FileJournal {
         failed: impl FnOnce(io::Error) + Send + 'static,
     ) -> io::Result<FileJournal> {
         let file = File::options().read(true).write(true).open(path)?;
+        // A resumed run must not find a torn line in the middle of its journal.
         file.set_len(end)?;
         FileJournal::new(file, end, last, failed)
     }
@@ -74,11 +75,14 @@ impl FileJournal {
     /// Takes away what another process wrote behind the end: it would be held for records of this run.
     fn remove_foreign_bytes(&mut self) -> io::Result<()> {
         let found = self.file.metadata()?;
+        // Its records would be gone with this process, although each write succeeds.
         if found.nlink() == 0 {
             return Err(io::Error::other("it was deleted"));
         }
         let mut next = [0; LOOK];
         let read = self.file.read_at(&mut next, self.end)?;
+        // Behind the end lie our zeros alone. A longer file was appended to; looking through all zeros would cost too
+        // much.
         if next[..read].iter().any(|&byte| byte != 0) || found.len() > self.allocated.max(self.end) {
             self.intrusions += 1;
             self.file.set_len(self.end)?;
@@ -113,6 +117,7 @@ impl Journal for FileJournal {
         self.remove_foreign_bytes()?;
         self.file.write_all_at(&self.pending, self.end)?;
         self.end += self.pending.len() as u64;
+        // After the write: what failed stays, and is written again by the next flush.
         self.pending.clear();
         if self.end > self.allocated {
             self.allocate();

@@ -15,6 +15,7 @@ const TAIL: &[u8] = br#"","#;
 pub(super) fn encode(record: &Record, line: &mut Vec<u8>) {
     let start = line.len();
     line.extend_from_slice(HEAD);
+    // The checksum is of what follows, and is filled in when that is there.
     line.extend_from_slice(b"00000000");
     line.extend_from_slice(TAIL);
     let body = line.len();

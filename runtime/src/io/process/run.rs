@@ -154,6 +154,7 @@ pub(crate) async fn run_process(
     sink: &mut dyn Sink,
 ) -> Result<End, String> {
     let began = Instant::now();
+    // Before the start, since a process may have to wait for room, and can be cancelled meanwhile.
     cancel.set_waker(Some(poller.events.current_waker()));
     let child = start_process(poller, launch, cancel, sink).await;
     let child = match child {
@@ -218,8 +219,11 @@ async fn start_process(
                 Err(refused) if refused.is_full => refused.message,
                 Err(refused) => return Err(refused.message),
             };
+            // The system has less room than was thought: as many as run now are all that fit, until one more is tried.
             children::lower_limit();
             sink.report_waiting(&refused, running);
+            // While others of the run go on, one of them will end and leave room. Alone, it waits for programs outside
+            // the run, which may never end.
             let alone = *alone_since.get_or_insert_with(Instant::now);
             if running > 0 {
                 alone_since = None;
@@ -287,6 +291,7 @@ struct Ending {
 impl<'a> Running<'a> {
     fn open_pipes(&mut self, stdin: Option<&'a [u8]>, talks: bool) -> io::Result<()> {
         let pidfd = pidfd_open(self.group, PidfdFlags::empty())?;
+        // The number is still that of the process, as it is reaped in `finish` alone.
         self.pidfd = Some(self.events.register(pidfd, Interest::Exit)?);
         if let Some(pipe) = self.child.stdout.take() {
             self.stdout = Some(self.events.register(OwnedFd::from(pipe), Interest::Stdout)?);
@@ -295,6 +300,8 @@ impl<'a> Running<'a> {
             self.stderr = Some(self.events.register(OwnedFd::from(pipe), Interest::Stderr)?);
         }
         if let (Some(pipe), Some(stdin)) = (self.child.stdin.take(), stdin)
+            // Only our end of this pipe: a process that does not read must not hold up the loop. The outputs are read
+            // when they are ready, which never blocks.
             && fcntl_getfl(&pipe).and_then(|flags| fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)).is_ok()
         {
             if talks {
@@ -309,6 +316,7 @@ impl<'a> Running<'a> {
     /// Goes on with the talk, where there is one.
     fn send_input(&mut self, now: Instant, sink: &mut dyn Sink) {
         let talk = sink.next_input();
+        // Its silence is ours: it waits for an answer to what it asked.
         if talk.waits {
             self.last_output = now;
         }
@@ -359,6 +367,7 @@ impl<'a> Running<'a> {
             sink.report_alive(Process { group, started: start_time(group).unwrap_or(0) });
         }
         match cancel.requested_level() {
+            // Asked at every turn, as the stop level may rise while the process is being ended.
             Some(StopLevel::Kill) => self.kill_group(Cause::Cancelled, now),
             Some(StopLevel::Stop | StopLevel::Interrupt) => self.request_end(Cause::Cancelled, now, sink),
             None => {}
@@ -367,10 +376,12 @@ impl<'a> Running<'a> {
             if self.limits.deadline.is_some_and(|deadline| deadline <= now) {
                 self.request_end(Cause::Timeout, now, sink);
             }
+            // After its result it may be silent: `grace` says how long.
             if self.limits.idle.is_some_and(|idle| self.last_output + idle <= now) && self.reported.is_none() {
                 self.request_end(Cause::Idle, now, sink);
             }
             if let Some((cause, due)) = self.farewell
+                // Having reported the end of its work, it needs no patience any more.
                 && (due <= now || self.reported.is_some())
             {
                 self.terminate_group(cause, now);
@@ -462,6 +473,7 @@ impl<'a> Running<'a> {
             unless_ending(self.reported.map(|reported| reported + self.limits.grace)),
             self.farewell.filter(|_| acts).map(|(_, due)| due),
             self.linger,
+            // After KILL the end of the process itself is awaited without a time limit.
             self.ending.as_ref().filter(|ending| !ending.killed || !living).map(|ending| ending.next),
         ]
         .into_iter()
@@ -498,12 +510,14 @@ impl<'a> Running<'a> {
         if count > 0 {
             self.last_output = Instant::now();
             let reported = sink.stdout(bytes);
+            // Some programs go on after a result: what they say then takes it back.
             self.reported = reported.then(|| self.reported.unwrap_or(self.last_output));
         }
         if count >= SMALL_READ && !self.large {
             self.large = true;
             // Beyond what this user may have, the pipe stays as it is.
             let _ = fcntl_setpipe_size(pipe, LARGE_PIPE);
+            // The buffer is that of the thread: it grows once, for all its tasks.
             buffer.resize(LARGE_READ, 0);
         }
     }
@@ -569,6 +583,7 @@ async fn end_rest(group: Pid, events: &EventLoop) {
         if Instant::now() >= deadline {
             return end_group(group, Signal::KILL);
         }
+        // Other events of the task end a wait early.
         let until = Instant::now() + pause;
         while Instant::now() < until {
             events.next(Some(until)).await;

@@ -231,6 +231,7 @@ impl Replay {
                 return Ok(Some(difference));
             }
         }
+        // A variable that is new counts as well as one that is gone.
         let names: BTreeSet<&String> = asked.env.keys().chain(now.env.keys()).collect();
         for name in names {
             let (recorded, now) = (load(asked.env.get(name))?, now.env.get(name));
@@ -243,6 +244,7 @@ impl Replay {
     }
 
     fn differs(&self, what: &str, recorded: Option<Vec<u8>>, now: Option<&str>) -> Option<Difference> {
+        // Blanking what is asked now, and not filling what was recorded: secrets cannot be filled in.
         let now = now.map(|now| self.redactions.blank(now.as_bytes()));
         if recorded == now {
             return None;

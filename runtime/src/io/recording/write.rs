@@ -166,10 +166,12 @@ impl Texts<'_> {
     /// The same of a text that has its placeholders.
     pub(super) fn blanked(&self, name: &str, blanked: Vec<u8>) -> Result<Text, RunError> {
         match String::from_utf8(blanked) {
+            // What has several lines is easier to read, and to compare, in a file of its own.
             Ok(text) if text.len() <= INLINE && !text.trim_end_matches('\n').contains(['\n', '\r']) => {
                 Ok(Text::Here(text))
             }
             Ok(text) => self.file(name, text.as_bytes()),
+            // A line is JSON, which holds text alone.
             Err(error) => self.file(name, error.as_bytes()),
         }
     }
@@ -247,6 +249,7 @@ pub(crate) fn may_replace(path: &Path) -> Result<(), RunError> {
         Ok(_) => {}
     }
     let mut entries = fs::read_dir(path).map_err(RunError::io("read", path))?;
+    // A recording is replaced whole: anything else in the folder would be lost.
     if entries.next().is_none() || super::read::is_recording(path) {
         return Ok(());
     }

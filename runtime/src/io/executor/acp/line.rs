@@ -112,6 +112,7 @@ impl Wake for ThreadWaker {
     }
 
     fn wake_by_ref(self: &Arc<ThreadWaker>) {
+        // The thread looks once, however often the dialogue rings in between.
         if !self.rung.swap(true, Ordering::SeqCst) {
             self.wake.wake_by_ref();
         }
@@ -129,9 +130,11 @@ impl<'p, 'c> Line<'p, 'c> {
     ) -> Line<'p, 'c> {
         let TurnOptions { earlier, parting, wake, cancel } = manner;
         let shared = Arc::new(Shared::default());
+        // Rung from the beginning: the first poll has the dialogue send its first message.
         let bell = Arc::new(ThreadWaker { rung: AtomicBool::new(true), wake });
         let (sender, requests) = mpsc::channel();
         let (channel, ours) = Channel::duplex();
+        // Escaped as JSON, a prompt is longer than it is.
         let patience = UNREAD + 2 * opening.prompt.len();
         let dialogue = requests::start_dialogue(channel, opening, Arc::clone(&shared), sender);
         Line {
@@ -169,6 +172,7 @@ impl<'p, 'c> Line<'p, 'c> {
         self.service.close(self.services, self.capture, is_urgent);
         self.capture.show_item(None);
         let mut progress = self.shared.lock_progress();
+        // The id of a session that cannot be loaded again is of no use to later turns.
         let session = progress.session.as_ref().filter(|_| progress.resumes).map(|session| session.0.to_string());
         let (failure, response) = match progress.ended.take() {
             Some(Ok(response)) => {
@@ -235,9 +239,11 @@ impl<'p, 'c> Line<'p, 'c> {
     fn take_requests(&mut self) {
         while let Ok(request) = self.requests.try_recv() {
             let session = self.shared.lock_progress().session.clone();
+            // A program may have other sessions open, which have no part in the turn.
             let is_ours = |of| session.as_ref() == Some(of);
             let is_late = self.is_parting || self.is_over();
             match request {
+                // An agent that ends its turn waits for the answers to its requests: all of them get one.
                 Request::Leave(asked, responder) if !is_ours(&asked.session_id) || is_late => {
                     permission::cancel_request(responder)
                 }
@@ -278,6 +284,7 @@ impl<'p, 'c> Line<'p, 'c> {
             return self.service.stop();
         }
         let mut context = Context::from_waker(&self.waker);
+        // A program that does not read what it asked for would fill our memory with files.
         let reads = self.unread.len() < ENOUGH;
         let mut poller =
             TurnContext { services: self.services, capture: &mut *self.capture, context: &mut context, reads };
@@ -327,6 +334,7 @@ impl<'p, 'c> Line<'p, 'c> {
 
     /// Asks the agent to end its turn; whether it takes one.
     fn cancel(&mut self) -> bool {
+        // The protocol has the client answer open requests when it cancels a turn: agents wait for that.
         self.pending.drain(..).for_each(Pending::cancel);
         self.service.stop();
         let progress = self.shared.lock_progress();
@@ -345,6 +353,7 @@ impl<'p, 'c> Line<'p, 'c> {
         if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
             return;
         }
+        // A message with a broken character is still a message: only a text in it differs.
         let frame = TransportFrame::parse_json(&String::from_utf8_lossy(line));
         match frame {
             TransportFrame::Single(RawJsonRpcMessage::Notification(update)) if &*update.method == UPDATE => {
@@ -387,6 +396,7 @@ impl<'p, 'c> Line<'p, 'c> {
 impl Sink for Line<'_, '_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
         self.capture.log_output(bytes);
+        // Taken out, as a line that is read may change anything of `self`.
         let mut lines = std::mem::replace(&mut self.lines, Lines::new(LONGEST));
         lines.feed(bytes, &mut |line| self.handle_line(line));
         if lines.skipped() > 0 || lines.is_too_long() {
@@ -460,6 +470,7 @@ impl Sink for Line<'_, '_> {
     }
 
     fn request_exit(&mut self) -> Option<Duration> {
+        // From now on it gets no permission and no service: it would only go on.
         self.is_parting = true;
         let asked = !self.is_over() && self.cancel();
         asked.then_some(self.parting)
