@@ -11,7 +11,7 @@ use swarmc_runtime::artifact::{ArtifactKind, ArtifactMeta};
 use swarmc_runtime::{Layout, Pending, RunFolder, Standing, State, StepId};
 use swarmc_view::documents::{
     NodeConnection, NodeDetails, PromptPaths, ReceivedEnvelope, Refusal, SentEnvelope, StepArtifact, TurnPrompt,
-    WaitedFor, content_size,
+    WaitedFor,
 };
 use swarmc_view::{Envelope, Past, StepHistory, format_size, list_standings, make_printable, now_ms, sanitize_line};
 
@@ -109,7 +109,7 @@ impl<'a> Node<'a> {
         ways(&self.outgoing, "to", "toNodeId", "");
         for (attempt, kept) in self.artifacts {
             let word = if kept.kind == ArtifactKind::ContextPack { "pack" } else { kept.kind.as_str() };
-            let bytes = format_size(content_size(&kept.content));
+            let bytes = format_size(kept.content.bytes());
             lines.push(format!(
                 "{word:<7} {} ({bytes}, turn {attempt}){}",
                 kept.reference(),

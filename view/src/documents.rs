@@ -25,7 +25,7 @@ use crate::events::EventsLine;
 pub use approval::{
     Approval, ApprovalAnswer, ApprovalDetails, ApprovalTimeout, ApprovalWants, RequestText, parse_json,
 };
-pub use artifact::{ArtifactText, ArtifactTurn, StepArtifact, content_digest, content_size};
+pub use artifact::{ArtifactText, ArtifactTurn, StepArtifact, content_digest};
 pub use check::{Check, Diagnostic, Edit, Fix, Label, Position, Severity, Span};
 pub use doctor::{Doctor, DoctorSpec, HomeState, ModelState, ProgramState, SpecProgram};
 pub use run::{

@@ -20,7 +20,7 @@ pub enum Content {
 
 impl Content {
     /// The length of the text, in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         match self {
             Content::Text(text) => text.len() as u64,
             Content::Artifact { bytes, .. } => *bytes,

@@ -83,7 +83,7 @@ impl StepArtifact {
             kind: kept.kind,
             id: kept.id.to_string(),
             turn,
-            bytes: content_size(&kept.content),
+            bytes: kept.content.bytes(),
             path: digest.as_deref().map(|digest| folder.artifact_path(digest)),
             digest,
             pack: kept.pack.clone(),
@@ -93,14 +93,6 @@ impl StepArtifact {
             with: kept.with.clone(),
             omitted: kept.omitted.clone(),
         }
-    }
-}
-
-/// How long a text is.
-pub fn content_size(content: &Content) -> u64 {
-    match content {
-        Content::Artifact { bytes, .. } => *bytes,
-        Content::Text(text) => text.len() as u64,
     }
 }
 

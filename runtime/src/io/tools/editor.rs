@@ -13,7 +13,7 @@ use super::files::{LARGEST, bytes, is_binary};
 use super::{FILE_TIME, Grant, Toolbox};
 use crate::io::confine::{Folder, missing, parts};
 use crate::types::secrets::Secrets;
-use crate::types::visible_text;
+use crate::types::visible_text::short;
 
 /// The bytes of text that are handed out at once, at most.
 pub(crate) const HANDED: usize = 1024 * 1024;
@@ -62,7 +62,7 @@ impl Toolbox {
             let text = whole(&folder, &path).map_err(unread)?;
             // Blanked it would be written back so.
             if secrets.redact(&text) != text {
-                return Err(unread(format!("`{}` holds a secret of this run, and is not handed out", shown(&path))));
+                return Err(unread(format!("`{}` holds a secret of this run, and is not handed out", short(&path))));
             }
             part(&path, &text, lines).map_err(unread)
         });
@@ -78,7 +78,7 @@ impl Toolbox {
         let written = self.editing.blocking(FILE_TIME, move |_| {
             let size = text.len();
             if size as u64 > LARGEST {
-                return Err(format!("`{}` would have {size} bytes, more than the {LARGEST} of a file", shown(&path)));
+                return Err(format!("`{}` would have {size} bytes, more than the {LARGEST} of a file", short(&path)));
             }
             Folder::open(&root)?.write(&path, text.as_bytes())
         });
@@ -109,7 +109,7 @@ pub(crate) fn inside(path: &str) -> Result<(), String> {
 
 /// The whole text of a file.
 fn whole(folder: &Folder, path: &str) -> Result<String, String> {
-    let shown = shown(path);
+    let shown = short(path);
     let (bytes, size) = bytes(folder, path, LARGEST)?
         .ok_or_else(|| format!("`{shown}` is larger than the {LARGEST} bytes of a file that is read"))?;
     match is_binary(&bytes) {
@@ -124,7 +124,7 @@ fn part(path: &str, text: &str, Lines { from, most }: Lines) -> Result<String, S
     let skipped = (1..from).take_while(|_| lines.next().is_some()).count();
     if from > 1 && (skipped as u64) + 1 < u64::from(from) {
         let count = text.lines().count();
-        return Err(format!("`{}` has {count} lines, and ends before line {from}", shown(path)));
+        return Err(format!("`{}` has {count} lines, and ends before line {from}", short(path)));
     }
     let mut found = String::new();
     for line in lines.take(most.map_or(usize::MAX, |most| most as usize)) {
@@ -132,16 +132,12 @@ fn part(path: &str, text: &str, Lines { from, most }: Lines) -> Result<String, S
             return Err(format!(
                 "this part of `{}` is larger than the {HANDED} bytes that are handed out at once: read fewer lines with \
                  `line` and `limit`",
-                shown(path)
+                short(path)
             ));
         }
         found.push_str(line);
     }
     Ok(found)
-}
-
-fn shown(path: &str) -> String {
-    visible_text::short(path)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
     /// The further turns that the agent was given to mend its answer.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "super::is_zero")]
     pub repairs: u32,
     /// What its agent left in its folder (`files`): an [`AgentFiles`](crate::AgentFiles) as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,10 +47,6 @@ pub struct Outcome {
     /// What else the turn of an agent left: what it was told, what it put out, what was said, and its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<ArtifactMeta>,
-}
-
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 impl Outcome {
