@@ -6,14 +6,14 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
 
-use super::mcp::{Guest, PATIENCE};
+use super::mcp::{McpSession, PATIENCE};
 use super::{err, run, scripted, sent};
 
 /// The door of scripts, as one that speaks it itself uses it.
 pub(super) struct Socket(BufReader<UnixStream>);
 
 impl Socket {
-    pub(super) fn new(guest: &Guest) -> Socket {
+    pub(super) fn new(guest: &McpSession) -> Socket {
         let stream = UnixStream::connect(&guest.socket).expect("the socket is open");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
         Socket(BufReader::new(stream))
@@ -36,7 +36,7 @@ impl Socket {
 
 #[test]
 fn nobody_forges_who_sends_or_what_is_answered() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let socket = &mut Socket::new(&guest);
     let handoff = |more: Value| {
         let mut operation = json!({ "swarm": "send_handoff", "to": "second", "message": "m" });
@@ -88,7 +88,7 @@ fn nobody_forges_who_sends_or_what_is_answered() {
 
 #[test]
 fn what_is_no_line_of_the_socket_is_told_so() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let deep = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
     let unknown = json!({ "token": guest.token, "operation": { "swarm": "stop_run" } }).to_string();
     let more = json!({ "token": guest.token, "node": "second" }).to_string();
@@ -120,7 +120,7 @@ fn what_is_no_line_of_the_socket_is_told_so() {
 
 #[test]
 fn ten_thousand_handoffs_by_the_socket_end_in_a_full_inbox() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let socket = &mut Socket::new(&guest);
     let mut taken = 0;
     for number in 0..10_000 {

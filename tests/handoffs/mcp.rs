@@ -37,7 +37,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 const TOOLS: [&str; 6] = ["send_handoff", "send_message", "broadcast", "report_status", "read_inbox", "read_context"];
 
 /// A run whose first task is under way, as somebody in that task sees it.
-pub(super) struct Guest {
+pub(super) struct McpSession {
     project: Project,
     child: Child,
     url: String,
@@ -45,8 +45,8 @@ pub(super) struct Guest {
     pub(super) socket: String,
 }
 
-impl Guest {
-    pub(super) fn new() -> Guest {
+impl McpSession {
+    pub(super) fn new() -> McpSession {
         let project = Project::new();
         fs::write(project.root().join("spec.kdl"), SPEC).expect("a spec can be written");
         for pipe in ["invitation", "release"] {
@@ -60,7 +60,7 @@ impl Guest {
         let mut words = invitation.split_whitespace().map(str::to_owned);
         let mut word = || words.next().expect("there are three words");
         let (url, token, socket) = (word(), word(), word());
-        Guest { project, child, url, token, socket }
+        McpSession { project, child, url, token, socket }
     }
 
     pub(super) fn root(&self) -> PathBuf {
@@ -160,7 +160,7 @@ impl Line {
 /// Communication model: both tools, over HTTP.
 #[test]
 fn an_agent_hands_over_and_reads_its_inbox_over_http() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let line = &mut guest.connect();
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let (status, tools) = line.post("/agents/first/mcp", &guest.headers(), request.to_string().as_bytes());
@@ -193,7 +193,7 @@ fn an_agent_hands_over_and_reads_its_inbox_over_http() {
 /// What is refused can be read and mended.
 #[test]
 fn a_handoff_that_is_refused_is_a_result_that_says_why() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let line = &mut guest.connect();
     let long = "x".repeat(4001);
     for (tool, arguments, why) in [
@@ -228,7 +228,7 @@ fn a_handoff_that_is_refused_is_a_result_that_says_why() {
 /// An outsider can do nothing on the port, and a node cannot speak for another.
 #[test]
 fn whoever_is_not_the_node_is_refused() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
     let list = list.as_bytes();
     let (own, port) = ("/agents/first/mcp", guest.port().to_owned());
@@ -303,7 +303,7 @@ pipeline main {
     let guest = |url: &str, token: &str| {
         let (url, token) = (url.to_owned(), token.to_owned());
         let idle = Command::new("true").spawn().expect("it starts");
-        let guest = Guest { project: Project::new(), child: idle, url, token, socket: String::new() };
+        let guest = McpSession { project: Project::new(), child: idle, url, token, socket: String::new() };
         let path = guest.url.find("/agents").map(|at| guest.url[at..].to_owned()).expect("an address has a path");
         let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
         guest.status(&path, &[], list.as_bytes())
@@ -318,7 +318,7 @@ pipeline main {
 
 #[test]
 fn what_is_too_much_is_not_read() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let own = "/agents/first/mcp";
     assert_eq!(guest.status(own, &[], &vec![b'x'; 10 * 1024 * 1024]), 413);
     assert_eq!(guest.status(own, &[("Authorization", None)], &vec![b'x'; 10 * 1024 * 1024]), 401);
@@ -351,7 +351,7 @@ fn what_is_too_much_is_not_read() {
 /// Handoff delivery: a flood fills the inbox, and no more.
 #[test]
 fn ten_thousand_handoffs_end_in_a_full_inbox() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let line = &mut guest.connect();
     let (mut taken, mut full) = (0, 0);
     for number in 0..10_000 {
@@ -374,7 +374,7 @@ fn ten_thousand_handoffs_end_in_a_full_inbox() {
 /// The same tools for clients that start a process.
 #[test]
 fn an_agent_hands_over_over_standard_input_and_output() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let requests = [
         json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
@@ -415,7 +415,7 @@ fn an_agent_hands_over_over_standard_input_and_output() {
 }
 
 /// `swarmc mcp` as a client in the task starts it.
-fn mcp(guest: &Guest, token: &str) -> Command {
+fn mcp(guest: &McpSession, token: &str) -> Command {
     let mut command = guest.project.command(&["mcp"]);
     command.env("SWARM_SOCKET", &guest.socket).env("SWARM_TOKEN", token);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::hostile::Socket;
-use super::mcp::{Guest, PATIENCE};
+use super::mcp::{McpSession, PATIENCE};
 use super::{err, run, scripted, sent};
 use crate::cli::Place;
 
@@ -155,7 +155,7 @@ pipeline main {
 
 #[test]
 fn strangers_hold_no_place_that_somebody_with_a_token_needs() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let connect = || {
         let stream = UnixStream::connect(&guest.socket).expect("the socket is open");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");

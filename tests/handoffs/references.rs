@@ -8,14 +8,14 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::hostile::Socket;
-use super::mcp::Guest;
+use super::mcp::McpSession;
 use super::{err, records, run, scripted, sent};
 use crate::seeds::ENVELOPE;
 use crate::specs::Project;
 
 #[test]
 fn what_an_envelope_refers_to_is_there() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let root = guest.root();
     fs::create_dir_all(root.join("src")).expect("a folder can be made");
     fs::write(root.join("src/parse.rs"), "").expect("a file can be written");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::hostile::Socket;
-use super::mcp::Guest;
+use super::mcp::McpSession;
 use super::{err, records, run, run_in, scripted, sent};
 use crate::specs::Project;
 
@@ -45,7 +45,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 /// Seed 003, status file: progress and metrics of a node that has no files.
 #[test]
 fn what_a_node_reports_is_shown_by_ps_and_inspect() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let line = &mut guest.connect();
     let progress = json!({ "current_step": "analyzing_data", "steps_completed": 3, "total_steps": 5 });
     let metrics = json!({ "files_processed": 12, "outputs_generated": 4 });
@@ -374,7 +374,7 @@ fn a_run_that_waits_for_help_ends_when_nobody_can_give_it() {
 /// Floods, what is too long, of the wrong type, or of somebody else.
 #[test]
 fn what_nodes_should_not_say_is_refused_with_words() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let socket = &mut Socket::new(&guest);
     let message = |more: Value| {
         let mut message = json!({ "swarm": "send_message", "to": "second", "type": "data_ready", "content": "c" });
@@ -560,7 +560,7 @@ pipeline main {
 /// The same two over MCP, where what is refused is a result that a model can read.
 #[test]
 fn an_agent_writes_messages_over_mcp() {
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let line = &mut guest.connect();
     let message = json!({ "to": "second", "type": "data_ready", "content": { "message": "There", "rows": 3 } });
     let receipt = guest.call(line, "send_message", message);

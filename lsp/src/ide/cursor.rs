@@ -15,12 +15,12 @@ pub(super) struct CursorContext<'t> {
     /// The nodes in whose blocks it is, outermost first.
     pub(super) around: Vec<Written<'t>>,
     /// What it is.
-    pub(super) what: What<'t>,
+    pub(super) what: CursorKind<'t>,
 }
 
 /// What a [`CursorContext`] is.
 #[derive(Debug)]
-pub(super) enum What<'t> {
+pub(super) enum CursorKind<'t> {
     /// The name of a node, or where one may begin.
     Name {
         /// The word; empty where there is none yet.
@@ -136,8 +136,8 @@ pub(super) fn find_context<'t>(
     let home = around.last().map_or(Some(language), |node| node.known);
     let mut what = what;
     match &mut what {
-        What::Entry(entry) => entry.node.known = home.and_then(|home| find_schema(home, entry.node.name)),
-        What::Name { range, siblings, .. } if around.is_empty() => {
+        CursorKind::Entry(entry) => entry.node.known = home.and_then(|home| find_schema(home, entry.node.name)),
+        CursorKind::Name { range, siblings, .. } if around.is_empty() => {
             let others = tree.nodes.iter().filter(|node| node.name.span.start as usize != range.start);
             *siblings = others.filter_map(|node| text.get(node.name.span.range())).collect();
         }
@@ -191,7 +191,7 @@ struct Piece {
 }
 
 impl<'t> Reader<'t, '_> {
-    fn read_context(&mut self) -> What<'t> {
+    fn read_context(&mut self) -> CursorKind<'t> {
         let (mut annotated, mut escaped) = (false, false);
         while let Some(piece) = self.next_piece() {
             let Piece { kind, start, end } = piece;
@@ -203,16 +203,16 @@ impl<'t> Reader<'t, '_> {
             if annotated {
                 annotated = !matches!(kind, TokenKind::CloseParen | TokenKind::Newline);
                 if annotated && self.offset <= end {
-                    return What::Nothing;
+                    return CursorKind::Nothing;
                 }
                 continue;
             }
             match kind {
-                TokenKind::LineComment if self.offset <= end => return What::Comment(start..end),
+                TokenKind::LineComment if self.offset <= end => return CursorKind::Comment(start..end),
                 TokenKind::BlockComment | TokenKind::OpenComment
                     if self.offset < end || kind == TokenKind::OpenComment =>
                 {
-                    return What::Comment(start..end);
+                    return CursorKind::Comment(start..end);
                 }
                 TokenKind::OpenParen => annotated = true,
                 TokenKind::Backslash => escaped = true,
@@ -273,7 +273,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Takes a word or a string in; what it is, when the cursor is there.
-    fn read_value(&mut self, piece: Piece) -> Option<What<'t>> {
+    fn read_value(&mut self, piece: Piece) -> Option<CursorKind<'t>> {
         let Piece { kind, start, end } = piece;
         let inside = unquoted_range(self.text, kind, start, end);
         let bare = matches!(kind, TokenKind::Bare | TokenKind::Keyword);
@@ -285,14 +285,14 @@ impl<'t> Reader<'t, '_> {
         let Some(reading) = &mut self.node else {
             if here && bare {
                 let (siblings, followed) = self.list_siblings(start);
-                return Some(What::Name { range: start..end, siblings, followed });
+                return Some(CursorKind::Name { range: start..end, siblings, followed });
             }
             let node = Written { name: content, known: None, arguments: Vec::new(), properties: Vec::new() };
             self.node = Some(Reading { node, key: None, ended: false, last: false });
-            return here.then_some(What::Nothing);
+            return here.then_some(CursorKind::Nothing);
         };
         if reading.ended || !bare && self.offset <= end && !here {
-            return (self.offset <= end).then_some(What::Nothing);
+            return (self.offset <= end).then_some(CursorKind::Nothing);
         }
         if here {
             let is_key = bare && self.tokens.get(self.next).is_some_and(|token| token.kind == TokenKind::Equals);
@@ -309,27 +309,27 @@ impl<'t> Reader<'t, '_> {
         None
     }
 
-    fn finish_entry(&mut self, range: Range<usize>, quote: Option<&'t str>, is_key: bool) -> What<'t> {
-        let Some(Reading { mut node, key, .. }) = self.node.take() else { return What::Nothing };
+    fn finish_entry(&mut self, range: Range<usize>, quote: Option<&'t str>, is_key: bool) -> CursorKind<'t> {
+        let Some(Reading { mut node, key, .. }) = self.node.take() else { return CursorKind::Nothing };
         let position = node.arguments.len();
         self.read_entries(&mut node);
-        What::Entry(Entry { node, key, position, range, quote, is_key })
+        CursorKind::Entry(Entry { node, key, position, range, quote, is_key })
     }
 
     /// What a cursor between the tokens could begin.
-    fn read_gap(&mut self) -> What<'t> {
+    fn read_gap(&mut self) -> CursorKind<'t> {
         let empty = self.offset..self.offset;
         let before = self.text[..self.offset].chars().next_back();
         match &self.node {
             None => {
                 let (siblings, followed) = self.list_siblings(self.offset);
-                What::Name { range: empty, siblings, followed }
+                CursorKind::Name { range: empty, siblings, followed }
             }
-            Some(reading) if reading.ended => What::Nothing,
+            Some(reading) if reading.ended => CursorKind::Nothing,
             Some(reading) => match before {
                 Some('=') if reading.key.is_some() => self.finish_entry(empty, None, false),
                 Some(' ' | '\t' | '\n' | '\r') => self.finish_entry(empty, None, false),
-                _ => What::Nothing,
+                _ => CursorKind::Nothing,
             },
         }
     }
@@ -447,18 +447,18 @@ mod tests {
         let CursorContext { around, what } = find_context(&text, &tree, &SPEC, offset);
         let around: Vec<&str> = around.iter().map(|node| node.name).collect();
         let what = match what {
-            What::Name { range, siblings, followed } => {
+            CursorKind::Name { range, siblings, followed } => {
                 format!("name [{}] beside {siblings:?}{}", &text[range], if followed { " followed" } else { "" })
             }
-            What::Entry(entry) => {
+            CursorKind::Entry(entry) => {
                 let Entry { node, key, position, range, quote, is_key } = entry;
                 let key = key.map_or_else(|| format!("#{position}"), |key| format!("{key}="));
                 let quoted = quote.map_or(String::new(), |quote| format!(" in {quote}"));
                 let of = node.known.map_or("nothing", |known| known.name);
                 format!("{} ({of}) {key}[{}]{quoted}{}", node.name, &text[range], if is_key { " key" } else { "" })
             }
-            What::Comment(range) => format!("comment {}", &text[range]),
-            What::Nothing => "nothing".to_owned(),
+            CursorKind::Comment(range) => format!("comment {}", &text[range]),
+            CursorKind::Nothing => "nothing".to_owned(),
         };
         format!("{}: {what}", around.join("/"))
     }

@@ -12,7 +12,7 @@ const LOOK_BACK: usize = 2000;
 
 /// The interpolation that a cursor is in.
 #[derive(Debug)]
-pub(super) enum Hole<'t> {
+pub(super) enum Interpolation<'t> {
     /// `<<…`
     Directive(Directive<'t>),
     /// `{{ …` or `{% …`
@@ -69,11 +69,11 @@ pub(super) struct Logic<'t> {
 }
 
 /// The interpolation at an offset of a text, of which `region` is a prompt.
-pub(super) fn find_hole(text: &str, region: Range<usize>, offset: usize) -> Option<Hole<'_>> {
+pub(super) fn find_hole(text: &str, region: Range<usize>, offset: usize) -> Option<Interpolation<'_>> {
     let offset = offset.clamp(region.start, region.end);
     parse_directive(text, &region, offset)
-        .map(Hole::Directive)
-        .or_else(|| parse_logic(text, &region, offset).map(Hole::Logic))
+        .map(Interpolation::Directive)
+        .or_else(|| parse_logic(text, &region, offset).map(Interpolation::Logic))
 }
 
 fn parse_directive<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<Directive<'t>> {
@@ -261,8 +261,8 @@ mod tests {
         let text = marked.replacen("$0", "", 1);
         match find_hole(&text, 0..text.len(), offset) {
             None => "nothing".to_owned(),
-            Some(Hole::Logic(logic)) => format!("logic {:?} {}", logic.before, logic.statement),
-            Some(Hole::Directive(found)) => {
+            Some(Interpolation::Logic(logic)) => format!("logic {:?} {}", logic.before, logic.statement),
+            Some(Interpolation::Directive(found)) => {
                 let Directive { word, name, fields, part, range, missing, .. } = found;
                 format!("{part:?} {word}·{name}·{} [{}] {missing}", fields.join("."), &text[range])
             }

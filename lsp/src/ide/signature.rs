@@ -5,9 +5,9 @@ use std::ops::Range;
 use swarmc_compiler::interpolation;
 use swarmc_compiler::schema::{Kind as Values, Node};
 
-use super::cursor::{self, Entry, What};
+use super::cursor::{self, CursorKind, Entry};
 use super::document::Kind;
-use super::hole::{self, Directive, Hole, Part};
+use super::hole::{self, Directive, Interpolation, Part};
 use super::{Snapshot, complete};
 
 /// How something is written.
@@ -47,7 +47,7 @@ pub fn find_signature(snapshot: &Snapshot, path: &str, offset: usize) -> Option<
         }
         Kind::Spec | Kind::Part | Kind::Settings => {
             let spot = cursor::find_context(text, document.tree()?, document.language(), offset);
-            let What::Entry(entry) = spot.what else { return None };
+            let CursorKind::Entry(entry) = spot.what else { return None };
             match (entry.kind(), entry.quote) {
                 (Some(Values::Template), Some(_)) => in_text(text, entry.range, offset),
                 (Some(Values::Text | Values::Expression), Some(_)) => None,
@@ -59,8 +59,8 @@ pub fn find_signature(snapshot: &Snapshot, path: &str, offset: usize) -> Option<
 
 fn in_text(text: &str, region: Range<usize>, offset: usize) -> Option<Signature> {
     match hole::find_hole(text, region, offset)? {
-        Hole::Directive(hole) => of_directive(&hole),
-        Hole::Logic(_) => None,
+        Interpolation::Directive(hole) => of_directive(&hole),
+        Interpolation::Logic(_) => None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::super::{err, sent};
-use super::{Guest, TOOLS, binary};
+use super::{McpSession, TOOLS, binary};
 
 /// The folder with the clients, installed the first time that anyone asks.
 fn clients() -> PathBuf {
@@ -24,7 +24,7 @@ fn clients() -> PathBuf {
 }
 
 /// A client in the task of a guest.
-fn client(guest: &Guest, program: &Path) -> Command {
+fn client(guest: &McpSession, program: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(guest.project.root()).stdin(Stdio::null());
     command.env("SWARM_MCP", &guest.url).env("SWARM_TOKEN", &guest.token).env("SWARM_SOCKET", &guest.socket);
@@ -41,9 +41,9 @@ fn printed(output: &Output) -> Value {
 }
 
 /// Lists the tools and calls both with the inspector.
-fn inspect(target: &dyn Fn(&Guest) -> Vec<String>) {
+fn inspect(target: &dyn Fn(&McpSession) -> Vec<String>) {
     let program = clients().join("bin/mcp-inspector-cli");
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let run = |arguments: &[&str]| {
         let mut command = client(&guest, &program);
         command.arg("--cli").args(target(&guest)).args(arguments);
@@ -117,7 +117,7 @@ anyio.run(main)
 #[test]
 fn the_python_client_calls_the_tools_over_both() {
     let python = clients().join("python/bin/python");
-    let guest = Guest::new();
+    let guest = McpSession::new();
     let mut command = client(&guest, &python);
     let told = printed(&command.args(["-c", PYTHON]).arg(binary().join("swarmc")).output().expect("python starts"));
     for way in ["http", "pipe"] {

@@ -20,9 +20,9 @@ use swarmc_compiler::Code;
 use swarmc_compiler::index::SymbolKind;
 use swarmc_compiler::schema::{Kind as Values, Node, SPEC};
 
-use super::cursor::{self, CursorContext, Entry, What};
+use super::cursor::{self, CursorContext, CursorKind, Entry};
 use super::document::Kind;
-use super::hole::{self, Hole, Logic};
+use super::hole::{self, Interpolation, Logic};
 use super::{Document, Edit, Snapshot};
 use scope::Scope;
 
@@ -195,21 +195,21 @@ fn complete_prompt(ask: &Ask<'_>) -> Option<Completion> {
 /// What a person could type in a template text, which has this range in the file.
 fn in_text(ask: &Ask<'_>, scopes: &[Scope], region: Range<usize>, quote: Option<&str>) -> Option<Completion> {
     match hole::find_hole(ask.text(), region, ask.offset)? {
-        Hole::Directive(found) => Some(directive::complete_directive(ask, scopes, &found, quote)),
-        Hole::Logic(found) => expression::complete_expression(ask, scopes, &found),
+        Interpolation::Directive(found) => Some(directive::complete_directive(ask, scopes, &found, quote)),
+        Interpolation::Logic(found) => expression::complete_expression(ask, scopes, &found),
     }
 }
 
 fn complete_spec(ask: &Ask<'_>) -> Option<Completion> {
     let spot = cursor::find_context(ask.text(), ask.document.tree()?, ask.document.language(), ask.offset);
     match &spot.what {
-        What::Nothing => None,
-        What::Comment(range) => complete_suppression(ask, range.start..ask.offset),
-        What::Name { range, siblings, followed } => {
+        CursorKind::Nothing => None,
+        CursorKind::Comment(range) => complete_suppression(ask, range.start..ask.offset),
+        CursorKind::Name { range, siblings, followed } => {
             let empty = range.is_empty() && ask.trigger.is_some();
             (!empty).then(|| node::complete_node(ask, &spot, range, siblings, *followed))
         }
-        What::Entry(entry) => in_entry(ask, &spot, entry),
+        CursorKind::Entry(entry) => in_entry(ask, &spot, entry),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use swarmc_compiler::index::{Index, Step, Symbol, SymbolId, SymbolKind};
 use swarmc_compiler::{FileId, Span};
 
-use super::super::cursor::{CursorContext, Entry, What};
+use super::super::cursor::{CursorContext, CursorKind, Entry};
 use super::super::{Analysis, Snapshot};
 
 /// How many who say one text are told apart.
@@ -88,7 +88,7 @@ fn make_reader(index: &Index, owner: SymbolId, pipeline: Option<SymbolId>, body:
 
 fn list_readers(index: &Index, file: FileId, spot: &CursorContext<'_>) -> Vec<Reader> {
     let entry = match &spot.what {
-        What::Entry(entry) => Some(entry),
+        CursorKind::Entry(entry) => Some(entry),
         _ => None,
     };
     let asks = entry.is_some_and(|entry| entry.node.is_named("until"));

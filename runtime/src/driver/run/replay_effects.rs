@@ -146,7 +146,7 @@ impl Driver<'_> {
             Ok((RecordedVerdict::Unanswered, _)) => {
                 replaying.leave_request((step, attempt), &request.agent, asked);
             }
-            Ok((RecordedVerdict::Said(rank, choice, because, _), by)) => {
+            Ok((RecordedVerdict::Answered(rank, choice, because, _), by)) => {
                 let verdict = Verdict { id: request.id, choice, by, because, arguments: None };
                 replaying.queue_input(rank, step, attempt, ReplayInput::Verdict(verdict).into_input());
             }

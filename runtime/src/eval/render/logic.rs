@@ -36,12 +36,12 @@ pub(super) struct Logic {
     /// The templates that are compiled, by their texts.
     compiled: RefCell<HashSet<String>>,
     meter: Meter,
-    kept: Kept,
+    kept: ParsedOutputs,
 }
 
 /// Long outputs, parsed: each item of a for-each may read the same one. Whether it is a record, and its text,
 /// come first.
-type Kept = RefCell<Vec<(bool, String, Value)>>;
+type ParsedOutputs = RefCell<Vec<(bool, String, Value)>>;
 
 impl Logic {
     /// `most` is what one evaluation may make, in bytes.
@@ -368,7 +368,7 @@ impl<'r> Wanted<'r> {
 }
 
 /// The values that are wanted: read up front, since minijinja asks for values that live for ever.
-fn context(wanted: &Wanted<'_>, values: &dyn Values, kept: &Kept) -> Result<BTreeMap<String, Value>, String> {
+fn context(wanted: &Wanted<'_>, values: &dyn Values, kept: &ParsedOutputs) -> Result<BTreeMap<String, Value>, String> {
     use DirectiveKind::{Error, Exit, Index, Input, Item, Log, Output, Param, Previous, Status, Stdin};
     let mut context: BTreeMap<String, Value> = BTreeMap::new();
     let steps = |kind| if wanted.has(kind) { wanted.names(kind, values.steps()) } else { Vec::new() };
@@ -456,7 +456,7 @@ fn context(wanted: &Wanted<'_>, values: &dyn Values, kept: &Kept) -> Result<BTre
 }
 
 /// The value of an output, taken from those that are kept where it is one of them.
-fn parsed(step: &str, text: String, values: &dyn Values, kept: &Kept) -> Value {
+fn parsed(step: &str, text: String, values: &dyn Values, kept: &ParsedOutputs) -> Value {
     if text.len() < LONG {
         return readable(directive::output(step, text, values));
     }

@@ -18,7 +18,7 @@ use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, test_kill_process_group};
 
 use super::spawn::{Finder, Launch};
-use super::stdin::{StdinWriter, Talk};
+use super::stdin::{StdinDialogue, StdinWriter};
 use crate::io::children::{self, reap_child};
 use crate::io::event_loop::{EventLoop, Inbox, Interest, Ready, Registered};
 use crate::io::proc_status::{end_group, group_lives, start_time};
@@ -96,8 +96,8 @@ pub(crate) trait Sink {
         false
     }
     /// What is to be said to it now; asked whenever something has happened.
-    fn next_input(&mut self) -> Talk<'_> {
-        Talk::default()
+    fn next_input(&mut self) -> StdinDialogue<'_> {
+        StdinDialogue::default()
     }
     /// It was told so many bytes of that.
     fn note_written(&mut self, _: usize) {}

@@ -6,7 +6,7 @@ use crate::io::event_loop::Registered;
 
 /// How a talk with a process goes on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Talk<'s> {
+pub(crate) struct StdinDialogue<'s> {
     /// What it is to read next.
     pub words: &'s [u8],
     /// Whether its work is done: nothing follows, and it may go.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::member::{Gave, Member, Said};
+use super::swarm_turns::{Member, ToolResult, TurnReply};
 use super::{Part, words};
 use crate::io::files::{AgentFiles, Laying};
 use crate::types::event::{Failure, StepId, Usage, VERSION};
@@ -89,7 +89,7 @@ pub(super) enum Exchange {
     Tools {
         #[serde(flatten)]
         turn: Member,
-        answer: Gave,
+        answer: ToolResult,
     },
     /// A turn of an agent of a swarm.
     Member {
@@ -99,7 +99,7 @@ pub(super) enum Exchange {
         asked: RecordedQuestion,
         /// None where it was ended before it was answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        answer: Option<Said>,
+        answer: Option<TurnReply>,
     },
     /// A call of a tool by an agent of a swarm.
     Call {
@@ -109,7 +109,7 @@ pub(super) enum Exchange {
         arguments: Text,
         /// None where it was ended before it was answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        answer: Option<Gave>,
+        answer: Option<ToolResult>,
     },
 }
 
@@ -240,7 +240,7 @@ impl Exchange {
             Exchange::Files { told, files, .. } => texts.extend(told.values().chain(files.values())),
             Exchange::Tools { answer, .. } => texts.extend(&answer.text),
             Exchange::Member { asked, answer, .. } => {
-                texts.extend(asked.texts().chain(answer.iter().flat_map(Said::texts)));
+                texts.extend(asked.texts().chain(answer.iter().flat_map(TurnReply::texts)));
             }
             Exchange::Call { arguments, answer, .. } => {
                 texts.push(arguments);

@@ -9,11 +9,11 @@ mod effect;
 mod exchange;
 mod export;
 mod folder;
-mod member;
 mod read;
 mod redact;
 mod replay;
 mod script;
+mod swarm_turns;
 mod write;
 
 use std::borrow::Cow;
@@ -29,9 +29,9 @@ pub use read::Recording;
 
 pub(crate) use effect::{ReplayEffect, ReplayInput, Sending, Written};
 pub(crate) use export::publish;
-pub(crate) use member::{At, RecordedVerdict, requests};
 pub(crate) use redact::Redactions;
 pub(crate) use replay::{GateTake, Replay};
+pub(crate) use swarm_turns::{At, RecordedVerdict, requests};
 pub(crate) use write::{Exchanged, Recorder, is_kept, may_replace};
 
 /// Who answers what a run asks.

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::exchange::{Attempt, CALL, Exchange, Key, TOOLS, TURN};
-use super::member::Member;
 use super::read::Recording;
+use super::swarm_turns::Member;
 use super::{requests, words};
 use crate::types::approval::{Request, RequestKind, Verdict};
 use crate::types::artifact::ArtifactKind;

@@ -31,7 +31,7 @@ pub(crate) struct Recorder {
     /// What is not in the journal yet.
     pending: Mutex<Vec<Exchanged>>,
     /// What was asked last, and of swarms, by who was asked.
-    pub(super) asked: Mutex<super::member::Open>,
+    pub(super) asked: Mutex<super::swarm_turns::OpenTurns>,
 }
 
 /// An exchange for the journal.

@@ -157,7 +157,7 @@ impl Driver<'_> {
         match replaying.replay.verdict((step, attempt), (&request.agent, asked), &request.wants.describe()) {
             Ok((RecordedVerdict::Nothing, _)) => return false,
             Ok((RecordedVerdict::Unanswered, _)) => replaying.leave_request((step, attempt), &request.agent, asked),
-            Ok((RecordedVerdict::Said(rank, choice, because, arguments), by)) => {
+            Ok((RecordedVerdict::Answered(rank, choice, because, arguments), by)) => {
                 let word = SwarmInput::Agreed { id: request.id, choice, by, because, arguments };
                 replaying.queue_swarm_input(rank, step, attempt, word);
             }

@@ -26,7 +26,7 @@ use super::requests::{self, Dialogue, Request};
 use super::turn_log::Account;
 use crate::io::executor::capture::Capture;
 use crate::io::executor::pool::Services;
-use crate::io::process::{Sink, Talk};
+use crate::io::process::{Sink, StdinDialogue};
 use crate::io::stream::{Item, Lines};
 use crate::types::cancel::Cancel;
 use crate::types::event::{Failure, Process, Usage};
@@ -445,7 +445,7 @@ impl Sink for Line<'_, '_> {
         true
     }
 
-    fn next_input(&mut self) -> Talk<'_> {
+    fn next_input(&mut self) -> StdinDialogue<'_> {
         self.go_on();
         self.announce();
         let stage = self.shared.lock_progress().stage;
@@ -453,7 +453,7 @@ impl Sink for Line<'_, '_> {
             self.listing = Some(Instant::now() + LISTING);
         }
         let waits = !self.pending.is_empty() || self.service.is_waiting();
-        Talk { words: &self.unread, over: self.is_over(), waits }
+        StdinDialogue { words: &self.unread, over: self.is_over(), waits }
     }
 
     fn note_written(&mut self, count: usize) {

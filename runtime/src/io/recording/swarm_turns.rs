@@ -50,7 +50,7 @@ pub(super) struct Member {
 
 /// What a model said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Said {
+pub(super) struct TurnReply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Text>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +77,7 @@ pub(super) struct Called {
 
 /// What a tool gave, or a list of tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Gave {
+pub(super) struct ToolResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub(super) struct Fault {
 
 /// What happened to a swarm that no answer brought about; each with its place among all that happened.
 #[derive(Debug, Default)]
-pub(crate) struct Outside {
+pub(crate) struct OutsideInputs {
     /// The agents whose time was over.
     pub late: Vec<(usize, Arc<str>)>,
     /// How it was ended itself.
@@ -106,7 +106,7 @@ pub(crate) struct Outside {
 
 /// What was asked and has no answer yet.
 #[derive(Debug, Default)]
-pub(super) struct Open {
+pub(super) struct OpenTurns {
     turns: BTreeMap<(Attempt, Member), RecordedQuestion>,
     calls: BTreeMap<(Attempt, Member), (String, Text)>,
     /// What was said last to an agent, by its digest: most of it is the same in every turn.
@@ -172,7 +172,7 @@ impl Member {
     }
 }
 
-impl Said {
+impl TurnReply {
     pub(super) fn texts(&self) -> impl Iterator<Item = &Text> {
         self.text.iter().chain(self.calls.iter().map(|call| &call.arguments))
     }
@@ -188,9 +188,9 @@ impl Recorder {
                 let tools = self.redactions.blank_json(&Value::Array(tools.iter().map(tool).collect()));
                 let texts = self.turn_texts(at, &turn);
                 let text = texts.blanked("tools", format!("{tools:#}\n").into_bytes())?;
-                Gave { text: Some(text), fault: None }
+                ToolResult { text: Some(text), fault: None }
             }
-            Err(fault) => Gave { text: None, fault: Some(self.tool_fault(fault)) },
+            Err(fault) => ToolResult { text: None, fault: Some(self.tool_fault(fault)) },
         };
         self.put((at.step, at.attempt), &Exchange::Tools { turn, answer });
         Ok(())
@@ -219,7 +219,7 @@ impl Recorder {
         let Some(asked) = asked else { return Ok(()) };
         let texts = self.turn_texts(at, &turn);
         let answer = match reply {
-            Ok(Reply { text, calls, usage, model, cut, session: _ }) => Said {
+            Ok(Reply { text, calls, usage, model, cut, session: _ }) => TurnReply {
                 text: (!text.is_empty()).then(|| texts.text("answer", text.as_bytes())).transpose()?,
                 calls: (1..)
                     .zip(calls)
@@ -234,13 +234,13 @@ impl Recorder {
                 cut: *cut,
                 fault: None,
             },
-            Err(chat::Fault { message, transient, retry_after }) => Said {
+            Err(chat::Fault { message, transient, retry_after }) => TurnReply {
                 fault: Some(Fault {
                     message: self.redactions.blank_text(message),
                     transient: *transient,
                     retry_after_ms: retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
                 }),
-                ..Said::default()
+                ..TurnReply::default()
             },
         };
         self.put((at.step, at.attempt), &Exchange::Member { turn, asked, answer: Some(answer) });
@@ -268,8 +268,10 @@ impl Recorder {
         };
         let Some((tool, arguments)) = call else { return Ok(()) };
         let answer = match result {
-            Ok(text) => Gave { text: Some(self.turn_texts(at, &turn).text("result", text.as_bytes())?), fault: None },
-            Err(fault) => Gave { text: None, fault: Some(self.tool_fault(fault)) },
+            Ok(text) => {
+                ToolResult { text: Some(self.turn_texts(at, &turn).text("result", text.as_bytes())?), fault: None }
+            }
+            Err(fault) => ToolResult { text: None, fault: Some(self.tool_fault(fault)) },
         };
         self.put((at.step, at.attempt), &Exchange::Call { turn, tool, arguments, answer: Some(answer) });
         Ok(())
@@ -310,7 +312,7 @@ pub(crate) enum RecordedVerdict {
     /// No person answered.
     Unanswered,
     /// This, at this place among all that happened; with the arguments that were given in place of others.
-    Said(usize, Choice, Option<String>, Option<String>),
+    Answered(usize, Choice, Option<String>, Option<String>),
 }
 
 /// Where an answer came among all that happened, and what it was.
@@ -347,7 +349,7 @@ impl Replay {
         if let Some(difference) = self.compared(asked, question)? {
             return Err(self.parts(at, None, difference));
         }
-        let Some(Said { text, calls, usage, model, cut, fault }) = answer else { return Ok(None) };
+        let Some(TurnReply { text, calls, usage, model, cut, fault }) = answer else { return Ok(None) };
         if let Some(fault) = fault {
             let retry_after = fault.retry_after_ms.map(Duration::from_millis);
             let message = self.redactions.fill_text(&fault.message);
@@ -437,7 +439,7 @@ impl Replay {
         };
         let because = verdict.because.as_deref().map(|because| self.redactions.fill_text(because));
         let arguments = verdict.arguments.as_ref().map(|arguments| self.content(arguments)).transpose()?;
-        Ok((RecordedVerdict::Said(number, verdict.choice, because, arguments), verdict.by))
+        Ok((RecordedVerdict::Answered(number, verdict.choice, because, arguments), verdict.by))
     }
 
     /// How many answers its swarm had when a turn began; 0 where nothing else than the last of them made it begin.
@@ -452,11 +454,11 @@ impl Replay {
     }
 
     /// What happened to a swarm that no answer brought about.
-    pub(crate) fn outside(&self, step: &StepId, attempt: u32) -> Outside {
+    pub(crate) fn outside(&self, step: &StepId, attempt: u32) -> OutsideInputs {
         let of = (step.clone(), attempt);
         let late = self.recording.script.late.get(&of).cloned().unwrap_or_default();
         let failed = self.recording.script.failures.get(&of);
-        Outside { late, failed: failed.and_then(|&number| Some((number, self.failure_of(number)?))) }
+        OutsideInputs { late, failed: failed.and_then(|&number| Some((number, self.failure_of(number)?))) }
     }
 
     /// What the run ends with where a turn or a call is not as it was recorded.
