@@ -5,38 +5,21 @@ use std::io::Read as _;
 use std::path::Path;
 
 use miette::{IntoDiagnostic, miette};
-use serde_json::{Map, Value};
-use swarmc_runtime::handoff::{
-    Artifact, Broadcast, ENVELOPE_LIMIT, EnvelopeKind, Handoff, HelpRequest, MESSAGE_LIMIT, Message, MessageKind,
-    Operation, Reading, Report, Verdict,
-};
-use swarmc_runtime::{AgentProgress, SOCKET, TOKEN, send_operation};
+use serde_json::{Map, Value, json};
+use swarmc_runtime::handoff::{Flag, FlagKind, Operation};
+use swarmc_runtime::{SOCKET, TOKEN, send_operation};
 
 use crate::args;
 use crate::exit::Exit;
 use crate::terminal;
 
 pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
-    let operation = match &args.operation {
-        args::AgentOperation::SendHandoff(args) => Operation::SendHandoff(Box::new(build_handoff(args)?)),
-        args::AgentOperation::SpawnNode(args) => Operation::SpawnNode(Box::new(build_handoff(args)?)),
-        args::AgentOperation::SendMessage(args::SendMessage { to, said, reply_to }) => {
-            let (kind, content) = said_by(said)?;
-            Operation::SendMessage(Message { to: to.clone(), kind, content, reply_to: reply_to.clone() })
-        }
-        args::AgentOperation::Broadcast(args::Broadcast { said }) => {
-            let (kind, content) = said_by(said)?;
-            Operation::Broadcast(Broadcast { kind, content })
-        }
-        args::AgentOperation::ReportStatus(args) => Operation::ReportStatus(Box::new(build_report(args))),
-        args::AgentOperation::RequestHelp(args::RequestHelp { message }) => {
-            Operation::RequestHelp(HelpRequest { message: read_argument(message, MESSAGE_LIMIT)? })
-        }
-        args::AgentOperation::ReadContext(args::ReadContext { reference, offset }) => {
-            Operation::ReadContext(Reading { reference: reference.clone(), offset: *offset })
-        }
-        args::AgentOperation::ReadInbox(args::ReadInbox {}) => Operation::ReadInbox {},
-    };
+    let args::Invocation { spec, given } = &args.invocation;
+    let mut arguments = Map::new();
+    for (flag, values) in given {
+        set_field(&mut arguments, flag.field, read_flag(flag, values)?);
+    }
+    let operation = Operation::from_call(spec.name, arguments).map_err(|problem| miette!("{problem}"))?;
     let (socket, token) = (require_variable(SOCKET)?, require_variable(TOKEN)?);
     let receipt = send_operation(Path::new(&socket), &token.to_string_lossy(), &operation)
         .map_err(|problem| miette!("{problem}"))?;
@@ -54,35 +37,41 @@ pub(crate) fn require_variable(name: &str) -> miette::Result<OsString> {
     })
 }
 
-fn build_handoff(args: &args::SendHandoff) -> miette::Result<Handoff> {
-    let message = read_argument(&args.message, MESSAGE_LIMIT)?;
-    let structured = args.structured.as_deref().map(serde_json::from_str).transpose();
-    let structured = structured.map_err(|error| miette!("`--structured` is no JSON: {error}"))?;
-    let verdict =
-        |ok: bool, reason: &String| Verdict { ok, reason: Some(reason.clone()).filter(|text| !text.is_empty()) };
-    let status = args.ok.as_ref().map(|reason| verdict(true, reason));
-    Ok(Handoff {
-        to: args.to.clone(),
-        message,
-        structured,
-        artifacts: args.artifacts.iter().map(|text| parse_artifact(text)).collect(),
-        status: status.or_else(|| args.failed.as_ref().map(|reason| verdict(false, reason))),
-        response: args.response.map(|response| match response {
-            args::AgentResponse::None => swarmc_plan::Response::None,
-            args::AgentResponse::Optional => swarmc_plan::Response::Optional,
-            args::AgentResponse::Required => swarmc_plan::Response::Required,
-        }),
-        reply_to: args.reply_to.clone(),
-        answers_by_name: false,
-        message_kind: None,
-        context_ref: args.context.clone(),
-        kind: args.signal.then_some(EnvelopeKind::Signal),
-        priority: args.priority.map(|priority| match priority {
-            args::AgentPriority::Low => swarmc_plan::Priority::Low,
-            args::AgentPriority::Normal => swarmc_plan::Priority::Normal,
-            args::AgentPriority::High => swarmc_plan::Priority::High,
-        }),
+/// Sets a field of the arguments, or of an object in them: `FIELD.FIELD`.
+fn set_field(arguments: &mut Map<String, Value>, path: &str, value: Value) {
+    match path.split_once('.') {
+        Some((outer, inner)) => arguments.entry(outer).or_insert_with(|| json!({}))[inner] = value,
+        None => _ = arguments.insert(path.to_owned(), value),
+    }
+}
+
+/// What the values of a flag mean.
+fn read_flag(flag: &Flag, values: &[String]) -> miette::Result<Value> {
+    let value = values.first().map(String::as_str).unwrap_or_default();
+    Ok(match flag.kind {
+        FlagKind::Text | FlagKind::Positional | FlagKind::Choice(_) => value.into(),
+        FlagKind::Switch(text) => text.into(),
+        FlagKind::Input(most) => read_argument(value, most)?.into(),
+        FlagKind::ObjectInput(most) => {
+            let text = read_argument(value, most)?;
+            let object = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object);
+            object.unwrap_or(Value::String(text))
+        }
+        FlagKind::Count => value.parse::<u64>().into_diagnostic()?.into(),
+        FlagKind::Json => {
+            serde_json::from_str(value).map_err(|error| miette!("`--{}` is no JSON: {error}", flag.name))?
+        }
+        FlagKind::Verdict(ok) if value.is_empty() => json!({ "ok": ok }),
+        FlagKind::Verdict(ok) => json!({ "ok": ok, "reason": value }),
+        FlagKind::Artifacts => values.iter().map(|text| parse_artifact(text)).collect(),
+        FlagKind::Pairs => values.iter().filter_map(|text| text.split_once('=')).map(read_pair).collect(),
     })
+}
+
+/// A pair, whose value is a number where it can be one.
+fn read_pair((name, text): (&str, &str)) -> (String, Value) {
+    let number = serde_json::from_str::<Value>(text).ok().filter(Value::is_number);
+    (name.to_owned(), number.unwrap_or_else(|| text.into()))
 }
 
 /// An argument, or for `-` what stands on standard input: so many characters, and one more, as the run says what is too
@@ -97,49 +86,15 @@ fn read_argument(argument: &str, most: usize) -> miette::Result<String> {
     Ok(text.trim_end().to_owned())
 }
 
-/// What a message is for and says: JSON where it is an object.
-fn said_by(said: &args::Said) -> miette::Result<(MessageKind, Value)> {
-    let content = read_argument(&said.content, ENVELOPE_LIMIT)?;
-    let object = serde_json::from_str::<Value>(&content).ok().filter(Value::is_object);
-    let kind = match said.kind {
-        args::MessageType::DataReady => MessageKind::DataReady,
-        args::MessageType::Question => MessageKind::Question,
-        args::MessageType::Answer => MessageKind::Answer,
-        args::MessageType::Update => MessageKind::Update,
-    };
-    Ok((kind, object.unwrap_or(Value::String(content))))
-}
-
-fn build_report(args: &args::ReportStatus) -> Report {
-    let args::ReportStatus { step, done, total, message, metrics } = args;
-    let progress = AgentProgress {
-        current_step: step.clone(),
-        steps_completed: *done,
-        total_steps: *total,
-        ..AgentProgress::default()
-    };
-    // What is a number is one.
-    let value = |text: &String| {
-        let number = serde_json::from_str::<Value>(text).ok().filter(Value::is_number);
-        number.unwrap_or_else(|| Value::String(text.clone()))
-    };
-    let metrics: Map<String, Value> = metrics.iter().map(|(name, text)| (name.clone(), value(text))).collect();
-    Report {
-        progress: Some(progress).filter(|progress| *progress != AgentProgress::default()),
-        message: message.clone(),
-        metrics: Some(metrics).filter(|metrics| !metrics.is_empty()),
-    }
-}
-
 /// `REF`, or `TYPE=REF`.
-fn parse_artifact(text: &str) -> Artifact {
+fn parse_artifact(text: &str) -> Value {
     let is_kind = |kind: &str| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase());
     match text.split_once('=').filter(|(kind, _)| is_kind(kind)) {
-        Some((kind, reference)) => Artifact { kind: kind.to_owned(), reference: reference.to_owned() },
+        Some((kind, reference)) => json!({ "type": kind, "ref": reference }),
         None => {
             let stored = text.strip_prefix("artifact://").and_then(|rest| rest.split_once('/'));
             let kind = stored.map_or("file", |(kind, _)| kind);
-            Artifact { kind: kind.to_owned(), reference: text.to_owned() }
+            json!({ "type": kind, "ref": text })
         }
     }
 }

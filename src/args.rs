@@ -5,10 +5,7 @@ mod resume;
 
 use std::path::PathBuf;
 
-pub(crate) use agent::{
-    Agent, Broadcast, Mcp, MessageType, Operation as AgentOperation, Priority as AgentPriority, ReadContext, ReadInbox,
-    ReportStatus, RequestHelp, Response as AgentResponse, Said, SendHandoff, SendMessage,
-};
+pub(crate) use agent::{Agent, Invocation, Mcp};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use resume::Resume;

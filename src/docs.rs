@@ -9,6 +9,7 @@ use clap::{Arg, Command, CommandFactory};
 use swarmc_compiler::interpolation::{self, Term};
 use swarmc_compiler::syntax::{self, Value, ValueKind};
 use swarmc_compiler::{Code, FileId, Profile, Span};
+use swarmc_runtime::handoff::OPERATIONS;
 
 use crate::args::CommandLine;
 
@@ -39,6 +40,20 @@ fn the_reference_of_plans_is_current() {
 #[test]
 fn the_library_reference_is_current() {
     check_page("docs/std.md", &render_library());
+}
+
+/// The table of operations within a page that people write.
+#[test]
+fn the_table_of_operations_is_current() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/handoffs.md");
+    let page = std::fs::read_to_string(path).expect("the page can be read");
+    let (above, rest) = page.split_once("<!-- Operations, ").expect("the page has a place for the table");
+    let (mark, rest) = rest.split_once('\n').expect("the mark is a line");
+    let (_, below) = rest.split_once("<!-- End of operations. -->").expect("the table has an end");
+    check_page(
+        "docs/handoffs.md",
+        &format!("{above}<!-- Operations, {mark}\n{}<!-- End of operations. -->{below}", render_operations()),
+    );
 }
 
 #[test]
@@ -120,6 +135,15 @@ fn render_texts() -> String {
         words(&mut interpolation::root_words()),
         words(&mut interpolation::statement_words()),
     );
+    out
+}
+
+fn render_operations() -> String {
+    let mut out = String::from("| operation | what it does | offered when |\n|---|---|---|\n");
+    for spec in OPERATIONS {
+        let sentence = spec.about.split("\n\n").next().unwrap_or_default().trim_end_matches('.');
+        let _ = writeln!(out, "| `{}` | {sentence} | {} |", spec.name, spec.access.condition());
+    }
     out
 }
 

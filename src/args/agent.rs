@@ -1,6 +1,13 @@
-//! The command line of `swarmc agent`: the operations of a script that takes part in a run.
+//! The command line of `swarmc agent`, made from the table of operations, and of `swarmc mcp`.
+//!
+//! In: `OPERATIONS` of the runtime, and arguments. Out: the operation meant, with the flags that were given. Invariant: this
+//! module knows no operation by name.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, value_parser};
+use swarmc_runtime::handoff::{Flag, FlagKind, OPERATIONS, OperationSpec};
 
 /// Takes part in a run, as the task that started this process.
 ///
@@ -10,183 +17,103 @@ use clap::{Args, Subcommand, ValueEnum};
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
     #[command(subcommand)]
-    pub(crate) operation: Operation,
+    pub(crate) invocation: Invocation,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Operation {
-    SendHandoff(SendHandoff),
-    /// Starts a further task along an edge with `kind=spawn`; the arguments are its first payload.
-    ///
-    /// If the policy says `spawn human`, a person has to approve first: the receipt then has the number of the request.
-    SpawnNode(SendHandoff),
-    SendMessage(SendMessage),
-    Broadcast(Broadcast),
-    ReportStatus(ReportStatus),
-    RequestHelp(RequestHelp),
-    ReadInbox(ReadInbox),
-    ReadContext(ReadContext),
+/// An operation, as a command line asks for it.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    /// Its declaration.
+    pub(crate) spec: &'static OperationSpec,
+    /// The flags that were given, each with its values.
+    pub(crate) given: Vec<(&'static Flag, Vec<String>)>,
 }
 
-/// Writes to another task along an edge, with the message types of the file protocol; it is sent as a handoff.
-#[derive(Debug, Args)]
-pub(crate) struct SendMessage {
-    /// The receiver: a task that an edge leads to from this one.
-    #[arg(long, value_name = "TASK")]
-    pub(crate) to: String,
-    #[command(flatten)]
-    pub(crate) said: Said,
-    /// The id of the message that this one answers; when left out, the oldest that waits for an answer.
-    #[arg(long, value_name = "ID")]
-    pub(crate) reply_to: Option<String>,
+impl Subcommand for Invocation {
+    fn augment_subcommands(command: Command) -> Command {
+        command.subcommands(OPERATIONS.iter().map(build_command))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Invocation::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        OPERATIONS.iter().any(|spec| spec.command == name)
+    }
 }
 
-/// Sends the same message to every task that an edge leads to from this one.
-///
-/// The receipt lists the receivers, and why other tasks did not receive it.
-#[derive(Debug, Args)]
-pub(crate) struct Broadcast {
-    #[command(flatten)]
-    pub(crate) said: Said,
+impl FromArgMatches for Invocation {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Invocation, clap::Error> {
+        let meant = matches.subcommand();
+        let found = meant.and_then(|(name, inner)| Some((OPERATIONS.iter().find(|spec| spec.command == name)?, inner)));
+        let (spec, inner) = found.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
+        let is_given = |flag: &&Flag| inner.value_source(flag.name) == Some(ValueSource::CommandLine);
+        let values = |flag: &'static Flag| {
+            let raw = inner.get_raw(flag.name).into_iter().flatten();
+            (flag, raw.map(|value| value.to_string_lossy().into_owned()).collect())
+        };
+        Ok(Invocation { spec, given: spec.flags.iter().filter(is_given).map(values).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Invocation::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Said {
-    /// The purpose of the message.
-    #[arg(long = "type", value_enum)]
-    pub(crate) kind: MessageType,
-    /// The content: a JSON object, whose `message` is the text for people, or a text; `-` reads it from standard input.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) content: String,
+fn build_command(spec: &'static OperationSpec) -> Command {
+    let sentence = spec.about.split("\n\n").next().unwrap_or_default();
+    let command = Command::new(spec.command).about(sentence.trim_end_matches('.'));
+    let command = if sentence == spec.about { command } else { command.long_about(spec.about) };
+    command.args(spec.flags.iter().map(|flag| build_argument(flag, spec.flags)))
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum MessageType {
-    /// Work for the receiver.
-    #[value(name = "data_ready")]
-    DataReady,
-    /// Work that expects an answer.
-    Question,
-    /// The answer to a question.
-    Answer,
-    /// News, which waits for the receiver's next turn.
-    Update,
+fn build_argument(flag: &'static Flag, all: &'static [Flag]) -> Arg {
+    let rivals = all.iter().filter(|other| other.field == flag.field && other.name != flag.name);
+    let argument = Arg::new(flag.name)
+        .help(flag.help)
+        .required(flag.is_required)
+        .conflicts_with_all(rivals.map(|other| other.name));
+    let argument = match flag.kind {
+        FlagKind::Positional => argument,
+        _ => argument.long(flag.name),
+    };
+    let argument = match flag.kind {
+        FlagKind::Switch(_) => return argument.action(ArgAction::SetTrue),
+        _ => argument.value_name(flag.value_name),
+    };
+    match flag.kind {
+        FlagKind::Count => argument.value_parser(value_parser!(u64)),
+        FlagKind::Choice(words) => {
+            let values = words.iter().map(|(word, meaning)| PossibleValue::new(*word).help(*meaning));
+            argument.value_parser(PossibleValuesParser::new(values))
+        }
+        FlagKind::Verdict(_) => argument.num_args(0..=1).default_missing_value(""),
+        FlagKind::Artifacts => argument.action(ArgAction::Append),
+        FlagKind::Pairs => argument.action(ArgAction::Append).value_parser(check_pair),
+        _ => argument,
+    }
 }
 
-/// Reports the progress of this task, for `swarmc ps` and `swarmc inspect`.
-#[derive(Debug, Args)]
-pub(crate) struct ReportStatus {
-    /// The current work.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) step: Option<String>,
-    /// The number of finished steps.
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) done: Option<u64>,
-    /// The number of all steps.
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) total: Option<u64>,
-    /// A sentence for people.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) message: Option<String>,
-    /// A metric. May be repeated.
-    #[arg(long = "metric", value_name = "NAME=VALUE", value_parser = parse_metric)]
-    pub(crate) metrics: Vec<(String, String)>,
-}
-
-/// Asks a person for help; the inbox receives the answer.
-///
-/// The receipt has the number of the request, which `swarmc approve` lists and answers.
-#[derive(Debug, Args)]
-pub(crate) struct RequestHelp {
-    /// The question or request; `-` reads it from standard input.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) message: String,
-}
-
-fn parse_metric(text: &str) -> Result<(String, String), String> {
+fn check_pair(text: &str) -> Result<String, String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "it is not NAME=VALUE".to_owned())
-}
-
-/// Sends a handoff along an edge.
-#[derive(Debug, Args)]
-pub(crate) struct SendHandoff {
-    /// The receiver: a task that an edge leads to from this one.
-    #[arg(long, value_name = "TASK")]
-    pub(crate) to: String,
-    /// A short summary of the handoff; `-` reads it from standard input.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) message: String,
-    /// The data: a JSON object of the type that the edge carries.
-    #[arg(long, value_name = "JSON")]
-    pub(crate) structured: Option<String>,
-    /// A file of the workspace or a stored artifact, as `REF` or `TYPE=REF`. May be repeated.
-    #[arg(long = "artifact", value_name = "REF")]
-    pub(crate) artifacts: Vec<String>,
-    /// Reports success, with a reason.
-    #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "", conflicts_with = "failed")]
-    pub(crate) ok: Option<String>,
-    /// Reports failure, with a reason.
-    #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) failed: Option<String>,
-    /// Whether an answer is expected; as the edge declares, when left out.
-    #[arg(long, value_enum)]
-    pub(crate) response: Option<Response>,
-    /// The id of the envelope that this one answers; or, if an answer is expected, the task that receives it.
-    #[arg(long, value_name = "ID|TASK")]
-    pub(crate) reply_to: Option<String>,
-    /// A stored context pack: `contextpack://pack/ID`.
-    #[arg(long, value_name = "REF")]
-    pub(crate) context: Option<String>,
-    /// The priority in the receiver's inbox.
-    #[arg(long, value_enum)]
-    pub(crate) priority: Option<Priority>,
-    /// Sends news, which waits for the receiver's next turn, instead of work, which wakes the receiver.
-    #[arg(long)]
-    pub(crate) signal: bool,
-}
-
-/// Prints the inputs of this turn, and the messages that wait for the next one.
-#[derive(Debug, Args)]
-pub(crate) struct ReadInbox {}
-
-/// Prints a stored context pack or artifact.
-#[derive(Debug, Args)]
-pub(crate) struct ReadContext {
-    /// Its reference in envelopes and packs: `contextpack://pack/ID`, `artifact://KIND/ID`. Without it, the pack of
-    /// this turn.
-    #[arg(value_name = "REF")]
-    pub(crate) reference: Option<String>,
-    /// The first byte to read: long texts come in parts of 64 KB, and `next` is the offset of the next part.
-    #[arg(long, value_name = "BYTE")]
-    pub(crate) offset: Option<u64>,
+    pair.map(|_| text.to_owned()).ok_or_else(|| "it is not NAME=VALUE".to_owned())
 }
 
 /// Serves MCP on standard input and output, for an agent that a run has started.
-///
-/// The server `swarm` has the tools `send_handoff`, `spawn_node`, `send_message`, `broadcast`, `report_status`,
-/// `request_help`, `read_inbox` and `read_context`, as far as the task's edges allow them, and acts for the task whose
-/// `SWARM_SOCKET` and `SWARM_TOKEN` are in its environment. An agent that can use MCP over HTTP does not need this
-/// process: `SWARM_MCP` is the address, and `SWARM_TOKEN` the bearer token. Ends at the end of its input.
 #[derive(Debug, Args)]
+#[command(long_about = describe_server())]
 pub(crate) struct Mcp {}
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Response {
-    /// No answer is needed.
-    None,
-    /// The receiver may answer.
-    Optional,
-    /// The receiver must answer.
-    Required,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Priority {
-    /// After everything else.
-    Low,
-    /// In order of arrival.
-    Normal,
-    /// Before everything else.
-    High,
+fn describe_server() -> String {
+    let mut names: Vec<&str> = OPERATIONS.iter().map(|spec| spec.name).collect();
+    let last = names.pop().unwrap_or_default();
+    format!(
+        "Serves MCP on standard input and output, for an agent that a run has started.\n\n\
+         The server `swarm` has the tools `{}` and `{last}`, as far as the task's edges allow them, and acts for the task \
+         whose `SWARM_SOCKET` and `SWARM_TOKEN` are in its environment. An agent that can use MCP over HTTP does not need \
+         this process: `SWARM_MCP` is the address, and `SWARM_TOKEN` the bearer token. Ends at the end of its input.",
+        names.join("`, `")
+    )
 }

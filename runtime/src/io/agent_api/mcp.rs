@@ -14,7 +14,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
 use super::client::{Client, IDLE};
-use super::{Sessions, ToolSpec, parse_operation};
+use super::{Sessions, ToolSpec};
 use crate::types::handoff::Operation;
 
 /// By which Claude Code knows that a tool is to be in sight from the start, and not behind a search.
@@ -60,7 +60,7 @@ impl Tools {
     }
 
     async fn handle_call(&self, request: CallToolRequestParams) -> CallToolResult {
-        let told = match parse_operation(&request.name, request.arguments.unwrap_or_default()) {
+        let told = match Operation::from_call(&request.name, request.arguments.unwrap_or_default()) {
             Ok(operation) => self.send_operation(operation).await,
             Err(problem) => Err(problem),
         };

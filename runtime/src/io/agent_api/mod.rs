@@ -35,7 +35,7 @@ use crate::types::handoff::{Operation, Reach};
 pub use client::{MCP, SOCKET, TOKEN, send_operation};
 pub(crate) use listed::ToolsListed;
 pub use stdio::serve_stdio;
-pub(crate) use tools::{ToolSpec, list_tools, parse_operation};
+pub(crate) use tools::{ToolSpec, list_tools};
 
 /// The bytes of a token: 128 bits cannot be guessed.
 const TOKEN_BYTES: usize = 16;

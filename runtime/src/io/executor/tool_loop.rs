@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::Job;
 use super::attempt::Place;
 use super::model::{Stop, wait_until};
-use crate::io::agent_api::{ToolSpec, parse_operation};
+use crate::io::agent_api::ToolSpec;
 use crate::io::input::Input;
 use crate::io::tools::Grant;
 use crate::types::answer::find_candidates;
@@ -21,6 +21,7 @@ use crate::types::approval;
 use crate::types::approval::{Decision, ToolCallRequest};
 use crate::types::chat::{Call, CallResult, Message, Question, Reply, Tool, ToolFault};
 use crate::types::event::Failure;
+use crate::types::handoff::Operation;
 
 /// The requests of one turn at most; the last one asks for the answer.
 pub(super) const TURNS: u32 = 25;
@@ -217,7 +218,7 @@ fn run_operation(
     let Some(arguments) = arguments.as_object() else {
         return Ok(Err("the arguments must be one JSON object".to_owned()));
     };
-    let operation = match parse_operation(name, arguments.clone()) {
+    let operation = match Operation::from_call(name, arguments.clone()) {
         Ok(operation) => operation,
         Err(problem) => return Ok(Err(problem)),
     };

@@ -1,24 +1,14 @@
-//! Operations that an agent asks for by lines of its answer, and whom it can reach by them.
+//! Operations that an agent asks for by lines of its answer.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::operation::TAG;
 use super::{INBOX, Operation};
 
 /// What the lines of one answer may ask for at most: as much as an inbox takes.
 const OPERATIONS: usize = INBOX;
-
-/// Whom an agent can reach.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Reach {
-    /// Those that it may hand over to.
-    pub(crate) receivers: Vec<String>,
-    /// Those that it may have started.
-    pub(crate) spawns: Vec<String>,
-    /// Whether a person's answer reaches it.
-    pub(crate) asks: bool,
-}
 
 /// What the answer of an agent asks for by lines of JSON, and the answer without them. A line that looks like one and
 /// is none stays, with what is wrong with it; so does one that the agent was `told`, and only repeats.
@@ -34,7 +24,7 @@ pub(crate) fn asked_for<'t>(
     for line in answer.split_inclusive('\n') {
         let trimmed = line.trim();
         let value = if is_one(trimmed) { serde_json::from_str::<Value>(trimmed).ok() } else { None };
-        match value.filter(|value| value.get("swarm").is_some()) {
+        match value.filter(|value| value.get(TAG).is_some()) {
             Some(_) if told.contains(trimmed) => {
                 repeated += 1;
                 rest.push_str(line);

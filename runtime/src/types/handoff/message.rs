@@ -3,13 +3,12 @@
 //! In: a message as an agent writes it, as a file or by an operation. Out: the [`Handoff`] that it is, which goes the
 //! way of all others; and the message type of an envelope, for a reader of the file protocol.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarmc_plan::Response;
 
-use super::envelope::{Envelope, EnvelopeKind};
-use super::operation::Handoff;
+use super::envelope::{Envelope, EnvelopeKind, Handoff, MESSAGE_LIMIT};
 
 /// What one agent writes to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,8 +19,9 @@ pub struct Message {
     /// What it is for.
     #[serde(rename = "type")]
     pub kind: MessageKind,
-    /// What you say: an object, whose `message` is what people read of it, or a text.
+    /// What you say: `message` is what people read of it; further fields are data for the receiver.
     #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schemars(schema_with = "content_schema")]
     pub content: Value,
     /// The id of the message that this one answers; the oldest that waits for one, when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,9 +35,16 @@ pub struct Broadcast {
     /// What it is for.
     #[serde(rename = "type")]
     pub kind: MessageKind,
-    /// What you say: an object, whose `message` is what people read of it, or a text.
+    /// What you say: `message` is what people read of it; further fields are data for the receiver.
     #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schemars(schema_with = "content_schema")]
     pub content: Value,
+}
+
+/// The schema of the content of a message. A text is taken too, but an object is what a tool is asked for.
+fn content_schema(_: &mut SchemaGenerator) -> Schema {
+    let said = json_schema!({ "type": "string", "maxLength": MESSAGE_LIMIT, "description": "In a sentence." });
+    json_schema!({ "type": "object", "properties": { "message": said } })
 }
 
 /// What a message is for.

@@ -4,6 +4,7 @@
 //! there is none. Invariant: no handoff goes without an edge, and what agents wrote is data.
 
 mod answer_lines;
+mod command_line;
 mod envelope;
 mod message;
 mod operation;
@@ -11,11 +12,15 @@ mod report;
 
 use schemars::{Schema, schema_for};
 
-pub(crate) use answer_lines::{Reach, asked_for};
-pub use envelope::{Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, MESSAGE_LIMIT, Meta, Payload, Reply, Verdict};
+pub(crate) use answer_lines::asked_for;
+pub use command_line::{Flag, FlagKind};
+pub use envelope::{
+    Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, Handoff, MESSAGE_LIMIT, Meta, Payload, Reply, Verdict,
+};
 pub(crate) use message::Receivers;
 pub use message::{Broadcast, Message, MessageKind};
-pub use operation::{Handoff, HelpRequest, Operation, Reading};
+pub(crate) use operation::Reach;
+pub use operation::{Access, HelpRequest, OPERATIONS, Operation, OperationSpec, Reading};
 pub use report::Report;
 
 /// What waits in an inbox at most.
