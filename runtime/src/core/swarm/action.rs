@@ -1,5 +1,9 @@
 //! What an agent does in one turn: exactly one action, read from a model's text or from the tool that it called.
 //!
+//! [`ACTIONS`] declares each action once: prompts, tools, schemas and the reader are made from it. `send_message` and
+//! `request_help` have the names of operations (`types/handoff/operation.rs`), with the arguments of seed 001: the types of
+//! messages are others, and help is a further agent, not a person.
+//!
 //! Texts are untrusted: reading is linear in their length, and recurses no deeper than the nesting that the JSON reader
 //! allows. A text that is no action gives a sentence that tells the model what to return.
 
@@ -7,9 +11,11 @@ mod offer;
 mod read;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::types::swarm::MessageType;
+use offer::{closed_object, skills_schema, text_schema, tool_call_forms};
+use read::Step;
 
 pub(crate) use offer::{Offer, list_tools, step_schema};
 pub(crate) use read::{from_calls, parse_action};
@@ -28,6 +34,8 @@ pub(crate) const DATA_CHARS: usize = 16_000;
 pub(crate) const RECEIVER_CHARS: usize = swarmc_plan::LONGEST_NAME;
 /// The most names that a model receives after it wrote an unknown one.
 pub(crate) const TOLD: usize = 20;
+/// The characters of a message in the schema of a step.
+const MESSAGE_CHARS: usize = 1_000;
 /// The bytes of a message at most, as JSON.
 pub(crate) const PAYLOAD_BYTES: usize = 4_000;
 /// The characters of a request for help at most.
@@ -88,45 +96,144 @@ pub(crate) enum RawAction {
     Idle,
 }
 
-/// One action, as prompts describe it to models.
-pub(crate) struct ActionDoc {
+/// The declaration of an action.
+pub(crate) struct ActionSpec {
     /// Its name.
     pub name: &'static str,
     /// What it does, one sentence.
     pub does: &'static str,
     /// The JSON of it.
     pub json: &'static str,
+    /// What an agent needs for it.
+    needs: Need,
+    /// The fields that it has beside `action`, with their schemas: one list for each form that it can have.
+    forms: fn(&Offer<'_>) -> Vec<Fields>,
+    /// Reads it from its fields.
+    read: fn(&Step) -> Result<RawAction, String>,
+}
+
+/// The fields of an object, each with its schema.
+type Fields = Vec<(&'static str, Value)>;
+
+/// What an agent needs for an action.
+enum Need {
+    Nothing,
+    Tools,
+    Receivers,
+    Help,
+}
+
+/// What an agent has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Abilities {
+    /// Whether it has tools.
+    pub tools: bool,
+    /// Whether it may write to another agent.
+    pub receivers: bool,
+    /// Whether it may ask for a further agent.
+    pub help: bool,
+}
+
+impl ActionSpec {
+    /// Whether an agent may take this action.
+    pub(crate) fn is_open(&self, abilities: Abilities) -> bool {
+        match self.needs {
+            Need::Nothing => true,
+            Need::Tools => abilities.tools,
+            Need::Receivers => abilities.receivers,
+            Need::Help => abilities.help,
+        }
+    }
 }
 
 /// The actions, in the order in which prompts describe them.
-pub(crate) const FORMS: [ActionDoc; 6] = [
-    ActionDoc {
-        name: "tool_call",
-        does: "Call one of your tools. You see its result in your next turn.",
-        json: r#"{"action": "tool_call", "tool": "NAME", "tool_params": {"PARAMETER": "..."}}"#,
+pub(crate) const ACTIONS: [&ActionSpec; 6] = [&TOOL_CALL, &PUBLISH_DATA, &SEND_MESSAGE, &REQUEST_HELP, &DONE, &IDLE];
+
+pub(crate) const TOOL_CALL: ActionSpec = ActionSpec {
+    name: "tool_call",
+    does: "Call one of your tools. You see its result in your next turn.",
+    json: r#"{"action": "tool_call", "tool": "NAME", "tool_params": {"PARAMETER": "..."}}"#,
+    needs: Need::Tools,
+    forms: tool_call_forms,
+    read: |step| Ok(RawAction::ToolCall { tool: step.name_field("tool", TOOL_CHARS)?, params: step.params_field()? }),
+};
+
+const PUBLISH_DATA: ActionSpec = ActionSpec {
+    name: "publish_data",
+    does: "Share a finding with the whole team.",
+    json: r#"{"action": "publish_data", "topic": "findings", "data": "..."}"#,
+    needs: Need::Nothing,
+    forms: |_| {
+        vec![vec![
+            ("topic", text_schema("Where it belongs, such as `findings`.", TOPIC_CHARS)),
+            ("data", text_schema("What you found.", DATA_CHARS)),
+        ]]
     },
-    ActionDoc {
-        name: "publish_data",
-        does: "Share a finding with the whole team.",
-        json: r#"{"action": "publish_data", "topic": "findings", "data": "..."}"#,
+    read: |step| {
+        Ok(RawAction::PublishData {
+            topic: step.name_field("topic", TOPIC_CHARS)?,
+            data: step.text_field("data", DATA_CHARS)?,
+        })
     },
-    ActionDoc {
-        name: "send_message",
-        does: "Write to one teammate. Types: request, offer, accept, delegation, info.",
-        json: r#"{"action": "send_message", "to": "NAME", "message_type": "info", "payload": {"message": "..."}}"#,
+};
+
+pub(crate) const SEND_MESSAGE: ActionSpec = ActionSpec {
+    name: "send_message",
+    does: "Write to one teammate. Types: request, offer, accept, delegation, info.",
+    json: r#"{"action": "send_message", "to": "NAME", "message_type": "info", "payload": {"message": "..."}}"#,
+    needs: Need::Receivers,
+    forms: |offer| {
+        vec![vec![
+            ("to", json!({ "type": "string", "description": "A teammate.", "enum": offer.receivers })),
+            ("message_type", json!({ "type": "string", "enum": MessageType::ALL.map(MessageType::as_str) })),
+            ("payload", closed_object(vec![("message", text_schema("What you tell or ask.", MESSAGE_CHARS))])),
+        ]]
     },
-    ActionDoc {
-        name: "request_help",
-        does: "Ask the supervisor for a further agent, with the tools that it needs.",
-        json: r#"{"action": "request_help", "help_description": "...", "help_skills": ["TOOL"]}"#,
+    read: |step| {
+        Ok(RawAction::SendMessage {
+            to: step.name_field("to", RECEIVER_CHARS)?,
+            kind: step.message_type()?,
+            payload: step.payload_field()?,
+        })
     },
-    ActionDoc {
-        name: "done",
-        does: "End your work with your result: under 500 characters, details belong in files that you wrote before.",
-        json: r#"{"action": "done", "response": "..."}"#,
+};
+
+const REQUEST_HELP: ActionSpec = ActionSpec {
+    name: "request_help",
+    does: "Ask the supervisor for a further agent, with the tools that it needs.",
+    json: r#"{"action": "request_help", "help_description": "...", "help_skills": ["TOOL"]}"#,
+    needs: Need::Help,
+    forms: |offer| {
+        vec![vec![
+            ("help_description", text_schema("What the new agent is to do.", DESCRIPTION_CHARS)),
+            ("help_skills", skills_schema(offer)),
+        ]]
     },
-    ActionDoc { name: "idle", does: "Wait for messages; nothing is gained by it.", json: r#"{"action": "idle"}"# },
-];
+    read: |step| {
+        Ok(RawAction::RequestHelp {
+            description: step.text_field("help_description", DESCRIPTION_CHARS)?,
+            skills: step.skills_field()?,
+        })
+    },
+};
+
+const DONE: ActionSpec = ActionSpec {
+    name: "done",
+    does: "End your work with your result: under 500 characters, details belong in files that you wrote before.",
+    json: r#"{"action": "done", "response": "..."}"#,
+    needs: Need::Nothing,
+    forms: |_| vec![vec![("response", text_schema("Your result in short.", RESPONSE_CHARS))]],
+    read: |step| Ok(RawAction::Done { response: step.text_field("response", ANSWER_BYTES)? }),
+};
+
+const IDLE: ActionSpec = ActionSpec {
+    name: "idle",
+    does: "Wait for messages; nothing is gained by it.",
+    json: r#"{"action": "idle"}"#,
+    needs: Need::Nothing,
+    forms: |_| vec![Vec::new()],
+    read: |_| Ok(RawAction::Idle),
+};
 
 /// What to say to an agent whose final answer is over [`RESPONSE_CHARS`]; none where it is not.
 pub(crate) fn too_long(response: &str) -> Option<String> {

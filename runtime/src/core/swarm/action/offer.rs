@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::read::STEP;
-use super::{DATA_CHARS, DESCRIPTION_CHARS, FORMS, MessageType, RESPONSE_CHARS, SKILLS, TOOL_CHARS, TOPIC_CHARS};
+use super::{ACTIONS, Abilities, ActionSpec, Fields, SKILLS, TOOL_CALL, TOOL_CHARS};
 use crate::types::chat::Tool;
 
 /// The tools whose parameters a step's schema spells out; more are named only, their parameters given as a text.
@@ -12,8 +12,6 @@ const SPELLED: usize = 32;
 /// llama.cpp refuses a grammar that repeats something 2,000 times.
 const TEXT: usize = 1_900;
 const ITEMS: usize = 20;
-/// The characters of a message in a step's schema.
-const MESSAGE: usize = 1_000;
 /// How deep the parameters of a tool nest that a step's schema spells out.
 const DEPTH: usize = 8;
 
@@ -29,29 +27,31 @@ pub(crate) struct Offer<'a> {
 }
 
 impl Offer<'_> {
-    /// Whether the action of this name is open to the agent.
-    fn has_action(&self, action: &str) -> bool {
-        match action {
-            "tool_call" => !self.tools.is_empty(),
-            "send_message" => !self.receivers.is_empty(),
-            "request_help" => self.help,
-            _ => true,
-        }
+    fn abilities(&self) -> Abilities {
+        Abilities { tools: !self.tools.is_empty(), receivers: !self.receivers.is_empty(), help: self.help }
+    }
+
+    /// The actions that are open to the agent.
+    fn open_actions(&self) -> impl Iterator<Item = &'static ActionSpec> {
+        let abilities = self.abilities();
+        ACTIONS.into_iter().filter(move |spec| spec.is_open(abilities))
     }
 }
 
-/// The actions that are tools of their own where models call tools.
-pub(super) fn action_names() -> impl Iterator<Item = &'static str> {
-    FORMS.iter().map(|form| form.name).filter(|name| *name != "tool_call")
+/// Whether a model that calls tools takes the action of this name by a tool of its own.
+pub(super) fn is_own_tool(name: &str) -> bool {
+    name != TOOL_CALL.name && ACTIONS.iter().any(|spec| spec.name == name)
 }
 
 /// What an agent may call, for a model that calls tools: its tools, and the actions besides, which no tool is called as.
 pub(crate) fn list_tools(offer: &Offer<'_>) -> Vec<Tool> {
-    let theirs = offer.tools.iter().filter(|tool| action_names().all(|name| name != tool.name)).cloned();
-    let ours = FORMS.iter().filter(|form| form.name != "tool_call" && offer.has_action(form.name)).map(|form| Tool {
-        name: form.name.to_owned(),
-        description: form.does.to_owned(),
-        parameters: closed_object(action_properties(form.name, offer)),
+    let theirs = offer.tools.iter().filter(|tool| !is_own_tool(&tool.name)).cloned();
+    let ours = offer.open_actions().filter(|spec| is_own_tool(spec.name)).flat_map(|spec| {
+        (spec.forms)(offer).into_iter().map(|fields| Tool {
+            name: spec.name.to_owned(),
+            description: spec.does.to_owned(),
+            parameters: closed_object(fields),
+        })
     });
     theirs.chain(ours).collect()
 }
@@ -60,58 +60,42 @@ pub(crate) fn list_tools(offer: &Offer<'_>) -> Vec<Tool> {
 /// field required, nothing else allowed, so that grammars and strict modes take it. Texts and lists are bounded, which
 /// small models need to come to an end.
 pub(crate) fn step_schema(offer: &Offer<'_>) -> Value {
-    let mut steps = Vec::new();
-    if offer.tools.len() > SPELLED {
-        let names: Vec<&str> = offer.tools.iter().map(|tool| tool.name.as_str()).collect();
-        steps.push(tool_call_schema(json!({ "enum": names, "type": "string" }), text_of_parameters()));
-    } else {
-        for tool in offer.tools {
-            let parameters = strict_schema(&tool.parameters, DEPTH).unwrap_or_else(text_of_parameters);
-            steps.push(tool_call_schema(json!({ "enum": [tool.name], "type": "string" }), parameters));
-        }
-    }
-    for name in action_names().filter(|name| offer.has_action(name)) {
-        let mut fields = vec![("action", json!({ "enum": [name], "type": "string" }))];
-        fields.extend(action_properties(name, offer));
-        steps.push(closed_object(fields));
-    }
+    let steps: Vec<Value> = offer
+        .open_actions()
+        .flat_map(|spec| (spec.forms)(offer).into_iter().map(|fields| (spec.name, fields)))
+        .map(|(name, mut fields)| {
+            fields.insert(0, ("action", json!({ "enum": [name], "type": "string" })));
+            closed_object(fields)
+        })
+        .collect();
     closed_object(vec![(STEP, json!({ "anyOf": steps }))])
 }
 
-fn tool_call_schema(name: Value, parameters: Value) -> Value {
-    let action = json!({ "enum": ["tool_call"], "type": "string" });
-    closed_object(vec![("action", action), ("tool", name), ("tool_params", parameters)])
+/// The forms of a call: one for each tool, with its parameters; where there are too many tools, one for all of them.
+pub(super) fn tool_call_forms(offer: &Offer<'_>) -> Vec<Fields> {
+    let form = |names: &[&str], parameters: Value| {
+        vec![("tool", json!({ "enum": names, "type": "string" })), ("tool_params", parameters)]
+    };
+    if offer.tools.len() > SPELLED {
+        let names: Vec<&str> = offer.tools.iter().map(|tool| tool.name.as_str()).collect();
+        return vec![form(&names, text_of_parameters())];
+    }
+    let parameters = |tool: &Tool| strict_schema(&tool.parameters, DEPTH).unwrap_or_else(text_of_parameters);
+    offer.tools.iter().map(|tool| form(&[tool.name.as_str()], parameters(tool))).collect()
 }
 
 /// Parameters that no strict schema can describe.
 fn text_of_parameters() -> Value {
-    json!({ "type": "string", "description": "The parameters, as the text of a JSON object.", "maxLength": TEXT })
+    text_schema("The parameters, as the text of a JSON object.", TEXT)
 }
 
-fn action_properties(action: &str, offer: &Offer<'_>) -> Vec<(&'static str, Value)> {
-    let text =
-        |what: &str, limit: usize| json!({ "type": "string", "description": what, "maxLength": limit.min(TEXT) });
-    match action {
-        "publish_data" => vec![
-            ("topic", text("Where it belongs, such as `findings`.", TOPIC_CHARS)),
-            ("data", text("What you found.", DATA_CHARS)),
-        ],
-        "send_message" => vec![
-            ("to", json!({ "type": "string", "description": "A teammate.", "enum": offer.receivers })),
-            ("message_type", json!({ "type": "string", "enum": MessageType::ALL.map(MessageType::as_str) })),
-            ("payload", closed_object(vec![("message", text("What you tell or ask.", MESSAGE))])),
-        ],
-        "request_help" => vec![
-            ("help_description", text("What the new agent is to do.", DESCRIPTION_CHARS)),
-            ("help_skills", skills_schema(offer)),
-        ],
-        "done" => vec![("response", text("Your result in short.", RESPONSE_CHARS))],
-        _ => Vec::new(),
-    }
+/// A text of this many characters at most.
+pub(super) fn text_schema(what: &str, limit: usize) -> Value {
+    json!({ "type": "string", "description": what, "maxLength": limit.min(TEXT) })
 }
 
 /// The tools that a helper can be asked for: those of the asker.
-fn skills_schema(offer: &Offer<'_>) -> Value {
+pub(super) fn skills_schema(offer: &Offer<'_>) -> Value {
     let names: Vec<&str> = offer.tools.iter().take(SPELLED).map(|tool| tool.name.as_str()).collect();
     let item = match names.is_empty() || offer.tools.len() > SPELLED {
         true => json!({ "type": "string", "maxLength": TOOL_CHARS }),
@@ -120,7 +104,8 @@ fn skills_schema(offer: &Offer<'_>) -> Value {
     json!({ "type": "array", "description": "The tools that it needs.", "items": item, "maxItems": SKILLS })
 }
 
-fn closed_object(properties: Vec<(&'static str, Value)>) -> Value {
+/// An object with these fields alone, all of them required.
+pub(super) fn closed_object(properties: Fields) -> Value {
     let required: Vec<&str> = properties.iter().map(|(name, _)| *name).collect();
     let fields: Map<String, Value> =
         properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();

@@ -3,10 +3,10 @@
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::offer::action_names;
+use super::offer::is_own_tool;
 use super::{
-    ANSWER_BYTES, DATA_CHARS, DESCRIPTION_CHARS, FORMS, MessageType, NESTING, PARAMS_BYTES, PAYLOAD_BYTES,
-    RECEIVER_CHARS, RawAction, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
+    ACTIONS, ANSWER_BYTES, IDLE, MessageType, NESTING, PARAMS_BYTES, PAYLOAD_BYTES, RawAction, SKILLS, SKILLS_BYTES,
+    TOOL_CALL, TOOL_CHARS,
 };
 use crate::core::swarm::prompt::inline_text;
 use crate::types::answer::find_candidates;
@@ -67,10 +67,10 @@ pub(crate) fn from_calls(text: &str, calls: &[Call]) -> Result<RawAction, String
         _ => return Err("its arguments are no JSON object: give the parameters by name".to_owned()),
     };
     let mut fields = arguments;
-    if action_names().any(|action| action == name) {
+    if is_own_tool(name) {
         fields.insert("action".to_owned(), Value::String(name.to_owned()));
     } else {
-        let call = [("action", Value::from("tool_call")), ("tool", name.into()), ("tool_params", fields.into())];
+        let call = [("action", Value::from(TOOL_CALL.name)), ("tool", name.into()), ("tool_params", fields.into())];
         fields = call.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
     }
     Step { fields, twice: None }.to_action()
@@ -139,10 +139,10 @@ impl Found {
     fn describe_missing(self) -> String {
         match self.fault {
             _ if self.has_other => {
-                format!("its JSON object has no field `action`: {EXACTLY_ONE}, such as {}", FORMS[5].json)
+                format!("its JSON object has no field `action`: {EXACTLY_ONE}, such as {}", IDLE.json)
             }
             Some(fault) => format!("its JSON cannot be read ({fault}): {EXACTLY_ONE}"),
-            None => format!("it holds no JSON object: {EXACTLY_ONE}, such as {}", FORMS[5].json),
+            None => format!("it holds no JSON object: {EXACTLY_ONE}, such as {}", IDLE.json),
         }
     }
 }
@@ -164,7 +164,7 @@ enum Json {
 
 /// One object that may be an action.
 #[derive(Debug, PartialEq)]
-struct Step {
+pub(super) struct Step {
     fields: Map<String, Value>,
     /// A field that stands in it twice.
     twice: Option<String>,
@@ -242,33 +242,10 @@ impl Step {
         let Some(Value::String(name)) = self.fields.get("action") else {
             return Err(format!("`action` is no text: it is one of {}", list_actions()));
         };
-        let Some(form) = FORMS.iter().find(|form| form.name == name) else {
+        let Some(spec) = ACTIONS.into_iter().find(|spec| spec.name == name) else {
             return Err(describe_unknown(name));
         };
-        self.of_kind(form.name).map_err(|problem| format!("{problem}: return {}", form.json))
-    }
-
-    fn of_kind(&self, name: &str) -> Result<RawAction, String> {
-        Ok(match name {
-            "tool_call" => {
-                RawAction::ToolCall { tool: self.name_field("tool", TOOL_CHARS)?, params: self.params_field()? }
-            }
-            "publish_data" => RawAction::PublishData {
-                topic: self.name_field("topic", TOPIC_CHARS)?,
-                data: self.text_field("data", DATA_CHARS)?,
-            },
-            "send_message" => RawAction::SendMessage {
-                to: self.name_field("to", RECEIVER_CHARS)?,
-                kind: self.message_type()?,
-                payload: self.payload_field()?,
-            },
-            "request_help" => RawAction::RequestHelp {
-                description: self.text_field("help_description", DESCRIPTION_CHARS)?,
-                skills: self.skills_field()?,
-            },
-            "done" => RawAction::Done { response: self.text_field("response", ANSWER_BYTES)? },
-            _ => RawAction::Idle,
-        })
+        (spec.read)(self).map_err(|problem| format!("{problem}: return {}", spec.json))
     }
 
     /// The value of a field; one that is null counts as left out.
@@ -281,7 +258,7 @@ impl Step {
     }
 
     /// A name: one line that says something.
-    fn name_field(&self, key: &str, limit: usize) -> Result<String, String> {
+    pub(super) fn name_field(&self, key: &str, limit: usize) -> Result<String, String> {
         let Value::String(text) = self.required_field(key)? else { return Err(format!("`{key}` is no text")) };
         let text = text.trim();
         if text.is_empty() {
@@ -295,7 +272,7 @@ impl Step {
     }
 
     /// A text, or a list or object as one.
-    fn text_field(&self, key: &str, limit: usize) -> Result<String, String> {
+    pub(super) fn text_field(&self, key: &str, limit: usize) -> Result<String, String> {
         let text = match self.required_field(key)? {
             Value::String(text) => text.clone(),
             value @ (Value::Object(_) | Value::Array(_)) => check_nesting(key, value)?.to_string(),
@@ -309,7 +286,7 @@ impl Step {
     }
 
     /// The parameters of a tool: an object, or the text of one.
-    fn params_field(&self) -> Result<Value, String> {
+    pub(super) fn params_field(&self) -> Result<Value, String> {
         let key = "tool_params";
         // Parameters under another name are not left out.
         let other = || self.fields.iter().find(|(name, value)| *name != key && value.is_object());
@@ -331,7 +308,7 @@ impl Step {
     }
 
     /// A message: an object; of a bare text one is made.
-    fn payload_field(&self) -> Result<Value, String> {
+    pub(super) fn payload_field(&self) -> Result<Value, String> {
         let key = "payload";
         let payload = match self.required_field(key)? {
             Value::String(text) => serde_json::json!({ "message": text }),
@@ -342,7 +319,7 @@ impl Step {
         Ok(payload)
     }
 
-    fn message_type(&self) -> Result<MessageType, String> {
+    pub(super) fn message_type(&self) -> Result<MessageType, String> {
         let key = "message_type";
         let Value::String(name) = self.required_field(key)? else { return Err(format!("`{key}` is no text")) };
         let known = MessageType::ALL.into_iter().find(|kind| kind.as_str() == name);
@@ -350,7 +327,7 @@ impl Step {
         known.ok_or_else(|| format!("`{key}` is `{}`, which is none of {}", quote_word(name), names.join(", ")))
     }
 
-    fn skills_field(&self) -> Result<Vec<String>, String> {
+    pub(super) fn skills_field(&self) -> Result<Vec<String>, String> {
         let key = "help_skills";
         let items = match self.field(key) {
             None => return Ok(Vec::new()),
@@ -408,26 +385,26 @@ fn check_nesting<'a>(key: &str, value: &'a Value) -> Result<&'a Value, String> {
 }
 
 fn describe_unknown(name: &str) -> String {
-    let close = FORMS.iter().map(|form| (strsim::damerau_levenshtein(form.name, &name.to_lowercase()), form));
+    let close = ACTIONS.into_iter().map(|spec| (strsim::damerau_levenshtein(spec.name, &name.to_lowercase()), spec));
     let close = match name.len() > QUOTED {
         true => None,
-        false => close.min_by_key(|(distance, _)| *distance).filter(|(distance, form)| distance * 3 <= form.name.len()),
+        false => close.min_by_key(|(distance, _)| *distance).filter(|(distance, spec)| distance * 3 <= spec.name.len()),
     };
     let quoted = quote_word(name);
     match close {
-        Some((_, form)) => format!("there is no action `{quoted}`: did you mean {}", form.json),
+        Some((_, spec)) => format!("there is no action `{quoted}`: did you mean {}", spec.json),
         None => {
             format!(
                 "there is no action `{quoted}`: it is one of {}; a tool is called by {}",
                 list_actions(),
-                FORMS[0].json
+                TOOL_CALL.json
             )
         }
     }
 }
 
 fn list_actions() -> String {
-    FORMS.map(|form| form.name).join(", ")
+    ACTIONS.map(|spec| spec.name).join(", ")
 }
 
 /// A word of the model's, as it can stand in a sentence.

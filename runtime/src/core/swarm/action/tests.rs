@@ -13,7 +13,7 @@ fn tool(name: &str) -> Tool {
 
 #[test]
 fn the_forms_that_models_are_told_are_read() {
-    let check = |form: usize, expected: RawAction| assert_eq!(parse_action(FORMS[form].json, None), Ok(expected));
+    let check = |form: usize, expected: RawAction| assert_eq!(parse_action(ACTIONS[form].json, None), Ok(expected));
     check(0, RawAction::ToolCall { tool: "NAME".into(), params: json!({ "PARAMETER": "..." }) });
     check(1, RawAction::PublishData { topic: "findings".into(), data: "...".into() });
     let payload = json!({ "message": "..." });
@@ -105,7 +105,7 @@ fn an_action_within_half_an_action_is_none() {
 fn fields_that_are_missing_wrong_or_too_long_are_told() {
     let check = |fields: Value, expected: &str| {
         let problem = parse_action(&fields.to_string(), None).unwrap_err();
-        let form = FORMS.iter().find(|form| fields["action"] == form.name).unwrap();
+        let form = ACTIONS.iter().find(|form| fields["action"] == form.name).unwrap();
         assert_eq!(problem, format!("{expected}: return {}", form.json));
     };
     check(json!({ "action": "tool_call" }), "`tool` is missing");

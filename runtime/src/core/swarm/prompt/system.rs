@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Protocol, View, data};
-use crate::core::swarm::action::{FORMS, RESPONSE_CHARS};
+use crate::core::swarm::action::{ACTIONS, Abilities, ActionSpec, RESPONSE_CHARS, SEND_MESSAGE, TOOL_CALL};
 use crate::types::chat::Tool;
 
 /// The characters of a tool's description that are shown, and of the schema of its parameters.
@@ -43,20 +43,19 @@ pub(crate) fn render_system(view: &View<'_>) -> String {
     out
 }
 
-/// Whether the agent may take the action of this name.
-fn is_open(action: &str, view: &View<'_>) -> bool {
-    match action {
-        "tool_call" => !view.tools.is_empty(),
-        "send_message" => view.receivers.is_none_or(|receivers| !receivers.is_empty()),
-        "request_help" => view.help,
-        _ => true,
-    }
+/// Whether the agent may take this action.
+fn is_open(action: &ActionSpec, view: &View<'_>) -> bool {
+    action.is_open(Abilities {
+        tools: !view.tools.is_empty(),
+        receivers: view.receivers.is_none_or(|receivers| !receivers.is_empty()),
+        help: view.help,
+    })
 }
 
 fn write_actions(out: &mut String, view: &View<'_>) {
     out.push_str("\n## Available Actions\nReturn exactly one of these, as one JSON object and nothing else.\n");
-    for form in FORMS.iter().filter(|form| is_open(form.name, view)) {
-        let _ = write!(out, "\n### {}\n{}\n{}\n", form.name, form.does, form.json);
+    for action in ACTIONS.iter().filter(|action| is_open(action, view)) {
+        let _ = write!(out, "\n### {}\n{}\n{}\n", action.name, action.does, action.json);
     }
     if !view.tools.is_empty() {
         out.push_str("\n## Your Tools\nThey are called by `tool_call` and nothing else.\n");
@@ -77,8 +76,8 @@ fn write_calls(out: &mut String, view: &View<'_>) {
     out.push_str(
         "\n## Available Actions\nEvery turn is exactly one call of a tool. Beside your tools, these are yours:\n",
     );
-    for form in FORMS.iter().filter(|form| form.name != "tool_call" && is_open(form.name, view)) {
-        let _ = writeln!(out, "- {}: {}", form.name, form.does);
+    for action in ACTIONS.iter().filter(|action| action.name != TOOL_CALL.name && is_open(action, view)) {
+        let _ = writeln!(out, "- {}: {}", action.name, action.does);
     }
 }
 
@@ -121,7 +120,7 @@ fn write_collaboration(out: &mut String, view: &View<'_>) {
          - Keep to your own task; the others have theirs.\n\
          - Publish what others need as soon as you know it, in short. Details are shared by files.\n",
     );
-    if is_open("send_message", view) {
+    if is_open(&SEND_MESSAGE, view) {
         out.push_str("- Write to a teammate only with something that it needs; answer what it asks of you.\n");
     }
     if view.help {
