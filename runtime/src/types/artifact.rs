@@ -62,6 +62,11 @@ impl ArtifactKind {
         }
     }
 
+    /// Whether it is made while a turn goes on, and not again in a replay: a recording holds it.
+    pub(crate) fn is_recorded(self) -> bool {
+        matches!(self, ArtifactKind::Diff)
+    }
+
     /// The kind of this word.
     pub(crate) fn from_word(word: &str) -> Option<ArtifactKind> {
         ArtifactKind::ALL.into_iter().find(|kind| kind.as_str() == word)

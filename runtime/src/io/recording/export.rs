@@ -15,7 +15,6 @@ use super::read::{LINES, Recording};
 use super::redact::Redactions;
 use super::write::{Texts, draft, text_stem};
 use crate::io::home::RunFolder;
-use crate::types::artifact::ArtifactKind;
 use crate::types::content::Content;
 use crate::types::error::RunError;
 use crate::types::event::{Event, Record, StepId};
@@ -81,7 +80,7 @@ impl Copy<'_> {
             let exchange = exchanges.get(&number);
             let counts = match &record.event {
                 Event::Exchanged { .. } => exchange.is_some(),
-                Event::ArtifactStored { artifact, .. } => artifact.kind == ArtifactKind::Diff,
+                Event::ArtifactStored { artifact, .. } => artifact.kind.is_recorded(),
                 Event::ProcessStarted { .. } => false,
                 _ => true,
             };

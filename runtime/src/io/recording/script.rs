@@ -11,7 +11,6 @@ use super::read::Recording;
 use super::swarm_turns::Member;
 use super::{requests, words};
 use crate::types::approval::{Request, RequestKind, Verdict};
-use crate::types::artifact::ArtifactKind;
 use crate::types::content::Content;
 use crate::types::event::{Event, Failure, InboxMessage, StepId};
 use crate::types::handoff::{ENVELOPE_LIMIT, Envelope, MESSAGE_LIMIT};
@@ -191,10 +190,10 @@ impl Reader<'_> {
             Event::StatusReported { step, attempt, .. } => {
                 self.add_effect(number, (step.clone(), *attempt), Effect::Reported);
             }
-            Event::ArtifactStored { step, attempt, artifact } if artifact.kind == ArtifactKind::Diff => {
+            Event::ArtifactStored { step, attempt, artifact } if artifact.kind.is_recorded() => {
                 let plain = (1..=LONGEST_ID).contains(&artifact.id.len());
                 if !plain || !artifact.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                    return Err("the id of a diff is a digest".to_owned());
+                    return Err("the id of an artifact is a digest".to_owned());
                 }
                 let attempt = (step.clone(), *attempt);
                 if self.left.insert((attempt.clone(), Arc::clone(&artifact.id))) {
