@@ -17,7 +17,8 @@ use crate::types::digest::{digest_bytes, file_name};
 use crate::types::error::RunError;
 use crate::types::event::{Content, Record};
 
-/// How long a runner that was killed may take to let go of its run: the system clears its memory first.
+/// How long a runner that was killed may take to let go of its run: the system clears its memory first, and a process
+/// that it was just starting holds a copy of its lock until the program of that process runs.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// How long the lock of a run may be held by those who only look.
@@ -331,4 +332,37 @@ fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&draft);
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::home::Home;
+
+    #[test]
+    fn a_lock_that_outlives_its_holder_is_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Home::new(root.path().to_owned()).create().unwrap();
+        let held = Lock::acquire_lock(&folder).unwrap();
+        // A process that has ended, whose child still holds a copy of its lock.
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        std::fs::write(folder.lock_path(), gone.id().to_string()).unwrap();
+        let copy = std::thread::spawn(move || {
+            std::thread::sleep(LOOKING * 3);
+            drop(held);
+        });
+        assert!(!folder.is_running());
+        Lock::acquire_lock(&folder).unwrap();
+        copy.join().unwrap();
+    }
+
+    #[test]
+    fn a_run_that_a_process_holds_is_busy() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Home::new(root.path().to_owned()).create().unwrap();
+        let _held = Lock::acquire_lock(&folder).unwrap();
+        assert!(folder.is_running());
+        assert!(matches!(Lock::acquire_lock(&folder), Err(RunError::Busy { .. })));
+    }
 }
