@@ -316,7 +316,7 @@ fn recorded_answer(answer: &Recorded) -> Answer {
 }
 
 fn failure_answer(exit: i32, text: &str) -> Answer {
-    Answer::Failure { exit, output: text.to_owned(), stderr: text.to_owned() }
+    Answer::Failure { exit, output: String::new(), stderr: text.to_owned() }
 }
 
 fn delay_answer(delay: u64, answer: Answer) -> Answer {
@@ -326,7 +326,7 @@ fn delay_answer(delay: u64, answer: Answer) -> Answer {
 /// The text of an answer.
 fn answer_text(answer: &Answer) -> String {
     match answer {
-        Answer::Text(text) | Answer::Failure { output: text, .. } => text.clone(),
+        Answer::Text(text) | Answer::Failure { stderr: text, .. } => text.clone(),
         Answer::After(_, answer) => answer_text(answer),
         Answer::Json(_) | Answer::Choice { .. } | Answer::Unanswered => String::new(),
     }

@@ -367,3 +367,22 @@ fn reports_and_requests_for_help_are_admitted_as_in_a_run() {
     denying.policy.unattended = swarmc_plan::Unattended::Approve;
     assert_eq!(said(&denying, help), "asked, allow | ");
 }
+
+#[test]
+fn a_failed_command_keeps_both_streams_once() {
+    let kept = |output: &str, stderr: &str| {
+        let mut answer =
+            |_: &Turn<'_>| Answer::Failure { exit: 1, output: output.to_owned(), stderr: stderr.to_owned() };
+        let failing = Step { keeps_log: true, ..line("a") };
+        let rehearsal = rehearse(&plan(main(vec![failing])), &Options::default(), &mut answer).unwrap();
+        let ended = rehearsal.records.iter().find_map(|record| match &record.event {
+            Event::AttemptEnded { outcome, .. } => Some((outcome.output.clone(), outcome.log.clone())),
+            _ => None,
+        });
+        let (output, log) = ended.unwrap();
+        assert_eq!(output, log);
+        rehearsal.text(&output.unwrap()).to_owned()
+    };
+    assert_eq!(kept("", "broken"), "broken");
+    assert_eq!(kept("half", "broken"), "half\nbroken");
+}
