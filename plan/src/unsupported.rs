@@ -274,13 +274,6 @@ fn unknown_parts(swarm: &Swarm) -> impl Iterator<Item = (&'static str, &'static 
     parts.into_iter().filter(|(there, ..)| *there).map(|(_, part, help)| (part, help))
 }
 
-impl Swarm {
-    /// The first part of its rules that this version does not support, in words.
-    pub fn unknown_part(&self) -> Option<&'static str> {
-        unknown_parts(self).next().map(|(part, _)| part)
-    }
-}
-
 /// A value that a text reads, but that only members of swarms have.
 fn of_swarms_alone(text: &Template) -> Option<&'static str> {
     let words = [(DirectiveKind::Shared, "shared"), (DirectiveKind::Team, "team"), (DirectiveKind::Plan, "plan")];

@@ -52,7 +52,7 @@ pub(crate) fn is_stopped(pid: i32) -> bool {
     read_stat(pid, |fields| Some(matches!(fields.first(), Some(&("T" | "t"))))).unwrap_or(false)
 }
 
-/// Whether a process has ended, or will as soon as it gets to it: it was killed.
+/// Whether a process ends, or will as soon as it gets to it: it was killed.
 pub(crate) fn is_ending(pid: i32) -> bool {
     /// Of the flags of a process in the kernel, that it exits.
     const EXITING: u32 = 4;
@@ -60,7 +60,12 @@ pub(crate) fn is_ending(pid: i32) -> bool {
         let flags: u32 = fields.get(6)?.parse().ok()?;
         Some(matches!(fields.first(), Some(&("Z" | "X"))) || flags & EXITING != 0)
     });
-    exits.is_none_or(|exits| exits || pending_signals(pid) >> (Signal::KILL.as_raw() - 1) & 1 == 1)
+    exits.is_some_and(|exits| exits || pending_signals(pid) >> (Signal::KILL.as_raw() - 1) & 1 == 1)
+}
+
+/// Whether there is no such process, as far as this one can see.
+pub(crate) fn is_gone(pid: i32) -> bool {
+    read_stat(pid, |_| Some(())).is_none()
 }
 
 /// The signals that a process has yet to take, as a set of bits.
@@ -100,7 +105,7 @@ mod tests {
                 std::thread::yield_now();
             }
         };
-        assert!(!is_stopped(pid) && !is_ending(pid));
+        assert!(!is_stopped(pid) && !is_ending(pid) && !is_gone(pid));
         rustix::process::kill_process(process, Signal::STOP).unwrap();
         until(is_stopped);
         assert!(!is_ending(pid));
@@ -108,6 +113,6 @@ mod tests {
         // From now on, even before it is reaped, and it may not have noticed.
         until(is_ending);
         child.wait().unwrap();
-        assert!(!is_stopped(pid) && is_ending(pid), "it is gone");
+        assert!(!is_stopped(pid) && !is_ending(pid) && is_gone(pid));
     }
 }

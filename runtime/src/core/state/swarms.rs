@@ -20,10 +20,15 @@ pub(crate) struct SwarmState {
 impl State {
     /// What a swarm needs done next; none when everything waits for an event.
     pub(crate) fn swarm_command(&mut self, key: Key, now: u64) -> Option<SwarmCommand> {
-        let runs = self.step(key).phase == Phase::Running && !self.stopping && !self.step(key).cancelling;
-        let swarm_state = self.swarms.get_mut(&key).filter(|_| runs)?;
+        let may_act = self.swarm_may_act(key);
+        let swarm_state = self.swarms.get_mut(&key).filter(|_| may_act)?;
         // Where a replay decides when something is over, the time does not.
         decide_swarm(&mut swarm_state.swarm, if self.paced { 0 } else { now })
+    }
+
+    /// Whether the swarm of a step runs, and is not about to end.
+    pub(crate) fn swarm_may_act(&self, key: Key) -> bool {
+        self.step(key).phase == Phase::Running && !self.stopping && !self.step(key).cancelling
     }
 
     /// What a turn waits for has come. False when it does not wait.

@@ -72,6 +72,9 @@ impl<'a> Attempts<'a> {
 
     /// Submits the jobs that wait for no record behind number `handed_over`.
     pub(super) fn submit_ready(&mut self, handed_over: u64) {
+        if self.pool.is_none() {
+            return;
+        }
         let (ready, waiting) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.after <= handed_over);
         self.jobs = ready;
         self.submit_all();

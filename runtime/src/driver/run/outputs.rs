@@ -69,9 +69,14 @@ impl Outputs {
         texts.into_iter().try_for_each(|(_, text)| self.texts.store_text(&text).map(drop))
     }
 
+    /// Whether files are written for people.
+    pub(super) fn writes_files(&self) -> bool {
+        self.file_writer.is_some()
+    }
+
     /// Writes an output for people.
     pub(super) fn write_output(&self, step: &StepId, text: &str) {
-        if self.file_writer.is_some() {
+        if self.writes_files() {
             self.write(self.layout.output_path(step), text.as_bytes().to_vec());
         }
     }

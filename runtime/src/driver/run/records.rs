@@ -20,7 +20,8 @@ pub(super) struct Records {
     pub seq: u64,
     /// The last record of the runners before this one.
     pub floor: u64,
-    /// The time of the last record, in milliseconds since 1970: it never goes back.
+    /// The latest time that the run knows, in milliseconds since 1970, or since its beginning where time is virtual: it
+    /// never goes back.
     pub clock: u64,
     /// Records of this turn, not yet flushed.
     fresh: Vec<Record>,

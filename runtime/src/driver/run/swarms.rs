@@ -1,6 +1,7 @@
 //! Running swarms: the driver carries out what their core decides, and records the results.
 //!
-//! The driver renders, records and decides; tasks of the reactor wait for models and tools, and report as inputs.
+//! The driver renders, records and decides; tasks of the reactor wait for models and tools, and report as inputs, as
+//! recordings and tests do in their place.
 //! Invariant: a turn or a call begins after its record is durable, and the driver drops its result if its attempt has
 //! ended.
 
@@ -189,6 +190,10 @@ impl Driver<'_> {
         let AttemptId { step, attempt } = swarm;
         let attempt = *attempt;
         let Some(key) = self.state.find_step(step).filter(|_| self.find_team(step, attempt).is_some()) else { return };
+        // What was ordered together with this may have ended the run, or the swarm.
+        if !self.state.swarm_may_act(key) {
+            return;
+        }
         let done = match command {
             SwarmCommand::Record(event) => {
                 self.record_swarm_event(*event);

@@ -1,8 +1,7 @@
 //! The world of a run: who carries out what the driver orders, and from whom its inputs come.
 //!
 //! The driver asks it where attempts begin, where agents, tools and people are asked, and where it waits for an input.
-//! Invariant: only this module, the replay and the rehearsal know whether agents work, a recording answers in their
-//! place, or a test does.
+//! Invariant: who answers is decided once, when the run is set up.
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ pub(super) enum World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// Whether agents, programs, tools and hooks start, and time passes.
+    /// Whether agents, programs, tools and hooks start, and the system clock counts.
     pub(super) fn is_real(&self) -> bool {
         matches!(self, World::Real)
     }

@@ -12,14 +12,17 @@ use swarmc_plan::{Pipeline, Plan};
 use crate::core::reopen;
 use crate::io::home::Layout;
 use crate::io::journal;
-use crate::io::proc_status::{is_ending, is_stopped};
+use crate::io::proc_status::{is_ending, is_gone, is_stopped};
 use crate::types::digest::{digest_bytes, file_name};
 use crate::types::error::RunError;
 use crate::types::event::{Content, Record};
 
-/// How long a runner that was killed may take to let go of its run: the system clears its memory first, and a process
-/// that it was just starting holds a copy of its lock until the program of that process runs.
+/// How long a runner that was killed may take to let go of its run: the system clears its memory first.
 const ENDING: Duration = Duration::from_secs(5);
+
+/// How long the lock of a runner that is gone may be held: a process that it was just starting has a copy until its
+/// program runs.
+const STARTING: Duration = Duration::from_secs(1);
 
 /// How long the lock of a run may be held by those who only look.
 const LOOKING: Duration = Duration::from_millis(100);
@@ -169,11 +172,11 @@ impl RunFolder {
 
     /// Whether a process is running it now. One that is being killed is not, and is waited for.
     pub fn is_running(&self) -> bool {
-        let deadline = Instant::now() + ENDING;
+        let began = Instant::now();
         // A run without a lock file was never started.
         let Ok(file) = File::open(self.lock_path()) else { return false };
         while let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
-            if Instant::now() >= deadline || !self.lock_holder().is_some_and(is_ending) {
+            if self.lock_patience().is_none_or(|patience| began.elapsed() >= patience) {
                 return true;
             }
             std::thread::sleep(PAUSE);
@@ -185,6 +188,15 @@ impl RunFolder {
     pub fn find_runner(&self) -> Option<Runner> {
         let pid = self.lock_holder().filter(|_| self.is_running())?;
         Some(Runner { pid, stopped: is_stopped(pid) })
+    }
+
+    /// How long its lock may be held by what a killed runner left behind; none where its runner lives.
+    fn lock_patience(&self) -> Option<Duration> {
+        match self.lock_holder()? {
+            pid if is_ending(pid) => Some(ENDING),
+            pid if is_gone(pid) => Some(STARTING),
+            _ => None,
+        }
     }
 
     /// The process that took its lock last.
@@ -303,7 +315,7 @@ impl Lock {
             .map_err(RunError::io("create", &path))?;
         let began = Instant::now();
         loop {
-            let patience = if folder.lock_holder().is_some_and(is_ending) { ENDING } else { LOOKING };
+            let patience = folder.lock_patience().unwrap_or(LOOKING);
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if began.elapsed() < patience => std::thread::sleep(PAUSE),

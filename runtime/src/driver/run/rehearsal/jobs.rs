@@ -143,10 +143,9 @@ impl Driver<'_> {
             // The driver answers the turns of members itself.
             Work::Member(_) => return Err(Failure::Cancelled),
         };
-        let checked = match outcome.failure {
-            Some(_) => None,
-            None => rehearsing.perform_checks(job, &asker, progress),
-        };
+        // What was ended before it answered is not checked.
+        let is_whole = outcome.failure.is_none() && progress.lateness(job).is_none();
+        let checked = if is_whole { rehearsing.perform_checks(job, &asker, progress) } else { None };
         let keeps_text = !matches!(job.work, Work::Agent(_)) && job.shape.is_none();
         let mut outcome = match checked {
             Some(failed) => Outcome { output: outcome.output.filter(|_| keeps_text), log: outcome.log, ..failed },
@@ -202,7 +201,7 @@ impl Rehearsing<'_> {
 
     fn perform_command(&mut self, job: &Job, turn: &Turn<'_>, progress: &mut Progress) -> Result<Outcome, Failure> {
         let Some(end) = progress.take_answer(self.ask(turn), job) else { return Ok(Outcome::default()) };
-        let log = job.keeps_log.then(|| Content::Text(end.log()));
+        let log = Some(end.log()).filter(|log| job.keeps_log && !log.is_empty()).map(Content::Text);
         if end.exit != 0 {
             // What failed keeps both streams, as a person would have seen them.
             let output = job.shape.is_none().then(|| Content::Text(end.combine_streams()));

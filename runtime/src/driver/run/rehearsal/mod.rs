@@ -2,7 +2,8 @@
 //!
 //! In: a plan, options and the function. Out: how the run went. The driver is the one of every run; this module is the
 //! world around it: it answers what the driver starts and asks, and has time pass when nothing else is left to do.
-//! Invariant: no process starts, and no file is written.
+//! Invariants: no process starts, and no file is written. An attempt is asked for when all is decided that follows from an
+//! input, as a run starts it then; a member of a swarm is asked at once.
 
 mod api;
 mod gates;
@@ -240,6 +241,7 @@ impl Driver<'_> {
         if !self.world.rehearsal().is_some_and(|rehearsing| rehearsing.drop_attempt(step, attempt)) {
             return false;
         }
+        self.requests.forget_attempt(step, attempt);
         self.attempts.close(step, attempt);
         self.end_attempt(step.clone(), attempt, Outcome::from_failure(Failure::Cancelled));
         true

@@ -106,3 +106,19 @@ fn checks_are_asked_in_order_until_one_fails() {
     assert_eq!(first.failure, Some(Failure::Check { line: "two".to_owned(), exit: Some(3) }));
     assert_eq!((first.stderr.as_str(), first.output), ("told", Some(Content::Text("done".to_owned()))));
 }
+
+#[test]
+fn what_was_ended_before_it_answered_is_not_checked() {
+    let checks = vec![Line::Shell("one".to_owned())];
+    let checked = Step { checks, ..limited("a retry=1", Some(100), None) };
+    let plan = plan(swarmc_plan::Pipeline { steps: vec![checked], ..pipeline("") });
+    let mut asked = Vec::new();
+    let mut answer = |turn: &Turn<'_>| {
+        asked.push((turn.attempt, matches!(turn.asks, Asks::Check { .. })));
+        let delay = if turn.attempt == 1 { 101 } else { 0 };
+        Answer::After(delay, Box::new(Answer::Text("done".to_owned())))
+    };
+    let told = rehearse(&plan, &Options::default(), &mut answer).unwrap();
+    assert_eq!((told.status, told.launches), (RunStatus::Succeeded, 3));
+    assert_eq!(asked, [(1, false), (2, false), (2, true)]);
+}

@@ -93,7 +93,7 @@ impl Driver<'_> {
             return Ok(());
         }
         // The turn of a program writes its own.
-        if !is_program(provider) || !self.world.is_real() {
+        if self.outputs.writes_files() && (!is_program(provider) || !self.world.is_real()) {
             self.write_prompt(step, attempt, &turn, &asked.prompt);
         }
         if self.world.is_rehearsed() {

@@ -20,7 +20,7 @@ const NANOSECONDS: u64 = 1_000_000;
 impl Driver<'_> {
     /// Something happened in a swarm.
     pub(in crate::driver::run) fn record_swarm_event(&mut self, event: Event) {
-        let shown = is_shown(&event).then(|| event.clone());
+        let shown = (self.outputs.writes_files() && is_shown(&event)).then(|| event.clone());
         self.record(event);
         let Some(event) = shown else { return };
         if let Event::SwarmStarted { swarm, .. } = &event
