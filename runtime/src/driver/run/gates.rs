@@ -99,6 +99,9 @@ impl Driver<'_> {
         output: Option<String>,
         by: AnsweredBy,
     ) {
+        if let Some(rehearsing) = self.world.rehearsal() {
+            rehearsing.drop_answer(&step);
+        }
         if let Some(text) = &output {
             self.outputs.write_output(&step, text);
         }

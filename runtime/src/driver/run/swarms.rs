@@ -230,7 +230,7 @@ impl Driver<'_> {
 
     /// A step that is a swarm is to end early. False when it is none.
     pub(super) fn cancel_swarm(&mut self, step: &StepId, attempt: u32) -> bool {
-        if self.teams.open.remove(&(step.clone(), attempt)).is_none() {
+        if !self.close_team(step, attempt) {
             return false;
         }
         self.end_attempt(step.clone(), attempt, failure_outcome(Failure::Cancelled));
@@ -304,6 +304,17 @@ impl Driver<'_> {
         if let Err(Stuck(failure)) = done {
             self.fail_swarm(step, attempt, failure);
         }
+    }
+
+    /// What still runs for a swarm is ended. False where it does not run.
+    fn close_team(&mut self, step: &StepId, attempt: u32) -> bool {
+        if self.teams.open.remove(&(step.clone(), attempt)).is_none() {
+            return false;
+        }
+        if let Some(rehearsing) = self.world.rehearsal() {
+            rehearsing.drop_attempt(step, attempt);
+        }
+        true
     }
 
     fn find_team(&mut self, step: &StepId, attempt: u32) -> Option<&mut Team> {

@@ -3,6 +3,8 @@
 //! In: the jobs that a run would give to its executor. Out: what the executor would report, at the time at which the
 //! answers come.
 
+use std::collections::BTreeMap;
+
 use swarmc_plan::{Command as Line, LOG, Schema};
 
 use super::api::{Answer, Asks, Prompted, Turn};
@@ -38,8 +40,10 @@ struct Progress {
     total: u64,
     /// The longest time without an answer.
     silent: u64,
-    /// What its answers asked for.
-    asked: Vec<Result<Operation, String>>,
+    /// What its answers asked for, each with its time since the attempt began.
+    asked: Vec<(u64, Result<Operation, String>)>,
+    /// How often its answer was asked for again.
+    repair: u32,
 }
 
 impl Progress {
@@ -111,11 +115,15 @@ impl Driver<'_> {
                 None => (progress.total, outcome.unwrap_or_else(Outcome::from_failure)),
             };
             let (step, attempt) = (job.step, job.attempt);
-            for operation in progress.asked {
+            // What comes at once is taken at once: a receiver reads all of it in one turn.
+            let mut reports: BTreeMap<u64, Vec<Input>> = BTreeMap::new();
+            for (time, operation) in progress.asked {
                 let said = Input::Said { step: step.clone(), attempt, operation, hearer: None };
-                self.schedule(delay, Due::Input(said));
+                reports.entry(time).or_default().push(said);
             }
-            self.schedule(delay, Due::Input(Input::Ended { step, attempt, outcome: Box::new(outcome) }));
+            let ended = Input::Ended { step, attempt, outcome: Box::new(outcome) };
+            reports.entry(delay).or_default().push(ended);
+            reports.into_iter().for_each(|(time, inputs)| self.schedule(time, Due::Inputs(inputs)));
         }
     }
 
@@ -170,10 +178,10 @@ impl Rehearsing<'_> {
         let prompt = &taker.prompt;
         let (step, agent) = (job.step.clone(), taker.agent.clone());
         self.report.prompts.push(Prompted { step, attempt: job.attempt, agent, prompt: prompt.clone() });
-        let (mut again, mut repair) = (prompt.clone(), 0);
+        let mut again = prompt.clone();
         loop {
             let system = taker.system.as_deref();
-            let turn = asker.turn(repair, Asks::Agent { agent: &taker.agent, system, prompt: &again });
+            let turn = asker.turn(progress.repair, Asks::Agent { agent: &taker.agent, system, prompt: &again });
             let Some(mut end) = progress.take_answer(self.ask(&turn), job) else { return Ok(Outcome::default()) };
             if end.exit != 0 {
                 return Ok(Outcome {
@@ -184,15 +192,15 @@ impl Rehearsing<'_> {
             }
             if job.speaks {
                 let (asked, rest) = asked_for(&end.text, [&**prompt, &again].into_iter().chain(system));
-                progress.asked.extend(asked);
+                progress.asked.extend(asked.into_iter().map(|operation| (progress.total, operation)));
                 end.text = rest;
             }
             let Some(shape) = &job.shape else { return Ok(succeed(end.text)) };
             match shape.parse_answer(&end.text) {
                 Ok(value) => return Ok(succeed(value)),
-                Err(violations) if repair < asked.repair => {
+                Err(violations) if progress.repair < asked.repair => {
                     again = render_repair_prompt(prompt, &end.text, &violations, shape);
-                    repair += 1;
+                    progress.repair += 1;
                 }
                 Err(violations) => return Err(Failure::Invalid { violations }),
             }
@@ -221,7 +229,7 @@ impl Rehearsing<'_> {
     /// Runs the checks of an attempt until one fails.
     fn perform_checks(&mut self, job: &Job, asker: &Asker<'_>, progress: &mut Progress) -> Option<Outcome> {
         for (command, number) in job.checks.iter().zip(1..) {
-            let turn = Turn { schema: None, ..asker.turn(0, Asks::Check { command, number }) };
+            let turn = Turn { schema: None, ..asker.turn(progress.repair, Asks::Check { command, number }) };
             let end = progress.take_answer(self.ask(&turn), job)?;
             if end.exit != 0 {
                 let line = match command {

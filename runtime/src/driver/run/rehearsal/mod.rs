@@ -53,10 +53,12 @@ const CONCURRENCY: u32 = 4;
 /// The id of every rehearsal: the names of helpers are made from it.
 const ID: &str = "rehearsal";
 
-/// Rehearses a run of `plan`: `answer` returns the answer of every agent, command and person.
+/// Rehearses a run of `plan`: `answer` returns the answer of every agent, command and person. Of the workspace it reads only
+/// the files that texts of the plan name with `<<file:…>>`.
 ///
 /// # Errors
-/// The request does not fit the plan, or the rehearsal takes more than two million records.
+/// The request does not fit the plan, or the plan has what this version cannot run. The rehearsal takes more than two
+/// million records, or nothing can happen in it any more. The system has no file descriptor left.
 pub fn rehearse(
     plan: &Plan,
     options: &Options,
@@ -134,20 +136,22 @@ pub(super) struct Rehearsing<'a> {
 
 /// What will happen.
 enum Due {
-    Input(Input),
+    /// The driver receives these, one after another.
+    Inputs(Vec<Input>),
     /// A person answers a gate.
     Answer(StepId, Answer),
 }
 
 impl Due {
-    /// Whether an attempt does it.
+    /// Whether an attempt does it, or its swarm.
     fn is_of(&self, of: &StepId, number: u32) -> bool {
-        match self {
-            Due::Input(Input::Said { step, attempt, .. } | Input::Ended { step, attempt, .. }) => {
-                step == of && *attempt == number
-            }
-            Due::Input(_) | Due::Answer(..) => false,
-        }
+        let Due::Inputs(inputs) = self else { return false };
+        inputs.iter().any(|input| match input {
+            Input::Said { step, attempt, .. }
+            | Input::Ended { step, attempt, .. }
+            | Input::Swarm { step, attempt, .. } => step == of && *attempt == number,
+            _ => false,
+        })
     }
 }
 
@@ -189,8 +193,13 @@ impl Rehearsing<'_> {
         self.report.missing.extend(missing.map(|message| Fault { step: event.step().cloned(), message }));
     }
 
+    /// Drops the answer to a gate that has another one.
+    pub(super) fn drop_answer(&mut self, gate: &StepId) {
+        self.due.retain(|_, due| !matches!(due, Due::Answer(step, _) if step == gate));
+    }
+
     /// Drops what an attempt would still have done. False where it would have done nothing.
-    fn drop_attempt(&mut self, step: &StepId, attempt: u32) -> bool {
+    pub(super) fn drop_attempt(&mut self, step: &StepId, attempt: u32) -> bool {
         let before = self.due.len();
         self.due.retain(|_, due| !due.is_of(step, attempt));
         self.due.len() < before
@@ -213,7 +222,12 @@ impl Driver<'_> {
             let due = rehearsing.due.pop_first();
             self.records.advance_clock(at);
             return match due?.1 {
-                Due::Input(input) => Some(input),
+                Due::Inputs(inputs) => {
+                    let mut inputs = inputs.into_iter();
+                    let first = inputs.next();
+                    self.queue.held.extend(inputs);
+                    first
+                }
                 Due::Answer(gate, answer) => {
                     self.answer_rehearsed(gate, answer);
                     None

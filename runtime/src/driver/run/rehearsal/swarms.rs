@@ -73,7 +73,7 @@ impl Driver<'_> {
         word: SwarmInput,
     ) {
         let report = Input::Swarm { step: step.clone(), attempt, word: Box::new(word) };
-        self.schedule(delay, Due::Input(report));
+        self.schedule(delay, Due::Inputs(vec![report]));
     }
 
     fn ask_member(

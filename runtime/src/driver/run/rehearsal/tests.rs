@@ -386,3 +386,41 @@ fn a_failed_command_keeps_both_streams_once() {
     assert_eq!(kept("", "broken"), "broken");
     assert_eq!(kept("half", "broken"), "half\nbroken");
 }
+
+#[test]
+fn what_one_answer_hands_over_is_read_in_one_turn() {
+    let steps = Pipeline { edges: vec![edge("a -> b")], ..pipeline("a prompt\n b heeds") };
+    let mut plan = plan(steps);
+    hire(&mut plan, "anyone");
+    let line = |text: &str| format!(r#"{{"swarm": "send_handoff", "to": "b", "message": "{text}"}}"#);
+    let mut seen = Vec::new();
+    let mut answer = |turn: &Turn<'_>| {
+        seen.push(format!("{} {}", turn.step.name, turn.attempt));
+        match &*turn.step.name {
+            "a" => Answer::Text(format!("{}\n{}\ndone", line("one"), line("two"))),
+            _ => Answer::Text("done".to_owned()),
+        }
+    };
+    let rehearsal = rehearse(&plan, &Options::default(), &mut answer).unwrap();
+    assert_eq!((rehearsal.status, rehearsal.faults), (RunStatus::Succeeded, Vec::new()));
+    assert_eq!(seen, ["a 1", "b 1"]);
+}
+
+#[test]
+fn a_check_after_a_repair_knows_of_it() {
+    let schema = swarmc_plan::Schema(json!({ "type": "integer" }));
+    let checks = vec![swarmc_plan::Command::Shell("true".to_owned())];
+    let mut asked = line("a prompt");
+    asked.checks = checks;
+    asked.output.schema = Some(schema);
+    asked.output.repair = 1;
+    let mut plan = plan(main(vec![asked]));
+    hire(&mut plan, "anyone");
+    let mut seen = Vec::new();
+    let mut answer = |turn: &Turn<'_>| {
+        seen.push((turn.repair, matches!(turn.asks, Asks::Check { .. })));
+        Answer::Text(if turn.repair == 0 { "none".to_owned() } else { "7".to_owned() })
+    };
+    assert_eq!(rehearse(&plan, &Options::default(), &mut answer).unwrap().status, RunStatus::Succeeded);
+    assert_eq!(seen, [(0, false), (1, false), (1, true)]);
+}

@@ -82,7 +82,7 @@ impl Driver<'_> {
                     events.into_iter().for_each(|event| self.record_swarm_event(event));
                 }
                 Err(message) => {
-                    self.teams.open.remove(&(step.clone(), attempt));
+                    self.close_team(step, attempt);
                     let message = truncate_to_event(&message);
                     self.notices.send(message.clone());
                     self.record(Event::BudgetSpent { message });

@@ -45,7 +45,7 @@ impl Driver<'_> {
         let stored = self.outputs.keep_text(result.clone())?;
         let swarm = AttemptId::new(step, attempt);
         self.record_swarm_event(Event::SwarmFinished { swarm, result: Some(stored), error: None });
-        self.teams.open.remove(&(step.clone(), attempt));
+        self.close_team(step, attempt);
         self.outputs.write_output(step, &result);
         let outcome = Outcome { output: Some(Content::Text(result)), usage, ..Outcome::default() };
         self.end_attempt(step.clone(), attempt, outcome);
@@ -54,7 +54,7 @@ impl Driver<'_> {
 
     /// The swarm has failed.
     pub(in crate::driver::run) fn fail_swarm(&mut self, step: &StepId, attempt: u32, why: Failure) {
-        if self.teams.open.remove(&(step.clone(), attempt)).is_none() {
+        if !self.close_team(step, attempt) {
             return;
         }
         let error = Some(truncate_to_event(&why.to_string()));

@@ -72,7 +72,9 @@ impl Driver<'_> {
             return Known::Tools(Arc::default());
         }
         if self.world.is_rehearsed() {
-            return Known::Tools(Arc::new(tools::known(self.evaluator.plan, grant)));
+            let tools = Arc::new(tools::known(self.evaluator.plan, grant));
+            self.teams.store_tools(step, attempt, &turn.agent, Arc::clone(&tools));
+            return Known::Tools(tools);
         }
         let Some(replaying) = self.world.recording_mut() else { return Known::Nothing };
         let at = At { step, attempt, turn };
