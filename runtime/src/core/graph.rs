@@ -181,6 +181,7 @@ pub(crate) struct SessionGroup {
 impl Node {
     /// The number of the attempt in which an agent mends what failed; the one after it is the step's last.
     pub(crate) fn fix_attempt(&self) -> Option<u32> {
+        // Behind the first attempt and its retries.
         self.fix.as_ref().map(|_| self.retry.times.saturating_add(2))
     }
 

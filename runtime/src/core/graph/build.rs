@@ -34,6 +34,7 @@ pub(super) fn build_graph(plan: &Plan, name: &str, task: Option<&str>, processor
         let commands = build.add_lane(processors, LimitOf::Commands);
         build.kinds = Some((commands, build.add_lane(AGENTS, LimitOf::Agents)));
     }
+    // Both lanes may be full at once.
     let concurrency = declared.map_or(processors.max(1).saturating_add(AGENTS), |declared| declared.max(1));
     let declared_by = declared.map(|_| Arc::from(pipeline.name.as_str()));
     let agents = collect_agent_budgets(plan);
@@ -147,6 +148,7 @@ impl<'a> Build<'a> {
 
     /// Builds the scopes of the pipelines that are called, each once.
     fn called_scopes(&mut self) -> Result<(), GraphError> {
+        // The list grows while this goes on: a called pipeline may call others.
         while let Some(&pipeline) = self.called.get(self.scopes.len() - 1) {
             let of = || LimitOf::Pipeline(Arc::from(pipeline.name.as_str()));
             let lane = pipeline.concurrency.map(|limit| self.add_lane(limit, of()));
@@ -206,6 +208,7 @@ impl<'a> Build<'a> {
             on_failure: if parent.is_some() { RoundFailure::Stop } else { iteration.on_failure },
             exhausted: iteration.exhausted,
         };
+        // Ahead of its nodes: the regions inside of it come behind it, and name it as their parent.
         self.regions.push(Region { scope: place.scope, nodes: Vec::new(), rounds, parent, is_item: false, index });
         let mut nodes = Vec::with_capacity(steps.len());
         for (step, position) in steps.iter().zip(0..) {
@@ -229,6 +232,7 @@ impl<'a> Build<'a> {
             let is_finally = needs.iter().any(|need| need.declared && need.when == When::Always);
             nodes.push(Node { needs, declared, is_finally, ..node });
         }
+        // Only now: a step may need one that is declared further down.
         for step in 0..nodes.len() {
             for need in nodes[step].needs.clone() {
                 nodes[need.other as usize].dependants.push(Edge { other: step as u32, ..need });

@@ -62,6 +62,7 @@ impl Ways {
             let back = || HandoffEdge { from: to, to: from, late: reach.is_late(&edge.to, &edge.from), ..way.clone() };
             match (edge.both, response) {
                 (true, _) => list.extend([way.clone(), back()]),
+                // A for-each receives no envelopes, and so no answers.
                 (false, _) if response == Response::None || !is_one(from) => list.push(way),
                 (false, _) => {
                     // What answers the first payload of a task is no first payload.
@@ -92,6 +93,7 @@ impl Ways {
 fn build_groups(list: &[HandoffEdge]) -> Vec<Group> {
     let graph: DiGraphMap<StepRef, ()> = list.iter().map(|way| (way.from, way.to)).collect();
     let mut groups: Vec<Group> =
+        // No `tarjan_scc`: it recurses, and a long chain of steps would overflow the stack.
         kosaraju_scc(&graph).into_iter().map(|steps| Group { steps, next: Vec::new() }).collect();
     let mut of = BTreeMap::new();
     for (group, number) in groups.iter().zip(0u32..) {

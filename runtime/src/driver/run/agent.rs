@@ -57,6 +57,7 @@ impl Driver<'_> {
         let told = (&effective, delta.as_deref());
         let takers = self.fallback_chain(&body.agent).into_iter().map(|name| self.build_candidate(name, told, attempt));
         let takers = takers.collect::<Result<Vec<Candidate>, Failure>>()?;
+        // Where there are fallbacks, one of them is asked instead.
         if let [Candidate { door: Transport::Closed(failure), .. }] = takers.as_slice() {
             return Err(failure.clone());
         }
@@ -142,6 +143,7 @@ impl Driver<'_> {
             Err(failure @ Failure::Spawn { .. }) => (Arc::default(), Transport::Closed(failure)),
             Err(failure) => return Err(failure),
         };
+        // Only a conversation that goes on knows the rest of the prompt.
         let prompt = delta.filter(|_| door.session().is_some()).map_or_else(|| effective.text(), str::to_owned);
         let (agent, login, provider) = (agent.name.clone(), provider.login.clone(), provider.name.clone());
         Ok(Candidate { agent, provider, prompt, effective, system, environment, login, door })
@@ -195,6 +197,7 @@ impl Driver<'_> {
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
                     tools: mcp_config::find_run_server(environment, &self.services.agent_server),
                     session: self.find_session(agent, attempt),
+                    // A summary of files is no part of the conversation.
                     keeps: attempt.step.session.is_some() && attempt.role != Role::SumsUp,
                 }));
             }
@@ -233,6 +236,7 @@ impl Driver<'_> {
     fn find_session(&self, agent: &Agent, attempt: &Attempt<'_>) -> Option<Session> {
         let key = self.state.find_step(attempt.id).filter(|_| attempt.role != Role::SumsUp)?;
         let (id, used) = self.state.find_session(key, &agent.name, attempt.step.session.as_deref())?;
+        // The id becomes an argument of a command: it must not look like an option, for example.
         if !may_pass(id) {
             self.notices.send(format!(
                 "`{}`: its conversation starts again, because the session id of its provider contains unsupported characters",
@@ -292,6 +296,7 @@ impl Routes {
         if let Some(data) = stdin.filter(|_| !self.data_apart) {
             effective.0.push(Block::new("inputs", data.to_owned()));
         }
+        // Providers do not take the schema of every type.
         if let Some(shape) = shape.filter(|shape| !self.schema_apart || shape.native().is_none()) {
             effective.0.push(Block::new("system", answer::render_instruction(shape)));
         }

@@ -29,6 +29,7 @@ impl Driver<'_> {
     /// Requests an approval for a tool call, for which a task waits.
     pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, wish: ToolCallRequest, reply: Asker) {
         let place = (step.clone(), attempt);
+        // A request may arrive after the end of its attempt. The reply is dropped then, which ends the wait for it.
         let is_open = self.attempts.is_open(&place) || self.teams.is_running(&place);
         let Some(key) = self.state.find_step(&step).filter(|_| is_open) else { return };
         let wants = match self.tool_wish(wish.tool, wish.arguments.to_string(), wish.schema, wish.fixed) {
@@ -36,6 +37,7 @@ impl Driver<'_> {
             Err(failure) => return self.give_up(failure.to_string()),
         };
         let is_meant = |request: &Request| request.agent == wish.agent && request.wants.is_like(&wants);
+        // An attempt that starts again after a crash asks again: each request of before answers one of now.
         let before = self.state.asked_before((&step, attempt), &self.requests.used, is_meant);
         let before = before.map(|(waiting, verdict)| (waiting.request.id, verdict.cloned()));
         let id = match before {
@@ -98,6 +100,7 @@ impl Driver<'_> {
         let Some(key) = self.state.find_step(step) else { return };
         let asks =
             |waiting: &&Waiting| waiting.step == *step && matches!(waiting.request.wants, RequestKind::GoOn { .. });
+        // A former process may have asked already.
         let known = self.state.open_requests().find(asks).map(|waiting| waiting.request.id);
         let id = match (known, self.state.go_on_wish(key)) {
             (Some(id), _) => id,
@@ -207,6 +210,7 @@ impl Driver<'_> {
         if let Some(WaitingTask { fixed, reply, .. }) = self.requests.take_task(verdict.id) {
             let Request { agent, wants, .. } = &waiting.request;
             let leave = self.make_decision((agent, wants), &verdict, fixed);
+            // Held back there until the record below is durable.
             self.requests.replies.decide(reply, leave);
         }
         self.record(Event::ApprovalAnswered { step, attempt, verdict });

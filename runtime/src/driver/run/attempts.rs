@@ -15,6 +15,7 @@ impl Driver<'_> {
     pub(super) fn start_attempt(&mut self, step: StepId, attempt: u32) {
         self.attempts.made.allow_summaries(!self.world.is_rehearsed());
         let mut prepared = self.prepare_attempt(&step, attempt, &[]);
+        // Whatever else reads a pack in this attempt takes the summaries that there are.
         self.attempts.made.allow_summaries(false);
         let wanted = self.attempts.made.take_wanted();
         if !wanted.is_empty() {
@@ -35,6 +36,7 @@ impl Driver<'_> {
             }
         }
         let summarizer = wanted.first().map(|first| Arc::from(first.agent.as_str()));
+        // Ahead of the start: by this order a replay tells what the attempt began with.
         if !inputs.is_empty() {
             self.record(Event::InputsTaken { step: step.clone(), inputs });
         }

@@ -50,6 +50,7 @@ impl Driver<'_> {
                 self.records.adopt(*record);
             }
         }
+        // A former process may have died between a record and what follows from it.
         if self.records.floor > 0 {
             self.outputs.mend(&self.state);
             self.deliver_decided();
@@ -209,6 +210,7 @@ impl Driver<'_> {
     /// Decides until there is nothing to decide, or enough was decided, then makes known what was decided, and starts
     /// it.
     pub(super) fn run_turn(&mut self) {
+        // Taken before the decisions, whose own records are not handed over yet.
         let handed_over = self.records.handed_over();
         self.run_decisions();
         let written = self.records.has_fresh();
@@ -226,6 +228,7 @@ impl Driver<'_> {
             self.open_gate(gate);
         }
         self.deliver_replies();
+        // The records that these depend on have been handed over by now.
         self.attempts.submit_all();
     }
 
@@ -415,6 +418,7 @@ impl Driver<'_> {
         if let Err(problem) = self.outputs.close() {
             self.give_up(problem);
         }
+        // A thread that has just ended may have reported that a file cannot be written.
         while let Some(input) = self.queue.take_received() {
             if let Input::Broken(reason) = input {
                 self.give_up(reason);

@@ -140,6 +140,7 @@ impl<'a> Evaluator<'a> {
 
     /// A parameter of the workflow, in its textual form.
     pub(crate) fn param(&self, name: &str) -> Option<&String> {
+        // The map holds the parameters of the pipeline, too.
         self.params.get(name).filter(|_| self.plan.params.iter().any(|param| param.name == name))
     }
 
@@ -266,6 +267,7 @@ impl<'a> Evaluator<'a> {
                 None => None,
             };
             let text = match (given, &param.default) {
+                // Null stands for a value that is not there.
                 (Some(value), _) if !value.is_null() => Some(self.format_argument(param, value, call)?),
                 (_, Some(default)) => Some(default.clone()),
                 (_, None) if param.optional => None,
@@ -291,6 +293,7 @@ impl<'a> Evaluator<'a> {
         made: &Made,
     ) -> Option<Result<PromptBody, Failure>> {
         let node = state.node(key);
+        // Attempts are counted through all turns of a step.
         let tries = attempt.saturating_sub(state.step(key).earlier);
         let agent = node.fix.as_ref().filter(|_| node.fix_attempt() == Some(tries))?;
         let definition = self.step_definition(state, key);
@@ -339,6 +342,7 @@ impl<'a> Evaluator<'a> {
             }
             ParamType::Float => {
                 let text = plain(value);
+                // JSON has neither infinity nor `NaN`.
                 (text.trim().parse::<f64>().is_ok_and(f64::is_finite), "a number", text)
             }
             ParamType::Bool => {
@@ -411,6 +415,7 @@ impl<'a> Evaluator<'a> {
                 outputs.push(',');
             }
             match serde_json::from_str::<Value>(&text) {
+                // Where items give texts, one that happens to be JSON stays a text.
                 Ok(value) if is_json => outputs.push_str(&value.to_string()),
                 _ => outputs.push_str(&Value::String(text).to_string()),
             }

@@ -139,6 +139,7 @@ impl Driver<'_> {
             return Err(format!("`{}` is not a request of an agent: it takes no reason and no arguments", answer.gate));
         }
         let (step, output) = self.match_answer(&answer)?;
+        // The decision about a step that failed is no output of it.
         let output = self.is_gate(&step).then_some(output);
         self.record_answer(step, Some(answer.choice), output, AnsweredBy::Person);
         Ok(())

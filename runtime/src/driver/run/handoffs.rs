@@ -118,6 +118,7 @@ impl Driver<'_> {
         handoff: Handoff,
         spawns: bool,
     ) -> Result<Value, String> {
+        // A turn that starts again after a crash sends again what it has sent.
         if let Some(id) = self.requests.sent_before(step, attempt, &handoff) {
             return Ok(json!({ "id": id, "to": handoff.to }));
         }

@@ -34,6 +34,7 @@ pub(super) struct Alarm {
 impl Alarm {
     /// An alarm at `due`, seen from a run whose last record is from `clock`.
     pub(super) fn new(due: u64, clock: u64) -> Alarm {
+        // The time of a run never goes back: after the clock was put back, its last record is later than now.
         let rest = due.saturating_sub(now_millis().max(clock));
         // A year at most: an instant cannot hold every moment.
         let far = Duration::from_secs(365 * 24 * 3600);

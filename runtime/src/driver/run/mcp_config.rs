@@ -43,10 +43,12 @@ pub(super) fn configure_environment(
         let text = text.replace(MCP_URL, &url);
         let value = match file {
             true => {
+                // Named by its text: agents that start at once must not overwrite what others read.
                 let path = folder.join(format!("mcp-{}.json", digest_bytes(text.as_bytes())));
                 write_private(&path, &text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
                 path.into_os_string()
             }
+            // The plan may configure the agent with the same variable: both are to count.
             false => merge_text(find_variable(environment, name), &text.replace(MCP_TOKEN, &token)),
         };
         environment.push((OsString::from(name), value));

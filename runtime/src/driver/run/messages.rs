@@ -118,6 +118,7 @@ impl Driver<'_> {
         }
         let mut able = Vec::new();
         let mut problem = None;
+        // Several activations may have a task of this name, and often only one of them still reads.
         for addressee in meant {
             match self.check_addressee(&addressee) {
                 Ok(()) => able.push(addressee),

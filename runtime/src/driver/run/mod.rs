@@ -163,6 +163,7 @@ pub fn start_run(
         record: options.record,
         replay: options.replay.as_ref().map(|recording| recording.folder().to_owned()),
     };
+    // Before anything starts: a run must not learn at its end that it cannot be recorded.
     facts.record.as_deref().map_or(Ok(()), recording::may_replace)?;
     if options.replay.is_some() {
         blank_secrets(plan, &mut options.environment);
@@ -185,6 +186,7 @@ pub fn start_run(
     facts.commit.clone_from(&commit);
 
     let folder = home.create()?;
+    // Before others can see the run, so that none of them takes it for one without a runner.
     let lock = Lock::acquire_lock(&folder)?;
     let text = swarmc_plan::write_plan(plan);
     std::fs::write(folder.plan_path(), &text).map_err(RunError::io("write", folder.plan_path()))?;
@@ -210,6 +212,7 @@ pub fn start_run(
     };
     let started = Record { seq: 1, at: records::now_millis(), event };
     journal.append(&started);
+    // A run that others can see has its first record.
     journal.flush().map_err(RunError::io("write", &path))?;
     let folder = home.publish(folder)?;
     let redactions = build_redactions(plan, &folder, &process_env);
@@ -382,6 +385,7 @@ impl RunSetup<'_> {
         if let Some(survivors) = orphan_processes::end_own(&run_loop.outputs.folder.id) {
             observer_handle.send_notice(format!("{survivors} left by the run: ended"));
         }
+        // A run that can be resumed still needs them.
         if let (Some(trees), Some(_)) = (trees, run_loop.state.final_status()) {
             trees.clear().into_iter().for_each(|kept| observer_handle.send_notice(kept));
         }

@@ -125,6 +125,7 @@ impl<'a> Attempts<'a> {
 
     /// Starts nothing more, and ends what runs.
     pub(super) fn give_up(&mut self) {
+        // They were not submitted: no thread would report their end.
         for job in self.jobs.drain(..) {
             self.open.remove(&(job.step, job.attempt));
         }

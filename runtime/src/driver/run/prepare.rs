@@ -251,10 +251,12 @@ impl Driver<'_> {
         let frame = self.state.frame(key.frame);
         // What it reads was sent, and may have been agreed to.
         let reads = self.state.inputs(key).next().is_some();
+        // Where more than its needs decides that it starts, any record so far may be among it.
         if frame.item.is_none() && id.iteration > 1 || attempt > 1 || step.when.is_some() || reads {
             return self.records.seq;
         }
         let needs = match frame.item {
+            // An item starts behind the opening of its for-each.
             Some(_) => None,
             None => step.needs.iter().filter_map(|need| self.attempts.end_beside(id, &need.step)).max(),
         };

@@ -104,6 +104,7 @@ impl ProcessEnv {
             ("SWARM_INSTANCE", step.instance.to_string()),
             ("SWARM_ATTEMPT", counted.to_string()),
         ];
+        // Behind the layers: of two variables with one name, a process sees the last.
         environment
             .extend(marks.into_iter().chain(within).map(|(name, value)| (OsString::from(name), OsString::from(value))));
         Ok(environment)
@@ -136,6 +137,7 @@ fn working_folder(pipeline: &Pipeline, workspace: &Path) -> Result<PathBuf, RunE
     let Some(path) = &pipeline.working_dir else {
         return Ok(workspace.to_owned());
     };
+    // Resolved: a link may lead out of the workspace.
     let directory = workspace.join(path).canonicalize().map_err(RunError::io("enter", path))?;
     match directory.starts_with(workspace) {
         true => Ok(directory),

@@ -121,6 +121,7 @@ pub(super) fn required_programs(
                     has_fallback: start.has_fallback,
                 });
                 program.is_needed |= fails && !brought && !start.has_fallback;
+                // A step may start one program several times, as in its checks.
                 if program.steps.last() != Some(&step.name) {
                     program.steps.push(step.name.clone());
                 }
@@ -198,6 +199,7 @@ fn of_agent<'a>(plan: &'a Plan, agent: &'a Agent) -> Option<Start<'a>> {
 
 /// The `PATH` of processes with these layers; none where only the run can tell.
 fn search_path(layers: &[&Environment], process_env: &ProcessEnv) -> Option<OsString> {
+    // From the end: of two variables with one name, a process sees the last.
     let set = layers.iter().copied().flatten().rev().find_map(|entry| match entry {
         EnvValue::Set { name, value } if name == "PATH" => Some(match value.segments.as_slice() {
             [Segment::Text(text)] => Some(OsString::from(text)),
@@ -279,6 +281,7 @@ fn certain_steps(pipeline: &Pipeline) -> BTreeSet<&str> {
         .collect();
     let ends_early = pipeline.all_steps().any(|step| matches!(step.body, Body::Stop { .. }));
     let mut sure = BTreeSet::new();
+    // A `stop` may come before any other step.
     if ends_early {
         return sure;
     }
@@ -308,6 +311,7 @@ fn certain_steps(pipeline: &Pipeline) -> BTreeSet<&str> {
             ready.push(name);
         }
     }
+    // What needs a step that may be left out keeps a need that nothing counts down.
     while let Some(name) = ready.pop() {
         sure.insert(name);
         for dependant in needed.remove(name).unwrap_or_default() {

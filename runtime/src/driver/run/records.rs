@@ -144,6 +144,7 @@ impl Records {
             return false;
         }
         self.broken = Some(reason);
+        // Those who watch must not see what may not be in the journal.
         self.fresh.clear();
         true
     }

@@ -169,6 +169,7 @@ impl Driver<'_> {
 
     /// The next thing that happens in a replay.
     pub(super) fn wait_recorded(&mut self) -> Option<Input> {
+        // All attempts come to their answers first: then the earliest is taken, whichever thread was faster.
         while self.is_working() {
             let input = self.queue.wait_input()?;
             if let Some(input) = self.stage(input) {
@@ -191,6 +192,7 @@ impl Driver<'_> {
             }
             return Some(input);
         }
+        // No recorded input is left, so that only the time can go on.
         if self.fire_alarm() || self.end_pause() {
             return None;
         }
@@ -205,6 +207,7 @@ impl Driver<'_> {
     fn is_working(&self) -> bool {
         let Some(replaying) = self.world.recording() else { return false };
         self.attempts.open.iter().any(|((step, attempt), cancel)| {
+            // One that was asked to end is about to report that.
             let waits = cancel.requested_level().is_none() && replaying.parked.contains(&(step.clone(), *attempt));
             !waits && !replaying.is_ready(step, *attempt)
         })
@@ -239,6 +242,7 @@ impl Driver<'_> {
         let Some(replaying) = self.world.recording_mut() else { return };
         replaying.diverged.get_or_insert(divergence);
         self.attempts.stop_all(StopLevel::Kill);
+        // No thread would report the end of a swarm.
         for (step, attempt) in self.teams.list_running() {
             let outcome = event::Outcome { failure: Some(Failure::Cancelled), ..event::Outcome::default() };
             self.record(Event::AttemptEnded { step, attempt, outcome });
@@ -262,6 +266,7 @@ impl Driver<'_> {
     pub(super) fn close_diverged(&mut self) {
         if self.has_diverged() && self.state.final_status().is_none() && self.records.broken.is_none() {
             self.record(Event::RunFinished { status: RunStatus::Failed });
+            // No later turn would hand the record over.
             self.run_turn();
         }
     }

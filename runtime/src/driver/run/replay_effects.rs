@@ -48,6 +48,7 @@ impl Driver<'_> {
 
     /// An attempt begins when it did in the recording.
     pub(super) fn begin_replayed(&mut self, step: StepId, attempt: u32) {
+        // It may have been ended since it was ordered.
         if self.state.find_step(&step).is_some_and(|key| self.state.may_begin(key, attempt)) {
             self.start_attempt(step, attempt);
         }
@@ -104,6 +105,7 @@ impl Driver<'_> {
             Ok(message) => message,
             Err(failure) => return self.give_up(failure.to_string()),
         };
+        // Ahead of the request, which the policy may answer at once.
         if let (Some(replaying), Some(answer)) = (self.world.recording_mut(), answer) {
             replaying.letters.insert(approval_name(self.state.next_request()).into(), answer);
         }

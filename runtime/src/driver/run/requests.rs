@@ -80,6 +80,7 @@ impl Requests {
     pub(super) fn sent_before(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<String> {
         let sent = self.again.get_mut(&(step.clone(), attempt))?;
         let position = sent.iter().position(|envelope| handoff.is_in(envelope))?;
+        // Each stands for one sending: an agent may mean to send the same twice.
         Some(sent.remove(position).id)
     }
 }

@@ -66,6 +66,7 @@ fn go_on(
 ) -> Result<Outcome, RunError> {
     limits::survive_full_files();
     let folder = home.find(run)?;
+    // Ahead of reading: from here on no other process writes into the journal.
     let lock = Lock::acquire_lock(&folder)?;
     let path = folder.journal_path();
     let recovered = journal::read_journal(&path)?;
@@ -108,6 +109,7 @@ fn go_on(
     };
     let process_env = ProcessEnv::new(reachable_pipelines(plan, &graph), &facts.workspace, environment)?;
     let repository = worktree_names::find_repository(plan, &graph, &process_env)?;
+    // The records are about the plan that they were made with, whatever plan goes on.
     let mut state = State::replay(Arc::clone(&former_graph), &records);
     let was_reopened = reopen::is_reopened(&records);
     if let Some(status) = state.final_status() {
@@ -157,6 +159,7 @@ fn go_on(
             records.len()
         ));
     }
+    // Before anything starts: they may still be writing into the workspace.
     let survivors = orphan_processes::end_orphans(&folder.id, processes);
     notices.extend(survivors.map(|survivors| format!("{survivors} left by the last runner: ended")));
 

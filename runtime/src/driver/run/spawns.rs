@@ -39,6 +39,7 @@ impl Driver<'_> {
             return Err(refusal);
         }
         let waits = self.state.open_requests().any(|waiting| waiting.request.id == id);
+        // It was approved at once where the envelope has been sent already.
         match waits || self.state.step(key).sent.iter().any(|letter| *letter.id == *envelope.id) {
             true => Ok(json!({ "id": envelope.id, "to": envelope.to_node_id, "approval": id })),
             false => {

@@ -246,6 +246,7 @@ impl Driver<'_> {
             }
             SwarmInput::Late | SwarmInput::Over(_) | SwarmInput::Failed(_) | SwarmInput::Agreed { .. } => None,
         };
+        // Also where the swarm has ended since: another program may take the place.
         if let SwarmInput::Answered(turn, _) = &word {
             self.program_ended(step, attempt, turn);
         }
@@ -258,6 +259,7 @@ impl Driver<'_> {
         {
             return;
         }
+        // Behind the check: a recording must not hold what the driver drops.
         self.write_down(step, attempt, &word);
         let done = match word {
             SwarmInput::Listed(turn, Ok(tools)) => {

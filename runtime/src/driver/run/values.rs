@@ -92,6 +92,7 @@ impl Values for View<'_> {
     fn param(&self, name: &str) -> Option<(&str, &ParamType)> {
         let pipeline = self.evaluator.pipeline(self.state, self.frame);
         let declared = pipeline.params.iter().chain(&self.evaluator.plan.params).find(|param| param.name == name)?;
+        // A called pipeline has parameters of its own, and reads those of the workflow as well.
         let value = self.params.get(name).or_else(|| self.evaluator.param(name))?;
         Some((value, &declared.kind))
     }

@@ -74,6 +74,7 @@ pub(super) fn tree_name(evaluator: &Evaluator<'_>, state: &State, number: u32, s
 fn append_path(name: &mut String, path: &str) {
     for byte in path.bytes() {
         match byte {
+            // No name of a branch begins with a point.
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' if !(name.is_empty() && byte == b'.') => {
                 name.push(char::from(byte));
             }

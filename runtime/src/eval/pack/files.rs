@@ -65,6 +65,7 @@ impl Walk {
         let root = self.root.clone();
         let walk = build_walk(&self.root, &self.folder, move |entry| {
             let Ok(path) = entry.path().strip_prefix(&root) else { return false };
+            // Folders above a base are on the way to it, and what is below may match.
             let on_the_way = |base: &&PathBuf| base.starts_with(path) || path.starts_with(base);
             let aside = ASIDE.iter().any(|name| entry.file_name() == *name);
             bases.iter().filter(on_the_way).any(|base| !aside || base.starts_with(path))
@@ -80,12 +81,14 @@ impl Walk {
             if !entry.file_type().is_some_and(|kind| kind.is_file()) {
                 continue;
             }
+            // A pack holds text: a path that is no UTF-8 cannot be named in it.
             let path = entry.path().strip_prefix(&self.root).ok().and_then(Path::to_str);
             let Some(path) = path else { continue };
             if globs.iter().any(|(glob, _)| glob_match(glob, path)) {
                 paths.push(path.to_owned());
             }
         }
+        // Before the list is cut: a folder gives its files in any order.
         paths.sort_unstable();
         let mut found = Found { is_cut: looked_at > most, ..Found::default() };
         for path in paths {

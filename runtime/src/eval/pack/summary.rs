@@ -130,6 +130,7 @@ fn comment(text: &str) -> Option<String> {
 
 /// The first sentence, so long at most.
 fn sentence(text: &str) -> String {
+    // With a space, as a point within a name ends no sentence.
     let end = text.find(". ").map_or(text.len(), |end| end + 1);
     let sentence = &text[..end];
     match sentence.char_indices().nth(SAID) {

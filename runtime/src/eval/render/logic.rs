@@ -483,6 +483,7 @@ fn readable(value: Json) -> Value {
         }
     }
     match value {
+        // Most values have none, and need not be taken apart.
         value if !has_dashes(&value) => Value::from(Serde(value)),
         Json::Array(items) => items.into_iter().map(readable).collect(),
         Json::Object(fields) => {

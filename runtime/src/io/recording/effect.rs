@@ -205,6 +205,7 @@ impl Replay {
     /// It does.
     pub(crate) fn reads(&self, step: &StepId, attempt: u32, now: &[Arc<str>]) -> Result<(), RunError> {
         let Some((_, inputs)) = self.recording.script.begins.get(&(step.clone(), attempt)) else { return Ok(()) };
+        // As sets: the order in which the messages arrived is no difference.
         let told = |ids: BTreeSet<&str>| ids.into_iter().map(|id| format!("{id}\n")).collect::<String>();
         let recorded = told(inputs.iter().map(|id| &**id).collect());
         let now = told(now.iter().map(|id| &**id).collect());
@@ -229,6 +230,7 @@ impl Replay {
         if sending.envelope == *now {
             return Ok(());
         }
+        // The recorded envelope was filled in: both are blanked, so that only the difference shows.
         let told = |envelope| {
             serde_json::to_value(envelope).map(|value| format!("{:#}\n", self.redactions.blank_json(&value)))
         };
@@ -247,6 +249,7 @@ impl Replay {
     fn load_envelope(&self, number: usize, letter: &InboxMessage) -> Result<Envelope, RunError> {
         let text =
             String::from_utf8_lossy(&self.recording.load(&letter.content).map_err(RunError::Recording)?).into_owned();
+        // Filled in text by text: in the JSON as it stands, a value with a quote would break it.
         let envelope = serde_json::from_value(self.redactions.fill_json(&text));
         envelope.map_err(|error| self.damaged(number, error.to_string()))
     }

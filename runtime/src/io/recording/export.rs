@@ -35,11 +35,13 @@ pub(crate) fn publish(
 ) -> Result<usize, RunError> {
     let draft = draft(run);
     let beside = |what: &str| {
+        // Beside the target: a rename takes a folder as a whole only within one file system.
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
         target.with_file_name(format!(".{name}.{what}-{}", run.id))
     };
     let (fresh, old) = (beside("new"), beside("old"));
     let io = |action: &'static str, path: &Path| RunError::io(action, path.to_owned());
+    // A runner of this run that was killed while it copied has left it.
     if fresh.exists() {
         fs::remove_dir_all(&fresh).map_err(io("clear", &fresh))?;
     }
@@ -47,12 +49,14 @@ pub(crate) fn publish(
     let text = Copy { run, draft: &draft, fresh: &fresh, redactions }.copy_journal(workflow, values)?;
     let path = fresh.join(LINES);
     fs::write(&path, text).map_err(io("write", &path))?;
+    // Opened before it takes the place of the old one: what cannot be read must not replace what can.
     let answers = Recording::open(&fresh).map_err(RunError::Recording)?.count_answers();
     if target.exists() {
         // A runner that was killed here has left one.
         if old.exists() {
             fs::remove_dir_all(&old).map_err(io("clear", &old))?;
         }
+        // A rename does not replace a folder that holds files: the old one has to go first.
         fs::rename(target, &old).map_err(io("replace", target))?;
     }
     fs::rename(&fresh, target).map_err(io("create", target))?;
@@ -81,6 +85,7 @@ impl Copy<'_> {
             let counts = match &record.event {
                 Event::Exchanged { .. } => exchange.is_some(),
                 Event::ArtifactStored { artifact, .. } => artifact.kind.is_recorded(),
+                // A replay starts no process, and their numbers differ in each run.
                 Event::ProcessStarted { .. } => false,
                 _ => true,
             };
@@ -145,6 +150,7 @@ impl Copy<'_> {
                     let exchange: Exchange = serde_json::from_str(&self.run.read_text(exchange)?)
                         .map_err(|error| RunError::io("read", path)(std::io::Error::other(error)))?;
                     let known = last.entry((step.clone(), *attempt)).or_default();
+                    // A later runner asked the same again: the last answer is the one that the run went on with.
                     if let Some(before) = known.insert(exchange.key(), number) {
                         exchanges.remove(&before);
                     }
@@ -179,6 +185,7 @@ impl Copy<'_> {
     fn blank(&self, value: &mut Value, name: &str, texts: &Texts<'_>) -> Result<(), RunError> {
         if let Some(content) = read_content(value) {
             let text = self.run.read_text(&content)?;
+            // An envelope is blanked text by text: once escaped, a value in it would not be found.
             let inner = serde_json::from_str(&text).ok().filter(|inner: &Value| name == "content" && inner.is_object());
             *value = match inner {
                 Some(inner) => json!({ "json": self.redactions.blank_json(&inner) }),

@@ -69,6 +69,7 @@ impl Recording {
             return Err(RecordingError::NotOne { path: folder.to_owned() });
         }
         let io = |source| RecordingError::Io { path: path.clone(), source };
+        // `confine` compares it with paths whose links are resolved.
         let folder = folder.canonicalize().map_err(io)?;
         let damaged = |line: usize, problem: String| RecordingError::Damaged { path: path.clone(), line, problem };
         let bytes = read(&path, LARGEST_FILE).map_err(io)?;
@@ -86,6 +87,7 @@ impl Recording {
             script: Script::default(),
         };
         for (number, line) in (1..).zip(text.lines()) {
+            // Before the line itself is read: that of a newer version may have a form that is unknown here.
             if number == 1 {
                 check_version(line, &path)?;
             }
@@ -113,6 +115,7 @@ impl Recording {
             value["params"] = params;
         }
         let Beside { workflow, values } = Beside::deserialize(&value).map_err(|error| error.to_string())?;
+        // In the value and not in the record: so no kind of event can be forgotten.
         for file in list_files(&value) {
             confine(&self.folder, file)?;
         }
@@ -179,6 +182,7 @@ impl Recording {
         environment: &BTreeMap<OsString, OsString>,
     ) -> Result<BTreeMap<String, String>, RecordingError> {
         let Event::RunStarted { params, stored_params, .. } = self.start() else { return Ok(BTreeMap::new()) };
+        // No run has begun: its id is empty here, so that these may only fill in. Blanking would find it everywhere.
         let redactions = Redactions::new(("", Path::new(""), workspace), environment, &BTreeSet::new());
         let params = match stored_params {
             None => params.clone(),
@@ -224,6 +228,7 @@ impl Recording {
 
     fn load_file(&self, file: &str) -> Result<Vec<u8>, RecordingError> {
         let path = self.folder.join(file);
+        // Once more: the folder may have changed since the recording was opened.
         let whole = confine(&self.folder, file).map_err(io::Error::other);
         whole.and_then(|()| read(&path, LARGEST_TEXT)).map_err(|source| RecordingError::Io { path, source })
     }
@@ -296,6 +301,7 @@ fn confine(folder: &Path, name: &str) -> Result<(), String> {
     if meta.len() > LARGEST_TEXT {
         return Err(format!("its text `{}` is larger than {} MiB", name.escape_debug(), LARGEST_TEXT >> 20));
     }
+    // A name without `..` can still lead out through a link.
     match path.canonicalize() {
         Ok(path) if path.starts_with(folder) => Ok(()),
         _ => Err(format!("`{}` leads out of the recording", name.escape_debug())),
@@ -305,6 +311,7 @@ fn confine(folder: &Path, name: &str) -> Result<(), String> {
 /// The bytes of a file that may be so large.
 fn read(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    // A file may be larger than its metadata says, or grow: one byte too many shows it.
     File::open(path)?.take(largest + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > largest {
         true => Err(io::Error::other(format!("it is larger than {} MiB", largest >> 20))),

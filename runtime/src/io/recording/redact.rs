@@ -44,6 +44,7 @@ impl Redactions {
         let mut values = Vec::new();
         let mut path = |path: &Path, name: &str| {
             let bytes = path.as_os_str().as_bytes().to_vec();
+            // The root alone would be found in every path.
             if path.is_absolute() && bytes.len() > 1 {
                 values.push(Value { bytes, blank: blank(name), whole: true, fills: true });
             }
@@ -76,6 +77,7 @@ impl Redactions {
                 out.extend_from_slice(value.blank.as_bytes());
                 at += value.bytes.len();
             } else if rest.starts_with(OPEN.as_bytes()) {
+                // The text has such a bracket itself: doubled, it is no placeholder for `fill`.
                 out.extend_from_slice(OPEN.repeat(2).as_bytes());
                 at += OPEN.len();
             } else {
@@ -99,6 +101,7 @@ impl Redactions {
                     value.blank.len()
                 }
                 None => {
+                    // No placeholder of this run, as one of a secret: it stays as it stands.
                     out.extend_from_slice(OPEN.as_bytes());
                     if bytes[OPEN.len()..].starts_with(OPEN.as_bytes()) { OPEN.len() * 2 } else { OPEN.len() }
                 }
@@ -151,8 +154,10 @@ fn blank(name: &str) -> String {
 
 /// Whether the match is not a part of a longer name.
 fn is_whole(bytes: &[u8], start: usize, end: usize) -> bool {
+    // Bytes beyond ASCII belong to letters, and so to names.
     let names = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || !byte.is_ascii();
     let before = start.checked_sub(1).and_then(|before| bytes.get(before));
+    // A full stop after a folder ends a sentence; one before a letter belongs to a longer name.
     let dotted = bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_some_and(names);
     !before.is_some_and(|byte| names(byte) || *byte == b'.') && !bytes.get(end).is_some_and(names) && !dotted
 }

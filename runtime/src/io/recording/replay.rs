@@ -125,6 +125,7 @@ impl Replay {
         let output = output.as_ref().map(|text| self.content(text)).transpose()?;
         let fields: serde_json::Map<String, serde_json::Value> =
             output.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        // The output holds the choice beside the fields, and their values by type; an answer has them as text.
         let fields = fields.into_iter().filter(|(name, _)| name != "choice").map(|(name, value)| match value {
             serde_json::Value::String(text) => (name, text),
             other => (name, other.to_string()),
@@ -156,6 +157,7 @@ impl Replay {
             let word = |status: RunStatus| Some(status.as_str().to_owned());
             return Err(different("its ending".to_owned(), word(self.recording.status), word(status)));
         }
+        // Up to the longer list: a result that is missing is a difference as well.
         for number in 0..values.len().max(self.recording.values.len()) {
             let recorded = self.recording.values.get(number);
             let recorded = recorded.map(|value| self.recording.load(value)).transpose().map_err(RunError::Recording)?;

@@ -123,6 +123,7 @@ impl Script {
     /// # Errors
     /// The number of a record that no recording can hold, and why.
     pub(super) fn new(recording: &Recording) -> Result<Script, (usize, String)> {
+        // Known beforehand: an attempt may begin before the first message for its step is sent.
         let receives = recording.records.iter().filter_map(|record| match &record.event {
             Event::Sent { to, instance, .. } => Some((Arc::clone(to), *instance)),
             _ => None,
@@ -157,6 +158,7 @@ impl Reader<'_> {
         }
         match event {
             Event::Exchanged { step, attempt, .. } => return self.read_exchange(number, (step, *attempt)),
+            // What went on then ended with its runner, and no event says so.
             Event::RunResumed => self.running.clear(),
             Event::AttemptStarted { step, attempt, .. } => self.begin(number, step, *attempt),
             Event::AttemptEnded { step, attempt, outcome } => {
@@ -183,6 +185,7 @@ impl Reader<'_> {
                 self.read_verdict(number, &(step.clone(), *attempt), verdict);
             }
             Event::Sent { from, way, letter, .. } => return self.read_letter(number, (from.as_ref(), *way), letter),
+            // Inputs are taken before the attempt begins that reads them; later ones were read within its turn.
             Event::InputsTaken { step, inputs } => match self.running.contains(step) {
                 true => self.add_effect(number, self.last_attempt(step), Effect::Overheard),
                 false => self.taken.entry(step.clone()).or_default().extend(inputs.iter().cloned()),
@@ -276,6 +279,7 @@ impl Reader<'_> {
         self.running.insert(step.clone());
         let fresh = self.taken.remove(step).unwrap_or_default();
         let known = self.attempts.entry(step.clone()).or_default();
+        // The same attempt begins again after a crash, and still knows what it read before that.
         if known.0 != attempt {
             *known = (attempt, Vec::new());
         }
@@ -387,6 +391,7 @@ impl Reader<'_> {
         letter: &InboxMessage,
     ) -> Result<(), String> {
         if let Some(step) = from {
+            // One that waited for a decision has its place where that was asked for, and is known from there.
             if !self.payloads.contains_key(&letter.id) {
                 self.check_envelope(step, letter)?;
                 let effect = Effect::Sent { asks: false, refusal: None };
@@ -479,6 +484,7 @@ impl SwarmSoFar {
 /// The number of an envelope's id.
 pub(super) fn parse_id(id: &str) -> Option<u64> {
     let digits = id.strip_prefix('e').filter(|digits| digits.len() < LONGEST_ID)?;
+    // With leading zeros, one number would have several ids.
     digits.parse().ok().filter(|number: &u64| number.to_string() == digits)
 }
 

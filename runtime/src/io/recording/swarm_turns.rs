@@ -199,12 +199,14 @@ impl Recorder {
     /// An agent is asked for a turn.
     pub(crate) fn turn_asked(&self, at: At<'_>, question: &Question) -> Result<(), RunError> {
         let turn = Member::of(at.turn);
+        // The system text and the schema hardly change between turns: they share a file, and are written apart.
         let plain = Question { system: None, schema: None, ..question.clone() };
         let mut asked = self.turn_texts(at, &turn).record_question(&plain)?;
         asked.system = self.share_text((at, &turn), "system", question.system.as_deref())?;
         asked.schema = self.share_text((at, &turn), "schema", question.schema.as_deref())?;
         let mut open = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         open.turns.insert((at.attempt(), turn.clone()), asked.clone());
+        // Without an answer at first: where none comes, a replay knows that none is to be waited for.
         self.put((at.step, at.attempt), &Exchange::Member { turn, asked, answer: None });
         Ok(())
     }

@@ -180,6 +180,7 @@ impl Texts<'_> {
         let mut relative = Path::new(TEXTS).join(&self.stem);
         let stem = relative.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut file = format!("{stem}{}{name}", self.part);
+        // The names of a step, a part and a text together can exceed the 255 bytes that file systems allow.
         if file.len() > LONGEST_NAME {
             file = format!("{}.{name}", crate::types::digest::digest_bytes(file.as_bytes()));
         }
@@ -239,6 +240,7 @@ pub(crate) fn may_replace(path: &Path) -> Result<(), RunError> {
         let path = path.display();
         Err(RunError::Request(format!("cannot record into `{path}`: {what}; name a new or an empty folder")))
     };
+    // A link is refused: the rename at the end would replace the link, and not the folder behind it.
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = path.parent().unwrap_or(Path::new("/"));

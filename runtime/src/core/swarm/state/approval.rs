@@ -34,6 +34,7 @@ impl Swarm {
         let agent = &mut self.agents[index as usize];
         let AgentStage::Pending(act, _, since) = agent.stage.clone() else { return false };
         if let Some(began) = &mut agent.began {
+            // Its time stood still: the beginning moves by the pause, and the deadline with it.
             *began = began.saturating_add(at.saturating_sub(since));
             let deadline = began.saturating_add(self.rules.limits.timeout_ms);
             self.agenda.timers.insert((deadline, Timer::Deadline(index)));

@@ -25,6 +25,7 @@ impl Swarm {
                     self.agents[index as usize].began = Some(at);
                     let deadline = at.saturating_add(self.rules.limits.timeout_ms);
                     self.agenda.timers.insert((deadline, Timer::Deadline(index)));
+                    // Entered again: the decision to start it has taken it out of the queue.
                     self.enter_stage(index, AgentStage::Ready);
                 }
             }
@@ -32,6 +33,7 @@ impl Swarm {
                 if let Some(index) = self.find_in_stage(agent, |stage| *stage != AgentStage::Done) {
                     let agent = &mut self.agents[index as usize];
                     agent.end = Some(Ended { how: *how, response: response.clone(), error: error.clone() });
+                    // An open turn is not settled any more: what it reserved is free again.
                     self.spent.reserve(&std::mem::take(&mut agent.reserved), &Reserved::default());
                     // No prompt needs its messages again.
                     (agent.inbox, agent.mailbox) = (Vec::new(), VecDeque::new());
@@ -46,6 +48,7 @@ impl Swarm {
                     self.find_in_stage(agent, |stage| matches!(stage, AgentStage::Ready | AgentStage::Idle))
                 {
                     let agent = &mut self.agents[index as usize];
+                    // Those before it had expired when this was decided, and no event says so.
                     while agent.mailbox.front().is_some_and(|letter| letter.seq < *number) {
                         agent.mailbox.pop_front();
                     }
@@ -62,6 +65,7 @@ impl Swarm {
             Event::TurnStarted { turn, reserved, .. } => self.turn_started(turn, reserved.unwrap_or_default()),
             Event::TurnEnded { turn, answer, usage, cost, model, session, .. } => {
                 let used = Used { usage: *usage, cost: *cost };
+                // Before the end of the turn, with which the agent enters another iteration.
                 session.iter().for_each(|id| self.continue_conversation(turn, id, used.usage.unwrap_or_default()));
                 match turn.purpose {
                     Purpose::Act => self.turn_ended(turn, answer, &used, model.as_deref(), at),
@@ -111,6 +115,7 @@ impl Swarm {
 
     /// Another process took the run over, after a time in which no process ran it: open turns and calls begin again.
     pub(crate) fn resume_swarm(&mut self, gap: u64, at: u64) {
+        // Both were orders to the former process.
         self.agenda.finishing = false;
         self.agenda.cancel.clear();
         for index in 0..self.agents.len() as u32 {
@@ -119,6 +124,7 @@ impl Swarm {
                 let limit = self.rules.limits.timeout_ms;
                 self.agenda.timers.remove(&(began.saturating_add(limit), Timer::Deadline(index)));
                 *began = began.saturating_add(gap);
+                // The time of one that waits for an approval stands still.
                 if !matches!(agent.stage, AgentStage::Pending(..)) {
                     self.agenda.timers.insert((began.saturating_add(limit), Timer::Deadline(index)));
                 }
@@ -254,6 +260,7 @@ impl Swarm {
             models: std::collections::BTreeSet::new(),
             reserved: Reserved::default(),
         });
+        // By this way alone it comes into the queues.
         self.enter_stage(index, stage);
         match by {
             Some(by) => {
@@ -263,6 +270,7 @@ impl Swarm {
                 }
             }
             None => {
+                // Before the place counts as taken: which part it has depends on it.
                 if let Some(part) = self.next_part() {
                     self.parts.remove(part);
                 }
@@ -296,6 +304,7 @@ impl Swarm {
                 self.enter_stage(to, AgentStage::Ready);
             }
         }
+        // No action of an agent ends with what a person writes.
         if sent.person {
             return;
         }
@@ -371,6 +380,7 @@ impl Swarm {
         match answer {
             Answer::Acts(act) => {
                 (agent.repair, agent.failures) = (None, 0);
+                // No turn would read the result of an action in the last iteration: it is not carried out.
                 if !matches!(act, Action::Done { .. }) && agent.iteration + 1 >= last {
                     agent.history.push(Past { iteration: agent.iteration, act: Some(act.clone()), result: None });
                     return self.enter_stage(index, AgentStage::Ending(End::Exhausted, None));
@@ -384,6 +394,7 @@ impl Swarm {
                     _ => self.enter_stage(index, AgentStage::Acting(act.clone())),
                 }
             }
+            // Once in an iteration: a second invalid answer ends it without an action.
             Answer::Invalid(wrong) if agent.repair.is_none() => {
                 agent.repair = Some(wrong.clone());
                 agent.attempt += 1;
@@ -435,6 +446,7 @@ impl Swarm {
                 agent.errors += 1;
                 let stuck = agent.errors >= self.rules.convergence.errors;
                 self.came_to(index, Some(act), Some(result.clone()), true);
+                // After `came_to`, which has chosen another stage.
                 if stuck {
                     self.enter_stage(
                         index,

@@ -394,6 +394,7 @@ impl Swarm {
     /// Moves an agent on.
     pub(super) fn enter_stage(&mut self, index: u32, stage: AgentStage) {
         let agent = &mut self.agents[index as usize];
+        // It leaves the queues of the old stage first: both stages may use one queue.
         match &agent.stage {
             AgentStage::Idle => _ = self.agenda.idle.remove(&index),
             AgentStage::Waiting => _ = self.agenda.waiting.remove(&index),

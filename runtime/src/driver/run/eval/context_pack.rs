@@ -93,6 +93,7 @@ impl Evaluator<'_> {
         // Whatever the run itself knows is part of what is asked of the world, so that a recording of another spec does
         // not fit.
         let asks = format!("{declared:?}{asked:?}");
+        // Blanked, as another run of the same plan has another folder and id.
         let question = format!("context-pack:{name}:{}", id_of(&self.source.blank(&asks)));
         let size = (declared.tokens, declared.on_overflow);
         let summaries = self.summaries_for((state, key), (&step, attempt), name, &asked, &view)?;
@@ -125,6 +126,7 @@ impl Evaluator<'_> {
             && matches!(self.step_definition(state, key).body, Body::Prompt(_))
             && state.may_sum_up(key)
         {
+            // Recorded as well: in a replay the files may have changed.
             let wanted = self.source.told(of, &format!("summaries:{name}"), || {
                 let wanted = self.wanted_of((state, key), asked, view, &known)?;
                 Ok(serde_json::to_string(&wanted).expect("texts are JSON"))
@@ -132,6 +134,7 @@ impl Evaluator<'_> {
             let wanted: Vec<Wanted> = serde_json::from_str(&wanted).map_err(|error| error.to_string())?;
             if !wanted.is_empty() {
                 view.made.want_summaries(wanted);
+                // Not a failure: the attempt is prepared anew, as one that sums up these files.
                 return Err(format!("files of context pack `{name}` are to be summed up first"));
             }
         }
@@ -340,6 +343,7 @@ impl Evaluator<'_> {
     }
 
     fn kept_text(&self, kind: ArtifactKind, text: &str, made: &Made) -> ArtifactMeta {
+        // By the blanked text, so that a replay elsewhere comes to the same id.
         let id = id_of(&self.source.blank(text)).into();
         ArtifactMeta { id, ..ArtifactMeta::new(kind, text, made.blob(text.to_owned())) }
     }

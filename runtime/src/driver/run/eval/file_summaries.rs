@@ -98,6 +98,7 @@ pub(super) fn find_unsummarized<'p>(
         if known.contains_key(&key) || text.trim().is_empty() {
             continue;
         }
+        // Path, text and what is around them share the room of one file.
         let end = text.floor_char_boundary(SUMMED_BYTES - AROUND - path.len());
         wanted.push(Wanted { agent: agent.to_owned(), path: path.clone(), key, text: text[..end].to_owned() });
     }

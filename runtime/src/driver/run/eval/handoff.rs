@@ -162,6 +162,7 @@ impl Evaluator<'_> {
             _ => {}
         }
         let owed = state.find_unanswered(scope, spot, way.to, asked);
+        // `reply_to` names the envelope that is answered, or else the step that is to receive the answer.
         let target = match asked.filter(|_| owed.is_none()) {
             Some(name) => self.resolve_reply_to(state, scope, way, name)?,
             None => None,
@@ -217,6 +218,7 @@ impl Evaluator<'_> {
         }
         self.check_handoff(&handoff, way, edge)?;
         self.check_references(state, key, &handoff)?;
+        // By the number of the record that it will be in: no id comes twice.
         let id = format!("e{seq}");
         let priority = handoff.priority.unwrap_or_default();
         let target_name = target.map(|target| self.name_of(state, target).to_owned());

@@ -94,6 +94,7 @@ impl Evaluator<'_> {
         if !self.hears_persons(state, key) {
             return Err(format!("you cannot receive an answer: `{}` reads no inbox (`<<inbox>>`)", step.name));
         }
+        // Ahead of the limits: a turn that begins again after a crash repeats its requests, which count once.
         if let Some(id) = self.find_equal_request((state, key), step, message) {
             return Ok(AdmittedHelp::Made(id));
         }

@@ -152,6 +152,7 @@ impl<'a> Evaluator<'a> {
             .flat_map(|(topic, entries)| entries.iter().map(move |entry| (&**topic, entry)))
             .filter(|(_, entry)| entry.at.saturating_add(swarm.rules.ttl_ms) > now)
             .collect();
+        // They are kept by topic; a prompt has them in the order in which they were published.
         entries.sort_by_key(|(_, entry)| entry.seq);
         let texts =
             entries.iter().map(|(_, entry)| self.load_text(&entry.data)).collect::<Result<Vec<String>, Failure>>()?;
@@ -164,6 +165,7 @@ impl<'a> Evaluator<'a> {
             past.iter().map(|(iteration, label, result)| Turn { iteration: *iteration, label, result }).collect();
         let payloads = agent.inbox.iter().map(|letter| {
             let text = self.load_text(&letter.payload)?;
+            // A person writes plain text.
             Ok(serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)))
         });
         let payloads = payloads.collect::<Result<Vec<serde_json::Value>, Failure>>()?;
@@ -179,6 +181,7 @@ impl<'a> Evaluator<'a> {
         let view = prompt::View {
             name: &agent.name,
             task: &task,
+            // A member whose task is the whole goal reads it once.
             goal: if goal == task { "" } else { &goal },
             role: &role,
             roster: &roster,
@@ -202,6 +205,7 @@ impl<'a> Evaluator<'a> {
         if let Some(wrong) = &agent.repair {
             prompt.user = format!("{}\n\n{}", prompt.user, prompt::build_repair_prompt(wrong, protocol));
         }
+        // At the limit the action is not offered: the swarm would refuse it, and a turn would be lost.
         let can_send = agent.sent < swarm.rules.limits.messages;
         let offer = action::Offer { tools, receivers: if can_send { &receivers } else { &[] }, help };
         Ok(match protocol {

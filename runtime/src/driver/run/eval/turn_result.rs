@@ -55,6 +55,7 @@ impl Evaluator<'_> {
         let (usage, model, session) = match &reply {
             Ok(reply) => {
                 let model = reply.model.as_deref().map(|model| prompt::inline_text(model, MODEL_CHARS));
+                // An id that no event can hold is dropped: the next turn begins another conversation.
                 (reply.usage, model, reply.session.clone().filter(|id| event::escaped_length(id) <= event::SESSION))
             }
             Err(_) => (None, None, None),
@@ -224,6 +225,7 @@ fn parse_action(reply: Reply, repaired: bool, made: &Made) -> Answer {
             Action::RequestHelp { description: store(description), skills }
         }
         RawAction::Done { response } => match action::too_long(&response) {
+            // The agent may shorten it once. After that it is cut, as a second invalid answer would lose the result.
             Some(wrong) if !repaired => return Answer::Invalid(truncate_to_event(&wrong)),
             Some(_) => Action::Done { response: store(action::cut_response(&response)) },
             None => Action::Done { response: store(response) },
@@ -251,6 +253,7 @@ pub(crate) fn swarm_metadata(swarm: &Swarm, name: &str) -> String {
                 "plays": *agent.plays,
                 "by": agent.by.as_deref(),
                 "how": end.map(|end| end.how),
+                // The state counts an iteration when the next one follows, and none follows `done`.
                 "iterations": agent.iteration + u32::from(end.is_some_and(|end| end.how == End::Done)),
                 "calls": agent.spent.calls,
                 "tokens": { "input": agent.spent.usage.input, "output": agent.spent.usage.output },

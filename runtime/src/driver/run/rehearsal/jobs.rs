@@ -182,6 +182,7 @@ impl Rehearsing<'_> {
         loop {
             let system = taker.system.as_deref();
             let turn = asker.turn(progress.repair, Asks::Agent { agent: &taker.agent, system, prompt: &again });
+            // It came too late: in its place `perform_jobs` takes the time limit.
             let Some(mut end) = progress.take_answer(self.ask(&turn), job) else { return Ok(Outcome::default()) };
             if end.exit != 0 {
                 return Ok(Outcome {
@@ -238,6 +239,7 @@ impl Rehearsing<'_> {
                 };
                 let stderr = if end.stderr.is_empty() { end.text } else { end.stderr };
                 let failure = Failure::Check { line, exit: Some(end.exit) };
+                // The step itself has succeeded.
                 return Some(Outcome { exit: Some(0), stderr, ..Outcome::from_failure(failure) });
             }
         }

@@ -212,12 +212,14 @@ impl Driver<'_> {
         let (now, alarm) = (self.records.clock, self.queue.alarm.map(|alarm| alarm.due));
         let rehearsing = self.world.rehearsal()?;
         let next = rehearsing.due.first_key_value().map(|(&(at, _), _)| at);
+        // A gate is asked last of all that happens at one time, as any of that may end it.
         if next.is_none_or(|at| at > now)
             && let Some((gate, message)) = rehearsing.gates.pop_front()
         {
             self.ask_test(&gate, &message);
             return None;
         }
+        // At the same time the alarm comes first: an answer at the very limit is too late.
         if let Some(at) = next.filter(|&at| at <= now || alarm.is_none_or(|alarm| at < alarm)) {
             let due = rehearsing.due.pop_first();
             self.records.advance_clock(at);

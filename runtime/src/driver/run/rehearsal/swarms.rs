@@ -51,6 +51,7 @@ impl Driver<'_> {
         grant: &Grant,
         (tool, arguments): (&str, &str),
     ) -> Result<(), Failure> {
+        // The test is not asked: in a run the call would fail before it reaches a tool.
         let (delay, result) = match tools::permitted(self.evaluator.plan, grant, tool) {
             Ok(()) => {
                 let asks = Asks::Tool { tool, arguments };

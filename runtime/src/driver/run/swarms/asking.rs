@@ -33,6 +33,7 @@ enum AskMethod {
 impl Driver<'_> {
     /// Asks a model for a turn, once the tools of its agent are known.
     pub(super) fn ask_turn(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
+        // One that is held back is ordered again by `begin_paused`.
         let Some(swarm) = self.state.swarm(key, attempt).filter(|_| !self.is_held_back(step, attempt, &turn)) else {
             return Ok(());
         };
@@ -123,6 +124,7 @@ impl Driver<'_> {
         }
         let way = match way {
             AskMethod::Program(mut job) => {
+                // The record of its start has been made since the job was.
                 job.after = self.records.seq;
                 self.submit_program(*job, provider);
                 return Ok(());

@@ -49,6 +49,7 @@ impl Programs {
             return None;
         }
         let count = |provider: &str| self.running.values().filter(|running| *running == provider).count();
+        // No turn waits for another one whose provider is busy.
         let next = self.waiting.iter().position(|waiting| count(&waiting.provider) < waiting.limit as usize)?;
         let Waiting { job, turn, provider, .. } = self.waiting.remove(next)?;
         self.running.insert((job.step.clone(), job.attempt, turn), provider);

@@ -111,6 +111,7 @@ impl Driver<'_> {
             return true;
         }
         let mut question = question();
+        // A prompt says how much time is left, which is another in each run.
         question.prompt = question.prompt.as_deref().map(prompt::mask_seconds);
         match source {
             Source::Live => true,

@@ -121,6 +121,7 @@ impl Service {
         self.tell_terminals(poller.capture);
         self.hear_leaves(poller)?;
         self.finish_doing(poller);
+        // One file at a time: an agent may read what it has just asked to have written.
         while self.doing.is_none()
             && let Some((errand, granted)) = self.queue.pop_front_if(|(errand, _)| poller.reads || !is_large(errand))
         {
@@ -140,6 +141,7 @@ impl Service {
 
     /// Whether it has to wait for others, so that its silence means nothing.
     pub(super) fn is_waiting(&self) -> bool {
+        // Asked in any case: the question also takes the mark away.
         let prints = self.terminals.is_fresh();
         prints || !self.asking.is_empty() || self.doing.is_some()
     }
@@ -239,10 +241,12 @@ impl Service {
         let called = format!("{tool} {arguments}");
         log_line(poller.capture, &called);
         poller.capture.record_call(tool, &arguments.to_string());
+        // An agent may ask for what it was not offered.
         if let Err(why) = tools.lends(&self.grant, tool) {
             log_line(poller.capture, &format!("! {why}"));
             return errand.refuse(make_error(ErrorCode::MethodNotFound, why));
         }
+        // Before people are asked: they do not decide about what is refused anyway.
         if let Err(why) = self.check_request(&errand, poller) {
             return refuse_request(errand, why, poller.capture);
         }
@@ -256,6 +260,7 @@ impl Service {
         let (step, attempt) = (self.step.clone(), self.attempt);
         poller.services.report(Input::Wants { step, attempt, wish, reply });
         self.asking.push((heard, errand));
+        // The receiver is to be polled once, so that the answer wakes this turn.
         poller.context.waker().wake_by_ref();
     }
 
@@ -268,6 +273,7 @@ impl Service {
             ClientRequest::Create(request, _) => {
                 if let Some(cwd) = &request.cwd {
                     let inside = self.relative_path(cwd, &shown(cwd))?;
+                    // Opened, and not only compared: a link on the way may lead out of the folder.
                     Folder::open(&self.grant.folder)?.folder(&inside)?;
                 }
                 check_command(request)
@@ -294,6 +300,7 @@ impl Service {
         let (services, grant) = (poller.services, self.grant.clone());
         match errand {
             ClientRequest::Read(request, responder) => {
+                // `check_request` has refused what lies outside.
                 let path = self.relative_path(&request.path, "it").unwrap_or_default();
                 let lines = Lines { from: request.line.unwrap_or(1), most: request.limit };
                 let tools = Arc::clone(&services.tools);
@@ -477,6 +484,7 @@ fn refuse_request(errand: ClientRequest, why: String, capture: &mut Capture<'_>)
 /// Writes down a call, or what came of one.
 fn log_line(capture: &mut Capture<'_>, text: &str) {
     let line = text.lines().next().unwrap_or_default();
+    // Control characters of an agent must not reach a person's terminal.
     let shown: String = line.chars().filter(|character| !character.is_control()).take(SHOWN + 1).collect();
     capture.log_tool(&truncate_text(&shown, SHOWN), text);
 }

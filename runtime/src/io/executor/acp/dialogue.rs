@@ -106,6 +106,7 @@ impl Shared {
 
 /// Takes the turn.
 pub(super) async fn run_turn(connection: ConnectionTo<Agent>, opening: Opening, shared: Arc<Shared>) {
+    // Others cancel the turn over it while this future waits.
     shared.lock_progress().connection = Some(connection.clone());
     let ended = match open_session(&connection, &opening, &shared).await {
         Ok(session) => send_prompt(&connection, session, opening.prompt, &shared).await,
@@ -132,6 +133,7 @@ async fn open_session(
     }
     let able = &hello.agent_capabilities;
     let resumes = able.load_session || able.session_capabilities.resume.is_some();
+    // Told before the turn: its work would be lost for the turns that are to go on with it.
     if (opening.keeps || opening.session.is_some()) && !resumes {
         return Err(
             "the agent cannot continue a session, because it does not support loading sessions; leave `session` out"
@@ -144,6 +146,7 @@ async fn open_session(
     shared.lock_progress().session = Some(session.clone());
     choose_mode(connection, opening, &session, modes).await?;
     choose_model(connection, opening, &session, options).await?;
+    // Some agents take a prompt before their clients have listed the tools; the model then knows none of them.
     if let Some(tools) = &opening.tools {
         shared.lock_progress().stage = DialogueState::Listing;
         tokio::select! {
@@ -202,6 +205,7 @@ fn own_server(tools: &Tools, knows_http: bool) -> Option<McpServer> {
         let header = HttpHeader::new("Authorization", format!("Bearer {}", tools.token));
         return Some(McpServer::Http(McpServerHttp::new("swarm", &tools.url).headers(vec![header])));
     }
+    // An agent without HTTP starts this program as its server, which reaches the run over the socket.
     let program = std::env::current_exe().ok()?;
     let env = vec![EnvVariable::new(SOCKET, &tools.socket), EnvVariable::new(TOKEN, &tools.token)];
     Some(McpServer::Stdio(McpServerStdio::new("swarm", program).args(vec!["mcp".to_owned()]).env(env)))
@@ -239,6 +243,7 @@ async fn choose_model(
 ) -> Result<(), String> {
     let Some(model) = &opening.model else { return Ok(()) };
     let is_model = |option: &SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
+    // The protocol leaves it to the agent to say the category.
     let option = options.into_iter().flatten().find(|option| is_model(option) || *option.id.0 == *"model");
     let Some(option) = option else {
         return Err(format!(
@@ -319,6 +324,7 @@ fn describe_refusal(error: &Error, what: &str) -> String {
         Some(data) => ["details", "message", "error"].iter().find_map(|key| data.get(key)?.as_str()),
         None => None,
     };
+    // Some agents repeat the message as its detail.
     if let Some(detail) = detail.filter(|detail| !words.contains(detail)) {
         words.push_str(&format!(": {}", shorten_text(detail)));
     }
@@ -330,6 +336,7 @@ fn describe_refusal(error: &Error, what: &str) -> String {
 
 /// Adds to the message of an agent that requires a login which ways of login it offers.
 fn with_ways(message: String, hello: &InitializeResponse) -> String {
+    // By the words of `describe_refusal`: the error code is gone by here.
     if !message.contains("authentication") || hello.auth_methods.is_empty() {
         return message;
     }

@@ -124,6 +124,7 @@ pub(super) async fn ask_agent(
         argv: &argv,
         environment: &taker.environment,
         directory,
+        // Empty at first, and open: the line writes to it.
         stdin: Some(&[]),
         install: acp.install.as_deref(),
     };
@@ -152,6 +153,7 @@ fn build_answer(job: &Job, end: End, told: Told, place: &mut Place<'_, '_>) -> A
         Cause::Exit | Cause::Reported => failure.map(|failure| with_exit(failure, end)),
     };
     let said = said.filter(|said| !said.is_empty()).map(attempt::without_newline);
+    // Only what is read as a value needs the beginning, too.
     let whole = said.clone().filter(|said| job.shape.is_some() && said.len() > job.max_output);
     let captured = said.map(|mut said| {
         keep_last(&mut said, job.max_output);

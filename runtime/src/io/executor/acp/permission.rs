@@ -64,10 +64,12 @@ impl Asker {
         let tool = services.tools.name(fields.name.as_deref().unwrap_or_else(|| describe_tool_kind(fields.kind)));
         let of = match self.permissions {
             Permissions::Skip => Approval::Auto,
+            // A person decides about tools that the policy does not name.
             Permissions::Gated => services.tools.said(&tool).unwrap_or(Approval::Human),
         };
         let options = collect_choices(&request.options);
         if of == Approval::Auto {
+            // For this call alone, where that is offered: an agent that is allowed for ever does not ask again.
             answer_permission(
                 responder,
                 &options,

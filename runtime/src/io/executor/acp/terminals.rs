@@ -134,6 +134,7 @@ impl Terminals {
             let ended = carry_out(&order, reporter, &seen, &ender);
             seen.lock_seen().ended = Some(ended);
             waker.wake();
+            // Last: `close` waits for this, and takes the end right after.
             drop(is_over);
         });
         if let Err(error) = started {
@@ -199,6 +200,7 @@ impl Terminals {
             let seen = terminal.screen.lock_seen();
             (seen.tail.clone().into_bytes(), seen.tail.is_cut(), seen.ended.clone())
         };
+        // The rest of a character that is cut here may still be printed.
         let whole = if ended.is_some() { &bytes[..] } else { trim_partial_character(&bytes) };
         let (text, is_short) = last_part(&String::from_utf8_lossy(whole), terminal.limit, secrets);
         let is_cut = is_cut || is_short;
@@ -240,6 +242,7 @@ impl Terminals {
     /// Whether any of them printed something since that was asked last.
     pub(super) fn is_fresh(&self) -> bool {
         let fresh = self.open.values().map(|terminal| std::mem::take(&mut terminal.screen.lock_seen().fresh));
+        // No `any`: it would stop at the first, and leave the marks of the others.
         fresh.fold(false, |one, other| one | other)
     }
 
@@ -256,6 +259,7 @@ impl Terminals {
     /// Ends all of them, and waits for that; `is_urgent` says whether they are to be ended at once.
     pub(super) fn close(&mut self, is_urgent: impl Fn() -> bool) {
         self.stop();
+        // Our own sender would keep the channel open for ever.
         self.running = None;
         while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(LOOK) {
             if is_urgent() {
@@ -278,6 +282,7 @@ fn carry_out(order: &Order, reporter: TerminalReporter, screen: &Arc<Screen>, ca
     let poller = Poller::new().map_err(|error| error.to_string())?;
     let Order { argv, environment, directory, .. } = order;
     let launch = Launch { argv, environment, directory, stdin: None, install: None };
+    // It has no time of its own: the end of the turn ends it.
     let limits = Limits { deadline: None, idle: None, grace: Duration::ZERO };
     let mut watcher = Watcher { screen: Arc::clone(screen), reporter };
     poller.block_on(run_process(&poller, &launch, limits, cancel, &mut watcher))
@@ -331,6 +336,7 @@ fn terminal_name(number: u32) -> String {
 
 fn terminal_number(id: &TerminalId) -> Option<u32> {
     let number = id.0.strip_prefix("terminal-")?.parse().ok()?;
+    // Otherwise a terminal would have several names, as `terminal-1` and `terminal-01`.
     (terminal_name(number) == *id.0).then_some(number)
 }
 
@@ -384,6 +390,7 @@ fn last_part(text: &str, limit: usize, secrets: &Secrets) -> (String, bool) {
 
 /// As much of a text that goes on as ends with a character.
 fn trim_partial_character(bytes: &[u8]) -> &[u8] {
+    // A character has four bytes at most: of one that is incomplete, the first is among the last three.
     let ends = bytes.len().saturating_sub(3);
     let lead = bytes[ends..].iter().rposition(|byte| byte & 0b1100_0000 != 0b1000_0000).map(|at| ends + at);
     let Some(lead) = lead else { return bytes };

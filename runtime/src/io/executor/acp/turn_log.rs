@@ -60,12 +60,14 @@ impl Account {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => self.append_chunk(chunk, show),
             SessionUpdate::ToolCall(call) => {
+                // What it says after a tool is another message: the answer is the last one.
                 (self.ended, self.within, self.used_tools) = (true, false, true);
                 let name = tool_title(call.name.as_deref(), &call.title);
                 let arguments = format_value(call.raw_input.as_ref());
                 show(Item::Tool(ToolUse { id: &call.tool_call_id.0, name: &name, arguments: &arguments }));
                 report_tool_result(&call.tool_call_id.0, call.status, (&call.content, call.raw_output.as_ref()), show);
                 self.tools.insert(call.tool_call_id.0.to_string(), name);
+                // Only the display suffers: later reports of these uses have no name any more.
                 if self.tools.len() > TOOLS {
                     self.tools.clear();
                 }
