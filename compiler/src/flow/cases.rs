@@ -75,6 +75,7 @@ impl Flow<'_, '_> {
             }
             all.push(holds);
         }
+        // Many steps ask for the same case, and below each pair is compared.
         sets.sort_unstable();
         sets.dedup();
         if !self.tell_apart(&sets)? {
@@ -95,6 +96,7 @@ impl Flow<'_, '_> {
         if !cases.is_empty() {
             return Ok(Cover::Partly(Uncovered::Cases(cases)));
         }
+        // Taken out for a moment, as the closure must not borrow all of `self`.
         let kept = std::mem::take(&mut self.branching);
         let keep = |variable: Variable| variable == tested || kept.contains(&variable);
         let left = self.left_over(all, present, &keep);

@@ -179,6 +179,7 @@ impl Flow<'_, '_> {
     }
 
     fn status_compared(&mut self, reader: Option<usize>, step: usize, op: Comparison, with: &Const) -> Sized {
+        // A status is a text, and equals nothing else.
         let Const::Text(word) = with else { return Ok(if op == Comparison::Ne { ALWAYS } else { NEVER }) };
         let ends = self.ends_for_reader(reader, step)?;
         let is = match Status::ALL.into_iter().find(|status| status.as_str() == word) {
@@ -243,6 +244,7 @@ impl Flow<'_, '_> {
             [argument] if !argument.spread && argument.name.is_none() => as_constant(&argument.value)?.clone(),
             _ => return None,
         };
+        // `unwrap_default` gives back what is no `default` filter.
         (!std::ptr::eq(of, expr)).then(|| self.expression_key(reader, of)).flatten().map(|key| (key, default))
     }
 
@@ -298,8 +300,10 @@ impl Flow<'_, '_> {
             ExprKind::Const(constant) => write!(spelt, "{constant:?}"),
             ExprKind::Path(path) => {
                 let segments: Vec<&str> = path.segments.iter().map(|segment| segment.text.as_str()).collect();
+                // What such a name means depends on who reads it.
                 write!(spelt, "{:?} {segments:?} {reader:?}", path.root)
             }
+            // Two loops may give one name to different values: the place tells them apart.
             ExprKind::Variable(name) => write!(spelt, "{name} {reader:?} {:?}", expr.range),
             ExprKind::Attribute { name, .. } | ExprKind::Filter { name, .. } | ExprKind::Test { name, .. } => {
                 write!(spelt, "{}", name.value)
@@ -354,6 +358,7 @@ impl Flow<'_, '_> {
             }
             Root::Log => {
                 let step = self.find_step(name?)?;
+                // Its own log, too, is of an attempt or a round before.
                 let is_later = reader.is_some_and(|reader| self.position[reader] <= self.position[step]);
                 (root, if is_later { Of::Round(round(), Some(step)) } else { Of::Step(step) })
             }

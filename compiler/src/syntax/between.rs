@@ -24,6 +24,7 @@ impl Parser<'_> {
                 TokenKind::Space | TokenKind::Bom => self.bump(),
                 TokenKind::Newline => {
                     self.breaks += 1;
+                    // A comment above a blank line belongs to no node.
                     if self.breaks > 1 {
                         self.comments.clear();
                     }
@@ -148,9 +149,11 @@ impl Parser<'_> {
             self.stray_close();
             return None;
         };
+        // A `}` further left than this block closes one around it: this block lacks its own.
         if self.unclosed > 0 && own.is_some_and(|own| own < frame.indent) {
             return self.cut_off();
         }
+        // A `}` further right than this block is the one too many.
         if self.surplus > 0 && own.is_some_and(|own| own > frame.indent) {
             self.stray_close();
             return None;
@@ -257,6 +260,7 @@ impl Parser<'_> {
             && self.line.is_some()
             && let Some(node) = self.nodes.pop()
         {
+            // The node goes on, and gets its cut when it ends.
             if self.stack.is_empty() {
                 self.cuts.pop();
             }
@@ -276,6 +280,7 @@ impl Parser<'_> {
                 .help("write the name of a node before `{`")
         });
         let name = Name { text: "".into(), span: Span { end: here.start, ..here }, quoted: false };
+        // Hidden, so that a block without a name becomes no node.
         self.open_block(Reading { node: empty_node(name, None), hidden: true, stage: Stage::Entries }, false);
     }
 

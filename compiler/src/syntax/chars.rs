@@ -35,6 +35,7 @@ const fn build_classes() -> [Class; 256] {
             b'\n' | b'\r' | 0x0B | 0x0C => Class::Newline,
             0..=0x1F | 0x7F => Class::Forbidden,
             b'"' | b'#' | b'/' | b'\\' | b'(' | b')' | b'{' | b'}' | b'[' | b']' | b';' | b'=' => Class::Mark,
+            // The first bytes of the special characters in `classify_char`.
             0xC2 | 0xE1 | 0xE2 | 0xE3 | 0xEF => Class::Unsure,
             _ => Class::Word,
         };
@@ -49,6 +50,7 @@ const fn build_stops() -> [bool; 256] {
     while byte < 256 {
         let byte_value = byte as u8;
         table[byte] =
+            // 0xE1 and 0xE3 begin spaces alone, which a string may hold.
             matches!(byte_value, b'"' | b'\\' | 0x7F | 0xC2 | 0xE2 | 0xEF) || byte < 0x20 && byte_value != b'\t';
         byte += 1;
     }

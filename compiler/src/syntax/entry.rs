@@ -52,6 +52,7 @@ impl Parser<'_> {
                     Problem::new(here, "a node starts with its name", "no name")
                         .help("write a name here; a text with special characters needs quotes")
                 });
+                // A brace keeps its meaning, so that the blocks around stay whole.
                 if self.kind() != Some(TokenKind::CloseBrace) && self.kind() != Some(TokenKind::OpenBrace) {
                     self.bump();
                 }
@@ -104,6 +105,7 @@ impl Parser<'_> {
         if forbidden {
             self.skip_forbidden();
         }
+        // Parentheses end with their line at the latest, so that one mistake does not take the lines below.
         let ends = |kind: Option<TokenKind>| {
             use TokenKind::{CloseBrace, LineComment, Newline, OpenBrace, Semicolon};
             matches!(kind, None | Some(Newline | LineComment | Semicolon | OpenBrace | CloseBrace))
@@ -170,6 +172,7 @@ impl Parser<'_> {
 
     /// Takes the `=` of a property, spaces before it included.
     fn take_equals(&mut self) -> Option<Span> {
+        // KDL 2 allows space around the `=`.
         if self.kind() != Some(TokenKind::Equals) {
             let index = self.after_space();
             if self.tokens.get(index).is_none_or(|token| token.kind != TokenKind::Equals) {
@@ -284,6 +287,7 @@ impl Parser<'_> {
             return (Read::Text(Text::verbatim(&written[from..to], Form::Bare, here, offset)), here);
         }
         self.bump();
+        // A plain word is no number, and `true` and its like have three to five letters.
         let class = if plain && !(3..=5).contains(&written.len()) { Word::Name } else { word::classify_word(written) };
         let text = || Read::Text(Text::verbatim(written, Form::Bare, here, 0));
         let read = match class {
@@ -491,6 +495,7 @@ impl Parser<'_> {
         self.problems.add(|| {
             let problem = Problem::new(span, "a list is written without brackets and commas", "not a list here");
             let inner = close.map(|close| &self.text[start + 1..close - 1]);
+            // With quotes or brackets in it, a comma may be part of a text.
             match inner.filter(|inner| !inner.contains(['[', '"', '\'', '\\', '/', '{'])) {
                 Some(inner) => {
                     let values = inner.split([',', ' ', '\t']).filter(|part| !part.is_empty());

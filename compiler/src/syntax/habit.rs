@@ -57,6 +57,7 @@ pub(super) fn detect_habit(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
     let bytes = written.as_bytes();
     let (first, last) = (bytes[0], bytes[bytes.len() - 1]);
     let glob = parser.kind_after(1) == Some(TokenKind::BlockComment) && parser.kind_after(2) == Some(TokenKind::Bare);
+    // Each word is asked: nearly all of them end here.
     if first < 0x80 && first != b'\'' && last != b',' && last != b':' && !glob {
         return None;
     }
@@ -133,6 +134,7 @@ fn detect_quotes(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
             .help(format!("write `{quoted}`"))
             .fix(format!("write `{quoted}`"), span, quoted.clone())
     });
+    // Quoted text with spaces is several words here, which are read as they stand.
     (end == here.end as usize).then_some((from, text_end - start))
 }
 
@@ -141,6 +143,7 @@ fn detect_glob(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
     let start = parser.at;
     let mut index = parser.index;
     let kind = |index: usize| parser.tokens.get(index).map(|token| token.kind);
+    // Bounded, so that many patterns stay linear.
     let near = |index: usize| parser.tokens[index].end as usize <= start + 200;
     while matches!(kind(index), Some(TokenKind::Bare | TokenKind::BlockComment | TokenKind::Stray)) && near(index) {
         index += 1;

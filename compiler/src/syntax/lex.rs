@@ -250,6 +250,7 @@ impl Lexer<'_> {
         };
         let line = &self.text[line_end..quote];
         let line = &line[line.rfind(['\n', '\r']).map_or(0, |newline| newline + 1)..];
+        // A quote behind these begins another string.
         let opens = line.ends_with([' ', '\t', '=', '(', '{', '#', '\\', ';']) && !chars::is_blank(line);
         let closes = self.bytes[quote + 1..].iter().take_while(|&&byte| byte == b'#').count() == hashes;
         let end = quote + 1 + if closes { hashes } else { 0 };

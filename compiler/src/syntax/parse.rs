@@ -79,6 +79,7 @@ fn too_deep(limit: Limit, file: FileId) -> Problem {
 /// Text that was UTF-16 and was read as if it were not.
 fn other_encoding(text: &str, file: FileId) -> Option<Problem> {
     let start = text.trim_start_matches(['\u{FEFF}', '\u{FFFD}']).as_bytes();
+    // ASCII in UTF-16 has a NUL in every other byte; the byte order decides in which.
     let wide = start.len() >= 4 && (0..4).all(|at| (start[at] == 0) == (at % 2 == usize::from(start[0] != 0)));
     wide.then(|| {
         Problem::new(Span::new(file, 0, 0), "this file is not UTF-8: it looks like UTF-16", "every other byte is NUL")
@@ -240,6 +241,7 @@ impl<'t> Parser<'t> {
                     return self.finish_node(reading, Some(comment), newline.then_some(self.at));
                 }
                 Some(TokenKind::OpenComment) => self.open_comment(),
+                // A second block belongs to no node, which `orphan_block` tells.
                 Some(TokenKind::OpenBrace) if reading.stage == Stage::Block => {
                     return self.finish_node(reading, None, None);
                 }
@@ -322,6 +324,7 @@ impl<'t> Parser<'t> {
                     Stage::Hidden => self.after_hidden(),
                     _ => {}
                 }
+                // Read as any other, so that mistakes in it are told, and then dropped.
                 let count = self.entries.len();
                 let broken = self.now.broken;
                 self.parse_entry(true, &reading.node.name);
@@ -336,6 +339,7 @@ impl<'t> Parser<'t> {
     pub(super) fn flush_entries(&mut self, node: &mut Node) {
         if let Some(last) = self.entries.last() {
             node.span.end = last.span.end;
+            // The tree lives long, and has very many such lists: none keeps room that it does not need.
             node.entries.reserve_exact(self.entries.len());
             node.entries.append(&mut self.entries);
         }

@@ -58,6 +58,7 @@ fn reparse_region(tree: &Tree, text: &str, file: FileId, old: &Range<usize>, ins
     let edit = u32::try_from(old.start).ok()?..u32::try_from(old.end).ok()?;
     let shift = i64::try_from(inserted).ok()? - i64::from(edit.end - edit.start);
     let read = |lines: Lines| Some((parse_lines(tree, text, file, &lines, shift)?, lines));
+    // Where the inner lines cannot be read alone, the lines of the whole node may.
     let (tree, lines) = inner_lines(tree, &edit).and_then(read).or_else(|| read(outer_lines(tree, &edit)?))?;
     Some((Part { lines, shift }, tree))
 }
@@ -78,6 +79,7 @@ fn inner_lines(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
     loop {
         let index = nodes.partition_point(|node| node.span.end <= edit.start);
         let Some(block) = nodes.get(index).and_then(|node| node.children.as_ref()) else { return found };
+        // An edit that touches a brace may change where blocks end.
         if edit.start < block.open.end || block.close.is_none_or(|close| close.start < edit.end) {
             return found;
         }
@@ -127,6 +129,7 @@ fn parse_lines(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i64)
         }
     }
     let (mut read, independent) = parse_part(piece, file, *start == 0);
+    // Read alone, a piece does not know how deep it lies.
     let opened = read.tokens.iter().filter(|token| token.kind == TokenKind::OpenBrace).count();
     if !independent
         || read.problems.len() + tree.problems.len() >= MAX_PROBLEMS
@@ -174,6 +177,7 @@ fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {
     }
     list[nodes.end..].iter_mut().for_each(|node| move_node(node, shift));
     list.splice(nodes.clone(), read.nodes);
+    // With the outermost node around the edit: its end moves as well.
     let later = path.first().map_or(nodes.end, |&top| top);
     tree.cuts[later..].iter_mut().flatten().for_each(|cut| *cut = shift_offset(*cut, shift));
     if path.is_empty() {

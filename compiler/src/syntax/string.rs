@@ -241,6 +241,7 @@ impl<'t> Strings<'t> {
     fn read_unicode(&self, backslash: usize, builder: &mut Builder<'t>, problems: &mut Problems) -> usize {
         let bytes = self.text.as_bytes();
         let open = backslash + 2;
+        // A seventh digit is one too many, whatever comes behind it.
         let digits = bytes[open..].iter().skip(1).take(7).take_while(|byte| byte.is_ascii_hexdigit()).count();
         let close = open + 1 + digits;
         let shaped = bytes[open] == b'{' && (1..=6).contains(&digits) && bytes.get(close) == Some(&b'}');
@@ -304,6 +305,7 @@ impl<'t> Strings<'t> {
     /// Reports forbidden characters between two places.
     fn report_forbidden(&self, from: usize, to: usize, problems: &mut Problems) {
         for (index, &byte) in self.text.as_bytes()[from..to].iter().enumerate() {
+            // Only first bytes of characters are of these classes, so that `at` is no place within one.
             if !matches!(CLASSES[byte as usize], Class::Forbidden | Class::Unsure) {
                 continue;
             }
@@ -422,6 +424,7 @@ impl<'t> Strings<'t> {
             if index + 1 == lines.len() {
                 break;
             }
+            // A `\r\n` is one character of the value and two bytes of the source.
             if &self.text[line.end..line.end + line.newline] == "\n" {
                 builder.copy(line.end, line.end + 1);
             } else {
@@ -511,6 +514,7 @@ impl Builder<'_> {
             return;
         }
         let (decoded, source) = (span_offset(self.value.len()), span_offset(from - self.start));
+        // Stretches that follow each other in both texts are one piece: most strings need no list then.
         let goes_on =
             self.pieces.last().is_some_and(|last| last.escape == 0 && decoded - last.decoded == source - last.source);
         if !goes_on {
