@@ -135,6 +135,7 @@ impl<'b> Diagram<'b> {
         self.spend(1)?;
         loop {
             if let Some((a, b)) = next.take() {
+                // Both orders are one question, which is answered once.
                 let pair = if a <= b { (a, b) } else { (b, a) };
                 match simplify_and(pair).or_else(|| self.known.get(&pair).copied()) {
                     Some(known) => result = known,
@@ -181,6 +182,7 @@ impl<'b> Diagram<'b> {
                 self.spend(self.count_children(next))?;
             }
         }
+        // The constants stand for themselves, so that each child is found below.
         let mut projected = BTreeMap::from([(NEVER, NEVER), (ALWAYS, ALWAYS)]);
         // A node is made after its children.
         for node in found {
@@ -270,6 +272,7 @@ impl<'b> Diagram<'b> {
     fn top_variable(&self, pair: (Formula, Formula)) -> u32 {
         let of = |formula: Formula| {
             let variable = self.nodes[formula.node_index()].variable;
+            // The constant has no variable, and so the lowest rank.
             let rank = self.variables.get(variable as usize).map(|rank| rank.rank);
             (rank, variable)
         };

@@ -70,6 +70,7 @@ impl Flow<'_, '_> {
                 open.extend(before.into_iter().map(|before| (before, false)));
             }
         }
+        // What was built here must not count for the question that led here.
         self.diagram.begin_question();
         Ok(())
     }
@@ -398,6 +399,7 @@ impl Flow<'_, '_> {
     fn reached_in_rounds(&mut self, holder: Option<usize>, step: usize) -> Sized {
         let pipeline = self.pipeline;
         let around = |step: Option<usize>| std::iter::successors(step, |&step: &usize| pipeline.steps[step].within);
+        // In a loop that holds the reader as well, both are in one round.
         let shared: Vec<usize> = around(holder).collect();
         let mut all = ALWAYS;
         for outer in around(pipeline.steps[step].within).take_while(|outer| !shared.contains(outer)) {
@@ -448,6 +450,7 @@ impl Flow<'_, '_> {
             Some(ast::Body::Stop { status, .. }) => *status == swarmc_plan::StopStatus::Success,
             _ => false,
         });
+        // A `stop` that succeeds ends the pipeline without its value.
         if stops.into_iter().any(|(stop, _)| !pipeline.result.contains(&stop)) {
             return Answer::No;
         }

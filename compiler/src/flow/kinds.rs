@@ -83,6 +83,7 @@ fn record_fields(kind: &TypeExpr) -> Option<&[Field]> {
 /// The type itself, behind the names that it has.
 fn resolve_type<'a>(model: &Model<'a>, kind: &'a TypeExpr) -> Option<&'a TypeExpr> {
     let mut kind = kind;
+    // Names may lead in a circle.
     for _ in 0..DEEPEST {
         let TypeKind::Named(name) = &kind.kind else { return Some(kind) };
         let declared = model.tables.find_name(NameKind::Type, &name.value, true, name.span.file)?;

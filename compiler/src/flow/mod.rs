@@ -156,6 +156,7 @@ impl<'p, 'a> Flow<'p, 'a> {
             pipeline.steps.iter().enumerate().map(|(index, step)| (normalize_name(step.name()), index)).collect();
         let loops = (0..count).filter(|&step| matches!(pipeline.steps[step].body, Body::Loop { .. })).collect();
         let mut params = BTreeMap::new();
+        // A parameter of the pipeline hides one of the workflow.
         for param in pipeline.ast.params.iter().chain(&model.spec.params) {
             params.entry(normalize_name(&param.name.value)).or_insert(param);
         }
@@ -249,6 +250,7 @@ impl<'p, 'a> Flow<'p, 'a> {
         match formula {
             Ok(NEVER) => Answer::Yes,
             Ok(formula) if self.diagram.is_exact(formula) => Answer::No,
+            // What holds whatever the rough variables are proves something all the same.
             Ok(formula) => match self.diagram.find_assignment(formula) {
                 Ok(_) => Answer::No,
                 Err(TooLarge) => Answer::Unknown,

@@ -53,6 +53,7 @@ impl Flow<'_, '_> {
                     return Some(first);
                 }
                 let ran = need.when != When::Always && resolved.is_binding(need);
+                // What stands before `earlier` in the order cannot wait for it.
                 if ran && self.position[need.step] > self.position[earlier] && seen.insert(need.step) {
                     open.push((need.step, Some(first)));
                 }

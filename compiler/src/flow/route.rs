@@ -59,6 +59,7 @@ impl Flow<'_, '_> {
                 }
                 continue;
             }
+            // For a skip an example is needed, from which the hops are read.
             match self.diagram.find_assignment(route) {
                 Ok(None) => {}
                 Ok(Some(example)) => {

@@ -73,6 +73,7 @@ impl Vocabulary {
                 if let Some(key) = key(unwrap_default(path)) {
                     let known = self.compared.entry(key).or_default();
                     for constant in consts.iter().filter_map(|expr| as_constant(expr)) {
+                        // A number makes two classes, and a few more stand beside all of them.
                         if !known.contains(constant) && known.len() < MOST_VALUES / 3 {
                             known.push(constant.clone());
                         }
@@ -110,6 +111,7 @@ impl Vocabulary {
             Kind::Enum(members) if members.len() <= MOST_VALUES => members.iter().cloned().map(Class::Text).collect(),
             Kind::Int => {
                 let mut classes = free_classes(self.compared.get(key).map_or(&[], Vec::as_slice));
+                // Between 1 and 2 lies no whole number.
                 classes.retain(|class| match class {
                     Class::Between(Some(below), Some(above)) => above - below > 1.0,
                     Class::Number(_) | Class::Between(..) => true,

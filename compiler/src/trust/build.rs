@@ -41,6 +41,7 @@ pub(crate) fn build_graph(model: &Model<'_>, sources: &Sources) -> Graph {
         secrets,
     };
     builder.run();
+    // Only now all writers and readers are known.
     builder.files.connect_files(&mut builder.graph);
     builder.graph
 }
@@ -107,6 +108,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 }
             }
         }
+        // What no step starts is checked as well.
         for (swarm, _) in started.iter().enumerate().filter(|(_, started)| !**started) {
             self.add_swarm(swarm, None);
         }
@@ -173,6 +175,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
         }
         let fallback = step.agent.and_then(|agent| self.model.agents[agent].fallback);
+        // They may work in the place of the agent, or for it.
         for agent in step.fixer.into_iter().chain(fallback).chain(self.list_summarizers(step)) {
             marks.merge(&self.agents[agent]);
         }
@@ -206,6 +209,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         let model = self.model;
         let pipeline = &model.pipelines[instance.pipeline];
         let gates = gates::Gates::new(pipeline);
+        // The gates are those of this pipeline, and judge its own edges alone.
         let first = self.graph.edges.len();
         for index in 0..pipeline.steps.len() {
             self.connect_reads(instance, index);
@@ -270,6 +274,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     /// The declared type of a step's output; that of a call is its result's.
     pub(super) fn output_type(&self, pipeline: usize, step: usize) -> Option<&'m TypeExpr> {
         let (mut pipeline, mut step) = (pipeline, step);
+        // Calls in a circle are reported elsewhere.
         for _ in 0..DEEPEST * 4 {
             let found = &self.model.pipelines[pipeline].steps[step];
             match found.body {

@@ -46,6 +46,7 @@ impl Started<'_> {
                 let (mut offset, mut span) = (0, None::<Span>);
                 for word in words {
                     let length = word.as_str().len();
+                    // An empty word has a place, too.
                     if range.start < offset + length.max(1) && range.end > offset {
                         let inside = range.start.saturating_sub(offset)..(range.end - offset).min(length);
                         let place = word.span(inside);
@@ -192,6 +193,7 @@ pub(crate) fn can_fetch(simple: &Simple) -> bool {
 pub(crate) fn can_send(simple: &Simple) -> bool {
     let has = |flags: &[&str]| {
         simple.arguments().any(|word| {
+            // As in `--data=…`; curl takes the data directly behind `-d` as well.
             let name = word.split('=').next().unwrap_or(word);
             flags.contains(&name)
                 || (flags.contains(&"-d") && word.len() > 2 && word.starts_with("-d") && !word.starts_with("--"))
@@ -200,6 +202,7 @@ pub(crate) fn can_send(simple: &Simple) -> bool {
     let second = simple.operands().nth(1).unwrap_or_default();
     match simple.program() {
         "curl" if is_local(simple) => false,
+        // A variable in the address leaves with it.
         "curl" => {
             has(&[
                 "-d",

@@ -64,6 +64,7 @@ impl Files {
         }
         if budget(read_patterns.len(), self.written.len()) {
             for pattern in &read_patterns {
+                // Two patterns that match each other have met above.
                 let writers = self.written.keys().filter(|path| {
                     path != pattern
                         && fast_glob::glob_match(pattern, path.as_str())

@@ -82,6 +82,7 @@ impl Walk {
             Statement::For { target, list, filter, body, otherwise } => {
                 let items = self.bound_parts(target, list).into_iter().map(|part| extend_part(part, [ITEM])).collect();
                 self.idle.extend(filter.iter().map(|filter| filter.range.clone()));
+                // The names of the loop end with it.
                 let before = self.names.clone();
                 self.bind_target(target, items);
                 self.visit_statements(body);
@@ -119,6 +120,7 @@ impl Walk {
     fn bound_parts(&mut self, target: &Target, value: &Expr) -> Vec<Part> {
         match (target, self.follow_parts(value)) {
             (Target::Name(_), Some(parts)) => {
+                // Noted without a part: where nothing of it is written, nothing goes on.
                 parts.iter().for_each(|(read, _)| _ = self.parts.entry(*read).or_default());
                 parts
             }
@@ -132,6 +134,7 @@ impl Walk {
     fn bind_target(&mut self, target: &Target, parts: Vec<Part>) {
         match target {
             Target::Name(name) => _ = self.names.insert(name.value.clone(), parts),
+            // What is taken apart is not followed: `bound_parts` has it go on whole.
             Target::Items(targets) => targets.iter().for_each(|target| self.bind_target(target, Vec::new())),
             Target::Field(_) => {}
         }

@@ -142,6 +142,7 @@ impl Reader<'_> {
                     self.at += 1;
                 }
                 b'>' | b'<' => self.read_redirect(sign),
+                // The `>` behind it is read as a redirection.
                 b'&' if self.peek(1) == Some(b'>') => {
                     self.end_word();
                     self.at += 1;
@@ -208,6 +209,7 @@ impl Reader<'_> {
             self.at += 2;
             return;
         }
+        // Within double quotes a backslash escapes these alone.
         let special = self.peek(1).is_some_and(|next| matches!(next, b'"' | b'\\' | b'$' | b'`'));
         self.current_word();
         if !quoted || special {
@@ -326,6 +328,7 @@ impl Reader<'_> {
             while self.at < self.text.len() {
                 let line = self.text[self.at..].split('\n').next().unwrap_or_default();
                 self.at = (self.at + line.len() + 1).min(self.text.len());
+                // With `<<-` the end may be indented.
                 if line.trim() == mark {
                     break;
                 }

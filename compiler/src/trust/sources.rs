@@ -59,6 +59,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                     }
                 } else if let Some(source) = self.find_source(instance, read, &fields) {
                     self.graph.add_edge(source, to, read.span, via);
+                    // One edge is enough, however many parts of it carry text.
                     break;
                 }
             }
@@ -156,6 +157,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             };
             turns.windows(2).for_each(|pair| join(pair[0], pair[1]));
             let (first, last) = (turns[0], turns[turns.len() - 1]);
+            // In the next round the first turn goes on with the last one.
             if first != last && pipeline.has_previous_round(last, first) {
                 join(last, first);
             }
@@ -200,6 +202,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     /// The node of a pack, as a turn of this instance is given it.
     fn pack_given(&mut self, instance: &Instance, pack: usize) -> usize {
         let steps = &self.model.pipelines[instance.pipeline].steps;
+        // All turns of an instance share its packs: the first node stands for the instance.
         let place = instance.steps.first().copied().unwrap_or_default();
         self.add_pack(place, pack, &|builder, name, whole| {
             let step = steps.iter().position(|step| step.name() == name)?;

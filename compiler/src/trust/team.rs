@@ -36,6 +36,7 @@ impl Builder<'_, '_> {
             let called = group.agent.as_ref().map_or("members", |agent| agent.value.as_str());
             members.push((self.add_member(called, agent, group.span), group.span));
         }
+        // The groups stand behind them in the list, and have no tasks.
         for (task, &(node, _)) in found.members.iter().zip(&members) {
             task.task.iter().for_each(|task| self.connect_member_texts(found, task, node, team, &nodes));
         }

@@ -129,6 +129,7 @@ impl Types {
         };
         let mut diagnostic = Diagnostic::new(Code::Cycle, message);
         for (position, (index, next)) in circle.iter().enumerate() {
+            // The place has moved on past the type that it led to.
             let (inner, span) = held[*index][next - 1];
             let name = &self.list[inner].name;
             let text = if position + 1 == circle.len() {

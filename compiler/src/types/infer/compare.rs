@@ -186,6 +186,7 @@ fn arithmetic_type((left, one): (&Expr, &Kind), op: Operator, (right, other): (&
     let form = |kind: &Kind| matches!(kind, Kind::Tuple(tuple) if tuple.form == Form::Tuple);
     match op {
         Operator::Div if are(numbers) => Some(Type::FLOAT),
+        // A negative power gives a fraction, and one that is not known may be negative.
         Operator::Pow if are(numbers) && super::call::parse_whole(right).is_none_or(|power| power < 0) => {
             Some(Type::FLOAT)
         }

@@ -395,6 +395,7 @@ impl Checker<'_> {
                 continue;
             }
             if needed && !proved && !reported {
+                // The message is about this lack alone.
                 let all = std::mem::replace(&mut walk.kind.lack, lack);
                 self.may_be_missing(walk);
                 walk.kind.lack = all;

@@ -345,6 +345,7 @@ impl<'c> Checker<'c> {
             }
             ExprKind::Variable(name) => self.find_binding(name).map(|(_, number)| match self.aliases.get(number) {
                 Some(key) => key.clone(),
+                // Another binding of the same name is another place.
                 None => format!("{name}#{number}"),
             }),
             ExprKind::Attribute { of, name } => Some(format!("{}.{}", self.place_key(of)?, name.value)),
