@@ -23,6 +23,8 @@ pub(crate) fn check_budgets(plan: &Plan, sources: &Sources, diagnostics: &mut Di
     if !may_matter(plan) {
         return;
     }
+    // A text has never more tokens than bytes: exact counting, which loads a vocabulary, waits for a budget that bytes
+    // exceed.
     let quick = Sums::from_plan(plan, Lines::Usual, &Bytes);
     check_endless_turns(plan, &quick, sources, diagnostics);
     check_starved_turns(plan, sources, diagnostics);
@@ -221,6 +223,7 @@ fn check_turn_tokens(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnosti
                 let read = Reader { scope, types: &mut types, meter }.count_turn(step, body, agent).known;
                 read.saturating_add(agent.max_output.unwrap_or(0)).saturating_mul(turns)
             };
+            // Bytes bound the tokens, so most agents never load the vocabulary.
             if most(&mut bytes) <= allowed {
                 continue;
             }

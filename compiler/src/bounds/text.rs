@@ -261,6 +261,7 @@ impl<'s, 'p> Writer<'s, 'p> {
             },
             ExprKind::Item { of, .. } | ExprKind::Slice { of, .. } => self.measure_expression(of),
             ExprKind::Not(_) | ExprKind::Compare { .. } | ExprKind::Chain { .. } | ExprKind::Test { .. } => {
+                // The longest of their values is `false`.
                 Amount::at_most(5)
             }
             ExprKind::Negative(of) => self.measure_expression(of).plus(Amount::at_most(1)),
@@ -268,6 +269,7 @@ impl<'s, 'p> Writer<'s, 'p> {
                 terms.iter().map(|term| self.measure_expression(term)).fold(Amount::at_most(5), Amount::maximum)
             }
             ExprKind::Arithmetic { left, op: Operator::Add, right } | ExprKind::Concat(left, right) => {
+                // A sum of numbers may be longer than both of them: `0.1 + 0.2` gives 0.30000000000000004.
                 self.measure_expression(left).plus(self.measure_expression(right)).plus(Amount::at_most(NUMBER))
             }
             ExprKind::Choice { then, otherwise, .. } => {

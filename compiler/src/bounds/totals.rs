@@ -167,6 +167,7 @@ impl<'p> Counter<'p, '_> {
     fn count_pipeline(&mut self, pipeline: &'p Pipeline) -> Totals<'p> {
         let scope = Scope::for_pipeline(self.plan, pipeline, self.lines).with_letters(Letters::All);
         let round = self.count_steps(&scope, &pipeline.steps);
+        // The instances of a pipeline run beside each other: they multiply what it spends, and not its time.
         let time = round.time.times(pipeline.iteration.max);
         let rounds = round.times(pipeline.iteration.max).times(pipeline.parallelism);
         Totals { time, ..rounds }
@@ -356,6 +357,7 @@ impl<'p> Counter<'p, '_> {
             return Amount::ZERO;
         }
         let Some(price) = &provider.price else { return Amount::unbounded(Cause::Price(provider)) };
+        // A provider may bill input as a cache write instead, so the higher of both prices bounds it.
         let read = price.input.max(price.cache_write.unwrap_or(0));
         let sum = price_tokens(input, read).plus(price_tokens(output, price.output));
         match may_use_tools(agent, provider) {
@@ -423,6 +425,7 @@ impl<'p> Counter<'p, '_> {
 /// So many tokens at this price for a million, in millionths of a dollar.
 fn price_tokens<'p>(tokens: Amount<'p>, price: u64) -> Amount<'p> {
     let cost = (u128::from(tokens.known) * u128::from(price)).div_ceil(1_000_000);
+    // A price of zero bounds the cost even of tokens without a bound.
     let open = if price == 0 { None } else { tokens.open };
     Amount { known: u64::try_from(cost).unwrap_or(u64::MAX), open }
 }
@@ -432,6 +435,7 @@ fn sum_waits(step: &Step) -> u64 {
     let retry = &step.retry;
     let (mut sum, mut wait) = (0_u64, retry.backoff_ms.min(retry.max_backoff_ms));
     for attempt in 0..retry.times {
+        // From here all waits are the same, and one product replaces a walk over a retry count that may be huge.
         if wait >= retry.max_backoff_ms || wait == 0 {
             return sum.saturating_add(wait.saturating_mul(u64::from(retry.times - attempt)));
         }

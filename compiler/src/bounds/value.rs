@@ -197,6 +197,7 @@ impl<'p> Scope<'p> {
             (None, _) => return self.measure_run_output(step, fields, types),
         };
         let one = self.measure_run_output(step, &[], types);
+        // A list shows its items as JSON: a plain text gets quotes there, and escapes.
         let one = if step.output.schema.is_some() { one } else { one.times(ESCAPED).plus(Amount::at_most(2)) };
         one.plus(Amount::at_most(1)).times(self.count_items(step, &each.list.source, types)).plus(Amount::at_most(2))
     }
@@ -356,6 +357,7 @@ impl<'p> Scope<'p> {
                 };
                 match (stop, self.list_length(of, types)) {
                     (Some(stop), Some(items)) => Some(stop.min(items)),
+                    // The `stop` of a slice bounds also a list of unknown length.
                     (stop, items) => stop.or(items),
                 }
             }

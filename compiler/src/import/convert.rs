@@ -123,6 +123,7 @@ pub(super) fn convert_compose(
     let deps = carrier.deps;
     let pipelines = groups.into_iter().map(|group| group.into_pipeline(&deps, &reads, &carrier.new)).collect();
     let name = compose.name.map_or_else(|| workflow_name(route.from), |name| spell_name(&name.text, "workflow"));
+    // A task that lost its prompt needs no agent, and the compiler warns of an agent without a task.
     let used: BTreeSet<&str> = tasks.iter().filter_map(|task| task.agent.as_deref()).collect();
     let agents: Vec<Agent> = agents.list.into_iter().filter(|agent| used.contains(agent.name.as_str())).collect();
     Carried {
@@ -182,6 +183,7 @@ impl Group {
 
     fn into_pipeline(self, deps: &[BTreeMap<usize, Span>], reads: &[BTreeSet<usize>], names: &[String]) -> Pipeline {
         let needed = self.order.iter().flat_map(|&task| deps[task].keys().chain(&reads[task]));
+        // Without `partial`, a reference to a task of another pipeline would not resolve.
         let partial = needed.into_iter().any(|needed| !self.members.contains(needed));
         let tasks = self.order.iter().map(|&task| names[task].clone()).collect();
         Pipeline { tasks, partial, ..self.pipeline }
@@ -258,6 +260,7 @@ impl Converter<'_, '_, '_> {
                 if self.deps[task].contains_key(&index) {
                     continue;
                 }
+                // The graph has no circle before, so a path back is exactly what the new edge would close.
                 match self.find_path(index, task) {
                     None => _ = self.deps[task].insert(index, needed.span),
                     Some(path) => self.report_cycle(&path, needed, &old.name),
@@ -371,6 +374,7 @@ impl Converter<'_, '_, '_> {
         let free: Vec<usize> = (0..tasks.len()).filter(|task| !held.contains(task)).collect();
         let waited: BTreeSet<usize> = self.deps.iter().flat_map(|deps| deps.keys().copied()).collect();
         let more = |count: Option<(u64, Span)>| count.filter(|(count, _)| *count > 1).map(|(count, _)| count);
+        // Rounds belong to pipelines here: only a task that no other is tied to can have a pipeline of its own.
         let (alone, rest): (Vec<usize>, Vec<usize>) = free.into_iter().partition(|&index| {
             let rounds = more(tasks[index].iterations).or(more(tasks[index].parallelism)).is_some();
             rounds && self.deps[index].is_empty() && !waited.contains(&index)

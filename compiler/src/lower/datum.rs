@@ -112,6 +112,7 @@ pub(super) fn lower_datum(
                 None => wrong(&format!("`{}`", number.as_str()), None),
             }
         }
+        // A word of a command is the text as written: `007` keeps its zeros.
         (ValueKind::Number(number), Kind::Scalar) => {
             return Some(Datum { span, text: Text::from_bare(number.as_str(), span), number: 0, form: Form::Text });
         }
@@ -154,6 +155,7 @@ fn number_form(number: &syntax::Number, kind: Kind) -> Option<Form> {
     {
         return None;
     }
+    // A float would lose the last digits of a large whole number.
     let whole = number.as_i128().and_then(|whole| i64::try_from(whole).ok()).map(serde_json::Number::from);
     whole.or_else(|| serde_json::Number::from_f64(float)).map(Form::Number)
 }
@@ -270,6 +272,7 @@ fn lower_string(
         Kind::Number | Kind::Ratio(..) => {
             let diagnostic = wrong(format!("{place} takes {}, not a text", kind.describe()), None);
             Some(match value.parse::<f64>() {
+                // Rust also reads `.5`, which is no number in KDL.
                 Ok(plain) if plain.is_finite() && value.starts_with(|first: char| first.is_ascii_digit()) => {
                     diagnostic.help(format!("write `{value}` without quotes")).fix("remove the quotes", span, value)
                 }

@@ -120,6 +120,7 @@ fn lower_element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut D
                     }
                     None => surplus.push(entry),
                 }
+                // A value that does not fit still takes its place: the next one must not count as the first.
                 position += 1;
             }
             Some(written) => {
@@ -129,6 +130,7 @@ fn lower_element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut D
                 if let Some(property) = property {
                     name.text = property.name.into();
                 }
+                // An older spelling and the present one are the same property, so both together are a duplicate.
                 let key = property.map_or(&*written.text, |property| property.name);
                 if let Some(first) = keys.get(key) {
                     diagnostics.push(report_duplicate(&format!("property `{}`", name.text), name.span, *first));
@@ -158,6 +160,7 @@ fn lower_element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut D
     if !surplus.is_empty() {
         diagnostics.push(too_many(&surplus, &arguments, schema, called));
     }
+    // What is missing from a broken node may stand behind the mistake that the syntax reported.
     if !node.broken {
         let missing = schema.arguments.iter().skip(position).filter(|argument| argument.required);
         // Half an edge is one mistake, and edges tell it themselves.

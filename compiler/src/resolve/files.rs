@@ -124,6 +124,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             let place = &places[index];
             above.retain(|&other| places[other].root == place.root && lies_in(&place.path, &places[other].path));
             if let Some(&first) = above.iter().find(|&&other| place.is_in_conflict(&places[other])) {
+                // The walk goes by names; a report calls that one the first which the spec has first.
                 let (first, again) = (&places[first.min(index)], &places[first.max(index)]);
                 self.diagnostics.push(report_conflict(first, again));
             } else {

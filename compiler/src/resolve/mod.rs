@@ -107,6 +107,7 @@ pub(crate) fn resolve_spec<'a>(
         renames,
         typing,
     };
+    // `find` marks types while `model` is borrowed, so the marks stand beside it until then.
     let mut used = std::mem::take(&mut model.uses.types);
     let mut find = |name: &Name| {
         let index = model.tables.resolve_name(NameKind::Type, name, diagnostics)?;
@@ -164,6 +165,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             }
             resolved.push((index, self.resolve_pipeline(&spec.pipelines[index], agents)));
         }
+        // These stand in the order of resolution, and their readers expect that of the spec.
         let params = std::mem::take(&mut self.uses.pipeline_params);
         if let Some(kept) = kept {
             self.uses = kept;
@@ -340,6 +342,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn resolve_fallbacks(&mut self, agents: &[Agent<'a>]) {
         let used: Vec<usize> = (0..agents.len()).filter(|&agent| self.uses.agents[agent]).collect();
         for mut agent in used {
+            // `takes_turns` marks the next agent as used, so a circle ends this walk.
             while let Some(next) = agents[agent].fallback.filter(|&next| !self.uses.agents[next]) {
                 if let Some(name) = &agents[agent].ast.fallback {
                     self.takes_turns(next, name, agents);
@@ -376,6 +379,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         };
         let Some(name) = agent.provider.as_ref().or(of_tier) else {
             let (home, spec) = (agent.name.span.file, self.tables.modules.list[0].file);
+            // An imported agent may lean on the only provider of the spec that imports it.
             let sole = self
                 .tables
                 .find_sole(NameKind::Provider, home)

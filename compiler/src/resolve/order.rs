@@ -15,6 +15,8 @@ use crate::template::Root;
 pub(super) fn order_steps(steps: &mut [Step<'_>]) -> Order {
     let later = later_logs(steps);
     needs::infer_needs(steps, &|step, read| later.contains(&(step, read)));
+    // A circle that a declared need closes is a mistake to report, so it turns no reference into one to the round
+    // before.
     let implied = build_graph(steps, |declared| !declared);
     let mut component = vec![usize::MAX; steps.len()];
     for (index, scc) in kosaraju_scc(&implied).into_iter().enumerate().filter(|(_, scc)| scc.len() > 1) {
@@ -43,6 +45,7 @@ pub(super) fn order_steps(steps: &mut [Step<'_>]) -> Order {
         // In the order of their reads, so a search finds them.
         let is_back =
             |step: usize, read: usize| back.binary_search_by_key(&(step, read), |back| (back.step, back.read)).is_ok();
+        // The needs of these references would keep their circles closed.
         needs::infer_needs(steps, &is_back);
     }
     let graph = build_graph(steps, |_| true);
@@ -77,6 +80,7 @@ fn later_logs(steps: &mut [Step<'_>]) -> BTreeSet<(usize, usize)> {
     for (read, holder, needed) in logs {
         let (holder, needed) = (NodeIndex::new(holder), NodeIndex::new(needed));
         if !has_path_connecting(&graph, holder, needed, None) {
+            // The logged step can run first without a circle, so its log is of this round.
             graph.add_edge(needed, holder, ());
             later.remove(&read);
         }
@@ -124,6 +128,7 @@ fn drop_soft(steps: &mut [Step<'_>], component: &[usize]) -> bool {
                 dropped |= !keep;
                 keep
             }
+            // A step that holds the other has not ended before it, so waiting would last forever.
             None => false,
         });
         steps[index].awaits = awaits;
@@ -144,6 +149,7 @@ fn group_loop_steps(steps: &[Step<'_>], sorted: Vec<NodeIndex>) -> Vec<usize> {
     }
     let mut inside: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
     let mut open = Vec::new();
+    // `open` is a stack, so the last step goes in first.
     for node in sorted.into_iter().rev() {
         match steps[node.index()].within {
             Some(holder) => inside[holder].push(node.index()),

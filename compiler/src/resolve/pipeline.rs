@@ -104,6 +104,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 text::unknown_step(&name.value, &within, None, name.span, &str::to_owned)
             });
         }
+        // A task may take files from one that is declared after it, so this waits until all steps are known.
         for index in 0..resolved.len() {
             let awaits = self.collect_awaits(&resolved, index, (&steps, pipeline.edges.as_ref()), agents);
             resolved[index].awaits = awaits;

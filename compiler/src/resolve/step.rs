@@ -57,6 +57,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             Variable::Set(_, prose) => Some(prose),
             Variable::Pass(_) | Variable::Secret(_) => None,
         });
+        // The system text and the files of an agent are rendered for the step of each turn, so they read what that step
+        // may.
         let system = agent.and_then(|agent| agents[agent].system.as_ref());
         let of_agent = || agents[agent?].files.as_ref();
         let of_files = files.as_ref().or_else(of_agent).into_iter().flat_map(Files::template_texts);
@@ -77,6 +79,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             ));
             made.extend(self.file_reads(prose, Some(within)));
         }
+        // A run decides both before the first item, so neither sees `item`.
         for (condition, place) in [(&when, "a `when`"), (&list, "a `for-each`")] {
             let Some(condition) = condition else { continue };
             let passage = MappedText::from_string(&condition.text);
@@ -250,6 +253,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 if index > 0 {
                     whole.append_made("\n\n", step.name.span);
                 }
+                // The line break that a file ends with would widen the gap.
                 let part = part.trim_line_breaks();
                 whole.append(&part, 0..part.text().len());
             }

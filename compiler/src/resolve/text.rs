@@ -43,6 +43,7 @@ pub(super) fn load_passage(
 /// Reports a text that is nothing but the path of a file that is there.
 fn path_for_text(text: &Text, loader: &Loader<'_>) -> Option<Diagnostic> {
     let path = text.as_str();
+    // Few texts look like a path, so this test spares most of them a look at the disk.
     let shaped = path.contains(['.', '/']) && !path.contains(|sign: char| sign.is_whitespace() || sign == '<');
     let place = text.outer_span();
     let found = shaped.then(|| loader.workspace_path(path, place)).flatten()?;
@@ -155,6 +156,7 @@ fn resolve_read(
             match within.steps.find(name, exact) {
                 Some(index) => step = Some(index),
                 None if within.left_out.iter().any(left_out) => {
+                    // A directive with the whole value renders a placeholder for it; a field or an expression has none.
                     let renders = read.via_directive && read.fields.is_empty();
                     if !read.guarded && !renders {
                         diagnostics.push(left_out_value(name, within.name, read.root, span));

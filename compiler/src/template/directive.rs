@@ -38,6 +38,7 @@ pub(super) fn parse_directive(text: &str, start: usize, problems: &mut Vec<Probl
     }
     let after = word_start + word.len();
     let rest = &text.as_bytes()[after..];
+    // Other texts with `<<` and a word, such as a here-document of a shell, have none of these behind the word.
     let separated = matches!(rest, [b':' | b'.' | b'|', ..] | [b' ', b'|', ..] | [b'>', ..]);
     if !separated {
         return Found::Nothing;
@@ -135,6 +136,7 @@ fn find_close(text: &str, at: usize) -> Option<usize> {
 
 fn report_unknown(text: &str, start: usize, word: &str, end: Option<usize>, problems: &mut Vec<Problem>) -> Found {
     let Some(end) = end else { return Found::Nothing };
+    // `<<<word` is a here-string of a shell, and no slip in a directive.
     let here_string = start > 0 && text.as_bytes()[start - 1] == b'<';
     if here_string || !has_directive_shape(&text[start + 2 + word.len()..end - 2]) {
         return Found::Nothing;

@@ -52,6 +52,8 @@ impl<'a> Lowering<'_, 'a> {
             }
             Stmt::EmitRaw(raw) => {
                 let text = span_range(raw.span());
+                // The directives stand in the order of the text, so a search replaces a walk over all of them for each
+                // piece.
                 let first = self.directives.partition_point(|(range, _)| range.start < text.start);
                 let inside = self.directives[first..].iter().take_while(|(range, _)| range.start < text.end);
                 return lowered.extend(inside.map(|(_, part)| Statement::Directive(*part)));

@@ -203,6 +203,7 @@ fn raw_tag_length(rest: &[u8], word: &[u8]) -> Option<usize> {
 
 /// A raw region, whose opening tag ends at `body`.
 fn parse_raw<'a>(text: &'a str, start: usize, body: usize, problems: &mut Vec<Problem>) -> Region<'a> {
+    // Minijinja ends a raw region at `endraw` only, whatever other tags stand in it.
     for index in memmem::find_iter(&text.as_bytes()[body..], b"{%") {
         let after = body + index + 2;
         if let Some(length) = raw_tag_length(&text.as_bytes()[after..], b"endraw") {

@@ -71,6 +71,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn scan_directive(&mut self, here: usize) -> usize {
+        // The backslash must be free: one that belongs to the part before escapes nothing.
         if here > self.covered && self.text.as_bytes()[here - 1] == b'\\' {
             self.cover_text(here - 1);
             self.parts.push(Part::Escape);
