@@ -324,8 +324,4 @@ impl Driver<'_> {
 }
 
 #[cfg(test)]
-mod budgets;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod timing;

@@ -1,5 +1,8 @@
 //! Plans in rehearsal: what loops, items, calls and gates see, give and do.
 
+mod budgets;
+mod timing;
+
 use crate::types::event::Status;
 use serde_json::json;
 use swarmc_plan::{

@@ -2,7 +2,7 @@
 
 use swarmc_plan::{Agent, Budget, Connection, Pipeline, PromptBody, Provider, Step, Template};
 
-use super::*;
+use super::super::*;
 use crate::core::samples::{call, line, pipeline, plan};
 use crate::types::event::Record;
 

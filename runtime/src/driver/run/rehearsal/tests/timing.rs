@@ -3,7 +3,7 @@
 use serde_json::Map;
 use swarmc_plan::{Command as Line, Step};
 
-use super::*;
+use super::super::*;
 use crate::core::samples::{gate, line, pipeline, plan};
 use crate::types::event::Record;
 
