@@ -331,6 +331,7 @@ impl Expansion<'_, '_, '_> {
             whole.append(passage, copied..directive.range.start);
             copied = directive.range.end;
             let span = passage.span(name.range.clone());
+            // The scan of the whole text reports problems, but does not see this directive any more.
             for problem in template.problems.iter().filter(|problem| directive.range.contains(&problem.range.start)) {
                 self.diagnostics.push(passage.report_problem(problem));
             }
@@ -395,6 +396,7 @@ pub(crate) fn workspace_path(sources: &Sources, path: &Text) -> Option<String> {
 
 /// A path of the workspace, written from a folder of it; none when it leads out of it.
 pub fn join_path(folder: &str, written: &str) -> Option<String> {
+    // A shell or another system would find these outside of the workspace.
     if written.starts_with(['/', '\\', '~']) {
         return None;
     }

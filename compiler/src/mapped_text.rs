@@ -180,6 +180,7 @@ impl MappedText {
         if range.is_empty() {
             return;
         }
+        // A part of a text may lack what its includes stand for.
         if range == (0..other.text().len()) {
             self.includes.extend_from_slice(&other.includes);
         }
@@ -227,6 +228,7 @@ impl MappedText {
         let mut trimmed = self.clone();
         let end = self.text().trim_end_matches(['\n', '\r']).len();
         if end < self.text().len() {
+            // Pieces beyond the end may stay: no byte leads to them.
             trimmed.make_owned().truncate(end);
         }
         trimmed

@@ -52,6 +52,7 @@ pub(crate) struct Import {
 impl Modules {
     /// The module that a file is; texts that are no module belong to the first.
     pub(crate) fn module_of(&self, file: FileId) -> usize {
+        // Most specs are one file, and need no search.
         if self.list.len() == 1 {
             return 0;
         }
@@ -83,6 +84,7 @@ pub(crate) fn load_modules(
         return (modules, specs);
     }
     let (mut depths, mut imports, mut full) = (vec![0], 0, false);
+    // Breadth first, so that each module is found, and counted for its depth, on the shortest way to it.
     let mut open = VecDeque::from([0]);
     while let Some(index) = open.pop_front() {
         let mut known: BTreeMap<FileId, Span> = BTreeMap::new();
@@ -148,6 +150,7 @@ fn report_limit(message: String, path: Span) -> Diagnostic {
 fn check_aliases(module: &Module, diagnostics: &mut Diagnostics) {
     let mut known: BTreeMap<String, Span> = BTreeMap::new();
     for alias in module.imports.iter().filter_map(|import| import.alias.as_ref()) {
+        // Expressions write `_` for `-`, where the two would be one name.
         if let Some(first) = known.insert(alias.value.replace('-', "_"), alias.span) {
             diagnostics.push(
                 Diagnostic::new(Code::DuplicateDefinition, format!("two imports are called `{}`", alias.value))

@@ -165,6 +165,7 @@ fn read_entries<T>(
 ) -> Vec<T> {
     let mut entries: Vec<(Said, &Node, bool)> = Vec::new();
     match &node.value {
+        // In YAML, a key with nothing under it is null.
         _ if node.is_null() => {}
         Value::Map(map) => {
             for entry in map {
@@ -347,6 +348,7 @@ fn read_count(node: &Node, key: &str, owner: Option<&Said>, notes: &mut Notes) -
             notes.report_loss(span, format!("`{key}: 0`"), "no limit, or no meaning", help, owner);
             None
         }
+        // The language allows no more.
         Ok(count) if key == "parallelism" && count > 10_000 => {
             notes.report_loss(span, format!("`{key}` is more than 10000"), "not carried over", None, owner);
             None
