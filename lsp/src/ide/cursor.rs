@@ -195,7 +195,9 @@ impl<'t> Reader<'t, '_> {
         let (mut annotated, mut escaped) = (false, false);
         while let Some(piece) = self.next_piece() {
             let Piece { kind, start, end } = piece;
+            // A piece that begins at the cursor stands behind it, unless it is a word, which the cursor touches.
             if start > self.offset || start == self.offset && !starts_word(kind) {
+                // `read_entries` must see this piece again.
                 self.next = self.tokens.partition_point(|token| (token.end as usize) <= start);
                 self.at = start;
                 break;
@@ -216,6 +218,7 @@ impl<'t> Reader<'t, '_> {
                 }
                 TokenKind::OpenParen => annotated = true,
                 TokenKind::Backslash => escaped = true,
+                // A backslash continues the node on the next line.
                 TokenKind::Newline if std::mem::take(&mut escaped) => {}
                 TokenKind::Newline | TokenKind::Semicolon => self.node = None,
                 TokenKind::OpenBrace => {
@@ -227,6 +230,7 @@ impl<'t> Reader<'t, '_> {
                     self.node = Some(Reading { node, key: None, ended: true, last: false });
                 }
                 TokenKind::Equals => {
+                    // Only its `=` shows that the last argument is a key.
                     if let Some(reading) = &mut self.node
                         && std::mem::take(&mut reading.last)
                     {
@@ -387,6 +391,7 @@ impl<'t> Reader<'t, '_> {
                 TokenKind::CloseBrace if depth == 0 => break,
                 TokenKind::CloseBrace => depth -= 1,
                 TokenKind::Newline | TokenKind::Semicolon => fresh = true,
+                // A node that is commented out may be written again.
                 TokenKind::Slashdash => fresh = false,
                 kind if depth == 0 && fresh && is_value(kind) => {
                     let from = self.tokens[index - 1].end as usize;

@@ -116,9 +116,11 @@ pub fn rename_symbol(snapshot: &Snapshot, path: &str, offset: usize, to: &str) -
             check_name(symbol.kind, to)?;
         }
     }
+    // Specs that share a file know the same places, and the set keeps one edit of each.
     let mut edits: BTreeMap<String, BTreeSet<Edit>> = BTreeMap::new();
     for (place, role) in find_occurrences(snapshot, &meant) {
         let text = match role {
+            // In an expression, a `-` in a name would subtract.
             Role::Expression => to.replace('-', "_"),
             Role::Definition | Role::Reference | Role::Directive => to.to_owned(),
         };
@@ -161,6 +163,7 @@ fn check_edits(snapshot: &Snapshot, edits: &Rename, to: &str) -> Result<(), Stri
     for (path, edits) in edits {
         let Some(document) = snapshot.document(path) else { continue };
         let mut text = document.text().to_owned();
+        // From the end on, so that the places of the others stay true.
         for edit in edits.iter().rev() {
             text.replace_range(edit.range.clone(), &edit.text);
         }
@@ -205,6 +208,7 @@ fn find_occurrences(snapshot: &Snapshot, meant: &Declared) -> BTreeSet<(Place, R
             for found in analysis.index.occurrences_of(id) {
                 let sources = &analysis.compilation.sources;
                 let name = sources.name(found.span.file);
+                // The library has no file that an editor could change.
                 if !name.starts_with("std:") {
                     let range = name_range(sources.slice(found.span), found.span);
                     places.insert((Place { path: name.to_owned(), range }, found.role));

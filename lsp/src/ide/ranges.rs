@@ -67,6 +67,7 @@ fn of_spec(document: &Document) -> Vec<Fold> {
             TokenKind::BlockComment => found.push(Fold { range, kind: FoldKind::Comment }),
             TokenKind::Lines | TokenKind::RawLines => found.push(Fold { range, kind: FoldKind::Region }),
             TokenKind::Space => {}
+            // Only an empty line parts two comments.
             TokenKind::Newline if !text[..range.start].ends_with('\n') => {}
             _ => found.extend(comments.take().map(|range| Fold { range, kind: FoldKind::Comment })),
         }
@@ -158,6 +159,7 @@ pub fn list_selections(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Ra
 /// Recursion is bounded by how deep a document nests.
 fn collect_enclosing(document: &Document, nodes: &[Node], offset: usize, found: &mut Vec<Range<usize>>) {
     let covers = |node: &&Node| node.span.range().start <= offset && offset <= node.span.range().end;
+    // Where two nodes touch at the cursor, the later one begins there.
     let Some(node) = nodes.iter().rev().find(covers) else { return };
     found.push(node.span.range());
     found.push(node.name.span.range());

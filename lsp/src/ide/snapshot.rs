@@ -363,6 +363,7 @@ impl Files for Texts {
         if let Some(document) = self.open.get(path) {
             return Ok(document.source().shared_text());
         }
+        // The lock stays while the disk is read, so that all who ask see the same text.
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         cache.entry(path.to_owned()).or_insert_with(|| self.disk.read(path)).clone()
     }

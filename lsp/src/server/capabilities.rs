@@ -43,6 +43,8 @@ impl Client {
         let completes = completes.and_then(|completion| completion.completion_item.as_ref());
         let encodings = capabilities.general.as_ref().and_then(|general| general.position_encodings.as_ref());
         let known = |kind: &lsp::PositionEncodingKind| encodings.is_some_and(|encodings| encodings.contains(kind));
+        // Offsets are bytes here, so UTF-8 spares the counting; a client that names nothing counts UTF-16, by the
+        // protocol.
         let encoding = if known(&lsp::PositionEncodingKind::UTF8) {
             Encoding::Utf8
         } else if known(&lsp::PositionEncodingKind::UTF32) && !known(&lsp::PositionEncodingKind::UTF16) {
@@ -67,6 +69,7 @@ impl Client {
         let creates = |kinds: &Vec<lsp::ResourceOperationKind>| kinds.contains(&lsp::ResourceOperationKind::Create);
         Client {
             again: again.into_iter().flatten().collect(),
+            // Only `documentChanges` can say that a file is made.
             creates: edits.is_some_and(|edits| {
                 edits.document_changes == Some(true) && edits.resource_operations.as_ref().is_some_and(creates)
             }),

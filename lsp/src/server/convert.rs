@@ -36,6 +36,7 @@ impl Encoding {
 /// The path that a `file:` address names; none of another scheme or host.
 pub(super) fn to_path(uri: &Uri) -> Option<PathBuf> {
     let rest = uri.as_ref().strip_prefix("file://")?;
+    // RFC 8089 lets an address name its own machine.
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
     if !rest.starts_with('/') {
         return None;
@@ -63,6 +64,7 @@ pub(super) fn to_offset(source: &SourceFile, position: Position, encoding: Encod
     let wanted = position.character as usize;
     let mut units = 0;
     for (at, sign) in source.line(line).char_indices() {
+        // A position inside a character, such as between two surrogates, means its start.
         if units + encoding.char_width(sign) > wanted {
             return start + at;
         }

@@ -117,6 +117,7 @@ pub(super) fn report_problems(
                     .collect();
                 found.insert(file.uri(&path).0, problems);
             }
+            // The loop hears of all files at once: one that is missing loses the problems that it shows.
             if number + 1 == count {
                 tell(std::mem::take(&mut found));
             }

@@ -222,6 +222,7 @@ impl Server<'_> {
                 if let Ok(params) = serde_json::from_value::<Cancelled>(params)
                     && let Some(wanted) = self.pending.remove(&params.id)
                 {
+                    // The answer goes out now: the job stops when it looks, or its result finds no request that waits.
                     wanted.store(false, Ordering::Relaxed);
                     let message = "cancelled".to_owned();
                     self.send(Response::new_err(params.id, ErrorCode::RequestCanceled as i32, message).into());
@@ -248,6 +249,7 @@ impl Server<'_> {
     ) {
         match serde_json::from_value(params) {
             Ok(params) => {
+                // Any of these may change what is wrong, so the loop looks for problems again.
                 handle(self, params);
                 self.revision += 1;
             }
@@ -272,6 +274,7 @@ impl Server<'_> {
     /// Changes a text. After an unreadable change the server does not know the text: it uses the file on disk until the
     /// editor opens the text again.
     fn handle_change(&mut self, params: Value) {
+        // A change that cannot be read may still say which text it is about.
         let uri = params["textDocument"]["uri"].as_str().map(|uri| lsp::Uri(uri.to_owned()));
         match serde_json::from_value(params) {
             Ok(params) => self.apply_changes(params),
@@ -302,6 +305,7 @@ impl Server<'_> {
         let Some((workspace, path)) = self.world.find_workspace(&uri) else { return };
         let changes = params.content_changes;
         workspace.edit(&path, |document| {
+            // By the protocol, each range is about the text that the change before it left.
             changes.into_iter().fold(document, |document, change| match change.range {
                 Some(range) => {
                     let range = convert::to_bytes(document.source(), range, encoding);
@@ -381,6 +385,7 @@ impl Server<'_> {
             }
             Done::Problems(problems, revision) => {
                 self.judging = false;
+                // The loop drops problems of an older state, and `check_workspaces` starts on the present one.
                 if revision == self.revision {
                     self.judged = Some(revision);
                     self.publish_problems(problems);
@@ -419,6 +424,7 @@ impl Server<'_> {
                 // When the server ends, the receiver is gone.
                 let _ = early.send(Done::Problems(problems, revision));
             });
+            // Without a word to the loop, an edit has cut the analysis short.
             if told { Done::Nothing } else { Done::Outdated }
         };
         self.pool.run(judge, move || Done::Unjudged(revision));
@@ -434,6 +440,7 @@ impl Server<'_> {
             return;
         }
         let shown = std::mem::take(&mut self.shown);
+        // A file that has no problems any more must hear so, or the editor keeps showing the old ones.
         let files: BTreeSet<&String> = shown.keys().chain(problems.keys()).collect();
         for file in files {
             if shown.get(file) != problems.get(file) {

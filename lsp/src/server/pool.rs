@@ -64,6 +64,7 @@ impl<T: Send + 'static> Pool<T> {
 impl<T> Drop for Pool<T> {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
+        // The threads end when this channel closes, so it must close before they are joined.
         self.jobs = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();

@@ -126,6 +126,7 @@ fn lex_tokens(text: &str) -> Vec<Placed<'_>> {
                 at += sign.len_utf8();
                 continue;
             }
+            // A string of the spec around the expression escapes the quotes in it.
             '\\' if rest[1..].starts_with('"') => text_of(rest, 2, "\\\""),
             '"' => text_of(rest, 1, "\""),
             '\'' => text_of(rest, 1, "'"),
@@ -210,6 +211,7 @@ impl Names<'_, '_> {
     fn list_roots(&self) -> Vec<Item> {
         let mut items: Vec<Item> =
             self.list_locals().into_iter().map(|local| Item::new(local.name, ItemKind::Variable)).collect();
+        // The nearest declaration is the likeliest.
         items.reverse();
         let terms: Vec<interpolation::Term> = interpolation::directive_terms().collect();
         for root in interpolation::root_words() {
@@ -231,6 +233,7 @@ impl Names<'_, '_> {
         let Some((path, _)) = path_before(tokens) else { return Vec::new() };
         let underscored =
             |item: Item| Item { label: item.label.replace('-', "_"), text: item.text.replace('-', "_"), ..item };
+        // A name that the text declares hides the root of that name.
         if let ([root], []) = (path.names.as_slice(), path.items.as_slice())
             && !self.list_locals().iter().any(|local| local.name == *root)
         {
@@ -340,6 +343,7 @@ impl Names<'_, '_> {
                         found.push(Local { name: "loop", source: None });
                     }
                 }
+                // The names of a loop end with it.
                 Some("endfor") => found.truncate(depths.pop().unwrap_or(0)),
                 Some("set") => {
                     if let Some((name, value)) = inside.trim_start_matches("set").split_once('=') {
@@ -450,6 +454,7 @@ fn list_statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
     let statement = |word: &'static str| {
         let item = Item::new(word, ItemKind::Word).detail("statement");
         match word {
+            // A snippet would close the tag once more.
             _ if closed => item,
             "if" => item.snippet("if $1 %}$0{% endif %}"),
             "for" => item.snippet("for ${1:item} in $2 %}$0{% endfor %}"),

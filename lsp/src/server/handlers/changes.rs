@@ -58,6 +58,7 @@ fn covers_kind(wanted: &lsp::CodeActionKind, kind: &lsp::CodeActionKind) -> bool
 }
 
 fn make_workspace_edit(file: &File<'_>, action: &Action, context: &Context) -> lsp::WorkspaceEdit {
+    // Plain `changes` cannot make files, but every client knows them.
     if action.files.is_empty() {
         return make_text_changes(file, &action.edits, context);
     }

@@ -75,6 +75,7 @@ pub(super) fn list_token_delta(
     let Some((file, document)) = context.document(&params.text_document) else { return Ok(None) };
     let data = encode_tokens(context, &file, &document, 0..document.text().len());
     let (id, before) = context.painted.store_tokens(&params.text_document.uri, &data);
+    // A delta holds only against the tokens that the client has, and another answer may have replaced them.
     Ok(Some(match before.filter(|(id, _)| *id == params.previous_result_id) {
         Some((_, before)) => {
             let edits = diff_tokens(&before, &data).into_iter().collect();
