@@ -124,6 +124,7 @@ fn prepare_change(change: &Change) -> miette::Result<(NamedTempFile, PathBuf)> {
         ));
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
+    // A rename replaces the file at once only where both lie in one file system.
     let mut file = NamedTempFile::new_in(folder).map_err(failed)?;
     std::io::Write::write_all(&mut file, change.after.as_bytes()).map_err(failed)?;
     file.as_file().set_permissions(permissions).map_err(failed)?;

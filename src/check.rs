@@ -160,6 +160,7 @@ impl Output {
             }
             Output::Sarif(results) => terminal::print(format!("{}\n", sarif_log(results))),
             Output::Github(mut commands) => {
+                // GitHub shows only the first of a step, so the worst come first.
                 commands.sort_by_key(|(severity, _)| *severity);
                 terminal::print(commands.into_iter().map(|(_, command)| command).collect::<String>())
             }

@@ -212,6 +212,7 @@ impl Screen {
         if self.show.json {
             self.write_json(&RunLine::from(RunLineKind::Record(Box::new(record.clone()))));
         }
+        // The rest of its output belongs above the line that says how it ended.
         if let Some((step, attempt)) = record.event.ended_attempt() {
             self.flush_attempt(step, attempt);
         }
@@ -474,6 +475,7 @@ impl Screen {
     fn flush_all(&mut self) {
         let mut open: Vec<(StepId, u32)> =
             self.pending.keys().map(|(step, attempt, _)| (step.clone(), *attempt)).collect();
+        // The map has no order, and the same run must print the same text.
         open.sort();
         for (step, attempt) in open {
             self.flush_attempt(&step, attempt);
@@ -489,6 +491,7 @@ impl Screen {
         if bytes.is_empty() {
             return;
         }
+        // What goes to a file or a pipe leaves the live lines where they are.
         let above = self.live.is_some() && (stream == Stream::Err || self.out.terminal);
         if above {
             self.live_off();
@@ -558,5 +561,6 @@ fn describe_stop(times: u8) -> &'static str {
 /// The last place up to `limit` that is not inside a character.
 fn char_boundary(bytes: &[u8], limit: usize) -> usize {
     let inside = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    // A character has at most four bytes, so one of these begins one.
     (limit.saturating_sub(3)..=limit).rev().find(|&at| !inside(at)).unwrap_or(limit)
 }

@@ -251,6 +251,7 @@ fn query_version(path: &Path) -> Option<String> {
         .spawn()
         .ok()?;
     let started = Instant::now();
+    // The standard library has no wait with a limit.
     while child.try_wait().ok()?.is_none() {
         if started.elapsed() > PATIENCE {
             // It is asked no more; whether it can be killed makes no difference.

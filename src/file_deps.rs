@@ -137,6 +137,7 @@ impl FileDependencies {
         paths.extend(now.difference(&before).map(|spec| (absolute_path(spec), false)));
         paths.extend(before.difference(&now).map(|spec| (absolute_path(spec), true)));
         for (spec, root) in &notes.roots {
+            // A `.git` that came or went makes another folder the root, without a change of any file.
             if Workspace::discover(spec).is_ok_and(|(workspace, _)| workspace.root != *root) {
                 paths.push((root.join(".git"), root.join(".git").exists()));
             }

@@ -61,6 +61,7 @@ impl Workspace {
             let names = self.list(&found);
             let same = |name: &&String| name.trim_end_matches('/') == wanted;
             let similar = |name: &&String| name.trim_end_matches('/').to_lowercase() == wanted.to_lowercase();
+            // A folder may hold both spellings, and then the exact one leads on.
             let name = names.iter().find(same).or_else(|| names.iter().find(similar))?;
             if !found.is_empty() {
                 found.push('/');
@@ -183,6 +184,7 @@ fn decode_text(bytes: Vec<u8>) -> Result<Arc<str>, FileError> {
 
 /// What bytes that are not UTF-8 seem to be.
 fn looks_like(bytes: &[u8]) -> Option<&'static str> {
+    // English text in UTF-16 has a NUL in every other byte.
     let nul_at = |parity: usize| {
         let sample = bytes.len().min(512);
         sample >= 4 && bytes[..sample].iter().skip(parity).step_by(2).filter(|&&byte| byte == 0).count() * 3 > sample

@@ -115,6 +115,7 @@ fn build_frame(
 impl Frame {
     /// A line of two columns and `text`, cut to the terminal.
     fn push_line(&mut self, columns: usize, text: &str, dress: impl Fn(&str) -> String) {
+        // The last column stays free: a terminal may wrap behind it, and the line would take two rows.
         let room = columns.saturating_sub(3);
         let cut: String = match text.char_indices().nth(room) {
             Some(_) => text.chars().take(room.saturating_sub(1)).chain(['…']).collect(),

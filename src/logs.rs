@@ -32,6 +32,7 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
     let home = find_home()?;
     let (folder, task) = resolve_target(&home, args)?;
     let past = match read_past(&folder) {
+        // A broken journal says nothing about the logs beside it, which may tell what happened.
         Err(error) if matches!(folder.read_records(), Err(RunError::Journal(_))) => {
             print_files(&folder, task.as_deref())?;
             return Err(error);
@@ -161,6 +162,7 @@ impl Reader {
             let read = bytes.len() - before;
             at += read as u64;
             let end = read == 0;
+            // A line that is still being written waits, or another log could cut it in two.
             let mut whole = match memchr::memrchr(b'\n', &bytes) {
                 Some(newline) => newline + 1,
                 None => 0,

@@ -129,6 +129,7 @@ fn read_params(file: &Path) -> miette::Result<BTreeMap<String, String>> {
     let mut given = BTreeMap::new();
     for (name, value) in object {
         match value {
+            // As if it were left out: no parameter has a value `null`.
             Value::Null => {}
             Value::String(text) => _ = given.insert(name, text),
             other => _ = given.insert(name, other.to_string()),

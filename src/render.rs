@@ -52,6 +52,7 @@ impl Problems {
     /// Leaves out what `seen` holds already, as two specs may share a prompt.
     pub(crate) fn dedup(&mut self, seen: &mut std::collections::HashSet<String>) {
         let sources = &self.sources;
+        // Each spec may rate a shared problem in its own way: the severity must not tell them apart.
         self.list.retain(|(_, diagnostic)| seen.insert(format_short(sources, Severity::Error, diagnostic)));
     }
 
@@ -124,6 +125,7 @@ impl Problems {
 pub(crate) fn display_sources(sources: &Sources, workspace: &Workspace) -> Sources {
     let mut shown = Sources::new();
     for file in sources.files() {
+        // The spans count bytes of the source, so what replaces its control characters must be as long.
         shown.add(workspace.display_path(sources.name(file)), &*same_length(sources.text(file)));
     }
     shown
@@ -246,6 +248,7 @@ fn render_snippet(out: &mut String, sources: &Sources, label: &Label, mark: &str
         (if from > 0 { "..." } else { "" }, if until < line.len() || shown_stop < stop { "..." } else { "" });
     let number = position.line.to_string();
     let indent = " ".repeat(number.len());
+    // A tab stays one, so that the marks stand below their place at any width of it.
     let gap: String = line[from..start].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let marks = mark.repeat(line[start..shown_stop].chars().count().max(1));
     if elsewhere {

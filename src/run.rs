@@ -30,6 +30,7 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
     let environment = current_environment();
     let workspace = resolve_workspace(args, &loaded.workspace)?;
+    // The scripts of a plan lie beside its spec, where a run in another workspace would not look.
     let plan = match workspace == loaded.workspace {
         true => loaded.plan.with_swarms(),
         false => loaded.plan.with_swarms().with_scripts_in(&loaded.workspace.to_string_lossy()),
@@ -47,6 +48,7 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
     let recorded = replay.as_ref().map(|replay| replay.params.clone()).unwrap_or_default();
     let params = build_params(args, plan, pipeline, &workspace, recorded)?;
     let scope = scope_pipeline(pipeline, task.as_deref());
+    // A replay starts nothing, so it needs no secrets, and its standard input is the recorded one.
     let stdin = match &replay {
         Some(replay) => replay.stdin.clone(),
         None => {
@@ -123,6 +125,7 @@ fn run_with_display(
     show: Show,
     go: impl FnOnce(Control, &Display) -> Result<RunOutcome, RunError>,
 ) -> miette::Result<Exit> {
+    // Before the first process starts: an orphan that went elsewhere could not be ended with the run.
     adopt_orphans().into_diagnostic().wrap_err("cannot track the processes of a run")?;
     let control = Control::new();
     signals::watch_signals(control.clone(), display.clone())?;
@@ -248,6 +251,7 @@ fn read_stdin(plan: &Plan, pipeline: &Pipeline) -> miette::Result<Option<Vec<u8>
         return Ok(None);
     }
     let mut bytes = Vec::new();
+    // One byte more tells a text that is too long from one that just fits.
     stdin.lock().take(MAX_STDIN + 1).read_to_end(&mut bytes).map_err(|error| miette!("cannot read stdin: {error}"))?;
     match bytes.len() as u64 > MAX_STDIN {
         true => Err(miette!(help = "write it to a file, and read the file", "standard input is larger than 16 MiB")),

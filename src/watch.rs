@@ -33,6 +33,7 @@ const NAMED: usize = 3;
 
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     check_format(args)?;
+    // A write would tell that the reader has gone, but without a change there is none.
     std::thread::spawn(|| {
         if terminal::out_is_gone() {
             std::process::exit(Exit::Done as i32);
@@ -80,6 +81,7 @@ fn wait_for_changes(asked: &FileDependencies, screen: &Screen) -> miette::Result
         let (sender, events) = channel();
         let mut watcher = notify::recommended_watcher(sender).map_err(|error| watch_error(None, &error))?;
         let spots = watch_folders(&mut watcher, asked)?;
+        // What changed before the folders were watched sends no event.
         if asked.find_changes().is_empty() {
             if !is_told {
                 screen.show_waiting(asked.count_files())?;

@@ -142,6 +142,7 @@ impl Assertions<'_, '_> {
         let mut before = None;
         for name in names {
             let times: Vec<(u64, u64)> = self.story.step_ends(name).filter_map(|ended| ended.time).collect();
+            // The earliest end leaves the most room for the names that follow.
             let after = times.iter().filter(|(begun, _)| *begun > now);
             let Some(&(begun, ended)) = after.min_by_key(|(_, ended)| *ended) else {
                 let mut notes = self.describe_order();
@@ -362,6 +363,7 @@ impl Assertions<'_, '_> {
             let (input, output) = count_tokens(asked);
             total += u128::from(input) * u128::from(price.input) + u128::from(output) * u128::from(price.output);
         }
+        // The sum is rounded once: rounded each by itself, many small turns would cost too much.
         let found = u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX);
         let dollars = |micro: u64| format!("${}.{:06}", micro / 1_000_000, micro % 1_000_000);
         let message = format!("the turns cost {}, but at most {} is expected", dollars(found), dollars(most));

@@ -310,6 +310,7 @@ fn fake_answer(fake: &Fake, times: usize) -> Answer {
 }
 
 fn recorded_answer(answer: &Recorded) -> Answer {
+    // The line break that a file ends with is no part of the answer.
     let text = answer.text.strip_suffix('\n').unwrap_or(&answer.text);
     let said = if answer.exit != 0 { failure_answer(answer.exit, text) } else { Answer::Text(text.to_owned()) };
     delay_answer(answer.delay_ms, said)

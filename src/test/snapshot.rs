@@ -80,6 +80,7 @@ impl Snapshots {
         match before {
             Some(before) if before == text => Taken::Same,
             before if self.update => {
+                // Several expectations may look at one file, which is written once.
                 if is_new {
                     let before = before.unwrap_or_default();
                     self.open.push(Change { path, shown, before, after: text });
@@ -94,6 +95,7 @@ impl Snapshots {
     /// A test is over: where all of it holds, what it looked at is written, and the rest of its files goes.
     pub(super) fn finish_test(&mut self, test: &str, holds: bool) {
         let (open, names) = (std::mem::take(&mut self.open), std::mem::take(&mut self.names));
+        // A test that fails may not reach all of its snapshots, so nothing tells which are stale.
         if !holds || !self.update {
             return;
         }
