@@ -244,6 +244,7 @@ pub(crate) fn run_checks(
 ) -> Option<(Stats, Vec<(Span, Trust)>)> {
     let on = Checked::new(model, loader);
     let mut stats = Stats::default();
+    // Each group is a stretch of the table, so that its order holds across kinds of checks.
     for group in CHECKS.chunk_by(|one, next| one.scope() == next.scope()) {
         match group.first().map(Check::scope) {
             Some(Scope::Spec) => run_group(group, Subject::Spec(&on), loader, diagnostics)?,

@@ -62,6 +62,7 @@ pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagno
         }
         never[index] = waits_for_never(step, &never);
         plain[index] = runs_when_all_is_well(step, &plain);
+        // The search over conditions is dear, so it is left to what nothing cheaper has decided.
         if !never[index] && !plain[index] && !flow.get().may_run(index) {
             never[index] = true;
             diagnostics.push(report_impossible(pipeline, index, flow.get()));
@@ -235,6 +236,7 @@ fn prove_ends(
                 Ends { any_of: satisfying_ends(pipeline, need), because: need.span },
             )?;
         }
+        // After `when=always` the other may have been skipped, and then what it needed need not have come true.
         if need.when != When::Always {
             for (&target, ends) in &known[need.step] {
                 merge_ends(&mut proved, target, Ends { any_of: ends.any_of.clone(), because: need.span })?;

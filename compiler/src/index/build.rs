@@ -35,6 +35,7 @@ pub(crate) fn build_index(model: &Model<'_>, loader: &Loader<'_>, trust: &[(Span
     builder.add_pipelines();
     builder.add_swarms();
     builder.add_aliases();
+    // The walk looks names up, so every symbol must be there by now.
     for module in &model.tables.modules.list {
         walk::visit_file(&mut builder, module.file);
     }
@@ -110,6 +111,7 @@ impl Builder<'_, '_, '_> {
     }
 
     fn add_symbol(&mut self, kind: SymbolKind, name: &Name, within: Option<SymbolId>) -> SymbolId {
+        // A shared task is a step of each pipeline that takes it in, and one symbol.
         if let Some(&known) = self.by_place.get(&name.span) {
             return known;
         }
@@ -207,6 +209,7 @@ impl Builder<'_, '_, '_> {
             for (index, step) in pipeline.steps.iter().enumerate() {
                 let output = self.add_shape(types.steps.output(index));
                 let item = step.list.is_some().then(|| self.add_shape(&types.items[index]));
+                // A shared task may have another type in each pipeline: the first one counts.
                 self.index.symbols[ids[index].0 as usize].shape.get_or_insert(output);
                 let needs = step.needs.iter().map(|need| Need {
                     step: first + need.step,
@@ -356,6 +359,7 @@ impl Builder<'_, '_, '_> {
                 }
             }
         }
+        // An agent without a step says its text all the same.
         for (index, agent) in model.agents.iter().enumerate() {
             if let (Some(owner), Some(system)) = (self.top_symbol(NameKind::Agent, index), &agent.system) {
                 self.add_text_uses(system, owner, None);
@@ -420,6 +424,7 @@ impl Builder<'_, '_, '_> {
             fields.map(|(id, symbol)| Occurrence { span: symbol.span, symbol: id, role: Role::Definition }).collect();
         index.occurrences.extend(fields);
         index.occurrences.sort_unstable();
+        // What pipelines share is gathered for each of them.
         index.occurrences.dedup();
         index.texts.sort_unstable();
         index.texts.dedup();

@@ -10,6 +10,7 @@ pub(super) fn step_positions(pipeline: &Pipeline<'_>) -> Vec<usize> {
     let count = pipeline.steps.len();
     let before = |step: usize| {
         let step = &pipeline.steps[step];
+        // A step in a loop cannot begin before the loop.
         step.needs.iter().map(|need| need.step).chain(step.within)
     };
     let mut waiting = vec![0_usize; count];

@@ -36,6 +36,7 @@ fn visit_nodes(builder: &mut Builder<'_, '_, '_>, list: &[Node], parent: &'stati
 fn visit_node(builder: &mut Builder<'_, '_, '_>, written: &Node, known: &'static schema::Node, place: Place) {
     let mut place = place;
     let first = written.arguments().next().map(|entry| entry.value.span);
+    // The name of its node declares a field, and the first argument declares all else.
     let declared = [Some(written.name.span), first].into_iter().flatten().find_map(|span| builder.find_declared(span));
     if let Some(id) = declared {
         let describes = |child: &&Node| &*child.name.text == "description";
@@ -127,6 +128,7 @@ fn add_reference(
     let found = builder.resolve_reference(target, name, span.file, place.pipeline, place.swarm, place.owner);
     // A qualifier is a name of its own.
     let mut span = span;
+    // With an escape in it, the places in the text are not those in the name.
     if let Some((alias, rest)) = name.split_once('.')
         && span.len() == name.len()
     {

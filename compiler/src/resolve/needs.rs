@@ -26,6 +26,7 @@ pub(super) fn add_declared_needs(steps: &mut [Step<'_>], declared: Vec<Declared>
     let mut seen: Vec<(usize, Span)> = Vec::new();
     let mut reader = usize::MAX;
     for Declared { step, target, when, span } in declared {
+        // What one step says stands together, so a short list is enough to search.
         if reader != step {
             seen.clear();
             reader = step;
@@ -41,6 +42,7 @@ pub(super) fn add_declared_needs(steps: &mut [Step<'_>], declared: Vec<Declared>
                 diagnostics.push(nested_dependency(steps, step, target, span));
                 continue;
             }
+            // A need of itself stays, for the search for circles to report.
             steps[step].needs.push(Need { step: target, when, declared: true, handles: false, span });
             continue;
         };
@@ -110,6 +112,7 @@ fn join_across(steps: &[Step<'_>], step: usize, holder: usize, target: usize, sp
 /// Adds the needs that steps' reads imply; `back` says which reads mean the round before.
 pub(super) fn infer_needs(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool) {
     let defaults: Vec<bool> = steps.iter().map(|step| step.ast.output.default.is_some()).collect();
+    // A second pass, with other back references, starts from what is written.
     for step in steps.iter_mut() {
         step.needs.truncate(step.written);
     }

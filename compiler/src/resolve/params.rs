@@ -43,6 +43,7 @@ impl Params<'_> {
             self.uses.params[index] = true;
             return Ok((ParamRef::Spec(index), 0));
         }
+        // A text of an import may read what belongs to the pipeline that uses it, after all of its own file.
         if let Some((index, _)) = inner {
             return Ok((self.use_inner(index), 0));
         }

@@ -6,6 +6,7 @@ use crate::symbols::{NameKind, Tables};
 
 /// Says by index which pipelines are in the plan.
 pub(super) fn find_reachable(spec: &Spec, tables: &Tables) -> Vec<bool> {
+    // Without imports, all pipelines are those of the spec itself, and the walk finds no other.
     let mut wanted = vec![tables.modules.list.len() == 1; spec.pipelines.len()];
     let find = |what: NameKind, name: &crate::ast::Name| tables.find_name(what, &name.value, true, name.span.file);
     let default = spec.workflow.as_ref().and_then(|workflow| workflow.default.as_ref());

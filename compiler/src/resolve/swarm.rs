@@ -86,6 +86,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             .chain([synthesize.0])
             .flatten()
             .collect();
+        // Several may play one agent, whose mistakes are reported once.
         playing.sort_unstable();
         playing.dedup();
         for agent in playing {

@@ -29,6 +29,7 @@ pub(crate) fn apply_templates(spec: &mut Spec, tables: &Tables, diagnostics: &mu
         if let Some(position) = next.and_then(|next| chain.iter().position(|&agent| agent == next)) {
             diagnostics.push(template_cycle(spec, &chain[position..]));
         }
+        // From the far end on, so that a template is complete before another agent takes from it.
         for &agent in chain.iter().rev() {
             if let Some(template) = templates[agent].filter(|&template| template != agent) {
                 let [agent, template] =

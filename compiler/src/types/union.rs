@@ -185,6 +185,7 @@ impl Type {
                 kind => add_kind(&mut kinds, kind),
             }
         }
+        // Beside other kinds, `null` is a lack, which a guard can take away.
         if kinds.len() > 1 && kinds.contains(&Kind::None) {
             kinds.retain(|kind| *kind != Kind::None);
             lack = lack.union(Lack::NULL);
