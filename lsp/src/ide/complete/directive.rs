@@ -244,6 +244,7 @@ fn list_filters(hole: &Directive<'_>, quote: Option<&str>) -> Vec<Item> {
             "chars" => ("chars:1000".to_owned(), "chars:${1:1000}".to_owned()),
             "lines" => ("lines:1-40".to_owned(), "lines:${1:1}-${2:40}".to_owned()),
             "default" => {
+                // A snippet has escapes of its own, for which the backslash is escaped.
                 let escaped = mark.replace('\\', "\\\\");
                 (format!("default:{mark}{mark}"), format!("default:{escaped}$1{escaped}"))
             }

@@ -206,6 +206,7 @@ fn complete_spec(ask: &Ask<'_>) -> Option<Completion> {
         CursorKind::Nothing => None,
         CursorKind::Comment(range) => complete_suppression(ask, range.start..ask.offset),
         CursorKind::Name { range, siblings, followed } => {
+            // Where a sign was typed and nothing was asked for, a list of all nodes would be in the way.
             let empty = range.is_empty() && ask.trigger.is_some();
             (!empty).then(|| node::complete_node(ask, &spot, range, siblings, *followed))
         }

@@ -188,6 +188,7 @@ pub(super) fn format_placeholder(argument: &Argument, stop: usize) -> String {
     match argument.kind {
         Kind::Choice(words) => {
             let mut list: Vec<&str> = words.iter().map(|word| word.word).collect();
+            // An editor writes the first of the choices.
             list.sort_by_key(|word| Some(*word) != argument.default);
             format!("${{{stop}|{}|}}", list.join(","))
         }
@@ -201,6 +202,7 @@ pub(super) fn format_placeholder(argument: &Argument, stop: usize) -> String {
         Kind::Variable => format!("${{{stop}:VARIABLE}}"),
         Kind::Duration => format!("\"${{{stop}:{}}}\"", or("10m")),
         Kind::Size => format!("\"${{{stop}:{}}}\"", or("100KB")),
+        // A `$` begins a place to fill in, unless it is escaped.
         Kind::Money => format!("\"${{{stop}:{}}}\"", or("\\$5")),
         Kind::Lines => format!("\"${{{stop}:1-40}}\""),
         Kind::Text | Kind::Template | Kind::Expression | Kind::Literal | Kind::Path | Kind::Glob => {

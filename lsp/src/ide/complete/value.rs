@@ -119,6 +119,7 @@ pub(super) fn quote_value(ask: &Ask<'_>, entry: &Entry<'_>, mut item: Item) -> I
 
 /// Whether a value may stand without quotes.
 fn is_bare(text: &str) -> bool {
+    // KDL 2 takes these words without `#` for a mistake.
     let keyword = matches!(text, "true" | "false" | "null" | "inf" | "-inf" | "nan");
     let word = |sign: char| sign.is_alphanumeric() || matches!(sign, '-' | '_' | '.');
     let number = text.parse::<f64>().is_ok();
@@ -185,6 +186,7 @@ fn collect_texts<'t>(ask: &'t Ask<'_>, wanted: impl Fn(&'t syntax::Node, &'t syn
     let mut open: Vec<&syntax::Node> = ask.document.tree().map_or(Vec::new(), |tree| tree.nodes.iter().collect());
     while let Some(node) = open.pop() {
         open.extend(node.children());
+        // The word under the cursor is no example for itself.
         for entry in node.entries.iter().filter(|entry| wanted(node, entry) && !entry.span.touches_offset(offset)) {
             if let ValueKind::String(text) = &entry.value.kind {
                 found.push(text.as_str());
