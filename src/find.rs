@@ -67,6 +67,7 @@ fn walk_folder(folder: &Path, kind: fn(&std::fs::FileType) -> bool) -> impl Iter
 /// Whether a file declares a workflow, a pipeline or a swarm: KDL is used for much else.
 fn is_spec(path: &Path) -> bool {
     let Ok(bytes) = std::fs::read(path) else { return false };
+    // Lines are enough to tell, where a parse of all KDL beneath a folder would take long.
     bytes.split(|&byte| byte == b'\n').any(|line| {
         let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         [&b"workflow"[..], b"pipeline", b"swarm"].iter().any(|word| {

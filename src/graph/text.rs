@@ -195,6 +195,7 @@ fn truncate_text(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
+    // One column is for the sign that there is more.
     let mut used = 1;
     let fits = |sign: &char| {
         used += sign.width().unwrap_or(0);
@@ -315,6 +316,7 @@ fn sort_by_needs(needs: &[Vec<(usize, &str)>]) -> Vec<usize> {
     for (child, needs) in needs.iter().enumerate() {
         needs.iter().for_each(|(need, _)| after[*need].push(child));
     }
+    // All are in the set, with how much each waits for: in a circle, one that waits for the least is next.
     let mut ready: std::collections::BTreeSet<(usize, usize)> =
         missing.iter().enumerate().map(|(child, missing)| (*missing, child)).collect();
     let mut order = Vec::with_capacity(needs.len());
