@@ -270,6 +270,7 @@ impl<'a> Capture<'a> {
 
 impl Sink for Capture<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
+        // The log gets the bytes before the decoder, which may make nothing of them.
         self.log_output(bytes);
         match &mut self.decoder {
             None => {
@@ -287,6 +288,7 @@ impl Sink for Capture<'_> {
     }
 
     fn report_waiting(&mut self, problem: &str, running: usize) {
+        // Once for a run, however many attempts wait for room.
         if !self.shown.services.is_crowded.swap(true, Ordering::Relaxed) {
             self.shown.services.observer_handle.send_notice(format!(
                 "the system has no room for more processes, and {running} of the run go on meanwhile: {problem}"

@@ -89,6 +89,7 @@ impl FileWorkspace {
                 create_file(&folder.join(name), 0o600, &mut text.as_bytes())?;
             }
         }
+        // A turn that mends may correct its inputs. For all others the inbox closes once it is full.
         if !file_workspace.mends {
             tree::set_writable(tree::open_folder(root.as_fd(), "inbox")?.as_fd(), false);
         }
@@ -109,6 +110,7 @@ fn read_corrected(folder: &Path) -> Vec<(String, PathBuf)> {
         let root = tree::open_root(folder).ok()?;
         serde_json::from_slice(&tree::read(root.as_fd(), CORRECTED, READ).ok()?).ok()
     };
+    // The agent can write to this folder, so a path that leads out of the inbox counts for nothing.
     let paths = read().unwrap_or_default().into_iter().filter(|path| normalize_path(path).as_deref() == Ok(path));
     paths.map(|path| (path, folder.to_owned())).collect()
 }

@@ -176,6 +176,7 @@ impl Toolbox {
     pub(crate) fn new(plan: &Plan, world: World<'_>) -> Toolbox {
         let secrets = Arc::new(Secrets::new(world.caller, &secrets::variables(plan)));
         let server = |server: &ToolServer| {
+            // Without its secret a server fails once an agent needs it, and not the whole run.
             let given = environment(server, &world).and_then(|environment| Ok((environment, token(server, &world)?)));
             Arc::new(Server::new(server, given, world.workspace, world.limits))
         };
@@ -236,6 +237,7 @@ impl Toolbox {
         let given = self.dispatch(grant, tool, arguments).await.map_err(|fault| self.fault(fault))?;
         let (folder, agent, reads) = (grant.folder.clone(), grant.agent.clone(), self.reads(grant));
         let (secrets, name) = (Arc::clone(&self.secrets), tool.to_owned());
+        // A long text takes time to redact, which must not hold up the thread of all agents.
         self.calls
             .blocking(FILE_TIME, move |_| {
                 let text = visible_text::visible(&secrets.redact(&given.text));
@@ -396,6 +398,7 @@ fn environment(server: &ToolServer, world: &World<'_>) -> Result<Vec<(OsString, 
                 Some(value) => (name, value.clone()),
                 None => return Err(format!("the secret variable `{name}` is not set")),
             },
+            // No variable of a process can hold a NUL.
             EnvValue::Set { name, value } => (name, OsString::from((world.text)(value)?.replace('\0', "\u{fffd}"))),
         };
         environment.push((OsString::from(name), value));

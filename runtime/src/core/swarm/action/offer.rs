@@ -163,6 +163,7 @@ fn strict_object(fields: &Map<String, Value>, depth: usize) -> Option<Value> {
     let mut strict_properties = Map::new();
     for (name, property) in properties {
         let property = strict_schema(property, depth)?;
+        // Strict modes want every field required, so an optional one may be null instead.
         let property = match is_required(name) {
             true => property,
             false => json!({ "anyOf": [property, { "type": "null" }] }),

@@ -28,6 +28,7 @@ pub(crate) fn parse_action(text: &str, prefill: Option<&str>) -> Result<RawActio
         return Err(format!("it is longer than {} KiB: {EXACTLY_ONE}", ANSWER_BYTES / 1024));
     }
     let text = behind_thoughts(text);
+    // Some providers repeat the prefill in their answer, and others go on behind it.
     let joined =
         prefill.filter(|prefill| !text.trim_start().starts_with(prefill)).map(|prefill| format!("{prefill}{text}"));
     let mut found = Found::default();
@@ -180,6 +181,7 @@ impl<'de> Deserialize<'de> for Json {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
                 let mut step = Step { fields: Map::new(), twice: None };
+                // `Value` would drop the first of two fields without a word.
                 while let Some((key, value)) = map.next_entry::<String, Value>()? {
                     if step.fields.contains_key(&key) {
                         step.twice.get_or_insert(key.clone());
