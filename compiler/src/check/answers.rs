@@ -56,6 +56,7 @@ fn never_given(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for script in own.filter_map(|provider| provider.ast.script.as_ref()) {
         let mut first = HashMap::new();
         for answer in &script.answers {
+            // A few lookups replace a comparison with all answers before.
             if let Some(before) = list_wider_fits(make_fits(answer)).find_map(|fits| first.get(&fits)) {
                 diagnostics.push(
                     Diagnostic::new(Code::UnusedDefinition, "this answer is never given")

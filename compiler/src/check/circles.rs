@@ -34,6 +34,7 @@ fn check_edges(edges: &Edges, diagnostics: &mut Diagnostics) {
         graph.add_edge(from, to, edge);
     }
     let mut circles: Vec<Vec<NodeIndex>> = kosaraju_scc(&graph).into_iter().filter(|circle| circle.len() > 1).collect();
+    // The search has an order of its own, and reports follow that of the spec.
     circles.sort_by_key(|circle| circle.iter().min().copied());
     for members in circles {
         diagnostics.push(report_circle(&graph, &find_shortest_circle(&graph, &members)));
@@ -49,6 +50,7 @@ fn find_shortest_circle<'e>(graph: &DiGraph<&str, &'e Edge>, members: &[NodeInde
     while let Some(node) = open.pop_front() {
         let mut next: Vec<_> =
             graph.edges(node).map(|edge| (petgraph::visit::EdgeRef::target(&edge), *edge.weight())).collect();
+        // Of two circles of one length, always the same one is shown.
         next.sort_by_key(|(target, _)| *target);
         for (target, edge) in next.into_iter().filter(|(target, _)| members.contains(target)) {
             if target == start {

@@ -47,6 +47,7 @@ fn check_line(node: &str, line: &Line, step: Option<&Step>, diagnostics: &mut Di
 
 fn check_text(node: &str, text: &Text, step: Option<(&Step, &Line)>, diagnostics: &mut Diagnostics) {
     let value = text.as_str();
+    // Few words of commands hold any of these, and a scan costs far more.
     if !value.contains("<<") && !value.contains("{{") && !value.contains("{%") {
         return;
     }
@@ -116,6 +117,7 @@ fn fix_with_variable(step: &Step, line: &Line, text: &Text, range: &Range<usize>
 
 /// A text as a KDL string of one line.
 pub(super) fn quote_string(text: &str) -> String {
+    // A raw string of one line can hold no line break.
     if text.contains('\n') {
         return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
     }

@@ -69,6 +69,7 @@ impl Stop {
         let mut needs: Vec<usize> = pipeline.steps[step].needs.iter().map(|need| need.step).collect();
         needs.sort_unstable();
         needs.dedup();
+        // One bit for each has to fit into a word.
         if needs.len() > 64 {
             return None;
         }

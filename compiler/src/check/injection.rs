@@ -23,6 +23,7 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
     let untrusted = |node: usize, graph: &Graph| graph.nodes[node].marks.untrusted.is_some();
     let private = |node: usize, graph: &Graph| graph.nodes[node].marks.private.is_some();
     let exit = |node: usize, graph: &Graph| graph.nodes[node].marks.exit.is_some();
+    // Most specs lack one of the three, and need no walks.
     if !has(untrusted) || !has(private) || !has(exit) {
         return;
     }

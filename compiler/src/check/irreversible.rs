@@ -56,6 +56,7 @@ fn find_guarded_steps(pipeline: &Pipeline<'_>) -> Vec<bool> {
     for &step in &pipeline.order.sorted {
         guarded[step] = steps[step].needs.iter().any(|need| guards[need.step] || guarded[need.step]);
     }
+    // A loop stands before its steps in the list, so it has got its own answer when they ask for it.
     for step in 0..steps.len() {
         guarded[step] |= steps[step].within.is_some_and(|holder| guarded[holder]);
     }

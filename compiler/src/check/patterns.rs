@@ -53,6 +53,7 @@ pub(crate) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
     // The packs of steps that start before any file can be made.
     let mut early = BTreeSet::new();
     for (index, pipeline) in model.pipelines.iter().enumerate().filter(|(index, _)| model.wanted[*index]) {
+        // A caller, a hook or an earlier round may have made any file before.
         let alone = !called.contains(&index) && model.spec.hooks.is_empty() && pipeline.ast.iterations <= 1;
         let plain = pipeline.ast.working_dir.is_none();
         let firsts = if alone { find_first_steps(model, pipeline) } else { Vec::new() };
@@ -306,6 +307,7 @@ impl Patterns<'_, '_> {
             for name in self.files.list(&folder) {
                 looked += 1;
                 self.looked += 1;
+                // The rest may hold a match, and a wrong report is worse than none.
                 if looked > most {
                     return Found::Some;
                 }
