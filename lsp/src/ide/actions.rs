@@ -244,6 +244,7 @@ fn quote_raw(text: &str, indent: &str) -> String {
     }
     let mut lines = format!("{hashes}\"\"\"\n");
     for line in text.split('\n') {
+        // An empty line of such a string needs no indent, which editors would cut off again.
         if !line.is_empty() {
             lines.push_str(indent);
             lines.push_str("    ");

@@ -75,6 +75,7 @@ pub fn list_values(snapshot: &Snapshot, path: &str, within: Range<usize>, runs: 
             found.extend(value.map(|(_, text)| Value { range: hole.range, text: preview_line(&text) }));
         }
     }
+    // Each spec that shares the file would say the same again.
     for analysis in about.iter().take(1) {
         let (Some(file), index) = (analysis.file(path), &analysis.index) else { continue };
         let places = index.occurrences_in(file, names::byte_offset(within.start)..names::byte_offset(within.end));

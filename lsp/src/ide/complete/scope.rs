@@ -226,6 +226,7 @@ pub(crate) fn list_other_steps(index: &Index, reader: &Reader) -> Vec<Other> {
     for (step, _) in graph.find_reachable(me, |step| graph.followers.get(&step).map_or(&[], Vec::as_slice)) {
         found.insert(step, Relation::After);
     }
+    // In a circle a step is both, and what the reader waits for counts.
     for (step, distance) in graph.find_reachable(me, |step| graph.needs.get(&step).map_or(&[], Vec::as_slice)) {
         found.insert(step, Relation::Before(distance));
     }
