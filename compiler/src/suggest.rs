@@ -17,6 +17,7 @@ pub fn find_closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         .iter()
         // The distance is at least the difference in length; a megabyte is never compared with anything.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
+        // A bound from the sets of letters alone is cheap, and spares most candidates the full edit distance.
         .filter(|candidate| least_distance(signs, self::character_mask(candidate)) <= allowed)
         .map(|candidate| (measure_distance(strsim::osa_distance, &plain, &self::normalize_name(candidate)), *candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())

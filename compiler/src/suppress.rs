@@ -60,6 +60,7 @@ impl Suppressions {
         let hidden = &mut self.hidden;
         diagnostics.suppress(|diagnostic| {
             let mut dropped = false;
+            // All of them are looked at, even after one has dropped it: each that covers the problem counts as used.
             for (_, allow, used) in self.active.iter_mut().filter(|(code, ..)| *code == diagnostic.code) {
                 let within =
                     match allow.scope {

@@ -32,6 +32,7 @@ fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     if fraction.is_empty() || fraction.len() > 6 {
         return None;
     }
+    // In whole numbers: a float lies just below many decimal fractions, and the division would then drop one unit more.
     let fraction = fraction.parse::<u64>().ok()? * scale / 10u64.pow(u32::try_from(fraction.len()).ok()?);
     whole.checked_add(fraction)
 }

@@ -44,6 +44,7 @@ fn callees_first(pipelines: &[Pipeline<'_>]) -> Vec<usize> {
         if std::mem::replace(&mut seen[start], true) {
             continue;
         }
+        // A stack of its own: a chain of calls is as long as the spec makes it, and recursion would follow it.
         let mut open = vec![(start, called(&pipelines[start]))];
         while let Some((index, rest)) = open.last_mut() {
             match rest.pop() {
