@@ -47,6 +47,7 @@ impl<'a> Configs<'a> {
 
 /// The `swarmc.kdl` of a workspace; nothing where there is none.
 fn read_config(workspace: &Workspace, asked: &FileDependencies) -> miette::Result<Option<Config>> {
+    // The read comes before the test: `--watch` then knows of the file even where there is none yet.
     let text = asked.track_files(workspace).read(CONFIG_NAME);
     if !workspace.root.join(CONFIG_NAME).exists() {
         return Ok(Some(Config::default()));

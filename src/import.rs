@@ -86,6 +86,7 @@ fn report_import(output: Option<&Path>, (tasks, pipelines): (usize, usize), lost
 fn write_spec(output: &Path, spec: &str) -> miette::Result<()> {
     let failed = |error: std::io::Error| miette!("cannot write `{}`: {error}", output.display());
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // In the folder of the target: a rename is atomic only within one file system.
     let mut file = tempfile::Builder::new().permissions(file_mode()).tempfile_in(folder).map_err(failed)?;
     std::io::Write::write_all(&mut file, spec.as_bytes()).map_err(failed)?;
     file.persist(output).map_err(|error| failed(error.error))?;

@@ -76,6 +76,7 @@ impl Known {
             return seen.run.clone();
         }
         let run = read_run(folder).map(Arc::new);
+        // Runs come and go while the server lives on: this bounds the memory, at the cost of one more read of each.
         if known.len() >= 4 * RUNS {
             known.clear();
         }

@@ -107,6 +107,7 @@ pub(crate) fn stop_runs(args: &Stop) -> miette::Result<Exit> {
         Some(name) => home.find(name).into_diagnostic()?,
         None => only_running(&home)?,
     };
+    // A living runner ends its own processes when it stops: only one that is gone leaves any to end from here.
     if !folder.is_running()
         && let Some(survivors) = end_survivors(&folder).into_diagnostic()?
     {

@@ -66,6 +66,7 @@ fn render_document(picture: &Picture<'_>) -> String {
         );
     }
     out.push_str("</defs>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
+    // SVG paints in the order of its text: what comes later covers the ends of the wires.
     picture.frames.iter().for_each(|(rect, group)| write_frame(&mut out, *rect, group));
     picture.wires.iter().for_each(|drawn| write_wire(&mut out, drawn));
     picture.boxes.iter().for_each(|(rect, node)| node_box(&mut out, *rect, node));

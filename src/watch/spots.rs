@@ -37,6 +37,8 @@ impl Spots {
                     let top = root.parent().unwrap_or(&root);
                     spots.add_path(&path, top, &mut known);
                     let mut next = Some(resolve_links(&path));
+                    // A link may lead to what is not there yet, through further links: when it appears, the answer
+                    // changes.
                     for _ in 0..LINKS {
                         let Some(real) = next else { break };
                         spots.add_path(&real, top, &mut known);
@@ -72,6 +74,7 @@ impl Spots {
 
     /// Whether an answer may be another one after this.
     pub(super) fn is_affected_by(&self, event: &Event) -> bool {
+        // A check reads these files itself: if accesses counted, each check would start the next one.
         if event.need_rescan() || event.kind.is_access() {
             return event.need_rescan();
         }
