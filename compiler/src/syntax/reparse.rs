@@ -36,7 +36,7 @@ pub fn reparse(tree: Arc<Tree>, text: &str, file: FileId, old: Range<usize>, ins
 struct Part {
     lines: Lines,
     /// How far what follows moves.
-    shift: i32,
+    shift: i64,
 }
 
 /// Lines that hold an edit, and that belong to some nodes of one block alone.
@@ -57,7 +57,6 @@ fn reparse_region(tree: &Tree, text: &str, file: FileId, old: &Range<usize>, ins
     }
     let edit = u32::try_from(old.start).ok()?..u32::try_from(old.end).ok()?;
     let shift = i64::try_from(inserted).ok()? - i64::from(edit.end - edit.start);
-    let shift = i32::try_from(shift).ok()?;
     let read = |lines: Lines| Some((parse_lines(tree, text, file, &lines, shift)?, lines));
     // Where the inner lines cannot be read alone, the lines of the whole node may.
     let (tree, lines) = inner_lines(tree, &edit).and_then(read).or_else(|| read(outer_lines(tree, &edit)?))?;
@@ -113,9 +112,9 @@ fn line_break_end(tree: &Tree, end: u32) -> Option<u32> {
 }
 
 /// Reads lines again; none when that could differ from a full parse.
-fn parse_lines(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i32) -> Option<Tree> {
+fn parse_lines(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i64) -> Option<Tree> {
     let Lines { path, old: Range { start, end }, .. } = lines;
-    let new_end = end.checked_add_signed(shift)?;
+    let new_end = u32::try_from(i64::from(*end) + shift).ok()?;
     let piece = text.get(*start as usize..new_end as usize)?;
     // A `\r` could join a `\n` that follows.
     if piece.ends_with('\r') || text[..*start as usize].ends_with('\r') && piece.starts_with('\n') {
@@ -138,7 +137,7 @@ fn parse_lines(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i32)
     {
         return None;
     }
-    move_tree(&mut read, i32::try_from(*start).ok()?);
+    move_tree(&mut read, i64::from(*start));
     Some(read)
 }
 
@@ -199,24 +198,23 @@ fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {
     tree
 }
 
-fn shift_offset(offset: u32, shift: i32) -> u32 {
-    // What follows an edit stays in the text, so this cuts nothing off.
-    offset.saturating_add_signed(shift)
+fn shift_offset(offset: u32, shift: i64) -> u32 {
+    u32::try_from(i64::from(offset) + shift).expect("what follows an edit stays in the text")
 }
 
-fn move_tree(tree: &mut Tree, shift: i32) {
+fn move_tree(tree: &mut Tree, shift: i64) {
     tree.nodes.iter_mut().for_each(|node| move_node(node, shift));
     tree.problems.iter_mut().for_each(|problem| move_problem(problem, shift));
     tree.tokens.iter_mut().for_each(|token| token.end = shift_offset(token.end, shift));
     tree.cuts.iter_mut().flatten().for_each(|cut| *cut = shift_offset(*cut, shift));
 }
 
-fn move_span(span: &mut Span, shift: i32) {
+fn move_span(span: &mut Span, shift: i64) {
     *span = Span { start: shift_offset(span.start, shift), end: shift_offset(span.end, shift), ..*span };
 }
 
 /// Moves a node; it recurses as deep as blocks may nest.
-fn move_node(node: &mut Node, shift: i32) {
+fn move_node(node: &mut Node, shift: i64) {
     move_name(&mut node.name, shift);
     node.annotation.iter_mut().for_each(|name| move_name(name, shift));
     node.entries.iter_mut().for_each(|entry| move_entry(entry, shift));
@@ -229,7 +227,7 @@ fn move_node(node: &mut Node, shift: i32) {
     }
 }
 
-fn move_entry(entry: &mut Entry, shift: i32) {
+fn move_entry(entry: &mut Entry, shift: i64) {
     let Entry { name, equals, annotation, value, span } = entry;
     name.iter_mut().for_each(|name| move_name(name, shift));
     annotation.iter_mut().for_each(|name| move_name(name, shift));
@@ -242,11 +240,11 @@ fn move_entry(entry: &mut Entry, shift: i32) {
     }
 }
 
-fn move_name(name: &mut Name, shift: i32) {
+fn move_name(name: &mut Name, shift: i64) {
     move_span(&mut name.span, shift);
 }
 
-fn move_problem(problem: &mut Problem, shift: i32) {
+fn move_problem(problem: &mut Problem, shift: i64) {
     move_span(&mut problem.span, shift);
     problem.second.iter_mut().for_each(|(span, _)| move_span(span, shift));
     problem.fix.iter_mut().for_each(|fix| move_span(&mut fix.span, shift));
