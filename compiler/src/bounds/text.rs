@@ -159,6 +159,7 @@ impl<'s, 'p> Writer<'s, 'p> {
                 self.names.truncate(outer);
                 let together = std::mem::replace(&mut self.together, around);
                 let rounds = once.times(length.map_or(Times::Open(self.open), Times::Most));
+                // The `else` of a loop stands there only where the list is empty.
                 rounds.plus(Amount::at_most(together)).maximum(self.measure_statements(otherwise))
             }
             // Their loops have to be passed.

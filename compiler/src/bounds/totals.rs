@@ -60,6 +60,7 @@ impl<'p> Totals<'p> {
             cost: self.cost.times(times),
             time: self.time.times(times),
             endless: match times {
+                // Without a turn, nothing goes on, however often.
                 Times::Open(cause) if !self.turns.is_zero() => self.endless.or(Some(cause)),
                 Times::Most(0) => None,
                 _ => self.endless,
@@ -106,6 +107,7 @@ impl<'p> Sums<'p> {
             meter: Meter::new(tokenizer),
             sums: Sums { pipelines: HashMap::new(), swarms: HashMap::new(), steps: Vec::new() },
         };
+        // Ahead of the pipelines, whose steps look up what their swarms use.
         for swarm in &plan.swarms {
             let totals = counter.count_swarm(swarm);
             counter.sums.swarms.insert(&swarm.name, totals);
@@ -144,6 +146,7 @@ fn callees_first(plan: &Plan) -> Vec<&Pipeline> {
             match calls[position].get(next) {
                 Some(&called) => {
                     open.push((position, next + 1));
+                    // A circle is cut here: what it leads to has no totals yet, and counts as unbounded.
                     if !seen[called] {
                         open.push((called, 0));
                     }
@@ -201,10 +204,12 @@ impl<'p> Counter<'p, '_> {
         if step.budget.is_some() {
             self.sums.steps.push((step, all));
         }
+        // For one item: the budget of a step holds for each of them.
         all = all.limit_to(step.budget.as_ref());
         if let Some(each) = &step.for_each {
             let items = scope.count_items(step, &each.list.source, &mut self.types);
             let time = match (each.parallel, items) {
+                // Without a limit, all items run at the same time.
                 (None, _) => all.time,
                 (Some(slots), Times::Most(items)) => all.time.times(items.div_ceil(u64::from(slots.max(1)))),
                 (Some(_), Times::Open(cause)) => all.time.times(Times::Open(cause)),
@@ -284,6 +289,7 @@ impl<'p> Counter<'p, '_> {
         let Some(agent) = self.plan.agent(&body.agent) else { return Totals::default() };
         let repairs = if step.output.schema.is_some() { u64::from(step.output.repair) } else { 0 };
         let chain = fallback_chain(self.plan, agent);
+        // Each agent of the chain may be started before one of them takes the turn.
         let launches = Amount::at_most(chain.len() as u64).times(repairs + 1);
         let turns = Amount::at_most(repairs + 1);
         let mut most = Totals { launches, turns, ..Totals::default() };
@@ -295,6 +301,7 @@ impl<'p> Counter<'p, '_> {
             }
             let output = self.count_answer(agent).times(repairs + 1);
             let cost = self.compute_cost(agent, input, output);
+            // One of them takes the turn: the dearest counts.
             most = most.maximum(Totals { input, output, cost, ..Totals::default() });
         }
         most

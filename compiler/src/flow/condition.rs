@@ -214,6 +214,7 @@ impl Flow<'_, '_> {
             .iter()
             .map(|class| {
                 values::compare_class(class, op, with).or(match op {
+                    // A listed value has a class of its own, so that no other class equals it.
                     Comparison::Eq if listed => Some(false),
                     Comparison::Ne if listed => Some(true),
                     _ => None,

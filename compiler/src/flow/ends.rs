@@ -167,6 +167,7 @@ impl Flow<'_, '_> {
 
     /// Holds where a need does.
     pub(super) fn need_formula(&mut self, need: &Need, join: Join) -> Sized {
+        // `none-failed` itself takes the failures out: here only a success counts.
         let when = if need.declared && join == Join::NoneFailed { When::Success } else { need.when };
         // Nothing starts after the end of the pipeline.
         if when != When::Always && matches!(self.pipeline.steps[need.step].body, Body::Stop(_)) {
@@ -293,6 +294,7 @@ impl Flow<'_, '_> {
     /// Whether every round that another one follows leaves a value of the step: one in which nothing failed that nothing
     /// handles, and no `stop` ran. `holder` is the loop of the rounds, or none for those of the pipeline.
     pub(crate) fn leaves_each_round(&mut self, holder: Option<usize>, target: usize) -> Answer {
+        // Kept, as many reads ask about the same rounds.
         let followed = match self.rounds.get(&holder) {
             Some(&known) => known,
             None => {

@@ -231,6 +231,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn unclosed_block(&mut self, node: &Node, open: Span, indent: usize) {
+        // How far the block goes depends on the lines behind it: no part of the file is read alone.
         self.local = false;
         let place = self.span(self.last, self.last);
         let name = format_headline(node);
@@ -305,6 +306,7 @@ impl Parser<'_> {
         let first = match self.kind() {
             Some(TokenKind::LineComment) => true,
             Some(TokenKind::BlockComment) => {
+                // With more on its line, it belongs to the node that follows.
                 let next = self.kind_after(1);
                 next == Some(TokenKind::Newline)
                     || next == Some(TokenKind::Space) && self.kind_after(2) == Some(TokenKind::Newline)

@@ -117,6 +117,7 @@ impl Parser<'_> {
         if closed {
             self.bump();
         }
+        // The forbidden character was reported, and is the cause.
         if forbidden {
             return name;
         }
@@ -293,6 +294,7 @@ impl Parser<'_> {
         let read = match class {
             Word::Name => text(),
             Word::Number => Read::Other(ValueKind::Number(Number::new(written))),
+            // Before `=` it is a key, which is to be quoted and not to be written with `#`.
             Word::Literal if self.after_is_equals() => text(),
             Word::Literal => {
                 self.problems.add(|| word::literal_problem(written, here));

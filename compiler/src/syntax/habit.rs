@@ -61,6 +61,7 @@ pub(super) fn detect_habit(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
     if first < 0x80 && first != b'\'' && last != b',' && last != b':' && !glob {
         return None;
     }
+    // The problem of the first word covers the whole quoted text.
     if parser.at < parser.now.quoted_until {
         return None;
     }
@@ -168,6 +169,7 @@ fn detect_glob(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
 /// `a, b`
 fn detect_comma(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
     let (written, here) = (parser.token_text(), parser.token_span());
+    // One problem for a node: its other commas are the same mistake.
     if !parser.now.list && !parser.now.comma {
         parser.now.comma = true;
         let mark = Span { start: here.end - 1, ..here };

@@ -60,6 +60,7 @@ pub(super) fn lex(text: &str, from_start: bool) -> Lexed {
     while lexer.at < text.len() && lexer.limit.is_none() {
         lexer.lex_token();
     }
+    // Behind a limit, one token takes the rest, as every byte belongs to a token.
     if lexer.at < text.len() {
         lexer.push(TokenKind::Stray, text.len());
     }
@@ -159,6 +160,7 @@ impl Lexer<'_> {
         while let Some(b' ' | b'\t') = self.byte_at(at) {
             at += 1;
         }
+        // Nearly all white space is ASCII: the slower search is for the rest.
         if self.byte_at(at).is_some_and(|byte| byte >= 0x80) {
             at = chars::skip_class(self.text, at, Class::Space);
         }

@@ -48,6 +48,7 @@ impl<'t> Strings<'t> {
     ) -> Text {
         let span = self.make_span(start, end);
         match kind {
+            // Without escapes and forbidden characters, the value is the text as it stands.
             TokenKind::Quoted if plain => Text::verbatim(&self.text[start + 1..end - 1], Form::Quoted, span, 1),
             TokenKind::Quoted | TokenKind::BrokenLines => self.read_quoted(kind, start, end, problems),
             TokenKind::Raw => self.read_raw(start, end, problems),
@@ -194,6 +195,7 @@ impl<'t> Strings<'t> {
                 builder.copy(copied, at);
                 at = self.read_escape(at, builder, problems).min(to);
                 copied = at;
+            // A quote is plain in a string of several lines, and a backslash in a raw one.
             } else if byte == b'"' || byte == b'\\' {
                 at += 1;
             } else {

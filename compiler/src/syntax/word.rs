@@ -117,6 +117,7 @@ fn meant_number(word: &str) -> Option<String> {
 
 /// Several tokens side by side that were meant as one text, as in `src/main.rs`.
 pub(super) fn unquoted_problem(written: &str, span: Span) -> Problem {
+    // A comma at the end was meant to separate values.
     let wanted = written.strip_suffix(',').filter(|rest| !rest.is_empty()).unwrap_or(written);
     let quoted = quote_text(wanted);
     let character = wanted.chars().find(|character| "/\\#[]()".contains(*character)).unwrap_or('/');
@@ -155,6 +156,7 @@ pub(super) fn quote_text(text: &str) -> String {
         return format!("\"{text}\"");
     }
     let mut marks = String::from("#");
+    // With no more `#` than behind a quote in the text, the string would end there.
     while text.contains(&format!("\"{marks}")) {
         marks.push('#');
     }

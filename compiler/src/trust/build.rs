@@ -218,6 +218,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         self.connect_packs(instance);
         self.connect_sessions(instance);
         self.pipeline_edges(instance);
+        // Most pipelines have no gate, and need no map.
         let step_of: HashMap<usize, usize> = match gates.is_empty() {
             true => HashMap::new(),
             false => instance.steps.iter().enumerate().map(|(step, &node)| (node, step)).collect(),
@@ -231,6 +232,7 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     /// What a step calls, ready to be passed arguments; its value comes back.
     pub(super) fn add_call(&mut self, instance: &Instance, step: usize, target: usize) -> Instance {
+        // With nodes of its own, what one call is given does not come out of another.
         let share = instance.depth >= DEEPEST || self.graph.nodes.len() >= self.most;
         let callee = match self.shared.get(&target) {
             Some(callee) if share => callee.clone(),

@@ -52,6 +52,7 @@ impl Started<'_> {
                         let place = word.span(inside);
                         span = Some(span.map_or(place, |span| span.to(place)));
                     }
+                    // `parse_argv` counts one byte between two words as well.
                     offset += length + 1;
                 }
                 span.unwrap_or_else(|| words[0].span(0..words[0].as_str().len()))
@@ -359,6 +360,7 @@ fn is_local(simple: &Simple) -> bool {
         ["localhost", "127.", "[::1]", "0.0.0.0"].iter().any(|start| host.starts_with(start))
     };
     let mut addresses = simple.operands().filter(address).peekable();
+    // Without an address nothing is known: a variable may hold it.
     addresses.peek().is_some() && addresses.all(local)
 }
 

@@ -177,6 +177,7 @@ impl Graph {
             if std::mem::replace(&mut seen[start], true) {
                 continue;
             }
+            // A list in place of recursion, which could go as deep as there are nodes.
             let mut walk = vec![(start, 0)];
             while let Some((node, next)) = walk.last_mut() {
                 let (from, at) = (*node, *next);
@@ -216,6 +217,7 @@ impl Graph {
 
     /// The edges by the node that they leave.
     pub(crate) fn index_edges(&self) -> Ways {
+        // Counted first: one list then holds the edges of all nodes without gaps.
         let mut starts = vec![0; self.nodes.len() + 1];
         self.edges.iter().for_each(|edge| starts[edge.from + 1] += 1);
         for node in 0..self.nodes.len() {

@@ -37,6 +37,7 @@ impl Carried {
         }
         let mut walk = Walk::default();
         walk.visit_statements(&prose.template.logic);
+        // In order, for the binary search of each read.
         walk.idle.sort_by_key(|range| range.start);
         for read in prose.template.reads.iter().filter(|read| !read.via_directive) {
             let span = prose.passage.span(read.whole.clone());

@@ -69,6 +69,7 @@ pub(crate) fn parse_commands(text: &str) -> Vec<Simple> {
     let mut reader = Reader { text, at: 0, frames: vec![Frame::default()], found: Vec::new(), documents: Vec::new() };
     reader.read_commands();
     let mut found = reader.found;
+    // A substitution ends, and so is found, before the command around it.
     found.sort_by_key(|simple: &Simple| simple.range().start);
     found
 }
@@ -76,6 +77,7 @@ pub(crate) fn parse_commands(text: &str) -> Vec<Simple> {
 /// What a word of a command that is not a line itself (an argument vector) starts: only `sh -c LINE` and its kin.
 pub(crate) fn find_inner_line(simple: &Simple) -> Option<&Word> {
     let shell = matches!(simple.program(), "sh" | "bash" | "dash" | "zsh" | "ksh");
+    // Flags may stand together, as in `-euc`.
     let flag = simple.words.iter().position(|word| word.text.starts_with('-') && word.text.ends_with('c'))?;
     simple.words.get(flag + 1).filter(|_| shell)
 }
@@ -114,6 +116,7 @@ impl Reader<'_> {
                 b'\\' => self.read_escape(quoted),
                 b'\'' if !quoted => self.read_single_quoted(),
                 b'"' => {
+                    // Empty quotes are a word as well.
                     self.current_word();
                     let top = self.top_frame();
                     top.quoted = !top.quoted;
@@ -127,6 +130,7 @@ impl Reader<'_> {
                     self.close_substitution()
                 }
                 _ if quoted => self.take_char(),
+                // Within a word `#` is a character like others.
                 b'#' if self.top_frame().word.is_none() => self.skip_comment(),
                 b' ' | b'\t' | b'\r' => {
                     self.end_word();
@@ -165,6 +169,7 @@ impl Reader<'_> {
                 _ => self.take_char(),
             }
         }
+        // Also of a substitution without an end, the commands count.
         while self.frames.len() > 1 {
             self.close_substitution();
         }
@@ -205,6 +210,7 @@ impl Reader<'_> {
     }
 
     fn read_escape(&mut self, quoted: bool) {
+        // A shell takes both away, and the word goes on.
         if self.peek(1) == Some(b'\n') {
             self.at += 2;
             return;
@@ -235,6 +241,7 @@ impl Reader<'_> {
 
     /// `$NAME`, `${NAME…}`, `$(…)`, or a dollar.
     fn read_dollar(&mut self) {
+        // Ahead of `$(`, with which this begins, too.
         if self.peek(1) == Some(b'(') && self.peek(2) == Some(b'(') {
             return self.read_arithmetic();
         }
@@ -301,6 +308,7 @@ impl Reader<'_> {
             // A process substitution: what stands in it runs, and is a list of its own.
             return;
         }
+        // `>&2` and its like name a stream that is seen, and hide nothing.
         if self.peek(0) == Some(b'&') {
             self.at += 1;
             self.top_frame().target = true;
@@ -315,6 +323,7 @@ impl Reader<'_> {
 
     /// `<<WORD`: the text up to a line that is WORD belongs to the command.
     fn read_here_document(&mut self) {
+        // The quotes around the mark are no part of it.
         let rest = self.text[self.at..].trim_start_matches(['-', ' ', '\'', '"', '\\']);
         let end = rest.find(|sign: char| !sign.is_alphanumeric() && sign != '_').unwrap_or(rest.len());
         if end > 0 {
@@ -340,6 +349,7 @@ impl Reader<'_> {
         let top = self.top_frame();
         let Some(word) = top.word.take() else { return };
         if std::mem::take(&mut top.target) {
+            // What goes there is seen like the output itself.
             if word.text == "/dev/stderr" || word.text == "/dev/stdout" {
                 top.simple.hidden = false;
             }

@@ -385,6 +385,7 @@ impl Checker<'_> {
             Some(key) => (self.presence.is_defined(key), self.presence.has_value(key)),
             None => (false, false),
         };
+        // One report for a place is enough, though it may lack in several ways.
         let mut reported = false;
         for (lack, proved, needed) in [
             (Lack::ABSENT, defined, need != Need::Nothing),

@@ -60,6 +60,7 @@ pub(super) fn build_graph(plan: &Plan, name: &str, task: Option<&str>, processor
         }
         None => {
             let steps = pipeline.steps.len() as u64 * u64::from(pipeline.parallelism.max(1));
+            // Without a step, too, each instance takes its place in the state.
             if steps.max(u64::from(pipeline.parallelism)) > MAX_STEPS {
                 return Err(GraphError::TooLarge { pipeline: pipeline.name.clone(), steps });
             }
@@ -265,6 +266,7 @@ impl<'a> Build<'a> {
         });
         let spot = StepRef { region: number, step: 0 };
         let node = self.build_node(place, step, spot, names)?;
+        // The join of the for-each judges what the failure of an item means.
         let node = Node {
             conditional: false,
             lenient: false,
@@ -339,6 +341,7 @@ impl<'a> Build<'a> {
     }
 
     fn add_lane(&mut self, limit: u32, of: LimitOf) -> u32 {
+        // A lane of 0 would never let a step start.
         self.lanes.push(Limit { most: limit.max(1), of });
         self.lanes.len() as u32 - 1
     }

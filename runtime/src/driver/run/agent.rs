@@ -90,6 +90,7 @@ impl Driver<'_> {
         let inbox = self.evaluator.render_inbox(&self.state, key, heard).map_err(render_failure)?;
         // The conversation knows the folder of its last turn, and this one is another.
         let folder = attempt.files.map(|file_workspace| {
+            // Only behind another turn does `goes_on` hold, so that there is such a folder.
             let last = self.outputs.layout.agent_folder(attempt.id, attempt.number - 1);
             format!(
                 "This turn has a folder of its own; that of your last turn lies in `{}`. {}",

@@ -27,6 +27,7 @@ impl Driver<'_> {
             Ok(inputs) => inputs,
             Err(error) => return self.handle_replay_error(error),
         };
+        // Ahead of the record of the start, which holds what is reserved.
         let mut reserved = None;
         if let Ok(Prepared::Job(job)) = &mut prepared {
             match self.reserve_budget(job) {
@@ -62,6 +63,7 @@ impl Driver<'_> {
 
     /// An attempt has ended.
     pub(super) fn end_attempt(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
+        // First: the summaries take the place of the output, which is limited and stored below.
         self.store_file_summaries(&step, attempt, &mut outcome);
         self.apply_price(&step, &mut outcome);
         outcome.limit_size();
@@ -84,6 +86,7 @@ impl Driver<'_> {
     fn apply_price(&self, step: &StepId, outcome: &mut event::Outcome) {
         let Some(usage) = outcome.usage.as_mut().filter(|usage| usage.cost.is_none()) else { return };
         let asked = self.state.find_step(step).and_then(|key| self.state.acting_agent(key)).map(|agent| &**agent);
+        // A fallback that answered has a price of its own.
         let agent = outcome.fallback.as_deref().or(asked).and_then(|agent| self.evaluator.plan.agent(agent));
         let price = agent.and_then(|agent| self.evaluator.plan.provider(&agent.provider)?.price);
         usage.cost = compute_cost(usage, price).map(|millionths| millionths as f64 / 1e6);
@@ -99,9 +102,11 @@ impl Driver<'_> {
         });
         match &outcome.failure {
             None => {
+                // Redacted before it is stored: the attempts behind this one read it in their context.
                 let answer = self.evaluator.secrets.redact(answer.as_deref().unwrap_or_default());
                 outcome.output = Some(Content::Text(file_summaries::summaries_from_answer(&wanted, &answer)));
             }
+            // The run ended it itself, so that there is nothing to warn of.
             Some(Failure::Cancelled) => {}
             Some(failure) => {
                 let step = step.label();
@@ -112,6 +117,7 @@ impl Driver<'_> {
 
     /// The next record ends a step: others may start behind it.
     pub(super) fn note_end(&mut self, step: &StepId) {
+        // No step waits for a single item, only for its for-each.
         let is_item = self.state.find_step(step).is_some_and(|key| self.state.frame(key.frame).item.is_some());
         if !is_item {
             self.attempts.note_end(step, self.records.seq + 1);

@@ -68,6 +68,7 @@ impl Driver<'_> {
             self.hear_all();
             self.run_turn();
         }
+        // Ahead of the end of the threads and of the journal: this may still record, and run a turn.
         self.close_diverged();
         self.shut_down();
         self.records.close();
@@ -75,6 +76,7 @@ impl Driver<'_> {
 
     /// Takes what has come.
     fn hear_all(&mut self) {
+        // What comes beyond that waits in the queue, so that the records of one turn stay few in memory.
         while !self.records.is_full() {
             let Some(input) = self.queue.take_next() else { return };
             if let Some(input) = self.stage(input) {
@@ -126,6 +128,7 @@ impl Driver<'_> {
             || self.has_diverged()
             || self.state.is_stopping()
             || self.state.final_status().is_some();
+        // What is being ended still reports its end, which is a record as well.
         halted && self.attempts.open.is_empty() && self.teams.is_empty()
     }
 
@@ -147,6 +150,7 @@ impl Driver<'_> {
     /// is none.
     pub(super) fn fire_alarm(&mut self) -> bool {
         let alarm = self.queue.alarm.take();
+        // Where there is no alarm, 0 leaves the clock as it is: it never goes back.
         self.records.advance_clock(alarm.map_or(0, |alarm| alarm.due));
         alarm.is_some()
     }
@@ -190,6 +194,7 @@ impl Driver<'_> {
 
     fn apply_stop(&mut self, wish: StopLevel) {
         self.attempts.note_wish(wish);
+        // A second wish only raises the level of the first: the journal needs one request.
         if !self.state.is_stopping() && self.state.final_status().is_none() {
             self.record(Event::StopRequested);
         }
@@ -239,6 +244,7 @@ impl Driver<'_> {
             let commands = decide_commands(&mut self.state, self.records.now());
             let mut idle = true;
             for command in commands {
+                // An alarm alone changes no state: the next decision would only order it again.
                 idle &= matches!(command, Command::WakeAt(_));
                 self.carry_out(command);
             }
@@ -266,6 +272,7 @@ impl Driver<'_> {
 
     /// Tells people, tasks and agents what became of what they asked for, once that is durable.
     fn deliver_replies(&mut self) {
+        // The wait for the disk takes long: a turn without replies goes on without it.
         if !self.requests.replies.is_empty() {
             self.requests.replies.deliver(&self.records.wait_durable());
         }
@@ -376,6 +383,7 @@ impl Driver<'_> {
 
     /// Append, then apply.
     fn append(&mut self, event: Event) {
+        // Ahead of the record: afterwards the frame of an item may be gone.
         let settling = self.note_event(&event);
         if let Some(record) = self.records.append(event) {
             self.state.apply(record);

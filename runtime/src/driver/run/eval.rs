@@ -174,6 +174,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<View<'v>, String> {
         let scope = state.frame(state.frame(frame).scope);
         let params = match &scope.params {
+            // Kept parsed: every step of a called pipeline reads the same parameters.
             Some(content) => self.given.parse(&*self.texts, content)?,
             None => Rc::clone(&self.params),
         };
@@ -250,6 +251,7 @@ impl<'a> Evaluator<'a> {
             };
             return Err(render_failure(format!("{}: `for-each` needs a list, but this is {kind}", each.list.origin)));
         };
+        // Each item is a step in the state, whose memory this limit bounds.
         let count = u32::try_from(items.len()).ok().filter(|&count| u64::from(count) <= crate::core::graph::MAX_STEPS);
         let count =
             count.ok_or_else(|| render_failure(format!("{}: the list has too many items", each.list.origin)))?;
@@ -392,6 +394,7 @@ impl<'a> Evaluator<'a> {
     /// What the inside of a step came to, given why it failed.
     pub(crate) fn conclude_step(&self, state: &State, key: Key, failure: Option<Failure>) -> Outcome {
         let put_together = match (state.node(key).kind, state.step(key).inner.as_deref()) {
+            // Also where it failed: what handles that reads which of its items did.
             (Kind::Each { region, .. }, Some(Inner::Each(each))) => {
                 let is_json = self.is_json(&state.graph, StepRef { region, step: 0 });
                 self.collect_outputs(each, is_json)
@@ -419,6 +422,7 @@ impl<'a> Evaluator<'a> {
                 Ok(value) if is_json => outputs.push_str(&value.to_string()),
                 _ => outputs.push_str(&Value::String(text).to_string()),
             }
+            // At each item: all of them together could fill the memory before the end.
             if outputs.len() > LONGEST_LIST {
                 return Err(format!("the outputs of its items are longer than {} MiB", LONGEST_LIST / (1024 * 1024)));
             }
@@ -453,6 +457,7 @@ fn collect_definitions<'a>(plan: &'a Plan, graph: &Graph) -> Vec<Vec<&'a Step>> 
         let steps = match region.parent {
             None => {
                 let pipeline = plan.pipeline(&graph.scope(region.scope).pipeline);
+                // By name: a search for each step would be quadratic in a long pipeline.
                 let all: HashMap<&str, &Step> =
                     pipeline.iter().flat_map(|it| it.all_steps()).map(|step| (step.name.as_str(), step)).collect();
                 region.nodes.iter().filter_map(|node| all.get(&*node.name).copied()).collect()

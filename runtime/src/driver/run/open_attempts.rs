@@ -72,6 +72,7 @@ impl<'a> Attempts<'a> {
 
     /// Submits the jobs that wait for no record behind number `handed_over`.
     pub(super) fn submit_ready(&mut self, handed_over: u64) {
+        // A world without a pool takes the jobs itself, by `take_jobs`.
         if self.pool.is_none() {
             return;
         }
@@ -100,6 +101,7 @@ impl<'a> Attempts<'a> {
 
     /// Notes what a person wants; killing concerns the open attempts as well.
     pub(super) fn note_wish(&mut self, wish: StopLevel) {
+        // A milder wish that comes later does not weaken the first.
         self.wish = self.wish.max(Some(wish));
         if wish == StopLevel::Kill {
             self.stop_all(StopLevel::Kill);

@@ -72,6 +72,7 @@ impl Records {
     pub(super) fn append(&mut self, event: Event) -> Option<&Record> {
         let at = self.now();
         let journal = self.journal.as_mut().filter(|_| self.broken.is_none())?;
+        // Behind the check: only what is written takes a number, so that there are no gaps.
         self.seq += 1;
         self.clock = at;
         let record = Record { seq: self.seq, at, event };

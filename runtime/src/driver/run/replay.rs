@@ -95,6 +95,7 @@ impl Replaying {
     pub(super) fn note_unended(&mut self, at: At<'_>, tool: Option<&str>) {
         let place = (at.step.clone(), at.attempt);
         let parts = self.replay.parts(at, tool, Difference::Unended);
+        // The first is kept: those after it may follow from it.
         self.left.entry(place).or_insert(parts);
     }
 
@@ -186,7 +187,9 @@ impl Driver<'_> {
         let replaying = self.world.recording_mut()?;
         if let Some(((_, step, attempt), input)) = replaying.ready.pop_first() {
             match &input {
+                // By this count the turns begin that paused in the recording.
                 Input::Swarm { .. } => *replaying.answers.entry((step, attempt)).or_default() += 1,
+                // Such an input leaves its attempt open.
                 Input::Replay(told) if !told.ends_attempt() => {}
                 _ => _ = replaying.taken.insert((step, attempt)),
             }
@@ -227,6 +230,7 @@ impl Driver<'_> {
                 || self.state.open_requests().any(|waiting| (&waiting.step, waiting.attempt) == (&asker.0, asker.1))
         };
         let left = replaying.left.iter().find(|(asker, _)| waits(asker)).map(|(_, left)| left);
+        // It names what was asked, and so says more than which step waits.
         if let Some(RunError::Diverged(left)) = left {
             return Some(left.clone());
         }
@@ -240,6 +244,7 @@ impl Driver<'_> {
     /// The replay and its recording part here: whatever is under way is ended, and nothing starts any more.
     pub(super) fn diverge(&mut self, divergence: Box<Divergence>) {
         let Some(replaying) = self.world.recording_mut() else { return };
+        // The first divergence causes those behind it.
         replaying.diverged.get_or_insert(divergence);
         self.attempts.stop_all(StopLevel::Kill);
         // No thread would report the end of a swarm.
@@ -331,6 +336,7 @@ impl Driver<'_> {
     /// They part, or the recording cannot be read.
     pub(super) fn judge_replay(&self, outcome: &Outcome) -> Result<(), RunError> {
         let Some(replaying) = self.world.recording() else { return Ok(()) };
+        // A run that was stopped has no end that could be compared.
         let Some(status) = self.state.final_status() else { return Ok(()) };
         let (given, rest) = replaying.replay.rest();
         if !rest.is_empty() {

@@ -133,6 +133,7 @@ impl RunningSwarms {
     }
 
     fn subscribe_gate(&mut self) -> watch::Receiver<bool> {
+        // One gate for all that is ordered in a turn of the loop: one wait for the disk opens it.
         self.gate.get_or_insert_with(|| watch::channel(false).0).subscribe()
     }
 }
@@ -165,6 +166,7 @@ impl Driver<'_> {
             team.clock = Some(clock.abort_handle());
         }
         self.teams.open.insert((step.clone(), attempt), team);
+        // The time of a rehearsal is virtual: a timer of the reactor would wait for real.
         if let Some(limit) = limit.filter(|_| self.world.is_rehearsed()) {
             self.schedule_report(&step, attempt, limit, SwarmInput::Late);
         }
@@ -174,6 +176,7 @@ impl Driver<'_> {
         {
             return self.fail_swarm(&step, attempt, failure);
         }
+        // A swarm that goes on has its start in the journal already.
         if key.is_none_or(|key| self.state.swarm(key, attempt).is_none()) {
             match self.outputs.keep_text(goal) {
                 Ok(goal) => {

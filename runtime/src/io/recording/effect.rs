@@ -158,6 +158,7 @@ impl Replay {
             }
             (Effect::Pleaded { answer }, Event::ApprovalAsked { request, .. }) => {
                 let message = self.content(request.wants.content())?;
+                // A person may have edited the recording: what no task could say is refused.
                 if message.is_empty() || message.chars().count() > MESSAGE_LIMIT {
                     let problem = format!("a request for help must have from 1 to {MESSAGE_LIMIT} characters");
                     return Err(self.damaged(number, problem));

@@ -17,6 +17,7 @@ use crate::types::event::StepId;
 impl Recorder {
     /// What was collected of an agent's folder.
     pub(crate) fn folder(&self, of: (&StepId, u32), given: &Provided, collected: &Collected) -> Result<(), RunError> {
+        // Apart: files of one name may lie in the inbox and in the outbox.
         let (inbox, outbox) = (self.texts(of, "given-".into()), self.texts(of, "outbox-".into()));
         let text = |texts: &Texts<'_>, path: &str, bytes: &[u8]| -> Result<(String, Text), RunError> {
             Ok((self.redactions.blank_text(path), texts.text(&file_name(path), bytes)?))
@@ -94,6 +95,7 @@ impl Replay {
                 return differs(format!("its input ({problem})"), Some(String::new()), Some(String::new()));
             }
         };
+        // Of both: a file that is new is a difference as well as one that is gone.
         let mut paths: Vec<&String> = then.keys().chain(now.keys()).collect();
         paths.sort();
         paths.dedup();

@@ -308,6 +308,7 @@ pub(super) fn find_next(
         if !known.contains(attempt) {
             return (from, Some((*rank, attempt.0.clone(), attempt.1)));
         }
+        // What is known stays known: the next search begins behind it.
         from += 1;
     }
     (from, None)

@@ -210,6 +210,7 @@ impl Reader<'_> {
 
     fn read_exchange(&mut self, number: usize, (step, attempt): (&StepId, u32)) -> Result<(), String> {
         let Some(exchange) = self.recording.exchanges.get(&number) else { return Ok(()) };
+        // A person may have edited the recording: its paths must not lead out of the agent's folder.
         if let Exchange::Files { told, left, files, .. } = exchange
             && let Some(problem) = crate::io::files::find_path_problem(told.keys(), left.as_deref(), files.keys())
         {
@@ -247,6 +248,7 @@ impl Reader<'_> {
         let is_call = matches!(exchange, Exchange::Call { .. });
         let kind = if is_call { CALL } else { TURN };
         let (answers, times) = swarm.begun.get(&(kind, turn.clone())).copied().unwrap_or_default();
+        // Only after a failure of the try before does a turn or a call pause.
         let before = Member { attempt: turn.attempt.saturating_sub(1), ..turn.clone() };
         let listed = self.script.exchanges.contains_key(&(of.clone(), turn.key(TOOLS)));
         let waited = swarm.failed.contains(&(kind, before)) || !is_call && (listed || times > 1);
@@ -303,6 +305,7 @@ impl Reader<'_> {
             false => {
                 let fails = matches!(failure, Some(Failure::Cancelled | Failure::Spawn { .. }))
                     || matches!(failure, Some(Failure::Agent { .. } | Failure::Files { .. }));
+                // One that asked something fails once more by the recorded answer.
                 fails && !self.has_exchange(&of, |exchange| exchange.answers().is_some())
             }
         };
@@ -317,6 +320,7 @@ impl Reader<'_> {
     }
 
     fn has_exchange(&self, of: &Attempt, fits: impl Fn(&Exchange) -> bool) -> bool {
+        // The least key of the attempt: the map holds its exchanges side by side.
         let first = (of.clone(), (0, 0, 0, String::new()));
         let all = self.script.exchanges.range(first..).take_while(|((other, _), _)| other == of);
         all.filter_map(|(_, number)| self.recording.exchanges.get(number)).any(fits)

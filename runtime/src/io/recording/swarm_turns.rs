@@ -214,6 +214,7 @@ impl Recorder {
     /// It answered, or did not.
     pub(crate) fn turn_answered(&self, at: At<'_>, reply: &Result<Reply, chat::Fault>) -> Result<(), RunError> {
         let turn = Member::of(at.turn);
+        // The lock is held no longer than this: what follows writes files.
         let asked = {
             let mut open = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
             open.turns.remove(&(at.attempt(), turn.clone()))
@@ -367,6 +368,7 @@ impl Replay {
             usage: *usage,
             model: model.as_ref().map(|model| self.redactions.fill_text(model)),
             cut: *cut,
+            // No provider is asked, so that there is no conversation to go on with.
             session: None,
         };
         Ok(Some((number, Ok(reply))))

@@ -122,6 +122,7 @@ impl Swarm {
             let agent = &mut self.agents[index as usize];
             if let Some(began) = agent.began.as_mut().filter(|_| agent.end.is_none()) {
                 let limit = self.rules.limits.timeout_ms;
+                // The time is the key of a timer: the old one goes before the time changes.
                 self.agenda.timers.remove(&(began.saturating_add(limit), Timer::Deadline(index)));
                 *began = began.saturating_add(gap);
                 // The time of one that waits for an approval stands still.
@@ -205,6 +206,7 @@ impl Swarm {
     }
 
     fn enter_phase(&mut self, phase: Phase) {
+        // Phases only go forward; none at all is less than each of them.
         if self.phase >= Some(phase) {
             return;
         }
@@ -340,6 +342,7 @@ impl Swarm {
 
     /// Something happened that agents who wait may want to know.
     fn wake_idle(&mut self) {
+        // The other stage takes it out of the set, so that this ends.
         while let Some(index) = self.agenda.idle.first().copied() {
             self.enter_stage(index, AgentStage::Ready);
         }
@@ -401,6 +404,7 @@ impl Swarm {
                 self.enter_stage(index, AgentStage::Ready);
             }
             Answer::Invalid(wrong) => self.came_to(index, None, Some(Content::Text(wrong.clone())), false),
+            // No retry helps against a budget that is spent.
             Answer::Failed { fault: Fault::Budget, message } => {
                 self.enter_stage(index, AgentStage::Ending(End::OverBudget, Some(message.clone())));
             }
@@ -410,10 +414,12 @@ impl Swarm {
                 let fallbacks = self.rules.fallbacks.get(&agent.plays).copied().unwrap_or(0);
                 let stage = match fault {
                     Fault::Transient { after_ms } if agent.failures <= retries => {
+                        // The provider's own pause counts where it is longer.
                         agent.wait = self.rules.backoff(agent.failures).max(*after_ms);
                         AgentStage::Resting(at.saturating_add(agent.wait))
                     }
                     _ if agent.taker < fallbacks => {
+                        // A fallback has all the retries for itself.
                         (agent.taker, agent.failures) = (agent.taker + 1, 0);
                         AgentStage::Ready
                     }
@@ -532,6 +538,7 @@ impl Swarm {
         lead.failures += 1;
         lead.attempt += 1;
         lead.stage = match wait {
+            // An invalid answer needs no pause: the provider itself works.
             Some(0) if lead.failures <= limit.retries => LeadStage::Ready,
             Some(wait) if lead.failures <= limit.retries => {
                 lead.wait = wait;

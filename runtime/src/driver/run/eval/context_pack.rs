@@ -271,6 +271,7 @@ impl Evaluator<'_> {
         let mut inputs = Vec::new();
         for letter in state.inputs(key) {
             let text = self.texts.load_text(&letter.content)?;
+            // What a person writes is no envelope.
             let Ok(envelope) = serde_json::from_str::<Envelope>(&text) else { continue };
             if envelope.from_node_id == name {
                 let (from, message) = (Some(name.to_owned()), Some(envelope.payload.message));
@@ -281,6 +282,7 @@ impl Evaluator<'_> {
         if let (true, Some(output)) = (inputs.is_empty(), output.and_then(|reading| reading.output)) {
             let text = self.texts.load_text(output)?;
             let report = self.kept_text(ArtifactKind::Report, &text, made);
+            // Redacted before the cut, which could leave a part of a secret that is not found.
             let message = self.secrets.redact(&text).trim().chars().take(MESSAGE).collect();
             inputs.push(InputRef {
                 payload_id: report.reference(),
@@ -328,6 +330,7 @@ impl Evaluator<'_> {
     fn files_of(&self, state: &State, (scope, spot): (u32, StepRef), kind: ArtifactKind) -> Vec<String> {
         let (Some(layout), Some(key)) = (&self.layout, state.receiver(scope, spot)) else { return Vec::new() };
         let (id, attempt) = (state.id(key), state.step(key).attempt.max(1));
+        // A for-each has no files of its own: its items have them.
         if matches!(state.node(key).kind, Kind::Each { .. }) {
             return Vec::new();
         }

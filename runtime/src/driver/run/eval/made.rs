@@ -85,6 +85,7 @@ impl Made {
 
     /// The same with so much room for it as JSON in its event.
     pub(super) fn content_within(&self, text: String, room: usize) -> Content {
+        // By the escaped length: as JSON a text may be several times longer.
         if event::escaped_length(&text) <= room { self.content(text) } else { self.blob(text) }
     }
 

@@ -78,6 +78,7 @@ impl Evaluator<'_> {
                     let most = swarm.rules.most_parts();
                     match prompt::parse_subtasks(&reply.text, most) {
                         Ok(split) => {
+                            // One event holds all parts: each gets its share of the room.
                             let room = Part::max_task_bytes(split.subtasks.len());
                             let part = |part: prompt::Subtask| Part {
                                 task: made.content_within(part.task, room),

@@ -238,6 +238,7 @@ impl Driver<'_> {
         }
         if !self.fire_alarm() {
             self.give_up("the rehearsal is stuck".to_owned());
+            // No thread reports their ends, for which the loop would wait.
             self.attempts.open.clear();
         }
         None
@@ -247,6 +248,7 @@ impl Driver<'_> {
     fn schedule(&mut self, delay: u64, due: Due) {
         let at = self.records.clock.saturating_add(delay);
         if let Some(Rehearsing { due: all, .. }) = self.world.rehearsal() {
+            // Behind what happens at the same time and was known before.
             let order = all.range((at, 0)..=(at, u64::MAX)).next_back().map_or(0, |(&(_, order), _)| order + 1);
             all.insert((at, order), due);
         }

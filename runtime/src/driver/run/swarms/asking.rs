@@ -42,9 +42,11 @@ impl Driver<'_> {
         let provider = plan.provider(&player.provider);
         let provider =
             provider.ok_or_else(|| Stuck(render_failure(format!("the plan has no provider for `{}`", player.name))))?;
+        // The swarm has ended meanwhile.
         let tools = match self.teams.tools(step, attempt, &turn.agent) {
             None => return Ok(()),
             Some(Some(tools)) => tools,
+            // The lead divides and merges without tools.
             Some(None) if turn.purpose != Purpose::Act => Arc::default(),
             // A program has its own tools.
             Some(None) if is_program(provider) => Arc::default(),
@@ -83,6 +85,7 @@ impl Driver<'_> {
                     events.into_iter().for_each(|event| self.record_swarm_event(event));
                 }
                 Err(message) => {
+                    // A budget of the run is spent: the whole run ends, and not this turn alone.
                     self.close_team(step, attempt);
                     let message = truncate_to_event(&message);
                     self.notices.send(message.clone());
@@ -227,6 +230,7 @@ async fn reply(models: &llm::Models, provider: &str, way: AskMethod, longest: Du
         AskMethod::Recorded(Some(answer)) => {
             let delay = Duration::from_millis(answer.delay_ms);
             tokio::time::sleep(delay.min(longest)).await;
+            // After the pause: an answer that is too late takes the whole time of its turn.
             if delay > longest {
                 return Err(chat::Fault::late(longest));
             }

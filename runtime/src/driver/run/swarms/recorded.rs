@@ -68,6 +68,7 @@ impl Driver<'_> {
 
     /// The tools of the agent that takes a turn, if the driver knows them without asking a server.
     pub(super) fn known_tools(&mut self, step: &StepId, attempt: u32, turn: &TurnId, grant: &Grant) -> Known {
+        // Without a tool that it may use, there is no server to ask.
         if grant.allow.is_empty() {
             return Known::Tools(Arc::default());
         }
@@ -107,6 +108,7 @@ impl Driver<'_> {
     ) -> bool {
         let at = At { step, attempt, turn };
         let source = self.evaluator.source.clone();
+        // Ahead of the question, whose texts are copied for a recording alone.
         if matches!(source, Source::Live) {
             return true;
         }

@@ -150,6 +150,7 @@ impl Terminals {
 
     /// Why there is no room for another one.
     fn check_capacity(&mut self) -> Option<String> {
+        // The thread of a command holds its `Cancel` until the command has ended.
         self.ending.retain(|ending| ending.strong_count() > 0);
         match (self.open.len(), self.made, self.ending.len()) {
             (OPEN.., _, _) => Some(format!("{OPEN} terminals are open: release one of them first")),
@@ -172,6 +173,7 @@ impl Terminals {
                 match &ended {
                     Some(Err(why)) => {
                         answer_request(maker, Err(invalid_params(why.clone())));
+                        // The agent gets no id for it, and so could never release it.
                         unmade.push(number);
                     }
                     _ if started => {
@@ -198,6 +200,7 @@ impl Terminals {
         let terminal = self.find(id)?;
         let (bytes, is_cut, ended) = {
             let seen = terminal.screen.lock_seen();
+            // A copy, so that the command can print on while the text is made.
             (seen.tail.clone().into_bytes(), seen.tail.is_cut(), seen.ended.clone())
         };
         // The rest of a character that is cut here may still be printed.

@@ -103,6 +103,7 @@ impl Account {
     /// What a turn comes to that `response` ended.
     pub(super) fn into_report(mut self, response: Option<&PromptResponse>) -> Report {
         cut(&mut self.text);
+        // Programs tell what the whole conversation has cost.
         let cost = self.cost.map(|cost| cost - self.before).filter(|cost| *cost > 0.0);
         let usage = match (response.and_then(read_usage), cost) {
             (None, None) => None,
@@ -126,6 +127,7 @@ impl Account {
         if text.is_empty() {
             return;
         }
+        // Without ids, only what stands between two messages tells them apart.
         let another = chunk.message_id.is_some() && self.message.is_some() && chunk.message_id != self.message;
         if another || std::mem::take(&mut self.ended) {
             if self.within {
