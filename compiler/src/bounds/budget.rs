@@ -189,6 +189,7 @@ fn check_starved_turns(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnos
             let of_items = of_items.into_iter().flatten().filter(|_| step.for_each.is_some());
             for budget in of_agent.into_iter().chain(of_items) {
                 let Some(allowed) = budget.calls.filter(|&calls| calls < turns) else { continue };
+                // Once for a budget: the first of its steps stands for the others.
                 let Some(span) = place::find_span(&budget.origin, sources).filter(|_| seen.insert(&budget.origin))
                 else {
                     continue;
@@ -248,12 +249,14 @@ fn check_turn_tokens(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnosti
 
 /// Agents that are asked once for each item of a list of any length, with no budget around them.
 fn check_endless_turns(plan: &Plan, sums: &Sums<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    // A budget of the workflow ends turns of any number.
     if plan.budget.as_ref().is_some_and(super::totals::has_limits) {
         return;
     }
     let mut seen = HashSet::new();
     let all: Vec<Run<'_>> = list_runs(plan, sums).collect();
     for run in all.iter().filter(is_root_run(plan)) {
+        // Several runs may come to one list.
         if let Some(cause) = run.totals.limit_to(run.budget).endless
             && seen.insert(cause.origin())
         {

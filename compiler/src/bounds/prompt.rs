@@ -69,6 +69,7 @@ impl<'p> Reader<'p, '_, '_> {
             Body::Run(Command::Argv(argv) | Command::Script { argv, .. }) => {
                 prompt_text::describe_command(&argv.join(" "))
             }
+            // Without the prompt, which is counted as a text below.
             Body::Prompt(_) => prompt_text::describe_prompt(""),
             _ => String::new(),
         };
@@ -105,6 +106,7 @@ impl<'p> Reader<'p, '_, '_> {
         let provider = self.scope.plan.provider(&agent.provider);
         let family = provider.map_or(Family::Unknown, |provider| Family::for_agent(agent, provider));
         let part = |what: &str, origin: &'p Origin, tokens| Part { what: what.to_owned(), origin, tokens };
+        // Where the prompt shows it, it is counted there.
         let inbox = if shows_inbox { Amount::ZERO } else { self.scope.measure_inbox(step) };
         let stdin = step.stdin.as_ref().map_or(Amount::ZERO, |stdin| self.count_template(stdin, Some(step), family));
         let reach = Rc::clone(&self.scope.reach);
@@ -202,6 +204,7 @@ impl<'p> Reader<'p, '_, '_> {
     fn count_schema(&self, step: &Step) -> Amount<'p> {
         let Some(schema) = &step.output.schema else { return Amount::ZERO };
         let text = schema.0.to_string();
+        // Only behind a reference do the declared types stand in it.
         let types: u64 = match text.contains("\"$ref\"") {
             true => self.types.declared_bytes(),
             false => 0,

@@ -128,6 +128,7 @@ impl<'b> Diagram<'b> {
     }
 
     pub(crate) fn and(&mut self, a: Formula, b: Formula) -> Sized {
+        // Lists in place of recursion: a formula is as deep as it has variables.
         let mut stack: Vec<Open> = Vec::new();
         let mut done: Vec<Formula> = Vec::new();
         let mut next = Some((a, b));
@@ -299,6 +300,7 @@ impl<'b> Diagram<'b> {
 
     fn make_node(&mut self, variable: u32, children: &[Formula]) -> Formula {
         let first = children[0];
+        // A test that decides nothing gets no node, so that equal formulas stay one.
         if children.iter().all(|&child| child == first) {
             return first;
         }

@@ -84,6 +84,7 @@ impl Checker<'_> {
                     let words = words.clone();
                     self.not_a_word(side, word, text, &words, differs);
                 }
+                // The words decide here: the kinds would say nothing more.
                 return;
             }
         }

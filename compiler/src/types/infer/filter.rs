@@ -152,6 +152,7 @@ impl Checker<'_> {
     pub(super) fn item_of(&self, kind: &Type) -> Type {
         let kinds = self.env.whole.types.possible_kinds(&kind.kind);
         let item = |kind: &Kind| match kind {
+            // What goes through a map goes through its names.
             Kind::Map(_) | Kind::Record(_) => Some(Type::STRING),
             kind if kind.is_text() => Some(Type::STRING),
             Kind::None => None,
@@ -368,6 +369,7 @@ impl Checker<'_> {
             });
         }
         let Some(filter) = applied.arguments.first().filter(|argument| argument.name.is_none()) else {
+            // What is spread into the call may hold it.
             if !applied.arguments.iter().any(|argument| argument.spread) {
                 self.missing_argument(applied, "attribute");
             }
@@ -381,6 +383,7 @@ impl Checker<'_> {
             }
             return Type::list(Type::ANY);
         };
+        // The first argument is the name of this filter, and none of its own.
         let kind = self.infer_applied(&Applied {
             what: "filter",
             name,

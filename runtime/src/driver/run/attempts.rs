@@ -74,6 +74,7 @@ impl Driver<'_> {
             }
         }
         self.services.agent_server.close_session(&step, attempt);
+        // Ahead of the record, whose number it notes.
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
         self.notices.warn_of_usage(&self.state);

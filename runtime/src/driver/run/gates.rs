@@ -100,6 +100,7 @@ impl Driver<'_> {
         by: AnsweredBy,
     ) {
         if let Some(rehearsing) = self.world.rehearsal() {
+            // A gate that took its default must not be answered once more.
             rehearsing.drop_answer(&step);
         }
         if let Some(text) = &output {
@@ -107,6 +108,7 @@ impl Driver<'_> {
         }
         match output.map(|text| self.outputs.store_content(Content::Text(text))).transpose() {
             Ok(output) => {
+                // Ahead of the record, whose number it notes.
                 self.note_end(&step);
                 self.record(Event::GateAnswered { step, choice, output, by });
             }

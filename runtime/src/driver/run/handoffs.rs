@@ -91,6 +91,7 @@ impl Driver<'_> {
             Operation::SpawnNode(handoff) => self.hand_on((key, step, attempt), *handoff, true),
             Operation::ReadContext(reading) => self.read_context((key, attempt), &reading),
             Operation::ReadInbox {} => {
+                // Both lists share the room, what the step has taken first.
                 let mut room = READ;
                 let mut read = |letters: &[InboxMessage]| -> Result<Vec<Value>, String> {
                     let fits = letters.iter().take_while(|letter| {
@@ -133,6 +134,7 @@ impl Driver<'_> {
             &self.state,
             key,
             (handoff, spawns),
+            // The id of the envelope is made from this number.
             (self.records.seq + 1, at),
             &self.attempts.made,
         )?;

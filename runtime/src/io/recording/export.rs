@@ -208,6 +208,7 @@ impl Copy<'_> {
 
     fn copy_file(&self, name: &str) -> Result<(), RunError> {
         let (from, to) = (self.draft.join(name), self.fresh.join(name));
+        // Exchanges share the texts that hardly change between turns.
         if to.exists() {
             return Ok(());
         }

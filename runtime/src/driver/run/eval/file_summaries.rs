@@ -81,6 +81,7 @@ impl KnownSummaries {
 
 /// What names the summary of a text.
 pub(super) fn summary_key(agent: &str, path: &str, text: &str) -> String {
+    // With the text: a file that has changed is summed up once more.
     id_of(&format!("{agent}\n{path}\n{text}"))
 }
 
@@ -150,6 +151,7 @@ pub(crate) fn summaries_from_answer(wanted: &[Wanted], answer: &str) -> String {
         let line = summed.summary.split_whitespace().collect::<Vec<_>>().join(" ");
         Some(line.chars().take(LONGEST).collect()).filter(|line: &String| !line.is_empty())
     };
+    // Also where the answer says nothing of a file: its agent is not asked about it again.
     let summaries: Summaries = wanted.iter().map(|wanted| (wanted.key.clone(), said(wanted))).collect();
     serde_json::to_string(&summaries).expect("texts are JSON")
 }

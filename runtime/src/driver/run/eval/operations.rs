@@ -63,6 +63,7 @@ impl Evaluator<'_> {
         let counters = state.turn_counters(key);
         let count = counters.map_or(0, |counters| counters.reports);
         let before = counters.and_then(|counters| counters.report.as_ref());
+        // An equal report takes neither a record nor a part of the limit.
         if before.is_some_and(|before| self.texts.load_text(before).is_ok_and(|before| before == text)) {
             return Ok(AdmittedReport { count, report: None });
         }

@@ -54,6 +54,7 @@ impl Progress {
         let over = over.map(|after_ms| (after_ms, Failure::Timeout { after_ms }));
         let idle = job.idle.map(millis).filter(|&limit| self.silent > limit);
         let idle = idle.map(|after_ms| (after_ms, Failure::Idle { after_ms }));
+        // The limit that was reached first has ended it.
         over.into_iter().chain(idle).min_by_key(|(after, _)| *after)
     }
 
@@ -66,6 +67,7 @@ impl Progress {
             Answer::Text(text) => ProcessEnd { text, ..ProcessEnd::default() },
             Answer::Json(value) => ProcessEnd { text: value.to_string(), value: Some(value), ..ProcessEnd::default() },
             Answer::Failure { exit, output, stderr } => {
+                // With the exit code 0, it would be no failure.
                 ProcessEnd { text: output, exit: exit.max(1), stderr, value: None }
             }
             Answer::Choice { .. } | Answer::Unanswered | Answer::After(..) => {
@@ -174,6 +176,7 @@ impl Rehearsing<'_> {
         asker: &Asker<'_>,
         progress: &mut Progress,
     ) -> Result<Outcome, Failure> {
+        // A rehearsal reaches every agent, so that no fallback takes the turn.
         let taker = &asked.takers[0];
         let prompt = &taker.prompt;
         let (step, agent) = (job.step.clone(), taker.agent.clone());

@@ -143,6 +143,7 @@ async fn open_session(
     shared.lock_progress().resumes = resumes;
     let servers = list_servers(&hello, opening);
     let (session, modes, options) = begin_session(connection, opening, &hello, servers).await?;
+    // Ahead of the choices: from now on the agent may ask for something in this session.
     shared.lock_progress().session = Some(session.clone());
     choose_mode(connection, opening, &session, modes).await?;
     choose_model(connection, opening, &session, options).await?;
