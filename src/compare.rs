@@ -66,7 +66,7 @@ fn format_differences(old: &Plan, new: &Plan) -> Vec<(Group, String)> {
         match &difference.change {
             _ if difference.part == Part::Source => {}
             Change::Moved(_) => {}
-            // Bounds come and go with their pipeline, which is told already.
+            // Bounds come and go with their pipeline, and the comparison reports that already.
             Change::Added | Change::Removed if difference.part == Part::Bounds => {}
             Change::Added => lines.push(format_addition(&difference, &name, new)),
             Change::Removed => lines.push(format_removal(&difference, &name, old)),

@@ -1,4 +1,4 @@
-//! What a record changed in a run, as far as people are told of it while it runs.
+//! What a record changed in a run, as far as the live display shows it.
 //!
 //! In: nothing; [`RunReport::apply`](crate::RunReport::apply) makes the values. Out: references into the record, and
 //! numbers of rows of the report that the record was applied to.

@@ -324,7 +324,7 @@ impl<'t> Parser<'t> {
                     Stage::Hidden => self.after_hidden(),
                     _ => {}
                 }
-                // Read as any other, so that mistakes in it are told, and then dropped.
+                // The parser reads it like any other, so that it reports mistakes in it, and then drops it.
                 let count = self.entries.len();
                 let broken = self.now.broken;
                 self.parse_entry(true, &reading.node.name);

@@ -160,7 +160,7 @@ impl Type {
         let size = items.iter().fold(1, |size: usize, item| size.saturating_add(item.size()));
         let depth = 1 + items.iter().map(Type::depth).max().unwrap_or(0);
         if size > LARGEST || depth > DEEPEST {
-            // Too large: its items are told apart no more.
+            // It is too large: one type stands for all its items.
             return Type::list(items.into_iter().reduce(Type::or).unwrap_or(Type::ANY));
         }
         Type::new(Kind::Tuple(Arc::new(Tuple { items, form, depth, size })))

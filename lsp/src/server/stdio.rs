@@ -129,7 +129,7 @@ fn read_frame(input: &mut impl BufRead) -> io::Result<Frame> {
     if input.by_ref().take(length).read_to_end(&mut body)? as u64 != length {
         return Ok(Frame::End);
     }
-    // JSON that is no message leaves the frames in step; other bytes do not, so these two are told apart.
+    // JSON that is no message leaves the frames in step, other bytes do not: the two are different errors.
     let value: serde_json::Value =
         serde_json::from_slice(&body).map_err(|error| invalid_data(format!("a message that is not JSON: {error}")))?;
     Ok(serde_json::from_value(value).map_or_else(|error| Frame::Strange(error.to_string()), Frame::Message))

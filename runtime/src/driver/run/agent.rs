@@ -249,7 +249,7 @@ impl Driver<'_> {
     }
 }
 
-/// Which of the things that an agent is told go a way of their own; the others stand in its prompt.
+/// Which parts of what an agent gets are sent beside its prompt; the prompt holds the others.
 pub(super) struct Routes {
     /// The system text.
     system_apart: bool,
@@ -283,7 +283,7 @@ impl Routes {
         Routes { system_apart: true, data_apart: false, schema_apart: false }
     }
 
-    /// Adds what else an agent is told to the blocks of its prompt.
+    /// Adds the parts that are not sent apart to the blocks of a prompt.
     pub(super) fn place_blocks(
         &self,
         mut effective: Effective,

@@ -172,7 +172,7 @@ impl Conversation<'_> {
             ));
             let session = self.resumable_session(turn.ended.outcome.session.as_deref());
             let prompt = match (&session, &self.taker.door) {
-                // A conversation that goes on has the prompt and the answer; a new process is told all of it again.
+                // A conversation that goes on holds the prompt and the answer; a new process gets both again.
                 (Some(_), _) | (None, Transport::Llm(_)) => answer::render_repair_message(&violations, shape),
                 (None, _) => answer::render_repair_prompt(&self.taker.prompt, &turn.said, &violations, shape),
             };

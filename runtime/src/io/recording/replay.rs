@@ -246,7 +246,8 @@ impl Replay {
     }
 
     fn differs(&self, what: &str, recorded: Option<Vec<u8>>, now: Option<&str>) -> Option<Difference> {
-        // Blanking what is asked now, and not filling what was recorded: secrets cannot be filled in.
+        // This blanks secrets in the new question: the recording does not hold their values, so they cannot be filled in
+        // there.
         let now = now.map(|now| self.redactions.blank(now.as_bytes()));
         if recorded == now {
             return None;
