@@ -16,7 +16,9 @@ pub(super) fn lower_pipeline(element: &Element, text: &str, diagnostics: &mut Di
     let name = argument_name(element, 0)?;
     let section = Section::of(element);
     let iterations = section.child("iterations");
-    let steps = element.children.iter().filter_map(|child| step::lower_step(child, text, diagnostics)).collect();
+    // A step is large, so a list that grows by doubling would need twice the memory.
+    let mut steps = Vec::with_capacity(element.children.len());
+    steps.extend(element.children.iter().filter_map(|child| step::lower_step(child, text, diagnostics)));
     let uses: Vec<ast::Use> = element.children("use").map(lower_use).collect();
     // A step that could not be read has been reported.
     if !element.children.iter().any(step::is_step) && uses.is_empty() && !diagnostics.has_report_at(element.span) {

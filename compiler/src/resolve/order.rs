@@ -53,7 +53,8 @@ pub(super) fn order_steps(steps: &mut [Step<'_>]) -> Order {
         Ok(sorted) => Order { sorted: group_loop_steps(steps, sorted), back, cycles: Vec::new() },
         Err(_) => {
             let sccs = kosaraju_scc(&graph);
-            let sorted = sccs.iter().filter(|scc| !is_cyclic(&graph, scc)).map(|scc| scc[0]).collect();
+            // The components come from last to first.
+            let sorted = sccs.iter().rev().filter(|scc| !is_cyclic(&graph, scc)).map(|scc| scc[0]).collect();
             Order { sorted: group_loop_steps(steps, sorted), back, cycles: circles_in(&graph, &sccs) }
         }
     }

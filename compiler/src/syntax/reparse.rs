@@ -36,7 +36,7 @@ pub fn reparse(tree: Arc<Tree>, text: &str, file: FileId, old: Range<usize>, ins
 struct Part {
     lines: Lines,
     /// How far what follows moves.
-    shift: i64,
+    shift: i32,
 }
 
 /// Lines that hold an edit, and that belong to some nodes of one block alone.
@@ -57,6 +57,7 @@ fn reparse_region(tree: &Tree, text: &str, file: FileId, old: &Range<usize>, ins
     }
     let edit = u32::try_from(old.start).ok()?..u32::try_from(old.end).ok()?;
     let shift = i64::try_from(inserted).ok()? - i64::from(edit.end - edit.start);
+    let shift = i32::try_from(shift).ok()?;
     let read = |lines: Lines| Some((parse_lines(tree, text, file, &lines, shift)?, lines));
     // Where the inner lines cannot be read alone, the lines of the whole node may.
     let (tree, lines) = inner_lines(tree, &edit).and_then(read).or_else(|| read(outer_lines(tree, &edit)?))?;
@@ -65,12 +66,13 @@ fn reparse_region(tree: &Tree, text: &str, file: FileId, old: &Range<usize>, ins
 
 /// The lines of top-level nodes around an edit.
 fn outer_lines(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
-    // The cuts are in order, but those of nodes that share a line are missing: a missing one is passed over.
-    let first = (0..tree.cuts.len()).rev().find(|&node| tree.cuts[node].is_some_and(|cut| cut <= edit.start));
-    let start = first.and_then(|node| tree.cuts[node]).unwrap_or(0);
-    let last = (0..tree.cuts.len()).find(|&node| tree.cuts[node].is_some_and(|cut| cut > edit.end))?;
-    let nodes = first.map_or(0, |first| first + 1)..last + 1;
-    Some(Lines { path: Vec::new(), nodes, old: start..tree.cuts[last]? })
+    // The cuts are in order, and each lies behind its node. Those of nodes that share a line are missing, and passed over.
+    let passed = tree.nodes.partition_point(|node| node.span.end <= edit.start);
+    let before = |node: usize| tree.cuts[node].filter(|&cut| cut <= edit.start);
+    let (first, start) = (0..passed).rev().find_map(|node| Some((node + 1, before(node)?))).unwrap_or((0, 0));
+    let behind = |node: usize| tree.cuts[node].filter(|&cut| cut > edit.end);
+    let (last, end) = (first..tree.cuts.len()).find_map(|node| Some((node, behind(node)?)))?;
+    Some(Lines { path: Vec::new(), nodes: first..last + 1, old: start..end })
 }
 
 /// The lines around an edit in the innermost block that has some.
@@ -112,9 +114,9 @@ fn line_break_end(tree: &Tree, end: u32) -> Option<u32> {
 }
 
 /// Reads lines again; none when that could differ from a full parse.
-fn parse_lines(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i64) -> Option<Tree> {
+fn parse_lines(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i32) -> Option<Tree> {
     let Lines { path, old: Range { start, end }, .. } = lines;
-    let new_end = u32::try_from(i64::from(*end) + shift).ok()?;
+    let new_end = end.checked_add_signed(shift)?;
     let piece = text.get(*start as usize..new_end as usize)?;
     // A `\r` could join a `\n` that follows.
     if piece.ends_with('\r') || text[..*start as usize].ends_with('\r') && piece.starts_with('\n') {
@@ -137,7 +139,7 @@ fn parse_lines(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i64)
     {
         return None;
     }
-    move_tree(&mut read, i64::from(*start));
+    move_tree(&mut read, i32::try_from(*start).ok()?);
     Some(read)
 }
 
@@ -198,23 +200,26 @@ fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {
     tree
 }
 
-fn shift_offset(offset: u32, shift: i64) -> u32 {
-    u32::try_from(i64::from(offset) + shift).expect("what follows an edit stays in the text")
+/// Where an offset behind an edit is afterwards. It stays in the text, so it cannot overflow; a check would cost more
+/// than the addition, as this is done for each token that follows.
+fn shift_offset(offset: u32, shift: i32) -> u32 {
+    debug_assert!(offset.checked_add_signed(shift).is_some(), "what follows an edit stays in the text");
+    offset.wrapping_add_signed(shift)
 }
 
-fn move_tree(tree: &mut Tree, shift: i64) {
+fn move_tree(tree: &mut Tree, shift: i32) {
     tree.nodes.iter_mut().for_each(|node| move_node(node, shift));
     tree.problems.iter_mut().for_each(|problem| move_problem(problem, shift));
     tree.tokens.iter_mut().for_each(|token| token.end = shift_offset(token.end, shift));
     tree.cuts.iter_mut().flatten().for_each(|cut| *cut = shift_offset(*cut, shift));
 }
 
-fn move_span(span: &mut Span, shift: i64) {
+fn move_span(span: &mut Span, shift: i32) {
     *span = Span { start: shift_offset(span.start, shift), end: shift_offset(span.end, shift), ..*span };
 }
 
 /// Moves a node; it recurses as deep as blocks may nest.
-fn move_node(node: &mut Node, shift: i64) {
+fn move_node(node: &mut Node, shift: i32) {
     move_name(&mut node.name, shift);
     node.annotation.iter_mut().for_each(|name| move_name(name, shift));
     node.entries.iter_mut().for_each(|entry| move_entry(entry, shift));
@@ -227,7 +232,7 @@ fn move_node(node: &mut Node, shift: i64) {
     }
 }
 
-fn move_entry(entry: &mut Entry, shift: i64) {
+fn move_entry(entry: &mut Entry, shift: i32) {
     let Entry { name, equals, annotation, value, span } = entry;
     name.iter_mut().for_each(|name| move_name(name, shift));
     annotation.iter_mut().for_each(|name| move_name(name, shift));
@@ -240,11 +245,11 @@ fn move_entry(entry: &mut Entry, shift: i64) {
     }
 }
 
-fn move_name(name: &mut Name, shift: i64) {
+fn move_name(name: &mut Name, shift: i32) {
     move_span(&mut name.span, shift);
 }
 
-fn move_problem(problem: &mut Problem, shift: i64) {
+fn move_problem(problem: &mut Problem, shift: i32) {
     move_span(&mut problem.span, shift);
     problem.second.iter_mut().for_each(|(span, _)| move_span(span, shift));
     problem.fix.iter_mut().for_each(|fix| move_span(&mut fix.span, shift));

@@ -233,16 +233,22 @@ impl<'a> Lowering<'_, 'a> {
     }
 
     /// The terms of `a and b and c`, or of `a or b or c`, in order.
-    fn lower_terms(&self, op: &ast::BinOp<'a>) -> Vec<Expr> {
-        let mut terms = vec![self.lower_expression(&op.right)];
-        let mut left = &op.left;
-        while let ast::Expr::BinOp(inner) = left
-            && std::mem::discriminant(&inner.op) == std::mem::discriminant(&op.op)
-        {
-            terms.push(self.lower_expression(&inner.right));
-            left = &inner.left;
+    fn lower_terms<'e>(&self, op: &'e ast::BinOp<'a>) -> Vec<Expr> {
+        let operation = |term: &'e ast::Expr<'a>| match term {
+            ast::Expr::BinOp(inner) if std::mem::discriminant(&inner.op) == std::mem::discriminant(&op.op) => {
+                Some(&**inner)
+            }
+            _ => None,
+        };
+        let operations = || std::iter::successors(Some(op), |op| operation(&op.left));
+        // Large conditions are most of the memory of a check, so each list has the room that it needs.
+        let mut terms = Vec::with_capacity(operations().count() + 1);
+        for op in operations() {
+            terms.push(self.lower_expression(&op.right));
+            if operation(&op.left).is_none() {
+                terms.push(self.lower_expression(&op.left));
+            }
         }
-        terms.push(self.lower_expression(left));
         terms.reverse();
         terms
     }
