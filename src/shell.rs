@@ -10,8 +10,7 @@ use crate::exit::Exit;
 use crate::terminal;
 
 pub(crate) fn print_schema(args: &Schema) -> miette::Result<Exit> {
-    let schema = (args.of.schema)();
-    terminal::print(serde_json::to_string_pretty(&schema).expect("a schema has string keys only") + "\n")?;
+    terminal::print(args.of.schema)?;
     Ok(Exit::Done)
 }
 

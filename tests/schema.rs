@@ -64,7 +64,8 @@ fn validators() -> &'static BTreeMap<&'static str, Validator> {
     static VALIDATORS: OnceLock<BTreeMap<&str, Validator>> = OnceLock::new();
     VALIDATORS.get_or_init(|| {
         let validator = |schema: Value| jsonschema::draft202012::new(&strict(schema)).expect("it is a schema");
-        let schemas = DOCUMENTS.iter().map(|document| (document.name, (document.schema)().to_value()));
+        let schema = |text| serde_json::from_str(text).expect("a schema is JSON");
+        let schemas = DOCUMENTS.iter().map(|document| (document.name, schema(document.schema)));
         schemas.map(|(name, schema)| (name, validator(schema))).collect()
     })
 }

@@ -4,8 +4,8 @@
 //! text, so that patterns of any shape take time in proportion to it. Patterns that are large, or stand for large ones,
 //! take long to make ready: they are left to the run.
 
-use jsonschema::{PatternOptions, Validator};
 use serde_json::json;
+use swarmc_plan::build_validator;
 
 /// The longest pattern that is looked at, in bytes, and how often its repetitions may repeat together.
 const LONGEST: usize = 500;
@@ -13,7 +13,7 @@ const MOST: u64 = 1000;
 
 /// What is wrong with a pattern, in words; none where it is one.
 pub(crate) fn find_fault(pattern: &str) -> Option<&'static str> {
-    if is_large(pattern) || compile_pattern(pattern).is_some() {
+    if is_large(pattern) || build_validator(&json!({ "pattern": pattern })).is_ok() {
         return None;
     }
     let looks = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|sign| pattern.contains(sign));
@@ -27,7 +27,8 @@ pub(crate) fn find_fault(pattern: &str) -> Option<&'static str> {
 
 /// Whether a text matches somewhere; true where the pattern is none.
 pub fn is_match(pattern: &str, text: &str) -> bool {
-    is_large(pattern) || compile_pattern(pattern).is_none_or(|validator| validator.is_valid(&json!(text)))
+    let validator = || build_validator(&json!({ "pattern": pattern }));
+    is_large(pattern) || validator().map_or(true, |validator| validator.is_valid(&json!(text)))
 }
 
 /// Whether a pattern is long, or repeats its parts very often: `((a{1000}){1000})`.
@@ -37,14 +38,6 @@ pub(crate) fn is_large(pattern: &str) -> bool {
         counts.split(',').filter_map(count).max()
     });
     pattern.len() > LONGEST || counts.fold(1_u64, |product, count| product.saturating_mul(count.max(1))) > MOST
-}
-
-fn compile_pattern(pattern: &str) -> Option<Validator> {
-    jsonschema::draft202012::options()
-        .offline()
-        .with_pattern_options(PatternOptions::regex())
-        .build(&json!({ "pattern": pattern }))
-        .ok()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod template;
 pub mod tools;
 mod unsupported;
 mod validate;
+mod validator;
 
 pub use agent_names::{STATIONS, is_station};
 pub use body::{Body, Slot, StepKind};
@@ -46,6 +47,7 @@ pub use swarm::{
 pub use template::{Directive, DirectiveKind, Expression, Filter, LOG, Reads, Segment, Template};
 pub use unsupported::Unsupported;
 pub use validate::{Judge, LONGEST_NAME, Piece};
+pub use validator::build_validator;
 
 use std::collections::{BTreeMap, BTreeSet};
 

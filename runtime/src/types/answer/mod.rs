@@ -13,9 +13,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::Validator;
 use serde_json::Value;
-use swarmc_plan::{Plan, Schema};
+use swarmc_plan::{Plan, Schema, build_validator};
 
 pub(crate) use extract::find_candidates;
 pub(crate) use words::{append_instruction, render_instruction, render_repair_message, render_repair_prompt};
@@ -51,16 +51,6 @@ pub(crate) fn check_value(schema: &Value, value: &Value) -> Result<(), Vec<Strin
     let Ok(validator) = build_validator(schema) else { return Ok(()) };
     let misfit = violation::find_violations(&validator, value, false);
     if misfit.violations.is_empty() { Ok(()) } else { Err(misfit.violations) }
-}
-
-/// What holds values against a schema. Texts of agents meet its patterns: no engine that goes back over them.
-fn build_validator(schema: &Value) -> Result<Validator, String> {
-    jsonschema::draft202012::options()
-        .offline()
-        .should_validate_formats(true)
-        .with_pattern_options(PatternOptions::regex())
-        .build(schema)
-        .map_err(|error| error.to_string())
 }
 
 impl OutputValidator {
