@@ -192,21 +192,17 @@ fn list_requirements() -> (Vec<Program>, Vec<Model>) {
         |name: &str| Program { name: name.to_owned(), preset: None, install: None, path: None, version: None };
     let (mut programs, mut models) = (vec![program("sh")], Vec::new());
     for preset in swarmc_compiler::preset_names() {
-        let sources = BTreeMap::from([("doctor.kdl".to_owned(), preset_spec(&preset))]);
+        let sources = BTreeMap::from([("doctor.kdl".to_owned(), preset_spec(preset))]);
         let plan = swarmc_compiler::compile("doctor.kdl", &sources).plan;
         let Some(provider) = plan.and_then(|plan| plan.providers.into_iter().next()) else { continue };
         match provider.connection {
-            Connection::Exec { argv, .. } | Connection::Acp { argv } => {
-                programs.extend(argv.first().map(|name| Program {
-                    preset: Some(preset),
-                    install: provider.install,
-                    ..program(name)
-                }))
-            }
+            Connection::Exec { argv, .. } | Connection::Acp { argv } => programs.extend(argv.first().map(|name| {
+                Program { preset: Some((*preset).to_owned()), install: provider.install, ..program(name) }
+            })),
             Connection::Llm { auth, base_url, .. } => {
                 let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
                 let key = auth.map(|variable| (variable.clone(), is_set(&variable)));
-                models.push(Model { preset, key, url: base_url });
+                models.push(Model { preset: (*preset).to_owned(), key, url: base_url });
             }
             _ => {}
         }

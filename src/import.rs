@@ -15,8 +15,8 @@ use crate::terminal::{self, Stream};
 
 pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
     let presets = swarmc_compiler::preset_names();
-    if !presets.contains(&args.preset) {
-        let help = did_you_mean(&args.preset, presets.iter().map(String::as_str));
+    if !presets.contains(&args.preset.as_str()) {
+        let help = did_you_mean(&args.preset, presets.iter().copied());
         return Err(miette!(help = help, "there is no preset `{}`", args.preset));
     }
     let (workspace, from) = Workspace::discover(&args.compose)?;

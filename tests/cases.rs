@@ -49,7 +49,7 @@ fn fixtures_say_what_the_compiler_says() {
 }
 
 /// Every `.kdl` under a folder, by name.
-fn fixtures(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn fixtures(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("the folder of the fixtures can be read");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry can be read").path()).collect();
     paths.sort();
@@ -64,7 +64,7 @@ fn fixtures(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Files without their annotations, and what the annotations say.
-struct Fixture {
+pub(crate) struct Fixture {
     files: Vec<File>,
     expected: Vec<Annotation>,
 }
@@ -96,7 +96,7 @@ struct Place {
 }
 
 impl Fixture {
-    fn read(text: &str) -> Fixture {
+    pub(crate) fn read(text: &str) -> Fixture {
         let mut fixture =
             Fixture { files: vec![File { name: SPEC.to_owned(), lines: Vec::new() }], expected: Vec::new() };
         for line in text.lines() {
@@ -117,13 +117,13 @@ impl Fixture {
         fixture
     }
 
-    fn texts(&self) -> BTreeMap<String, String> {
+    pub(crate) fn texts(&self) -> BTreeMap<String, String> {
         let text = |file: &File| file.lines.iter().flat_map(|line| [line, "\n"]).collect::<String>();
         self.files.iter().map(|file| (file.name.clone(), text(file))).collect()
     }
 
     /// Compiles these texts in the profile that the fixture asks for.
-    fn check(&self, texts: &BTreeMap<String, String>) -> Compilation {
+    pub(crate) fn check(&self, texts: &BTreeMap<String, String>) -> Compilation {
         let first = self.files[0].lines.first().map_or("", String::as_str);
         let profile = first.strip_prefix("// profile: ").map_or(Profile::Default, |word| {
             let known = Profile::ALL.iter().find(|profile| profile.as_str() == word.trim());

@@ -15,7 +15,7 @@ use crate::syntax::Text;
 pub(crate) use pack::{ContextPack, Literal, PackRule, Summary};
 pub(crate) use provider::{Agent, Answer, Llm, Price, Provider, Rate, Script, Tier, ToolServer, Tools};
 pub(crate) use step::{
-    Body, FileInput, FileOutput, Files, ForEach, Gate, Loop, OnFailure, OnTimeout, Output, Step, Worktree,
+    Body, EachList, FileInput, FileOutput, Files, ForEach, Gate, Loop, OnFailure, OnTimeout, Output, Step, Worktree,
 };
 pub(crate) use swarm::{
     Channel, Convergence, Decompose, Edge, Edges, Group, History, Item, Leader, LeaderKind, Limits, Managed, Member,
@@ -60,6 +60,8 @@ pub(crate) struct Spec {
     pub hooks: Vec<Hook>,
     pub tests: Vec<Test>,
     pub allows: Vec<Allow>,
+    /// Where agents and providers are named that a preset of the library has the name of, in the order of the text.
+    pub presets: Vec<Name>,
 }
 
 #[derive(Debug)]

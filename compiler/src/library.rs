@@ -3,6 +3,8 @@
 //! Its parts are imported as `std:NAME`, and provider presets come from `std:providers`. Nothing of it is read before a
 //! spec asks for it.
 
+use std::sync::LazyLock;
+
 /// What the names of its parts begin with.
 pub(crate) const PREFIX: &str = "std:";
 
@@ -15,6 +17,21 @@ const PARTS: &[(&str, &str)] = &[
     (PROVIDERS, include_str!("std/providers.kdl")),
     ("std:types", include_str!("std/types.kdl")),
 ];
+
+/// Whether a provider of the library has this name.
+pub(crate) fn is_preset(name: &str) -> bool {
+    preset_names().contains(&name)
+}
+
+/// The names of the provider presets, in the order of the library.
+pub fn preset_names() -> &'static [&'static str] {
+    static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        let lines = find_part(PROVIDERS).map_or("", |(_, text)| text).lines();
+        // Each declaration is a line of its own, which a test sees to: so this needs no parser.
+        lines.filter_map(|line| line.strip_prefix("provider ")?.strip_suffix(" {")).collect()
+    });
+    &NAMES
+}
 
 /// The name and text of a part.
 pub(crate) fn find_part(name: &str) -> Option<(&'static str, &'static str)> {

@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::ast::{self, Name, Scope, Spec};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::library;
 use crate::load::Loader;
 use crate::lower;
 use crate::source::{FileId, Span};
+use crate::syntax;
 
 /// How deep imports nest (DESIGN "Limits").
 const DEPTH: usize = 64;
@@ -25,6 +27,8 @@ const IMPORTS: usize = 10_000;
 pub(crate) struct Modules {
     pub(crate) list: Vec<Module>,
     by_file: BTreeMap<FileId, usize>,
+    /// The presets of the library, which every module sees behind its own names and its imports.
+    pub(crate) presets: Option<usize>,
 }
 
 /// A file of a spec.
@@ -70,19 +74,48 @@ impl Modules {
     }
 }
 
-/// Reads what a spec imports, and what that imports; gives the specs of all modules, in the order of [`Modules`].
+/// Reads what a spec imports, and what that imports; gives the specs of all modules, in the order of [`Modules`]. Presets
+/// of the library that they name, or that are `chosen`, are a module of their own.
 pub(crate) fn load_modules(
     spec: Spec,
     file: FileId,
+    chosen: &[&str],
     loader: &mut Loader<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Modules, Vec<Spec>) {
     let root = Module { file, name: loader.sources.name(file).to_owned(), prefix: String::new(), imports: Vec::new() };
-    let mut modules = Modules { list: vec![root], by_file: BTreeMap::from([(file, 0)]) };
+    let mut modules = Modules { list: vec![root], by_file: BTreeMap::from([(file, 0)]), presets: None };
     let mut specs = vec![spec];
-    if specs[0].imports.is_empty() {
-        return (modules, specs);
+    if !specs[0].imports.is_empty() {
+        load_imports(&mut modules, &mut specs, loader, diagnostics);
     }
+    load_presets(&mut modules, &mut specs, chosen, loader);
+    (modules, specs)
+}
+
+/// Adds the presets that are named somewhere; where the library's providers are imported, all are there already.
+fn load_presets(modules: &mut Modules, specs: &mut Vec<Spec>, chosen: &[&str], loader: &mut Loader<'_>) {
+    let named = specs.iter().flat_map(|spec| &spec.presets).map(|name| name.value.as_str());
+    let chosen = chosen.iter().copied().filter(|name| library::is_preset(name));
+    let wanted: BTreeSet<String> = named.chain(chosen).map(str::to_owned).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let file = loader.library(library::PROVIDERS).expect("the library has its providers");
+    let module = *modules.by_file.entry(file).or_insert_with(|| {
+        let text = loader.sources.text(file);
+        let mut spec = lower::lower_spec(&syntax::parse(text, file).nodes, text, &mut Diagnostics::default());
+        spec.providers.retain(|provider| wanted.contains(&provider.name.value));
+        spec.agents.retain(|agent| wanted.contains(&agent.name.value));
+        specs.push(spec);
+        let name = loader.sources.name(file).to_owned();
+        modules.list.push(Module { file, name, prefix: String::new(), imports: Vec::new() });
+        modules.list.len() - 1
+    });
+    modules.presets = Some(module);
+}
+
+fn load_imports(modules: &mut Modules, specs: &mut Vec<Spec>, loader: &mut Loader<'_>, diagnostics: &mut Diagnostics) {
     let (mut depths, mut imports, mut full) = (vec![0], 0, false);
     // Breadth first, so that each module is found, and counted for its depth, on the shortest way to it.
     let mut open = VecDeque::from([0]);
@@ -136,8 +169,7 @@ pub(crate) fn load_modules(
         }
     }
     modules.list.iter().for_each(|module| check_aliases(module, diagnostics));
-    check_cycles(&modules, diagnostics);
-    (modules, specs)
+    check_cycles(modules, diagnostics);
 }
 
 fn report_limit(message: String, path: Span) -> Diagnostic {
@@ -229,27 +261,28 @@ pub(crate) fn assign_prefixes<'n>(modules: &Modules, declared: impl Fn(usize) ->
     let mut done = vec![false; modules.list.len()];
     done[0] = true;
     // In the order in which they were found, so the shortest way to a module names it.
-    for (index, module) in modules.list.iter().enumerate() {
-        for import in &module.imports {
-            if std::mem::replace(&mut done[import.module], true) {
-                continue;
-            }
-            let names = own(import.module);
-            let outer = prefixes[index].clone();
-            let stem = match &import.alias {
-                Some(alias) => alias.value.clone(),
-                None => path_qualifier(&modules.list[import.module].name),
-            };
-            let plain = import.alias.is_none().then(|| outer.clone());
-            let numbered = (1..=FILES).map(|number| match number {
-                1 => format!("{outer}{stem}."),
-                number => format!("{outer}{stem}-{number}."),
-            });
-            let free = |prefix: &String| taken.get(prefix).is_none_or(|taken| taken.is_disjoint(&names));
-            let prefix = plain.into_iter().chain(numbered).find(free).expect("each file takes one of so many");
-            taken.entry(prefix.clone()).or_default().extend(names);
-            prefixes[import.module] = prefix;
+    let imports = modules.list.iter().enumerate().flat_map(|(index, module)| {
+        module.imports.iter().map(move |import| (index, import.module, import.alias.as_ref()))
+    });
+    for (index, module, alias) in imports.chain(modules.presets.map(|presets| (0, presets, None))) {
+        if std::mem::replace(&mut done[module], true) {
+            continue;
         }
+        let names = own(module);
+        let outer = prefixes[index].clone();
+        let stem = match alias {
+            Some(alias) => alias.value.clone(),
+            None => path_qualifier(&modules.list[module].name),
+        };
+        let plain = alias.is_none().then(|| outer.clone());
+        let numbered = (1..=FILES).map(|number| match number {
+            1 => format!("{outer}{stem}."),
+            number => format!("{outer}{stem}-{number}."),
+        });
+        let free = |prefix: &String| taken.get(prefix).is_none_or(|taken| taken.is_disjoint(&names));
+        let prefix = plain.into_iter().chain(numbered).find(free).expect("each file takes one of so many");
+        taken.entry(prefix.clone()).or_default().extend(names);
+        prefixes[module] = prefix;
     }
     prefixes
 }

@@ -84,7 +84,7 @@ fn longer_or_shorter<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> 
 }
 
 /// What other tools call a node, and what it is called here.
-const HABITS: [(&str, &[&str]); 12] = [
+const HABITS: &[(&str, &[&str])] = &[
     ("depends-on", &["needs", "after", "requires", "dependencies", "depends", "wait-for"]),
     ("run", &["command", "cmd", "exec", "shell", "script", "sh", "bash"]),
     ("exec", &["command", "cmd", "run", "argv"]),
@@ -92,18 +92,37 @@ const HABITS: [(&str, &[&str]); 12] = [
     ("env", &["environment", "variables", "vars"]),
     ("for-each", &["foreach", "for", "map", "matrix", "fan-out", "each"]),
     ("loop", &["while", "repeat", "iterate", "until-done"]),
-    ("gate", &["approval", "human", "confirm", "pause", "input-required"]),
+    ("gate", &["approval", "approve", "human", "human-approval", "manual", "confirm", "pause", "input-required"]),
     ("type", &["schema", "struct", "record", "model", "interface", "enum"]),
     ("tool-server", &["mcp", "mcp-server", "server"]),
     ("import", &["include", "require", "extends"]),
     ("call", &["workflow", "subworkflow", "sub-pipeline", "invoke"]),
+    ("when", &["if", "condition", "only-if"]),
+    ("retry", &["retries", "attempts", "max-retries", "max-attempts"]),
+    ("timeout", &["time-limit", "timeout-minutes", "timeout-seconds", "max-time"]),
+    ("auth", &["api-key", "apikey", "key", "token"]),
+    ("message", &["prompt", "text", "question"]),
+    ("output", &["outputs", "returns", "result", "output-schema", "response-format"]),
+    ("prompt", &["instructions", "instruction", "message", "ask", "query"]),
+    ("iterations", &["max-iterations", "rounds", "max-rounds", "max-turns"]),
+    ("concurrency", &["max-concurrency", "max-parallel", "parallelism"]),
+    ("member", &["agent", "participant", "teammate"]),
+    ("can", &["capabilities", "allow-tools"]),
+    ("system", &["system-prompt", "role", "persona", "backstory", "instructions"]),
+    ("description", &["name", "title", "summary"]),
+    ("claude-code", &["claude", "cc"]),
+    ("openai-api", &["openai", "gpt", "chatgpt"]),
+    ("anthropic-api", &["anthropic"]),
+    ("llama-server", &["llama", "llamacpp", "llama.cpp", "ollama"]),
 ];
 
 /// The candidate that another tool calls `name`.
-pub(crate) fn find_habit(name: &str, candidates: &[&'static str]) -> Option<&'static str> {
+pub(crate) fn find_habit(name: &str, candidates: &[&str]) -> Option<&'static str> {
     let plain = normalize_name(name);
-    let meant = |(here, elsewhere): &(&str, &[&str])| candidates.contains(here) && elsewhere.contains(&plain.as_str());
-    HABITS.into_iter().find(meant).map(|(here, _)| here)
+    let meant = |(here, elsewhere): &&(&str, &[&str])| {
+        candidates.contains(here) && elsewhere.iter().any(|word| normalize_name(word) == plain)
+    };
+    HABITS.iter().find(meant).map(|(here, _)| *here)
 }
 
 /// "did you mean `x`?", or the list of what there is.
@@ -112,7 +131,8 @@ pub(crate) fn did_you_mean<'a>(
     candidates: &[&'a str],
     otherwise: &str,
 ) -> (Option<Near<'a>>, Option<String>) {
-    match find_nearest(name, candidates.iter().copied()) {
+    let habit = find_habit(name, candidates).map(|name| Near { name, certain: false });
+    match habit.or_else(|| find_nearest(name, candidates.iter().copied())) {
         Some(close) => (Some(close), Some(format!("did you mean `{close}`?"))),
         None if candidates.is_empty() => (None, None),
         None if candidates.len() == 1 => (None, Some(format!("the only one is `{}`", candidates[0]))),

@@ -11,6 +11,7 @@ use std::cell::Cell;
 use crate::ast::{Name, Spec};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::library;
 use crate::modules::{self, Import, Modules};
 use crate::source::{FileId, Span};
 use crate::suggest::{self, Near};
@@ -122,6 +123,16 @@ struct Own {
     names: Names,
     /// The index of its first item in the whole spec.
     first: usize,
+    /// How many different names a person declares. The others, which stand last, are of agents that tasks make.
+    declared: usize,
+    made: usize,
+}
+
+impl Own {
+    /// The names that a person declares.
+    fn declared_names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().take(self.names.len() - self.made)
+    }
 }
 
 impl Tables {
@@ -132,7 +143,11 @@ impl Tables {
         for spec in specs {
             let table = |(&what, first): (&NameKind, &mut usize)| {
                 let names = Names::new(what.as_str(), what.declared_names(spec).into_iter(), diagnostics);
-                let own = Own { first: *first, names };
+                let made = match what {
+                    NameKind::Agent => spec.agents.iter().filter(|agent| agent.variant).count(),
+                    _ => 0,
+                };
+                let own = Own { first: *first, declared: names.count_distinct() - made, made, names };
                 *first += own.names.len();
                 own
             };
@@ -179,7 +194,7 @@ impl Tables {
                 return Some(found);
             }
         }
-        None
+        self.module_names(self.modules.presets?, what).find(name, exact)
     }
 
     /// What `alias.name` means in the text of a file.
@@ -213,7 +228,13 @@ impl Tables {
     pub(crate) fn resolve_name(&self, what: NameKind, name: &Name, diagnostics: &mut Diagnostics) -> Option<usize> {
         let found = self.find_name(what, &name.value, true, name.span.file);
         if found.is_none() {
-            diagnostics.push(self.unknown_name(what, &name.value, name.span, name.span.file, &str::to_owned, &[]));
+            // All presets would hide the names that the spec has, so they count where one of them is close.
+            let presets = match what {
+                NameKind::Agent | NameKind::Provider => library::preset_names(),
+                _ => &[],
+            };
+            let presets = if suggest::did_you_mean(&name.value, presets, "").0.is_some() { presets } else { &[] };
+            diagnostics.push(self.unknown_name(what, &name.value, name.span, name.span.file, &str::to_owned, presets));
         }
         found
     }
@@ -223,7 +244,7 @@ impl Tables {
     pub(crate) fn find_sole(&self, what: NameKind, from: FileId) -> Option<usize> {
         let module = self.modules.module_of(from);
         let own = self.module_names(module, what);
-        match own.names.count_distinct() {
+        match own.declared {
             0 => {}
             1 => return Some(own.first),
             _ => return None,
@@ -232,9 +253,9 @@ impl Tables {
         let mut seen = imports
             .filter(|(_, import)| import.alias.is_none())
             .map(|(position, import)| (position, self.module_names(import.module, what)))
-            .filter(|(_, own)| own.names.count_distinct() > 0);
+            .filter(|(_, own)| own.declared > 0);
         match (seen.next(), seen.next()) {
-            (Some((position, own)), None) if own.names.count_distinct() == 1 => {
+            (Some((position, own)), None) if own.declared == 1 => {
                 self.used[module][position].set(true);
                 Some(own.first)
             }
@@ -245,11 +266,11 @@ impl Tables {
     /// The names that the text of a file can use, as they are written there.
     pub(crate) fn visible_names(&self, what: NameKind, from: FileId) -> Vec<String> {
         let module = self.modules.module_of(from);
-        let mut seen: Vec<String> = self.module_names(module, what).names.iter().map(str::to_owned).collect();
+        let mut seen: Vec<String> = self.module_names(module, what).declared_names().map(str::to_owned).collect();
         let mut imports: Vec<&Import> = self.modules.list[module].imports.iter().collect();
         imports.sort_by_key(|import| import.alias.is_some());
         for import in imports {
-            let names = self.module_names(import.module, what).names.iter();
+            let names = self.module_names(import.module, what).declared_names();
             seen.extend(names.map(|name| match &import.alias {
                 Some(alias) => format!("{}.{name}", alias.value),
                 None => name.to_owned(),
@@ -266,6 +287,7 @@ impl Tables {
             (own.first..own.first + own.names.len()).contains(&index)
         };
         holds(module)
+            || self.modules.presets.is_some_and(holds)
             || self.modules.list[module].imports.iter().zip(&self.used[module]).any(|(import, used)| {
                 let found = holds(import.module);
                 used.set(used.get() || found);

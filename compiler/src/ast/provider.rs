@@ -140,6 +140,8 @@ pub(crate) struct Agent {
     pub budget: Option<Budget>,
     /// What its workspace holds: the contract of its outbox.
     pub files: Option<Files>,
+    /// Whether a task makes it of its template, with `model=`; nothing declares it.
+    pub variant: bool,
 }
 
 /// An allow-list of tools: names of tools, of tool servers, or patterns such as `"*"`.

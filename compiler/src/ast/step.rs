@@ -17,6 +17,8 @@ pub(crate) struct Step {
     pub on_failure: OnFailure,
     pub body: Option<Body>,
     pub agent: Option<Name>,
+    /// The model that its agent uses here; none once an agent of its own stands for that.
+    pub model: Option<Name>,
     pub prefix: Option<Source>,
     pub suffix: Option<Source>,
     /// Context packs of its prompt, in order.
@@ -74,11 +76,19 @@ pub(crate) enum OnFailure {
 /// Runs the body once for each item of a list.
 #[derive(Debug)]
 pub(crate) struct ForEach {
-    pub list: Text,
+    pub list: EachList,
     /// How many items at once; as many as may run when left out.
     pub parallel: Option<Spanned<u32>>,
     pub join: plan::EachJoin,
     pub span: Span,
+}
+
+/// Where the list of a for-each is.
+#[derive(Debug)]
+pub(crate) enum EachList {
+    Expression(Text),
+    /// The path of a JSON file.
+    File(Text),
 }
 
 #[derive(Debug)]

@@ -140,7 +140,18 @@ impl Builder<'_, '_, '_> {
         for &what in NameKind::ALL {
             let kind = kind_of(what);
             let names = what.declared_names(spec);
-            let ids = names.into_iter().map(|name| self.add_symbol(kind, name, None)).collect();
+            // An agent that a task makes is, to a person, the agent that it is made of.
+            let declaration = |index: usize| match what {
+                NameKind::Agent if spec.agents[index].variant => {
+                    let template = spec.agents[index].template.as_ref()?;
+                    let tables = &self.model.tables;
+                    Some(names[tables.find_name(what, &template.value, true, template.span.file)?])
+                }
+                _ => None,
+            };
+            let places: Vec<&Name> =
+                names.iter().enumerate().map(|(index, name)| declaration(index).unwrap_or(name)).collect();
+            let ids = places.into_iter().map(|name| self.add_symbol(kind, name, None)).collect();
             self.top.push(ids);
         }
     }

@@ -56,6 +56,9 @@ fn visit_node(builder: &mut Builder<'_, '_, '_>, written: &Node, known: &'static
     if std::ptr::eq(known, &raw const schema::EDGE) {
         add_reference(builder, Target::Party, &written.name.text, written.name.span, place);
     }
+    if std::ptr::eq(known, &raw const schema::SEQUENCE_STEP) {
+        add_reference(builder, Target::Step, &written.name.text, written.name.span, place);
+    }
     let mut position = 0;
     let mut callee = None;
     for entry in &written.entries {

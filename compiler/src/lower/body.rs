@@ -36,14 +36,16 @@ pub(super) fn lower_body(element: &Element, diagnostics: &mut Diagnostics) -> Op
         }
         return None;
     };
-    if let Some(agent) = element.property("agent")
+    let given = ["agent", "model"].into_iter().find_map(|name| Some((name, element.property(name)?)));
+    if let Some((property, value)) = given
         && StepKind::in_task(body.schema.name) != Some(StepKind::Prompt)
     {
-        let diagnostic =
-            Diagnostic::new(Code::MisplacedNode, format!("task `{task}` has an agent and no prompt for it"))
-                .label(agent.span, "nothing for this agent to do")
-                .label(body.name.span, format!("a `{}` needs no agent", body.schema.name))
-                .help("remove `agent=`");
+        let article = if property == "agent" { "an" } else { "a" };
+        let message = format!("task `{task}` has {article} {property} and no prompt for it");
+        let diagnostic = Diagnostic::new(Code::MisplacedNode, message)
+            .label(value.span, format!("nothing for this {property} to do"))
+            .label(body.name.span, format!("a `{}` needs no {property}", body.schema.name))
+            .help(format!("remove `{property}=`"));
         diagnostics.push(diagnostic);
     }
     match StepKind::in_task(body.schema.name)? {

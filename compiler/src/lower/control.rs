@@ -7,7 +7,7 @@ use swarmc_plan as plan;
 use super::datum::Datum;
 use super::element::Element;
 use super::types::lower_field;
-use super::{Section, argument_name, argument_names, child_argument, clamp_count, datum_name, step, value};
+use super::{Section, argument_name, argument_names, child_argument, clamp_count, datum_name, sequence, value};
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -105,9 +105,8 @@ fn no_option(gate: &str, choice: &Name, options: &[Name]) -> Diagnostic {
 
 /// A loop; its steps nest as deep as the parser lets blocks nest.
 pub(super) fn lower_loop(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> ast::Loop {
-    let steps: Vec<ast::Step> =
-        element.children.iter().filter_map(|child| step::lower_step(child, text, diagnostics)).collect();
-    if !element.children.iter().any(step::is_step) && !diagnostics.has_report_at(element.span) {
+    let steps = sequence::lower_steps(element, text, diagnostics);
+    if !sequence::has_step(element) && !diagnostics.has_report_at(element.span) {
         let name = element.argument(0).map_or("", |name| name.text.as_str());
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("loop `{name}` has no task"))
             .label(element.argument(0).map_or(element.name.span, |name: &Datum| name.span), "nothing to repeat")

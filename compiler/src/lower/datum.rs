@@ -198,11 +198,15 @@ fn lower_string(
         Kind::Name if value::is_name(value) => None,
         Kind::Name => {
             let lower = value.to_lowercase().replace([' ', '.'], "-");
-            let help = "a name is a lowercase letter, then lowercase letters, digits, `-` and `_`";
-            let diagnostic = wrong(format!("`{value}` cannot be a name"), Some(help.into()));
+            let rule = "a name is a lowercase letter, then lowercase letters, digits, `-` and `_`";
+            let message = format!("`{value}` cannot be a name");
             Some(match value::is_name(&lower) {
-                true => diagnostic.unsafe_fix(format!("write `{lower}`"), span, lower),
-                false => diagnostic,
+                true => wrong(message, Some(format!("write `{lower}`: {rule}"))).unsafe_fix(
+                    format!("write `{lower}`"),
+                    span,
+                    lower,
+                ),
+                false => wrong(message, Some(rule.into())),
             })
         }
         Kind::Variable if value::is_variable(value) => None,
@@ -288,7 +292,7 @@ fn lower_string(
                 (Err(_), Some(number)) => {
                     diagnostic.help(format!("write `{number}`")).unsafe_fix(format!("write `{number}`"), span, number)
                 }
-                (Err(_), None) => diagnostic,
+                (Err(_), None) => diagnostic.help("write it in digits, as in `3`"),
             })
         }
         Kind::Bool => {

@@ -157,7 +157,10 @@ fn lower_element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut D
             }
         }
     }
-    if !surplus.is_empty() {
+    if let (Some(first), Some(last)) = (node.entries.first(), surplus.last())
+        // What is wrong with the quotes of a text makes words of it.
+        && !diagnostics.has_report_at(first.span.to(last.span))
+    {
         diagnostics.push(too_many(&surplus, &arguments, schema, called));
     }
     // What is missing from a broken node may stand behind the mistake that the syntax reported.

@@ -13,6 +13,7 @@ mod pipeline;
 mod policy;
 mod provider;
 mod section;
+mod sequence;
 mod step;
 mod swarm;
 mod test;
@@ -28,7 +29,8 @@ use std::collections::BTreeMap;
 use crate::ast::{self, Name, Scope, Source, Spanned, TypeExpr, TypeKind};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::schema;
+use crate::library;
+use crate::schema::{self, Kind, Target};
 use crate::source::{FileId, Sources, Span};
 use crate::suggest;
 use crate::syntax::{self, Text};
@@ -53,6 +55,7 @@ pub(crate) fn lower_spec(nodes: &[syntax::Node], text: &str, diagnostics: &mut D
     let mut spec = ast::Spec::default();
     for element in element::lower_block(nodes, &schema::SPEC, "", diagnostics) {
         collect_allows(&element, None, &mut spec.allows);
+        collect_presets(&element, &mut spec.presets);
         match element.schema.name {
             "workflow" => spec.workflow = lower_workflow(&element),
             "import" => spec.imports.extend(lower_import(&element)),
@@ -206,6 +209,21 @@ fn collect_allows(element: &Element, parent: Option<&Element>, allows: &mut Vec<
     }
     // Blocks nest as deep as the parser lets them.
     element.children.iter().for_each(|child| self::collect_allows(child, Some(element), allows));
+}
+
+/// The names of agents and providers in an element, and in all in it, that are those of presets.
+fn collect_presets(element: &Element, names: &mut Vec<Name>) {
+    let is_named = |kind: Kind| matches!(kind, Kind::Reference(Target::Agent | Target::Provider));
+    let kind_of = |position: usize| element.schema.arguments.get(position).or(element.schema.rest.as_ref());
+    let arguments =
+        element.arguments.iter().map(|(position, datum)| (kind_of(*position).map(|known| known.kind), datum));
+    let properties = element
+        .properties
+        .iter()
+        .map(|(key, datum)| (element.schema.find_property(&key.text).map(|known| known.kind), datum));
+    let named = arguments.chain(properties).filter(|(kind, _)| kind.is_some_and(is_named)).map(|(_, datum)| datum);
+    names.extend(named.filter(|datum| library::is_preset(datum.text.as_str())).map(datum_name));
+    element.children.iter().for_each(|child| self::collect_presets(child, names));
 }
 
 fn description_text(element: &Element) -> Option<String> {

@@ -6,7 +6,8 @@ use super::control::parse_exhausted;
 use super::element::Element;
 use super::policy::lower_budget;
 use super::{
-    Section, argument_name, argument_names, child_argument, description_text, edges, lower_param, lower_variables, step,
+    Section, argument_name, argument_names, child_argument, description_text, edges, lower_param, lower_variables,
+    sequence, step,
 };
 use crate::ast;
 use crate::code::Code;
@@ -16,12 +17,10 @@ pub(super) fn lower_pipeline(element: &Element, text: &str, diagnostics: &mut Di
     let name = argument_name(element, 0)?;
     let section = Section::of(element);
     let iterations = section.child("iterations");
-    // A step is large, so a list that grows by doubling would need twice the memory.
-    let mut steps = Vec::with_capacity(element.children.len());
-    steps.extend(element.children.iter().filter_map(|child| step::lower_step(child, text, diagnostics)));
+    let steps = sequence::lower_steps(element, text, diagnostics);
     let uses: Vec<ast::Use> = element.children("use").map(lower_use).collect();
     // A step that could not be read has been reported.
-    if !element.children.iter().any(step::is_step) && uses.is_empty() && !diagnostics.has_report_at(element.span) {
+    if !sequence::has_step(element) && uses.is_empty() && !diagnostics.has_report_at(element.span) {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("pipeline `{}` has no task", name.value))
             .label(name.span, "nothing to run")
             .help("write `task NAME { … }` in its block, or remove it");

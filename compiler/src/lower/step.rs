@@ -62,6 +62,7 @@ pub(super) fn lower_step(element: &Element, text: &str, diagnostics: &mut Diagno
         on_failure: control::on_failure(element, diagnostics),
         body,
         agent: element.property("agent").map(datum_name),
+        model: element.property("model").map(datum_name),
         prefix,
         suffix,
         context: lower_context(element),
@@ -73,7 +74,7 @@ pub(super) fn lower_step(element: &Element, text: &str, diagnostics: &mut Diagno
             })
             .collect(),
         session: element.child("session").and_then(|session| argument_name(session, 0)),
-        for_each: element.child("for-each").and_then(for_each),
+        for_each: element.child("for-each").and_then(|node| lower_for_each(node, diagnostics)),
         retry: plan::Retry {
             times: retry.element().and_then(|retry| retry.argument(0)).map_or(0, |times| clamp_count(times.number)),
             backoff_ms: retry.number_of("backoff"),
@@ -121,9 +122,28 @@ fn lower_context(element: &Element) -> Vec<ast::Name> {
     element.children("context").flat_map(argument_names).chain(of_prompt).collect()
 }
 
-fn for_each(node: &Element) -> Option<ast::ForEach> {
+fn lower_for_each(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::ForEach> {
+    let list = match (node.argument(0), node.property("file")) {
+        (Some(list), None) => ast::EachList::Expression(list.text.clone()),
+        (None, Some(file)) => ast::EachList::File(file.text.clone()),
+        (list, file) => {
+            // What does not fit has been reported.
+            if !diagnostics.has_report_at(node.span) {
+                let (message, place) = match (list, file) {
+                    (Some(_), Some(file)) => ("`for-each` takes a list or a file, not both", file.span),
+                    _ => ("`for-each` has no list", node.name.span),
+                };
+                diagnostics.push(
+                    Diagnostic::new(Code::WrongValue, message)
+                        .label(place, if file.is_some() { "one too many" } else { "no list" })
+                        .help("write `for-each \"output.STEP\"`, or `for-each file=\"LIST.json\"`"),
+                );
+            }
+            return None;
+        }
+    };
     Some(ast::ForEach {
-        list: node.argument(0)?.text.clone(),
+        list,
         parallel: node.property("parallel").map(|datum| Spanned { value: clamp_count(datum.number), span: datum.span }),
         join: match Section::of(node).word_of("join").as_str() {
             "any" => plan::EachJoin::Any,

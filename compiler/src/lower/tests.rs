@@ -246,7 +246,8 @@ fn tasks_hold_all_that_a_turn_has() {
     assert_eq!(task.output.kind.as_ref().map(shown).as_deref(), Some("list<Plan>?"));
     assert_eq!((task.output.max, task.output.repair), (1 << 20, 2));
     let each = task.for_each.as_ref().expect("a for-each");
-    assert_eq!((each.list.as_str(), each.join), ("param.items", plan::EachJoin::Settled));
+    assert!(matches!(&each.list, crate::ast::EachList::Expression(list) if list.as_str() == "param.items"));
+    assert_eq!(each.join, plan::EachJoin::Settled);
     assert!(matches!(&task.on_failure, OnFailure::Escalate(_)));
     assert!(matches!(&step(&spec, "alone").on_failure, OnFailure::Fix(agent) if agent.value == "medic"));
     assert!(task.worktree.as_ref().is_some_and(|worktree| worktree.name.is_none()));

@@ -258,6 +258,12 @@ impl<'t> Reader<'t> {
                 .help(format!("`{name}` is the whole type of a parameter; elsewhere a path is a `string`"))
                 .unsafe_fix("write `string`", place, "string");
         }
+        if matches!(name.to_lowercase().as_str(), "json" | "any" | "struct") {
+            return diagnostic.help(format!(
+                "say what is in it: fields in a block, `{{ title string; done bool }}`, or {}",
+                suggest::format_list(["map<T>", "list<T>"].into_iter(), "or")
+            ));
+        }
         let names: Vec<&str> = TYPES.iter().map(|word| word.word).filter(|word| self.paths || !is_path(word)).collect();
         // A type that another language calls so is that type.
         let meant = suggest_type(name, self.rest).map(|name| Near { name, certain: !matches!(name, "list" | "map") });

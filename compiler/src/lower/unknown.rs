@@ -1,6 +1,7 @@
 //! The messages about nodes and properties that do not belong where they stand.
 
 use super::datum::Datum;
+use super::value::is_name;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::schema::{self, Kind, Node, Older, Property};
@@ -47,6 +48,19 @@ pub(super) fn report_unknown(node: &syntax::Node, parent: &'static Node, called:
             .help(format!("write `on-timeout {what} after=\"{after}\"`, {others}"))
             .unsafe_fix(format!("write `{meant}`"), node.span, meant);
     }
+    if let ("parallel" | "concurrent", "pipeline" | "loop") = (name, called) {
+        return Diagnostic::new(Code::UnknownNode, format!("there is no `{name}`: tasks run at once unless one waits"))
+            .label(node.name.span, "not needed")
+            .help(format!("write its tasks directly in the `{called}`; `depends-on` is for those that wait"));
+    }
+    // What another tool calls so comes before a node of this name that belongs elsewhere.
+    let habit = suggest::find_habit(name, &allowed).map(|name| Near { name, certain: false });
+    if let Some(close) = habit {
+        return Diagnostic::new(Code::UnknownNode, format!("there is no `{name}` {place}"))
+            .label(node.name.span, "not known here")
+            .help(format!("did you mean `{close}`?"))
+            .write_near(node.name.span, close);
+    }
     // A file of another kind takes nothing of the language, wherever that belongs.
     let other = called.is_empty() && !std::ptr::eq(parent, &schema::SPEC);
     let parents = if other { Vec::new() } else { schema::list_parents(name) };
@@ -64,10 +78,7 @@ pub(super) fn report_unknown(node: &syntax::Node, parent: &'static Node, called:
             .help(takes);
     }
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("there is no `{name}` {place}"));
-    match suggest::find_habit(name, &allowed)
-        .map(|name| Near { name, certain: false })
-        .or_else(|| suggest::find_nearest(name, allowed.iter().copied()))
-    {
+    match suggest::find_nearest(name, allowed.iter().copied()) {
         Some(close) => diagnostic
             .label(node.name.span, "not known here")
             .help(format!("did you mean `{close}`?"))
@@ -108,8 +119,12 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
     let known: Vec<&str> = schema.properties.iter().map(|property: &Property| property.name).collect();
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("`{node}` has no property `{key}`"))
         .label(name.span, "not known here");
+    let homes = schema::list_owners(key);
     match suggest::find_nearest(key, known.iter().copied()) {
         Some(close) => diagnostic.help(format!("did you mean `{close}=`?")).write_near(name.span, close),
+        None if !homes.is_empty() => {
+            diagnostic.help(format!("`{key}=` belongs to {}", suggest::format_list(homes.into_iter(), "or")))
+        }
         None if known.is_empty() => diagnostic.help(format!("it takes no properties: `{}`", schema.usage_as(node))),
         None => diagnostic.help(format!("its properties are {}", suggest::format_list(known.into_iter(), "and"))),
     }
@@ -129,13 +144,34 @@ pub(super) fn too_many(
     };
     let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{called}` takes {count}"))
         .label(first.span.to(last.span), if surplus.len() == 1 { "one too many" } else { "too many" });
+    let words = || arguments.iter().map(|(_, word)| word.text.as_str());
+    if let (Some(Kind::Name), [_]) = (schema.arguments.last().map(|argument| argument.kind), arguments) {
+        let surplus: Option<Vec<&str>> = surplus.iter().map(|entry| bare_word(entry)).collect();
+        let name = surplus.map(|surplus| words().chain(surplus).collect::<Vec<_>>().join("-").to_lowercase());
+        if let Some(name) = name.filter(|name| is_name(name)) {
+            let span = arguments[0].1.span.to(last.span);
+            return diagnostic.help(format!("a name is one word: write `{name}`")).unsafe_fix(
+                format!("write `{name}`"),
+                span,
+                name,
+            );
+        }
+    }
     let is_text = matches!(schema.arguments.last(), Some(argument) if matches!(argument.kind, Kind::Text | Kind::Template | Kind::Expression));
-    let bare = |entry: &syntax::Entry| matches!(&entry.value.kind, ValueKind::String(text) if text.is_bare());
+    let bare = |entry: &syntax::Entry| bare_word(entry).is_some();
     match arguments.last() {
         Some((_, text)) if is_text && text.text.is_bare() && surplus.iter().copied().all(bare) => {
             diagnostic.help("put the whole text in quotes")
         }
         _ => diagnostic.help(format!("write `{}`", schema.usage_as(called))),
+    }
+}
+
+/// A word without quotes.
+fn bare_word(entry: &syntax::Entry) -> Option<&str> {
+    match &entry.value.kind {
+        ValueKind::String(text) if text.is_bare() => Some(text.as_str()),
+        _ => None,
     }
 }
 

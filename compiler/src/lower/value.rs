@@ -8,8 +8,28 @@ use crate::schema::TYPES;
 /// Says what to write.
 pub(crate) fn parse_duration(text: &str) -> Result<u64, String> {
     const UNITS: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-    parse_quantity(text, UNITS)
-        .ok_or_else(|| "a duration is a number and a unit of `ms`, `s`, `m`, `h` or `d`: `\"90s\"`".into())
+    parse_quantity(text, UNITS).ok_or_else(|| {
+        let rule = "a duration is a number and a unit of `ms`, `s`, `m`, `h` or `d`";
+        match translate_duration(text).filter(|duration| parse_quantity(duration, UNITS).is_some()) {
+            Some(duration) => format!("write `\"{duration}\"`: {rule}"),
+            None => format!("{rule}: `\"90s\"`"),
+        }
+    })
+}
+
+/// `5 min`, `30 seconds` or `1 hour` with the unit as it is here; none where the unit is not known.
+fn translate_duration(text: &str) -> Option<String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.trim().to_lowercase().trim_end_matches('s') {
+        "milli" | "millisecond" | "msec" => "ms",
+        "sec" | "second" => "s",
+        "min" | "minute" => "m",
+        "h" | "hr" | "hour" => "h",
+        "d" | "day" => "d",
+        _ => return None,
+    };
+    Some(format!("{number}{unit}"))
 }
 
 /// A number of bytes.

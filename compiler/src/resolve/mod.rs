@@ -16,6 +16,7 @@ pub(crate) mod templates;
 mod test;
 pub(crate) mod text;
 mod typing;
+pub(crate) mod variants;
 
 use std::collections::BTreeMap;
 
@@ -394,16 +395,6 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             );
             return None;
         };
-        let is_preset = || presets::preset_names().contains(&name.value);
-        if self.tables.find_name(NameKind::Provider, &name.value, true, name.span.file).is_none() && is_preset() {
-            let message = format!("there is no provider `{}`", name.value);
-            self.diagnostics.push(
-                Diagnostic::new(Code::UnknownReference, message)
-                    .label(name.span, "a preset, and no provider is declared from it")
-                    .help(format!("declare it: `provider {0} preset={0}`", name.value)),
-            );
-            return None;
-        }
         self.tables.resolve_name(NameKind::Provider, name, self.diagnostics)
     }
 
@@ -418,9 +409,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let seen = self.tables.visible_names(what, from);
         match (what, seen.is_empty()) {
             (NameKind::Agent, true) => {
-                "declare one: `agent coder provider=…`; a sole agent is the default one".to_owned()
+                "name one, `agent=claude-code` for example, or declare one: a sole agent is the default one".to_owned()
             }
-            (_, true) => "declare one: `provider claude preset=claude-code`, and say `provider=claude`".to_owned(),
+            (_, true) => "name one, `provider=claude-code` for example".to_owned(),
             (_, false) => {
                 format!(
                     "write `{}=` with {}",

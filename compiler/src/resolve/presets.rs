@@ -1,11 +1,10 @@
 //! The provider presets of the library, read when a spec asks for them.
 
-use crate::ast::{Provider, Spec};
+use crate::ast::Spec;
 use crate::diagnostic::Diagnostics;
-use crate::library::{PROVIDERS, find_part};
+use crate::library::PROVIDERS;
 use crate::load::Loader;
 use crate::lower::lower_spec;
-use crate::source::FileId;
 use crate::syntax;
 
 /// The presets that a spec starts from; nothing where it names none.
@@ -16,28 +15,17 @@ pub(crate) fn load_presets(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
     all_providers(loader)
 }
 
-/// The preset of this name, as the library declares it.
-pub(crate) fn find_preset(name: &str, loader: &mut Loader<'_>) -> Option<Provider> {
-    all_providers(loader).providers.into_iter().find(|preset| preset.name.value == name)
-}
-
 fn all_providers(loader: &mut Loader<'_>) -> Spec {
     let file = loader.library(PROVIDERS).expect("the library has its providers");
     let text = loader.sources.text(file);
     lower_spec(&syntax::parse(text, file).nodes, text, &mut Diagnostics::default())
 }
 
-/// The names of the provider presets, in the order of the library.
-pub fn preset_names() -> Vec<String> {
-    let text = find_part(PROVIDERS).map_or("", |(_, text)| text);
-    let spec = lower_spec(&syntax::parse(text, FileId::new(0)).nodes, text, &mut Diagnostics::default());
-    spec.providers.into_iter().map(|provider| provider.name.value).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::library_parts;
+    use crate::library::{find_part, library_parts, preset_names};
+    use crate::source::FileId;
 
     #[test]
     fn the_library_is_in_the_language() {
@@ -52,5 +40,17 @@ mod tests {
         let over_acp = ["opencode-acp", "claude-acp", "codex-acp", "gemini-acp"];
         let models = ["openai-api", "anthropic-api", "gemini-api", "llama-server"];
         assert_eq!(preset_names(), [&programs[..], &over_acp, &models].concat());
+        let (_, text) = find_part(PROVIDERS).unwrap();
+        let tree = syntax::parse(text, FileId::new(0));
+        let spec = lower_spec(&tree.nodes, text, &mut Diagnostics::default());
+        assert_eq!(
+            spec.providers.iter().map(|provider| provider.name.value.as_str()).collect::<Vec<_>>(),
+            preset_names()
+        );
+        // Each has an agent of its own, which a task can name.
+        assert_eq!(spec.agents.iter().map(|agent| agent.name.value.as_str()).collect::<Vec<_>>(), preset_names());
+        assert!(
+            spec.agents.iter().all(|agent| agent.provider.as_ref().is_some_and(|name| name.value == agent.name.value))
+        );
     }
 }

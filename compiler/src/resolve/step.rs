@@ -1,5 +1,9 @@
 //! Steps: who does them, what they say, what they read.
 
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
 use super::files::lies_in;
 use super::params::Params;
 use super::pipeline::{PlacedStep, Within};
@@ -10,10 +14,11 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
 use crate::mapped_text::MappedText;
-use crate::model::{Agent, Body, Files, Made, Read, Step, TemplateText, Variable};
+use crate::model::{Agent, Body, Condition, Files, Made, Read, Step, TemplateText, Variable};
 use crate::source::Span;
 use crate::symbols::NameKind;
 use crate::symbols::names::Names;
+use crate::syntax::Text;
 use crate::types::Type;
 
 /// The ports of a step: what they are called, and the step behind them where it is known.
@@ -51,7 +56,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let stdin = step.stdin.as_ref().map(|stdin| text::scan_inline(stdin, self.loader, self.diagnostics));
         let env = self.resolve_variables(&step.env);
         let when = step.when.as_ref().map(|when| text::parse_condition(when, self.diagnostics));
-        let list = step.for_each.as_ref().map(|each| text::parse_condition(&each.list, self.diagnostics));
+        let list = step.for_each.as_ref().and_then(|each| match &each.list {
+            ast::EachList::Expression(list) => Some(text::parse_condition(list, self.diagnostics)),
+            ast::EachList::File(path) => self.read_list(path),
+        });
         let (mut reads, mut made) = (Vec::new(), Vec::new());
         let of_env = env.iter().filter_map(|variable| match variable {
             Variable::Set(_, prose) => Some(prose),
@@ -78,6 +86,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 has,
             ));
             made.extend(self.file_reads(prose, Some(within)));
+        }
+        if let Body::Prompt(prose) = &body {
+            text::report_shell_reads(prose, within, &self.tables, self.diagnostics);
         }
         // A run decides both before the first item, so neither sees `item`.
         for (condition, place) in [(&when, "a `when`"), (&list, "a `for-each`")] {
@@ -138,12 +149,47 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         declared
     }
 
+    /// The list in a JSON file, as the expression that it is in the plan: so its items have types as any others.
+    fn read_list(&mut self, path: &Text) -> Option<Condition> {
+        let span = path.span(0..path.as_str().len());
+        let file = self.loader.resolve_file(path.as_str(), span, self.diagnostics)?;
+        let list = match serde_json::from_str::<Value>(self.loader.sources.text(file)) {
+            Ok(list @ Value::Array(_)) => list,
+            Ok(_) => {
+                self.diagnostics.push(
+                    Diagnostic::new(Code::WrongValue, format!("`{}` does not hold a list", path.as_str()))
+                        .label(span, "no list")
+                        .help("put the items in brackets: `[ … ]`"),
+                );
+                return None;
+            }
+            Err(error) => {
+                let message = format!("`{}` is no JSON: {error}", path.as_str());
+                let mend = "mend the file; a list is written `[\"a\", \"b\"]`";
+                self.diagnostics.push(Diagnostic::new(Code::WrongValue, message).label(span, "not JSON").help(mend));
+                return None;
+            }
+        };
+        let mut expression = String::new();
+        write_literal(&list, &mut expression);
+        Some(text::parse_condition(&Text::from_made(expression, span), self.diagnostics))
+    }
+
     fn step_agent(&mut self, step: &ast::Step, agents: &[Agent<'a>]) -> Option<usize> {
         if let Some(name) = &step.agent {
             return self.agent_named(name, agents);
         }
         let message = format!("task `{}` has a prompt and no agent", step.name.value);
-        self.sole_agent(&message, "no agent", step.name.span, agents)
+        let agent = self.sole_agent(&message, "no agent", step.name.span, agents)?;
+        if let Some(model) = &step.model {
+            let name = &agents[agent].ast.name.value;
+            self.diagnostics.push(
+                Diagnostic::new(Code::WrongValue, format!("`model=` of task `{}` needs an agent", step.name.value))
+                    .label(model.span, "whose model?")
+                    .help(format!("write `agent={name} model={}`", model.value)),
+            );
+        }
+        Some(agent)
     }
 
     /// The agent that is meant where none is named, or the report that there is none.
@@ -305,5 +351,32 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             self.diagnostics.push(text::unknown_step(&name.value, within, own, name.span, &str::to_owned));
         }
         step
+    }
+}
+
+/// Writes a JSON value as an expression. It is as deep as the JSON reader lets values nest.
+fn write_literal(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("none"),
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                write_literal(item, out);
+                out.push_str(", ");
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            out.push('{');
+            for (name, field) in fields {
+                let _ = write!(out, "{}: ", Value::String(name.clone()));
+                write_literal(field, out);
+                out.push_str(", ");
+            }
+            out.push('}');
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            let _ = write!(out, "{value}");
+        }
     }
 }

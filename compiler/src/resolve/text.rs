@@ -14,8 +14,8 @@ use crate::resolve::params::Params;
 use crate::resolve::pipeline::Within;
 use crate::source::{FileId, Span};
 use crate::suggest::{self, Near};
-use crate::symbols::NameKind;
 use crate::symbols::names;
+use crate::symbols::{NameKind, Tables};
 use crate::syntax::Text;
 use crate::template::{self, Root};
 
@@ -69,6 +69,43 @@ pub(super) fn scan_prose(passage: MappedText, wrap: bool, diagnostics: &mut Diag
 pub(super) fn scan_inline(text: &Text, loader: &mut Loader<'_>, diagnostics: &mut Diagnostics) -> TemplateText {
     let passage = loader.expand_includes(MappedText::from_string(text), diagnostics);
     scan_prose(passage, false, diagnostics)
+}
+
+/// Reports `${NAME}` in a prompt where NAME is a parameter or a step: a shell would put a value there, and nothing here
+/// does.
+pub(super) fn report_shell_reads(
+    prose: &TemplateText,
+    within: &Within<'_>,
+    tables: &Tables,
+    diagnostics: &mut Diagnostics,
+) {
+    let file = within.file;
+    let is_param = |name: &str| {
+        within.params.find_exact(name).is_some() || tables.find_name(NameKind::Param, name, true, file).is_some()
+    };
+    let text = prose.passage.text();
+    let plain = prose.template.parts.iter().filter_map(|part| match part {
+        template::Part::Text(range) => Some(range.clone()),
+        _ => None,
+    });
+    for range in plain.take(template::MAX_PROBLEMS) {
+        for (at, _) in text[range.clone()].match_indices("${").take(template::MAX_PROBLEMS) {
+            let start = range.start + at;
+            let Some((name, _)) = text[start + 2..range.end].split_once('}') else { break };
+            let meant = match (is_param(name), within.steps.find_exact(name)) {
+                (true, _) => format!("<<param:{name}>>"),
+                (false, Some(_)) => format!("<<output:{name}>>"),
+                (false, None) => continue,
+            };
+            let span = prose.passage.span(start..start + name.len() + 3);
+            diagnostics.push(
+                Diagnostic::new(Code::LegacyDirective, format!("nothing replaces `${{{name}}}`"))
+                    .label(span, "stays as it is")
+                    .help(format!("write `{meant}`"))
+                    .unsafe_fix(format!("write `{meant}`"), span, meant),
+            );
+        }
+    }
 }
 
 /// Reads a condition and reports what is wrong with it.
@@ -288,6 +325,13 @@ pub(super) fn unknown_step(
     spelt: &dyn Fn(&str) -> String,
 ) -> Diagnostic {
     let pipeline = within.name;
+    let words = || name.split([',', ' ']).filter(|word| !word.is_empty());
+    if name.contains([',', ' ']) && words().count() > 1 {
+        let words = words().collect::<Vec<_>>().join(" ");
+        return Diagnostic::new(Code::UnknownReference, format!("there is no step `{name}` in pipeline `{pipeline}`"))
+            .label(span, "several names in one text")
+            .help(format!("write them one after another, without quotes: `{words}`"));
+    }
     let known: Vec<&str> = within.steps.iter().filter(|step| Some(*step) != own).collect();
     let (close, help) = suggest::did_you_mean(name, &known, "its steps are ");
     let alone = |own| format!("`{own}` is its only step; use a `param` for a value of another pipeline");

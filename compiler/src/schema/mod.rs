@@ -19,7 +19,7 @@ pub use config::CONFIG;
 pub(crate) use config::KNOWN;
 pub use kind::{Kind, Target};
 pub(crate) use page::render_page;
-pub use pipeline::EDGE;
+pub use pipeline::{EDGE, SEQUENCE, SEQUENCE_STEP};
 pub use table::{ALLOW, SPEC};
 pub use task::TASK;
 pub(crate) use test::TEST_PARAM;
@@ -248,6 +248,17 @@ pub(crate) fn list_parents(name: &str) -> Vec<&'static str> {
         }
     }
     parents
+}
+
+/// The names of the nodes that have a property of this name.
+pub(crate) fn list_owners(property: &str) -> Vec<&'static str> {
+    let mut owners = Vec::new();
+    for node in list_nodes() {
+        if node.properties.iter().any(|known| known.name == property) && !owners.contains(&node.name) {
+            owners.push(node.name);
+        }
+    }
+    owners
 }
 
 /// Every node of the table once, the top level first.

@@ -27,6 +27,7 @@ pub(crate) static PIPELINE: Node = Node::new("pipeline", "Steps that run in the 
         &GATE,
         &LOOP,
         &STOP,
+        &SEQUENCE,
     ])
     .many();
 
@@ -121,8 +122,21 @@ static LOOP: Node = Node::new("loop", "Steps that repeat until a condition holds
         &GATE,
         &LOOP,
         &STOP,
+        &SEQUENCE,
     ])
     .many();
+
+/// Steps one after another.
+pub static SEQUENCE: Node = Node::new(
+    "sequence",
+    "Steps one after another: each depends on the one before it. They are declared here, or named: `sequence { a; b }`.",
+)
+.children(&[&TASK, &GATE, &LOOP, &STOP])
+.open_children(&SEQUENCE_STEP)
+.many();
+
+/// A step that is declared elsewhere in the block; its node is its name.
+pub static SEQUENCE_STEP: Node = Node::new("STEP", "A step that stands elsewhere in the pipeline or the loop.").many();
 
 /// The end of a pipeline.
 static STOP: Node = Node::new("stop", "Ends its pipeline when it is reached.")

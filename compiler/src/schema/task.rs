@@ -11,11 +11,14 @@ pub static TASK: Node = Node::new(
      swarm (`swarm`). At the top level, a task that pipelines share through `use`.",
 )
 .arguments(NAME)
-.properties(&[Property::new(
-    "agent",
-    Kind::Reference(Target::Agent),
-    "The agent that takes the prompt; the only one, when left out.",
-)])
+.properties(&[
+    Property::new(
+        "agent",
+        Kind::Reference(Target::Agent),
+        "The agent that takes the prompt, or a preset: `claude-code`; the only agent, when left out.",
+    ),
+    Property::new("model", Kind::Scalar, "The model that the agent uses here, in the terms of its provider."),
+])
 .children(&[
     &DESCRIPTION,
     &DEPENDS_ON,
@@ -146,8 +149,9 @@ static SESSION: Node = Node::new(
 )
 .arguments(NAME);
 static FOR_EACH: Node = Node::new("for-each", "Runs the body once for each item of a list, which it reads as `item`.")
-    .arguments(&[required_argument("LIST", Kind::Expression)])
+    .arguments(&[optional_argument("LIST", Kind::Expression)])
     .properties(&[
+        Property::new("file", Kind::Path, "A JSON file that holds the list, which the plan then contains."),
         Property::new("parallel", ANY_COUNT, "How many items run at once; the limit of the run, when left out."),
         Property::new("join", Kind::Choice(EACH_JOIN), "How many items must succeed.").default("all"),
     ]);

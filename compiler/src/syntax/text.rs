@@ -65,6 +65,12 @@ impl Text {
         Self::verbatim(value, Form::Bare, span, 0)
     }
 
+    /// A value that was made from what stands at `span`: every part of it leads back to the whole.
+    pub(crate) fn from_made(value: String, span: Span) -> Self {
+        let whole = Piece { decoded: 0, source: 0, escape: span.end - span.start };
+        Self::from_pieces(value, Form::Quoted, span, vec![whole])
+    }
+
     /// The decoded value.
     pub fn as_str(&self) -> &str {
         &self.value

@@ -102,7 +102,7 @@ pub(super) fn parse_legacy(text: &str, start: usize, problems: &mut Vec<Problem>
 }
 
 /// The word at `at`, empty if there is none.
-fn word_at(text: &str, at: usize) -> &str {
+pub(super) fn word_at(text: &str, at: usize) -> &str {
     let bytes = &text.as_bytes()[at..];
     let length = match bytes.first() {
         Some(byte) if byte.is_ascii_alphabetic() || *byte == b'_' => {
@@ -152,6 +152,14 @@ fn report_unknown(text: &str, start: usize, word: &str, end: Option<usize>, prob
         "no directive has this name",
     );
     let escape = format!("for the text itself, write `\\<<{}`", clip_word(word));
+    if matches!(word, "secret" | "env") {
+        problems.push(
+            problem.help(format!(
+                "no prompt holds a secret: give it to a command or a provider with `env NAME`; {escape}"
+            )),
+        );
+        return Found::Broken(start, end);
+    }
     problem = match (word.len() <= 40).then(|| find_nearest(word, list_kinds())).flatten() {
         Some(near) => problem.help(format!("did you mean `{near}`? {escape}")).fix(
             format!("write `{near}`"),

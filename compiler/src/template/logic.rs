@@ -14,7 +14,7 @@ use super::path::Path;
 use super::region::template_error;
 use super::tree::{Argument, Const, Expr, ExprKind, Operator, Statement, Target};
 use super::{MAX_PROBLEMS, Part, Problem, Read, Root, Spanned};
-use crate::suggest::{find_closest, find_nearest, format_list};
+use crate::suggest::{Near, find_closest, find_nearest, format_list};
 
 /// Walks a text's tree; `parts` are those of the text.
 pub(super) fn visit_template(tree: &[Statement], parts: &mut [Part], problems: &mut Vec<Problem>) -> Vec<Read> {
@@ -31,6 +31,17 @@ pub(super) fn visit_condition(expr: &Expr, problems: &mut Vec<Problem>) -> Vec<R
 }
 
 type Facts = Arc<[Fact]>;
+
+/// What other tools call what texts read, and what it is called here.
+const READ_HABITS: &[(&str, &[&str])] = &[
+    ("output", &["outputs", "steps", "needs", "results", "result", "tasks", "nodes", "jobs"]),
+    ("param", &["params", "parameters", "inputs", "args", "vars", "variables"]),
+    ("item", &["it", "element", "each", "matrix"]),
+    ("iteration", &["round", "attempt"]),
+];
+
+/// The words of `when=` of a dependency.
+const DEPENDENCY_WORDS: &[&str] = &["success", "failure", "always", "any"];
 
 /// Whether a missing value does harm.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -382,13 +393,23 @@ impl<'a> Walk<'a, '_> {
             format!("no {what} has this name"),
         );
         let near = (name.len() <= 40).then(|| find_nearest(name, known.iter().copied())).flatten();
+        let habit = READ_HABITS.iter().find(|(_, words)| what == "name" && words.contains(&name));
+        let near = habit.map(|(root, _)| Near { name: root, certain: false }).or(near);
         self.problems.push(match near {
+            _ if what == "name" && DEPENDENCY_WORDS.contains(&name) => problem.help(format!(
+                "`when` takes a condition; how a step must end is said with it: `depends-on STEP when={name}`"
+            )),
             Some(near) => problem.help(format!("did you mean `{near}`?")).fix(
                 format!("write `{near}`"),
                 range,
                 near.name,
                 near.certain,
             ),
+            None if what == "name" => problem.help(format!(
+                "write `param.{0}` for a parameter, or `output.{0}` for what a step gave; the names are {1}",
+                clip_word(name),
+                format_list(known.iter().copied(), "and")
+            )),
             None => problem.help(format!("the {what}s are {}", format_list(known.iter().copied(), "and"))),
         });
     }

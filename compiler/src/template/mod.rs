@@ -38,7 +38,7 @@ pub(crate) use scan::scan;
 pub(crate) use tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Statement, Target};
 
 /// How many problems of one text are reported.
-const MAX_PROBLEMS: usize = 100;
+pub(crate) const MAX_PROBLEMS: usize = 100;
 
 /// A word of the language of texts.
 #[derive(Clone, Debug, PartialEq, Eq)]

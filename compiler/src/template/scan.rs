@@ -14,9 +14,30 @@ use super::directive::{self, Found};
 use super::region::{self, Region};
 use super::tree::Statement;
 use super::{Directive, Kind, MAX_PROBLEMS, Part, Problem, Read, Root, Template, logic, lower};
+use crate::code::Code;
 
 /// How many pieces of logic without an end are looked for; each may cost a look at the whole text.
 const MAX_LOST: usize = 16;
+/// Reports `<output:plan>`, which is a directive but for the second sign on each side.
+fn report_single_sign(text: &str, start: usize, problems: &mut Vec<Problem>) {
+    let word = directive::word_at(text, start + 1);
+    let colon = start + 1 + word.len();
+    if text.as_bytes().get(colon) != Some(&b':') || Kind::from_word(word).is_none() {
+        return;
+    }
+    let name = directive::word_at(text, colon + 1);
+    let end = colon + 1 + name.len();
+    if name.is_empty() || text.as_bytes().get(end) != Some(&b'>') {
+        return;
+    }
+    let (range, meant) = (start..end + 1, format!("<<{word}:{name}>>"));
+    problems.push(
+        Problem::new(Code::LegacyDirective, range.clone(), "this is no directive, and stays as it is", "one `<` only")
+            .help(format!("write `{meant}`"))
+            .fix(format!("write `{meant}`"), range, meant.clone(), false),
+    );
+}
+
 /// Finds the parts of a text, what it reads and what is wrong with it.
 pub(crate) fn scan(text: &str) -> Template {
     let mut scanner = Scanner { text, ..Scanner::default() };
@@ -54,6 +75,10 @@ impl<'a> Scanner<'a> {
                 (b'<', Some(b'<')) => self.scan_directive(here),
                 (b'{', Some(b'{')) => self.scan_braces(here),
                 (b'{', Some(b'%' | b'#')) => self.scan_region(here),
+                (b'<', Some(_)) => {
+                    report_single_sign(self.text, here, &mut self.problems);
+                    here + 1
+                }
                 _ => here + 1,
             };
             // They may be wrong by the hundred thousand: what is not shown is not kept.

@@ -28,10 +28,11 @@ pub(super) fn list_names(
             let own = entry.filter(|entry| entry.node.is_named("agent")).and_then(|entry| entry.node.declared_name());
             let own =
                 own.or(spot.around.last().filter(|node| node.is_named("agent")).and_then(|node| node.declared_name()));
-            top(SymbolKind::Agent).into_iter().filter(|item| Some(item.label.as_str()) != own).collect()
+            let agents = with_presets(top(SymbolKind::Agent), SymbolKind::Agent);
+            agents.into_iter().filter(|item| Some(item.label.as_str()) != own).collect()
         }
-        Target::Provider => top(SymbolKind::Provider),
-        Target::Preset => list_presets(),
+        Target::Provider => with_presets(top(SymbolKind::Provider), SymbolKind::Provider),
+        Target::Preset => list_presets(SymbolKind::Provider).collect(),
         Target::Tier => top(SymbolKind::Tier),
         Target::Prompt => top(SymbolKind::Prompt),
         Target::Pack => {
@@ -191,18 +192,26 @@ pub(super) fn list_gate_fields(ask: &Ask<'_>, spot: &CursorContext<'_>, gate: &s
     fields.into_iter().filter(|field| field.label != "choice").collect()
 }
 
-/// The providers of the library.
-fn list_presets() -> Vec<Item> {
+/// What a spec declares, and behind it the presets of the library, which need no declaration.
+fn with_presets(mut declared: Vec<Item>, kind: SymbolKind) -> Vec<Item> {
+    let more: Vec<Item> =
+        list_presets(kind).filter(|preset| declared.iter().all(|item| item.label != preset.label)).collect();
+    declared.extend(more);
+    declared
+}
+
+/// The presets of the library, as providers or as agents.
+fn list_presets(kind: SymbolKind) -> impl Iterator<Item = Item> {
     let text = swarmc_compiler::library_parts().find(|(name, _)| *name == "std:providers").map_or("", |(_, text)| text);
     // `description "…"` stands in the first line of each.
-    let described = |name: &str| {
+    let described = move |name: &str| {
         let block = text.split_once(&format!("\nprovider {name} {{"))?.1;
         let line = block.lines().find_map(|line| line.trim().strip_prefix("description "))?;
         Some(line.trim_matches('"').to_owned())
     };
-    let item = |name: String| {
-        let doc = described(&name);
-        Item::new(name, ItemKind::Name(SymbolKind::Provider)).detail("preset").doc_maybe(doc.as_ref())
+    let item = move |name: &&str| {
+        let doc = described(name);
+        Item::new((*name).to_owned(), ItemKind::Name(kind)).detail("preset").doc_maybe(doc.as_ref())
     };
-    swarmc_compiler::preset_names().into_iter().map(item).collect()
+    swarmc_compiler::preset_names().iter().map(item)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use swarmc_compiler::schema::{ALLOW, Argument, EDGE, Kind, Node, Property, Target};
+use swarmc_compiler::schema::{ALLOW, Argument, EDGE, Kind, Node, Property, SEQUENCE_STEP, Target};
 use swarmc_compiler::{ProviderKind, StepKind};
 
 use super::super::cursor::CursorContext;
@@ -86,6 +86,10 @@ fn open_names(
             }
         }
         return names;
+    }
+    if std::ptr::eq(open, &raw const SEQUENCE_STEP) {
+        let names = name::list_names(ask, spot, None, Target::Step);
+        return names.into_iter().filter(|item| !siblings.contains(&item.label.as_str())).collect();
     }
     if home.name == "tiers" {
         let tier = |tier: &&str| !siblings.contains(tier);
