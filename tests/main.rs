@@ -8,6 +8,7 @@ mod bounds;
 mod cases;
 mod cli;
 mod connections;
+mod docs;
 mod editors;
 mod examples;
 mod expressions;

@@ -1,0 +1,3 @@
+//! The pages of `docs/`, held to what they show.
+
+mod directives;
