@@ -1,3 +1,6 @@
 //! The pages of `docs/`, held to what they show.
 
+mod cookbook;
 mod directives;
+mod listings;
+mod summary;
