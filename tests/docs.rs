@@ -3,4 +3,5 @@
 mod cookbook;
 mod directives;
 mod listings;
+mod real;
 mod summary;
