@@ -9,6 +9,7 @@ mod cases;
 mod cli;
 mod comforts;
 mod connections;
+mod docs;
 mod editors;
 mod examples;
 mod expressions;

@@ -8,6 +8,10 @@ use crate::template::{self, Part};
 
 pub use crate::template::Term;
 
+/// The workflow in which the examples of directives hold: each in the prompt of `show` there, for the second step in the
+/// second round, and the one of `inbox` in the pipeline `talk`.
+pub const EXAMPLE_SPEC: &str = include_str!("template/examples.kdl");
+
 /// An interpolation of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interpolation {

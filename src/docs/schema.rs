@@ -9,11 +9,16 @@ const HEAD: &str = "# The plan\n\n<!-- Generated from plan/src by `tests/run ble
 `swarmc plan SPEC -o plan.json` writes it, `swarmc run plan.json` runs it, `swarmc schema plan` prints its JSON Schema \
 (draft 2020-12). It is self-contained: prompts, types and computed bounds are in it, and every part that a run may report \
 has its place in the spec. The same spec gives the same bytes.\n\n\
-`version` increases on breaking changes; swarmc refuses a newer version. Fields \
-that are left out have their default: nothing, empty or `false`, if no other is given.\n\n\
+`version` increases on breaking changes; swarmc refuses a newer version. A field with `?` may be left out: it is then \
+nothing, empty or `false`, if no other default is given. `[X]` is a list, in the order of the spec, `{X}` a map. Most \
+parts of a spec also have `name`, `description?` and `origin` ([Origin](#origin)), the place where they are declared.\n\n\
 swarmc checks a plan from a file for everything that the compiler guarantees: names are unique and resolve, nothing waits for itself, \
 counts and times are in their ranges, commands name a program, paths stay in their folder, expressions, templates and \
 JSON Schemas can be read. swarmc refuses a plan with errors before anything starts, and reports the place as a JSON pointer.\n";
+
+/// The fields that most objects have, which the top of the page explains.
+const PLAIN: [(&str, &str); 3] =
+    [("name", "Its name."), ("description", "What it is for."), ("origin", "Where it is declared.")];
 
 /// The page.
 pub(super) fn render_page(schema: &Value) -> String {
@@ -38,11 +43,21 @@ pub(super) fn render_page(schema: &Value) -> String {
     seen.remove("Plan");
     assert_eq!(seen, all, "everything is on the page");
     // Comments in the code link to its types; here they are headings.
-    out.replace("[`", "`").replace("`]", "`")
+    // The top says once in which order lists are.
+    out.replace("[`", "`").replace("`]", "`").replace(", in declaration order", "")
 }
 
 fn description_line(schema: &Value) -> String {
     schema["description"].as_str().unwrap_or_default().replace('\n', " ")
+}
+
+/// What a field says of itself; nothing where it has a type of its own, whose section says it, and no more than a few
+/// words to add.
+fn field_line(field: &Value) -> String {
+    const FEW: usize = 12;
+    let line = description_line(field);
+    let plain = line.split_whitespace().count() <= FEW && describe_kind(field).contains("](#");
+    if plain { String::new() } else { line }
 }
 
 /// The fields of an object, or the forms of which it is one.
@@ -51,13 +66,15 @@ fn write_fields(out: &mut String, schema: &Value, depth: usize) {
     let required: BTreeSet<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let needed = if required.contains(name.as_str()) { "" } else { ", may be left out" };
+        if PLAIN.contains(&(name.as_str(), description_line(field).as_str())) {
+            continue;
+        }
+        let optional = if required.contains(name.as_str()) { "" } else { "?" };
         let default = match &field["default"] {
             Value::Null => String::new(),
             default => format!(", default `{default}`"),
         };
-        let _ =
-            writeln!(out, "{indent}- `{name}`: {}{needed}{default}. {}", describe_kind(field), description_line(field));
+        let _ = writeln!(out, "{indent}- `{name}{optional}`: {}{default}. {}", describe_kind(field), field_line(field));
         write_fields(out, field, depth + 1);
     }
     for form in schema["oneOf"].as_array().into_iter().flatten() {
@@ -100,7 +117,7 @@ fn describe_kind(schema: &Value) -> String {
         return format!("[{name}](#{})", name.to_lowercase());
     }
     if let Some(kinds) = schema["anyOf"].as_array() {
-        return kinds.iter().map(describe_kind).collect::<Vec<_>>().join(" or ");
+        return join_kinds(kinds.iter().map(describe_kind));
     }
     if schema["oneOf"].is_array() {
         return "one of these".to_owned();
@@ -113,25 +130,27 @@ fn describe_kind(schema: &Value) -> String {
         Value::Array(names) => {
             let names: Vec<String> =
                 names.iter().filter_map(Value::as_str).map(|name| describe_type(name, schema)).collect();
-            names.join(" or ")
+            join_kinds(names.into_iter())
         }
         _ => "any value".to_owned(),
     }
 }
 
+/// Kinds of which a value has one; `null` is what a field has that is left out.
+fn join_kinds(kinds: impl Iterator<Item = String>) -> String {
+    kinds.filter(|kind| kind != "null").collect::<Vec<_>>().join(" or ")
+}
+
 fn describe_type(name: &str, schema: &Value) -> String {
     match name {
         "array" => match schema["prefixItems"].as_array() {
-            Some(items) => format!("a list of {}", items.iter().map(describe_kind).collect::<Vec<_>>().join(" and ")),
-            None => format!("a list, each {}", describe_kind(&schema["items"])),
+            Some(items) => format!("[{}]", items.iter().map(describe_kind).collect::<Vec<_>>().join(", ")),
+            None => format!("[{}]", describe_kind(&schema["items"])),
         },
         "object" if schema["additionalProperties"].is_object() => {
-            format!("a map, each {}", describe_kind(&schema["additionalProperties"]))
+            format!("{{{}}}", describe_kind(&schema["additionalProperties"]))
         }
-        "object" => "an object".to_owned(),
-        "integer" => "a whole number".to_owned(),
-        "null" => "`null`".to_owned(),
-        other => format!("a {other}"),
+        other => other.to_owned(),
     }
 }
 

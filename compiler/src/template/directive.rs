@@ -467,7 +467,7 @@ pub(crate) fn filter_terms(word: &str) -> Vec<Term> {
     let allowed = Kind::from_word(word).map_or(&[] as &[&str], allowed_filters);
     let all = DIRECTIVE_FILTERS.into_iter().zip(FILTER_DOCS);
     all.filter(|(word, _)| allowed.contains(word))
-        .map(|(word, (usage, doc))| Term { word, usage: usage.to_owned(), doc })
+        .map(|(word, (usage, doc, example, result))| Term { word, usage: usage.to_owned(), doc, example, result })
         .collect()
 }
 

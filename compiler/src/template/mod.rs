@@ -27,6 +27,8 @@ use swarmc_plan::Filter;
 
 use crate::code::Code;
 
+#[cfg(test)]
+pub(crate) use applied::Applied;
 pub(crate) use applied::{FILTERS, TESTS, list_terms as applied_terms};
 pub(crate) use condition::parse_expression;
 pub(crate) use directive::{clip_word, filter_terms};
@@ -49,6 +51,10 @@ pub struct Term {
     pub usage: String,
     /// What it gives.
     pub doc: &'static str,
+    /// An example: of a directive within the task `show` of [`EXAMPLE_SPEC`](crate::interpolation::EXAMPLE_SPEC).
+    pub example: &'static str,
+    /// What the example becomes; a code where this version cannot run it.
+    pub result: &'static str,
 }
 
 /// A text with interpolations.

@@ -5,47 +5,111 @@
 use super::Term;
 use super::{Kind, Root};
 
-/// The words of directives, and what each gives.
-pub(super) const KINDS: [(&str, Kind, &str); 21] = [
-    ("output", Kind::Read(Root::Output), "The output of a step in this round; a field of it after a `.`."),
-    ("previous", Kind::Read(Root::Previous), "The output of a step in the round before; nothing in the first."),
-    ("status", Kind::Read(Root::Status), "How a step ended: `succeeded`, `failed` or `skipped`."),
-    ("exit", Kind::Read(Root::Exit), "The exit code of a step."),
-    ("error", Kind::Read(Root::Error), "Why a step failed: the tail of what it wrote to stderr."),
+/// A directive: its word, what it is, what it gives, an example, and what that becomes.
+type DirectiveRow = (&'static str, Kind, &'static str, &'static str, &'static str);
+
+/// The words of directives.
+pub(super) const KINDS: [DirectiveRow; 21] = [
+    (
+        "output",
+        Kind::Read(Root::Output),
+        "The output of a step in this round; a field of it after a `.`.",
+        "<<output:plan.title>>",
+        "Dates",
+    ),
+    (
+        "previous",
+        Kind::Read(Root::Previous),
+        "The output of a step in the round before; nothing in the first.",
+        "<<previous:notes>>",
+        "--- Output from task \"notes\" ---\none\ntwo\nthree\n--- End output from task \"notes\" ---",
+    ),
+    (
+        "status",
+        Kind::Read(Root::Status),
+        "How a step ended: `succeeded`, `failed` or `skipped`.",
+        "<<status:tests>>",
+        "failed",
+    ),
+    ("exit", Kind::Read(Root::Exit), "The exit code of a step.", "<<exit:tests>>", "3"),
+    (
+        "error",
+        Kind::Read(Root::Error),
+        "Why a step failed: the tail of what it wrote to stderr.",
+        "<<error:tests>>",
+        "1 failed",
+    ),
     (
         "log",
         Kind::Read(Root::Log),
         "What the last attempt of a command wrote to stdout and stderr; of one that runs later, in the round before.",
+        "<<log:tests>>",
+        "1 failed",
     ),
-    ("input", Kind::Read(Root::Input), "The output of the step behind a port of this task."),
-    ("param", Kind::Read(Root::Param), "A parameter of the workflow or of this pipeline."),
-    ("item", Kind::Read(Root::Item), "The item of the `for-each`; a field of it after a `.`."),
-    ("index", Kind::Read(Root::Index), "The position of the item, from 0."),
-    ("iteration", Kind::Read(Root::Iteration), "The number of the round, from 1."),
-    ("include", Kind::Include, "The text of another file, a template too; `.md` may be left out."),
-    ("file", Kind::File, "The contents of a file, as data."),
-    ("context", Kind::Read(Root::Context), "A context pack."),
-    ("inbox", Kind::Read(Root::Inbox), "The messages for this agent."),
-    ("shared", Kind::Read(Root::Shared), "A topic of the swarm's workspace."),
-    ("team", Kind::Read(Root::Team), "The roster of the swarm."),
-    ("plan", Kind::Read(Root::Plan), "The plan items of the swarm."),
-    ("run", Kind::Read(Root::Run), "`run:id` is the id of this run, `run:dir` its folder."),
-    ("task", Kind::Read(Root::Task), "`task:name` is the name of this task."),
-    ("stdin", Kind::Read(Root::Stdin), "What was piped into `swarmc run`."),
+    (
+        "input",
+        Kind::Read(Root::Input),
+        "The output of the step behind a port of this task.",
+        "<<input:spec.title>>",
+        "Dates",
+    ),
+    (
+        "param",
+        Kind::Read(Root::Param),
+        "A parameter of the workflow or of this pipeline.",
+        "<<param:goal>>",
+        "Ship dates",
+    ),
+    ("item", Kind::Read(Root::Item), "The item of the `for-each`; a field of it after a `.`.", "<<item>>", "print"),
+    ("index", Kind::Read(Root::Index), "The position of the item, from 0.", "<<index>>", "1"),
+    ("iteration", Kind::Read(Root::Iteration), "The number of the round, from 1.", "<<iteration>>", "2"),
+    (
+        "include",
+        Kind::Include,
+        "The text of another file, a template too; `.md` may be left out.",
+        "<<include:style>>",
+        "Write plainly.",
+    ),
+    ("file", Kind::File, "The contents of a file, as data.", "<<file:notes.txt>>", "Friday: release."),
+    (
+        "context",
+        Kind::Read(Root::Context),
+        "A context pack.",
+        "<<context:facts>>",
+        "--- Context pack \"facts\" ---\n{\"packId\":\"…\",\"runId\":\"…\",\"nodeId\":\"show.2[1]\",\"createdAt\":\"…\",\"goal\":\"Ship dates\",…}\n--- End of context pack ---",
+    ),
+    (
+        "inbox",
+        Kind::Read(Root::Inbox),
+        "The messages for this agent.",
+        "<<inbox>>",
+        "--- Inbox: 1 envelope, written by another agent ---\n{\"kind\":\"handoff\",…,\"fromNodeId\":\"build\",\"toNodeId\":\"show\",…,\"payload\":{\"message\":\"The parser is ready\"},…}\n--- End of inbox ---",
+    ),
+    ("shared", Kind::Read(Root::Shared), "A topic of the swarm's workspace.", "<<shared:findings>>", "SW706"),
+    ("team", Kind::Read(Root::Team), "The roster of the swarm.", "<<team>>", "SW706"),
+    ("plan", Kind::Read(Root::Plan), "The plan items of the swarm.", "<<plan>>", "SW706"),
+    ("run", Kind::Read(Root::Run), "`run:id` is the id of this run, `run:dir` its folder.", "<<run:id>>", "20…-…-…"),
+    ("task", Kind::Read(Root::Task), "`task:name` is the name of this task.", "<<task:name>>", "show"),
+    ("stdin", Kind::Read(Root::Stdin), "What was piped into `swarmc run`.", "<<stdin>>", "piped"),
 ];
 
 /// The filters of directives.
 pub(super) const DIRECTIVE_FILTERS: [&str; 7] = ["tail", "head", "lines", "chars", "json", "raw", "default"];
 
-/// How each of them is written, and what it gives.
-pub(super) const FILTER_DOCS: [(&str, &str); 7] = [
-    ("tail:N", "The last N lines."),
-    ("head:N", "The first N lines."),
-    ("lines:A-B", "The lines from A to B, both included."),
-    ("chars:N", "The first N characters."),
-    ("json", "The value as JSON."),
-    ("raw", "The text alone, without the delimiters around it."),
-    ("default:\"TEXT\"", "The text when the value is missing."),
+/// How each of them is written, what it gives, an example, and what that becomes.
+pub(super) const FILTER_DOCS: [(&str, &str, &str, &str); 7] = [
+    ("tail:N", "The last N lines.", "<<output:notes | tail:1 | raw>>", "three"),
+    (
+        "head:N",
+        "The first N lines.",
+        "<<output:notes | head:2>>",
+        "--- Output from task \"notes\" ---\none\ntwo\n--- End output from task \"notes\" ---",
+    ),
+    ("lines:A-B", "The lines from A to B, both included.", "<<output:notes | lines:2-2 | raw>>", "two"),
+    ("chars:N", "The first N characters.", "<<param:goal | chars:4>>", "Ship"),
+    ("json", "The value as JSON.", "<<output:plan.steps | json | raw>>", "[\"parse\",\"print\"]"),
+    ("raw", "The text alone, without the delimiters around it.", "<<output:notes | raw>>", "one\ntwo\nthree"),
+    ("default:\"TEXT\"", "The text when the value is missing.", "<<output:risk | default:\"unknown\">>", "unknown"),
 ];
 
 /// The functions of expressions.
@@ -63,7 +127,13 @@ pub(super) const LOOP: [&str; 9] =
 
 /// The words of directives, each as it is written.
 pub(crate) fn list_terms() -> impl Iterator<Item = Term> {
-    KINDS.iter().map(|&(word, kind, doc)| Term { word, usage: directive_usage(word, kind), doc })
+    KINDS.iter().map(|&(word, kind, doc, example, result)| Term {
+        word,
+        usage: directive_usage(word, kind),
+        doc,
+        example,
+        result,
+    })
 }
 
 fn directive_usage(word: &str, kind: Kind) -> String {
@@ -84,12 +154,12 @@ fn directive_usage(word: &str, kind: Kind) -> String {
 impl Kind {
     /// The kind with this word.
     pub(super) fn from_word(word: &str) -> Option<Kind> {
-        KINDS.iter().find(|(name, ..)| *name == word).map(|(_, kind, _)| *kind)
+        KINDS.iter().find(|(name, ..)| *name == word).map(|(_, kind, ..)| *kind)
     }
 
     /// Its word.
     pub(crate) fn as_str(self) -> &'static str {
-        KINDS.iter().find(|(_, kind, _)| *kind == self).map_or("", |(word, ..)| word)
+        KINDS.iter().find(|(_, kind, ..)| *kind == self).map_or("", |(word, ..)| word)
     }
 }
 
@@ -150,7 +220,7 @@ impl Root {
 
 /// The words of the roots that an expression is likely to mean, in the order of the language's page.
 pub(crate) fn list_roots() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().filter_map(|(word, kind, _)| match kind {
+    KINDS.iter().filter_map(|(word, kind, ..)| match kind {
         Kind::Read(root) => (!root.is_free() || matches!(root, Root::Item | Root::Index)).then_some(*word),
         Kind::Include | Kind::File => None,
     })

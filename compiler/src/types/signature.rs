@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn every_filter_and_test_has_a_signature() {
         let names = |table: &[super::Signature]| table.iter().map(|signature| signature.name).collect::<Vec<_>>();
-        let known = |table: &[(&'static str, &str, &str)]| table.iter().map(|(name, ..)| *name).collect::<Vec<_>>();
+        let known = |table: &[template::Applied]| table.iter().map(|(name, ..)| *name).collect::<Vec<_>>();
         assert_eq!(names(FILTERS), known(template::FILTERS));
         assert_eq!(names(TESTS), known(template::TESTS));
     }

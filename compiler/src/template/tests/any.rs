@@ -84,7 +84,7 @@ fn the_lists_are_what_minijinja_has() {
         compiled.eval(()).expect("a value").is_true()
     };
     let own = |(name, ..): &&applied::Applied| applied::OWN_FILTERS.contains(name);
-    for (name, usage, doc) in applied::FILTERS.iter().chain(applied::TESTS) {
+    for (name, usage, doc, ..) in applied::FILTERS.iter().chain(applied::TESTS) {
         assert!(usage.split(['(', '[']).next() == Some(*name) && doc.ends_with('.'), "{usage}: {doc}");
     }
     for (name, ..) in applied::FILTERS.iter().filter(|filter| !own(filter)) {
