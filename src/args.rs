@@ -263,8 +263,8 @@ pub(crate) enum TestFormat {
 
 /// Runs a workflow.
 ///
-/// Lines that tasks print go to standard output as `task │ line`, progress and the summary to standard error; the
-/// result comes last on standard output. The first Ctrl-C ends the run so that it can be resumed, the second kills it.
+/// Standard output has the result alone, at the end. Standard error has the lines that tasks print, as `task │ line`,
+/// with progress and a summary. The first Ctrl-C ends the run so that it can be resumed, the second kills it.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The spec, or a plan that `swarmc plan -o` wrote.

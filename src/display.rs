@@ -1,8 +1,8 @@
-//! Shows a run as it happens: task lines with a prefix on standard output, progress on standard error, or JSON lines.
+//! Shows a run as it happens on standard error: task lines with a prefix, and progress; or JSON lines on standard output.
 //!
 //! In: the events of the runtime's observer. Out: whole lines only, even if several tasks print at once. On a terminal
-//! a few live lines below them show what runs, for how long, and how much is done. If a stream breaks (`| head`), the
-//! display stops writing to it, and the run goes on.
+//! a few live lines below them show what runs, for how long, and how much is done. Standard output stays free for the
+//! result. If a stream breaks (`| head`), the display stops writing to it, and the run goes on.
 
 mod swarm;
 #[cfg(test)]
@@ -26,7 +26,7 @@ use swarmc_view::{
 
 use crate::args::Show;
 use crate::live::Live;
-use crate::terminal::{Paint, Stream, out_is_pipe};
+use crate::terminal::{Paint, Stream};
 
 /// A line without an end is passed on in pieces of this many bytes.
 const MAX_LINE: usize = 16 * 1024;
@@ -73,9 +73,7 @@ struct Sink {
 impl Display {
     /// A display for a run of `pipeline`, whose report `ledger` may contain an earlier part of the run.
     pub(crate) fn new(pipeline: &Pipeline, ledger: RunReport, show: Show) -> Display {
-        // Behind a pipe stands another writer to this terminal: it would tear the live lines.
-        let alone = Stream::Err.is_live() && !out_is_pipe();
-        let live = (alone && !show.quiet && !show.is_machine()).then(Live::new);
+        let live = (Stream::Err.is_live() && !show.quiet && !show.is_machine()).then(Live::new);
         let screen = Screen::new(pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
         Display {
             live: screen.live.is_some(),
@@ -221,7 +219,7 @@ impl Screen {
             return;
         }
         if let Some(words) = change.and_then(|change| self.describe_change(change)) {
-            self.write_lines(Stream::Err, (words + "\n").as_bytes());
+            self.write_lines((words + "\n").as_bytes());
         }
     }
 
@@ -416,7 +414,15 @@ impl Screen {
         if !rest.is_empty() {
             self.pending.insert(key, rest.to_vec());
         }
-        self.write_lines(choose_stream(is_err, self.show.json), &out);
+        self.write_output_lines(&out);
+    }
+
+    /// Passes on lines of tasks: to a program as events, else as progress.
+    fn write_output_lines(&mut self, lines: &[u8]) {
+        match self.show.json {
+            true => self.out.write(lines),
+            false => self.write_lines(lines),
+        }
     }
 
     /// One line of a task, made ready for where it goes.
@@ -435,7 +441,7 @@ impl Screen {
             out.push(b'\n');
             return;
         }
-        let sink = if is_err { &self.err } else { &self.out };
+        let sink = &self.err;
         let width = self.label_width;
         let label = format!("{:<width$} │", self.ledger.label(step));
         let index = self.order.get(&*step.name).copied().unwrap_or(0);
@@ -458,7 +464,7 @@ impl Screen {
             self.write_json(&RunLine::from(RunLineKind::Notice { text: text.to_owned() }));
         } else {
             let line = format!("{} {}\n", self.err.paint.yellow("note:"), make_printable(text));
-            self.write_lines(Stream::Err, line.as_bytes());
+            self.write_lines(line.as_bytes());
         }
     }
 
@@ -468,7 +474,7 @@ impl Screen {
             let Some(rest) = self.pending.remove(&(step.clone(), attempt, is_err)) else { continue };
             let mut out = Vec::new();
             self.format_line(&mut out, step, attempt, is_err, &rest);
-            self.write_lines(choose_stream(is_err, self.show.json), &out);
+            self.write_output_lines(&out);
         }
     }
 
@@ -487,22 +493,13 @@ impl Screen {
     }
 
     /// Writes whole lines above the live ones.
-    fn write_lines(&mut self, stream: Stream, bytes: &[u8]) {
+    fn write_lines(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
-        // What goes to a file or a pipe leaves the live lines where they are.
-        let above = self.live.is_some() && (stream == Stream::Err || self.out.terminal);
-        if above {
-            self.live_off();
-        }
-        match stream {
-            Stream::Out => self.out.write(bytes),
-            Stream::Err => self.err.write(bytes),
-        }
-        if above {
-            self.draw_frame();
-        }
+        self.live_off();
+        self.err.write(bytes);
+        self.draw_frame();
     }
 
     fn advance_frame(&mut self) {
@@ -545,10 +542,6 @@ impl Sink {
             self.broken = self.writer.write_all(bytes).is_err();
         }
     }
-}
-
-fn choose_stream(is_err: bool, json: bool) -> Stream {
-    if is_err && !json { Stream::Err } else { Stream::Out }
 }
 
 fn describe_stop(times: u8) -> &'static str {

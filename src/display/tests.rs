@@ -81,7 +81,7 @@ fn record(event: Event) -> Record {
 
 #[test]
 fn lines_of_tasks_at_once_are_never_torn() {
-    let (mut screen, out, _) = screen(false, false);
+    let (mut screen, out, err) = screen(false, false);
     let (draft, review) = (id("draft"), id("review"));
     screen.write_output(&draft, 1, false, b"one, begun");
     screen.write_output(&review, 1, false, b"other\nand");
@@ -90,18 +90,19 @@ fn lines_of_tasks_at_once_are_never_torn() {
     screen.write_output(&draft, 1, false, b"last");
     screen.flush_all();
     let expected = "review │ other\ndraft  │ one, begun and ended\ndraft  │ \ndraft  │ raw \x1b[31m\u{FFFD}\n\
-                    review │ and\ndraft  │ last\n";
-    assert_eq!(out.take(), expected);
+                    review │ and\n✓ review: succeeded in 0.0s\ndraft  │ last\n";
+    assert_eq!(err.take(), expected);
+    assert_eq!(out.take(), "", "standard output is for the result alone");
 }
 
 #[test]
 fn a_line_without_an_end_is_passed_on_in_pieces() {
-    let (mut screen, out, _) = screen(false, false);
+    let (mut screen, _, err) = screen(false, false);
     for _ in 0..100 {
         screen.write_output(&id("draft"), 1, false, "é".repeat(5001).as_bytes());
     }
     screen.flush_all();
-    let text = out.take();
+    let text = err.take();
     assert_eq!(text.matches('é').count(), 500_100);
     assert!(!text.contains('\u{FFFD}'), "a character was torn");
     assert!(text.lines().all(|line| line.len() < MAX_LINE + 20));
@@ -109,18 +110,19 @@ fn a_line_without_an_end_is_passed_on_in_pieces() {
 
 #[test]
 fn a_terminal_obeys_only_us() {
-    let (mut screen, out, _) = screen(true, false);
+    let (mut screen, _, err) = screen(true, false);
     screen.write_output(&id("draft"), 1, false, b"\x1b[2J\x1b]0;title\x07 10%\r 20%\x08\n");
-    assert_eq!(out.take(), "draft  │  10%␍ 20%\u{FFFD}\n");
+    assert_eq!(err.take(), "draft  │  10%␍ 20%\u{FFFD}\n");
 }
 
 #[test]
 fn a_reader_that_went_away_is_given_up() {
-    let (mut screen, _, err) = screen(false, false);
+    let (mut screen, _, err) = screen(false, true);
     screen.out.writer = Box::new(Closed);
     screen.write_output(&id("draft"), 1, false, b"line\n");
     screen.write_output(&id("draft"), 1, false, b"line\n");
     assert!(screen.out.broken);
+    screen.show.json = false;
     screen.write_notice("still here");
     assert_eq!(err.take(), "note: still here\n");
 }
@@ -178,7 +180,7 @@ fn json_lines_are_versioned() {
 
 #[test]
 fn live_lines_are_taken_away_before_others_come() {
-    let (mut screen, out, err) = screen(true, false);
+    let (mut screen, _, err) = screen(true, false);
     let started = Event::run_started("r", "p");
     screen.handle_record(&record(started));
     screen.handle_record(&record(Event::AttemptStarted {
@@ -192,9 +194,8 @@ fn live_lines_are_taken_away_before_others_come() {
     let frame = err.take();
     assert!(frame.contains("draft") && frame.contains("0 done, 1 running of 2"), "{frame:?}");
     screen.write_output(&id("draft"), 1, false, b"line\n");
-    assert_eq!(out.take(), "draft  │ line\n");
     let around = err.take();
-    assert!(around.starts_with("\x1b[2A\r\x1b[J"), "{around:?}");
+    assert!(around.starts_with("\x1b[2A\r\x1b[Jdraft  │ line\n"), "{around:?}");
     screen.live_off();
     assert_eq!(err.take(), "\x1b[2A\r\x1b[J");
 }
