@@ -290,13 +290,21 @@ fn a_finished_run_can_be_read_and_cleared_away() {
     let inspected: Value = serde_json::from_str(&inspected.out).expect("JSON");
     assert_eq!((&inspected["version"], &inspected["steps"][1]["step"]), (&1.into(), &"second".into()));
     assert!(Path::new(inspected["steps"][0]["paths"]["stdout"].as_str().expect("a path")).exists());
-    place.swarmc(&["logs", "thrid"]).expect(2, &[], &["no run `thrid`", "has no task of that name"]);
+    place.swarmc(&["logs", "thrid"]).expect(2, &[], &["no run `thrid`", "has no step of that name"]);
+    place.swarmc(&["inspect", "scond"]).expect(2, &[], &["no run `scond`", "did you mean `second`?"]);
+    place.swarmc(&["inspect", "first"]).expect(0, &["first  succeeded", "logs/first.1.out (4 bytes)"], &[]);
+    place.swarmc(&["inspect", "last", "first", "a", "b"]).expect(2, &[], &["unexpected argument"]);
+    place.swarmc(&["inspect", "first", "a", "b"]).expect(2, &[], &["`b` is one argument too many"]);
+    place.swarmc(&["inspect", "--raw"]).expect(2, &[], &["name the step whose envelopes to print"]);
     place.swarmc(&["prune"]).expect(0, &["deleted 0 runs"], &[]);
     place.swarmc(&["prune", "last", "--dry-run"]).expect(0, &["would delete 1 run"], &[]);
     place.swarmc(&["prune", "--outputs", "--older-than", "0s"]).expect(0, &["outputs of 1 run"], &[]);
     assert_eq!(place.runs(), 1);
     place.swarmc(&["prune", "--older-than", "0s"]).expect(0, &["deleted 1 run"], &[]);
     assert_eq!(place.runs(), 0);
+    for command in ["approve", "logs", "inspect", "send"] {
+        place.swarmc(&[command]).expect(2, &[], &["there are no runs", "swarmc run SPEC"]);
+    }
 }
 
 #[test]
