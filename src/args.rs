@@ -2,6 +2,7 @@
 
 mod agent;
 mod resume;
+mod show;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ pub(crate) use agent::{Agent, Invocation, Mcp};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use resume::Resume;
+pub(crate) use show::{LogLines, Show};
 use swarmc_view::documents::{DOCUMENTS, Document, find_document};
 
 /// Compiles and runs multi-agent workflows written in KDL.
@@ -305,27 +307,6 @@ pub(crate) struct Run {
     pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) show: Show,
-}
-
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct Show {
-    /// Prints all events as JSON lines, versioned, on standard output.
-    #[arg(long, conflicts_with = "quiet")]
-    pub(crate) json: bool,
-    /// Prints the events of steps and of the agents of swarms as JSON lines, versioned, on standard output; also the
-    /// connection states of agents, and the tools that they use.
-    #[arg(long, conflicts_with_all = ["quiet", "json"])]
-    pub(crate) events: bool,
-    /// Prints only the result, and failures on standard error.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
-impl Show {
-    /// Whether a program reads standard output, so that no text for people may be on it.
-    pub(crate) fn is_machine(self) -> bool {
-        self.json || self.events
-    }
 }
 
 /// Answers a gate of a running run or a request of an agent; lists what waits.

@@ -4,6 +4,7 @@
 //! a few live lines below them show what runs, for how long, and how much is done. Standard output stays free for the
 //! result. If a stream breaks (`| head`), the display stops writing to it, and the run goes on.
 
+mod output;
 mod swarm;
 #[cfg(test)]
 mod tests;
@@ -18,18 +19,16 @@ use std::time::Duration;
 use serde::Serialize;
 use swarmc_plan::{Pipeline, StopStatus};
 use swarmc_runtime::{AnsweredBy, Content, Observer, Record, Signal, Status, StepId};
-use swarmc_view::documents::{RunLine, RunLineKind, TaskStream, encode};
+use swarmc_view::documents::{RunLine, RunLineKind, encode};
 use swarmc_view::{
     Change, EventLine, OpenRequest, Row, RowState, RunReport, describe_verdict, format_choices, format_duration,
     make_printable,
 };
 
-use crate::args::Show;
+use self::output::{Tail, has_failed};
+use crate::args::{LogLines, Show};
 use crate::live::Live;
 use crate::terminal::{Paint, Stream};
-
-/// A line without an end is passed on in pieces of this many bytes.
-const MAX_LINE: usize = 16 * 1024;
 
 /// Names longer than this are not lined up.
 const MAX_LABEL: usize = 24;
@@ -56,6 +55,8 @@ struct Screen {
     order: HashMap<String, usize>,
     label_width: usize,
     pending: HashMap<(StepId, u32, bool), Vec<u8>>,
+    /// The last lines of the attempts that go on, where only those are shown.
+    tails: HashMap<(StepId, u32), Tail>,
     live: Option<Live>,
     asked: Arc<AtomicU8>,
     /// Whether no person attends the run.
@@ -179,8 +180,7 @@ impl Observer for Display {
     }
 
     fn wants_output(&self) -> bool {
-        let show = self.lock_screen().show;
-        !show.quiet && !show.events
+        self.lock_screen().show.log_lines() != LogLines::None
     }
 }
 
@@ -197,6 +197,7 @@ impl Screen {
             order,
             label_width: (widest + suffix).min(MAX_LABEL),
             pending: HashMap::new(),
+            tails: HashMap::new(),
             live,
             asked: Arc::default(),
             headless: false,
@@ -213,6 +214,7 @@ impl Screen {
         // The rest of its output belongs above the line that says how it ended.
         if let Some((step, attempt)) = record.event.ended_attempt() {
             self.flush_attempt(step, attempt);
+            self.end_tail(step, attempt, has_failed(&record.event));
         }
         let change = self.ledger.apply(record);
         if self.show.is_machine() || self.show.quiet {
@@ -393,98 +395,12 @@ impl Screen {
         })
     }
 
-    fn write_output(&mut self, step: &StepId, attempt: u32, is_err: bool, bytes: &[u8]) {
-        if self.show.quiet || self.show.events {
-            return;
-        }
-        let key = (step.clone(), attempt, is_err);
-        let mut buffer = self.pending.remove(&key).unwrap_or_default();
-        buffer.extend_from_slice(bytes);
-        let mut out = Vec::new();
-        let mut rest = &buffer[..];
-        while let Some(at) = memchr::memchr(b'\n', rest) {
-            self.format_line(&mut out, step, attempt, is_err, &rest[..at]);
-            rest = &rest[at + 1..];
-        }
-        while rest.len() >= MAX_LINE {
-            let (piece, later) = rest.split_at(char_boundary(rest, MAX_LINE));
-            self.format_line(&mut out, step, attempt, is_err, piece);
-            rest = later;
-        }
-        if !rest.is_empty() {
-            self.pending.insert(key, rest.to_vec());
-        }
-        self.write_output_lines(&out);
-    }
-
-    /// Passes on lines of tasks: to a program as events, else as progress.
-    fn write_output_lines(&mut self, lines: &[u8]) {
-        match self.show.json {
-            true => self.out.write(lines),
-            false => self.write_lines(lines),
-        }
-    }
-
-    /// One line of a task, made ready for where it goes.
-    fn format_line(&self, out: &mut Vec<u8>, step: &StepId, attempt: u32, is_err: bool, line: &[u8]) {
-        if self.show.json {
-            let line = RunLineKind::Output {
-                step: step.name.to_string(),
-                iteration: step.iteration,
-                instance: step.instance,
-                within: step.within.as_deref().map(str::to_owned),
-                attempt,
-                stream: if is_err { TaskStream::Stderr } else { TaskStream::Stdout },
-                text: String::from_utf8_lossy(line).into_owned(),
-            };
-            out.extend_from_slice(encode(&RunLine::from(line)).as_bytes());
-            out.push(b'\n');
-            return;
-        }
-        let sink = &self.err;
-        let width = self.label_width;
-        let label = format!("{:<width$} │", self.ledger.label(step));
-        let index = self.order.get(&*step.name).copied().unwrap_or(0);
-        out.extend_from_slice(sink.paint.nth_colour(index, &label).as_bytes());
-        out.push(b' ');
-        match sink.terminal {
-            true => {
-                let text = String::from_utf8_lossy(line);
-                let text = make_printable(&text);
-                let shown = if is_err { sink.paint.dim(&text) } else { text.into_owned() };
-                out.extend_from_slice(shown.as_bytes());
-            }
-            false => out.extend_from_slice(line),
-        }
-        out.push(b'\n');
-    }
-
     fn write_notice(&mut self, text: &str) {
         if self.show.is_machine() {
             self.write_json(&RunLine::from(RunLineKind::Notice { text: text.to_owned() }));
         } else {
             let line = format!("{} {}\n", self.err.paint.yellow("note:"), make_printable(text));
             self.write_lines(line.as_bytes());
-        }
-    }
-
-    /// Passes on the lines that an attempt did not end.
-    fn flush_attempt(&mut self, step: &StepId, attempt: u32) {
-        for is_err in [false, true] {
-            let Some(rest) = self.pending.remove(&(step.clone(), attempt, is_err)) else { continue };
-            let mut out = Vec::new();
-            self.format_line(&mut out, step, attempt, is_err, &rest);
-            self.write_output_lines(&out);
-        }
-    }
-
-    fn flush_all(&mut self) {
-        let mut open: Vec<(StepId, u32)> =
-            self.pending.keys().map(|(step, attempt, _)| (step.clone(), *attempt)).collect();
-        // The map has no order, and the same run must print the same text.
-        open.sort();
-        for (step, attempt) in open {
-            self.flush_attempt(&step, attempt);
         }
     }
 
@@ -549,11 +465,4 @@ fn describe_stop(times: u8) -> &'static str {
         1 => "stopping: running tasks are being ended; Ctrl-C again kills them",
         _ => "killing running tasks",
     }
-}
-
-/// The last place up to `limit` that is not inside a character.
-fn char_boundary(bytes: &[u8], limit: usize) -> usize {
-    let inside = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
-    // A character has at most four bytes, so one of these begins one.
-    (limit.saturating_sub(3)..=limit).rev().find(|&at| !inside(at)).unwrap_or(limit)
 }

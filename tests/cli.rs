@@ -183,6 +183,26 @@ fn a_failed_run_says_why_and_where_to_read_on() {
 }
 
 #[test]
+fn lines_of_steps_are_folded_on_demand() {
+    let place = Place::new(
+        "workflow w\npipeline p {\n    task good { run \"seq 7\" }\n    \
+         task bad { depends-on good; run \"seq 100 130; echo because >&2; exit 7\" }\n}\n",
+    );
+    let full = place.swarmc(&["run", "flow.kdl", "--logs", "full"]).expect(3, &[], &["good │ 7\n", "bad  │ 100\n"]);
+    let tail = place.swarmc(&["run", "flow.kdl", "--logs=tail"]).expect(3, &[], &["lines before: swarmc logs 2"]);
+    assert!(!tail.err.contains("good │") && !tail.err.contains("│ 100\n"), "{tail:#?}");
+    assert_eq!(tail.err.lines().filter(|line| line.starts_with("bad  │")).count(), 1 + 20, "{tail:#?}");
+    let none = place.swarmc(&["run", "flow.kdl", "--logs", "none"]).expect(3, &[], &["bad failed: exit 7", "log: "]);
+    assert!(!none.err.contains('│') && none.err.contains("good: succeeded"), "{none:#?}");
+    assert!([full, tail, none].iter().all(|run| run.out.is_empty()), "no result, and no line of a step");
+    let resumed = place.swarmc(&["resume", "--retry-failed", "--logs", "none"]).expect(3, &[], &["bad failed: exit 7"]);
+    assert!(!resumed.err.contains('│'), "{resumed:#?}");
+    for other in ["--quiet", "--json", "--events"] {
+        place.swarmc(&["run", "flow.kdl", "--logs", "tail", other]).expect(2, &[], &["cannot be used with"]);
+    }
+}
+
+#[test]
 fn parameters_and_secrets_are_checked_before_anything_starts() {
     let spec = "workflow w\nparam count type=int\nsecret token env=SECRET_TOKEN\n\
                 pipeline p { task t { env TOKEN=\"x\"; run \"echo $N\"; env N=\"<<param:count>>\" } }\n";

@@ -67,7 +67,7 @@ fn screen(terminal: bool, json: bool) -> (Screen, Memory, Memory) {
     let plan = plan();
     let ledger = RunReport::new(&plan, &plan.pipelines[0], None);
     let live = terminal.then(Live::new);
-    let show = Show { json, events: false, quiet: false };
+    let show = Show { json, events: false, quiet: false, logs: LogLines::Full };
     (Screen::new(&plan.pipelines[0], ledger, show, [sink(&out), sink(&err)], live), out, err)
 }
 
@@ -96,6 +96,28 @@ fn lines_of_tasks_at_once_are_never_torn() {
 }
 
 #[test]
+fn of_a_failed_attempt_alone_the_last_lines_are_shown() {
+    for (lines, shown) in [(0_u32, 0..0), (20, 0..20), (23, 3..23)] {
+        let (mut screen, _, err) = screen(false, false);
+        (screen.show.logs, screen.ledger.run) = (LogLines::Tail, "R".to_owned());
+        for number in 0..lines {
+            screen.write_output(&id("draft"), 1, number % 2 == 1, format!("line {number}\n").as_bytes());
+            screen.write_output(&id("review"), 1, false, b"line\n");
+        }
+        assert_eq!(err.take(), "", "nothing is known yet");
+        let failed = Outcome { failure: Some(Failure::Exit), exit: Some(3), ..Outcome::default() };
+        let ended = |step: &str, outcome| Event::AttemptEnded { step: id(step), attempt: 1, outcome };
+        screen.handle_record(&record(ended("draft", failed)));
+        let note = if lines > 20 { "draft  │ (3 lines before: swarmc logs R draft)\n" } else { "" };
+        let expected: String = shown.map(|number| format!("draft  │ line {number}\n")).collect();
+        let said = err.take();
+        assert!(said.starts_with(&format!("{note}{expected}! draft: attempt 1 of 2 failed")), "{said}");
+        screen.handle_record(&record(ended("review", Outcome::default())));
+        assert!(!err.take().contains('│') && screen.tails.is_empty());
+    }
+}
+
+#[test]
 fn a_line_without_an_end_is_passed_on_in_pieces() {
     let (mut screen, _, err) = screen(false, false);
     for _ in 0..100 {
@@ -105,7 +127,7 @@ fn a_line_without_an_end_is_passed_on_in_pieces() {
     let text = err.take();
     assert_eq!(text.matches('é').count(), 500_100);
     assert!(!text.contains('\u{FFFD}'), "a character was torn");
-    assert!(text.lines().all(|line| line.len() < MAX_LINE + 20));
+    assert!(text.lines().all(|line| line.len() < output::MAX_LINE + 20));
 }
 
 #[test]
