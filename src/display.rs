@@ -8,6 +8,7 @@ mod output;
 mod swarm;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -26,6 +27,7 @@ use swarmc_view::{
 };
 
 use self::output::{Tail, has_failed};
+use self::waiting::{Silence, read_waiting};
 use crate::args::{LogLines, Show};
 use crate::live::Live;
 use crate::terminal::{Paint, Stream};
@@ -33,8 +35,9 @@ use crate::terminal::{Paint, Stream};
 /// Names longer than this are not lined up.
 const MAX_LABEL: usize = 24;
 
-/// How often the live lines are drawn anew.
+/// How often the live lines are drawn anew, and how often plain output looks whether to say what it waits for.
 const FRAME: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The display of one run; clones are the same.
 #[derive(Clone)]
@@ -58,6 +61,9 @@ struct Screen {
     /// The last lines of the attempts that go on, where only those are shown.
     tails: HashMap<(StepId, u32), Tail>,
     live: Option<Live>,
+    /// How long nothing has been said, and what the run waits for as far as that is shown on a terminal.
+    silence: Silence,
+    waiting: Vec<String>,
     asked: Arc<AtomicU8>,
     /// Whether no person attends the run.
     headless: bool,
@@ -89,18 +95,34 @@ impl Display {
         Box::new(self.clone())
     }
 
-    /// Draws the live lines ten times a second, until [`Display::finish`].
+    /// Draws the live lines ten times a second, and shows what the run waits for, until [`Display::finish`].
     pub(crate) fn start_animation(&self) -> Option<JoinHandle<()>> {
-        if !self.live {
+        let show = self.lock_screen().show;
+        if show.is_machine() || show.quiet {
             return None;
         }
         let display = self.clone();
+        let pause = if self.live { FRAME } else { LOOK };
         Some(std::thread::spawn(move || {
             while !display.done.load(Ordering::Relaxed) {
-                display.lock_screen().advance_frame();
-                std::thread::park_timeout(FRAME);
+                display.advance();
+                std::thread::park_timeout(pause);
             }
         }))
+    }
+
+    fn advance(&self) {
+        let now = swarmc_view::now_ms();
+        let run = {
+            let mut screen = self.lock_screen();
+            screen.advance_frame();
+            screen.silence.is_over(now).then(|| screen.ledger.run.clone())
+        };
+        // The screen is free while the journal is read: the run does not wait for that.
+        if let Some(run) = run {
+            let waiting = read_waiting(&run);
+            self.lock_screen().show_waiting(waiting, now);
+        }
     }
 
     /// Whether a person at this terminal can be asked.
@@ -198,6 +220,8 @@ impl Screen {
             label_width: (widest + suffix).min(MAX_LABEL),
             pending: HashMap::new(),
             tails: HashMap::new(),
+            silence: Silence::new(live.is_some()),
+            waiting: Vec::new(),
             live,
             asked: Arc::default(),
             headless: false,
@@ -217,6 +241,10 @@ impl Screen {
             self.end_tail(step, attempt, has_failed(&record.event));
         }
         let change = self.ledger.apply(record);
+        if self.live.is_some() {
+            self.waiting.clear();
+            self.silence.restart(record.at);
+        }
         if self.show.is_machine() || self.show.quiet {
             return;
         }
@@ -349,7 +377,8 @@ impl Screen {
         let round = if self.ledger.rounds > 1 { format!(" in round {}", row.step.iteration) } else { String::new() };
         let reason = make_printable(row.reason().lines().next().unwrap_or_default()).into_owned();
         let took = format_duration(row.elapsed(row.ended_ms));
-        format!("{} {}: failed after {took}{round}: {reason}", self.err.paint.red("✗"), self.ledger.label(&row.step))
+        let (sign, label) = (self.err.paint.red("✗"), self.ledger.label(&row.step));
+        format!("{sign} {label}: failed after {took}{round}{}: {reason}", format_use(row))
     }
 
     /// What there is to say of a row that changed. What runs is seen in the live lines.
@@ -368,7 +397,7 @@ impl Screen {
             RowState::Stalled | RowState::Blocked => return None,
             RowState::Idle => {
                 let post = row.post.as_ref().map(|post| post.summarize()).unwrap_or_default();
-                format!("  {name}: waits for envelopes after {took}: {post}")
+                format!("  {name}: waits for envelopes after {took}{}: {post}", format_use(row))
             }
             RowState::Waiting if row.failure.is_none() => format!("  {name}: mended in {took}; it runs once more"),
             RowState::Waiting => {
@@ -389,7 +418,9 @@ impl Screen {
                 };
                 format!("{sign} {name}: ends the pipeline{round}{message}")
             }
-            RowState::Ended(Status::Succeeded) => format!("{} {name}: succeeded in {took}{round}", paint.green("✓")),
+            RowState::Ended(Status::Succeeded) => {
+                format!("{} {name}: succeeded in {took}{round}{}", paint.green("✓"), format_use(row))
+            }
             RowState::Ended(Status::Failed) => self.format_failure(row),
             RowState::Ended(Status::Skipped) => format!("{} {name}: skipped{round}: {}", paint.dim("-"), reason()),
         })
@@ -412,6 +443,9 @@ impl Screen {
     fn write_lines(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
+        }
+        if self.live.is_none() {
+            self.silence.restart(swarmc_view::now_ms());
         }
         self.live_off();
         self.err.write(bytes);
@@ -436,7 +470,8 @@ impl Screen {
             0 => None,
             times => Some(describe_stop(times)),
         };
-        let bytes = live.draw(&self.ledger, self.err.paint, Stream::Err.size(), note, swarmc_view::now_ms());
+        let below = (self.waiting.as_slice(), note);
+        let bytes = live.draw(&self.ledger, self.err.paint, Stream::Err.size(), below, swarmc_view::now_ms());
         self.err.write(bytes.as_bytes());
     }
 
@@ -457,6 +492,14 @@ impl Sink {
         if !self.broken && !bytes.is_empty() {
             self.broken = self.writer.write_all(bytes).is_err();
         }
+    }
+}
+
+/// The tokens and the cost of a step, behind how long it took.
+fn format_use(row: &Row) -> String {
+    match row.describe_usage() {
+        used if used.is_empty() => used,
+        used => format!(", {used}"),
     }
 }
 

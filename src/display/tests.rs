@@ -221,3 +221,84 @@ fn live_lines_are_taken_away_before_others_come() {
     screen.live_off();
     assert_eq!(err.take(), "\x1b[2A\r\x1b[J");
 }
+
+fn start(step: &str) -> Record {
+    record(Event::AttemptStarted { step: id(step), attempt: 1, reserved: None, summarizer: None })
+}
+
+#[test]
+fn a_turn_of_an_agent_ends_with_what_it_used() {
+    let (mut screen, _, err) = screen(false, false);
+    let usage = swarmc_runtime::Usage { input: 1_200, output: 34, cost: Some(0.25), ..Default::default() };
+    screen.handle_record(&start("draft"));
+    let outcome = Outcome { usage: Some(usage), ..Outcome::default() };
+    screen.handle_record(&record(Event::AttemptEnded { step: id("draft"), attempt: 1, outcome }));
+    assert_eq!(err.take(), "  draft: started\n✓ draft: succeeded in 0.0s, 1,234 tokens, $0.2500\n");
+}
+
+#[test]
+fn after_a_silence_plain_output_says_what_runs_and_what_waits() {
+    let (mut screen, _, err) = screen(false, false);
+    screen.handle_record(&record(Event::run_started("r", "p")));
+    screen.handle_record(&start("draft"));
+    err.take();
+    screen.silence.restart(1_000);
+    let waiting = || vec!["review: waits for other steps (draft: it runs)".to_owned()];
+    screen.show_waiting(waiting(), 30_999);
+    assert_eq!(err.take(), "", "it is not over yet");
+    screen.show_waiting(waiting(), 31_000);
+    insta::assert_snapshot!(err.take(), @r"
+      still running: 0 done, 1 running of 2, 30s
+        draft     30s
+        review: waits for other steps (draft: it runs)
+    ");
+    // The next time comes after a minute, then two; and what is printed begins anew.
+    assert!(!screen.silence.is_over(90_999) && screen.silence.is_over(91_000));
+    screen.show_waiting(Vec::new(), 91_000);
+    assert!(!screen.silence.is_over(210_999) && screen.silence.is_over(211_000));
+    screen.write_output(&id("draft"), 1, false, b"line\n");
+    assert!(!screen.silence.is_over(swarmc_view::now_ms()) && screen.silence.is_over(swarmc_view::now_ms() + 30_000));
+}
+
+#[test]
+fn a_terminal_shows_what_waits_below_what_runs_until_something_happens() {
+    let (mut screen, _, err) = screen(true, false);
+    screen.handle_record(&record(Event::run_started("r", "p")));
+    screen.handle_record(&start("draft"));
+    err.take();
+    screen.show_waiting(vec!["review: waits for other steps (draft: it runs)".to_owned()], 3_000);
+    screen.advance_frame();
+    let frame = err.take();
+    let (draft, review) = (frame.find("draft  ").unwrap(), frame.find("review: waits").unwrap());
+    assert!(draft < review && review < frame.find("0 done").unwrap(), "{frame:?}");
+    screen.handle_record(&record(Event::AttemptEnded { step: id("draft"), attempt: 1, outcome: Outcome::default() }));
+    // What stood there is taken away with the next frame.
+    err.take();
+    screen.advance_frame();
+    assert!(!err.take().contains("review: waits"));
+}
+
+#[test]
+fn messages_and_findings_of_swarms_are_short_lines_that_no_terminal_obeys() {
+    use swarmc_runtime::AttemptId;
+    use swarmc_runtime::swarm::{MemberMessage, MessageType};
+    let (mut screen, _, err) = screen(false, false);
+    let swarm = || AttemptId::new(&id("draft"), 1);
+    let send = |payload: &str| {
+        let (from, to, payload) = ("ann\x1b[2J".into(), "bob".into(), Content::Text(payload.to_owned()));
+        let message = MemberMessage { number: 1, from, to, kind: MessageType::Info, payload, person: false };
+        record(Event::MessageSent { swarm: swarm(), message })
+    };
+    screen.handle_record(&send(r#"{"message":"Lit.\nAll\u001b[2J of them."}"#));
+    screen.handle_record(&send(r#"{"a":1,"b":"\u202e"}"#));
+    screen.handle_record(&send(&format!("\"{}\"", "x".repeat(5_000))));
+    let data = Content::Artifact { digest: "d".to_owned(), bytes: 70_000 };
+    let (number, topic, author) = (1, "lamps".into(), "bob".into());
+    screen.handle_record(&record(Event::DataPublished { swarm: swarm(), number, topic, author, data }));
+    let said = err.take();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], "› draft: ann to bob (info): Lit. All of them.");
+    assert_eq!(lines[1], r#"› draft: ann to bob (info): {"a":1,"b":"\u202e"}"#);
+    assert!(lines[2].ends_with("xx…") && lines[2].chars().count() < 140, "{}", lines[2]);
+    assert_eq!(lines[3..], ["+ draft: bob publishes lamps: (68 KB)"]);
+}

@@ -88,6 +88,8 @@ fn a_pipe_gets_a_line_for_what_happens_and_inspect_tells_the_rest() {
         "  research: takao started: Research US AI chip market\n",
         " was spawned to help takao: Find out which rules all three markets meet\n",
         "✓ research: mitaka done after 4 iterations, 1 message sent\n",
+        "› research: kichijoji to mitaka (request): Can you check Japan's domestic chip vendors?\n",
+        " publishes ",
         "4 agents, 16 turns, 2 messages",
     ] {
         assert!(told.contains(part), "{part}: {told}");
