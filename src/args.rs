@@ -168,8 +168,8 @@ pub(crate) enum Format {
 
 /// Shows what a run would do, or writes it as a plan.
 ///
-/// Lists the steps in a possible order of execution, what each waits for and why, the sizes of prompts, and the limits
-/// of a run: launches, agent turns, tokens, money and time, or why one of them has no limit.
+/// Lists the steps in a possible order of execution, what each waits for and why, the sizes of prompts, and what a run
+/// uses: likely and at most, in launches, agent turns, tokens and money, its time at most, and why one has no limit.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// The spec, or a plan from a file.
