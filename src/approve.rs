@@ -9,7 +9,8 @@ use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Gate, GateDefault, Plan};
 use swarmc_runtime::{AnsweredBy, Choice, Control, GateAnswer, RunFolder, StepId, answer_gate};
 use swarmc_view::{
-    Past, RowState, RunReport, describe_verdict, escape_hidden, format_choices, format_due, format_duration, now_ms,
+    OpenRequest, Past, Row, RowState, RunReport, describe_verdict, escape_hidden, format_choices, format_due,
+    format_duration, now_ms,
 };
 
 use crate::args::Approve;
@@ -17,21 +18,30 @@ use crate::display::Display;
 use crate::exit::Exit;
 use crate::home::{find_home, read_past};
 use crate::load::did_you_mean;
+use crate::target::{find_target, matches_step, refuse_more, split_agent};
 use crate::terminal::{self, Stream};
 
 pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
-    let folder = find_home()?.find(&args.run).into_diagnostic()?;
+    let target = find_target(&find_home()?, &[&args.run, &args.gate, &args.choice], has_request)?;
+    refuse_more(&target.rest, 2, "swarmc approve [RUN] GATE|REQUEST CHOICE, with the reason as --because TEXT")?;
+    let folder = target.folder;
     let past = read_past(&folder)?;
     let ledger = past.build_report();
     if ledger.finished.is_some() {
-        return Err(miette!("run `{}` has ended: nothing waits for an answer", folder.id));
+        let help = "`swarmc ps` lists the runs that wait for an answer";
+        return Err(miette!(help = help, "run `{}` has ended: nothing waits for an answer", folder.id));
     }
-    let Some(word) = &args.gate else { return list_waiting(&ledger, &folder) };
-    let request = word.parse().ok().and_then(|id: u32| ledger.approvals.get(&id));
+    let Some(word) = target.rest.first() else {
+        return match args.because.is_some() || args.arguments.is_some() || !args.ask.is_empty() {
+            true => Err(miette!(help = "swarmc approve [RUN] GATE|REQUEST CHOICE", "say what is answered, and how")),
+            false => list_waiting(&ledger, &folder),
+        };
+    };
+    let request = find_request(&past, &ledger, word)?;
     if let Some(problem) = word.parse().ok().and_then(|id| find_answer(&past, &ledger, id)) {
         return Err(problem);
     }
-    let Some(choice) = &args.choice else {
+    let Some(choice) = target.rest.get(1) else {
         let options = match request {
             Some(pending) => format_choices(&pending.request.wants),
             None => declared_gate(&past.plan, &find_gate(&ledger, word)?)
@@ -46,7 +56,8 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
                 let help = did_you_mean(choice, choices.iter().map(|choice| choice.as_str()));
                 return Err(miette!(help = help, "{} cannot be answered with `{choice}`", pending.describe()));
             }
-            (word.clone(), format!("approval {word}"))
+            let id = pending.request.id;
+            (id.to_string(), format!("approval {id}"))
         }
         None => {
             let step = find_gate(&ledger, word)?;
@@ -63,6 +74,37 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
     answer_gate(&folder, &answer).into_diagnostic()?;
     terminal::eprint(format!("{name} of run {}: {choice}\n", folder.id));
     Ok(Exit::Done)
+}
+
+/// Whether an agent of the run asked, or asks, with this number.
+fn has_request(past: &Past, word: &str) -> bool {
+    let number = word.parse().ok();
+    number.is_some_and(|id| past.find_verdict(id).is_some() || past.build_report().approvals.contains_key(&id))
+}
+
+/// The open request that a word names: by its number, or by the step, or the agent of a swarm, that waits with it. None
+/// where it names no request, which a gate may be.
+fn find_request<'l>(past: &Past, ledger: &'l RunReport, word: &str) -> miette::Result<Option<&'l OpenRequest>> {
+    if let Ok(id) = word.parse::<u32>() {
+        return Ok(ledger.approvals.get(&id));
+    }
+    let asks = |row: &Row| row.state == RowState::Asking && matches_step(ledger, &row.step, word);
+    if ledger.rows.iter().any(asks) {
+        return Ok(None);
+    }
+    let (step, agent) = split_agent(past, word);
+    let fits = |open: &&OpenRequest| {
+        matches_step(ledger, &open.step, step) && agent.is_none_or(|agent| *open.request.agent == *agent)
+    };
+    match ledger.approvals.values().filter(fits).collect::<Vec<_>>()[..] {
+        [] => Ok(None),
+        [only] => Ok(Some(only)),
+        ref several => {
+            let numbers: Vec<String> = several.iter().map(|open| open.request.id.to_string()).collect();
+            let help = format!("name one by its number: {}", numbers.join(", "));
+            Err(miette!(help = help, "several requests of `{word}` wait for an answer"))
+        }
+    }
 }
 
 /// Says what waits, who wants it, since when, and what to type.
@@ -124,7 +166,7 @@ fn find_answer(past: &Past, ledger: &RunReport, id: u32) -> Option<miette::Repor
 fn find_gate(ledger: &RunReport, word: &str) -> miette::Result<StepId> {
     let asking: Vec<&StepId> =
         ledger.rows.iter().filter(|row| row.state == RowState::Asking).map(|row| &row.step).collect();
-    let fits = |step: &&&StepId| *step.name == *word || step.label() == word || step.to_string() == word;
+    let fits = |step: &&&StepId| matches_step(ledger, step, word);
     match asking.iter().filter(fits).collect::<Vec<_>>()[..] {
         [step] => Ok((*step).clone()),
         [] if asking.is_empty() && !ledger.approvals.is_empty() => Err(miette!(

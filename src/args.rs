@@ -2,6 +2,7 @@
 
 mod agent;
 mod resume;
+mod show;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ pub(crate) use agent::{Agent, Invocation, Mcp};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use resume::Resume;
+pub(crate) use show::{LogLines, Show};
 use swarmc_view::documents::{DOCUMENTS, Document, find_document};
 
 /// Compiles and runs multi-agent workflows written in KDL.
@@ -166,8 +168,8 @@ pub(crate) enum Format {
 
 /// Shows what a run would do, or writes it as a plan.
 ///
-/// Lists the steps in a possible order of execution, what each waits for and why, the sizes of prompts, and the limits
-/// of a run: launches, agent turns, tokens, money and time, or why one of them has no limit.
+/// Lists the steps in a possible order of execution, what each waits for and why, the sizes of prompts, and what a run
+/// uses: likely and at most, in launches, agent turns, tokens and money, its time at most, and why one has no limit.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// The spec, or a plan from a file.
@@ -263,8 +265,8 @@ pub(crate) enum TestFormat {
 
 /// Runs a workflow.
 ///
-/// Lines that tasks print go to standard output as `task │ line`, progress and the summary to standard error; the
-/// result comes last on standard output. The first Ctrl-C ends the run so that it can be resumed, the second kills it.
+/// Standard output has the result alone, at the end. Standard error has the lines that tasks print, as `task │ line`,
+/// with progress and a summary. The first Ctrl-C ends the run so that it can be resumed, the second kills it.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The spec, or a plan that `swarmc plan -o` wrote.
@@ -307,50 +309,28 @@ pub(crate) struct Run {
     pub(crate) show: Show,
 }
 
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct Show {
-    /// Prints all events as JSON lines, versioned, on standard output.
-    #[arg(long, conflicts_with = "quiet")]
-    pub(crate) json: bool,
-    /// Prints the events of steps and of the agents of swarms as JSON lines, versioned, on standard output; also the
-    /// connection states of agents, and the tools that they use.
-    #[arg(long, conflicts_with_all = ["quiet", "json"])]
-    pub(crate) events: bool,
-    /// Prints only the result, and failures on standard error.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
-impl Show {
-    /// Whether a program reads standard output, so that no text for people may be on it.
-    pub(crate) fn is_machine(self) -> bool {
-        self.json || self.events
-    }
-}
-
 /// Answers a gate of a running run or a request of an agent; lists what waits.
 ///
 /// The answer is on disk when the command ends. `swarmc ps` shows the runs that wait for an answer.
 #[derive(Debug, Args)]
 pub(crate) struct Approve {
-    /// The run: its id, the beginning of it, or `last`.
-    pub(crate) run: String,
-    /// The gate; if several have this name, with its parent: `build/human`, `each[3]/human`. Or the number of an
-    /// agent's request. Without it, lists what waits.
-    #[arg(value_name = "GATE|NUMBER")]
+    /// The run: its id, the beginning of it, or `last`. May be left out: the last run.
+    pub(crate) run: Option<String>,
+    /// The gate; if several have this name, with its parent: `build/human`, `each[3]/human`. Or an agent's request: its
+    /// number, or the agent that waits with it, as `STEP` or `STEP/AGENT`. Without it, lists what waits.
+    #[arg(value_name = "GATE|REQUEST")]
     pub(crate) gate: Option<String>,
     /// One of the gate's options; for an agent `allow`, `always` (the same tool for the same agent, for the rest of the
     /// run) or `deny`.
-    #[arg(requires = "gate")]
     pub(crate) choice: Option<String>,
     /// Sets a field that the gate asks for. May be repeated.
     #[arg(long = "ask", value_name = "FIELD=VALUE", value_parser = parse_assignment)]
     pub(crate) ask: Vec<(String, String)>,
     /// The reason, which an agent reads after a `deny`; for a request for help, the answer.
-    #[arg(long, value_name = "TEXT", requires = "choice")]
+    #[arg(long, value_name = "TEXT")]
     pub(crate) because: Option<String>,
     /// Replaces the arguments of the agent's tool call: a JSON object that fits the tool's parameters. For `allow`.
-    #[arg(long, value_name = "JSON", requires = "choice")]
+    #[arg(long, value_name = "JSON")]
     pub(crate) arguments: Option<String>,
 }
 
@@ -359,13 +339,14 @@ pub(crate) struct Approve {
 /// The message waits for the agent's next turn, and starts one if the agent is idle or has already answered. It is on
 /// disk when the command ends, which prints who reads it and when.
 #[derive(Debug, Args)]
+#[command(override_usage = "swarmc send [OPTIONS] [RUN] <STEP> [TEXT]...")]
 pub(crate) struct Send {
-    /// The run: its id, the beginning of it, or `last`.
-    pub(crate) run: String,
-    /// The task whose agent reads it; if several have this name, with its parent: `polish/draft`. In a swarm, one of
-    /// its agents: `team/takao`.
-    #[arg(value_name = "TASK")]
-    pub(crate) to: String,
+    /// The run: its id, the beginning of it, or `last`. May be left out: the last run.
+    pub(crate) run: Option<String>,
+    /// The step whose agent reads it; if several have this name, with its parent: `polish/draft`. In a swarm
+    /// `STEP/AGENT`, one of its agents.
+    #[arg(value_name = "STEP")]
+    pub(crate) to: Option<String>,
     /// The message; with `-` or without it, read from standard input.
     #[arg(value_name = "TEXT")]
     pub(crate) text: Vec<String>,
@@ -397,14 +378,16 @@ pub(crate) struct Ps {
     pub(crate) json: bool,
 }
 
-/// Prints the logs of the tasks of a run.
+/// Prints the logs of the steps of a run.
 ///
-/// The log of one task is unchanged; the logs of several have a prefix on each line.
+/// The log of one step or agent is unchanged; the logs of several have a prefix on each line.
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
-    /// The run: its id, the beginning of it, or `last`; a task's name alone means the last run.
+    /// The run: its id, the beginning of it, or `last`. May be left out: the last run.
     pub(crate) run: Option<String>,
-    /// Prints only this task.
+    /// Prints only this step; if several have this name, with its parent: `polish/draft`. In a swarm `STEP/AGENT`, one
+    /// of its agents.
+    #[arg(value_name = "STEP")]
     pub(crate) task: Option<String>,
     /// Prints new lines until the run ends.
     #[arg(short, long)]
@@ -418,16 +401,17 @@ pub(crate) struct Logs {
 /// mailbox and its turns, each with prompt, action and result.
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
-    /// The run: its id, the beginning of it, or `last` (the default).
+    /// The run: its id, the beginning of it, or `last`. May be left out: the last run.
     pub(crate) run: Option<String>,
-    /// The step, by its name, with its parent if several have this name; or an artifact by its reference,
-    /// `artifact://diff/ID` or `contextpack://pack/ID`, which is printed as stored.
+    /// The step, by its name, with its parent if several have this name; in a swarm also `STEP/AGENT`, one of its agents,
+    /// or `STEP/swarm-supervisor`. Or an artifact by its reference, `artifact://diff/ID` or `contextpack://pack/ID`,
+    /// which is printed as stored.
     #[arg(value_name = "STEP|REFERENCE")]
     pub(crate) step: Option<String>,
-    /// The agent of a swarm, or `swarm-supervisor`.
+    /// The agent of a swarm; the same as `STEP/AGENT`.
     pub(crate) agent: Option<String>,
     /// Prints the complete envelopes that a step received and sent, as indented JSON.
-    #[arg(long, requires = "step", conflicts_with_all = ["json", "agent"])]
+    #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
     /// Prints one JSON document, versioned.
     #[arg(long)]

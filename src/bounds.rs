@@ -1,4 +1,5 @@
-//! What a run uses at most, as a table: a line for each pipeline and swarm, and below it why something has no end.
+//! What a run is likely to use and what it uses at most, as tables: a line for each pipeline and swarm, and below them why
+//! something has no end.
 //!
 //! In: a plan. Out: text. Unknown is never nought: it says because of what. What is estimated is marked.
 
@@ -6,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use swarmc_compiler::{O200k, Turn};
-use swarmc_plan::{Body, Bound, Bounds, Pipeline, Plan};
+use swarmc_plan::{Body, Bound, Bounds, Likely, Pipeline, Plan};
 use swarmc_view::{format_limit, format_number};
 
 use crate::terminal::Paint;
@@ -14,8 +15,12 @@ use crate::terminal::Paint;
 /// The columns behind the name.
 const COLUMNS: [&str; 6] = ["launches", "turns", "tokens in", "tokens out", "cost", "time"];
 
-/// The table of a plan, or of what is called `chosen` in it.
-pub(crate) fn render_table(plan: &Plan, chosen: Option<&str>, paint: Paint) -> String {
+/// What makes a run likely, for people; [`Likely`](swarmc_plan::Likely) says it to others.
+const LIKELY: &str = "if nothing fails or repeats, a list has 10 items, a member of a swarm takes 4 turns of 2,000 tokens, \
+                      and a value in a prompt and an answer have 1,000 tokens; each within its limit.";
+
+/// The tables of a plan, or of what is called `chosen` in it.
+pub(crate) fn render_tables(plan: &Plan, chosen: Option<&str>, paint: Paint) -> String {
     // A plan may come from elsewhere, or from a build that did not know bounds.
     let counted = match plan.bounds.is_empty() {
         true => swarmc_compiler::compute_bounds(plan, &O200k),
@@ -29,24 +34,15 @@ pub(crate) fn render_table(plan: &Plan, chosen: Option<&str>, paint: Paint) -> S
         .filter(|(name, _)| chosen.is_none_or(|chosen| chosen == *name))
         .filter_map(|(name, estimate)| Some((name, estimate, bounds(name)?)))
         .collect();
-    let cells: Vec<[String; 6]> = rows.iter().map(|(_, estimate, bounds)| format_cells(bounds, *estimate)).collect();
-    let width = |column: usize| {
-        cells.iter().map(|row| row[column].chars().count()).chain([COLUMNS[column].len()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
-    let names = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
-    let mut out = format!("\n{}\n  {:<names$}", paint.bold("one run uses at most"), "");
-    for (column, width) in COLUMNS.iter().zip(&widths) {
-        let _ = write!(out, "  {}", paint.dim(&format!("{column:>width$}")));
+    let mut out = String::new();
+    let likely = rows.iter().filter_map(|(name, _, bounds)| Some((*name, format_likely(bounds.likely.as_ref()?))));
+    let likely: Vec<(&str, [String; 5])> = likely.collect();
+    if !likely.is_empty() {
+        write_table(&mut out, "one run is likely to use", &likely, paint);
+        let _ = writeln!(out, "  {}", paint.dim(LIKELY));
     }
-    out.push('\n');
-    for ((name, ..), row) in rows.iter().zip(&cells) {
-        let _ = write!(out, "  {}", paint.bold(&format!("{name:<names$}")));
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(out, "  {cell:>width$}");
-        }
-        out.push('\n');
-    }
+    let most = rows.iter().map(|(name, estimate, bounds)| (*name, format_most(bounds, *estimate)));
+    write_table(&mut out, "one run uses at most", &most.collect::<Vec<_>>(), paint);
     for (name, _, bounds) in &rows {
         write_reasons(&mut out, name, bounds, rows.len() > 1, paint);
     }
@@ -58,12 +54,56 @@ pub(crate) fn render_table(plan: &Plan, chosen: Option<&str>, paint: Paint) -> S
     out
 }
 
-fn format_cells(bounds: &Bounds, estimate: bool) -> [String; 6] {
-    let cell = |bound: &Bound, show: &dyn Fn(u64) -> String| match bound {
+/// A table with a row for each name, as many of the columns as there are.
+fn write_table<const N: usize>(out: &mut String, title: &str, rows: &[(&str, [String; N])], paint: Paint) {
+    let width = |column: usize| {
+        rows.iter().map(|(_, row)| row[column].chars().count()).chain([COLUMNS[column].len()]).max().unwrap_or(0)
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let names = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let _ = write!(out, "\n{}\n  {:<names$}", paint.bold(title), "");
+    for (column, width) in COLUMNS.iter().zip(&widths) {
+        let _ = write!(out, "  {}", paint.dim(&format!("{column:>width$}")));
+    }
+    out.push('\n');
+    for (name, row) in rows {
+        let _ = write!(out, "  {}", paint.bold(&format!("{name:<names$}")));
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(out, "  {cell:>width$}");
+        }
+        out.push('\n');
+    }
+}
+
+fn format_cell(bound: &Bound, open: &str, show: &dyn Fn(u64) -> String) -> String {
+    match bound {
         Bound::Most(u64::MAX) => "beyond counting".to_owned(),
         Bound::Most(most) => show(*most),
-        Bound::Unbounded { .. } => "unbounded".to_owned(),
-    };
+        Bound::Unbounded { .. } => open.to_owned(),
+    }
+}
+
+/// Of what is likely no figure is exact: the first two are shown.
+fn format_likely(likely: &Likely) -> [String; 5] {
+    let about = |most: u64| if most > 0 { format!("~{}", format_number(round_up(most))) } else { "0".to_owned() };
+    let dollars = |most: u64| if most > 0 { format!("~{}", format_dollars(round_up(most))) } else { "$0".to_owned() };
+    [
+        format_cell(&likely.launches, "unknown", &format_number),
+        format_cell(&likely.turns, "unknown", &format_number),
+        format_cell(&likely.input_tokens, "unknown", &about),
+        format_cell(&likely.output_tokens, "unknown", &about),
+        format_cell(&likely.cost, "unknown", &dollars),
+    ]
+}
+
+/// A number with two figures that are not zero, at least as large.
+fn round_up(number: u64) -> u64 {
+    let unit = 10_u64.pow(number.max(1).ilog10().saturating_sub(1));
+    number.div_ceil(unit).saturating_mul(unit)
+}
+
+fn format_most(bounds: &Bounds, estimate: bool) -> [String; 6] {
+    let cell = |bound: &Bound, show: &dyn Fn(u64) -> String| format_cell(bound, "unbounded", show);
     let tilde = |most: u64| if estimate && most > 0 { "~" } else { "" };
     let tokens = |most: u64| format!("{}{}", tilde(most), format_number(most));
     [
@@ -167,21 +207,35 @@ mod tests {
             output_tokens: open("agent `coder` declares no `max-output`"),
             cost: open("agent `coder` declares no `max-output`"),
             critical_path_ms: Bound::Most(7_200_000),
+            likely: None,
         };
         let second = Bounds { cost: Bound::Most(12_345), output_tokens: Bound::Most(u64::MAX), ..first.clone() };
         plan.bounds = BTreeMap::from([("main".to_owned(), first), ("other".to_owned(), second)]);
-        insta::assert_snapshot!(render_table(&plan, None, PAINT).trim_start(), @r"
+        insta::assert_snapshot!(render_tables(&plan, None, PAINT).trim_start(), @r"
         one run uses at most
                  launches  turns  tokens in       tokens out       cost    time
           main         12      9     41,200        unbounded  unbounded  2h 00m
           other        12      9     41,200  beyond counting      $0.02  2h 00m
           main: tokens out, cost unbounded because agent `coder` declares no `max-output` (flow.kdl:4:7)
         ");
-        assert!(!render_table(&plan, Some("other"), PAINT).contains("main"));
+        assert!(!render_tables(&plan, Some("other"), PAINT).contains("main"));
+        let (launches, turns, output_tokens) = (Bound::Most(3), Bound::Most(2), Bound::Most(2_000));
+        let likely =
+            Likely { launches, turns, input_tokens: Bound::Most(3_312), output_tokens, cost: open("no price") };
+        plan.bounds.values_mut().for_each(|bounds| bounds.likely = Some(Box::new(likely.clone())));
+        let shown = render_tables(&plan, Some("main"), PAINT);
+        let (shown, _) = shown.split_once("\n\n").expect("another table follows");
+        insta::assert_snapshot!(shown.trim_start(), @r"
+        one run is likely to use
+                launches  turns  tokens in  tokens out     cost
+          main         3      2     ~3,400      ~2,000  unknown
+          if nothing fails or repeats, a list has 10 items, a member of a swarm takes 4 turns of 2,000 tokens, and a value in a prompt and an answer have 1,000 tokens; each within its limit.
+        ");
     }
 
     #[test]
     fn money_and_time_are_rounded_up() {
+        assert_eq!([0, 7, 99, 101, 12_345].map(round_up), [0, 7, 99, 110, 13_000]);
         assert_eq!([format_time(90_000), format_time(1_200_000), format_time(18_015_000)], ["90s", "20m", "5h 01m"]);
         assert_eq!([format_dollars(0), format_dollars(12), format_dollars(1_250_001)], ["$0", "$0.000012", "$1.26"]);
     }

@@ -1,12 +1,14 @@
-//! Shows a run as it happens: task lines with a prefix on standard output, progress on standard error, or JSON lines.
+//! Shows a run as it happens on standard error: task lines with a prefix, and progress; or JSON lines on standard output.
 //!
 //! In: the events of the runtime's observer. Out: whole lines only, even if several tasks print at once. On a terminal
-//! a few live lines below them show what runs, for how long, and how much is done. If a stream breaks (`| head`), the
-//! display stops writing to it, and the run goes on.
+//! a few live lines below them show what runs, for how long, and how much is done. Standard output stays free for the
+//! result. If a stream breaks (`| head`), the display stops writing to it, and the run goes on.
 
+mod output;
 mod swarm;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -18,24 +20,24 @@ use std::time::Duration;
 use serde::Serialize;
 use swarmc_plan::{Pipeline, StopStatus};
 use swarmc_runtime::{AnsweredBy, Content, Observer, Record, Signal, Status, StepId};
-use swarmc_view::documents::{RunLine, RunLineKind, TaskStream, encode};
+use swarmc_view::documents::{RunLine, RunLineKind, encode};
 use swarmc_view::{
     Change, EventLine, OpenRequest, Row, RowState, RunReport, describe_verdict, format_choices, format_duration,
     make_printable,
 };
 
-use crate::args::Show;
+use self::output::{Tail, has_failed};
+use self::waiting::{Silence, read_waiting};
+use crate::args::{LogLines, Show};
 use crate::live::Live;
-use crate::terminal::{Paint, Stream, out_is_pipe};
-
-/// A line without an end is passed on in pieces of this many bytes.
-const MAX_LINE: usize = 16 * 1024;
+use crate::terminal::{Paint, Stream};
 
 /// Names longer than this are not lined up.
 const MAX_LABEL: usize = 24;
 
-/// How often the live lines are drawn anew.
+/// How often the live lines are drawn anew, and how often plain output looks whether to say what it waits for.
 const FRAME: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The display of one run; clones are the same.
 #[derive(Clone)]
@@ -56,7 +58,12 @@ struct Screen {
     order: HashMap<String, usize>,
     label_width: usize,
     pending: HashMap<(StepId, u32, bool), Vec<u8>>,
+    /// The last lines of the attempts that go on, where only those are shown.
+    tails: HashMap<(StepId, u32), Tail>,
     live: Option<Live>,
+    /// How long nothing has been said, and what the run waits for as far as that is shown on a terminal.
+    silence: Silence,
+    waiting: Vec<String>,
     asked: Arc<AtomicU8>,
     /// Whether no person attends the run.
     headless: bool,
@@ -73,9 +80,7 @@ struct Sink {
 impl Display {
     /// A display for a run of `pipeline`, whose report `ledger` may contain an earlier part of the run.
     pub(crate) fn new(pipeline: &Pipeline, ledger: RunReport, show: Show) -> Display {
-        // Behind a pipe stands another writer to this terminal: it would tear the live lines.
-        let alone = Stream::Err.is_live() && !out_is_pipe();
-        let live = (alone && !show.quiet && !show.is_machine()).then(Live::new);
+        let live = (Stream::Err.is_live() && !show.quiet && !show.is_machine()).then(Live::new);
         let screen = Screen::new(pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
         Display {
             live: screen.live.is_some(),
@@ -90,18 +95,34 @@ impl Display {
         Box::new(self.clone())
     }
 
-    /// Draws the live lines ten times a second, until [`Display::finish`].
+    /// Draws the live lines ten times a second, and shows what the run waits for, until [`Display::finish`].
     pub(crate) fn start_animation(&self) -> Option<JoinHandle<()>> {
-        if !self.live {
+        let show = self.lock_screen().show;
+        if show.is_machine() || show.quiet {
             return None;
         }
         let display = self.clone();
+        let pause = if self.live { FRAME } else { LOOK };
         Some(std::thread::spawn(move || {
             while !display.done.load(Ordering::Relaxed) {
-                display.lock_screen().advance_frame();
-                std::thread::park_timeout(FRAME);
+                display.advance();
+                std::thread::park_timeout(pause);
             }
         }))
+    }
+
+    fn advance(&self) {
+        let now = swarmc_view::now_ms();
+        let run = {
+            let mut screen = self.lock_screen();
+            screen.advance_frame();
+            screen.silence.is_over(now).then(|| screen.ledger.run.clone())
+        };
+        // The screen is free while the journal is read: the run does not wait for that.
+        if let Some(run) = run {
+            let waiting = read_waiting(&run);
+            self.lock_screen().show_waiting(waiting, now);
+        }
     }
 
     /// Whether a person at this terminal can be asked.
@@ -181,8 +202,7 @@ impl Observer for Display {
     }
 
     fn wants_output(&self) -> bool {
-        let show = self.lock_screen().show;
-        !show.quiet && !show.events
+        self.lock_screen().show.log_lines() != LogLines::None
     }
 }
 
@@ -199,6 +219,9 @@ impl Screen {
             order,
             label_width: (widest + suffix).min(MAX_LABEL),
             pending: HashMap::new(),
+            tails: HashMap::new(),
+            silence: Silence::new(live.is_some()),
+            waiting: Vec::new(),
             live,
             asked: Arc::default(),
             headless: false,
@@ -215,13 +238,18 @@ impl Screen {
         // The rest of its output belongs above the line that says how it ended.
         if let Some((step, attempt)) = record.event.ended_attempt() {
             self.flush_attempt(step, attempt);
+            self.end_tail(step, attempt, has_failed(&record.event));
         }
         let change = self.ledger.apply(record);
+        if self.live.is_some() {
+            self.waiting.clear();
+            self.silence.restart(record.at);
+        }
         if self.show.is_machine() || self.show.quiet {
             return;
         }
         if let Some(words) = change.and_then(|change| self.describe_change(change)) {
-            self.write_lines(Stream::Err, (words + "\n").as_bytes());
+            self.write_lines((words + "\n").as_bytes());
         }
     }
 
@@ -349,7 +377,8 @@ impl Screen {
         let round = if self.ledger.rounds > 1 { format!(" in round {}", row.step.iteration) } else { String::new() };
         let reason = make_printable(row.reason().lines().next().unwrap_or_default()).into_owned();
         let took = format_duration(row.elapsed(row.ended_ms));
-        format!("{} {}: failed after {took}{round}: {reason}", self.err.paint.red("✗"), self.ledger.label(&row.step))
+        let (sign, label) = (self.err.paint.red("✗"), self.ledger.label(&row.step));
+        format!("{sign} {label}: failed after {took}{round}{}: {reason}", format_use(row))
     }
 
     /// What there is to say of a row that changed. What runs is seen in the live lines.
@@ -368,7 +397,7 @@ impl Screen {
             RowState::Stalled | RowState::Blocked => return None,
             RowState::Idle => {
                 let post = row.post.as_ref().map(|post| post.summarize()).unwrap_or_default();
-                format!("  {name}: waits for envelopes after {took}: {post}")
+                format!("  {name}: waits for envelopes after {took}{}: {post}", format_use(row))
             }
             RowState::Waiting if row.failure.is_none() => format!("  {name}: mended in {took}; it runs once more"),
             RowState::Waiting => {
@@ -389,68 +418,12 @@ impl Screen {
                 };
                 format!("{sign} {name}: ends the pipeline{round}{message}")
             }
-            RowState::Ended(Status::Succeeded) => format!("{} {name}: succeeded in {took}{round}", paint.green("✓")),
+            RowState::Ended(Status::Succeeded) => {
+                format!("{} {name}: succeeded in {took}{round}{}", paint.green("✓"), format_use(row))
+            }
             RowState::Ended(Status::Failed) => self.format_failure(row),
             RowState::Ended(Status::Skipped) => format!("{} {name}: skipped{round}: {}", paint.dim("-"), reason()),
         })
-    }
-
-    fn write_output(&mut self, step: &StepId, attempt: u32, is_err: bool, bytes: &[u8]) {
-        if self.show.quiet || self.show.events {
-            return;
-        }
-        let key = (step.clone(), attempt, is_err);
-        let mut buffer = self.pending.remove(&key).unwrap_or_default();
-        buffer.extend_from_slice(bytes);
-        let mut out = Vec::new();
-        let mut rest = &buffer[..];
-        while let Some(at) = memchr::memchr(b'\n', rest) {
-            self.format_line(&mut out, step, attempt, is_err, &rest[..at]);
-            rest = &rest[at + 1..];
-        }
-        while rest.len() >= MAX_LINE {
-            let (piece, later) = rest.split_at(char_boundary(rest, MAX_LINE));
-            self.format_line(&mut out, step, attempt, is_err, piece);
-            rest = later;
-        }
-        if !rest.is_empty() {
-            self.pending.insert(key, rest.to_vec());
-        }
-        self.write_lines(choose_stream(is_err, self.show.json), &out);
-    }
-
-    /// One line of a task, made ready for where it goes.
-    fn format_line(&self, out: &mut Vec<u8>, step: &StepId, attempt: u32, is_err: bool, line: &[u8]) {
-        if self.show.json {
-            let line = RunLineKind::Output {
-                step: step.name.to_string(),
-                iteration: step.iteration,
-                instance: step.instance,
-                within: step.within.as_deref().map(str::to_owned),
-                attempt,
-                stream: if is_err { TaskStream::Stderr } else { TaskStream::Stdout },
-                text: String::from_utf8_lossy(line).into_owned(),
-            };
-            out.extend_from_slice(encode(&RunLine::from(line)).as_bytes());
-            out.push(b'\n');
-            return;
-        }
-        let sink = if is_err { &self.err } else { &self.out };
-        let width = self.label_width;
-        let label = format!("{:<width$} │", self.ledger.label(step));
-        let index = self.order.get(&*step.name).copied().unwrap_or(0);
-        out.extend_from_slice(sink.paint.nth_colour(index, &label).as_bytes());
-        out.push(b' ');
-        match sink.terminal {
-            true => {
-                let text = String::from_utf8_lossy(line);
-                let text = make_printable(&text);
-                let shown = if is_err { sink.paint.dim(&text) } else { text.into_owned() };
-                out.extend_from_slice(shown.as_bytes());
-            }
-            false => out.extend_from_slice(line),
-        }
-        out.push(b'\n');
     }
 
     fn write_notice(&mut self, text: &str) {
@@ -458,27 +431,7 @@ impl Screen {
             self.write_json(&RunLine::from(RunLineKind::Notice { text: text.to_owned() }));
         } else {
             let line = format!("{} {}\n", self.err.paint.yellow("note:"), make_printable(text));
-            self.write_lines(Stream::Err, line.as_bytes());
-        }
-    }
-
-    /// Passes on the lines that an attempt did not end.
-    fn flush_attempt(&mut self, step: &StepId, attempt: u32) {
-        for is_err in [false, true] {
-            let Some(rest) = self.pending.remove(&(step.clone(), attempt, is_err)) else { continue };
-            let mut out = Vec::new();
-            self.format_line(&mut out, step, attempt, is_err, &rest);
-            self.write_lines(choose_stream(is_err, self.show.json), &out);
-        }
-    }
-
-    fn flush_all(&mut self) {
-        let mut open: Vec<(StepId, u32)> =
-            self.pending.keys().map(|(step, attempt, _)| (step.clone(), *attempt)).collect();
-        // The map has no order, and the same run must print the same text.
-        open.sort();
-        for (step, attempt) in open {
-            self.flush_attempt(&step, attempt);
+            self.write_lines(line.as_bytes());
         }
     }
 
@@ -487,22 +440,16 @@ impl Screen {
     }
 
     /// Writes whole lines above the live ones.
-    fn write_lines(&mut self, stream: Stream, bytes: &[u8]) {
+    fn write_lines(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
-        // What goes to a file or a pipe leaves the live lines where they are.
-        let above = self.live.is_some() && (stream == Stream::Err || self.out.terminal);
-        if above {
-            self.live_off();
+        if self.live.is_none() {
+            self.silence.restart(swarmc_view::now_ms());
         }
-        match stream {
-            Stream::Out => self.out.write(bytes),
-            Stream::Err => self.err.write(bytes),
-        }
-        if above {
-            self.draw_frame();
-        }
+        self.live_off();
+        self.err.write(bytes);
+        self.draw_frame();
     }
 
     fn advance_frame(&mut self) {
@@ -523,7 +470,8 @@ impl Screen {
             0 => None,
             times => Some(describe_stop(times)),
         };
-        let bytes = live.draw(&self.ledger, self.err.paint, Stream::Err.size(), note, swarmc_view::now_ms());
+        let below = (self.waiting.as_slice(), note);
+        let bytes = live.draw(&self.ledger, self.err.paint, Stream::Err.size(), below, swarmc_view::now_ms());
         self.err.write(bytes.as_bytes());
     }
 
@@ -547,8 +495,12 @@ impl Sink {
     }
 }
 
-fn choose_stream(is_err: bool, json: bool) -> Stream {
-    if is_err && !json { Stream::Err } else { Stream::Out }
+/// The tokens and the cost of a step, behind how long it took.
+fn format_use(row: &Row) -> String {
+    match row.describe_usage() {
+        used if used.is_empty() => used,
+        used => format!(", {used}"),
+    }
 }
 
 fn describe_stop(times: u8) -> &'static str {
@@ -556,11 +508,4 @@ fn describe_stop(times: u8) -> &'static str {
         1 => "stopping: running tasks are being ended; Ctrl-C again kills them",
         _ => "killing running tasks",
     }
-}
-
-/// The last place up to `limit` that is not inside a character.
-fn char_boundary(bytes: &[u8], limit: usize) -> usize {
-    let inside = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
-    // A character has at most four bytes, so one of these begins one.
-    (limit.saturating_sub(3)..=limit).rev().find(|&at| !inside(at)).unwrap_or(limit)
 }

@@ -28,20 +28,39 @@ use swarmc_view::{
 
 use crate::args::Inspect;
 use crate::exit::Exit;
-use crate::home::{find_home, find_run, read_past};
+use crate::home::{find_home, read_past};
 use crate::load::did_you_mean;
 use crate::runs;
 use crate::summary::{latest_time, write_table};
+use crate::target::{find_target, matches_step, refuse_more, split_agent};
 use crate::terminal::{self, Stream};
 
 pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
-    let Some(name) = &args.step else { return runs::inspect_run(args) };
-    let folder = find_run(&find_home()?, args.run.as_deref(), "to look at: there are none", |_| true)?;
+    let words = [&args.run, &args.step, &args.agent];
+    let target = find_target(&find_home()?, &words, |_, word| artifact::is_reference(word))?;
+    refuse_more(&target.rest, 2, "swarmc inspect [RUN] [STEP/AGENT]")?;
+    let folder = target.folder;
+    let Some(name) = target.rest.first() else {
+        return match args.raw {
+            true => Err(miette!(help = "swarmc inspect [RUN] STEP --raw", "name the step whose envelopes to print")),
+            false => runs::inspect_run(&folder, args.json),
+        };
+    };
     let past = read_past(&folder)?;
     let mut ledger = past.build_report();
     if artifact::is_reference(name) {
         terminal::print(artifact::render_artifact((&folder, &past, &ledger), name, args.json)?)?;
         return Ok(Exit::Done);
+    }
+    let (name, agent) = match target.rest.get(1) {
+        Some(agent) => (name.as_str(), Some(agent.as_str())),
+        None => split_agent(&past, name),
+    };
+    if args.raw && agent.is_some() {
+        return Err(miette!(
+            help = "leave the agent out",
+            "envelopes belong to a step, and not to an agent of a swarm"
+        ));
     }
     note_blocked(&mut ledger, (&past, &folder), name);
     let layout = folder.layout(past.pipeline());
@@ -56,7 +75,7 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
         terminal::print(raw)?;
         return Ok(Exit::Done);
     }
-    let out = match (&args.agent, args.json) {
+    let out = match (agent, args.json) {
         (None, true) => encode(&view.step_document()) + "\n",
         (None, false) => view.step_text(),
         (Some(agent), is_json) => {
@@ -70,23 +89,19 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
 
 /// Takes note of the steps that the name means and that have not begun, where it means none that has.
 fn note_blocked(ledger: &mut RunReport, (past, folder): (&Past, &RunFolder), name: &str) {
-    if ledger.rows.iter().any(|row| matches_name(ledger, &row.step, name)) {
+    if ledger.rows.iter().any(|row| matches_step(ledger, &row.step, name)) {
         return;
     }
     let Ok(graph) = past.build_graph(folder) else { return };
     let state = State::replay(graph, &past.records);
     let blocked: Vec<StepId> =
-        state.blocked_steps().map(|(step, _)| step).filter(|step| matches_name(ledger, step, name)).collect();
+        state.blocked_steps().map(|(step, _)| step).filter(|step| matches_step(ledger, step, name)).collect();
     blocked.iter().for_each(|step| ledger.mark_blocked(step));
-}
-
-fn matches_name(ledger: &RunReport, step: &StepId, name: &str) -> bool {
-    *step.name == *name || step.label() == name || ledger.label(step) == name
 }
 
 /// The last of the rows that the name means.
 fn find_row<'a>(ledger: &'a RunReport, folder: &RunFolder, name: &str) -> miette::Result<&'a Row> {
-    ledger.rows.iter().rev().find(|row| matches_name(ledger, &row.step, name)).ok_or_else(|| {
+    ledger.rows.iter().rev().find(|row| matches_step(ledger, &row.step, name)).ok_or_else(|| {
         let labels: Vec<String> = ledger.rows.iter().map(|row| ledger.label(&row.step)).collect();
         let help = did_you_mean(name, labels.iter().map(String::as_str));
         miette!(help = help, "there is no step `{name}` in run `{}`", folder.id)
@@ -160,7 +175,7 @@ impl<'a> View<'a> {
             }
         }
         let label = self.ledger.label(&self.row.step);
-        let _ = writeln!(out, "\nturn by turn: swarmc inspect {} {label} AGENT", self.folder.id);
+        let _ = writeln!(out, "\nturn by turn: swarmc inspect {} {label}/AGENT", self.folder.id);
         out
     }
 

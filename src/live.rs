@@ -51,7 +51,7 @@ impl Live {
         ledger: &RunReport,
         paint: Paint,
         (columns, rows): (usize, usize),
-        note: Option<&str>,
+        (waiting, note): (&[String], Option<&str>),
         now: u64,
     ) -> String {
         let mut out = self.clear(columns);
@@ -61,7 +61,7 @@ impl Live {
         let of = (columns, note.map(str::to_owned));
         let frame = match self.frame.take() {
             Some(frame) if frame.of == of => frame,
-            _ => build_frame(ledger, paint, (columns, rows), of, now),
+            _ => build_frame(ledger, paint, rows, (of, waiting), now),
         };
         out.push_str(&frame.text);
         self.drawn.clone_from(&frame.widths);
@@ -73,11 +73,11 @@ impl Live {
 fn build_frame(
     ledger: &RunReport,
     paint: Paint,
-    (columns, rows): (usize, usize),
-    of: (usize, Option<String>),
+    rows: usize,
+    (of, waiting): ((usize, Option<String>), &[String]),
     now: u64,
 ) -> Frame {
-    let note = of.1.clone();
+    let (columns, note) = of.clone();
     let mut frame = Frame { of, text: String::new(), widths: Vec::new() };
     let spinner = SPINNER[usize::try_from(now / 100 % 10).unwrap_or(0)];
     let most = (rows / 3).clamp(1, 10);
@@ -105,6 +105,9 @@ fn build_frame(
     if open.len() > shown {
         more(&mut frame, open.len() - shown);
     }
+    let room = most.saturating_sub(open.len()).max(1);
+    let fit = if waiting.len() <= room + 1 { waiting.len() } else { room };
+    waiting.iter().take(fit).for_each(|line| frame.push_line(columns, line, |text| format!("  {}", paint.dim(text))));
     frame.push_line(columns, &format_totals(ledger, now), |text| format!("  {}", paint.bold(text)));
     if let Some(note) = note {
         frame.push_line(columns, &note, |text| format!("  {}", paint.yellow(text)));
@@ -126,7 +129,8 @@ impl Frame {
     }
 }
 
-fn format_row(ledger: &RunReport, row: &Row, width: usize, now: u64) -> String {
+/// A step that is at work or waits, and for how long.
+pub(crate) fn format_row(ledger: &RunReport, row: &Row, width: usize, now: u64) -> String {
     let mut text = format!("{:<width$}  {:>6}", ledger.label(&row.step), format_duration(row.elapsed(now)));
     if row.state == RowState::Asking {
         text.push_str("  waits for an answer");
@@ -153,7 +157,8 @@ fn format_row(ledger: &RunReport, row: &Row, width: usize, now: u64) -> String {
     text
 }
 
-fn format_totals(ledger: &RunReport, now: u64) -> String {
+/// How many steps stand where, and what the run has taken so far.
+pub(crate) fn format_totals(ledger: &RunReport, now: u64) -> String {
     let counts = ledger.count_rows();
     let mut text = String::new();
     if ledger.rounds > 1 {
@@ -209,11 +214,16 @@ mod tests {
             record(Event::AgentSpawned { swarm, agent: name, plays, task, brief: None, by: None, tools: None });
             record(Event::AgentStarted { swarm: AttemptId::new(&step, 1), agent });
         }
-        let frame = build_frame(&ledger, crate::terminal::Stream::Err.paint(), (80, 24), (80, None), 1);
+        let paint = Paint::NONE;
+        let frame = build_frame(&ledger, paint, 24, ((80, None), &[]), 1);
         let lines: Vec<&str> = frame.text.lines().collect();
         assert_eq!(lines.len(), 1 + 7 + 1 + 1, "{lines:#?}");
         assert!(lines[0].contains("200 agents") && lines[1].contains("agent0"), "{lines:#?}");
         assert!(lines[8].contains("and 193 more"), "{lines:#?}");
+        let waiting = ["later: waits for other steps (team: it runs)".to_owned(), "and 7 more wait".to_owned()];
+        let frame = build_frame(&ledger, paint, 24, ((80, None), &waiting), 1);
+        let lines: Vec<&str> = frame.text.lines().collect();
+        assert_eq!(lines[9..11], ["  later: waits for other steps (team: it runs)", "  and 7 more wait"], "{lines:#?}");
     }
 
     #[test]

@@ -3,21 +3,25 @@
 //! It reads the complete logs beside the journal. To follow a run, it reads the journal and the logs five times a
 //! second: both only grow, so it prints every byte once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_runtime::{Home, RunError, RunFolder, StepId, Stream as TaskStream};
-use swarmc_view::{Past, make_printable};
+use swarmc_runtime::{RunError, RunFolder, Stream as TaskStream};
+use swarmc_view::{Past, is_supervisor, make_printable};
 
 use crate::args::Logs;
 use crate::exit::Exit;
 use crate::home::{find_home, list_files, read_past};
 use crate::load::did_you_mean;
+use crate::target::{find_target, list_steps, matches_step, refuse_more, split_agent};
 use crate::terminal::{self, Stream};
+
+/// The streams of an attempt, in the order in which their logs are printed.
+const STREAMS: [TaskStream; 2] = [TaskStream::Stdout, TaskStream::Stderr];
 
 /// How much of a log is read at once, in bytes.
 const CHUNK: u64 = 256 * 1024;
@@ -30,31 +34,49 @@ const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
     let home = find_home()?;
-    let (folder, task) = resolve_target(&home, args)?;
+    let target = find_target(&home, &[&args.run, &args.task], |_, _| false)?;
+    refuse_more(&target.rest, 1, "swarmc logs [RUN] [STEP/AGENT]")?;
+    let (folder, word) = (target.folder, target.rest.into_iter().next());
     let past = match read_past(&folder) {
         // A broken journal says nothing about the logs beside it, which may tell what happened.
         Err(error) if matches!(folder.read_records(), Err(RunError::Journal(_))) => {
-            print_files(&folder, task.as_deref())?;
+            print_files(&folder, word.as_deref())?;
             return Err(error);
         }
         past => past?,
     };
-    if let Some(task) = &task
-        && !has_task(&past, task)
-    {
-        let labels: BTreeSet<String> = past.build_report().rows.iter().map(|row| row.step.label()).collect();
-        let steps = past.pipeline().steps.iter().map(|step| step.name.as_str());
-        let names = steps
-            .clone()
-            .chain(labels.iter().map(String::as_str).filter(|label| !steps.clone().any(|step| step == *label)));
-        return Err(miette!(help = did_you_mean(task, names), "run `{}` has no task `{task}`", folder.id));
+    let choice = word.as_deref().map(|word| split_agent(&past, word));
+    if let Some((task, agent)) = choice {
+        let report = past.build_report();
+        let begun = || report.rows.iter().filter(|row| matches_step(&report, &row.step, task));
+        if begun().next().is_none() && past.pipeline().all_steps().all(|step| step.name != task) {
+            let names = list_steps(&past);
+            let help = did_you_mean(task, names.iter().map(String::as_str));
+            return Err(miette!(help = help, "run `{}` has no task `{task}`", folder.id));
+        }
+        let mates = || begun().filter_map(|row| report.teams.get(&row.step)).flat_map(|team| &team.mates);
+        if let Some(agent) = agent
+            && !is_supervisor(agent)
+            && mates().all(|mate| *mate.name != *agent)
+        {
+            let help = did_you_mean(agent, mates().map(|mate| &*mate.name));
+            return Err(miette!(help = help, "swarm `{task}` has no agent `{agent}`"));
+        }
     }
-    let mut reader = Reader { task, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() };
+    let choice = choice.map(|(task, agent)| (task.to_owned(), agent.map(str::to_owned)));
+    let mut reader = Reader { choice, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() };
     loop {
         // The question comes first: what is written between it and the look is seen in the next round.
         let running = args.follow && folder.is_running();
         let past = read_past(&folder)?;
-        if !reader.print_new(&folder, &past, !running)? || !running {
+        if !reader.print_new(&folder, &past, !running)? {
+            return Ok(Exit::Done);
+        }
+        if !running {
+            if let (Some((task, Some(agent))), true) = (&reader.choice, reader.logs.is_empty()) {
+                let see = format!("swarmc inspect {} {task}/{agent}", folder.id);
+                terminal::eprint(format!("`{agent}` has no log, as no program takes its turns; see `{see}`\n"));
+            }
             return Ok(Exit::Done);
         }
         std::thread::sleep(LOOK);
@@ -64,7 +86,7 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
 /// Prints the logs of a run whose journal says no more which they are: those of a task, or all, by the names of the files.
 fn print_files(folder: &RunFolder, task: Option<&str>) -> miette::Result<()> {
     let logs = folder.path.join("logs");
-    let mut reader = Reader { task: None, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() };
+    let mut reader = Reader { choice: None, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() };
     for path in list_files(&logs) {
         let name = path.strip_prefix(&logs).unwrap_or(&path).to_string_lossy().into_owned();
         // `TASK.ATTEMPT.out`, in a folder for what the task is inside of.
@@ -80,38 +102,9 @@ fn print_files(folder: &RunFolder, task: Option<&str>) -> miette::Result<()> {
     Ok(())
 }
 
-/// Whether a task of the run is called so: by its name, or with what it is inside of.
-fn has_task(past: &Past, word: &str) -> bool {
-    past.pipeline().all_steps().any(|step| step.name == *word)
-        || past.build_report().rows.iter().any(|row| matches_step(word, &row.step))
-}
-
-/// Whether the word is for this step: its name, or its name with what it is inside of.
-fn matches_step(word: &str, step: &StepId) -> bool {
-    *step.name == *word || step.label() == word
-}
-
-/// The run and the task that are meant: a single word may be either.
-fn resolve_target(home: &Home, args: &Logs) -> miette::Result<(RunFolder, Option<String>)> {
-    let Some(word) = &args.run else {
-        return Ok((home.find("last").into_diagnostic()?, None));
-    };
-    match home.find(word) {
-        Ok(folder) => Ok((folder, args.task.clone())),
-        Err(error) if args.task.is_none() => {
-            let last = home.find("last").into_diagnostic()?;
-            if has_task(&read_past(&last)?, word) {
-                return Ok((last, Some(word.clone())));
-            }
-            let help = format!("the last run, `{}`, has no task of that name either", last.id);
-            Err(miette!(help = help, "{error}"))
-        }
-        Err(error) => Err(error).into_diagnostic(),
-    }
-}
-
 struct Reader {
-    task: Option<String>,
+    /// The one step that is meant, and the one agent of it.
+    choice: Option<(String, Option<String>)>,
     /// How far each log was read, and the line that it has begun.
     logs: BTreeMap<PathBuf, (u64, Vec<u8>)>,
     paint: terminal::Paint,
@@ -127,23 +120,38 @@ impl Reader {
         let colours: BTreeMap<&str, usize> =
             past.pipeline().steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
         for row in &ledger.rows {
-            if self.task.as_ref().is_some_and(|task| !matches_step(task, &row.step)) {
+            let (of_step, agent) = match &self.choice {
+                None => (true, None),
+                Some((task, agent)) => (matches_step(&ledger, &row.step, task), agent.as_deref()),
+            };
+            if !of_step {
                 continue;
             }
-            let prefix = match self.task {
-                Some(_) => None,
-                None => {
-                    let label = format!("{:<width$} │", ledger.label(&row.step));
-                    let index = colours.get(&*row.step.name).copied().unwrap_or(0);
-                    Some(self.paint.nth_colour(index, &label) + " ")
-                }
+            let prefix = |name: &str| {
+                let label = format!("{name:<width$} │");
+                let index = colours.get(&*row.step.name).copied().unwrap_or(0);
+                self.paint.nth_colour(index, &label) + " "
             };
-            for attempt in 1..=row.attempt {
-                for stream in [TaskStream::Stdout, TaskStream::Stderr] {
-                    let path = layout.log_path(&row.step, attempt, stream);
-                    if !self.copy_log(path, prefix.as_deref(), last)? {
-                        return Ok(false);
-                    }
+            let label = ledger.label(&row.step);
+            let mut logs: Vec<(PathBuf, Option<String>)> = Vec::new();
+            if agent.is_none() {
+                let prefix = self.choice.is_none().then(|| prefix(&label));
+                let attempts = 1..=row.attempt;
+                let paths =
+                    attempts.flat_map(|attempt| STREAMS.map(|stream| layout.log_path(&row.step, attempt, stream)));
+                logs.extend(paths.map(|path| (path, prefix.clone())));
+            }
+            if ledger.teams.contains_key(&row.step) {
+                let history = past.read_step(&row.step);
+                for (name, turn) in history.turns().filter(|(name, _)| agent.is_none_or(|agent| agent == *name)) {
+                    let prefix = agent.is_none().then(|| prefix(&format!("{label}/{name}")));
+                    let paths = ["out", "err"].map(|it| layout.turn_log_path(&row.step, row.attempt, turn, it));
+                    logs.extend(paths.map(|path| (path, prefix.clone())));
+                }
+            }
+            for (path, prefix) in logs {
+                if !self.copy_log(path, prefix.as_deref(), last)? {
+                    return Ok(false);
                 }
             }
         }

@@ -48,6 +48,7 @@ mod stale;
 mod stats;
 mod summary;
 mod swarm;
+mod target;
 mod terminal;
 mod test;
 mod watch;

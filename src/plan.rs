@@ -55,7 +55,7 @@ pub(crate) fn render_overview(plan: &Plan, name: Option<&str>, paint: Paint) -> 
     for swarm in plan.swarms.iter().filter(|swarm| name.is_none_or(|name| name == swarm.name)) {
         swarm::write_swarm(&mut out, plan, swarm, paint);
     }
-    out.push_str(&bounds::render_table(plan, name, paint));
+    out.push_str(&bounds::render_tables(plan, name, paint));
     out
 }
 

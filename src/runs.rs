@@ -11,9 +11,9 @@ use swarmc_view::{
     make_printable, now_ms,
 };
 
-use crate::args::{Inspect, Prune, Ps, Stop};
+use crate::args::{Prune, Ps, Stop};
 use crate::exit::Exit;
-use crate::home::{find_home, find_run, read_past};
+use crate::home::{find_home, read_past};
 use crate::nodes;
 use crate::summary::{latest_time, write_table};
 use crate::terminal::{self, Paint, Stream};
@@ -132,19 +132,17 @@ fn only_running(home: &Home) -> miette::Result<RunFolder> {
     }
 }
 
-pub(crate) fn inspect_run(args: &Inspect) -> miette::Result<Exit> {
-    let home = find_home()?;
-    let folder = find_run(&home, args.run.as_deref(), "to look at: there are none", |_| true)?;
-    let past = read_past(&folder)?;
+pub(crate) fn inspect_run(folder: &RunFolder, is_json: bool) -> miette::Result<Exit> {
+    let past = read_past(folder)?;
     let ledger = past.build_report();
-    let run = &RunSummary::read(&folder, &LeftProcesses::default());
+    let run = &RunSummary::read(folder, &LeftProcesses::default());
     let layout = folder.layout(past.pipeline());
     // What a step says of itself holds the system text as well.
     let paths = |row: &Row| {
         let found = StepPaths::find(&layout, &row.step, row.attempt.max(1), true);
         StepPaths { system: None, ..found }
     };
-    if args.json {
+    if is_json {
         let steps = ledger.rows.iter().map(|row| StepFiles { row: StepRow::from(row), paths: paths(row) });
         let document = RunDetails {
             version: Version,
@@ -165,8 +163,8 @@ pub(crate) fn inspect_run(args: &Inspect) -> miette::Result<Exit> {
     let _ = writeln!(out, "folder   {}", folder.path.display());
     let _ = writeln!(out, "outputs  {}\n", folder.outputs.display());
     for row in &ledger.rows {
-        write_table(&mut out, &ledger, std::iter::once(row), latest_time(&folder, &ledger), paint);
-        write_details(&mut out, row, &paths(row), &folder, paint);
+        write_table(&mut out, &ledger, std::iter::once(row), latest_time(folder, &ledger), paint);
+        write_details(&mut out, row, &paths(row), folder, paint);
     }
     out.push_str(&nodes::render_blocked(run, nodes::FEW, paint));
     let left = run.total.saturating_sub(run.done);

@@ -9,10 +9,17 @@ use swarmc_runtime::{UserMessage, send_message};
 use crate::args::Send;
 use crate::exit::Exit;
 use crate::home::{find_home, read_past};
+use crate::target::find_target;
 use crate::terminal;
 
 pub(crate) fn exec(args: &Send) -> miette::Result<Exit> {
-    let folder = find_home()?.find(&args.run).into_diagnostic()?;
+    let target = find_target(&find_home()?, &[&args.run, &args.to], |_, _| false)?;
+    let folder = target.folder;
+    let mut words = target.rest.into_iter();
+    let Some(to) = words.next() else {
+        let help = format!("swarmc send {} STEP TEXT", folder.id);
+        return Err(miette!(help = help, "name the step whose agent reads the message"));
+    };
     if read_past(&folder)?.build_report().finished.is_some() {
         return Err(miette!("run `{}` has ended: it accepts no messages", folder.id));
     }
@@ -20,7 +27,8 @@ pub(crate) fn exec(args: &Send) -> miette::Result<Exit> {
         let help = format!("continue it with `swarmc resume {}`, and send the message again", folder.id);
         return Err(miette!(help = help, "run `{}` is not running", folder.id));
     }
-    let text = match args.text.join(" ") {
+    let words: Vec<String> = words.chain(args.text.iter().cloned()).collect();
+    let text = match words.join(" ") {
         text if text.is_empty() || text == "-" => {
             let mut text = String::new();
             // One byte too many is enough for the run to say so.
@@ -30,7 +38,7 @@ pub(crate) fn exec(args: &Send) -> miette::Result<Exit> {
         }
         text => text,
     };
-    let message = UserMessage { to: args.to.clone(), text, interrupt: args.interrupt };
+    let message = UserMessage { to, text, interrupt: args.interrupt };
     let words = send_message(&folder, &message).into_diagnostic()?;
     terminal::eprint(format!("{words}\n"));
     Ok(Exit::Done)

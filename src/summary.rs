@@ -7,7 +7,7 @@ use swarmc_runtime::{Content, End, Ended, Home, RunFolder, RunOutcome, Status, S
 use swarmc_view::documents::{ResultStatus, RunLine, RunLineKind, RunResult, SkippedResult, encode};
 use swarmc_view::{Row, RowState, RunReport, format_count, format_duration, make_printable, now_ms};
 
-use crate::args::Show;
+use crate::args::{LogLines, Show};
 use crate::exit::Exit;
 use crate::terminal::{self, Paint, Stream};
 
@@ -48,7 +48,9 @@ pub(crate) fn show_summary(
     }
     if outcome.ended != Ended::Stopped {
         let folder = home.find(&outcome.run).ok();
-        write_failures(&mut text, folder.as_ref(), pipeline, ledger, paint);
+        // `--logs none` keeps what steps print out of the log of a CI; `--quiet` only shortens.
+        let is_silent = show.logs == LogLines::None;
+        write_failures(&mut text, (folder.as_ref(), pipeline, ledger), is_silent, paint);
         write_ends(&mut text, &outcome, pipeline, (ledger, folder.as_ref()), show.quiet);
         if !show.quiet {
             for row in skipped_results(ledger, pipeline, &outcome) {
@@ -128,13 +130,18 @@ pub(crate) fn write_table<'a>(
     }
 }
 
-/// What failed: why, the end of stderr, and where the whole of it is.
-fn write_failures(out: &mut String, folder: Option<&RunFolder>, pipeline: &Pipeline, ledger: &RunReport, paint: Paint) {
+/// What failed: why, the end of stderr unless `is_silent`, and where the whole of it is.
+fn write_failures(
+    out: &mut String,
+    (folder, pipeline, ledger): (Option<&RunFolder>, &Pipeline, &RunReport),
+    is_silent: bool,
+    paint: Paint,
+) {
     let failed = |row: &&Row| ledger.is_current(row) && row.state == RowState::Ended(Status::Failed);
     for row in ledger.rows.iter().filter(failed).take(MAX_ROWS) {
         let reason = printable_lines(&row.reason());
         let _ = writeln!(out, "\n{}: {}", paint.red(&format!("{} failed", ledger.label(&row.step))), reason.trim_end());
-        let text = printable_lines(&row.stderr);
+        let text = if is_silent { String::new() } else { printable_lines(&row.stderr) };
         let all: Vec<&str> = text.lines().collect();
         for line in &all[all.len().saturating_sub(MAX_STDERR)..] {
             let _ = writeln!(out, "  {} {line}", paint.dim("│"));

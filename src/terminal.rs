@@ -143,12 +143,6 @@ impl Paint {
     }
 }
 
-/// Whether standard output is a pipe, whose reader (`| tee log`) may write to our terminal at any time.
-pub(crate) fn out_is_pipe() -> bool {
-    let kind = |stat: rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(stat.st_mode);
-    rustix::fs::fstat(std::io::stdout()).is_ok_and(|stat| kind(stat).is_fifo())
-}
-
 /// Waits until the reader of standard output is gone; false when that cannot be known.
 pub(crate) fn out_is_gone() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};

@@ -54,7 +54,7 @@ fn inspected(place: &Place) -> Value {
 #[test]
 fn a_turn_is_taken_and_told_of_as_any_other() {
     let place = place(&spec("load", "{ system \"You are polite.\" }", ""));
-    place.swarmc(&["run", "flow.kdl"]).expect(0, &["go │ [Look around]\n", "go │ Heard: Say hello.\n"], &[]);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["go │ [Look around]\n", "go │ Heard: Say hello.\n"]);
     assert_eq!(methods(&place), ["initialize", "session/new", "session/prompt"]);
     let heard = heard(&place);
     // What we cannot do safely is not offered.
@@ -165,8 +165,8 @@ fn relay(kind: &str) -> Ended {
 
 #[test]
 fn the_tools_of_the_run_are_handed_over_by_http_or_by_a_pipe() {
-    relay("relay").expect(0, &["handed over: False", "From an agent"], &[]);
-    relay("stdio").expect(0, &["handed over: False", "Over a pipe"], &[]);
+    relay("relay").expect(0, &["From an agent"], &["handed over: False"]);
+    relay("stdio").expect(0, &["Over a pipe"], &["handed over: False"]);
 }
 
 #[test]

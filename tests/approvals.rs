@@ -87,11 +87,17 @@ fn agents_of_a_swarm_are_answered_from_another_terminal() {
     let unfit = ["approve", "last", "1", "allow", "--arguments", r#"{"command": 7}"#];
     place.swarmc(&unfit).expect(2, &[], &["`shell` cannot take them"]);
     assert!(!place.work().join("ran.txt").exists());
-    let other = ["approve", "last", "1", "allow", "--arguments", r#"{"command": "echo other >> ran.txt"}"#];
+    place.swarmc(&["approve", "go/mitaka", "allow"]).expect(2, &[], &["no `go/mitaka` waits"]);
+    // Without a run the last one is meant; an agent stands for the request that it waits with.
+    place.swarmc(&["approve"]).expect(0, &[&listed[..listed.find("since").unwrap_or(0)]], &[]);
+    place.swarmc(&["approve", "go/takao"]).expect(2, &[], &["give the answer", "go/takao allow|always|deny"]);
+    let other = ["approve", "go/takao", "allow", "--arguments", r#"{"command": "echo other >> ran.txt"}"#];
     place.swarmc(&other).expect(0, &[], &["approval 1 of run"]);
     let listed = await_request(&place, 2);
     assert!(listed.contains("takao wants a helper") && listed.contains("Look at the EU"), "{listed}");
-    place.swarmc(&["approve", "last", "2", "deny", "--because", "not now"]).expect(0, &[], &[]);
+    place.swarmc(&["approve", "2", "deny", "not"]).expect(2, &[], &["`not` is one argument too many", "--because"]);
+    place.swarmc(&["approve", "--because", "not now"]).expect(2, &[], &["say what is answered"]);
+    place.swarmc(&["approve", "2", "deny", "--because", "not now"]).expect(0, &[], &[]);
     let (status, told) = (child.wait().expect("it ends"), rest());
     assert!(status.success(), "{told}");
     for line in

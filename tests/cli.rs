@@ -156,9 +156,10 @@ fn severities_follow_the_flags() {
 fn a_run_shows_task_lines_progress_and_its_result() {
     let place = Place::new(TWO);
     let run = place.swarmc(&["run", "flow.kdl"]);
-    let run = run.expect(0, &["first  │ one\n", "second │ got one\n"], &["first  │ two\n", "second: succeeded"]);
-    assert!(run.out.ends_with("\ngot one\n"), "{run:#?}");
-    assert!(!run.out.contains('\x1b') && !run.err.contains('\x1b'), "{run:#?}");
+    let lines = ["first  │ one\n", "first  │ two\n", "second │ got one\n", "second: succeeded"];
+    let run = run.expect(0, &[], &lines);
+    assert_eq!(run.out, "got one\n", "a pipe gets the result alone");
+    assert!(!run.err.contains('\x1b'), "{run:#?}");
     let quiet = place.swarmc(&["run", "flow.kdl", "--quiet"]).expect(0, &[], &[]);
     assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("got one\n", ""));
     let json = place.swarmc(&["run", "flow.kdl", "--json"]).expect(0, &[], &[]);
@@ -182,6 +183,26 @@ fn a_failed_run_says_why_and_where_to_read_on() {
 }
 
 #[test]
+fn lines_of_steps_are_folded_on_demand() {
+    let place = Place::new(
+        "workflow w\npipeline p {\n    task good { run \"seq 7\" }\n    \
+         task bad { depends-on good; run \"seq 100 130; echo because >&2; exit 7\" }\n}\n",
+    );
+    let full = place.swarmc(&["run", "flow.kdl", "--logs", "full"]).expect(3, &[], &["good │ 7\n", "bad  │ 100\n"]);
+    let tail = place.swarmc(&["run", "flow.kdl", "--logs=tail"]).expect(3, &[], &["lines before: swarmc logs 2"]);
+    assert!(!tail.err.contains("good │") && !tail.err.contains("│ 100\n"), "{tail:#?}");
+    assert_eq!(tail.err.lines().filter(|line| line.starts_with("bad  │")).count(), 1 + 20, "{tail:#?}");
+    let none = place.swarmc(&["run", "flow.kdl", "--logs", "none"]).expect(3, &[], &["bad failed: exit 7", "log: "]);
+    assert!(!none.err.contains('│') && none.err.contains("good: succeeded"), "{none:#?}");
+    assert!([full, tail, none].iter().all(|run| run.out.is_empty()), "no result, and no line of a step");
+    let resumed = place.swarmc(&["resume", "--retry-failed", "--logs", "none"]).expect(3, &[], &["bad failed: exit 7"]);
+    assert!(!resumed.err.contains('│'), "{resumed:#?}");
+    for other in ["--quiet", "--json", "--events"] {
+        place.swarmc(&["run", "flow.kdl", "--logs", "tail", other]).expect(2, &[], &["cannot be used with"]);
+    }
+}
+
+#[test]
 fn parameters_and_secrets_are_checked_before_anything_starts() {
     let spec = "workflow w\nparam count type=int\nsecret token env=SECRET_TOKEN\n\
                 pipeline p { task t { env TOKEN=\"x\"; run \"echo $N\"; env N=\"<<param:count>>\" } }\n";
@@ -193,14 +214,14 @@ fn parameters_and_secrets_are_checked_before_anything_starts() {
     place.swarmc(&["run", "flow.kdl", "--pipeline", "q"]).expect(2, &[], &["no pipeline `q`"]);
     assert_eq!(place.runs(), 0);
     place.write("params.json", r#"{ "count": 3 }"#);
-    place.swarmc(&["run", "flow.kdl", "--params", "params.json"]).expect(0, &["t │ 3\n"], &[]);
+    place.swarmc(&["run", "flow.kdl", "--params", "params.json"]).expect(0, &[], &["t │ 3\n"]);
     let place = Place::new(
         "workflow w\nsecret token env=SECRET_TOKEN\npipeline p { task t { env token; run \"printenv > seen; grep TOKEN seen\" } }\n",
     );
     place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["SECRET_TOKEN", "`token`"]);
     assert_eq!(place.runs(), 0);
     let given = place.command(&["run", "flow.kdl"]).env("SECRET_TOKEN", "value").output().expect("swarmc starts");
-    Ended::from(given).expect(0, &["SECRET_TOKEN=value"], &[]);
+    Ended::from(given).expect(0, &[], &["SECRET_TOKEN=value"]);
 }
 
 #[test]
@@ -224,12 +245,17 @@ fn standard_input_is_read_only_by_workflows_that_use_it() {
 #[test]
 fn a_reader_that_goes_away_ends_nothing() {
     let place = Place::new("workflow w\npipeline p { task t { run \"seq 200000; touch done\" } }\n");
-    let mut child =
-        place.command(&["run", "flow.kdl"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-    drop(child.stdout.take());
-    let run = Ended::from(child.wait_with_output().expect("swarmc ends")).expect(0, &[], &["succeeded"]);
-    assert!(!run.err.contains("panic"), "{run:#?}");
-    assert!(place.work().join("done").exists());
+    // The lines of tasks are on standard error, as events on standard output.
+    for (arguments, out) in [(&["run", "flow.kdl"][..], false), (&["run", "flow.kdl", "--json"], true)] {
+        let mut child = place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        match out {
+            true => drop(child.stdout.take()),
+            false => drop(child.stderr.take()),
+        }
+        let run = Ended::from(child.wait_with_output().expect("swarmc ends")).expect(0, &[], &[]);
+        assert!(!run.err.contains("panic"), "{run:#?}");
+        fs::remove_file(place.work().join("done")).expect("the task came to its end");
+    }
 }
 
 #[test]
@@ -284,13 +310,21 @@ fn a_finished_run_can_be_read_and_cleared_away() {
     let inspected: Value = serde_json::from_str(&inspected.out).expect("JSON");
     assert_eq!((&inspected["version"], &inspected["steps"][1]["step"]), (&1.into(), &"second".into()));
     assert!(Path::new(inspected["steps"][0]["paths"]["stdout"].as_str().expect("a path")).exists());
-    place.swarmc(&["logs", "thrid"]).expect(2, &[], &["no run `thrid`", "has no task of that name"]);
+    place.swarmc(&["logs", "thrid"]).expect(2, &[], &["no run `thrid`", "has no step of that name"]);
+    place.swarmc(&["inspect", "scond"]).expect(2, &[], &["no run `scond`", "did you mean `second`?"]);
+    place.swarmc(&["inspect", "first"]).expect(0, &["first  succeeded", "logs/first.1.out (4 bytes)"], &[]);
+    place.swarmc(&["inspect", "last", "first", "a", "b"]).expect(2, &[], &["unexpected argument"]);
+    place.swarmc(&["inspect", "first", "a", "b"]).expect(2, &[], &["`b` is one argument too many"]);
+    place.swarmc(&["inspect", "--raw"]).expect(2, &[], &["name the step whose envelopes to print"]);
     place.swarmc(&["prune"]).expect(0, &["deleted 0 runs"], &[]);
     place.swarmc(&["prune", "last", "--dry-run"]).expect(0, &["would delete 1 run"], &[]);
     place.swarmc(&["prune", "--outputs", "--older-than", "0s"]).expect(0, &["outputs of 1 run"], &[]);
     assert_eq!(place.runs(), 1);
     place.swarmc(&["prune", "--older-than", "0s"]).expect(0, &["deleted 1 run"], &[]);
     assert_eq!(place.runs(), 0);
+    for command in ["approve", "logs", "inspect", "send"] {
+        place.swarmc(&[command]).expect(2, &[], &["there are no runs", "swarmc run SPEC"]);
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub use body::{Body, Slot, StepKind};
 pub use compare::{Change, Difference, Field, Part, compare_plans};
 pub use connection::{Connection, ProviderKind};
 pub use json::{ReadError, VERSION, plan_schema, read_plan, read_with, write_plan};
-pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, RequestTimeout, Unattended};
+pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Likely, Policy, RequestTimeout, Unattended};
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
 pub use provider::{
     Ability, Agent, Capability, EnvValue, Environment, Format, LlmKind, MCP_TOKEN, MCP_URL, McpConfig, McpVariable,

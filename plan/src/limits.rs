@@ -131,6 +131,27 @@ pub struct Bounds {
     pub cost: Bound,
     /// The longest chain of time limits, in milliseconds, when nothing waits for a slot.
     pub critical_path_ms: Bound,
+    /// What a run is likely to use, which is far less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likely: Option<Box<Likely>>,
+}
+
+/// What one run of a pipeline or swarm is likely to use. Nothing fails or repeats: each step has one attempt, each loop one
+/// round, each turn its own agent; a list that is not written out has 10 items, a member of a swarm takes 4 turns of
+/// 2,000 tokens, and a value in a prompt and an answer have 1,000 tokens; each has less where its limit is lower.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Likely {
+    /// Processes and turns started.
+    pub launches: Bound,
+    /// Turns of agents.
+    pub turns: Bound,
+    /// Tokens read, without what agents read with their own tools.
+    pub input_tokens: Bound,
+    /// Tokens written.
+    pub output_tokens: Bound,
+    /// Money in millionths of a dollar.
+    pub cost: Bound,
 }
 
 /// A number that is known, or the reason why it is not. Unknown is never zero.

@@ -77,7 +77,7 @@ fn files_are_read_and_written_as_they_stand() {
     assert_eq!(able["fs"], json!({ "readTextFile": true, "writeTextFile": true }));
     assert_eq!(able["terminal"], json!(true));
     // Whoever watches sees it, and so does whoever looks later.
-    assert!(ended.out.contains("[file_write {") && ended.out.contains("[= written, which had 15 bytes]"), "{ended:?}");
+    assert!(ended.err.contains("[file_write {") && ended.err.contains("[= written, which had 15 bytes]"), "{ended:?}");
     let tools = inspected(&place)["tools"].to_string();
     assert!(tools.contains("file_write") && tools.contains("notes.txt"), "{tools}");
 }
@@ -304,7 +304,7 @@ fn a_command_runs_in_the_folder_with_the_environment_of_the_agent() {
     for gone in [13, 14] {
         assert_eq!(refused(&answers[gone]), "there is no such terminal: it was never made, or is released");
     }
-    assert!(ended.out.contains("[= no-such-program: `no-such-program`: not found]"), "{ended:?}");
+    assert!(ended.err.contains("[= no-such-program: `no-such-program`: not found]"), "{ended:?}");
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn much_at_once_is_answered_in_order_and_too_much_is_refused() {
         place.write("f", &"x".repeat(1 << 20));
         let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
         let ended = ended.expect(0, &["read, then: too many requests at once: wait for the answers"], &[]);
-        assert!(!ended.out.contains("│ 0 read"), "{ended:?}");
+        assert!(!ended.err.contains("│ 0 read"), "{ended:?}");
     }
 }
 

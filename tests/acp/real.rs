@@ -19,7 +19,7 @@ fn done(place: &Place, spec: &str, arguments: &[&str]) -> String {
     let (out, err) = texts(&ended);
     let tools: Vec<Vec<String>> = place.endpoint.prompts().into_iter().map(|request| request.tools).collect();
     assert_eq!(ended.status.code(), Some(0), "{out}\n{err}\n{tools:?}");
-    out
+    err + &out
 }
 
 fn texts(ended: &Output) -> (String, String) {
@@ -113,7 +113,7 @@ pipeline main {
 "##;
     let place = overheard(&spec.replace("SWARMC", env!("CARGO_BIN_EXE_swarmc")));
     let ended = place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[]);
-    assert!(ended.out.lines().any(|line| line.starts_with("last") && line.contains(ALLOWED)), "{ended:?}");
+    assert!(ended.err.lines().any(|line| line.starts_with("last") && line.contains(ALLOWED)), "{ended:?}");
     let told = super::heard(&place).into_iter().find(|message| message["method"] == "session/prompt");
     let told = told.expect("it is prompted")["params"]["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
     for part in ["The hull is ready", "hull", "Paint it."] {

@@ -48,7 +48,7 @@ fn a_member_of_a_swarm_reads_what_a_person_writes_in_its_next_turn() {
     await_file(&place, "working");
     let written = place.swarmc(&["send", "last", "go/takao", "Mind the budget"]);
     written.expect(0, &[], &["the next turn of `go/takao` reads it"]);
-    let now = place.swarmc(&["send", "last", "go/takao", "-i", "And be quick"]);
+    let now = place.swarmc(&["send", "go/takao", "-i", "And", "be quick"]);
     now.expect(0, &[], &["members of swarms cannot be interrupted: the next turn of `go/takao` reads it"]);
     for (to, problem) in [
         ("go/mitaka", "`go/mitaka` is done, and reads no more messages: you can write to `go/takao`"),
@@ -65,6 +65,9 @@ fn a_member_of_a_swarm_reads_what_a_person_writes_in_its_next_turn() {
         &[],
         &["at most 4000 are allowed for a member"],
     );
+    place.swarmc(&["send", "go/takoa", "x"]).expect(2, &[], &["swarm `go` has no agent `takoa`"]);
+    place.swarmc(&["send", "gone", "x"]).expect(2, &[], &["no run `gone`", "has no step of that name", "`go`"]);
+    place.swarmc(&["send", "last"]).expect(2, &[], &["name the step whose agent reads the message", "STEP TEXT"]);
     place.swarmc(&["send", "last", "go/takao", " "]).expect(2, &[], &["the message is empty"]);
     place.write("go", "");
     assert!(child.wait().expect("it ends").success());

@@ -110,6 +110,10 @@ fn members_of_every_kind_write_to_each_other_and_are_replayed() {
     let told = |end: &str| files.iter().find(|(path, _)| path.ends_with(end)).map(|(_, text)| text.as_str());
     assert!(told("prompts/greet.1.bob.0.1.txt").is_some_and(|text| text.contains(prompt)));
     assert!(files.iter().any(|(path, _)| path.contains("logs/greet.1.bob.") && path.ends_with(".out")), "{files:?}");
+    // Programs have logs; the last turn of bob came with the word of sam.
+    let of_bob = place.swarmc(&["logs", "greet/bob"]).expect(0, &["It is sent. {\"action\":\"done\""], &[]).out;
+    assert!(of_bob.starts_with("{\"action\":") && !of_bob.contains('│'), "{of_bob}");
+    place.swarmc(&["logs", "greet"]).expect(0, &["greet/bob │ It is sent."], &[]);
     // No program is there in a replay.
     fs::remove_file(place.work().join("bob.sh")).expect("a file can be removed");
     fs::remove_file(place.work().join("agent.py")).expect("a file can be removed");

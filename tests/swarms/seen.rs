@@ -88,6 +88,8 @@ fn a_pipe_gets_a_line_for_what_happens_and_inspect_tells_the_rest() {
         "  research: takao started: Research US AI chip market\n",
         " was spawned to help takao: Find out which rules all three markets meet\n",
         "✓ research: mitaka done after 4 iterations, 1 message sent\n",
+        "› research: kichijoji to mitaka (request): Can you check Japan's domestic chip vendors?\n",
+        " publishes ",
         "4 agents, 16 turns, 2 messages",
     ] {
         assert!(told.contains(part), "{part}: {told}");
@@ -95,7 +97,10 @@ fn a_pipe_gets_a_line_for_what_happens_and_inspect_tells_the_rest() {
     let swarm = project.done(&["inspect", "last", "research"]);
     assert!(swarm.contains("mitaka") && swarm.contains("done after 4 iterations, 1 message sent"), "{swarm}");
     assert!(swarm.contains(", called by takao") && swarm.contains("task    Research Japan AI chip market"), "{swarm}");
+    assert!(swarm.contains("research/AGENT"), "{swarm}");
     let agent = project.done(&["inspect", "last", "research", "mitaka"]);
+    assert_eq!(project.done(&["inspect", "research/mitaka"]), agent, "the last run, and the agent in one word");
+    assert_eq!(project.done(&["inspect", "research", "mitaka"]), agent);
     for part in [
         "mitaka (agent researcher): done",
         "iteration 0: {\"action\":\"tool_call\"",
@@ -126,6 +131,13 @@ fn a_pipe_gets_a_line_for_what_happens_and_inspect_tells_the_rest() {
     let unknown = project.swarmc(&["inspect", "last", "research", "mitako"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("did you mean `mitaka`?"), "{unknown:?}");
     assert_eq!(unknown.status.code(), Some(2));
+    for words in [&["logs", "research/mitako"][..], &["inspect", "research/mitako"]] {
+        let unknown = project.swarmc(words);
+        assert!(String::from_utf8_lossy(&unknown.stderr).contains("did you mean `mitaka`?"), "{unknown:?}");
+    }
+    let unlogged = project.swarmc(&["logs", "research/mitaka"]);
+    assert_eq!((unlogged.status.code(), unlogged.stdout.len()), (Some(0), 0), "{unlogged:?}");
+    assert!(String::from_utf8_lossy(&unlogged.stderr).contains("swarmc inspect"), "{unlogged:?}");
     let unknown = project.swarmc(&["inspect", "last", "reserch"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("did you mean `research`?"), "{unknown:?}");
 }

@@ -3,7 +3,7 @@
 //! In: nothing; [`RunReport::apply`](crate::RunReport::apply) makes the values. Out: references into the record, and
 //! numbers of rows of the report that the record was applied to.
 
-use swarmc_runtime::swarm::{End, Phase};
+use swarmc_runtime::swarm::{End, MemberMessage, Phase};
 use swarmc_runtime::{Content, InboxMessage, Request, StepId, Verdict};
 
 use crate::approvals::OpenRequest;
@@ -118,6 +118,20 @@ pub enum SwarmChange<'r> {
     AgentStarted {
         /// The agent.
         agent: &'r str,
+    },
+    /// An agent wrote to another one.
+    MessageSent {
+        /// What, and to whom.
+        message: &'r MemberMessage,
+    },
+    /// An agent published a finding in the workspace of the swarm.
+    DataPublished {
+        /// The agent.
+        author: &'r str,
+        /// The topic.
+        topic: &'r str,
+        /// What.
+        data: &'r Content,
     },
     /// An agent is done.
     AgentFinished {

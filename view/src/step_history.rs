@@ -154,6 +154,11 @@ impl<'r> StepHistory<'r> {
         self.agents.get(name)
     }
 
+    /// The turns of the agents of its swarm, by the names of the agents.
+    pub fn turns(&self) -> impl Iterator<Item = (&'r str, &'r TurnId)> {
+        self.agents.iter().flat_map(|(name, agent)| agent.turns.iter().map(|turn| (*name, turn.turn)))
+    }
+
     /// The request of this number, with its answer.
     pub fn find_request(&self, id: u32) -> Option<&(OpenRequest, Option<&'r Verdict>)> {
         self.requests.iter().rev().find(|(asked, _)| asked.request.id == id)

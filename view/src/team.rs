@@ -96,6 +96,8 @@ impl Team {
                 SwarmChange::HelperSpawned { agent, by, task: task.as_ref() }
             }
             Event::AgentStarted { agent, .. } => SwarmChange::AgentStarted { agent },
+            Event::MessageSent { message, .. } if !message.person => SwarmChange::MessageSent { message },
+            Event::DataPublished { author, topic, data, .. } => SwarmChange::DataPublished { author, topic, data },
             Event::AgentFinished { agent, how, error, .. } => {
                 SwarmChange::AgentFinished { agent, how: *how, error: error.as_deref() }
             }

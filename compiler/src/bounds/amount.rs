@@ -91,6 +91,11 @@ impl<'p> Amount<'p> {
         }
     }
 
+    /// The lower of this number and a limit; what is unknown stays so.
+    pub(crate) fn lower_to(self, limit: Option<u64>) -> Amount<'p> {
+        if self.open.is_some() { self } else { self.limit_to(limit) }
+    }
+
     /// As the plan says it.
     pub(crate) fn to_bound(self) -> Bound {
         match self.open {

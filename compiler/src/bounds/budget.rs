@@ -13,7 +13,7 @@ use super::place;
 use super::prompt::{Reader, prompt_body};
 use super::schema::Types;
 use super::totals::{Sums, Totals};
-use super::value::{Lines, Scope};
+use super::value::{Estimate, Scope};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Sources;
@@ -25,7 +25,7 @@ pub(crate) fn check_budgets(plan: &Plan, sources: &Sources, diagnostics: &mut Di
     }
     // A text has never more tokens than bytes: exact counting, which loads a vocabulary, waits for a budget that bytes
     // exceed.
-    let quick = Sums::from_plan(plan, Lines::Usual, &Bytes);
+    let quick = Sums::from_plan(plan, Estimate::Usual, &Bytes);
     check_endless_turns(plan, &quick, sources, diagnostics);
     check_starved_turns(plan, sources, diagnostics);
     check_turn_tokens(plan, sources, diagnostics);
@@ -33,7 +33,7 @@ pub(crate) fn check_budgets(plan: &Plan, sources: &Sources, diagnostics: &mut Di
     for (position, case) in budget_cases(plan, &quick).into_iter().enumerate() {
         let mut found = find_excess(&case);
         if found.iter().any(|excess| excess.counted) {
-            let exact = exact.get_or_init(|| Sums::from_plan(plan, Lines::Usual, &O200k));
+            let exact = exact.get_or_init(|| Sums::from_plan(plan, Estimate::Usual, &O200k));
             found = budget_cases(plan, exact).get(position).map(find_excess).unwrap_or_default();
         }
         for excess in found {
@@ -76,7 +76,7 @@ fn budget_cases<'p>(plan: &'p Plan, sums: &Sums<'p>) -> Vec<Case<'p>> {
     let all: Vec<Run<'p>> = list_runs(plan, sums).collect();
     if let Some(budget) = &plan.budget {
         for run in all.iter().filter(is_root_run(plan)) {
-            cases.push(Case { run: Run { totals: run.totals.limit_to(run.budget), ..*run }, budget });
+            cases.push(Case { run: Run { totals: run.totals.limit_to(run.budget, Estimate::Usual), ..*run }, budget });
         }
     }
     let steps = sums.steps.iter().map(|(step, totals)| Run {
@@ -220,7 +220,7 @@ fn check_turn_tokens(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnosti
             let Some(allowed) = budget.tokens else { continue };
             let turns = if step.output.schema.is_some() { u64::from(step.output.repair) + 1 } else { 1 };
             let mut most = |meter| {
-                let scope = scope.get_or_init(|| Scope::for_pipeline(plan, pipeline, Lines::Usual));
+                let scope = scope.get_or_init(|| Scope::for_pipeline(plan, pipeline, Estimate::Usual));
                 let read = Reader { scope, types: &mut types, meter }.count_turn(step, body, agent).known;
                 read.saturating_add(agent.max_output.unwrap_or(0)).saturating_mul(turns)
             };
@@ -257,7 +257,7 @@ fn check_endless_turns(plan: &Plan, sums: &Sums<'_>, sources: &Sources, diagnost
     let all: Vec<Run<'_>> = list_runs(plan, sums).collect();
     for run in all.iter().filter(is_root_run(plan)) {
         // Several runs may come to one list.
-        if let Some(cause) = run.totals.limit_to(run.budget).endless
+        if let Some(cause) = run.totals.limit_to(run.budget, Estimate::Usual).endless
             && seen.insert(cause.origin())
         {
             diagnostics.extend(report_unbounded(run, cause, sources));

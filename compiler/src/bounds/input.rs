@@ -9,7 +9,7 @@ use super::amount::directive_source;
 use super::place;
 use super::prompt::prompt_body;
 use super::schema::Types;
-use super::value::{Lines, Scope};
+use super::value::{Estimate, Scope};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Model;
@@ -29,7 +29,7 @@ pub(crate) fn check_inputs(plan: &Plan, model: &Model<'_>, sources: &Sources, di
         .collect();
     let mut types = Types::new(&plan.types);
     for pipeline in &plan.pipelines {
-        let scope = Scope::for_pipeline(plan, pipeline, Lines::Usual);
+        let scope = Scope::for_pipeline(plan, pipeline, Estimate::Usual);
         for step in pipeline.all_steps() {
             let Some(body) = prompt_body(step) else { continue };
             diagnostics.set_home(place::find_span(&step.origin, sources));

@@ -21,11 +21,11 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Bound, Bounds, Plan};
+use swarmc_plan::{Bound, Bounds, Likely, Plan};
 
-use crate::tokens::Tokenizer;
+use crate::tokens::{Meter, Tokenizer};
 use totals::{Sums, Totals};
-use value::Lines;
+use value::Estimate;
 
 pub(crate) use budget::check_budgets;
 pub(crate) use input::check_inputs;
@@ -33,29 +33,40 @@ pub(crate) use stats::add_plan;
 pub use turns::{Turn, count_turn_inputs};
 pub(crate) use window::check_windows;
 
-/// What one run of each pipeline and swarm of a plan uses at most, tokens counted by `tokenizer`.
+/// What one run of each pipeline and swarm of a plan uses at most, and what it is likely to use, tokens counted by
+/// `tokenizer`.
 pub fn compute_bounds(plan: &Plan, tokenizer: &dyn Tokenizer) -> BTreeMap<String, Bounds> {
-    let sums = Sums::from_plan(plan, Lines::Endless, tokenizer);
-    let pipelines = plan
-        .pipelines
-        .iter()
-        .map(|pipeline| (&pipeline.name, sums.pipelines[pipeline.name.as_str()].limit_to(pipeline.budget.as_ref())));
-    let swarms =
-        plan.swarms.iter().map(|swarm| (&swarm.name, sums.swarms[swarm.name.as_str()].limit_to(swarm.budget.as_ref())));
-    pipelines
-        .chain(swarms)
-        .map(|(name, totals)| (name.clone(), to_bounds(totals.limit_to(plan.budget.as_ref()))))
-        .collect()
+    let mut meter = Meter::new(tokenizer);
+    let highest = sum_runs(plan, Estimate::Highest, &mut meter);
+    let likely = sum_runs(plan, Estimate::Likely, &mut meter);
+    let pairs = highest.into_iter().zip(likely);
+    pairs.map(|((name, most), (_, likely))| (name.to_owned(), to_bounds(&most, &likely))).collect()
 }
 
-fn to_bounds(totals: Totals<'_>) -> Bounds {
+/// The totals of one run of each pipeline and swarm, within all budgets.
+fn sum_runs<'p>(plan: &'p Plan, estimate: Estimate, meter: &mut Meter<'_>) -> Vec<(&'p str, Totals<'p>)> {
+    let sums = Sums::from_meter(plan, estimate, meter);
+    let pipelines = plan.pipelines.iter().map(|it| (it.name.as_str(), &sums.pipelines, it.budget.as_ref()));
+    let swarms = plan.swarms.iter().map(|it| (it.name.as_str(), &sums.swarms, it.budget.as_ref()));
+    let limit = |totals: Totals<'p>, budget| totals.limit_to(budget, estimate).limit_to(plan.budget.as_ref(), estimate);
+    pipelines.chain(swarms).map(|(name, sums, budget)| (name, limit(sums[name], budget))).collect()
+}
+
+fn to_bounds(most: &Totals<'_>, likely: &Totals<'_>) -> Bounds {
     Bounds {
-        launches: totals.launches.to_bound(),
-        turns: totals.turns.to_bound(),
-        input_tokens: totals.input.to_bound(),
-        output_tokens: totals.output.to_bound(),
-        cost: totals.cost.to_bound(),
-        critical_path_ms: totals.time.to_bound(),
+        launches: most.launches.to_bound(),
+        turns: most.turns.to_bound(),
+        input_tokens: most.input.to_bound(),
+        output_tokens: most.output.to_bound(),
+        cost: most.cost.to_bound(),
+        critical_path_ms: most.time.to_bound(),
+        likely: Some(Box::new(Likely {
+            launches: likely.launches.to_bound(),
+            turns: likely.turns.to_bound(),
+            input_tokens: likely.input.to_bound(),
+            output_tokens: likely.output.to_bound(),
+            cost: likely.cost.to_bound(),
+        })),
     }
 }
 

@@ -44,7 +44,7 @@ impl<'p> Reader<'p, '_, '_> {
         let waits = body.prompt.reads_kind(DirectiveKind::Inbox);
         let sum = sum.plus(self.count_additions(step, (waits, &body.context), agent)).plus(count_overhead(provider));
         match &step.session {
-            Some(_) => sum.plus(Amount::unbounded(Cause::Session(step))),
+            Some(_) => sum.plus(self.scope.estimate.limit_text(Amount::unbounded(Cause::Session(step)))),
             None => sum,
         }
     }
@@ -144,7 +144,7 @@ impl<'p> Reader<'p, '_, '_> {
                 sum = sum.plus(self.scope.measure_directive(directive, reader, self.types));
             }
         }
-        sum.plus(measure_logic(self.scope, text, reader, self.types))
+        sum.plus(self.scope.estimate.limit_text(measure_logic(self.scope, text, reader, self.types)))
     }
 
     /// The parts of what a turn is given, the greatest first.
@@ -191,7 +191,9 @@ impl<'p> Reader<'p, '_, '_> {
 
     fn count_pack(&self, name: &str) -> Amount<'p> {
         let pack = self.scope.plan.packs.iter().find(|pack| pack.name == name);
-        pack.map_or(Amount::ZERO, |pack| pack.tokens.map_or(Amount::unbounded(Cause::Pack(pack)), Amount::at_most))
+        // A budget says how much is meant to come.
+        let open = |pack| self.scope.estimate.limit_text(Amount::unbounded(Cause::Pack(pack)));
+        pack.map_or(Amount::ZERO, |pack| pack.tokens.map_or(open(pack), Amount::at_most))
     }
 
     /// What a turn is told of the mode of its agent.

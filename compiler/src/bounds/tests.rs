@@ -225,3 +225,63 @@ fn a_run_beyond_its_bounds_is_told() {
     assert_eq!(describe_excess(&bounds, &used), ["2 turns, and at most 1"]);
     assert_eq!(describe_excess(&bounds, &Used { turns: Some(1), ..Used::default() }), [""; 0]);
 }
+
+/// What is likely of the pipeline `p` of a spec: launches, turns, tokens in and out.
+fn likely(spec: &str) -> [u64; 4] {
+    let likely = of(spec).likely.expect("it was computed");
+    [&likely.launches, &likely.turns, &likely.input_tokens, &likely.output_tokens].map(most)
+}
+
+#[test]
+fn in_a_likely_run_nothing_fails_or_repeats() {
+    let once = "task a { PROMPT; check \"true\" }\ntask b { depends-on a when=always; RETRY run cargo test }";
+    let step = |prompt: &str, retry: &str| once.replace("PROMPT", prompt).replace("RETRY", retry);
+    let plain = format!("pipeline p {{ {} }}", step("prompt \"x\"", ""));
+    assert_eq!(likely(&plain), [3, 1, 1, 1_000]);
+    let often = step("retry 5; prompt \"x\"", "retry 9; on-failure fix agent=a;");
+    let spec = format!("pipeline p {{ iterations 7; until \"exit.b == 0\"; {often} }}");
+    assert_eq!(likely(&spec), likely(&plain));
+    let looped = format!("pipeline p {{ loop l max=9 {{ {often} }} }}");
+    assert_eq!(likely(&looped), likely(&plain));
+    assert!(most(&of(&looped).turns) > 9);
+    // What runs beside each other does run.
+    assert_eq!(likely(&spec.replace("iterations", "parallelism 4; iterations"))[1], 4);
+}
+
+#[test]
+fn in_a_likely_run_texts_and_lists_have_their_usual_length_or_their_limit() {
+    let read = |output: &str, more: &str| {
+        let spec = format!(
+            "param goal\ntype I {{ t string max=10 }}\nagent short provider=local {{ max-output 100 }}\n\
+             pipeline p {{ budget calls=100; task n {{ run n; output {output} }}\n task a agent=short {{ {more} }} }}"
+        );
+        likely(&spec)
+    };
+    let size = |value: &str| read("max=\"50KB\"", &format!("prompt \"{value}\""));
+    assert_eq!(size("x<<param:goal>>"), [2, 1, 1_001, 100]);
+    assert_eq!(size("x<<output:n>>y")[2], 1_002);
+    assert!(size("x{{ output.n }}")[2] == 1_001 && size("x<<exit:n>>")[2] < 30);
+    let turns = |output: &str, list: &str| read(output, &format!("for-each \"{list}\"; prompt \"x\""))[1];
+    assert_eq!(turns("list<I>", "output.n"), 10, "of any length");
+    assert_eq!(turns("{ l list<I> max=3 }", "output.n.l"), 3);
+    assert_eq!(turns("{ l list<I> max=50 }", "output.n.l"), 10);
+    assert_eq!(turns("list<I>", &format!("[{}]", ["1"; 12].join(", "))), 12, "written out");
+}
+
+#[test]
+fn in_a_likely_run_the_members_of_a_swarm_take_a_few_turns_and_what_is_unknown_stays_so() {
+    let team = |limits: &str| {
+        let spec = format!(
+            "swarm s {{ goal \"x\"; member one agent=a \"y\"; members 2 agent=a; synthesize agent=a; {limits} }}\npipeline p {{ task t {{ swarm s }} }}"
+        );
+        likely(&spec)
+    };
+    assert_eq!(team(""), [13, 13, 13 * 2_000, 13_000]);
+    assert_eq!(team("limits { iterations 2 }")[1], 3 * 2 + 1);
+    // A budget says nothing of what is not known.
+    let unknown = of(
+        "provider free { exec x }\nagent f provider=free\npipeline p { budget cost=\"$5\"; task a agent=f { prompt \"x\" } }",
+    );
+    assert_eq!(most(&unknown.cost), 5_000_000);
+    assert!(why(&unknown.likely.expect("it was computed").cost).contains("declares no `price`"));
+}

@@ -11,8 +11,12 @@ use super::amount::{Amount, Cause, Times};
 use super::path;
 use super::prompt::{Reader, fallback_chain, may_use_tools};
 use super::schema::Types;
-use super::value::{Letters, Lines, Scope};
+use super::value::{Estimate, Letters, Scope};
 use crate::tokens::{Meter, Tokenizer};
+
+/// The turns of a member of a swarm in a likely run, and the tokens that it is shown in each.
+const LIKELY_ITERATIONS: u32 = 4;
+const LIKELY_PROMPT: u64 = 2_000;
 
 /// What something uses at most.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,15 +72,19 @@ impl<'p> Totals<'p> {
         }
     }
 
-    /// What a budget leaves of it.
-    pub(crate) fn limit_to(self, budget: Option<&Budget>) -> Totals<'p> {
+    /// What a budget leaves of it. What a run is likely to use stays unknown with a budget.
+    pub(crate) fn limit_to(self, budget: Option<&Budget>, estimate: Estimate) -> Totals<'p> {
         let Some(budget) = budget else { return self };
+        let limit = match estimate {
+            Estimate::Highest | Estimate::Usual => Amount::limit_to,
+            Estimate::Likely => Amount::lower_to,
+        };
         Totals {
-            turns: self.turns.limit_to(budget.calls),
-            input: self.input.limit_to(budget.tokens),
-            output: self.output.limit_to(budget.tokens),
-            cost: self.cost.limit_to(budget.cost),
-            time: self.time.limit_to(budget.time_ms),
+            turns: limit(self.turns, budget.calls),
+            input: limit(self.input, budget.tokens),
+            output: limit(self.output, budget.tokens),
+            cost: limit(self.cost, budget.cost),
+            time: limit(self.time, budget.time_ms),
             endless: self.endless.filter(|_| !has_limits(budget)),
             ..self
         }
@@ -99,12 +107,17 @@ pub(crate) struct Sums<'p> {
 }
 
 impl<'p> Sums<'p> {
-    pub(crate) fn from_plan(plan: &'p Plan, lines: Lines, tokenizer: &dyn Tokenizer) -> Sums<'p> {
+    pub(crate) fn from_plan(plan: &'p Plan, estimate: Estimate, tokenizer: &dyn Tokenizer) -> Sums<'p> {
+        Sums::from_meter(plan, estimate, &mut Meter::new(tokenizer))
+    }
+
+    /// The same with a meter that may know some of the texts.
+    pub(crate) fn from_meter(plan: &'p Plan, estimate: Estimate, meter: &mut Meter<'_>) -> Sums<'p> {
         let mut counter = Counter {
             plan,
-            lines,
+            estimate,
             types: Types::new(&plan.types),
-            meter: Meter::new(tokenizer),
+            meter,
             sums: Sums { pipelines: HashMap::new(), swarms: HashMap::new(), steps: Vec::new() },
         };
         // Ahead of the pipelines, whose steps look up what their swarms use.
@@ -158,21 +171,22 @@ fn callees_first(plan: &Plan) -> Vec<&Pipeline> {
     order
 }
 
-struct Counter<'p, 't> {
+struct Counter<'p, 'm, 't> {
     plan: &'p Plan,
-    lines: Lines,
+    estimate: Estimate,
     types: Types<'p>,
-    meter: Meter<'t>,
+    meter: &'m mut Meter<'t>,
     sums: Sums<'p>,
 }
 
-impl<'p> Counter<'p, '_> {
+impl<'p> Counter<'p, '_, '_> {
     fn count_pipeline(&mut self, pipeline: &'p Pipeline) -> Totals<'p> {
-        let scope = Scope::for_pipeline(self.plan, pipeline, self.lines).with_letters(Letters::All);
+        let scope = Scope::for_pipeline(self.plan, pipeline, self.estimate).with_letters(Letters::All);
         let round = self.count_steps(&scope, &pipeline.steps);
         // The instances of a pipeline run beside each other: they multiply what it spends, and not its time.
-        let time = round.time.times(pipeline.iteration.max);
-        let rounds = round.times(pipeline.iteration.max).times(pipeline.parallelism);
+        let most = self.estimate.repeat(pipeline.iteration.max.into());
+        let time = round.time.times(most);
+        let rounds = round.times(most).times(pipeline.parallelism);
         Totals { time, ..rounds }
     }
 
@@ -197,7 +211,7 @@ impl<'p> Counter<'p, '_> {
     fn count_step(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
         let mut all = self.count_turn(scope, step);
         // Envelopes give it further turns, which its budget counts too. One turn alone reads each of them.
-        let further = scope.pipeline.max_turns(step) - 1;
+        let further = self.estimate.repeat(scope.pipeline.max_turns(step)) - 1;
         if further > 0 {
             all = all.plus(self.count_turn(&scope.with_letters(Letters::None), step).times(further));
         }
@@ -205,7 +219,7 @@ impl<'p> Counter<'p, '_> {
             self.sums.steps.push((step, all));
         }
         // For one item: the budget of a step holds for each of them.
-        all = all.limit_to(step.budget.as_ref());
+        all = all.limit_to(step.budget.as_ref(), self.estimate);
         if let Some(each) = &step.for_each {
             let items = scope.count_items(step, &each.list.source, &mut self.types);
             let time = match (each.parallel, items) {
@@ -218,7 +232,7 @@ impl<'p> Counter<'p, '_> {
         }
         // Over all its turns in a run, the agent's own budget holds.
         match super::prompt::prompt_body(step).and_then(|body| self.plan.agent(&body.agent)) {
-            Some(agent) => Totals { time: all.time, ..all.limit_to(agent.budget.as_ref()) },
+            Some(agent) => Totals { time: all.time, ..all.limit_to(agent.budget.as_ref(), self.estimate) },
             None => all,
         }
     }
@@ -236,6 +250,9 @@ impl<'p> Counter<'p, '_> {
             (None, _) => attempt.time,
         };
         attempt = attempt.plus(self.count_summaries(scope, step));
+        if self.estimate == Estimate::Likely {
+            return attempt;
+        }
         let mut all = attempt.times(u64::from(step.retry.times) + 1);
         all.time = all.time.plus(Amount::at_most(sum_waits(step)));
         match &step.on_failure {
@@ -262,7 +279,7 @@ impl<'p> Counter<'p, '_> {
             Body::Call(call) => match self.sums.pipelines.get(call.pipeline.as_str()) {
                 Some(totals) => {
                     let budget = self.plan.pipeline(&call.pipeline).and_then(|pipeline| pipeline.budget.as_ref());
-                    totals.limit_to(budget)
+                    totals.limit_to(budget, self.estimate)
                 }
                 None => {
                     let open = Amount::unbounded(Cause::Circle(step));
@@ -272,7 +289,7 @@ impl<'p> Counter<'p, '_> {
             },
             Body::Swarm(call) => {
                 let budget = self.plan.swarm(&call.swarm).and_then(|swarm| swarm.budget.as_ref());
-                self.sums.swarms.get(call.swarm.as_str()).copied().unwrap_or_default().limit_to(budget)
+                self.sums.swarms.get(call.swarm.as_str()).copied().unwrap_or_default().limit_to(budget, self.estimate)
             }
             Body::Gate(gate) => Totals {
                 time: match &gate.on_timeout {
@@ -281,20 +298,24 @@ impl<'p> Counter<'p, '_> {
                 },
                 ..Totals::default()
             },
-            Body::Loop(body) => self.count_steps(scope, &body.steps).times(body.iteration.max),
+            Body::Loop(body) => {
+                let rounds = self.estimate.repeat(body.iteration.max.into());
+                self.count_steps(scope, &body.steps).times(rounds)
+            }
         }
     }
 
     fn count_prompt(&mut self, scope: &Scope<'p>, step: &'p Step, body: &'p PromptBody) -> Totals<'p> {
         let Some(agent) = self.plan.agent(&body.agent) else { return Totals::default() };
         let repairs = if step.output.schema.is_some() { u64::from(step.output.repair) } else { 0 };
-        let chain = fallback_chain(self.plan, agent);
+        let repairs = self.estimate.repeat(repairs + 1) - 1;
+        let chain = self.list_candidates(agent);
         // Each agent of the chain may be started before one of them takes the turn.
         let launches = Amount::at_most(chain.len() as u64).times(repairs + 1);
         let turns = Amount::at_most(repairs + 1);
         let mut most = Totals { launches, turns, ..Totals::default() };
         for agent in chain {
-            let mut reader = Reader { scope, types: &mut self.types, meter: &mut self.meter };
+            let mut reader = Reader { scope, types: &mut self.types, meter: self.meter };
             let mut input = reader.count_turn(step, body, agent).times(repairs + 1);
             if repairs > 0 {
                 input = input.plus(reader.count_repair(step).times(repairs));
@@ -305,6 +326,13 @@ impl<'p> Counter<'p, '_> {
             most = most.maximum(Totals { input, output, cost, ..Totals::default() });
         }
         most
+    }
+
+    /// The agents that may take a turn; the one asked where all goes well.
+    fn list_candidates(&self, agent: &'p Agent) -> Vec<&'p Agent> {
+        let mut chain = fallback_chain(self.plan, agent);
+        chain.truncate(usize::try_from(self.estimate.repeat(chain.len() as u64)).unwrap_or(usize::MAX));
+        chain
     }
 
     /// The turns before an attempt, in which agents sum up the files of its packs.
@@ -318,12 +346,12 @@ impl<'p> Counter<'p, '_> {
     /// One turn of an agent that sums up files.
     fn count_summary_turn(&mut self, scope: &Scope<'p>, step: &'p Step, agent: &str) -> Totals<'p> {
         let Some(agent) = self.plan.agent(agent) else { return Totals::default() };
-        let chain = fallback_chain(self.plan, agent);
+        let chain = self.list_candidates(agent);
         let time = step.timeout_ms.map_or(Amount::unbounded(Cause::Time(step)), Amount::at_most);
         let launches = Amount::at_most(chain.len() as u64);
         let mut most = Totals { launches, turns: Amount::at_most(1), time, ..Totals::default() };
         for agent in chain {
-            let mut reader = Reader { scope, types: &mut self.types, meter: &mut self.meter };
+            let mut reader = Reader { scope, types: &mut self.types, meter: self.meter };
             let input = reader.count_summary_turn(agent);
             let output = self.count_answer(agent);
             let cost = self.compute_cost(agent, input, output);
@@ -335,7 +363,7 @@ impl<'p> Counter<'p, '_> {
     /// The turn that mends what failed.
     fn count_fix_turn(&mut self, scope: &Scope<'p>, step: &'p Step, agent: &str) -> Totals<'p> {
         let Some(agent) = self.plan.agent(agent) else { return Totals::default() };
-        let input = Reader { scope, types: &mut self.types, meter: &mut self.meter }.count_fix_turn(step, agent);
+        let input = Reader { scope, types: &mut self.types, meter: self.meter }.count_fix_turn(step, agent);
         let output = self.count_answer(agent);
         let time = step.timeout_ms.map_or(Amount::unbounded(Cause::Time(step)), Amount::at_most);
         let one = Amount::at_most(1);
@@ -349,13 +377,13 @@ impl<'p> Counter<'p, '_> {
             swarmc_plan::Connection::Script { answers } => Some(answers),
             _ => None,
         });
-        match (agent.max_output, recorded) {
+        self.estimate.limit_text(match (agent.max_output, recorded) {
             (Some(most), _) => Amount::at_most(most),
             (None, Some(answers)) => {
                 Amount::at_most(answers.iter().map(|answer| answer.text.len() as u64).max().unwrap_or(0))
             }
             (None, None) => Amount::unbounded(Cause::Answer(agent)),
-        }
+        })
     }
 
     fn compute_cost(&self, agent: &'p Agent, input: Amount<'p>, output: Amount<'p>) -> Amount<'p> {
@@ -378,10 +406,14 @@ impl<'p> Counter<'p, '_> {
         let limits = &swarm.limits;
         let members: u64 = swarm.members.iter().map(|member| u64::from(member.count)).sum();
         let lead = u64::from(swarm.lead.is_some());
-        let agents = u64::from(limits.agents).max(members.saturating_add(lead));
-        let tries = |limit: &swarmc_plan::TurnLimit| u64::from(limit.retries) + 1;
+        let (agents, iterations) = match self.estimate {
+            Estimate::Likely => (members.saturating_add(lead), limits.iterations.min(LIKELY_ITERATIONS)),
+            _ => (u64::from(limits.agents).max(members.saturating_add(lead)), limits.iterations),
+        };
+        let estimate = self.estimate;
+        let tries = |limit: &swarmc_plan::TurnLimit| estimate.repeat(u64::from(limit.retries) + 1);
         let timed = |limit: &swarmc_plan::TurnLimit| limit.after_ms.saturating_mul(tries(limit));
-        let mut turns = Amount::at_most(agents).times(limits.iterations).times(tries(&swarm.timeouts.turn));
+        let mut turns = Amount::at_most(agents).times(iterations).times(tries(&swarm.timeouts.turn));
         // Those that are asked for come after those that ask.
         let waves = if swarm.spawn.per_agent > 0 { agents } else { 1 };
         let mut time = Amount::at_most(limits.timeout_ms).times(waves);
@@ -394,7 +426,11 @@ impl<'p> Counter<'p, '_> {
             time = time.plus(Amount::at_most(timed(&swarm.timeouts.synthesize)));
         }
         // What a turn is shown is cut at so many characters, four bytes each at most.
-        let prompt = swarm.history.prompt_chars.saturating_mul(4);
+        let prompt = Amount::at_most(swarm.history.prompt_chars.saturating_mul(4));
+        let prompt = match self.estimate {
+            Estimate::Likely => prompt.limit_to(Some(LIKELY_PROMPT)),
+            _ => prompt,
+        };
         let names = swarm.members.iter().map(|member| member.agent.as_str());
         let others = swarm
             .lead
@@ -407,7 +443,7 @@ impl<'p> Counter<'p, '_> {
                 crate::tokens::prompt_overhead(provider)
                     .map_or(Amount::unbounded(Cause::Program(provider)), Amount::at_most)
             });
-            let input = Amount::at_most(prompt).plus(own);
+            let input = prompt.plus(own);
             let output = self.count_answer(agent);
             turn = turn.maximum(Totals {
                 input,

@@ -6,7 +6,7 @@ use swarmc_plan::{Bound, Pipeline, Plan};
 
 use super::prompt::{Reader, prompt_body};
 use super::schema::Types;
-use super::value::{Lines, Scope};
+use super::value::{Estimate, Scope};
 use crate::tokens::{Family, Meter, Tokenizer};
 
 /// One turn of an agent.
@@ -26,7 +26,7 @@ pub fn count_turn_inputs<'p>(
     pipeline: &'p Pipeline,
     tokenizer: &dyn Tokenizer,
 ) -> HashMap<&'p str, Turn> {
-    let scope = Scope::for_pipeline(plan, pipeline, Lines::Endless);
+    let scope = Scope::for_pipeline(plan, pipeline, Estimate::Highest);
     let mut types = Types::new(&plan.types);
     let mut meter = Meter::new(tokenizer);
     let mut turns = HashMap::new();

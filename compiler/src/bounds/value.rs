@@ -36,7 +36,7 @@ pub(crate) struct Scope<'p> {
     /// The steps of the pipeline by name, `_` for `-`.
     steps: Rc<HashMap<String, &'p Step>>,
     pub(super) reach: Rc<Reach<'p>>,
-    lines: Lines,
+    pub(super) estimate: Estimate,
     letters: Letters,
 }
 
@@ -51,27 +51,62 @@ pub(crate) enum Letters {
     None,
 }
 
-/// How long the lines are that a filter counts, and the envelopes of an inbox.
+/// What a number is: one that holds, or one that is usual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lines {
-    /// As long as they like: a bound must hold.
-    Endless,
-    /// At most [`LINE`] bytes on average: who reads fifty lines has chosen how much that is.
+pub(crate) enum Estimate {
+    /// The highest that is possible: a bound must hold. Lines and envelopes are as long as they like.
+    Highest,
+    /// The highest, but lines, envelopes and paths have at most [`LINE`] bytes on average: who reads fifty lines has chosen
+    /// how much that is.
     Usual,
+    /// What is likely: nothing fails or repeats, and texts have their usual length; see [`Likely`](swarmc_plan::Likely).
+    Likely,
 }
+
+/// The tokens of a value in a prompt, and of an answer, in a likely run.
+const LIKELY_TOKENS: u64 = 1_000;
+/// The items of a list that is not written out.
+const LIKELY_ITEMS: u64 = 10;
 
 /// The bytes of a line, of an envelope and of a path where they count as usual ones.
 const LINE: u64 = 400;
 
+impl Estimate {
+    /// The length of a text that only a run makes.
+    pub(super) fn limit_text(self, most: Amount<'_>) -> Amount<'_> {
+        match self {
+            Estimate::Highest | Estimate::Usual => most,
+            Estimate::Likely => most.limit_to(Some(LIKELY_TOKENS)),
+        }
+    }
+
+    /// How often something happens that happens once where all goes well.
+    pub(super) fn repeat(self, most: u64) -> u64 {
+        match self {
+            Estimate::Highest | Estimate::Usual => most,
+            Estimate::Likely => most.min(1),
+        }
+    }
+
+    /// How many items a list has that only a run makes.
+    pub(super) fn limit_items(self, most: Times<'_>) -> Times<'_> {
+        match (self, most) {
+            (Estimate::Likely, Times::Most(most)) => Times::Most(most.min(LIKELY_ITEMS)),
+            (Estimate::Likely, Times::Open(_)) => Times::Most(LIKELY_ITEMS),
+            (_, most) => most,
+        }
+    }
+}
+
 impl<'p> Scope<'p> {
-    pub(crate) fn for_pipeline(plan: &'p Plan, pipeline: &'p Pipeline, lines: Lines) -> Scope<'p> {
+    pub(crate) fn for_pipeline(plan: &'p Plan, pipeline: &'p Pipeline, estimate: Estimate) -> Scope<'p> {
         let steps = Rc::new(pipeline.all_steps().map(|step| (normalize_name(&step.name), step)).collect());
         Scope {
             plan,
             pipeline,
             steps,
             reach: Rc::new(Reach::from_pipeline(pipeline)),
-            lines,
+            estimate,
             letters: Letters::OneTurn,
         }
     }
@@ -94,19 +129,19 @@ impl<'p> Scope<'p> {
         };
         // A refusal of swarmc stands by itself, with words around it.
         let around = (prompt_text::format_message(false, "").len() + prompt_text::BETWEEN.len()) as u64;
-        let each = match self.lines {
-            Lines::Endless => prompt_text::ENVELOPE_BYTES as u64 + around,
-            Lines::Usual => LINE,
+        let each = match self.estimate {
+            Estimate::Highest => prompt_text::ENVELOPE_BYTES as u64 + around,
+            Estimate::Usual | Estimate::Likely => LINE,
         };
         let frame = prompt_text::inbox_heading(prompt_text::INPUTS).len() + prompt_text::INBOX_END.len();
-        Amount::at_most(frame as u64).plus(Amount::at_most(each).times(read))
+        self.estimate.limit_text(Amount::at_most(frame as u64).plus(Amount::at_most(each).times(read)))
     }
 
     /// The path of a folder of the run.
     pub(super) fn path_limit(&self) -> u64 {
-        match self.lines {
-            Lines::Endless => PATH,
-            Lines::Usual => LINE,
+        match self.estimate {
+            Estimate::Highest => PATH,
+            Estimate::Usual | Estimate::Likely => LINE,
         }
     }
 
@@ -174,17 +209,18 @@ impl<'p> Scope<'p> {
             Filter::Raw => value,
         });
         // `--- Output from task "x" ---` before it and its like behind it; or the placeholder of what is missing.
-        match self.source_step(directive, reader) {
+        let framed = match self.source_step(directive, reader) {
             Some(step) => filtered.plus(Amount::at_most(64 + 2 * step.name.len() as u64)),
             None => filtered,
-        }
+        };
+        self.estimate.limit_text(framed)
     }
 
     /// So many lines of a value.
     fn limit_lines(&self, value: Amount<'p>, lines: u64) -> Amount<'p> {
-        match self.lines {
-            Lines::Endless => value,
-            Lines::Usual => value.limit_to(Some(lines.saturating_mul(LINE))),
+        match self.estimate {
+            Estimate::Highest => value,
+            Estimate::Usual | Estimate::Likely => value.limit_to(Some(lines.saturating_mul(LINE))),
         }
     }
 
@@ -319,9 +355,13 @@ impl<'p> Scope<'p> {
     /// How many items the list of a for-each can have.
     pub(crate) fn count_items(&self, step: &'p Step, list: &str, types: &mut Types<'p>) -> Times<'p> {
         let parsed = template::parse_expression(list);
-        match parsed.tree.as_ref().and_then(|list| self.list_length(list, types)) {
+        let items = match parsed.tree.as_ref().and_then(|list| self.list_length(list, types)) {
             Some(items) => Times::Most(items),
             None => Times::Open(Cause::Items(step)),
+        };
+        match self.static_length(list) {
+            Some(_) => items,
+            None => self.estimate.limit_items(items),
         }
     }
 

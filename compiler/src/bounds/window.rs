@@ -8,7 +8,7 @@ use swarmc_plan::{Agent, Pipeline, Plan, PromptBody, Step};
 use super::place;
 use super::prompt::{Part, Reader, fallback_chain, prompt_body};
 use super::schema::Types;
-use super::value::{Lines, Scope};
+use super::value::{Estimate, Scope};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Sources;
@@ -26,7 +26,7 @@ pub(crate) fn check_windows(plan: &Plan, sources: &Sources, diagnostics: &mut Di
     let mut types = Types::new(&plan.types);
     let (mut bytes, mut tokens) = (Meter::new(&Bytes), Meter::new(&O200k));
     for pipeline in &plan.pipelines {
-        let scope = Scope::for_pipeline(plan, pipeline, Lines::Usual);
+        let scope = Scope::for_pipeline(plan, pipeline, Estimate::Usual);
         for step in pipeline.all_steps() {
             let Some(body) = prompt_body(step) else { continue };
             let Some(asked) = plan.agent(&body.agent) else { continue };

@@ -249,7 +249,7 @@ impl MessageType {
         [MessageType::Request, MessageType::Offer, MessageType::Accept, MessageType::Delegation, MessageType::Info];
 
     /// Its name, as models write it.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             MessageType::Request => "request",
             MessageType::Offer => "offer",

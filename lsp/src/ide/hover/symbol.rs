@@ -135,26 +135,32 @@ fn describe_position(analysis: &Analysis, position: usize, step: &Step) -> Strin
     text
 }
 
-/// What one run of a pipeline uses at most.
+/// What one run of a pipeline is likely to use, and uses at most.
 fn describe_bounds(analysis: &Analysis, symbol: &Symbol) -> Option<String> {
     let bounds = analysis.token_counts().bounds.get(&symbol.name)?;
     // What is imported may have another name in the plan.
     if symbol.span.file != FileId::new(0) {
         return None;
     }
-    let cost = match &bounds.cost {
+    let likely = bounds.likely.as_deref().map(|it| {
+        let tokens = [&it.input_tokens, &it.output_tokens];
+        format!("Likely: {}  \n", list_amounts([&it.launches, &it.turns], tokens, &it.cost, "unknown"))
+    });
+    let tokens = [&bounds.input_tokens, &bounds.output_tokens];
+    let most = list_amounts([&bounds.launches, &bounds.turns], tokens, &bounds.cost, "without limit");
+    Some(format!("{}At most: {most}", likely.unwrap_or_default()))
+}
+
+fn list_amounts(starts: [&Bound; 2], tokens: [&Bound; 2], cost: &Bound, open: &str) -> String {
+    let cost = match cost {
         Bound::Most(millionths) => format!("${}.{:02}", millionths / 1_000_000, millionths % 1_000_000 / 10_000),
         Bound::Unbounded { .. } => "unknown".to_owned(),
     };
-    let parts = [
-        ("launches", format_bound(&bounds.launches)),
-        ("turns", format_bound(&bounds.turns)),
-        ("tokens in", format_bound(&bounds.input_tokens)),
-        ("tokens out", format_bound(&bounds.output_tokens)),
-        ("cost", cost),
-    ];
-    let shown: Vec<String> = parts.into_iter().map(|(what, amount)| format!("{what} {amount}")).collect();
-    Some(format!("At most: {}", shown.join(", ")))
+    let [launches, turns, read, written] = [starts[0], starts[1], tokens[0], tokens[1]].map(|bound| match bound {
+        Bound::Most(most) => format_number(*most),
+        Bound::Unbounded { .. } => open.to_owned(),
+    });
+    format!("launches {launches}, turns {turns}, tokens in {read}, tokens out {written}, cost {cost}")
 }
 
 /// The tokens that a turn of a step is given at most.
@@ -215,14 +221,6 @@ fn describe_last_run(analysis: &Analysis, id: SymbolId, symbol: &Symbol, runs: &
         let _ = write!(text, "\n\n{}", quote_block("text", output));
     }
     Some(text)
-}
-
-/// A bound in words.
-fn format_bound(bound: &Bound) -> String {
-    match bound {
-        Bound::Most(most) => format_number(*most),
-        Bound::Unbounded { .. } => "without limit".to_owned(),
-    }
 }
 
 /// How long ago something was: `3m ago`, `just now`.

@@ -148,6 +148,7 @@ fn names_say_what_they_are() {
 
     Value: `text`
 
+    Likely: launches 3, turns 3, tokens in 4,390, tokens out 3,000, cost unknown  
     At most: launches 4, turns 4, tokens in without limit, tokens out without limit, cost unknown
 
     Last run: ok 3m ago

@@ -86,7 +86,7 @@ impl Layout {
 
     /// Beside the logs, those of a swarm's turn that a program takes: `TASK.ATTEMPT.AGENT.ITERATION.TURN.out`, `.err` and
     /// `.tools.jsonl`.
-    pub(crate) fn turn_log_path(&self, step: &StepId, attempt: u32, turn: &TurnId, extension: &str) -> PathBuf {
+    pub fn turn_log_path(&self, step: &StepId, attempt: u32, turn: &TurnId, extension: &str) -> PathBuf {
         self.of_attempt("logs", step, attempt, &format!("{}.{extension}", turn_name(turn)))
     }
 
