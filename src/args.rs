@@ -267,9 +267,9 @@ pub(crate) enum TestFormat {
 /// result comes last on standard output. The first Ctrl-C ends the run so that it can be resumed, the second kills it.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The spec, or a plan that `swarmc plan -o` wrote.
+    /// The spec, or a plan that `swarmc plan -o` wrote; by default the only spec of the current folder.
     #[arg(value_name = "SPEC|PLAN")]
-    pub(crate) spec: PathBuf,
+    pub(crate) spec: Option<PathBuf>,
     /// Runs this pipeline instead of the default one.
     #[arg(long, value_name = "NAME")]
     pub(crate) pipeline: Option<String>,
