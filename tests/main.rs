@@ -40,6 +40,7 @@ mod retried;
 mod runs;
 mod schema;
 mod seeds;
+mod since;
 mod spawns;
 mod specs;
 mod stalls;
