@@ -28,6 +28,7 @@ mod model;
 mod models;
 mod modules;
 mod mutants;
+mod packaging;
 mod packs;
 mod patience;
 mod plans;
