@@ -6,6 +6,7 @@ mod approvals;
 mod baseline;
 mod bounds;
 mod cases;
+mod ci_tools;
 mod cli;
 mod connections;
 mod editors;
