@@ -115,6 +115,11 @@ pub(crate) struct Check {
     /// Writes the current problems into the baseline.
     #[arg(long, conflicts_with_all = ["fix", "diff"])]
     pub(crate) update_baseline: bool,
+    /// Checks only the specs that changed since this Git ref, or that read a file which did: an import, a prompt, a
+    /// script, `swarmc.kdl`, the baseline. Counts what the current branch changed since it left the ref, what is not
+    /// committed included. In CI: `--since origin/main`.
+    #[arg(long, value_name = "REF", conflicts_with = "update_baseline")]
+    pub(crate) since: Option<String>,
     /// Checks again when a file changes that the check read or looked for, or when a spec appears or disappears beneath
     /// a folder, until Ctrl-C (exit code 130). Waits for deleted files to come back. Clears a terminal before each
     /// check; a pipe gets lines that begin with `---`: on standard output with `--format text`, else on standard error.
@@ -269,9 +274,9 @@ pub(crate) enum TestFormat {
 /// with progress and a summary. The first Ctrl-C ends the run so that it can be resumed, the second kills it.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The spec, or a plan that `swarmc plan -o` wrote.
+    /// The spec, or a plan that `swarmc plan -o` wrote; by default the only spec of the current folder.
     #[arg(value_name = "SPEC|PLAN")]
-    pub(crate) spec: PathBuf,
+    pub(crate) spec: Option<PathBuf>,
     /// Runs this pipeline instead of the default one.
     #[arg(long, value_name = "NAME")]
     pub(crate) pipeline: Option<String>,

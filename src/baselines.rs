@@ -115,7 +115,7 @@ fn is_there(baseline: &Path, name: &str) -> bool {
 }
 
 /// Where the baseline of a workspace lies; the flag wins.
-fn baseline_path(
+pub(crate) fn baseline_path(
     args: &Check,
     asked: &FileDependencies,
     config: &Config,

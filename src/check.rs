@@ -7,11 +7,11 @@ use std::sync::Arc;
 use miette::miette;
 use quick_junit::TestSuite;
 use serde_json::Value;
-use swarmc_compiler::{Code, Compilation, Files, Overlay, Settings, Severity};
+use swarmc_compiler::{CONFIG_NAME, Code, Compilation, Config, Files, Overlay, Settings, Severity};
 use swarmc_view::documents::{self, encode};
 
 use crate::args::{Check, Format};
-use crate::baselines::Known;
+use crate::baselines::{Known, baseline_path};
 use crate::change::{self, Change};
 use crate::config::Configs;
 use crate::exit::Exit;
@@ -19,6 +19,7 @@ use crate::file_deps::FileDependencies;
 use crate::files::Workspace;
 use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line, junit_report, sarif_log};
+use crate::since::{Changes, Since};
 use crate::stats::Tally;
 use crate::terminal::{self, Stream};
 use crate::watch;
@@ -40,25 +41,36 @@ pub(crate) fn check_once(args: &Check, asked: &FileDependencies) -> miette::Resu
     let mut counts = Counts::default();
     let mut mending = Mending::default();
     let mut tally = args.stats.then(Tally::default);
+    let mut since = args.since.as_deref().map(Since::new);
+    let mut unchanged = 0;
     for spec in &specs {
         let (workspace, name) = asked.find_workspace(spec)?;
         let Some((settings, config)) = configs.load_settings(&workspace)? else { return Ok(Exit::Usage) };
-        let compilation = match &mut tally {
-            _ if args.fix || args.diff => mending.apply_fixes(&name, &workspace, &settings, args.r#unsafe),
-            Some(tally) => {
-                let (compilation, stats) =
-                    swarmc_compiler::compile_with_stats(&name, &asked.track_files(&workspace), &settings);
-                tally.add(workspace.display_path(&name), stats);
+        let mends = args.fix || args.diff;
+        let reads = FileDependencies::default();
+        let as_it_is = (!mends || since.is_some())
+            .then(|| compile_spec(&name, &reads.track_files(&workspace), &settings, args.stats));
+        let is_affected = match &mut since {
+            Some(since) => is_affected(&reads, since.load_changes(&workspace.root)?, args, &config, &workspace)?,
+            None => true,
+        };
+        asked.absorb(reads);
+        if !is_affected {
+            unchanged += 1;
+            continue;
+        }
+        let compilation = match as_it_is {
+            Some((compilation, stats)) if !mends => {
+                if let (Some(tally), Some(stats)) = (&mut tally, stats) {
+                    tally.add(workspace.display_path(&name), stats);
+                }
                 compilation
             }
-            None => swarmc_compiler::compile_with(&name, &asked.track_files(&workspace), &settings),
+            _ => mending.apply_fixes(&name, &workspace, &settings, args.r#unsafe),
         };
         let mut problems = Problems::new(&compilation, &workspace, &settings.levels);
         problems.dedup(&mut seen);
-        if !args.fix
-            && !args.diff
-            && !known.hide_known(args, asked, &config, &workspace, &compilation, &mut problems)?
-        {
+        if !mends && !known.hide_known(args, asked, &config, &workspace, &compilation, &mut problems)? {
             return Ok(Exit::Usage);
         }
         counts += problems.count_problems();
@@ -78,19 +90,26 @@ pub(crate) fn check_once(args: &Check, asked: &FileDependencies) -> miette::Resu
         terminal::eprint(mending.describe_fixes(changes.len(), args.diff));
     }
     let left = if args.fix || args.diff { " left" } else { "" };
-    let specs = if specs.len() == 1 { "1 spec".to_owned() } else { format!("{} specs", specs.len()) };
-    let hidden = describe_hidden(known.hidden, if args.update_baseline { 0 } else { known.count_gone() });
-    let line = |stream: Stream| format!("{}{left} in {specs}{hidden}\n", count_line(counts, stream.paint()));
+    let specs = format_count(specs.len() - unchanged, "spec", "specs");
+    let gone = if args.update_baseline { 0 } else { known.count_gone() };
+    let unchanged = args.since.as_deref().map(|since| (unchanged, since));
+    let rest = describe_rest(known.hidden, gone, unchanged);
+    let line = |stream: Stream| format!("{}{left} in {specs}{rest}\n", count_line(counts, stream.paint()));
     let table = |stream: Stream| tally.as_ref().map_or_else(String::new, |tally| tally.render_table(stream.paint()));
     match args.format {
         Format::Text if !args.diff => terminal::print(line(Stream::Out) + &table(Stream::Out))?,
         _ if args.diff => terminal::eprint(line(Stream::Err)),
         Format::Json => {
-            out.finish(counts, known.hidden, tally.as_ref().map(Tally::to_document))?;
+            out.finish(
+                counts,
+                known.hidden,
+                unchanged.map(|(specs, _)| specs),
+                tally.as_ref().map(Tally::to_document),
+            )?;
             terminal::eprint(line(Stream::Err));
         }
         _ => {
-            out.finish(counts, known.hidden, None)?;
+            out.finish(counts, known.hidden, None, None)?;
             terminal::eprint(line(Stream::Err) + &table(Stream::Err));
         }
     }
@@ -100,17 +119,52 @@ pub(crate) fn check_once(args: &Check, asked: &FileDependencies) -> miette::Resu
     Ok(if counts.errors > 0 || args.diff && !changes.is_empty() { Exit::Spec } else { Exit::Done })
 }
 
-/// What baselines have to do with it.
-fn describe_hidden(hidden: usize, gone: usize) -> String {
-    let plural =
-        |count: usize, one: &str, more: &str| if count == 1 { one.to_owned() } else { format!("{count} {more}") };
-    let hidden = (hidden > 0).then(|| format!("{} hidden", plural(hidden, "1 known problem", "known problems")));
+/// What is not in the report: what baselines know, and the specs that did not change since a ref.
+fn describe_rest(hidden: usize, gone: usize, unchanged: Option<(usize, &str)>) -> String {
+    let hidden = (hidden > 0).then(|| format!("{} hidden", format_count(hidden, "known problem", "known problems")));
     let gone = (gone > 0).then(|| {
-        let entries = plural(gone, "1 entry of the baseline is", "entries of the baseline are");
+        let entries = format_count(gone, "entry of the baseline is", "entries of the baseline are");
         format!("{entries} gone: `--update-baseline` removes them")
     });
-    let parts: Vec<String> = hidden.into_iter().chain(gone).collect();
+    let unchanged = unchanged.filter(|(specs, _)| *specs > 0).map(|(specs, since)| {
+        let specs = format_count(specs, "spec is", "specs are");
+        format!("{specs} unchanged since `{since}`")
+    });
+    let parts: Vec<String> = hidden.into_iter().chain(gone).chain(unchanged).collect();
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
+}
+
+fn format_count(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
+/// Compiles a spec, with what `--stats` shows where it is wanted.
+fn compile_spec(
+    name: &str,
+    files: &impl Files,
+    settings: &Settings,
+    stats: bool,
+) -> (Compilation, Option<swarmc_compiler::Stats>) {
+    match stats {
+        true => {
+            let (compilation, stats) = swarmc_compiler::compile_with_stats(name, files, settings);
+            (compilation, Some(stats))
+        }
+        false => (swarmc_compiler::compile_with(name, files, settings), None),
+    }
+}
+
+/// Whether the check of a spec can come out otherwise since these changes: by what it read, or by its settings.
+fn is_affected(
+    reads: &FileDependencies,
+    changes: &Changes,
+    args: &Check,
+    config: &Config,
+    workspace: &Workspace,
+) -> miette::Result<bool> {
+    let baseline = baseline_path(args, reads, config, workspace)?;
+    let settings = [Some(workspace.root.join(CONFIG_NAME)), baseline];
+    Ok(reads.is_affected_by(changes) || settings.iter().flatten().any(|path| changes.has_changed(path)))
 }
 
 /// Problems on their way to standard output. Where a program reads them, nothing else is there.
@@ -149,13 +203,20 @@ impl Output {
     }
 
     /// Prints what has to stand as one document.
-    fn finish(self, counts: Counts, known: usize, stats: Option<documents::CheckStats>) -> miette::Result<()> {
+    fn finish(
+        self,
+        counts: Counts,
+        known: usize,
+        unchanged: Option<usize>,
+        stats: Option<documents::CheckStats>,
+    ) -> miette::Result<()> {
         match self {
             Output::Text | Output::Short => Ok(()),
             Output::Json(diagnostics) => {
                 let Counts { errors, warnings, hints } = counts;
                 let version = documents::Version;
-                let document = documents::Check { version, diagnostics, errors, warnings, hints, known, stats };
+                let document =
+                    documents::Check { version, diagnostics, errors, warnings, hints, known, unchanged, stats };
                 terminal::print(encode(&document) + "\n")
             }
             Output::Sarif(results) => terminal::print(format!("{}\n", sarif_log(results))),

@@ -1,7 +1,7 @@
 //! Records which files a check reads, so that `--watch` repeats the check only when one of them changes.
 //!
-//! In: the reads of the check. Out: which reads would give another result now. The result of a check depends only on
-//! its arguments and on these reads.
+//! In: the reads of the check. Out: which reads would give another result now, for `--watch`, and whether one of them
+//! gave another at a Git ref, for `--since`. The result of a check depends only on its arguments and on these reads.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +12,7 @@ use swarmc_compiler::{Entry, FileError, Files};
 
 use crate::files::Workspace;
 use crate::find;
+use crate::since::Changes;
 
 /// The questions of one check, with their answers.
 #[derive(Debug, Default)]
@@ -91,6 +92,32 @@ impl FileDependencies {
     /// The files of a workspace, noting what they are asked for.
     pub(crate) fn track_files<'a>(&'a self, workspace: &'a Workspace) -> Noting<'a> {
         Noting { workspace, asked: self }
+    }
+
+    /// Takes over what was noted elsewhere.
+    pub(crate) fn absorb(&self, other: FileDependencies) {
+        let mut notes = self.notes.borrow_mut();
+        for (place, told) in other.notes.into_inner().told {
+            let known = notes.told.entry(place).or_default();
+            // Where both know, the later answer counts.
+            known.text = told.text.or(known.text.take());
+            known.entry = told.entry.or(known.entry.take());
+            known.starts = told.starts.or(known.starts.take());
+            known.names = told.names.or(known.names.take());
+        }
+    }
+
+    /// Whether these changes can have given other answers.
+    pub(crate) fn is_affected_by(&self, changes: &Changes) -> bool {
+        self.notes.borrow().told.iter().any(|((root, name), told)| {
+            let path = root.join(name);
+            // What a link leads to is what was read.
+            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+            // A folder comes and goes with what is in it.
+            let is_folder = told.names.is_some() || matches!(told.entry, Some(Ok(Entry::Folder))) || !told.was_there();
+            let has_changed = |path: &Path| changes.has_changed(path) || is_folder && changes.has_moved_beneath(path);
+            has_changed(&path) || real != path && has_changed(&real)
+        })
     }
 
     /// How many files there are among what was asked for.

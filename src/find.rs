@@ -6,6 +6,9 @@ use ignore::WalkBuilder;
 use miette::miette;
 use swarmc_compiler::CONFIG_NAME;
 
+/// How many specs a message names.
+const SHOWN: usize = 5;
+
 /// The specs that were named; beneath a folder, or the current one where nothing was named, every `*.kdl` file that
 /// declares a workflow, a pipeline or a swarm and that no ignore file leaves out, in order of their paths.
 ///
@@ -25,7 +28,10 @@ pub(crate) fn find_specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
                 true => "the current folder".to_owned(),
                 false => format!("`{}`", path.display()),
             };
-            return Err(miette!(help = "name one: `swarmc check SPEC`", "there is no spec beneath {folder}"));
+            return Err(miette!(
+                help = "name a spec or another folder; `swarmc init` writes a first spec",
+                "there is no spec beneath {folder}"
+            ));
         }
         found.extend(beneath);
     }
@@ -33,6 +39,24 @@ pub(crate) fn find_specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
     let mut seen = std::collections::HashSet::new();
     found.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
     Ok(found)
+}
+
+/// The spec of the current folder, where there is one and no other.
+///
+/// # Errors
+/// Says which there are.
+pub(crate) fn find_only_spec() -> miette::Result<PathBuf> {
+    let mut found = find_specs(&[])?;
+    if found.len() > 1 {
+        let shown = found.iter().take(SHOWN).map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ");
+        let more = if found.len() > SHOWN { " and more" } else { "" };
+        return Err(miette!(
+            help = format!("name one: there are {shown}{more}"),
+            "the current folder has {} specs",
+            found.len()
+        ));
+    }
+    found.pop().ok_or_else(|| miette!("there is no spec beneath the current folder"))
 }
 
 /// The specs beneath a folder, in order of their paths.

@@ -44,6 +44,7 @@ mod runs;
 mod send;
 mod shell;
 mod signals;
+mod since;
 mod stale;
 mod stats;
 mod summary;

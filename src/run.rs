@@ -17,6 +17,7 @@ use swarmc_view::{RunReport, RunSummary};
 use crate::args::{Resume, Run, Show};
 use crate::display::Display;
 use crate::exit::Exit;
+use crate::find;
 use crate::home::{find_home, find_run, read_past};
 use crate::load::{did_you_mean, load_with, select_pipeline};
 use crate::plan::{list_environment, list_templates};
@@ -27,7 +28,8 @@ const MAX_STDIN: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
     let settings = Settings { providers: args.provider.clone(), ..Settings::default() };
-    let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
+    let spec = args.spec.clone().map_or_else(find::find_only_spec, Ok)?;
+    let Some(loaded) = load_with(&spec, &settings)? else { return Ok(Exit::Spec) };
     let environment = current_environment();
     let workspace = resolve_workspace(args, &loaded.workspace)?;
     // The scripts of a plan lie beside its spec, where a run in another workspace would not look.

@@ -130,6 +130,19 @@ fn problems_go_to_stdout_in_every_format() {
 }
 
 #[test]
+fn a_run_takes_the_only_spec_of_a_folder() {
+    let place = Place::new(TWO);
+    place.swarmc(&["run"]).expect(0, &["got one"], &["pipeline main"]);
+    place.write("other.kdl", TWO);
+    let many = place.swarmc(&["run"]);
+    many.expect(2, &[], &["the current folder has 2 specs", "name one: there are `flow.kdl`, `other.kdl`"]);
+    for name in ["flow.kdl", "other.kdl"] {
+        fs::remove_file(place.work().join(name)).expect("it is there");
+    }
+    place.swarmc(&["run"]).expect(2, &[], &["there is no spec beneath the current folder", "swarmc init"]);
+}
+
+#[test]
 fn what_is_no_spec_is_told_and_never_waited_for() {
     let place = Place::new("\u{feff}task");
     place.swarmc(&["check", "none.kdl"]).expect(1, &["none.kdl", "check its name"], &[]);
@@ -433,7 +446,7 @@ fn the_rest_answers() {
     Ended::from(with_key).expect(0, &told, &[]);
     place.swarmc(&["completions", "zsh"]).expect(0, &["#compdef swarmc"], &[]);
     place.swarmc(&["man"]).expect(0, &[".TH swarmc"], &[]);
-    place.swarmc(&["run"]).expect(2, &[], &["Usage: swarmc run"]);
+    place.swarmc(&["plan"]).expect(2, &[], &["Usage: swarmc plan"]);
     let schema = place.swarmc(&["schema", "plan"]).expect(0, &[], &[]);
     let schema: Value = serde_json::from_str(&schema.out).expect("JSON");
     assert_eq!(schema["title"], "Plan");

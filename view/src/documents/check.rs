@@ -21,6 +21,9 @@ pub struct Check {
     pub hints: usize,
     /// How many more a baseline knows, which are not listed.
     pub known: usize,
+    /// With `--since`: how many specs were left out, as nothing that they read has changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<usize>,
     /// With `--stats`: what was looked at and proved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<CheckStats>,
