@@ -287,7 +287,7 @@ fn render_library() -> String {
         "# The library\n\n<!-- Generated from compiler/src/std by `tests/run bless`. -->\n\n\
          Written in the language itself and part of `swarmc`. A spec imports what it needs, `import \"std:types\"` for the \
          plain names or `import \"std:types\" as=std` for `std.Verdict`; nothing of it is read otherwise. The \
-         system texts of agents are left out here.\n",
+         system texts of agents are left out here, and so are the agents that have the names of the providers.\n",
     );
     for (part, text) in swarmc_compiler::library_parts() {
         // The comment at the top, then what it says of itself.
@@ -301,18 +301,21 @@ fn render_library() -> String {
             let is_same = &*node.name.text == "agent" && swarmc_compiler::preset_names().contains(&name);
             assert!(described || is_same || !node.comments.is_empty(), "`{name}` of {part} says what it is");
         }
-        let _ = writeln!(out, "\n```kdl\n{}\n```", leave_out_systems(declarations).trim_end());
+        let _ = writeln!(out, "\n```kdl\n{}\n```", leave_out_details(part, declarations).trim_end());
     }
     out
 }
 
-/// The declarations without the system texts of agents: `description` says what each is there for.
-fn leave_out_systems(declarations: &str) -> String {
+/// The declarations without the system texts of agents, `description` says what each is there for; and without what the
+/// library notes for those who change it: comments in the blocks of providers, and the agents of their names.
+fn leave_out_details(part: &str, declarations: &str) -> String {
+    let is_provider = part == "std:providers";
     let mut inside = false;
     let mut kept = String::new();
     for line in declarations.lines() {
         let begins = line.trim_start().starts_with("system \"\"\"");
-        if !begins && !inside {
+        let is_note = is_provider && (line.starts_with("    //") || line.starts_with("agent "));
+        if !begins && !inside && !is_note {
             let _ = writeln!(kept, "{line}");
         }
         inside = begins || (inside && line.trim() != "\"\"\"");
