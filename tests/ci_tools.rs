@@ -382,3 +382,26 @@ fn the_files_are_as_their_schemas_say() {
     let mut hooks = Command::new(programs().join("bin/pre-commit"));
     run(hooks.arg("validate-manifest").arg(root().join(".pre-commit-hooks.yaml")));
 }
+
+#[test]
+fn the_listings_of_the_install_page_name_what_is_there() {
+    let page = crate::tidy::text("docs/install.md");
+    let listings: Vec<&str> = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let [action, hooks, wheel, gitlab] = listings.as_slice() else { panic!("{listings:#?}") };
+    let declared = crate::tidy::text("action.yml");
+    let (_, inputs) = action.rsplit_once("with:\n").expect("the action has inputs");
+    for input in inputs.lines().filter_map(|line| line.trim().split_once(": ")).map(|(input, _)| input) {
+        assert!(declared.contains(&format!("\n  {input}:\n")), "action.yml has no input `{input}`");
+    }
+    let declared = crate::tidy::text(".pre-commit-hooks.yaml");
+    for hook in hooks.lines().map(str::trim).filter(|line| line.starts_with("- id: ")) {
+        assert!(declared.lines().any(|line| line == hook), "there is no hook `{hook}`");
+    }
+    let version = format!("swarmc=={}", env!("CARGO_PKG_VERSION"));
+    assert!(wheel.contains("entry: swarmc check\n") && wheel.contains(&version), "{wheel}");
+    let declared = crate::tidy::text("ci/gitlab.yml");
+    for name in gitlab.lines().filter_map(|line| line.trim().split_once(": ")).map(|(name, _)| name) {
+        let is_known = !name.starts_with("SWARMC_") || declared.contains(&format!("\n    {name}: "));
+        assert!(is_known, "ci/gitlab.yml has no variable `{name}`");
+    }
+}

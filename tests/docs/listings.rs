@@ -74,6 +74,7 @@ const PAGES: &[(&str, &[&str], Test)] = &[
         &["kdl", "markdown", "diff", "console"],
         ("tests/tutorial.rs", "everything_in_the_tutorial_is_true"),
     ),
+    ("docs/install.md", &["yaml"], ("tests/ci_tools.rs", "the_listings_of_the_install_page_name_what_is_there")),
     ("docs/cookbook.md", &["kdl"], ("tests/docs/cookbook.rs", "recipes_are_checked_formatted_and_tested")),
     ("docs/testing.md", &["kdl"], ("tests/testing.rs", "the_listings_of_the_chapter_hold")),
     (

@@ -34,8 +34,12 @@ pub(crate) fn replace_providers(
         };
         let (Some(from), Some(to)) = (find(from, &[]), find(to, library::preset_names())) else { continue };
         (used[from], used[to]) = (true, true);
-        // With the place of its declaration, the name means that provider in every file.
-        others[from] = Some(spec.providers[to].name.clone());
+        // With the place of its declaration, the name means that provider in every file. The plan's name of what an
+        // import declares begins with what it is imported as, which its own file does not say.
+        let Name { value, span } = &spec.providers[to].name;
+        let prefix = &tables.modules.list[tables.modules.module_of(span.file)].prefix;
+        others[from] =
+            Some(Name { value: value.strip_prefix(prefix.as_str()).unwrap_or(value).to_owned(), span: *span });
     }
     let names = spec.agents.iter_mut().filter_map(|agent| agent.provider.as_mut());
     for name in names.chain(spec.tiers.iter_mut().map(|tier| &mut tier.provider)) {

@@ -142,6 +142,47 @@ agent helper provider=q
 }
 
 #[test]
+fn agents_with_a_model_of_a_task_and_steps_of_sequences_keep_one_name() {
+    let rename = |spec: &str, to: &str| {
+        let (snapshot, path, offset) = parse_fixture(&format!("//- flow.kdl\n{spec}"));
+        match rename_symbol(&snapshot, &path, offset, to) {
+            Ok(edits) => apply_edits(&snapshot, &edits),
+            Err(why) => format!("refused: {why}"),
+        }
+    };
+    let models = "agent coder provider=codex
+pipeline main {
+    task a agent=co$0der model=fast { prompt \"x\" }
+    task b agent=coder { prompt \"y\" }
+}
+";
+    insta::assert_snapshot!(rename(models, "maker"), @r#"
+    //- flow.kdl
+    agent maker provider=codex
+    pipeline main {
+        task a agent=maker model=fast { prompt "x" }
+        task b agent=maker { prompt "y" }
+    }
+    "#);
+    let model = models.replace("co$0der", "coder").replace("fast", "fa$0st");
+    insta::assert_snapshot!(rename(&model, "slow"), @"refused: there is no name here");
+    let preset = "pipeline main { task a agent=claude$0-code { prompt \"x\" } }\n";
+    insta::assert_snapshot!(rename(preset, "claude"), @"refused: `claude-code` is a name of the library");
+    let sequence = "pipeline main {
+    sequence { tes$0ts; task build { run make } }
+    task tests { run make tests }
+}
+";
+    insta::assert_snapshot!(rename(sequence, "checks"), @r"
+    //- flow.kdl
+    pipeline main {
+        sequence { checks; task build { run make } }
+        task checks { run make tests }
+    }
+    ");
+}
+
+#[test]
 fn references_and_highlights_are_the_places_of_a_name() {
     let (snapshot, path, offset) = at("find-it", 4);
     assert_eq!(path, "prompts/judge.md");
