@@ -52,6 +52,14 @@ fn sum_runs<'p>(plan: &'p Plan, estimate: Estimate, meter: &mut Meter<'_>) -> Ve
     pipelines.chain(swarms).map(|(name, sums, budget)| (name, limit(sums[name], budget))).collect()
 }
 
+/// What is likely, and never more than what is possible: usual lengths may be longer than those that a spec comes to.
+fn cap_bound(likely: Bound, most: &Bound) -> Bound {
+    match (&likely, most) {
+        (Bound::Most(usual), Bound::Most(limit)) if usual > limit => most.clone(),
+        _ => likely,
+    }
+}
+
 fn to_bounds(most: &Totals<'_>, likely: &Totals<'_>) -> Bounds {
     Bounds {
         launches: most.launches.to_bound(),
@@ -61,11 +69,11 @@ fn to_bounds(most: &Totals<'_>, likely: &Totals<'_>) -> Bounds {
         cost: most.cost.to_bound(),
         critical_path_ms: most.time.to_bound(),
         likely: Some(Box::new(Likely {
-            launches: likely.launches.to_bound(),
-            turns: likely.turns.to_bound(),
-            input_tokens: likely.input.to_bound(),
-            output_tokens: likely.output.to_bound(),
-            cost: likely.cost.to_bound(),
+            launches: cap_bound(likely.launches.to_bound(), &most.launches.to_bound()),
+            turns: cap_bound(likely.turns.to_bound(), &most.turns.to_bound()),
+            input_tokens: cap_bound(likely.input.to_bound(), &most.input.to_bound()),
+            output_tokens: cap_bound(likely.output.to_bound(), &most.output.to_bound()),
+            cost: cap_bound(likely.cost.to_bound(), &most.cost.to_bound()),
         })),
     }
 }

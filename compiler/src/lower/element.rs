@@ -184,9 +184,39 @@ fn lower_element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut D
             }
         }
     }
+    for child in node.children() {
+        take_property(child, schema, &mut properties, diagnostics);
+    }
     let children = lower_block(node.children(), schema, called, diagnostics);
     let (name, comments) = (node.name.clone(), node.comments.clone());
     Element { schema, name, span, arguments, properties, children, comments }
+}
+
+/// Takes a property that stands in the block as a node: its place is reported, and what it says still counts.
+fn take_property(
+    child: &syntax::Node,
+    schema: &'static Node,
+    properties: &mut Vec<(Name, Datum)>,
+    diagnostics: &mut Diagnostics,
+) {
+    let name = &child.name;
+    let is_taken = properties.iter().any(|(key, _)| key.text == name.text);
+    let Some(property) = schema.find_property(&name.text).filter(|_| !is_taken) else { return };
+    if schema.find_child(&name.text).is_some() || schema.open_children.is_some() {
+        return;
+    }
+    // `agent=coder` and `agent: coder` are no nodes: that it is a property says what is wrong with both.
+    let sign = child.entries.first().map_or(child.span.end, |first| first.span.start);
+    diagnostics.suppress(|known| {
+        let inside = |span: Span| span.file == name.span.file && (name.span.end..=sign).contains(&span.start);
+        known.code == Code::Syntax && known.span().is_some_and(inside)
+    });
+    if let [entry] = child.entries.as_slice()
+        && entry.name.is_none()
+        && let Some(datum) = lower_datum(&entry.value, property.kind, Place::Property(&name.text), diagnostics)
+    {
+        properties.push((name.clone(), datum));
+    }
 }
 
 /// A report of a property whose name is not what such names are.

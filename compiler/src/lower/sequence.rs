@@ -23,6 +23,13 @@ pub(super) fn lower_steps(element: &Element, text: &str, diagnostics: &mut Diagn
             steps.extend(step::lower_step(child, text, diagnostics));
             continue;
         }
+        if child.children.is_empty() && !diagnostics.has_report_at(child.span) {
+            diagnostics.push(
+                Diagnostic::new(Code::WrongValue, "this `sequence` has no steps")
+                    .label(child.name.span, "nothing to put in order")
+                    .help("write them in its block: `sequence { task NAME { … }; task NAME { … } }`"),
+            );
+        }
         let mut order = Vec::with_capacity(child.children.len());
         for member in &child.children {
             if std::ptr::eq(member.schema, &raw const schema::SEQUENCE_STEP) {
@@ -68,6 +75,12 @@ fn order_steps(order: Vec<Name>, steps: &mut [Step], diagnostics: &mut Diagnosti
 }
 
 fn report_stranger(name: &Name, steps: &[Step]) -> Diagnostic {
+    if matches!(name.value.as_str(), "parallel" | "sequence") {
+        let message = format!("a `sequence` holds steps, and no `{}`", name.value);
+        return Diagnostic::new(Code::MisplacedNode, message)
+            .label(name.span, "no step")
+            .help("write tasks that run at once beside the sequence: `depends-on` says what each waits for");
+    }
     let known: Vec<&str> = steps.iter().map(|step| step.name.value.as_str()).collect();
     let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps of this block are ");
     let diagnostic = Diagnostic::new(Code::UnknownReference, format!("no step `{}` stands in this block", name.value))

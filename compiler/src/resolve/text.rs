@@ -432,7 +432,11 @@ fn unavailable_read(read: &template::Read, scope: &Scope<'_>, span: Span) -> Opt
         Root::Shared | Root::Team | Root::Plan if !scope.has.team => report(
             format!("there is no `{word}` here: only members of a swarm have one"),
             "not in a swarm",
-            "write it in the text of a `member`, or in the `system` of an agent that only members use",
+            &match scope.steps.filter(|within| within.steps.find_exact(word).is_some()) {
+                Some(_) => format!("for the output of the step `{word}`, write `<<output:{word}>>`"),
+                None => "write it in the text of a `member`, or in the `system` of an agent that only members use"
+                    .to_owned(),
+            },
         ),
         _ => None,
     }

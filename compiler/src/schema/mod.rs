@@ -195,6 +195,10 @@ impl Node {
         if self.open_properties.is_some() {
             usage += " [KEY=…]";
         }
+        // What says all in its block is nothing without it.
+        if self.arguments.is_empty() && self.rest.is_none() && self.open_children.is_some() {
+            usage += " { … }";
+        }
         usage
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Each is told once, as a problem of its own kind, and the value is read as it was surely meant.
 
+use super::chars::{Class, classify_char};
 use super::parse::Parser;
 use super::problem::{Problem, ProblemKind};
 use super::token::TokenKind;
@@ -101,8 +102,10 @@ fn detect_quotes(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
     }
     let start = parser.at;
     // The end is looked for on this line and in a bounded stretch, so that many quotes stay linear.
-    let stretch =
-        parser.text[start + from..].chars().take(400).take_while(|character| !matches!(character, '\n' | '\r'));
+    let stretch = parser.text[start + from..]
+        .chars()
+        .take(400)
+        .take_while(|&character| classify_char(character) != Class::Newline);
     let mut length = from;
     let mut close = None;
     for character in stretch {

@@ -472,6 +472,14 @@ fn blocks() -> impl Strategy<Value = String> {
     })
 }
 
+#[test]
+fn single_quotes_end_at_every_line_break() {
+    for line_break in ["\n", "\r", "\u{85}", "\u{b}", "\u{c}", "\u{2028}", "\u{2029}"] {
+        let text = format!("a 'b{line_break}c'\n");
+        assert!(read(&text).problems.iter().all(|problem| problem.span.end <= 4), "{line_break:?}");
+    }
+}
+
 /// Makes an edit, and holds the tree that comes of the old one against that of the new text.
 fn edit(text: &str, at: prop::sample::Index, length: usize, new: &str) -> Result<(), TestCaseError> {
     let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
