@@ -8,7 +8,7 @@ ARG SOURCE=build
 
 FROM rust:1.95-slim-bookworm AS build
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends gcc libc6-dev lld \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .
