@@ -15,10 +15,6 @@ use crate::terminal::Paint;
 /// The columns behind the name.
 const COLUMNS: [&str; 6] = ["launches", "turns", "tokens in", "tokens out", "cost", "time"];
 
-/// What makes a run likely, for people; [`Likely`](swarmc_plan::Likely) says it to others.
-const LIKELY: &str = "if nothing fails or repeats, a list has 10 items, a member of a swarm takes 4 turns of 2,000 tokens, \
-                      and a value in a prompt and an answer have 1,000 tokens; each within its limit.";
-
 /// The tables of a plan, or of what is called `chosen` in it.
 pub(crate) fn render_tables(plan: &Plan, chosen: Option<&str>, paint: Paint) -> String {
     // A plan may come from elsewhere, or from a build that did not know bounds.
@@ -39,7 +35,7 @@ pub(crate) fn render_tables(plan: &Plan, chosen: Option<&str>, paint: Paint) -> 
     let likely: Vec<(&str, [String; 5])> = likely.collect();
     if !likely.is_empty() {
         write_table(&mut out, "one run is likely to use", &likely, paint);
-        let _ = writeln!(out, "  {}", paint.dim(LIKELY));
+        let _ = writeln!(out, "  {}", paint.dim(&describe_likely()));
     }
     let most = rows.iter().map(|(name, estimate, bounds)| (*name, format_most(bounds, *estimate)));
     write_table(&mut out, "one run uses at most", &most.collect::<Vec<_>>(), paint);
@@ -52,6 +48,16 @@ pub(crate) fn render_tables(plan: &Plan, chosen: Option<&str>, paint: Paint) -> 
         let _ = writeln!(out, "  {}", paint.dim(note));
     }
     out
+}
+
+/// What makes a run likely.
+fn describe_likely() -> String {
+    let [items, turns] = [Likely::ITEMS, Likely::TURNS.into()].map(format_number);
+    let [shown, text] = [Likely::TURN_TOKENS, Likely::TEXT_TOKENS].map(format_number);
+    format!(
+        "if nothing fails or repeats, a list has {items} items, a member of a swarm takes {turns} turns of {shown} tokens, \
+         and a value in a prompt and an answer have {text} tokens; each within its limit."
+    )
 }
 
 /// A table with a row for each name, as many of the columns as there are.

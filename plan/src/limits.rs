@@ -154,6 +154,17 @@ pub struct Likely {
     pub cost: Bound,
 }
 
+impl Likely {
+    /// The items of a list that is not written out.
+    pub const ITEMS: u64 = 10;
+    /// The turns of a member of a swarm.
+    pub const TURNS: u32 = 4;
+    /// The tokens that a member of a swarm is shown in a turn.
+    pub const TURN_TOKENS: u64 = 2_000;
+    /// The tokens of a value in a prompt, and of an answer.
+    pub const TEXT_TOKENS: u64 = 1_000;
+}
+
 /// A number that is known, or the reason why it is not. Unknown is never zero.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

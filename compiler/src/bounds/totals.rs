@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use swarmc_plan::{Agent, Body, Budget, OnFailure, Pipeline, Plan, PromptBody, Step, Swarm};
+use swarmc_plan::{Agent, Body, Budget, Likely, OnFailure, Pipeline, Plan, PromptBody, Step, Swarm};
 
 use super::amount::{Amount, Cause, Times};
 use super::path;
@@ -13,10 +13,6 @@ use super::prompt::{Reader, fallback_chain, may_use_tools};
 use super::schema::Types;
 use super::value::{Estimate, Letters, Scope};
 use crate::tokens::{Meter, Tokenizer};
-
-/// The turns of a member of a swarm in a likely run, and the tokens that it is shown in each.
-const LIKELY_ITERATIONS: u32 = 4;
-const LIKELY_PROMPT: u64 = 2_000;
 
 /// What something uses at most.
 #[derive(Clone, Copy, Debug, Default)]
@@ -407,7 +403,7 @@ impl<'p> Counter<'p, '_, '_> {
         let members: u64 = swarm.members.iter().map(|member| u64::from(member.count)).sum();
         let lead = u64::from(swarm.lead.is_some());
         let (agents, iterations) = match self.estimate {
-            Estimate::Likely => (members.saturating_add(lead), limits.iterations.min(LIKELY_ITERATIONS)),
+            Estimate::Likely => (members.saturating_add(lead), limits.iterations.min(Likely::TURNS)),
             _ => (u64::from(limits.agents).max(members.saturating_add(lead)), limits.iterations),
         };
         let estimate = self.estimate;
@@ -428,7 +424,7 @@ impl<'p> Counter<'p, '_, '_> {
         // What a turn is shown is cut at so many characters, four bytes each at most.
         let prompt = Amount::at_most(swarm.history.prompt_chars.saturating_mul(4));
         let prompt = match self.estimate {
-            Estimate::Likely => prompt.limit_to(Some(LIKELY_PROMPT)),
+            Estimate::Likely => prompt.limit_to(Some(Likely::TURN_TOKENS)),
             _ => prompt,
         };
         let names = swarm.members.iter().map(|member| member.agent.as_str());

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use swarmc_plan::{
-    Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Reach, Step, prompt_text,
+    Body, Connection, Directive, DirectiveKind, Filter, Likely, Param, ParamType, Pipeline, Plan, Reach, Step,
+    prompt_text,
 };
 
 use super::amount::{Amount, Cause, Times};
@@ -59,14 +60,9 @@ pub(crate) enum Estimate {
     /// The highest, but lines, envelopes and paths have at most [`LINE`] bytes on average: who reads fifty lines has chosen
     /// how much that is.
     Usual,
-    /// What is likely: nothing fails or repeats, and texts have their usual length; see [`Likely`](swarmc_plan::Likely).
+    /// What is likely: nothing fails or repeats, and texts have their usual length; see [`Likely`].
     Likely,
 }
-
-/// The tokens of a value in a prompt, and of an answer, in a likely run.
-const LIKELY_TOKENS: u64 = 1_000;
-/// The items of a list that is not written out.
-const LIKELY_ITEMS: u64 = 10;
 
 /// The bytes of a line, of an envelope and of a path where they count as usual ones.
 const LINE: u64 = 400;
@@ -76,7 +72,7 @@ impl Estimate {
     pub(super) fn limit_text(self, most: Amount<'_>) -> Amount<'_> {
         match self {
             Estimate::Highest | Estimate::Usual => most,
-            Estimate::Likely => most.limit_to(Some(LIKELY_TOKENS)),
+            Estimate::Likely => most.limit_to(Some(Likely::TEXT_TOKENS)),
         }
     }
 
@@ -91,8 +87,8 @@ impl Estimate {
     /// How many items a list has that only a run makes.
     pub(super) fn limit_items(self, most: Times<'_>) -> Times<'_> {
         match (self, most) {
-            (Estimate::Likely, Times::Most(most)) => Times::Most(most.min(LIKELY_ITEMS)),
-            (Estimate::Likely, Times::Open(_)) => Times::Most(LIKELY_ITEMS),
+            (Estimate::Likely, Times::Most(most)) => Times::Most(most.min(Likely::ITEMS)),
+            (Estimate::Likely, Times::Open(_)) => Times::Most(Likely::ITEMS),
             (_, most) => most,
         }
     }
