@@ -196,7 +196,7 @@ pub(super) static AGENT: Node = Node::new("agent", "A role that a provider plays
     ])
     .many();
 
-static SYSTEM: Node = Node::new("system", "What the agent is told before each prompt.")
+static SYSTEM: Node = Node::new("system", "A text that the agent reads before each prompt.")
     .arguments(&[optional_argument("TEXT", Kind::Template)])
     .properties(&[FILE]);
 static MODE_OF: Node = Node::new("mode", "What it is there to do; the mode of the workflow, when left out.")

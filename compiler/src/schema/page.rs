@@ -262,14 +262,14 @@ mod tests {
     }
 
     /// The examples as the page shows them, put together again.
-    fn shown() -> String {
+    fn join_examples() -> String {
         let page = render_page();
         page.split("```kdl\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
     }
 
     #[test]
     fn examples_are_one_workflow_without_a_problem() {
-        let spec = shown();
+        let spec = join_examples();
         let names = ["answer.txt", "data.csv", "docs/style.md", "review.md", "skill.md", "style.md"];
         let mut files: BTreeMap<String, String> =
             names.map(|name| (name.to_owned(), "# Style\n\nBe brief.\n".to_owned())).into();
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn every_node_stands_in_an_example() {
-        let spec = shown();
+        let spec = join_examples();
         let file = syntax::parse(&spec, FileId::new(0));
         let mut found = Vec::new();
         let mut open: Vec<(&'static Node, &syntax::Node)> = Vec::new();

@@ -210,14 +210,14 @@ static FILE_INPUT: Node = Node::new("input", "A file or folder for the inbox.")
         Property::new(
             "from",
             Kind::Reference(Target::Step),
-            "The task in whose outbox it lies; the workspace, when left out.",
+            "The task whose outbox holds it. Without `from`, the workspace holds it.",
         ),
         Property::new("copy-to", Kind::Glob, "The folder of the inbox for it; the inbox itself, when left out."),
         Property::new("reference", Kind::Bool, "Whether only its path is given, as for large files.").default("#false"),
         Property::new(
             "required",
             Kind::Bool,
-            "Whether it must exist; with `#false`, a missing file is left out and the agent is told.",
+            "Whether it must exist. With `#false`, the agent reads that the file is missing.",
         )
         .default("#true"),
     ])

@@ -127,7 +127,7 @@ pub(crate) const CAPABILITIES: &[Word] = &[
 
 pub(crate) const PERMISSIONS: &[Word] = &[
     make_word("gated", "everything that is not allowed is refused"),
-    make_word("skip", "it is told to skip its own permission checks"),
+    make_word("skip", "its flags skip its own permission checks"),
 ];
 
 pub(crate) const APPROVAL: &[Word] = &[
