@@ -89,12 +89,19 @@ pub(crate) fn load_modules(
     if !specs[0].imports.is_empty() {
         load_imports(&mut modules, &mut specs, loader, diagnostics);
     }
-    load_presets(&mut modules, &mut specs, chosen, loader);
+    add_presets(&mut modules, &mut specs, chosen, loader);
     (modules, specs)
 }
 
+/// The providers of the library, and the agents of their names.
+pub(crate) fn read_presets(loader: &mut Loader<'_>) -> Spec {
+    let file = loader.library(library::PROVIDERS).expect("the library has its providers");
+    let text = loader.sources.text(file);
+    lower::lower_spec(&syntax::parse(text, file).nodes, text, &mut Diagnostics::default())
+}
+
 /// Adds the presets that are named somewhere; where the library's providers are imported, all are there already.
-fn load_presets(modules: &mut Modules, specs: &mut Vec<Spec>, chosen: &[&str], loader: &mut Loader<'_>) {
+fn add_presets(modules: &mut Modules, specs: &mut Vec<Spec>, chosen: &[&str], loader: &mut Loader<'_>) {
     let named = specs.iter().flat_map(|spec| &spec.presets).map(|name| name.value.as_str());
     let chosen = chosen.iter().copied().filter(|name| library::is_preset(name));
     let wanted: BTreeSet<String> = named.chain(chosen).map(str::to_owned).collect();
@@ -103,8 +110,7 @@ fn load_presets(modules: &mut Modules, specs: &mut Vec<Spec>, chosen: &[&str], l
     }
     let file = loader.library(library::PROVIDERS).expect("the library has its providers");
     let module = *modules.by_file.entry(file).or_insert_with(|| {
-        let text = loader.sources.text(file);
-        let mut spec = lower::lower_spec(&syntax::parse(text, file).nodes, text, &mut Diagnostics::default());
+        let mut spec = read_presets(loader);
         spec.providers.retain(|provider| wanted.contains(&provider.name.value));
         spec.agents.retain(|agent| wanted.contains(&agent.name.value));
         specs.push(spec);

@@ -206,11 +206,12 @@ fn take_property(
         return;
     }
     // `agent=coder` and `agent: coder` are no nodes: that it is a property says what is wrong with both.
-    let sign = child.entries.first().map_or(child.span.end, |first| first.span.start);
-    diagnostics.suppress(|known| {
-        let inside = |span: Span| span.file == name.span.file && (name.span.end..=sign).contains(&span.start);
-        known.code == Code::Syntax && known.span().is_some_and(inside)
-    });
+    let end = child.entries.first().map_or(child.span.end, |first| first.span.start);
+    let sign = Span { start: name.span.end, end: end + 1, ..name.span };
+    if diagnostics.has_report_at(sign) {
+        let is_inside = |span: Span| span.file == sign.file && (sign.start..sign.end).contains(&span.start);
+        diagnostics.suppress(|known| known.code == Code::Syntax && known.span().is_some_and(is_inside));
+    }
     if let [entry] = child.entries.as_slice()
         && entry.name.is_none()
         && let Some(datum) = lower_datum(&entry.value, property.kind, Place::Property(&name.text), diagnostics)

@@ -3,6 +3,8 @@
 //! In: a pipeline or a loop. Out: its steps as one list; a step of a sequence depends on the one before it, as if it said
 //! so with `depends-on`. No later stage knows of sequences.
 
+use std::collections::HashMap;
+
 use swarmc_plan as plan;
 
 use super::element::Element;
@@ -42,7 +44,10 @@ pub(super) fn lower_steps(element: &Element, text: &str, diagnostics: &mut Diagn
         orders.push(order);
     }
     // A sequence may name steps that stand behind it.
-    orders.into_iter().for_each(|order| order_steps(order, &mut steps, diagnostics));
+    if !orders.is_empty() {
+        let places = steps.iter().enumerate().map(|(index, step)| (step.name.value.clone(), index)).collect();
+        orders.into_iter().for_each(|order| order_steps(order, &places, &mut steps, diagnostics));
+    }
     steps
 }
 
@@ -59,13 +64,14 @@ fn is_sequence(element: &Element) -> bool {
 }
 
 /// Has each step of a sequence wait for the one before it.
-fn order_steps(order: Vec<Name>, steps: &mut [Step], diagnostics: &mut Diagnostics) {
+fn order_steps(order: Vec<Name>, places: &HashMap<String, usize>, steps: &mut [Step], diagnostics: &mut Diagnostics) {
     let mut before: Option<Name> = None;
     for name in order {
-        let Some(step) = steps.iter_mut().find(|step| step.name.value == name.value) else {
+        let Some(&place) = places.get(&name.value) else {
             diagnostics.push(report_stranger(&name, steps));
             continue;
         };
+        let step = &mut steps[place];
         if let Some(before) = before.replace(name)
             && step.needs.iter().all(|need| need.step.value != before.value)
         {

@@ -1,31 +1,24 @@
 //! The provider presets of the library, read when a spec asks for them.
 
 use crate::ast::Spec;
-use crate::diagnostic::Diagnostics;
-use crate::library::PROVIDERS;
 use crate::load::Loader;
-use crate::lower::lower_spec;
-use crate::syntax;
+use crate::modules::read_presets;
 
 /// The presets that a spec starts from; nothing where it names none.
 pub(crate) fn load_presets(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
     if spec.providers.iter().all(|provider| provider.preset.is_none()) {
         return Spec::default();
     }
-    all_providers(loader)
-}
-
-fn all_providers(loader: &mut Loader<'_>) -> Spec {
-    let file = loader.library(PROVIDERS).expect("the library has its providers");
-    let text = loader.sources.text(file);
-    lower_spec(&syntax::parse(text, file).nodes, text, &mut Diagnostics::default())
+    read_presets(loader)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::library::{find_part, library_parts, preset_names};
+    use crate::diagnostic::Diagnostics;
+    use crate::library::{PROVIDERS, find_part, library_parts, preset_names};
+    use crate::lower::lower_spec;
     use crate::source::FileId;
+    use crate::syntax;
 
     #[test]
     fn the_library_is_in_the_language() {

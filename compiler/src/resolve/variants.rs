@@ -3,7 +3,7 @@
 //! In: the spec of a module. Out: the same, where each such task names an agent of its own, `coder-gpt-5` for instance,
 //! that starts from the other one. So no later stage knows of `model=` on tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast::{Agent, Body, Name, Spec, Step};
 use crate::symbols::names::normalize_name;
@@ -16,13 +16,16 @@ pub(crate) fn declare_variants(spec: &mut Spec) {
         [only] => Some(only.name.value.clone()),
         _ => None,
     };
-    let mut variants = Variants { agents, sole, known: BTreeMap::new() };
+    let names = agents.iter().map(|agent| normalize_name(&agent.name.value)).collect();
+    let mut variants = Variants { agents, names, sole, known: BTreeMap::new() };
     tasks.iter_mut().for_each(|task| variants.declare_of(task));
     pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.steps).for_each(|step| variants.declare_of(step));
 }
 
 struct Variants<'s> {
     agents: &'s mut Vec<Agent>,
+    /// What the agents are called.
+    names: BTreeSet<String>,
     /// The agent that is meant where none is named.
     sole: Option<String>,
     /// What was declared, by agent and model.
@@ -43,7 +46,7 @@ impl Variants<'_> {
         let name = match self.known.get(&key) {
             Some(name) => name.clone(),
             None => {
-                let name = self.free_name(&key.0, &model.value);
+                let name = self.take_name(&key.0, &model.value);
                 let template = Name { value: key.0.clone(), span: place };
                 self.agents.push(make_variant(Name { value: name.clone(), span: model.span }, template, model));
                 self.known.insert(key, name.clone());
@@ -54,17 +57,17 @@ impl Variants<'_> {
     }
 
     /// `coder-gpt-5`, or with a number where an agent is called so already.
-    fn free_name(&self, agent: &str, model: &str) -> String {
+    fn take_name(&mut self, agent: &str, model: &str) -> String {
         let role = agent.rsplit('.').next().unwrap_or(agent);
         let letter = |letter: char| match letter.to_ascii_lowercase() {
             plain @ ('a'..='z' | '0'..='9' | '_') => plain,
             _ => '-',
         };
         let name = format!("{role}-{}", model.chars().map(letter).collect::<String>());
-        let is_free =
-            |name: &String| !self.agents.iter().any(|agent| normalize_name(&agent.name.value) == normalize_name(name));
         let numbered = (2..).map(|number| format!("{name}-{number}"));
-        std::iter::once(name.clone()).chain(numbered).find(is_free).expect("there are more numbers than agents")
+        let mut free = std::iter::once(name.clone()).chain(numbered);
+        // `insert` says whether it was free.
+        free.find(|name| self.names.insert(normalize_name(name))).expect("there are more numbers than agents")
     }
 }
 
