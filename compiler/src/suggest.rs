@@ -83,7 +83,7 @@ fn longer_or_shorter<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> 
     }
 }
 
-/// What other tools call a node, and what it is called here.
+/// What other tools call a node, and what it is called here; each as [`normalize_name`] gives it.
 const HABITS: &[(&str, &[&str])] = &[
     ("depends-on", &["needs", "after", "requires", "dependencies", "depends", "wait-for"]),
     ("run", &["command", "cmd", "exec", "shell", "script", "sh", "bash"]),
@@ -119,9 +119,8 @@ const HABITS: &[(&str, &[&str])] = &[
 /// The candidate that another tool calls `name`.
 pub(crate) fn find_habit(name: &str, candidates: &[&str]) -> Option<&'static str> {
     let plain = normalize_name(name);
-    let meant = |(here, elsewhere): &&(&str, &[&str])| {
-        candidates.contains(here) && elsewhere.iter().any(|word| normalize_name(word) == plain)
-    };
+    // The candidates last: they can be thousands of names.
+    let meant = |(here, elsewhere): &&(&str, &[&str])| elsewhere.contains(&&*plain) && candidates.contains(here);
     HABITS.iter().find(meant).map(|(here, _)| *here)
 }
 
@@ -230,6 +229,8 @@ mod tests {
 
     #[test]
     fn words_of_other_tools_are_known() {
+        let mut words = HABITS.iter().flat_map(|(_, words)| *words);
+        assert!(words.all(|word| normalize_name(word) == *word));
         assert_eq!(find_habit("needs", &["reads", "depends-on"]), Some("depends-on"));
         assert_eq!(find_habit("needs", &["reads"]), None);
         assert_eq!(find_habit("Wait_For", &["depends-on"]), Some("depends-on"));

@@ -61,16 +61,17 @@ impl Plan {
 
 /// Edges to steps that run once for each item.
 fn unsupported_edges(pipeline: &Pipeline) -> Vec<Unsupported> {
-    let repeated = |name: &str| pipeline.all_steps().any(|step| step.name == name && step.for_each.is_some());
+    let repeated = pipeline.all_steps().filter(|step| step.for_each.is_some()).map(|step| step.name.as_str());
+    let repeated: HashSet<&str> = repeated.collect();
     let mut found = Vec::new();
     for edge in &pipeline.edges {
         let what = format!("pipeline `{}`", pipeline.name);
         let receives = [Some(&edge.to), Some(&edge.from).filter(|_| edge.both)];
-        for name in receives.into_iter().flatten().filter(|name| repeated(name)) {
+        for name in receives.into_iter().flatten().filter(|name| repeated.contains(name.as_str())) {
             let problem = format!("`{name}` uses `for-each`, so it cannot receive messages");
             found.push(Unsupported::new(&edge.origin, &what, problem, "take the edge out, or the `for-each`"));
         }
-        if edge.response != Response::None && repeated(&edge.from) {
+        if edge.response != Response::None && repeated.contains(edge.from.as_str()) {
             let problem = format!("`{}` uses `for-each`, so it cannot receive answers from `{}`", edge.from, edge.to);
             found.push(Unsupported::new(&edge.origin, &what, problem, "take `response=` out, or the `for-each`"));
         }

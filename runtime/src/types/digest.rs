@@ -4,7 +4,17 @@ use sha2::{Digest, Sha256};
 
 /// The SHA-256 of `bytes` in hexadecimal.
 pub(crate) fn digest_bytes(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    format_hex(&Sha256::digest(bytes))
+}
+
+/// Two lowercase digits for each byte.
+pub(crate) fn format_hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(2 * bytes.len());
+    for half in bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
+        text.push(char::from(DIGITS[usize::from(half)]));
+    }
+    text
 }
 
 /// A part of a step's path as the name of a folder.

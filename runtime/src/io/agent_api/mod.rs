@@ -29,6 +29,7 @@ use crate::io::input::{Input, Inputs};
 use crate::io::reactor::Reactor;
 use crate::io::socket_peer::{Owner, Processes};
 use crate::io::unix::through;
+use crate::types::digest::format_hex;
 use crate::types::event::StepId;
 use crate::types::handoff::{Operation, Reach};
 
@@ -101,7 +102,7 @@ impl AgentServer {
         let mut random = [0; TOKEN_BYTES];
         let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
         read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
-        let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let token: String = format_hex(&random);
         let guest = Session { step: step.clone(), attempt, offers: list_tools(reach).into(), listed: Arc::default() };
         self.reception.lock_sessions().insert(token.clone(), Arc::new(guest));
         Ok(vec![

@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, openat, statat};
 use rustix::io::Errno;
 
 use super::version::Kind;
+use crate::types::digest::format_hex;
 
 /// The bytes of an id.
 const ID: usize = 20;
@@ -146,7 +147,7 @@ impl Index {
         // The threads come to an end in any order.
         found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         let doubtful: u64 = found.iter().filter(|entry| entry.in_doubt).map(|entry| u64::from(entry.size)).sum();
-        let changed = |entry: &Entry| (entry.path.clone(), entry.blob.map(|(kind, id)| (kind, format_hex(id))));
+        let changed = |entry: &Entry| (entry.path.clone(), entry.blob.map(|(kind, id)| (kind, format_hex(&id))));
         (found.len() <= DOUBTS && doubtful <= READ).then(|| found.into_iter().map(changed).collect())
     }
 }
@@ -221,7 +222,7 @@ fn parse_entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u
         return None;
     }
     // A size of nothing is how Git marks what it knows to have changed.
-    let differs = !is_one || size == 0 && format_hex(id) != NOTHING;
+    let differs = !is_one || size == 0 && format_hex(&id) != NOTHING;
     // Git calls such an entry racily clean: a write in the second of the index leaves no other trace.
     let in_doubt = changed.0.max(modified.0) >= written;
     let blob = kind.filter(|_| is_one).map(|kind| (kind, id));
@@ -318,10 +319,6 @@ impl Trail<'_> {
 /// The folder of a path, and its name in there.
 fn split_path(path: &[u8]) -> (&[u8], &[u8]) {
     memchr::memrchr(b'/', path).map_or((&[][..], path), |slash| (&path[..slash], &path[slash + 1..]))
-}
-
-fn format_hex(id: [u8; ID]) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

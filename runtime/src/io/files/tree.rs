@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use super::paths::find_odd_character;
+use crate::types::digest::format_hex;
 use crate::types::visible_text::shown;
 
 /// How deep folders may lie in each other.
@@ -127,7 +128,7 @@ pub(super) fn digest_of(
         each(&buffer[..count])?;
         bytes += count as u64;
     }
-    Ok((hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), bytes))
+    Ok((format_hex(&hash.finalize()), bytes))
 }
 
 /// What lies in a folder and beneath, `most` files and folders of it. `name` is that of the folder, for words.

@@ -17,8 +17,8 @@ pub(crate) fn asked_for<'t>(
     told: impl IntoIterator<Item = &'t str>,
 ) -> (Vec<Result<Operation, String>>, String) {
     let is_one = |line: &str| line.starts_with('{') && line.contains("\"swarm\"");
-    let told: HashSet<&str> =
-        told.into_iter().flat_map(|text| text.lines().map(str::trim).filter(|line| is_one(line))).collect();
+    let told = told.into_iter().filter(|text| text.contains("\"swarm\""));
+    let told: HashSet<&str> = told.flat_map(|text| text.lines().map(str::trim).filter(|line| is_one(line))).collect();
     let mut operations = Vec::new();
     let (mut rest, mut more, mut repeated) = (String::new(), 0, 0);
     for line in answer.split_inclusive('\n') {
