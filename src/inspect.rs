@@ -8,6 +8,8 @@ mod node;
 mod tools;
 
 use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use miette::miette;
@@ -23,7 +25,7 @@ use swarmc_view::documents::{
 };
 use swarmc_view::{
     AgentTurn, AttemptHistory, MailboxEntry, OpenRequest, Past, Row, RunReport, StepHistory, Team, TeamAgent,
-    TurnEffect, describe_verdict, format_size, is_supervisor, now_ms, sanitize_line,
+    TurnEffect, describe_verdict, format_size, is_supervisor, make_printable, now_ms, sanitize_line,
 };
 
 use crate::args::Inspect;
@@ -34,6 +36,12 @@ use crate::runs;
 use crate::summary::{latest_time, write_table};
 use crate::target::{find_target, matches_step, refuse_more, split_agent};
 use crate::terminal::{self, Stream};
+
+/// The lines of a prompt and of an output that are shown.
+const EXCERPT_LINES: usize = 12;
+
+/// How much of a file is read for them, in bytes.
+const EXCERPT_BYTES: u64 = 8 * 1024;
 
 pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
     let words = [&args.run, &args.step, &args.agent];
@@ -85,6 +93,23 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
     };
     terminal::print(out)?;
     Ok(Exit::Done)
+}
+
+/// The first lines of a text, below its path.
+fn write_excerpt(out: &mut String, path: &Path) {
+    let Ok(file) = File::open(path) else { return };
+    let mut bytes = Vec::new();
+    if file.take(EXCERPT_BYTES).read_to_end(&mut bytes).is_err() {
+        return;
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.lines();
+    for line in lines.by_ref().take(EXCERPT_LINES) {
+        let _ = writeln!(out, "      │ {}", make_printable(line));
+    }
+    if lines.next().is_some() {
+        let _ = writeln!(out, "      │ …");
+    }
 }
 
 /// Takes note of the steps that the name means and that have not begun, where it means none that has.
@@ -142,6 +167,9 @@ impl<'a> View<'a> {
             }
             for (kind, path) in self.attempt_paths(attempt).list() {
                 let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.display_path(path))));
+                if attempt == self.row.attempt.max(1) && matches!(kind, "prompt" | "output") {
+                    write_excerpt(&mut out, path);
+                }
             }
             if let Some(files) = self.agent_files(attempt) {
                 write_files(&mut out, &files);

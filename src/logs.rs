@@ -76,6 +76,12 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
             if let (Some((task, Some(agent))), true) = (&reader.choice, reader.logs.is_empty()) {
                 let see = format!("swarmc inspect {} {task}/{agent}", folder.id);
                 terminal::eprint(format!("`{agent}` has no log, as no program takes its turns; see `{see}`\n"));
+            } else if let (Some((task, None)), true) = (&reader.choice, reader.logs.is_empty()) {
+                let report = past.build_report();
+                let skipped = report.rows.iter().rev().find(|row| matches_step(&report, &row.step, task));
+                let why = skipped.map(swarmc_view::Row::reason).filter(|why| !why.is_empty());
+                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                terminal::eprint(format!("`{task}` has no log, as no program ran for it{why}\n"));
             }
             return Ok(Exit::Done);
         }
