@@ -19,6 +19,7 @@ pub(crate) fn find_specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in if named.is_empty() { &here } else { named } {
         if !path.is_dir() {
+            refuse_yaml(path)?;
             found.push(path.clone());
             continue;
         }
@@ -39,6 +40,24 @@ pub(crate) fn find_specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
     let mut seen = std::collections::HashSet::new();
     found.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
     Ok(found)
+}
+
+/// A file of another tool is no spec with twenty mistakes.
+///
+/// # Errors
+/// Says what to type.
+pub(crate) fn refuse_yaml(path: &Path) -> miette::Result<()> {
+    let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
+    if !ending.is_some_and(|ending| ending == "yaml" || ending == "yml") {
+        return Ok(());
+    }
+    let file = path.display();
+    Err(miette!(
+        help = format!(
+            "`swarmc import {file}` converts a compose file; for other tools see \"Coming from\" in docs/cookbook.md"
+        ),
+        "`{file}` is YAML, and specs are KDL"
+    ))
 }
 
 /// The spec of the current folder, where there is one and no other.

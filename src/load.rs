@@ -7,6 +7,7 @@ use swarmc_compiler::Settings;
 use swarmc_plan::{Pipeline, Plan};
 
 use crate::files::Workspace;
+use crate::find::refuse_yaml;
 use crate::render::{Counts, Problems, count_line};
 use crate::terminal::{self, Stream};
 
@@ -23,6 +24,7 @@ pub(crate) fn load_workflow(path: &Path) -> miette::Result<Option<Loaded>> {
 
 /// Loads a spec or a plan; a spec is compiled with these settings.
 pub(crate) fn load_with(path: &Path, settings: &Settings) -> miette::Result<Option<Loaded>> {
+    refuse_yaml(path)?;
     let (workspace, name) = Workspace::discover(path)?;
     if let Some(text) = plan_text(path)? {
         if !settings.providers.is_empty() {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use super::datum::{Datum, Place, lower_datum};
 use super::unknown::{
-    report_annotation, report_deprecated, report_duplicate, report_unknown, too_many, unknown_property,
+    opens_block, report_annotation, report_block, report_deprecated, report_duplicate, report_unknown, too_many,
+    unknown_property,
 };
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -65,12 +66,14 @@ pub(super) fn lower_block(
     let mut elements: Vec<Element> = Vec::with_capacity(nodes.len());
     // Nodes that may stand once are few and named in the table, so this list stays short.
     let mut once: Vec<(&'static str, Span)> = Vec::new();
+    // Whether lines of a text stand here as nodes.
+    let mut in_text = false;
     for node in nodes {
         let schema = match parent.find_child(&node.name.text).or(parent.open_children) {
             Some(schema) => schema,
             None => {
                 // What is no name at all, such as `-`, has been reported.
-                if !diagnostics.has_report_at(node.name.span) {
+                if !in_text && !diagnostics.has_report_at(node.name.span) {
                     diagnostics.push(report_unknown(node, parent, called));
                 }
                 continue;
@@ -87,6 +90,11 @@ pub(super) fn lower_block(
         }
         if let Some(older) = schema::find_older(schema.older, &node.name.text) {
             diagnostics.push(report_deprecated(older, schema.name, node.name.span));
+        }
+        let block = node.entries.last().filter(|entry| opens_block(entry));
+        in_text = block.is_some();
+        if let Some(sign) = block {
+            diagnostics.push(report_block(&node.name.text, sign.span));
         }
         elements.push(lower_element(node, schema, diagnostics));
     }

@@ -15,6 +15,8 @@ use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::schema;
+use crate::source::Span;
+use crate::template;
 
 /// Whether it is a step at all.
 pub(super) fn is_step(element: &Element) -> bool {
@@ -122,8 +124,24 @@ fn lower_context(element: &Element) -> Vec<ast::Name> {
     element.children("context").flat_map(argument_names).chain(of_prompt).collect()
 }
 
+/// Whether a text is the path of a JSON file rather than an expression that reads a field `json`.
+fn names_file(text: &str) -> bool {
+    let first = text.split(['.', '/']).next().unwrap_or_default();
+    text.ends_with(".json") && template::list_roots().all(|root| root != first)
+}
+
 fn lower_for_each(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::ForEach> {
     let list = match (node.argument(0), node.property("file")) {
+        (Some(list), None) if names_file(list.text.as_str()) => {
+            let path = list.text.as_str();
+            diagnostics.push(
+                Diagnostic::new(Code::WrongValue, "`for-each` takes an expression, and this is the path of a file")
+                    .label(list.span, "a path")
+                    .help(format!("write `for-each file=\"{path}\"`"))
+                    .fix("write `file=`", Span { end: list.span.start, ..list.span }, "file="),
+            );
+            ast::EachList::File(list.text.clone())
+        }
         (Some(list), None) => ast::EachList::Expression(list.text.clone()),
         (None, Some(file)) => ast::EachList::File(file.text.clone()),
         (list, file) => {

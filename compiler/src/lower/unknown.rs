@@ -3,7 +3,7 @@
 use super::datum::Datum;
 use super::value::is_name;
 use crate::code::Code;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Edit, Fix};
 use crate::schema::{self, Kind, Node, Older, Property};
 use crate::source::Span;
 use crate::suggest::{self, Near};
@@ -144,6 +144,14 @@ pub(super) fn too_many(
     };
     let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{called}` takes {count}"))
         .label(first.span.to(last.span), if surplus.len() == 1 { "one too many" } else { "too many" });
+    let child = bare_word(first).and_then(|word| schema.find_child(word)).filter(|_| arguments.is_empty());
+    if let Some(child) = child {
+        let (open, close) = (Span { end: first.span.start, ..first.span }, Span { start: last.span.end, ..last.span });
+        let mut diagnostic = diagnostic.help(format!("write `{called} {{ {} … }}`", child.name));
+        let edits = [(open, "{ "), (close, " }")].map(|(span, text)| Edit { span, text: text.to_owned() }).to_vec();
+        diagnostic.fix = Some(Fix { title: "put it in braces".to_owned(), edits, certain: false });
+        return diagnostic;
+    }
     let words = || arguments.iter().map(|(_, word)| word.text.as_str());
     if let (Some(Kind::Name), [_]) = (schema.arguments.last().map(|argument| argument.kind), arguments) {
         let surplus: Option<Vec<&str>> = surplus.iter().map(|entry| bare_word(entry)).collect();
@@ -165,6 +173,17 @@ pub(super) fn too_many(
         }
         _ => diagnostic.help(format!("write `{}`", schema.usage_as(called))),
     }
+}
+
+/// Whether a value is the sign that begins a text of several lines in YAML.
+pub(super) fn opens_block(entry: &syntax::Entry) -> bool {
+    entry.name.is_none() && bare_word(entry).is_some_and(|word| matches!(word, "|" | "|-" | "|+" | ">" | ">-" | ">+"))
+}
+
+pub(super) fn report_block(node: &str, sign: Span) -> Diagnostic {
+    Diagnostic::new(Code::Syntax, "a text of several lines is not written as in YAML")
+        .label(sign, "begins a text in YAML")
+        .help(format!("write `{node} \"\"\"`, then the lines, then `\"\"\"` on a line of its own"))
 }
 
 /// A word without quotes.

@@ -167,7 +167,11 @@ fn report_unknown(text: &str, start: usize, word: &str, end: Option<usize>, prob
             near.name,
             near.certain,
         ),
-        None => problem.help(format!("the directives are {}; {escape}", format_list(list_kinds(), "and"))),
+        None => problem.help(format!(
+            "`<<output:{0}>>` reads the output of a step `{0}`; the directives are {1}; {escape}",
+            clip_word(word),
+            format_list(list_kinds(), "and")
+        )),
     };
     problems.push(problem);
     Found::Broken(start, end)
