@@ -9,7 +9,7 @@ use swarmc_plan::{Param, ParamType, Schema};
 
 use crate::load::did_you_mean;
 
-/// The most that a `--params` file may hold, in bytes.
+/// The most that a file with values may hold, in bytes.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 /// What was given on the command line and in a file; the command line wins.
@@ -28,13 +28,15 @@ pub(crate) fn collect_params(
     Ok(given)
 }
 
-/// The value of every parameter in its textual form, defaults included; optional ones without a value are left out.
+/// The value of every parameter in its textual form: what is given, else what its variable of the environment holds, else
+/// its default; optional ones without a value are left out.
 /// Relative paths count from `current`, those of defaults from the workspace; `types` are those of the plan.
 pub(crate) fn resolve_params<'a>(
     declared: impl Iterator<Item = &'a Param>,
     given: &BTreeMap<String, String>,
     types: &BTreeMap<String, Schema>,
     (current, workspace): (&Path, &Path),
+    environment: fn(&str) -> Option<String>,
 ) -> miette::Result<BTreeMap<String, String>> {
     // A pipeline's own parameter stands before the workflow's of the same name.
     let declared: BTreeMap<&str, &Param> = declared.map(|param| (param.name.as_str(), param)).collect();
@@ -45,9 +47,10 @@ pub(crate) fn resolve_params<'a>(
     }
     let mut values = BTreeMap::new();
     for (name, param) in &declared {
-        let default = param.default.as_ref().map(|text| (text, workspace));
-        match given.get(*name).map(|text| (text, current)).or(default) {
-            Some((text, folder)) => match parse_value(param, types, text, folder) {
+        let default = || Some((param.default.clone()?, workspace));
+        let variable = || Some((environment(param.env.as_ref()?)?, current));
+        match given.get(*name).map(|text| (text.clone(), current)).or_else(variable).or_else(default) {
+            Some((text, folder)) => match parse_value(param, types, &text, folder) {
                 Ok(value) => _ = values.insert((*name).to_owned(), value),
                 Err(problem) => problems.push(problem),
             },
@@ -61,9 +64,16 @@ pub(crate) fn resolve_params<'a>(
     }
 }
 
+/// What a variable of the environment holds; an empty one holds nothing.
+pub(crate) fn read_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 fn describe_missing(param: &Param) -> String {
     let about = param.description.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
-    format!("parameter `{}`{about} is missing: add `--param {}={}`", param.name, param.name, example_value(&param.kind))
+    let (name, value) = (&param.name, example_value(&param.kind));
+    let variable = param.env.as_ref().map(|env| format!(", or set `{env}`")).unwrap_or_default();
+    format!("parameter `{name}`{about} is missing: add `--param {name}={value}`{variable}")
 }
 
 fn example_value(kind: &ParamType) -> &'static str {
@@ -74,7 +84,7 @@ fn example_value(kind: &ParamType) -> &'static str {
         ParamType::Bool => "true",
         ParamType::File => "FILE",
         ParamType::Dir => "DIR",
-        ParamType::Json(_) => "JSON",
+        ParamType::Json(_) => "@FILE.json",
     }
 }
 
@@ -97,9 +107,24 @@ fn parse_value(param: &Param, types: &BTreeMap<String, Schema>, text: &str, curr
         },
         ParamType::File => parse_path(name, text, current, "file", Path::is_file),
         ParamType::Dir => parse_path(name, text, current, "folder", Path::is_dir),
-        ParamType::Json(schema) => swarmc_runtime::parse_typed(schema, types, text)
-            .map_err(|wrong| format!("parameter `{name}` is not of its type: {}", wrong.join("; "))),
+        ParamType::Json(schema) => {
+            // No JSON begins with this sign.
+            let file = text.strip_prefix('@').map(|file| read_text(&current.join(file))).transpose();
+            let file = file.map_err(|problem| format!("parameter `{name}`: {problem}"))?;
+            swarmc_runtime::parse_typed(schema, types, file.as_deref().unwrap_or(text))
+                .map_err(|wrong| format!("parameter `{name}` is not of its type: {}", wrong.join("; ")))
+        }
     }
+}
+
+/// The text of a file with values, which is of a bounded size.
+fn read_text(file: &Path) -> Result<String, String> {
+    let shown = file.display();
+    let metadata = std::fs::metadata(file).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+    if metadata.len() > MAX_FILE {
+        return Err(format!("`{shown}` is larger than 16 MiB"));
+    }
+    std::fs::read_to_string(file).map_err(|error| format!("cannot read `{shown}`: {error}"))
 }
 
 fn parse_path(name: &str, text: &str, current: &Path, what: &str, fits: fn(&Path) -> bool) -> Result<String, String> {
@@ -117,11 +142,7 @@ fn parse_path(name: &str, text: &str, current: &Path, what: &str, fits: fn(&Path
 /// One object; its values in their textual form.
 fn read_params(file: &Path) -> miette::Result<BTreeMap<String, String>> {
     let shown = file.display();
-    let metadata = std::fs::metadata(file).map_err(|error| miette!("cannot read `{shown}`: {error}"))?;
-    if metadata.len() > MAX_FILE {
-        return Err(miette!("`{shown}` is larger than 16 MiB"));
-    }
-    let text = std::fs::read_to_string(file).map_err(|error| miette!("cannot read `{shown}`: {error}"))?;
+    let text = read_text(file).map_err(|problem| miette!("{problem}"))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| miette!("`{shown}` is not JSON: {error}"))?;
     let Value::Object(object) = value else {
         return Err(miette!("`{shown}` is not a JSON object with a value for each parameter"));
@@ -148,6 +169,7 @@ mod tests {
             kind,
             optional: false,
             default: default.map(str::to_owned),
+            env: None,
             description: None,
             origin: swarmc_plan::Origin::default(),
         }
@@ -161,7 +183,9 @@ mod tests {
         std::fs::write(work.join("b.txt"), "").unwrap();
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let root = folder.path().display().to_string();
-        match resolve_params(params.iter(), &given, &BTreeMap::new(), (folder.path(), &work)) {
+        match resolve_params(params.iter(), &given, &BTreeMap::new(), (folder.path(), &work), |name| {
+            (name == "PLACE").then(|| "from the variable".to_owned())
+        }) {
             Ok(values) => Ok(values.iter().map(|(name, value)| format!("{name}={value} ")).collect::<String>()),
             Err(error) => Err(error.to_string()),
         }
@@ -199,6 +223,30 @@ mod tests {
             let told = given(kind, text).unwrap_err();
             assert!(told.contains("parameter `p` is not of its type: "), "{told}");
         }
+    }
+
+    #[test]
+    fn what_is_not_given_is_read_from_the_environment() {
+        let of = |env: &str, default| Param { env: Some(env.to_owned()), ..param("p", ParamType::String, default) };
+        assert_eq!(check(&[of("PLACE", Some("x"))], &[]), Ok("p=from the variable".to_owned()));
+        assert_eq!(check(&[of("PLACE", None)], &[("p", "given")]), Ok("p=given".to_owned()));
+        assert_eq!(check(&[of("OTHER", Some("x"))], &[]), Ok("p=x".to_owned()));
+        let missing = "parameter `p` is missing: add `--param p=TEXT`, or set `OTHER`";
+        assert_eq!(check(&[of("OTHER", None)], &[]), Err(missing.to_owned()));
+    }
+
+    #[test]
+    fn a_list_is_read_from_a_file() {
+        let list = || ParamType::Json(Schema(serde_json::json!({ "type": "array", "items": { "type": "integer" } })));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("list.json");
+        std::fs::write(&file, "[1, 2]").unwrap();
+        let given = format!("@{}", file.display());
+        assert_eq!(check(&[param("p", list(), None)], &[("p", &given)]), Ok("p=[1,2]".to_owned()));
+        std::fs::write(&file, "[1,").unwrap();
+        assert!(check(&[param("p", list(), None)], &[("p", &given)]).is_err());
+        let missing = check(&[param("p", list(), None)], &[("p", "@none.json")]).unwrap_err();
+        assert!(missing.starts_with("parameter `p`: cannot read `") && missing.contains("/none.json`"), "{missing}");
     }
 
     #[test]

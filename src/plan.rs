@@ -95,7 +95,8 @@ fn write_params(out: &mut String, params: &[Param]) {
             (None, true) => "optional".to_owned(),
             (None, false) => "required".to_owned(),
         };
-        let _ = writeln!(out, "  param {} ({kind}, {given})", param.name);
+        let variable = param.env.as_ref().map(|env| format!("from `{env}`, ")).unwrap_or_default();
+        let _ = writeln!(out, "  param {} ({kind}, {variable}{given})", param.name);
     }
 }
 

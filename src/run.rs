@@ -155,7 +155,7 @@ fn build_params(
     // What was recorded passed all checks then, and the files that it may name need not be there now.
     recorded.retain(|name, _| !given.contains_key(name) && declared().any(|param| param.name == *name));
     let others = declared().filter(|param| !recorded.contains_key(&param.name));
-    let mut params = params::resolve_params(others, &given, &plan.types, (&current, workspace))?;
+    let mut params = params::resolve_params(others, &given, &plan.types, (&current, workspace), params::read_variable)?;
     params.append(&mut recorded);
     Ok(params)
 }

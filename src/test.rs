@@ -156,7 +156,7 @@ impl SpecUnderTest<'_> {
         let pipeline = pipeline.ok_or_else(|| format!("the plan has no pipeline `{}`", test.pipeline))?;
         let root = &self.workspace.root;
         let declared = self.plan.params.iter().chain(&pipeline.params);
-        let params = params::resolve_params(declared, &test.params, &self.plan.types, (root, root));
+        let params = params::resolve_params(declared, &test.params, &self.plan.types, (root, root), |_| None);
         let params: BTreeMap<String, String> = params.map_err(|error| error.to_string())?;
         let workspace: PathBuf = root.clone();
         let stdin = test.stdin.as_ref().map(|text| text.clone().into_bytes());

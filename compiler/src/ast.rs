@@ -91,6 +91,8 @@ pub(crate) struct Param {
     pub name: Name,
     pub kind: TypeExpr,
     pub default: Option<Name>,
+    /// The environment variable that holds the value when none is given.
+    pub env: Option<Name>,
     pub description: Option<String>,
 }
 
@@ -189,6 +191,8 @@ pub(crate) struct Budget {
     pub calls: Option<Spanned<u32>>,
     /// The share in per cent from which on a warning is given.
     pub warn: u32,
+    /// Whether it stops what goes beyond it, in the place of a proof that nothing does.
+    pub at_most: bool,
     pub span: Span,
 }
 

@@ -568,8 +568,8 @@ mod tests {
         let run = crate::Command::Shell("true".to_owned());
         new.hooks = vec![Hook { event: crate::HookEvent::Complete, run, origin: at(1) }];
         let kind = crate::ParamType::String;
-        let (optional, default, description) = (false, Some("x".to_owned()), None);
-        new.params = vec![Param { name: "goal".to_owned(), kind, optional, default, description, origin: at(9) }];
+        let (optional, default, env, description) = (false, Some("x".to_owned()), None, None);
+        new.params = vec![Param { name: "goal".to_owned(), kind, optional, default, env, description, origin: at(9) }];
         let found = compare_plans(&old, &new);
         let names: Vec<(Part, &str)> = found.iter().map(|found| (found.part, found.name.as_str())).collect();
         assert_eq!(names, [(Part::Param, "goal"), (Part::Hook, "complete"), (Part::Source, "a.md")]);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Command, Origin};
 
 /// Limits of use; none is no limit. The runner refuses a launch that, added to what is used and reserved, could exceed
-/// a limit.
+/// a limit; with `at_most` it refuses one where a limit is used up, and lets what runs finish.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -26,6 +26,9 @@ pub struct Budget {
     pub calls: Option<u64>,
     /// The percentage at which the runner warns.
     pub warn: u8,
+    /// Whether it stops what goes beyond it, in the place of a proof that nothing does.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub at_most: bool,
     /// Where it is declared.
     pub origin: Origin,
 }

@@ -69,7 +69,7 @@ impl<'r> RunEnds<'r> {
             Event::ConditionJudged { step, error: Some(error), .. } => {
                 self.step(step).reason = Some(EndReason::Condition(error));
             }
-            Event::BudgetSpent { message } => self.spent.push(message),
+            Event::BudgetSpent { message, .. } => self.spent.push(message),
             _ => {}
         }
     }

@@ -87,6 +87,7 @@ fn budget_cases<'p>(plan: &'p Plan, sums: &Sums<'p>) -> Vec<Case<'p>> {
         budget: step.budget.as_ref(),
     });
     cases.extend(all.into_iter().chain(steps).filter_map(|run| Some(Case { run, budget: run.budget? })));
+    cases.retain(|case| !case.budget.at_most);
     cases
 }
 
@@ -173,7 +174,10 @@ fn report_excess(case: &Case<'_>, excess: &Excess, sources: &Sources) -> Option<
         Some(span) => diagnostic.label(span, format!("{} at worst, with all rounds, retries and repairs", excess.most)),
         None => diagnostic,
     };
-    Some(diagnostic.help(format!("write `{}`, or allow fewer rounds, retries and repairs", excess.enough)))
+    Some(diagnostic.help(format!(
+        "write `{}`, or allow fewer rounds, retries and repairs; `budget … at-most` stops the run there instead",
+        excess.enough
+    )))
 }
 
 /// Turns that a budget never lets begin: what is reserved for one is more than all that it allows. Only where no sum
@@ -187,7 +191,7 @@ fn check_starved_turns(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnos
             let of_agent = plan.agent(&body.agent).and_then(|agent| agent.budget.as_ref());
             let of_items = [plan.budget.as_ref(), pipeline.budget.as_ref()];
             let of_items = of_items.into_iter().flatten().filter(|_| step.for_each.is_some());
-            for budget in of_agent.into_iter().chain(of_items) {
+            for budget in of_agent.into_iter().chain(of_items).filter(|budget| !budget.at_most) {
                 let Some(allowed) = budget.calls.filter(|&calls| calls < turns) else { continue };
                 // Once for a budget: the first of its steps stands for the others.
                 let Some(span) = place::find_span(&budget.origin, sources).filter(|_| seen.insert(&budget.origin))
@@ -216,7 +220,7 @@ fn check_turn_tokens(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnosti
         for step in pipeline.all_steps() {
             let Some(body) = prompt_body(step) else { continue };
             let Some(agent) = plan.agent(&body.agent) else { continue };
-            let Some(budget) = &agent.budget else { continue };
+            let Some(budget) = agent.budget.as_ref().filter(|budget| !budget.at_most) else { continue };
             let Some(allowed) = budget.tokens else { continue };
             let turns = if step.output.schema.is_some() { u64::from(step.output.repair) + 1 } else { 1 };
             let mut most = |meter| {

@@ -71,6 +71,10 @@ impl<'p> Totals<'p> {
     /// What a budget leaves of it. What a run is likely to use stays unknown with a budget.
     pub(crate) fn limit_to(self, budget: Option<&Budget>, estimate: Estimate) -> Totals<'p> {
         let Some(budget) = budget else { return self };
+        if budget.at_most && estimate != Estimate::Likely {
+            // What runs when it is used up goes on to its end: it ends what has no end, and bounds nothing else.
+            return Totals { endless: self.endless.filter(|_| !has_limits(budget)), ..self };
+        }
         let limit = match estimate {
             Estimate::Highest | Estimate::Usual => Amount::limit_to,
             Estimate::Likely => Amount::lower_to,

@@ -212,6 +212,7 @@ impl Emitter<'_, '_, '_> {
                 TypeKind::Enum(_) | TypeKind::Named(_) => self.model.typing.types.format_literal(kind, &default.value),
                 _ => default.value.clone(),
             }),
+            env: param.env.as_ref().map(|env| env.value.clone()),
             description: param.description.clone(),
             origin: self.to_origin(param.name.span),
         }

@@ -243,6 +243,7 @@ impl Emitter<'_, '_, '_> {
             time_ms: budget.time_ms.as_ref().map(|time| time.value),
             calls: budget.calls.as_ref().map(|calls| calls.value.into()),
             warn: u8::try_from(budget.warn).unwrap_or(100),
+            at_most: budget.at_most,
             origin: self.to_origin(budget.span),
         }
     }

@@ -117,7 +117,8 @@ fn lower_param(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::
             .help("mend the default, or the type");
         diagnostics.push(diagnostic);
     }
-    Some(ast::Param { name: argument_name(element, 0)?, kind, default, description: description_text(element) })
+    let env = element.property("env").map(datum_name);
+    Some(ast::Param { name: argument_name(element, 0)?, kind, default, env, description: description_text(element) })
 }
 
 /// A default as the command line would take it: numbers in KDL may have `_` and other bases.

@@ -21,6 +21,7 @@ pub(super) fn lower_budget(element: &Element, diagnostics: &mut Diagnostics) -> 
         time_ms: of("time"),
         calls: element.property("calls").map(|datum| Spanned { value: clamp_count(datum.number), span: datum.span }),
         warn: Section::of(element).count_of("warn"),
+        at_most: element.argument(0).is_some_and(|how| how.text.as_str() == "at-most"),
         span: element.span,
     };
     let nothing =

@@ -72,7 +72,7 @@ pub(crate) fn resolve_spec<'a>(
     };
     let (shared, renames) = (Vec::new(), BTreeMap::new());
     let mut resolver = Resolver { spec, presets, tables, uses, renames, loader, diagnostics, shared };
-    resolver.default_paths(&spec.params);
+    resolver.check_sources(&spec.params);
     resolver.shared = resolver.shared_prompts();
     let providers = spec.providers.iter().map(|provider| resolver.resolve_provider(provider)).collect();
     let agents: Vec<Agent<'a>> =
@@ -216,9 +216,17 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         None
     }
 
-    /// The default of a `file` or a `dir`: as every path of a spec, it is there and relative to it.
-    fn default_paths(&mut self, params: &[ast::Param]) {
+    /// The default of a `file` or a `dir`: as every path of a spec, it is there and relative to it. And the environment,
+    /// which is for the spec itself.
+    fn check_sources(&mut self, params: &[ast::Param]) {
         for param in params {
+            if let Some(env) = param.env.as_ref().filter(|env| !self.tables.modules.is_own(env.span)) {
+                self.diagnostics.push(
+                    Diagnostic::new(Code::SecretInPrompt, "what is imported may not read the environment")
+                        .label(env.span, "a variable of the one who imports it")
+                        .help("declare the parameter without `env`, and pass its value from the spec that imports it"),
+                );
+            }
             let wanted = match param.kind.kind {
                 ast::TypeKind::File => Entry::File,
                 ast::TypeKind::Dir => Entry::Folder,

@@ -153,7 +153,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 );
             }
         }
-        self.default_paths(&pipeline.params);
+        self.check_sources(&pipeline.params);
         self.uses.pipeline_params.push(vec![false; params.len()]);
         params
     }

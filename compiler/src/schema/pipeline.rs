@@ -1,6 +1,6 @@
 //! A pipeline, its steps other than tasks, and edges.
 
-use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, ENV, NAME, PARAM};
+use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, ENV, NAME, PIPELINE_PARAM};
 use super::task::{CONCURRENCY, DEPENDS_ON, LIMITS, STEP_JOIN, STEP_ON_FAILURE, STEP_WHEN, TASK, WORKTREE};
 use super::words::{EDGE_KIND, EXHAUSTED, RESPONSE, ROUND_FAILURE, STOP_STATUS};
 use super::{Kind, Node, Property, Target, default_argument, optional_argument, required_argument};
@@ -10,7 +10,7 @@ pub(crate) static PIPELINE: Node = Node::new("pipeline", "Steps that run in the 
     .arguments(NAME)
     .children(&[
         &DESCRIPTION,
-        &PARAM,
+        &PIPELINE_PARAM,
         &ITERATIONS,
         &UNTIL,
         &PARALLELISM,

@@ -6,7 +6,7 @@ use super::pipeline::PIPELINE;
 use super::swarm::SWARM;
 use super::task::{RUN, TASK, TYPE_FIELD};
 use super::test::TEST;
-use super::words::{APPROVAL, EDITIONS, EVENTS, MODE, UNATTENDED};
+use super::words::{APPROVAL, EDITIONS, EVENTS, LIMITING, MODE, UNATTENDED};
 use super::{Argument, Kind, Node, Property, Target, default_argument, optional_argument, required_argument};
 
 pub(super) const NAME: &[Argument] = &[required_argument("NAME", Kind::Name)];
@@ -74,21 +74,40 @@ static IMPORT: Node =
         )])
         .many();
 
-pub(super) static PARAM: Node =
-    Node::new("param", "A typed input, given with `--param NAME=VALUE` or in `--params FILE`.")
-        .arguments(NAME)
-        .properties(&[
-            Property::new(
-                "type",
-                Kind::Type,
-                "`string`, `int`, `float`, `bool`, `file`, `dir`, `list<T>`, `map<T>`, `\"enum A B\"` or a declared \
-                 type; with `?` it may be left out.",
-            )
-            .default("string"),
-            Property::new("default", Kind::Literal, "The value when none is given; JSON for lists, maps and records."),
-        ])
-        .children(&[&DESCRIPTION])
-        .many();
+/// What a parameter is.
+const PARAM_ABOUT: &str = "A typed input, given with `--param NAME=VALUE` or in `--params FILE`. A list, a map or a record \
+                           is JSON, or `@FILE`, a file that holds it.";
+
+const PARAM_TYPE: Property = Property::new(
+    "type",
+    Kind::Type,
+    "`string`, `int`, `float`, `bool`, `file`, `dir`, `list<T>`, `map<T>`, `\"enum A B\"` or a declared type; with `?` it \
+     may be left out.",
+)
+.default("string");
+
+const PARAM_DEFAULT: Property =
+    Property::new("default", Kind::Literal, "The value when none is given; JSON for lists, maps and records.");
+
+static PARAM: Node = Node::new("param", PARAM_ABOUT)
+    .arguments(NAME)
+    .properties(&[
+        PARAM_TYPE,
+        PARAM_DEFAULT,
+        Property::new(
+            "env",
+            Kind::Variable,
+            "The environment variable that holds the value when none is given; in the spec itself, not in what it imports.",
+        ),
+    ])
+    .children(&[&DESCRIPTION])
+    .many();
+
+pub(super) static PIPELINE_PARAM: Node = Node::new("param", PARAM_ABOUT)
+    .arguments(NAME)
+    .properties(&[PARAM_TYPE, PARAM_DEFAULT])
+    .children(&[&DESCRIPTION])
+    .many();
 
 static SECRET: Node = Node::new(
     "secret",
@@ -125,8 +144,9 @@ static PROMPT: Node = Node::new("prompt", "A text that tasks share by `prompt re
     .many();
 
 /// What may be spent.
-pub(crate) static BUDGET: Node =
-    Node::new("budget", "What may be spent at most; a launch that could go beyond it is refused.").properties(&[
+pub(crate) static BUDGET: Node = Node::new("budget", "What may be spent: `budget cost=\"$5\" at-most`.")
+    .arguments(&[optional_argument("HOW", Kind::Choice(LIMITING))])
+    .properties(&[
         Property::new("tokens", ANY_AMOUNT, "Tokens, in and out."),
         Property::new("cost", Kind::Money, "Money."),
         Property::new("time", Kind::Duration, "Time."),

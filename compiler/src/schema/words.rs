@@ -199,6 +199,15 @@ pub(crate) const ARTIFACTS: &[Word] = &[
     make_word("report", "what it reported"),
 ];
 
+/// How a budget limits.
+pub(crate) const LIMITING: &[Word] = &[
+    make_word(
+        "proven",
+        "what can be used at worst must fit, and a launch that could go beyond it is refused; the default",
+    ),
+    make_word("at-most", "nothing is proven; once it is used up nothing starts any more, and what runs ends by itself"),
+];
+
 pub(crate) const ENDING: &[Word] = &[
     make_word("success", "done"),
     make_word("failure", "a failure that nothing handles, rounds that never held, or a `stop`"),

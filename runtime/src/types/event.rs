@@ -474,6 +474,9 @@ pub enum Event {
     BudgetSpent {
         /// Which, and what was wanted of it, in words.
         message: String,
+        /// Whether what runs is let finish.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        graceful: bool,
     },
     /// In a run that is recorded, something was asked of the outside: an agent, a program, a tool, or a file.
     Exchanged {

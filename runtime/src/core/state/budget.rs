@@ -22,6 +22,17 @@ pub(crate) struct Spent {
     pub(crate) cost: u64,
     /// The wall time of attempts, in milliseconds.
     pub(crate) time_ms: u64,
+    /// What of it is only reserved.
+    pub(super) open: Open,
+}
+
+/// What launches that are under way have reserved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Open {
+    launches: u64,
+    calls: u64,
+    tokens: u64,
+    cost: u64,
 }
 
 /// What a step has of the budgets.
@@ -39,7 +50,12 @@ pub(crate) struct Account {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The workflow, or the pipeline that runs: the run ends.
-    Run(String),
+    Run {
+        /// Why.
+        message: String,
+        /// Whether what runs is let finish.
+        graceful: bool,
+    },
     /// The agent, the task, or a called pipeline: the attempt fails.
     Step(String),
 }
@@ -53,7 +69,8 @@ impl State {
     /// Whether an attempt of a step, in which this agent takes the turn, may start.
     pub(crate) fn admit_of(&self, key: Key, agent: Option<&Arc<str>>, wanted: &Reserved) -> Result<(), Refusal> {
         for (what, budget) in &self.graph.budgets {
-            describe_excess(what, budget, self.spent, wanted).map_or(Ok(()), |words| Err(Refusal::Run(words)))?;
+            let refused = |message| Err(Refusal::Run { message, graceful: budget.at_most });
+            describe_excess(what, budget, self.spent, wanted).map_or(Ok(()), refused)?;
         }
         let refused = |words: String| Err(Refusal::Step(words));
         let node = self.node(key);
@@ -174,9 +191,12 @@ impl State {
         replace(self.agents.entry(Arc::clone(agent)).or_default());
     }
 
-    /// The budget of the run is spent: nothing starts any more, and what runs is ended.
-    pub(super) fn budget_spent(&mut self) {
+    /// The budget of the run is spent: nothing starts any more, and what runs is ended, or let finish.
+    pub(super) fn budget_spent(&mut self, graceful: bool) {
         self.over_budget = true;
+        if graceful {
+            return self.halt_run();
+        }
         for instance in 0..self.graph.instances {
             let ending = Ending { by: "budget".into(), stop: Some(swarmc_plan::StopStatus::Failure) };
             self.end_early(instance, &ending);
@@ -228,6 +248,11 @@ impl Spent {
         self.calls = self.calls.saturating_add(reserved.calls);
         self.tokens = self.tokens.saturating_add(reserved.tokens.unwrap_or(0));
         self.cost = self.cost.saturating_add(reserved.cost.unwrap_or(0));
+        let open = &mut self.open;
+        open.launches = open.launches.saturating_add(reserved.calls.min(1));
+        open.calls = open.calls.saturating_add(reserved.calls);
+        open.tokens = open.tokens.saturating_add(reserved.tokens.unwrap_or(0));
+        open.cost = open.cost.saturating_add(reserved.cost.unwrap_or(0));
     }
 
     /// Tokens and cost that are known now take the place of those that were reserved.
@@ -239,6 +264,22 @@ impl Spent {
         let [tokens, cost] = known;
         self.tokens = replaced(self.tokens, reserved.tokens, tokens);
         self.cost = replaced(self.cost, reserved.cost, cost);
+        let open = &mut self.open;
+        open.launches = open.launches.saturating_sub(reserved.calls.min(1));
+        open.calls = open.calls.saturating_sub(reserved.calls);
+        open.tokens = open.tokens.saturating_sub(reserved.tokens.unwrap_or(0));
+        open.cost = open.cost.saturating_sub(reserved.cost.unwrap_or(0));
+    }
+
+    /// What was used for certain: launches that are under way count as one turn, and nothing else of them is known.
+    fn settled(&self) -> Spent {
+        let Open { launches, calls, tokens, cost } = self.open;
+        Spent {
+            calls: self.calls.saturating_sub(calls).saturating_add(launches),
+            tokens: self.tokens.saturating_sub(tokens),
+            cost: self.cost.saturating_sub(cost),
+            ..*self
+        }
     }
 
     /// How much of a budget is used, in percent of the part that is used most.
@@ -249,8 +290,23 @@ impl Spent {
     }
 }
 
-/// In words, by how much an attempt would exceed a budget.
+/// In words, by how much an attempt would exceed a budget; where it is one that proves nothing, that it is used up.
 fn describe_excess(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved) -> Option<String> {
+    if budget.at_most {
+        let spent = spent.settled();
+        let is_used_up = |limit: Option<u64>, spent: u64| limit.filter(|&limit| wanted.calls > 0 && spent >= limit);
+        let words = |used: String, limit: String| Some(format!("the budget of {what} is used up: {used} of {limit}"));
+        if let Some(limit) = is_used_up(budget.calls, spent.calls) {
+            return words(spent.calls.to_string(), format!("{limit} turns of agents"));
+        }
+        if let Some(limit) = is_used_up(budget.tokens, spent.tokens) {
+            return words(spent.tokens.to_string(), format!("{limit} tokens"));
+        }
+        if let Some(limit) = is_used_up(budget.cost, spent.cost) {
+            return words(format_dollars(spent.cost), format_dollars(limit));
+        }
+        return describe_time(what, budget, spent);
+    }
     let exceeds = |limit: Option<u64>, spent: u64, wanted: u64| {
         limit.filter(|&limit| wanted > 0 && spent.saturating_add(wanted) > limit)
     };
@@ -271,11 +327,13 @@ fn describe_excess(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved)
     if let Some(limit) = exceeds(budget.cost, spent.cost, cost) {
         return words(format_dollars(spent.cost), format_dollars(cost), format_dollars(limit));
     }
-    // The time of the whole run is a deadline, which ends attempts that are under way too.
-    if budget.time_ms.is_some_and(|limit| spent.time_ms >= limit) && !what.starts_with("the ") {
-        return Some(format!("the time budget of {what} is spent"));
-    }
-    None
+    describe_time(what, budget, spent)
+}
+
+/// The time of the whole run is a deadline, which ends attempts that are under way too.
+fn describe_time(what: &str, budget: &Budget, spent: Spent) -> Option<String> {
+    let over = budget.time_ms.is_some_and(|limit| spent.time_ms >= limit) && !what.starts_with("the ");
+    over.then(|| format!("the time budget of {what} is spent"))
 }
 
 fn format_dollars(millionths: u64) -> String {

@@ -132,7 +132,7 @@ impl State {
             }
             // What a run asked is for its recording; what follows from the answer has events of its own.
             Event::Exchanged { .. } => {}
-            Event::BudgetSpent { .. } => self.budget_spent(),
+            Event::BudgetSpent { graceful, .. } => self.budget_spent(*graceful),
             Event::StopRequested => self.stop_requested(),
             Event::RunFinished { status } => self.finished = Some(*status),
             Event::StepReopened { step, attempt, inside } => {
@@ -141,7 +141,7 @@ impl State {
                 }
             }
             Event::UsedBefore { agent, calls, tokens, cost, time_ms } => {
-                let used = Spent { calls: *calls, tokens: *tokens, cost: *cost, time_ms: *time_ms };
+                let used = Spent { calls: *calls, tokens: *tokens, cost: *cost, time_ms: *time_ms, ..Spent::default() };
                 self.used_before(agent.as_ref(), used);
             }
             Event::RunReopened { ran_ms, requests, .. } => {

@@ -357,6 +357,7 @@ impl State {
             (Phase::Skipping(Reason::Need(step, status)), None) => SkipReason::Need { step: name(step), status },
             (Phase::Skipping(Reason::Join), None) => SkipReason::Join,
             (Phase::Skipping(Reason::When), None) => SkipReason::When,
+            _ if self.over_budget => SkipReason::OverBudget,
             _ => SkipReason::FailFast,
         }
     }

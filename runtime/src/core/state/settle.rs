@@ -238,7 +238,7 @@ impl State {
     }
 
     /// No further step of the run starts.
-    fn halt_run(&mut self) {
+    pub(super) fn halt_run(&mut self) {
         if !std::mem::replace(&mut self.halted, true) {
             (0..self.graph.instances).for_each(|instance| self.cut_frame(instance));
         }

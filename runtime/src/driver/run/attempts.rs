@@ -32,7 +32,13 @@ impl Driver<'_> {
         if let Ok(Prepared::Job(job)) = &mut prepared {
             match self.reserve_budget(job) {
                 Ok(admitted) => reserved = admitted,
-                Err(Refusal::Run(message)) => return self.end_over_budget(step, attempt, message),
+                Err(Refusal::Run { message, graceful: false }) => {
+                    return self.end_over_budget(step, attempt, message);
+                }
+                // The others go on: the attempt fails as one that its own budget refuses.
+                Err(Refusal::Run { message, graceful: true }) => {
+                    prepared = Err(Failure::Budget { message: self.spend_budget(message, true) });
+                }
                 Err(Refusal::Step(message)) => prepared = Err(Failure::Budget { message }),
             }
         }

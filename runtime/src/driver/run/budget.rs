@@ -34,11 +34,20 @@ impl Driver<'_> {
         Ok(reserved)
     }
 
-    /// The budget of the run refuses a launch: the run ends.
-    pub(super) fn end_over_budget(&mut self, step: StepId, attempt: u32, mut message: String) {
+    /// A budget of the run is spent: what was refused, in words that fit an event.
+    pub(super) fn spend_budget(&mut self, mut message: String, graceful: bool) -> String {
         event::truncate_message(&mut message);
-        self.notices.send(message.clone());
-        self.record(Event::BudgetSpent { message });
+        // Where what runs goes on, every further launch is refused as well: it is said once.
+        if !graceful || !self.state.over_budget {
+            self.notices.send(message.clone());
+            self.record(Event::BudgetSpent { message: message.clone(), graceful });
+        }
+        message
+    }
+
+    /// The budget of the run refuses a launch: the run ends.
+    pub(super) fn end_over_budget(&mut self, step: StepId, attempt: u32, message: String) {
+        self.spend_budget(message, false);
         self.services.agent_server.close_session(&step, attempt);
         let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
         self.record(Event::AttemptEnded { step, attempt, outcome });
@@ -50,8 +59,7 @@ impl Driver<'_> {
         let shortest = budgets.iter().filter(|(_, budget)| budget.time_ms.is_some());
         let shortest = shortest.min_by_key(|(_, budget)| budget.time_ms);
         let what = shortest.map_or("the workflow", |(what, _)| what);
-        let message = format!("the time budget of {what} is spent");
-        self.notices.send(message.clone());
-        self.record(Event::BudgetSpent { message });
+        let graceful = shortest.is_some_and(|(_, budget)| budget.at_most);
+        self.spend_budget(format!("the time budget of {what} is spent"), graceful);
     }
 }

@@ -23,7 +23,6 @@ use super::driver::Driver;
 use super::eval::{At, render_failure, truncate_to_event};
 use super::{Input, store_content};
 use crate::core::graph::Key;
-use crate::core::state::budget::Refusal;
 use crate::core::swarm::{Swarm, SwarmCommand};
 use crate::io::executor::Role;
 use crate::io::input::SwarmInput;
@@ -451,12 +450,4 @@ fn classify_fault(transient: bool) -> Fault {
 
 fn failure_outcome(failure: Failure) -> event::Outcome {
     event::Outcome { failure: Some(failure), ..event::Outcome::default() }
-}
-
-/// A refusal of a step's budget as the swarm records it; an error for a budget of the run.
-fn step_refusal(refusal: Refusal) -> Result<String, String> {
-    match refusal {
-        Refusal::Step(message) => Ok(truncate_to_event(&message)),
-        Refusal::Run(message) => Err(message),
-    }
 }

@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
             }
             // The simulated world ignores repeated results and expired requests.
             Command::AskToGoOn { .. } | Command::Expire { .. } => {}
-            Command::Overdue => self.bring(0, Event::BudgetSpent { message: String::new() }),
+            Command::Overdue => self.bring(0, Event::BudgetSpent { message: String::new(), graceful: false }),
             Command::Close { step, owes } => self.bring(0, Event::NodeClosed { step, owes }),
             Command::Finish { status } => self.bring(0, Event::RunFinished { status }),
         }

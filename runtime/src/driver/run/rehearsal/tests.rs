@@ -198,6 +198,7 @@ fn calling() -> Plan {
         kind: ParamType::String,
         optional: false,
         default: None,
+        env: None,
         description: None,
         origin: Origin::default(),
     }];

@@ -8,8 +8,9 @@ use swarmc_plan::{Agent, Connection, LlmKind, Provider, Recorded, ToolProtocol};
 use super::super::driver::Driver;
 use super::super::eval::{At, Evaluator, MAX_OUTPUT, ModelRequest, PREFILL, render_failure, truncate_to_event};
 use super::recorded::Known;
-use super::{Stuck, SwarmInput, Task, step_refusal};
+use super::{Stuck, SwarmInput, Task};
 use crate::core::graph::Key;
+use crate::core::state::budget::Refusal;
 use crate::core::swarm::prompt::{self, Prompt};
 use crate::io::executor::Job;
 use crate::io::{llm, recording};
@@ -78,18 +79,21 @@ impl Driver<'_> {
         if let Some(reserved) = &reserved
             && let Err(refused) = self.state.admit_turn(key, &agent, reserved)
         {
-            match step_refusal(refused) {
-                Ok(message) => {
+            let refused = match refused {
+                Refusal::Run { message, graceful: true } => Refusal::Step(self.spend_budget(message, true)),
+                refused => refused,
+            };
+            match refused {
+                Refusal::Step(message) => {
+                    let message = truncate_to_event(&message);
                     let answer = Answer::Failed { message, fault: Fault::Budget };
                     let events = Event::refused_turn(&AttemptId::new(step, attempt), turn, answer);
                     events.into_iter().for_each(|event| self.record_swarm_event(event));
                 }
-                Err(message) => {
+                Refusal::Run { message, .. } => {
                     // A budget of the run is spent: the whole run ends, and not this turn alone.
                     self.close_team(step, attempt);
-                    let message = truncate_to_event(&message);
-                    self.notices.send(message.clone());
-                    self.record(Event::BudgetSpent { message });
+                    self.spend_budget(message, false);
                     let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
                     self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
                 }

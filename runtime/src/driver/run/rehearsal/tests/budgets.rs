@@ -32,7 +32,7 @@ fn calls(calls: u64) -> Option<Budget> {
 
 fn why(rehearsal: &Rehearsal) -> String {
     let words = |record: &Record| match &record.event {
-        Event::BudgetSpent { message } => Some(message.clone()),
+        Event::BudgetSpent { message, .. } => Some(message.clone()),
         Event::AttemptEnded { outcome, .. } => outcome.failure.as_ref().map(ToString::to_string),
         _ => None,
     };
@@ -96,4 +96,22 @@ fn tokens_are_bounded_by_bytes_and_what_an_agent_may_write() {
     plan.providers[0].price = Some(swarmc_plan::Price { input: 1_000_000, output: 2_000_000, ..Default::default() });
     plan.budget = Some(Budget { cost: Some(400), ..Budget::default() });
     assert_eq!(play(&plan).turns, 2, "a turn costs 100 and 2 times 50");
+}
+
+#[test]
+fn a_budget_that_proves_nothing_lets_what_runs_finish() {
+    let mut plan = asking("a \n b \n c \n d < a \n e < c:always");
+    let at_most = |budget: Option<Budget>| budget.map(|budget| Budget { at_most: true, ..budget });
+    plan.budget = at_most(calls(3));
+    let rehearsal = play(&plan);
+    assert_eq!((rehearsal.status, rehearsal.turns), (RunStatus::OverBudget, 3));
+    assert_eq!(why(&rehearsal), "the budget of the workflow is used up: 3 of 3 turns of agents");
+    let spent = |record: &&Record| matches!(record.event, Event::BudgetSpent { graceful: true, .. });
+    assert_eq!(rehearsal.records.iter().filter(spent).count(), 1, "said once");
+    // What is only reserved does not count: each of the three could use 250.
+    plan.agents[0].max_output = Some(150);
+    plan.budget = at_most(Some(Budget { tokens: Some(240), ..Budget::default() }));
+    assert_eq!(play(&plan).turns, 3);
+    plan.budget.as_mut().unwrap().at_most = false;
+    assert_eq!(play(&plan).turns, 0);
 }
