@@ -71,6 +71,9 @@ fn neovim_of_today() {
 
 fn neovim(program: &Path) {
     let (workspace, home) = (workspace(), TempDir::new().expect("a temporary folder can be made"));
+    // The plugin as a package, where `packadd` takes it.
+    let site = home.path().join("site");
+    copy(&root().join("editors/neovim"), &site.join("pack/trial/opt/swarmc"));
     let printed = run(Command::new(program)
         .args(["--headless", "-u", "NONE", "-i", "NONE", "-c"])
         .arg(format!("luafile {}", root().join("tests/editors/neovim.lua").display()))
@@ -78,10 +81,33 @@ fn neovim(program: &Path) {
         .env("XDG_CACHE_HOME", home.path())
         .env("XDG_STATE_HOME", home.path())
         .env("SWARMC", env!("CARGO_BIN_EXE_swarmc"))
-        .env("CONFIG", root().join("editors/neovim/swarmc.lua"))
+        .env("SITE", &site)
         .env("WORKSPACE", workspace.path())
         .current_dir(workspace.path()));
-    assert!(printed.lines().count() >= 15 && printed.lines().all(|line| line.starts_with("ok - ")), "{printed}");
+    assert!(printed.lines().count() >= 21 && printed.lines().all(|line| line.starts_with("ok - ")), "{printed}");
+}
+
+/// What `:help swarmc` says of lazy.nvim, and of `vim.lsp.enable`: the folder on the runtime path is enough.
+#[test]
+fn neovim_with_the_plugin_on_its_runtime_path() {
+    let plugin = root().join("editors/neovim");
+    let set_up = "require('swarmc').setup({ command = { vim.env.SWARMC, 'lsp' }, settings = { codeLens = false } }); \
+                  assert(vim.fn.exists(':SwarmcPlan') == 2, 'commands'); \
+                  assert(require('swarmc').config().init_options.codeLens == false, 'settings'); io.write('ok')";
+    let enable = "vim.g.swarmc_command = { vim.env.SWARMC, 'lsp' }; vim.lsp.enable('swarmc'); \
+                  assert(vim.lsp.config.swarmc.cmd[1] == vim.env.SWARMC, 'lsp/swarmc.lua'); io.write('ok')";
+    let today = programs().join("python/bin/nvim");
+    for (program, code) in [(Path::new("nvim"), set_up), (&today, set_up), (&today, enable)] {
+        let home = TempDir::new().expect("a temporary folder can be made");
+        let mut nvim = Command::new(program);
+        nvim.args(["--headless", "-u", "NONE", "-i", "NONE"]).arg("--cmd");
+        nvim.arg(format!("set runtimepath+={}", plugin.display()))
+            .arg("-c")
+            .arg(format!("lua {code}"))
+            .args(["-c", "quitall!"]);
+        let nvim = nvim.env("SWARMC", env!("CARGO_BIN_EXE_swarmc")).env("HOME", home.path());
+        assert_eq!(run(nvim.env("XDG_STATE_HOME", home.path())), "ok", "{code}");
+    }
 }
 
 #[test]
