@@ -19,15 +19,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAME = "swarmc"
 LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
 
-# By the name that Rust has for a machine: its names in npm, and the machine as wheels name it.
+# By the name that Rust has for a machine: its names in npm, the machine as wheels name it, and the machines of Visual Studio
+# Code, which tells Linux from Alpine.
 TARGETS = {
-    "x86_64-unknown-linux-musl": {"os": "linux", "cpu": "x64", "wheel": "x86_64"},
-    "aarch64-unknown-linux-musl": {"os": "linux", "cpu": "arm64", "wheel": "aarch64"},
-    "x86_64-apple-darwin": {"os": "darwin", "cpu": "x64", "wheel": "macosx_11_0_x86_64"},
-    "aarch64-apple-darwin": {"os": "darwin", "cpu": "arm64", "wheel": "macosx_11_0_arm64"},
+    "x86_64-unknown-linux-musl": {"os": "linux", "cpu": "x64", "wheel": "x86_64", "vsce": ["linux-x64", "alpine-x64"]},
+    "aarch64-unknown-linux-musl": {"os": "linux", "cpu": "arm64", "wheel": "aarch64", "vsce": ["linux-arm64", "alpine-arm64"]},
+    "x86_64-apple-darwin": {"os": "darwin", "cpu": "x64", "wheel": "macosx_11_0_x86_64", "vsce": ["darwin-x64"]},
+    "aarch64-apple-darwin": {"os": "darwin", "cpu": "arm64", "wheel": "macosx_11_0_arm64", "vsce": ["darwin-arm64"]},
     # Not released: for a try on a machine that cannot build the others.
-    "x86_64-unknown-linux-gnu": {"os": "linux", "cpu": "x64", "wheel": "x86_64"},
-    "aarch64-unknown-linux-gnu": {"os": "linux", "cpu": "arm64", "wheel": "aarch64"},
+    "x86_64-unknown-linux-gnu": {"os": "linux", "cpu": "x64", "wheel": "x86_64", "vsce": ["linux-x64"]},
+    "aarch64-unknown-linux-gnu": {"os": "linux", "cpu": "arm64", "wheel": "aarch64", "vsce": ["linux-arm64"]},
 }
 
 

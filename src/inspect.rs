@@ -20,11 +20,11 @@ use swarmc_runtime::{AgentFiles, Content, Layout, RunFolder, State, StepId, Verd
 
 use node::Node;
 use swarmc_view::documents::{
-    self, AgentAction, AgentDetails, ApprovalDetails, MailboxMessage, PromptPaths, StepDetails, StepPaths, StepRow,
-    Try, TurnResult, Version, encode, parse_json,
+    self, AgentAction, AgentDetails, ApprovalDetails, MailboxMessage, OpenGate, PromptPaths, StepDetails, StepPaths,
+    StepRow, Try, TurnResult, Version, encode, parse_json,
 };
 use swarmc_view::{
-    AgentTurn, AttemptHistory, MailboxEntry, OpenRequest, Past, Row, RunReport, StepHistory, Team, TeamAgent,
+    AgentTurn, AttemptHistory, MailboxEntry, OpenRequest, Past, Row, RowState, RunReport, StepHistory, Team, TeamAgent,
     TurnEffect, describe_verdict, format_size, is_supervisor, make_printable, now_ms, sanitize_line,
 };
 
@@ -241,9 +241,19 @@ impl<'a> View<'a> {
             run: self.folder.id.clone(),
             tries: attempts.collect(),
             approvals: asked.iter().map(|(open, verdict)| ApprovalDetails::new(open, *verdict, read)).collect(),
+            gate: self.open_gate(),
             node: self.read_node().to_document(self.folder),
             swarm: self.team().map(|team| team.to_document(read)),
         }
+    }
+
+    /// What a person is asked, while the step waits for that.
+    fn open_gate(&self) -> Option<OpenGate> {
+        if self.row.state != RowState::Asking {
+            return None;
+        }
+        let message = self.row.question.as_ref().map(|message| self.load_text(message)).unwrap_or_default();
+        Some(OpenGate::new(message, self.ledger.gates.get(&*self.row.step.name)))
     }
 
     /// The files of an attempt, those that there are.

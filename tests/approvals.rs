@@ -81,6 +81,9 @@ fn agents_of_a_swarm_are_answered_from_another_terminal() {
     let ps: Value = serde_json::from_str(&place.swarmc(&["ps", "--json"]).expect(0, &[], &[]).out).expect("it is JSON");
     let asked = &ps["runs"][0]["approvals"][0];
     assert_eq!((&asked["id"], &asked["agent"], &asked["tool"]), (&1.into(), &"takao".into(), &"shell".into()));
+    let step = place.swarmc(&["inspect", "last", "go", "--json"]).expect(0, &[], &[]).out;
+    let step: Value = serde_json::from_str(&step).expect("it is JSON");
+    assert_eq!(step["approvals"][0]["choices"], serde_json::json!(["allow", "always", "deny"]));
     place.swarmc(&["approve", "last", "1"]).expect(2, &[], &["give the answer", "1 allow|always|deny"]);
     place.swarmc(&["approve", "last", "1", "alow"]).expect(2, &[], &["did you mean `allow`?"]);
     place.swarmc(&["approve", "last", "2", "allow"]).expect(2, &[], &["no `2` waits"]);

@@ -1,16 +1,14 @@
-//! Real editors against the real server: Neovim, old and new, Emacs, pytest-lsp as Visual Studio Code, and the extension for
-//! the latter.
+//! Real editors against the real server: Neovim, old and new, Emacs, Visual Studio Code, and pytest-lsp as one more.
 //!
 //! `tests/install-editors` puts what is needed into a cache outside the checkout; these tests call it, and fail without.
 
-use std::collections::BTreeSet;
+mod vscode;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-use serde_json::Value;
-use swarmc_compiler::interpolation;
 use tempfile::TempDir;
 
 /// The folder with the programs, installed the first time that anyone asks.
@@ -73,6 +71,9 @@ fn neovim_of_today() {
 
 fn neovim(program: &Path) {
     let (workspace, home) = (workspace(), TempDir::new().expect("a temporary folder can be made"));
+    // The plugin as a package, where `packadd` takes it.
+    let site = home.path().join("site");
+    copy(&root().join("editors/neovim"), &site.join("pack/trial/opt/swarmc"));
     let printed = run(Command::new(program)
         .args(["--headless", "-u", "NONE", "-i", "NONE", "-c"])
         .arg(format!("luafile {}", root().join("tests/editors/neovim.lua").display()))
@@ -80,10 +81,33 @@ fn neovim(program: &Path) {
         .env("XDG_CACHE_HOME", home.path())
         .env("XDG_STATE_HOME", home.path())
         .env("SWARMC", env!("CARGO_BIN_EXE_swarmc"))
-        .env("CONFIG", root().join("editors/neovim/swarmc.lua"))
+        .env("SITE", &site)
         .env("WORKSPACE", workspace.path())
         .current_dir(workspace.path()));
-    assert!(printed.lines().count() >= 15 && printed.lines().all(|line| line.starts_with("ok - ")), "{printed}");
+    assert!(printed.lines().count() >= 21 && printed.lines().all(|line| line.starts_with("ok - ")), "{printed}");
+}
+
+/// What `:help swarmc` says of lazy.nvim, and of `vim.lsp.enable`: the folder on the runtime path is enough.
+#[test]
+fn neovim_with_the_plugin_on_its_runtime_path() {
+    let plugin = root().join("editors/neovim");
+    let set_up = "require('swarmc').setup({ command = { vim.env.SWARMC, 'lsp' }, settings = { codeLens = false } }); \
+                  assert(vim.fn.exists(':SwarmcPlan') == 2, 'commands'); \
+                  assert(require('swarmc').config().init_options.codeLens == false, 'settings'); io.write('ok')";
+    let enable = "vim.g.swarmc_command = { vim.env.SWARMC, 'lsp' }; vim.lsp.enable('swarmc'); \
+                  assert(vim.lsp.config.swarmc.cmd[1] == vim.env.SWARMC, 'lsp/swarmc.lua'); io.write('ok')";
+    let today = programs().join("python/bin/nvim");
+    for (program, code) in [(Path::new("nvim"), set_up), (&today, set_up), (&today, enable)] {
+        let home = TempDir::new().expect("a temporary folder can be made");
+        let mut nvim = Command::new(program);
+        nvim.args(["--headless", "-u", "NONE", "-i", "NONE"]).arg("--cmd");
+        nvim.arg(format!("set runtimepath+={}", plugin.display()))
+            .arg("-c")
+            .arg(format!("lua {code}"))
+            .args(["-c", "quitall!"]);
+        let nvim = nvim.env("SWARMC", env!("CARGO_BIN_EXE_swarmc")).env("HOME", home.path());
+        assert_eq!(run(nvim.env("XDG_STATE_HOME", home.path())), "ok", "{code}");
+    }
 }
 
 #[test]
@@ -114,89 +138,4 @@ fn pytest_lsp_as_visual_studio_code() {
         .env("WORKSPACE", workspace.path())
         .current_dir(workspace.path()));
     assert!(printed.contains(" passed") && !printed.contains("skipped"), "{printed}");
-}
-
-/// Node's program of this name, in a copy of the extension.
-fn node(extension: &Path, program: &str) -> Command {
-    let mut command = Command::new(programs().join("node_modules/.bin").join(program));
-    command.current_dir(extension);
-    command
-}
-
-fn extension() -> TempDir {
-    let folder = TempDir::new().expect("a temporary folder can be made");
-    copy(&root().join("editors/vscode"), folder.path());
-    std::os::unix::fs::symlink(programs().join("node_modules"), folder.path().join("node_modules"))
-        .expect("a link can be made");
-    folder
-}
-
-#[test]
-fn the_extension_is_packaged() {
-    let extension = extension();
-    run(node(extension.path(), "tsc").arg("--noEmit"));
-    run(Command::new("npm")
-        .args(["run", "--silent", "package", "--", "--out", "swarmc.vsix"])
-        .current_dir(extension.path()));
-    let listed =
-        run(Command::new("python3").args(["-m", "zipfile", "-l", "swarmc.vsix"]).current_dir(extension.path()));
-    let files: BTreeSet<&str> = listed.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
-    let expected = [
-        "[Content_Types].xml",
-        "extension.vsixmanifest",
-        "extension/dist/extension.js",
-        "extension/language-configuration.json",
-        "extension/package.json",
-        "extension/readme.md",
-        "extension/snippets/kdl.json",
-        "extension/snippets/prompt.json",
-        "extension/syntaxes/kdl.tmLanguage.json",
-        "extension/syntaxes/template.tmLanguage.json",
-    ];
-    assert_eq!(files, BTreeSet::from(expected));
-    // The bundle is run, with a stand-in for the editor: what it registers, and what it says without the program.
-    run(Command::new("node").args(["--test", "test/extension.test.mjs"]).current_dir(extension.path()));
-}
-
-#[test]
-fn the_grammars_see_what_they_should() {
-    let extension = extension();
-    run(Command::new("node")
-        .args(["--test", "test/grammar.test.mjs"])
-        .env("SWARMC_SPECS", root().join("specs"))
-        .current_dir(extension.path()));
-}
-
-#[test]
-fn the_grammar_has_the_words_of_the_language() {
-    let text = fs::read_to_string(root().join("editors/vscode/syntaxes/template.tmLanguage.json"))
-        .expect("the grammar can be read");
-    let grammar: Value = serde_json::from_str(&text).expect("the grammar is JSON");
-    let words = |pattern: &Value, skip: usize| -> BTreeSet<String> {
-        let pattern = pattern.as_str().expect("a pattern");
-        let list = pattern.split(['(', ')']).filter(|part| part.contains('|') && !part.contains('\\')).nth(skip);
-        list.unwrap_or_else(|| panic!("no list of words in {pattern}")).split('|').map(str::to_owned).collect()
-    };
-    let directives: BTreeSet<String> = interpolation::directive_terms().map(|term| term.word.to_owned()).collect();
-    assert_eq!(words(&grammar["repository"]["directive"]["begin"], 0), directives);
-    let filters: BTreeSet<String> = interpolation::directive_terms()
-        .flat_map(|term| interpolation::directive_filters(term.word))
-        .map(|term| term.word.to_owned())
-        .collect();
-    assert_eq!(words(&grammar["repository"]["filter"]["match"], 0), filters);
-}
-
-#[test]
-fn the_manifest_offers_the_commands_that_there_are() {
-    let read = |path: &str| fs::read_to_string(root().join("editors/vscode").join(path)).expect("it can be read");
-    let manifest: Value = serde_json::from_str(&read("package.json")).expect("the manifest is JSON");
-    let code = read("src/commands.ts") + &read("src/extension.ts");
-    let commands = manifest["contributes"]["commands"].as_array().expect("commands");
-    for command in commands {
-        let name = command["command"].as_str().expect("a name");
-        assert!(code.contains(&format!("\"{name}\"")), "{name} is registered nowhere");
-    }
-    assert!(commands.len() >= 8, "{commands:?}");
-    let version = manifest["version"].as_str();
-    assert_eq!(version, Some(env!("CARGO_PKG_VERSION")), "the extension and the program have one version");
 }

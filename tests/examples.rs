@@ -134,6 +134,12 @@ fn a_review_asks_who_is_needed_and_a_person_in_another_terminal_decides() {
 fn a_wrong_answer_is_refused_with_what_would_be_right_and_the_gate_still_waits() {
     let project = Project::new();
     let waiting = Waiting::start(&project, &["run", REVIEW]);
+    let asked: Value =
+        serde_json::from_str(&project.done(&["inspect", "last", "decision", "--json"])).expect("it is JSON");
+    let gate = &asked["gate"];
+    assert!(gate["message"].as_str().is_some_and(|message| !message.is_empty()), "{gate}");
+    assert_eq!(gate["options"], serde_json::json!(["approve", "revise", "reject"]));
+    assert_eq!((&gate["asks"][0]["name"], &gate["asks"][0]["optional"]), (&"remark".into(), &true.into()));
     for (answer, said) in [
         (&["decision", "aprove"][..], "did you mean `approve`?"),
         (&["decison", "approve"], "did you mean `decision`?"),
@@ -147,6 +153,8 @@ fn a_wrong_answer_is_refused_with_what_would_be_right_and_the_gate_still_waits()
     project.done(&["approve", "last", "decision", "reject", "--ask", "remark=Not now."]);
     let (code, out, err) = waiting.end();
     assert_eq!(code, Some(3), "a rejected change fails the workflow\n{err}");
+    let asked = project.done(&["inspect", "last", "decision", "--json"]);
+    assert!(asked.contains("\"gate\":null"), "{asked}");
     assert_eq!(project.output("rejected").trim_end(), "The change was rejected. Not now.", "{out}\n{err}");
     assert!(!steps(&project, "attempt_started").contains(&"note".to_owned()));
 }

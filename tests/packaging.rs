@@ -220,7 +220,7 @@ fn a_package_is_refused_that_would_not_run() {
     let (code, told) = run_to_end(wheel.env("SWARMC_BINARY", env!("CARGO_BIN_EXE_swarmc")));
     assert!(code == Some(1) && told.contains("needs glibc, and is to be packaged for"), "{told}");
     fs::write(bench.at("program"), "#!/bin/sh\necho swarmc 0.0.9\n").expect("a file can be written");
-    for script in ["packaging/archive", "packaging/wheel", "packaging/npm/pack"] {
+    for script in ["packaging/archive", "packaging/wheel", "packaging/npm/pack", "packaging/vsix"] {
         let (code, told) = run_to_end(&mut bench.script(script, target(), "dist"));
         assert!(code == Some(1) && told.contains("is swarmc 0.0.9, and Cargo.toml says"), "{script}: {told}");
     }

@@ -63,7 +63,7 @@ pipeline build {
 fn expressions_of_a_spec_are_injected_whole() {
     let jinja = |query: &str| found(&kdl(), query, SPEC);
     assert_eq!(
-        jinja("editors/tree-sitter/kdl/injections.scm"),
+        jinja("editors/neovim/queries/kdl/injections.scm"),
         [
             "injection.content: \"Do {% if x %}it\\nnow{% endif %}\"",
             "injection.content: #\"Use \"{{ y }}\"\"#",
@@ -81,7 +81,7 @@ fn expressions_of_a_prompt_are_injected() {
     let prompt = "# Judge {{ a }}\n\nPlain, with {brace}.\n\n- {% if b %}\n\n| x | {{ c }} |\n|---|---|\n| y | z |\n\n\
                   Use <<output:plan>> {% endif %}\nhere.\n";
     assert_eq!(
-        found(&markdown(), "editors/tree-sitter/markdown/injections.scm", prompt),
+        found(&markdown(), "editors/neovim/queries/markdown/injections.scm", prompt),
         [
             "injection.content: Judge {{ a }}",
             "injection.content: {% if b %}",
@@ -179,4 +179,26 @@ fn helix_knows_the_server_that_its_languages_name() {
         language["name"].as_str().expect("a name")
     });
     assert_eq!(served.collect::<Vec<_>>(), ["kdl", "markdown"]);
+}
+
+/// The template that LSP4IJ imports: its files are those that the plugin reads, and the server knows what they say.
+#[test]
+fn the_template_for_jetbrains_starts_the_server() {
+    let json = |file: &str| -> serde_json::Value {
+        serde_json::from_str(&text(&format!("editors/jetbrains/{file}.json")))
+            .unwrap_or_else(|error| panic!("{file}: {error}"))
+    };
+    let template = json("template");
+    assert_eq!(template["programArgs"]["default"], "swarmc lsp");
+    let mappings = template["fileTypeMappings"].as_array().expect("mappings");
+    let languages: Vec<&str> = mappings.iter().filter_map(|mapping| mapping["languageId"].as_str()).collect();
+    assert_eq!(languages, ["kdl", "markdown", "plaintext"]);
+    assert!(mappings.iter().all(|mapping| mapping["fileType"]["patterns"].is_array()), "{template}");
+    let installer = json("installer");
+    assert_eq!(installer["run"]["exec"]["onSuccess"]["configureServer"]["command"], template["programArgs"]);
+    let (settings, initial) = (json("settings"), json("initializationOptions"));
+    assert_eq!(settings["swarmc"], initial, "both say the same");
+    let schema = jsonschema::validator_for(&json("settings.schema")).expect("it is a schema");
+    assert!(schema.is_valid(&settings));
+    assert!(!schema.is_valid(&serde_json::json!({ "swarmc": { "inlayHint": true } })), "a slip is told");
 }

@@ -1,7 +1,7 @@
 -- Types in a Neovim as a person does, and looks at what is shown: one Neovim drives another.
 --
--- Run by tests/editors.rs: `nvim --headless -u NONE -c "luafile …"` with SWARMC (the program), CONFIG (the file from
--- editors/neovim) and WORKSPACE (a copy of specs/feature). Each check prints a line; the first that fails ends it.
+-- Run by tests/editors.rs: `nvim --headless -u NONE -c "luafile …"` with SWARMC (the program), SITE (a folder with the plugin
+-- as a package) and WORKSPACE (a copy of specs/feature). Each check prints a line; the first that fails ends it.
 
 local workspace = assert(vim.env.WORKSPACE)
 local child = vim.fn.jobstart({ vim.v.progpath, "--embed", "--headless", "-u", "NONE", "-i", "NONE", "-n" }, {
@@ -66,11 +66,13 @@ local function open(file)
 end
 
 lua([[
+  local program, site = ...
   vim.o.hidden, vim.o.swapfile = true, false
-  vim.g.swarmc_command = { ..., "lsp" }
-  vim.cmd("filetype on")
-]], assert(vim.env.SWARMC))
-lua("vim.cmd('luafile ' .. vim.fn.fnameescape(...))", assert(vim.env.CONFIG))
+  vim.g.swarmc_command = { program, "lsp" }
+  vim.cmd("filetype plugin on")
+  vim.opt.packpath:prepend(site)
+  vim.cmd("packadd swarmc")
+]], assert(vim.env.SWARMC), assert(vim.env.SITE))
 
 -- Diagnostics as one types, in a prompt.
 open("prompts/coder.md")
@@ -122,14 +124,43 @@ eventually("and all is well there", NO_DIAGNOSTICS)
 
 -- Formatting.
 open("feature.kdl")
-type_keys("/task thinker<CR>0dw:lua (vim.lsp.buf.format or vim.lsp.buf.formatting)()<CR>")
-eventually("formatting puts the line back", HAS_LINE, "    task thinker agent=planner {")
+type_keys("/task thinker<CR>0dw")
+-- Asked for again where the text has changed since: then Neovim drops the answer.
+eventually("formatting puts the line back", [[
+  (vim.lsp.buf.format or vim.lsp.buf.formatting_sync)()
+]] .. HAS_LINE, "    task thinker agent=planner {")
 
 -- A broken spec is told as well, and what is mended is well again.
 type_keys("/retry 1<CR>wC\"open<Esc>")
 eventually("an open string is told", [[return #vim.diagnostic.get(0) > 0]])
 type_keys("u")
 eventually("and forgotten once it is gone", NO_DIAGNOSTICS)
+
+-- What stands around it.
+eventually("comments are those of KDL", [[return vim.bo.commentstring == "// %s"]])
+lua("vim.cmd('helptags ALL | help swarmc-options')")
+eventually("the help has its tags", [[return vim.api.nvim_get_current_line():find("*swarmc-options*", 1, true) ~= nil]])
+lua("vim.cmd('checkhealth swarmc')")
+eventually("the health check finds the program and the server", [[
+  local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")
+  return text:find(": swarmc %d+%.%d+%.%d+") and text:find("the server runs in", 1, true) and not text:find("ERROR")
+]])
+eventually("queries lie where tree-sitter looks for them", [[
+  local found = vim.api.nvim_get_runtime_file("queries/kdl/injections.scm", true)
+  return #found > 0 and #vim.api.nvim_get_runtime_file("queries/markdown/injections.scm", true) > 0
+]])
+
+-- A setting that comes later counts, and a program that is not there is told.
+lua([[require("swarmc").setup({ settings = { codeLens = false } })]])
+eventually("options of setup count", [[
+  return vim.g.swarmc_settings.codeLens == false and require("swarmc").config().settings.swarmc.codeLens == false
+]])
+lua([[require("swarmc").setup({ command = { "/nowhere/swarmc", "lsp" } })]])
+lua("vim.cmd('checkhealth swarmc')")
+eventually("the health check says what to type where the program is missing", [[
+  local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")
+  return text:find("`/nowhere/swarmc` is not installed", 1, true) and text:find("uv tool install swarmc", 1, true)
+]])
 
 vim.rpcnotify(child, "nvim_command", "quitall!")
 local code = vim.fn.jobwait({ child }, 10000)[1]

@@ -37,7 +37,8 @@ pub use stats::{
     RouteCounts, SpecStats, StepCounts, Suppressions, SwarmStats,
 };
 pub use step::{
-    NodeDetails, PromptPaths, ReceivedEnvelope, Refusal, SentEnvelope, StepDetails, ToolUse, Try, TurnPrompt,
+    GateField, NodeDetails, OpenGate, PromptPaths, ReceivedEnvelope, Refusal, SentEnvelope, StepDetails, ToolUse, Try,
+    TurnPrompt,
 };
 pub use swarm::{AgentAction, AgentDetails, AgentTurn, MailboxMessage, StepSwarm, SwarmAgent, SwarmUsage, TurnResult};
 pub use test::{Failure, TestCase, TestStatus, Tests};

@@ -3,6 +3,8 @@
 import { basename, dirname } from "node:path";
 import * as vscode from "vscode";
 import type { Location, Position } from "vscode-languageclient/node";
+import { firstLine, runProgram } from "./cli";
+import { registerCommand } from "./command";
 import type { Server } from "./server";
 import { start } from "./tasks";
 
@@ -16,42 +18,35 @@ interface Target {
 }
 
 export function registerCommands(server: Server): vscode.Disposable[] {
-    const command = <A extends unknown[]>(name: string, run: (...args: A) => Promise<void>): vscode.Disposable =>
-        vscode.commands.registerCommand(name, async (...args: A) => {
-            try {
-                await run(...args);
-            } catch (error) {
-                const text = error instanceof Error ? error.message : String(error);
-                void vscode.window.showErrorMessage(`swarmc: ${text}`);
-            }
-        });
     return [
-        command("swarmc.run", (target?: Target) => inTerminal(server, "run", "--pipeline", target)),
-        command("swarmc.test", (target?: Target) => inTerminal(server, "test", "--filter", target)),
-        command("swarmc.inspect", (last?: { run: string }) =>
+        registerCommand("swarmc.init", () => writeFirst(server)),
+        registerCommand("swarmc.check", () => start(server, { command: "check" }, undefined)),
+        registerCommand("swarmc.run", (target?: Target) => inTerminal(server, "run", "--pipeline", target)),
+        registerCommand("swarmc.test", (target?: Target) => inTerminal(server, "test", "--filter", target)),
+        registerCommand("swarmc.inspect", (last?: { run: string }) =>
             start(server, { command: "inspect", arguments: [last?.run ?? "last"] }, undefined),
         ),
-        command("swarmc.plan", async (target?: Target) => {
+        registerCommand("swarmc.plan", async (target?: Target) => {
             await showText(await server.ask("swarmc.plan", await saved(target)), "plaintext");
         }),
-        command("swarmc.graph", async (target?: Target) => {
+        registerCommand("swarmc.graph", async (target?: Target) => {
             const of = await saved(target);
             showPicture(await server.ask("swarmc.graph", of), `Graph of ${basename(of.path ?? of.uri)}`);
         }),
-        command("swarmc.prompt", async (target?: Target) => {
+        registerCommand("swarmc.prompt", async (target?: Target) => {
             const { editor } = current();
             const position = editor.selection.active;
             const at = { line: position.line, character: position.character };
             const of = target ?? { uri: editor.document.uri.toString(), position: at };
             await showText(await server.ask("swarmc.prompt", of), "markdown");
         }),
-        command("swarmc.explain", async (code?: string) => {
+        registerCommand("swarmc.explain", async (code?: string) => {
             const asked = code ?? codeAtCursor() ?? (await askForCode());
             if (asked !== undefined) {
                 await showText(await server.ask("swarmc.explain", asked), "markdown");
             }
         }),
-        command("swarmc.references", async (uri: string, position: Position, places: Location[]) => {
+        registerCommand("swarmc.references", async (uri: string, position: Position, places: Location[]) => {
             const converter = server.converter;
             if (converter !== undefined) {
                 const locations = places.map((place) => converter.asLocation(place));
@@ -60,6 +55,31 @@ export function registerCommands(server: Server): vscode.Disposable[] {
             }
         }),
     ];
+}
+
+/** Writes a first workflow into a folder that a person names, and opens it. */
+async function writeFirst(server: Server): Promise<void> {
+    const program = await server.needProgram();
+    const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+    const chosen = await vscode.window.showOpenDialog({
+        canSelectFiles: false,
+        canSelectFolders: true,
+        defaultUri: folder,
+        openLabel: "Write a workflow here",
+    });
+    const [into] = chosen ?? [];
+    if (into === undefined) {
+        return;
+    }
+    const ended = await runProgram(program, ["init", "."], into.fsPath);
+    if (ended.code !== 0) {
+        throw new Error(firstLine(ended.err));
+    }
+    if (vscode.workspace.getWorkspaceFolder(into) === undefined) {
+        await vscode.commands.executeCommand("vscode.openFolder", into);
+        return;
+    }
+    await vscode.window.showTextDocument(vscode.Uri.joinPath(into, "workflow.kdl"));
 }
 
 async function inTerminal(server: Server, command: string, flag: string, target?: Target): Promise<void> {

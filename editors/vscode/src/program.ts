@@ -1,67 +1,47 @@
-// Where the `swarmc` program is, and what a person is told when it is nowhere.
+// The `swarmc` program as VS Code's settings name it, and what a person is told when there is none.
 
-import { constants } from "node:fs";
-import { access, stat } from "node:fs/promises";
-import { homedir } from "node:os";
-import { delimiter, isAbsolute, join } from "node:path";
 import * as vscode from "vscode";
+import { type Found, INSTALL, describeMissing, searchProgram } from "./search";
 
-/** Typed in a checkout of swarmc. */
-const INSTALL = "cargo install --locked --path .";
-
-/** The program that the setting names, or the one on PATH; undefined when there is none. */
-export async function findProgram(): Promise<string | undefined> {
-    const setting = configured();
-    if (setting) {
-        return (await isProgram(setting)) ? setting : undefined;
-    }
-    const endings = process.platform === "win32" ? [".exe", ".cmd"] : [""];
-    for (const folder of (process.env.PATH ?? "").split(delimiter).filter((folder) => isAbsolute(folder))) {
-        for (const ending of endings) {
-            const path = join(folder, `swarmc${ending}`);
-            if (await isProgram(path)) {
-                return path;
-            }
-        }
-    }
-    return undefined;
-}
-
-/** Says that the program is missing, and what to do; true when something was done about it. */
-export async function tellMissing(): Promise<void> {
-    const setting = configured();
-    const message = setting
-        ? `swarmc is not at \`${setting}\`, which the setting \`swarmc.path\` names: without it there is no ` +
-          "completion and there are no diagnostics. Correct the setting, or empty it to use the one on PATH."
-        : "swarmc is not on PATH: without it there is no completion and there are no diagnostics. Install it (`cargo install " +
-          "--locked --path .` in its checkout), or say in the setting `swarmc.path` where it is.";
-    const settings = "Open the setting";
-    const install = "Copy the install command";
-    const choice = await vscode.window.showErrorMessage(message, settings, ...(setting ? [] : [install]));
-    if (choice === settings) {
-        await vscode.commands.executeCommand("workbench.action.openSettings", "swarmc.path");
-    } else if (choice === install) {
-        await vscode.env.clipboard.writeText(INSTALL);
+/** There is no program, which a person has been told with what to do about it. */
+export class ProgramMissing extends Error {
+    public constructor() {
+        super("swarmc is not installed");
     }
 }
 
-/** What the setting says: `~` is the home folder, and a relative path starts in the first folder. */
-function configured(): string {
-    const path = vscode.workspace.getConfiguration("swarmc").get<string>("path", "").trim();
-    if (path === "" || isAbsolute(path)) {
-        return path;
-    }
-    if (path === "~" || path.startsWith("~/")) {
-        return join(homedir(), path.slice(1));
-    }
-    return join(vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? homedir(), path);
+export async function findProgram(context: vscode.ExtensionContext): Promise<Found> {
+    const found = await searchProgram({
+        setting: vscode.workspace.getConfiguration("swarmc").get<string>("path", ""),
+        extension: context.extensionPath,
+        workspace: vscode.workspace.workspaceFolders?.[0]?.uri.fsPath,
+        path: process.env.PATH ?? "",
+        platform: process.platform,
+    });
+    // The walkthrough ticks its first step off.
+    await vscode.commands.executeCommand("setContext", "swarmc.found", "program" in found);
+    return found;
 }
 
-async function isProgram(path: string): Promise<boolean> {
-    try {
-        await access(path, constants.X_OK);
-        return (await stat(path)).isFile();
-    } catch {
-        return false;
+/** Says that the program is missing, and offers what helps. */
+export async function tellMissing(context: vscode.ExtensionContext, wrong: string | undefined): Promise<void> {
+    const [settings, docs, copy] = ["Open the setting", "How to install", "Copy the install command"];
+    const offers = wrong === undefined ? [docs, copy, settings] : [settings, docs];
+    switch (await vscode.window.showErrorMessage(describeMissing(wrong), ...offers)) {
+        case settings:
+            await vscode.commands.executeCommand("workbench.action.openSettings", "swarmc.path");
+            break;
+        case docs:
+            await openDocs(context);
+            break;
+        case copy:
+            await vscode.env.clipboard.writeText(INSTALL);
+            break;
     }
+}
+
+/** Opens the page that says how to install swarmc. */
+export async function openDocs(context: vscode.ExtensionContext): Promise<void> {
+    const repository = String(context.extension.packageJSON.repository.url).replace(/\.git$/, "");
+    await vscode.env.openExternal(vscode.Uri.parse(`${repository}/blob/main/docs/install.md`));
 }

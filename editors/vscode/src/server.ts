@@ -2,13 +2,15 @@
 
 import * as vscode from "vscode";
 import {
+    type DocumentSymbol,
+    DocumentSymbolRequest,
     type DynamicFeature,
     ExecuteCommandRequest,
     LanguageClient,
     type LanguageClientOptions,
     type StaticFeature,
 } from "vscode-languageclient/node";
-import { findProgram, tellMissing } from "./program";
+import { ProgramMissing, findProgram, tellMissing } from "./program";
 
 /** Specs, and whatever may be a prompt: which of them is ours, the server knows. */
 const DOCUMENTS = ["kdl", "markdown", "plaintext"].flatMap((language) =>
@@ -30,6 +32,9 @@ export class Server implements vscode.Disposable {
     public program: string | undefined;
     private client: Client | undefined;
     private readonly output = vscode.window.createOutputChannel("swarmc", { log: true });
+    private readonly started = new vscode.EventEmitter<void>();
+    /** The server has started, perhaps another program than before. */
+    public readonly onStarted = this.started.event;
     /** Restarts one after the other. */
     private turn: Promise<void> = Promise.resolve();
 
@@ -48,6 +53,30 @@ export class Server implements vscode.Disposable {
         return this.client.sendRequest<T>(ExecuteCommandRequest.method, { command, arguments: args });
     }
 
+    /** The outline of a file, whether it is open or not. */
+    public async listSymbols(uri: vscode.Uri): Promise<DocumentSymbol[] | null> {
+        if (!this.client?.isRunning()) {
+            return null;
+        }
+        const found = await this.client.sendRequest(DocumentSymbolRequest.type, { textDocument: { uri: uri.toString() } });
+        return found as DocumentSymbol[] | null;
+    }
+
+    /** The program; where there is none, a person is told what to do about it. */
+    public async needProgram(): Promise<string> {
+        const found = await findProgram(this.context);
+        if ("program" in found) {
+            if (this.program !== found.program) {
+                // It was installed, or another setting counts, since the server was started.
+                this.program = found.program;
+                void this.restart();
+            }
+            return found.program;
+        }
+        void tellMissing(this.context, found.wrong);
+        throw new ProgramMissing();
+    }
+
     /** What a lens says of places, in VS Code's terms. */
     public get converter(): LanguageClient["protocol2CodeConverter"] | undefined {
         return this.client?.protocol2CodeConverter;
@@ -55,6 +84,7 @@ export class Server implements vscode.Disposable {
 
     public dispose(): void {
         void this.client?.dispose().catch(() => undefined);
+        this.started.dispose();
         this.output.dispose();
     }
 
@@ -62,12 +92,14 @@ export class Server implements vscode.Disposable {
         const old = this.client;
         this.client = undefined;
         await old?.dispose();
-        this.program = await findProgram();
-        if (this.program === undefined) {
+        this.program = undefined;
+        const found = await findProgram(this.context);
+        if (!("program" in found)) {
             // Not awaited: the message may stay there for hours.
-            void tellMissing();
+            void tellMissing(this.context, found.wrong);
             return;
         }
+        this.program = found.program;
         const settings = vscode.workspace.getConfiguration("swarmc");
         const options: LanguageClientOptions = {
             documentSelector: DOCUMENTS,
@@ -80,6 +112,7 @@ export class Server implements vscode.Disposable {
         const run = { command: this.program, args: settings.get<string[]>("arguments", ["lsp"]) };
         this.client = new Client("swarmc", "swarmc", run, options);
         await this.client.start();
+        this.started.fire();
     }
 
     private failed(error: unknown): void {

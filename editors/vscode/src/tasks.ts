@@ -1,7 +1,6 @@
 // `swarmc` in VS Code's tasks: in tasks.json, in the list of tasks, and behind the lenses.
 
 import * as vscode from "vscode";
-import { tellMissing } from "./program";
 import type { Server } from "./server";
 
 /** A task as tasks.json has it. */
@@ -33,10 +32,7 @@ export function registerTasks(server: Server): vscode.Disposable {
 
 /** Runs a subcommand in a terminal of its own. */
 export async function start(server: Server, definition: Definition, folder: string | undefined): Promise<void> {
-    if (server.program === undefined) {
-        await tellMissing();
-        return;
-    }
+    await server.needProgram();
     const made = task(server, definition, vscode.workspace.workspaceFolders?.[0], undefined, folder);
     await vscode.tasks.executeTask(made);
 }

@@ -78,6 +78,8 @@ pub struct ApprovalDetails {
     /// What the agent wrote.
     #[serde(flatten)]
     pub text: RequestText,
+    /// What it can be answered with, while it waits.
+    pub choices: Vec<Choice>,
     /// The answer; null while there is none.
     pub answer: Option<ApprovalAnswer>,
 }
@@ -158,7 +160,8 @@ impl ApprovalDetails {
             because: verdict.because.clone(),
             arguments: verdict.arguments.as_ref().map(json),
         });
-        ApprovalDetails { approval: Approval::from(open), text, answer }
+        let choices = if answer.is_none() { open.request.wants.choices().to_vec() } else { Vec::new() };
+        ApprovalDetails { approval: Approval::from(open), text, choices, answer }
     }
 }
 

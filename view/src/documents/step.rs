@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use swarmc_plan::{Ask, Gate};
 use swarmc_runtime::AgentFiles;
 use swarmc_runtime::handoff::Report;
 
@@ -28,11 +29,51 @@ pub struct StepDetails {
     pub tries: Vec<Try>,
     /// What its agents asked for.
     pub approvals: Vec<ApprovalDetails>,
+    /// What a person is asked, where it is a gate without an answer.
+    pub gate: Option<OpenGate>,
     /// What it is as a node.
     #[serde(flatten)]
     pub node: NodeDetails,
     /// What its swarm did, where it is one.
     pub swarm: Option<StepSwarm>,
+}
+
+/// A gate that waits for an answer, as `swarmc approve` takes one.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OpenGate {
+    /// What the person reads.
+    pub message: String,
+    /// The choices, in order; none where several steps have its name.
+    pub options: Vec<String>,
+    /// The fields that the person fills in, in order.
+    pub asks: Vec<GateField>,
+}
+
+/// A field that a person fills in.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GateField {
+    /// Its name.
+    pub name: String,
+    /// Whether it may be left out.
+    pub optional: bool,
+    /// What it is for.
+    pub description: Option<String>,
+}
+
+impl OpenGate {
+    /// The gate as its plan declares it, where that is known.
+    pub fn new(message: String, declared: Option<&Gate>) -> OpenGate {
+        let field = |ask: &Ask| GateField {
+            name: ask.name.clone(),
+            optional: ask.optional,
+            description: ask.description.clone(),
+        };
+        OpenGate {
+            message,
+            options: declared.map(|gate| gate.options.clone()).unwrap_or_default(),
+            asks: declared.iter().flat_map(|gate| &gate.ask).map(field).collect(),
+        }
+    }
 }
 
 /// An attempt.
