@@ -108,7 +108,7 @@ pub enum Command {
         /// The swarm: the step that it runs as, and the attempt of that step.
         swarm: AttemptId,
         /// What it needs.
-        command: SwarmCommand,
+        command: Box<SwarmCommand>,
     },
     /// The time that the budget gives the run is over: record `BudgetSpent`.
     Overdue,
@@ -320,7 +320,7 @@ fn drive_swarms(state: &mut State, now: u64, commands: &mut Vec<Command>) {
             // What it needs besides depends on what comes of this.
             state.agenda.swarms.insert(key);
             let swarm = AttemptId::new(&state.id(key), state.step(key).attempt);
-            commands.push(Command::Swarm { swarm, command });
+            commands.push(Command::Swarm { swarm, command: Box::new(command) });
         }
     }
 }

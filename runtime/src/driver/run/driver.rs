@@ -287,7 +287,7 @@ impl Driver<'_> {
             Command::Open { step, attempt } => self.open_step(step, attempt),
             Command::Conclude { step, attempt, failure } => self.conclude_step(step, attempt, failure),
             Command::Close { step, owes } => self.record(Event::NodeClosed { step, owes }),
-            Command::Swarm { swarm, command } => self.carry_out_swarm(&swarm, command),
+            Command::Swarm { swarm, command } => self.carry_out_swarm(&swarm, *command),
             Command::Overdue => self.expire_run(),
             Command::Ask { step } => self.ask_person(step),
             Command::TimeOut { step } => self.time_out(step),
@@ -398,6 +398,9 @@ impl Driver<'_> {
         let fresh = self.records.take_fresh();
         if fresh.is_empty() {
             return;
+        }
+        if let Some(rehearsing) = self.world.rehearsal() {
+            return rehearsing.keep_records(fresh);
         }
         if self.world.is_real() {
             let world = (self.evaluator.plan, &self.services.process_env, &self.outputs);

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Durability, Journal};
 use crate::types::event::Record;
 
-/// Keeps what was flushed in a list that others can read.
+/// Keeps what was flushed in a list that others can read, or only counts it.
 pub(crate) struct MemoryJournal {
     pending: Vec<Record>,
-    records: Arc<Mutex<Vec<Record>>>,
+    records: Option<Arc<Mutex<Vec<Record>>>>,
+    /// How many records it was given.
+    count: usize,
     /// The number of records it has room for.
     room: usize,
     durability: Arc<Durability>,
@@ -19,28 +21,32 @@ impl MemoryJournal {
     /// A journal that holds `room` records at most, and the list it keeps them in.
     pub(crate) fn new(room: usize) -> (MemoryJournal, Arc<Mutex<Vec<Record>>>) {
         let records = Arc::new(Mutex::new(Vec::new()));
-        let journal = MemoryJournal {
-            pending: Vec::new(),
-            records: Arc::clone(&records),
-            room,
-            durability: Durability::new(None),
-        };
+        let journal = MemoryJournal { records: Some(Arc::clone(&records)), ..MemoryJournal::counting(room) };
         (journal, records)
+    }
+
+    /// A journal that counts `room` records at most, for a driver that keeps them itself.
+    pub(crate) fn counting(room: usize) -> MemoryJournal {
+        MemoryJournal { pending: Vec::new(), records: None, count: 0, room, durability: Durability::new(None) }
     }
 }
 
 impl Journal for MemoryJournal {
     fn append(&mut self, record: &Record) {
-        self.pending.push(record.clone());
+        self.count += 1;
+        if self.records.is_some() {
+            self.pending.push(record.clone());
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        if records.len() + self.pending.len() > self.room {
+        if self.count > self.room {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
-        records.append(&mut self.pending);
-        self.durability.note_written(records.len() as u64);
+        if let Some(records) = &self.records {
+            records.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.pending);
+        }
+        self.durability.note_written(self.count as u64);
         Ok(())
     }
 

@@ -1,7 +1,5 @@
 //! Operations that an agent asks for by lines of its answer.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::operation::TAG;
@@ -18,14 +16,16 @@ pub(crate) fn asked_for<'t>(
 ) -> (Vec<Result<Operation, String>>, String) {
     let is_one = |line: &str| line.starts_with('{') && line.contains("\"swarm\"");
     let told = told.into_iter().filter(|text| text.contains("\"swarm\""));
-    let told: HashSet<&str> = told.flat_map(|text| text.lines().map(str::trim).filter(|line| is_one(line))).collect();
+    let mut told: Vec<&str> = told.flat_map(|text| text.lines().map(str::trim).filter(|line| is_one(line))).collect();
+    // Of a few lines, of which most differ at once, sorting costs less than hashing.
+    told.sort_unstable();
     let mut operations = Vec::new();
     let (mut rest, mut more, mut repeated) = (String::new(), 0, 0);
     for line in answer.split_inclusive('\n') {
         let trimmed = line.trim();
         let value = if is_one(trimmed) { serde_json::from_str::<Value>(trimmed).ok() } else { None };
         match value.filter(|value| value.get(TAG).is_some()) {
-            Some(_) if told.contains(trimmed) => {
+            Some(_) if told.binary_search(&trimmed).is_ok() => {
                 repeated += 1;
                 rest.push_str(line);
             }

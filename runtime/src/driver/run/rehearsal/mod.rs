@@ -40,7 +40,7 @@ use crate::io::llm::Models;
 use crate::io::reactor::Reactor;
 use crate::io::socket_peer::Processes;
 use crate::types::error::RunError;
-use crate::types::event::{Content, Event, Failure, Outcome, RunStatus, Status, StepId, VERSION};
+use crate::types::event::{Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
 
 pub use api::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn};
 
@@ -77,7 +77,6 @@ pub fn rehearse(
     let texts = MemoryStore::default();
     let names = (folder.id.clone(), folder.path.clone(), options.workspace.clone());
     let evaluator = Evaluator::new(plan, &graph, params, stdin, names, Box::new(texts.clone()));
-    let (journal, records) = MemoryJournal::new(RECORDS);
     let poller = create_poller()?;
     let (inputs, receiver) = Inputs::new(poller.inbox());
     let (observer_handle, reactor) = (ObserverHandle::unobserved(), Arc::new(Reactor::default()));
@@ -93,7 +92,7 @@ pub fn rehearse(
     let mut driver = Driver {
         evaluator,
         state: State::new(Arc::new(graph)),
-        records: Records::new(Box::new(journal), 0, 0, Time::Virtual),
+        records: Records::new(Box::new(MemoryJournal::counting(RECORDS)), 0, 0, Time::Virtual),
         queue: InputQueue::new(receiver, false),
         attempts: Attempts::new(None),
         requests: Requests::new(false),
@@ -120,7 +119,6 @@ pub fn rehearse(
     }]));
     let mut report = driver.finish_rehearsal()?;
     report.texts = texts.take();
-    report.records = std::mem::take(&mut *records.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     Ok(report)
 }
 
@@ -164,6 +162,11 @@ pub(super) struct Settling {
 }
 
 impl Rehearsing<'_> {
+    /// Keeps what happened.
+    pub(super) fn keep_records(&mut self, records: Vec<Record>) {
+        self.report.records.extend(records);
+    }
+
     /// Asks for an answer, and counts what that would have started.
     fn ask(&mut self, turn: &Turn<'_>) -> Answer {
         match turn.asks {
