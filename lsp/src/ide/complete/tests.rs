@@ -1,6 +1,7 @@
 //! Completion as a person at an editor sees it: the labels in order, and the text after one was chosen.
 
 mod tools;
+mod unclosed;
 
 use super::super::fixture::parse_fixture;
 use super::{Completion, list_completions};
