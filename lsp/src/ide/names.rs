@@ -132,7 +132,7 @@ pub fn rename_symbol(snapshot: &Snapshot, path: &str, offset: usize, to: &str) -
 }
 
 /// Whether something of this kind can be called so.
-fn check_name(kind: SymbolKind, name: &str) -> Result<(), String> {
+pub(super) fn check_name(kind: SymbolKind, name: &str) -> Result<(), String> {
     let mut signs = name.chars();
     let first = signs.next();
     let (fits, rule) = match kind {
