@@ -10,7 +10,7 @@ use swarmc_compiler::syntax::{Entry, Form, Node, TokenKind, ValueKind};
 
 use super::diagnostics::{Problem, collect_diagnostics};
 use super::document::{Document, Kind as FileKind};
-use super::element::{self, Part};
+use super::element::{self, Part, Slot};
 use super::names::check_name;
 use super::{Edit, Snapshot};
 
@@ -216,14 +216,24 @@ fn takes_prompt(known: &schema::Node) -> bool {
         && known.arguments.iter().any(|argument| matches!(argument.kind, Kind::Template))
 }
 
-/// A text that may stand in a file of its own: the node that says it, and the entry.
+/// A text that may stand in a file of its own: the node that says it, and the entry. A cursor elsewhere in the head of the
+/// node means its text.
 fn find_text<'t>(document: &'t Document, range: &Range<usize>) -> Option<(&'t Node, &'t Entry)> {
     let (node, known) = *document.nodes_at(range.start).last()?;
-    // Where the text of the node may come from a file, the table of the language says so.
-    known.find_property("file").filter(|property| matches!(property.kind, Kind::Path))?;
-    known.arguments.iter().find(|argument| matches!(argument.kind, Kind::Template))?;
+    if !takes_prompt(known) {
+        return None;
+    }
     let touches = |entry: &&Entry| entry.span.range().start <= range.start && range.start <= entry.span.range().end;
-    node.entries.iter().find(touches).map(|entry| (node, entry))
+    if let Some(entry) = node.entries.iter().find(touches) {
+        return Some((node, entry));
+    }
+    let says = |(entry, slot): (&'t Entry, Option<Slot>)| {
+        let file = entry.name.as_ref().is_some_and(|name| &*name.text == "file");
+        (file || slot.is_some_and(|slot| matches!(slot.kind(), Kind::Template))).then_some(entry)
+    };
+    let entry = element::list_entries(node, known).find_map(says)?;
+    let head = node.name.span.range().start..node.entries.last()?.span.range().end;
+    head.contains(&range.start).then_some((node, entry))
 }
 
 fn extract_text(snapshot: &Snapshot, path: &str, document: &Document, range: &Range<usize>) -> Option<Action> {

@@ -115,3 +115,16 @@ fn an_agent_that_is_not_there_is_declared() {
     let titles: Vec<String> = list_actions(&snapshot, &path, offset..offset).into_iter().map(|one| one.title).collect();
     assert!(titles.iter().all(|title| !title.starts_with("declare")), "{titles:?}");
 }
+
+#[test]
+fn a_text_is_moved_from_anywhere_in_its_node() {
+    let text = |prompt: &str| format!("//- a.kdl\n{HEAD}pipeline m {{\n    task x {{ {prompt} }}\n}}\n");
+    let many = "prompt \"\"\"\n        Do it:\n        now$0\n        \"\"\"";
+    for prompt in ["pro$0mpt \"Do it\"", "prompt $0 \"Do it\"", "prompt \"Do it\"$0", many] {
+        let (action, spec) = done(&text(prompt), "move the text to `prompts/x.md`");
+        assert!(spec.contains("{ prompt ") && spec.contains("file=\"prompts/x.md\" }"), "{spec}");
+        assert!(action.files[0].1.starts_with("Do it"), "{:?}", action.files);
+    }
+    let (_, spec) = done(&(text("pro$0mpt file=\"x.md\"") + "//- x.md\nhello\n"), "put the text of `x.md` here");
+    assert!(spec.contains("prompt #\"hello\"#"), "{spec}");
+}
