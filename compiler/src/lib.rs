@@ -61,7 +61,7 @@ pub use files::{Entry, FileError, Files};
 pub use format::format_document;
 pub use import::{Import, Route, import_compose};
 pub use index::Index;
-pub use library::{library_parts, preset_names};
+pub use library::{find_preset, library_parts, preset_names};
 pub use load::{join_path, path_from};
 pub use pattern::is_match as pattern_matches;
 pub use settings::{Levels, Settings};
