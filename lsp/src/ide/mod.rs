@@ -28,6 +28,7 @@ mod signature;
 mod snapshot;
 mod texts;
 mod tokens;
+mod words;
 
 use std::cmp::Ordering;
 use std::ops::Range;
