@@ -79,6 +79,9 @@ pub(super) fn report_shell_reads(
     tables: &Tables,
     diagnostics: &mut Diagnostics,
 ) {
+    if !prose.passage.mentions_shell() {
+        return;
+    }
     let file = within.file;
     let is_param = |name: &str| {
         within.params.find_exact(name).is_some() || tables.find_name(NameKind::Param, name, true, file).is_some()

@@ -1,6 +1,6 @@
 //! The state of a workspace: open texts, files on disk, and the compiler's analysis of each spec, computed once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -62,7 +62,7 @@ pub struct Analysis {
     /// Its names, texts and types.
     pub index: Index,
     /// Every path that was asked for, found or not.
-    asked: BTreeSet<String>,
+    asked: HashSet<String>,
     /// The folders whose contents were asked for.
     listed: BTreeSet<String>,
     /// Counted by the first who asks.
@@ -98,7 +98,7 @@ fn is_ours(document: &Document) -> bool {
 /// Files that note what they are asked for.
 struct Asked<'f> {
     files: &'f Texts,
-    paths: Mutex<BTreeSet<String>>,
+    paths: Mutex<HashSet<String>>,
     folders: Mutex<BTreeSet<String>>,
 }
 
@@ -398,6 +398,9 @@ impl Files for Texts {
         }
         // The lock stays while the disk is read, so that all who ask see the same text.
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = cache.get(path) {
+            return known.clone();
+        }
         cache.entry(path.to_owned()).or_insert_with(|| self.disk.read(path)).clone()
     }
 
@@ -449,7 +452,10 @@ impl Files for Asked<'_> {
 
 impl Asked<'_> {
     fn record_path(&self, path: &str) {
-        self.paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        if !paths.contains(path) {
+            paths.insert(path.to_owned());
+        }
     }
 }
 
