@@ -18,7 +18,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use std::sync::Arc;
+
 use swarmc_compiler::{Compilation, Diagnostic, Profile, Settings, Sources, Span, compile_with};
+use swarmc_lsp::ide::{Document, Kind, Workspace, list_actions};
 
 /// The name that the first file of a fixture is compiled under.
 const SPEC: &str = "spec.kdl";
@@ -378,4 +381,67 @@ fn differences_are_found() {
     assert_ne!(compare(&exact, &read("a b c d\n//  ^ error[SW101]: unknown\n//  help: x\n")), "", "the column counts");
     assert_eq!(compare(&read("a b c d\n//    ^ error[SW101]: …\n"), &exact), "", "`…` takes any message and help");
     assert_ne!(compare(&read("a b c d\n//    ^ error[SW102]: …\n"), &exact), "", "but one code only");
+}
+
+/// Whatever a help says to write instead, an editor can write: "did you mean" and defaults. What is written mends it.
+#[test]
+fn what_a_help_says_to_write_an_editor_writes() {
+    let mut wrong = String::new();
+    let mut seen = 0;
+    for path in fixtures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")) {
+        let fixture = Fixture::read(&std::fs::read_to_string(&path).expect("a fixture is UTF-8 text"));
+        let files = fixture.texts();
+        let before = fixture.check(&files);
+        for diagnostic in &before.diagnostics {
+            let help = diagnostic.help.as_deref().unwrap_or_default();
+            if !["did you mean", "| default(", "| default:"].iter().any(|words| help.contains(words)) {
+                continue;
+            }
+            seen += 1;
+            // An editor shows the problems of specs; of a part or of another file `check --fix` has the edit.
+            if Document::new(SPEC, &files[SPEC]).kind() != Kind::Spec && diagnostic.fix.is_some() {
+                continue;
+            }
+            let (span, source) = (diagnostic.labels[0].span, before.sources.name(diagnostic.labels[0].span.file));
+            let mut files = files.clone();
+            // An editor shows what the settings of the workspace ask for.
+            if let Some(profile) = fixture.files[0].lines[0].strip_prefix("// profile: ") {
+                files.insert("swarmc.kdl".to_owned(), format!("profile {profile}\n"));
+            }
+            let mut workspace = Workspace::new(Arc::new(files.clone()));
+            workspace.open(SPEC, Document::new(SPEC, &files[SPEC]));
+            let range = span.start as usize..span.end as usize;
+            let actions = list_actions(&workspace.snapshot(), source, range.clone());
+            let mends = (range, diagnostic.code);
+            let written = actions
+                .iter()
+                .filter(|action| action.mends.as_ref() == Some(&mends) && !action.title.starts_with("allow "));
+            let count = |all: &[Diagnostic]| {
+                all.iter().filter(|one| (one.code, &one.message) == (diagnostic.code, &diagnostic.message)).count()
+            };
+            let mended = written.filter(|action| {
+                let mut files = files.clone();
+                for (path, edits) in &action.edits {
+                    let text = files.get_mut(path).expect("an action edits a file of the fixture");
+                    for edit in edits.iter().rev() {
+                        text.replace_range(edit.range.clone(), &edit.text);
+                    }
+                }
+                count(&fixture.check(&files).diagnostics) < count(&before.diagnostics)
+            });
+            if mended.count() == 0 {
+                let line = before.sources.position(span.file, span.start).line;
+                let titles: Vec<&str> = actions.iter().map(|action| action.title.as_str()).collect();
+                let _ = writeln!(
+                    wrong,
+                    "{}:{source}:{line}: {} `{}` ({help}): {titles:?}",
+                    path.display(),
+                    diagnostic.code.id(),
+                    diagnostic.message
+                );
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+    assert!(seen > 200, "{seen} of the fixtures' helps say what to write");
 }

@@ -1,6 +1,7 @@
 //! The language server as an editor meets it: the real binary over its standard input and output.
 
 mod client;
+mod workspace;
 
 use std::time::{Duration, Instant};
 

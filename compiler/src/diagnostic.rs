@@ -120,6 +120,13 @@ impl Diagnostic {
         self.edit(format!("write `{near}`"), span, near.name, near.certain)
     }
 
+    /// Attaches the edit that gives an expression the empty text as its default.
+    pub(crate) fn give_default(self, expression: Span) -> Diagnostic {
+        // A string of the spec may stand around it, in which `"` would end it.
+        let end = Span { start: expression.end, ..expression };
+        self.unsafe_fix("add a default", end, " | default('')")
+    }
+
     /// Attaches an edit, and says whether it certainly means what was meant.
     pub(crate) fn edit(
         mut self,

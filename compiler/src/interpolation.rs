@@ -99,6 +99,14 @@ pub fn statement_words() -> impl Iterator<Item = &'static str> {
     template::OPENING.into_iter().chain(template::PLAIN)
 }
 
+/// What a word that stands first in `{% … %}` does, how it is written first; an end says what it ends.
+pub fn describe_statement(word: &str) -> Option<(&'static str, &'static str)> {
+    let word =
+        word.strip_prefix("end").filter(|word| *word == "raw" || template::OPENING.contains(word)).unwrap_or(word);
+    let known = template::STATEMENTS.iter().find(|(known, ..)| *known == word);
+    known.map(|(_, usage, doc)| (*usage, *doc))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +134,14 @@ mod tests {
         assert!(directive_terms().all(|term| term.doc.ends_with('.') && term.usage.starts_with("<<")));
         assert!(directive_filters("output").iter().all(|term| term.usage.starts_with(term.word)));
         assert!(directive_filters("context").is_empty());
+        for word in statement_words().chain(["elif", "else", "raw", "endraw", "endfor", "endset"]) {
+            let (usage, doc) = describe_statement(word).unwrap_or_else(|| panic!("`{word}` is described"));
+            assert!(usage.starts_with("{% ") && usage.contains(word.trim_start_matches("end")), "{usage}");
+            assert!(doc.ends_with('.'), "{doc}");
+        }
+        assert_eq!(
+            [describe_statement("enddo"), describe_statement("endelse"), describe_statement("macro")],
+            [None; 3]
+        );
     }
 }

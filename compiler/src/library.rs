@@ -33,6 +33,14 @@ pub fn preset_names() -> &'static [&'static str] {
     &NAMES
 }
 
+/// How the library declares a provider preset.
+pub fn find_preset(name: &str) -> Option<&'static str> {
+    let (_, text) = find_part(PROVIDERS)?;
+    let start = text.find(&format!("\nprovider {name} {{\n"))? + 1;
+    let end = start + text[start..].find("\n}")? + 2;
+    Some(&text[start..end])
+}
+
 /// The name and text of a part.
 pub(crate) fn find_part(name: &str) -> Option<(&'static str, &'static str)> {
     PARTS.iter().copied().find(|(part, _)| *part == name)

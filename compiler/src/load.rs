@@ -243,9 +243,16 @@ impl<'a> Loader<'a> {
                         let missing = missing.help(format!("did you mean `{right}`?"));
                         // What stands there is the path as it is, where its characters mean nothing else.
                         let plain = |sign: char| sign.is_ascii_alphanumeric() || "._-/".contains(sign);
-                        match span.filter(|span| self.sources.slice(*span) == written && right.chars().all(plain)) {
-                            Some(span) => missing.edit(format!("write `{right}`"), span, right, close.certain),
-                            None => missing,
+                        let title = format!("write `{right}`");
+                        let quoted = |span: Span| self.sources.slice(span) == format!("\"{written}\"");
+                        match span.filter(|_| right.chars().all(plain)) {
+                            Some(span) if self.sources.slice(span) == written => {
+                                missing.edit(title, span, right, close.certain)
+                            }
+                            Some(span) if quoted(span) => {
+                                missing.edit(title, span, format!("\"{right}\""), close.certain)
+                            }
+                            _ => missing,
                         }
                     }
                     None if span.is_none() => missing.help("check its name, and the folder you are in"),

@@ -41,6 +41,15 @@ impl Derived for MentionsInclude {
     }
 }
 
+/// Whether a text holds `${`, as shells write variables.
+struct MentionsShell(bool);
+
+impl Derived for MentionsShell {
+    fn from_text(text: &str) -> MentionsShell {
+        MentionsShell(memchr::memmem::find(text.as_bytes(), b"${").is_some())
+    }
+}
+
 /// A run of bytes from one place.
 #[derive(Clone, Debug)]
 struct Piece {
@@ -108,6 +117,14 @@ impl MappedText {
         match &self.text {
             Held::File(facts) => facts.derived::<MentionsInclude>().0,
             Held::Own(text) => MentionsInclude::from_text(text).0,
+        }
+    }
+
+    /// Whether a look for variables of a shell would be worth its time.
+    pub(crate) fn mentions_shell(&self) -> bool {
+        match &self.text {
+            Held::File(facts) => facts.derived::<MentionsShell>().0,
+            Held::Own(text) => MentionsShell::from_text(text).0,
         }
     }
 

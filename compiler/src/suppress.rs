@@ -117,11 +117,13 @@ impl Suppressions {
 fn unknown_code(allow: &Allow) -> Diagnostic {
     let ids: Vec<&str> = Code::ALL.iter().map(|code| code.id()).collect();
     let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
-    let close = suggest::find_closest(&allow.code.value, ids.into_iter().chain(names));
-    let help = close.map_or("`swarmc explain` lists the checks".into(), |close| format!("did you mean `{close}`?"));
-    Diagnostic::new(Code::UnusedSuppression, format!("there is no check `{}`", allow.code.value))
-        .label(allow.code.span, "suppresses nothing")
-        .help(help)
+    let close = suggest::find_nearest(&allow.code.value, ids.into_iter().chain(names));
+    let diagnostic = Diagnostic::new(Code::UnusedSuppression, format!("there is no check `{}`", allow.code.value))
+        .label(allow.code.span, "suppresses nothing");
+    match close {
+        Some(close) => diagnostic.help(format!("did you mean `{close}`?")).write_near(allow.code.span, close),
+        None => diagnostic.help("`swarmc explain` lists the checks"),
+    }
 }
 
 /// Whether a file is a spec that another imports: the first file is the one that is compiled.

@@ -323,8 +323,14 @@ impl Tables {
         let seen: Vec<&str> = also.iter().copied().chain(seen.iter().map(String::as_str)).collect();
         if let Some((alias, rest)) = name.split_once('.') {
             let Some((_, import)) = self.find_import(alias, true, from) else {
-                return fix_maybe(diagnostic("nothing is imported under this name"), &seen, name, &fix)
-                    .help(self.missing_alias(alias, rest, &seen, from));
+                let (close, help) = self.missing_alias(alias, rest, &seen, from);
+                let diagnostic = diagnostic("nothing is imported under this name").help(help);
+                return match close {
+                    Some(close) => {
+                        fix(diagnostic, Near { name: &close, certain: suggest::is_slip(name, &close, &seen) })
+                    }
+                    None => diagnostic,
+                };
             };
             let module = &self.modules.list[import.module].name;
             let theirs: Vec<&str> = seen
@@ -375,10 +381,14 @@ impl Tables {
         Some(format!("`{}` declares one: import it in this file", self.modules.list[module].name))
     }
 
-    /// What to type where `alias.rest` is qualified by nothing that is imported.
-    fn missing_alias(&self, alias: &str, rest: &str, seen: &[&str], from: FileId) -> String {
+    /// What to type where `alias.rest` is qualified by nothing that is imported, and the name that is nearly that.
+    fn missing_alias(&self, alias: &str, rest: &str, seen: &[&str], from: FileId) -> (Option<String>, String) {
+        let near = |close: String| {
+            let help = format!("did you mean `{close}`?");
+            (Some(close), help)
+        };
         if let Some(close) = suggest::find_closest(&format!("{alias}.{rest}"), seen.iter().copied()) {
-            return format!("did you mean `{close}`?");
+            return near(close.to_owned());
         }
         let imports = &self.modules.list[self.modules.module_of(from)].imports;
         let aliases: Vec<&str> =
@@ -388,9 +398,11 @@ impl Tables {
             alias => format!("{alias}.kdl"),
         };
         match suggest::find_closest(alias, aliases.iter().copied()) {
-            Some(close) => format!("did you mean `{close}.{rest}`?"),
-            None if aliases.is_empty() || alias == "std" => format!("import it: `import \"{import}\" as={alias}`"),
-            None => format!("the imports are {}", suggest::format_list(aliases.into_iter(), "and")),
+            Some(close) => near(format!("{close}.{rest}")),
+            None if aliases.is_empty() || alias == "std" => {
+                (None, format!("import it: `import \"{import}\" as={alias}`"))
+            }
+            None => (None, format!("the imports are {}", suggest::format_list(aliases.into_iter(), "and"))),
         }
     }
 
@@ -482,18 +494,6 @@ impl Tables {
 impl Own {
     fn find(&self, name: &str, exact: bool) -> Option<usize> {
         Some(self.first + self.names.find(name, exact)?)
-    }
-}
-
-fn fix_maybe(
-    diagnostic: Diagnostic,
-    seen: &[&str],
-    name: &str,
-    fix: &dyn Fn(Diagnostic, Near<'_>) -> Diagnostic,
-) -> Diagnostic {
-    match suggest::find_nearest(name, seen.iter().copied()) {
-        Some(close) => fix(diagnostic, close),
-        None => diagnostic,
     }
 }
 

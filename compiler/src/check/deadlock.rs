@@ -4,6 +4,7 @@
 
 use swarmc_plan::When;
 
+use super::guarded_join::suggest_default;
 use super::never_runs::describe_need;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -64,14 +65,12 @@ pub(super) fn report_conflict<'a>(
             None => diagnostic,
         }
     });
-    diagnostic.help(match one.declared && other.declared {
-        true => "to run after either of them, write `join any`; to run after both ended, `when=always`".to_owned(),
-        false => {
-            let read = if one.declared { other } else { one };
-            let read = pipeline.steps[read.step].name();
-            format!("to go on without it, give a default: `<<output:{read} | default:\"…\">>`")
+    match one.declared && other.declared {
+        true => {
+            diagnostic.help("to run after either of them, write `join any`; to run after both ended, `when=always`")
         }
-    })
+        false => suggest_default(diagnostic, pipeline, step, if one.declared { other } else { one }),
+    }
 }
 
 fn outcome_verb(need: &Need) -> &'static str {

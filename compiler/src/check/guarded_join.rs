@@ -52,13 +52,28 @@ fn report_guarded_join(pipeline: &Pipeline<'_>, step: &Step<'_>, guarded: &[usiz
             diagnostic = diagnostic.label(span, format!("`{}` runs when this holds", needed.name()));
         }
     }
-    let read = needs.iter().find(|need| !need.declared).map(|need| pipeline.steps[need.step].name());
-    diagnostic.help(match read {
-        None => {
-            "to run after the ones that ran, write `join none-failed`; to run in any case, `when=always`".to_owned()
-        }
-        Some(name) => {
-            format!("to go on without it, give a default: `<<output:{name} | default:\"…\">>`")
-        }
-    })
+    let Some(read) = needs.iter().find(|need| !need.declared) else {
+        return diagnostic
+            .help("to run after the ones that ran, write `join none-failed`; to run in any case, `when=always`");
+    };
+    if read.span != needs[0].span {
+        diagnostic = diagnostic.label(read.span, "needs it too, as it reads it");
+    }
+    suggest_default(diagnostic, pipeline, step, read)
+}
+
+/// Says how a step goes on without a value that it reads.
+pub(super) fn suggest_default(
+    diagnostic: Diagnostic,
+    pipeline: &Pipeline<'_>,
+    step: &Step<'_>,
+    need: &Need,
+) -> Diagnostic {
+    let name = pipeline.steps[need.step].name();
+    let help = format!("to go on without it, give a default: `<<output:{name} | default:\"…\">>`");
+    let diagnostic = diagnostic.help(help);
+    match step.reads.iter().find(|read| read.span == need.span && !read.directive) {
+        Some(read) => diagnostic.give_default(read.whole),
+        None => diagnostic,
+    }
 }

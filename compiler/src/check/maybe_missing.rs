@@ -294,7 +294,8 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
         return Some(
             Diagnostic::new(Code::OutputMayBeSkipped, "`stdin` is missing when nothing is piped into `swarmc run`")
                 .label(read.span, "may be missing here")
-                .help("write `stdin | default(\"\")`, or `<<stdin>>`, which then renders nothing"),
+                .help("write `stdin | default(\"\")`, or `<<stdin>>`, which then renders nothing")
+                .give_default(read.whole),
         );
     }
     let name = read.name.as_deref().filter(|_| read.root == Root::Param)?;
@@ -312,7 +313,8 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
             .label(param.name.span, "optional, and without a default")
             .help(format!(
                 "ask first: `param.{plain} is defined and …`, or write `param.{plain} | default(\"\")`, or declare it with `default=`"
-            )),
+            ))
+            .give_default(read.whole),
     )
 }
 
@@ -380,10 +382,13 @@ fn round_before(step: &Step<'_>, read: &Read, producer: &Step<'_>, later: bool) 
             .label(read.span, "there is no round before the first"),
     };
     let fields: String = read.fields.iter().map(|field| format!(".{}", field.value.replace('-', "_"))).collect();
-    Some(diagnostic.help(match read.in_when {
-        true => format!("ask first: `{word}.{name} is defined and …`"),
-        false => {
-            format!("ask first: `{word}.{name} is defined`, or write `{word}.{name}{fields} | default(\"\")`")
+    Some(match (read.in_when, read.directive) {
+        (true, _) => diagnostic.help(format!("ask first: `{word}.{name} is defined and …`")),
+        (false, directive) => {
+            let help =
+                format!("ask first: `{word}.{name} is defined`, or write `{word}.{name}{fields} | default(\"\")`");
+            let diagnostic = diagnostic.help(help);
+            if directive { diagnostic } else { diagnostic.give_default(read.whole) }
         }
-    }))
+    })
 }

@@ -65,6 +65,7 @@ use crate::source::{Sources, Span};
 use crate::stats::{self, Stats};
 use crate::trust::graph::Graph;
 use crate::trust::{self, Trust};
+pub use servers::PROGRAM_TOOLS;
 use written_paths::Written;
 
 /// A check.

@@ -146,6 +146,14 @@ fn text_span(text: &Text) -> Span {
     text.span(0..text.as_str().len())
 }
 
+/// Attaches the edit that writes a path or a pattern, where its characters mean nothing else in a string.
+fn write_path(diagnostic: Diagnostic, span: Span, path: String) -> Diagnostic {
+    match path.contains(['"', '\\', '\n']) {
+        true => diagnostic,
+        false => diagnostic.unsafe_fix(format!("write `{path}`"), span, path),
+    }
+}
+
 /// What a pattern matches.
 #[derive(Clone, Debug, PartialEq)]
 enum Found {
@@ -239,13 +247,18 @@ impl Patterns<'_, '_> {
     }
 
     fn report_no_match(&self, pattern: &str, glob: &Text, relative: &str) -> Diagnostic {
-        let help = match self.suggest_pattern(pattern) {
-            Some(close) => format!("did you mean `{close}`? {relative}"),
-            None => format!("{relative}; `**` stands for any folders, as in `src/**/*.rs`"),
-        };
-        Diagnostic::new(Code::GlobMatchesNothing, format!("no file matches `{pattern}`"))
-            .label(text_span(glob), "matches nothing")
-            .help(help)
+        let diagnostic = Diagnostic::new(Code::GlobMatchesNothing, format!("no file matches `{pattern}`"))
+            .label(text_span(glob), "matches nothing");
+        // As it is written, from the folder that it is relative to.
+        let folder = pattern.strip_suffix(glob.as_str()).unwrap_or_default();
+        match self.suggest_pattern(pattern) {
+            Some(close) => {
+                let written = close.strip_prefix(folder).unwrap_or(&close).to_owned();
+                let diagnostic = diagnostic.help(format!("did you mean `{written}`? {relative}"));
+                write_path(diagnostic, text_span(glob), written)
+            }
+            None => diagnostic.help(format!("{relative}; `**` stands for any folders, as in `src/**/*.rs`")),
+        }
     }
 
     /// The pattern with the first part that is not there spelt like one that is.

@@ -52,8 +52,12 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 /// The name of a tool or a server that is nearly one that is known, and none itself.
 fn check_spelling(tool: &Name, servers: &[&str]) -> Option<Diagnostic> {
     let name = tool.value.split('(').next().unwrap_or_default();
-    let known: Vec<&str> =
-        TOOLS.iter().copied().chain(BUILT_IN.iter().map(|tool| tool.name)).chain(servers.iter().copied()).collect();
+    let known: Vec<&str> = PROGRAM_TOOLS
+        .iter()
+        .copied()
+        .chain(BUILT_IN.iter().map(|tool| tool.name))
+        .chain(servers.iter().copied())
+        .collect();
     let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
     if name.contains('*') || known.iter().any(|known| plain(known) == plain(name)) {
         return None;
@@ -83,7 +87,7 @@ fn check_declared(tool: &Name, server: &str) -> Option<Diagnostic> {
 }
 
 /// Tools of agent programs: Claude Code, Gemini CLI, Codex, opencode.
-const TOOLS: &[&str] = &[
+pub const PROGRAM_TOOLS: &[&str] = &[
     "Agent",
     "AskUserQuestion",
     "Bash",

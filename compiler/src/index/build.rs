@@ -1,8 +1,10 @@
 //! The index of a model: symbols from its lists, references from the trees of its files and from what its texts read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
 
 use super::order;
+use super::place::PlaceHasher;
 use super::shapes::Shapes;
 use super::walk;
 use super::{Import, Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
@@ -25,10 +27,10 @@ pub(crate) fn build_index(model: &Model<'_>, loader: &Loader<'_>, trust: &[(Span
         index: Index { workflow: workflow_name(model, loader), ..Index::default() },
         shapes: Shapes::default(),
         top: Vec::new(),
-        by_place: BTreeMap::new(),
+        by_place: HashMap::default(),
         steps: Vec::new(),
         pipelines_of: BTreeMap::new(),
-        locals: BTreeMap::new(),
+        locals: HashMap::new(),
     };
     builder.top_level();
     builder.add_types();
@@ -54,17 +56,17 @@ pub(super) struct Builder<'m, 'a, 'l> {
     /// By [`NameKind`] and index.
     top: Vec<Vec<SymbolId>>,
     /// Symbols by the place that declares them.
-    by_place: BTreeMap<Span, SymbolId>,
+    by_place: HashMap<Span, SymbolId, BuildHasherDefault<PlaceHasher>>,
     /// By pipeline and step: the position in the index.
     steps: Vec<Vec<usize>>,
     /// The pipelines that a step is part of: more than one for a shared task.
     pipelines_of: BTreeMap<SymbolId, Vec<usize>>,
     /// What has a name in a pipeline, a swarm or a gate only; steps by the pipeline that they run in.
-    locals: BTreeMap<(SymbolId, Local, String), SymbolId>,
+    locals: HashMap<(SymbolId, Local), HashMap<String, SymbolId>>,
 }
 
 /// What has a name of its own inside something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Local {
     Step,
     Member,
@@ -93,14 +95,14 @@ impl Builder<'_, '_, '_> {
     }
 
     fn find_local(&self, home: SymbolId, local: Local, name: &str) -> Option<SymbolId> {
-        self.locals.get(&(home, local, name.to_owned())).copied()
+        self.locals.get(&(home, local))?.get(name).copied()
     }
 
     /// A symbol that has its name inside another one only.
     fn add_local(&mut self, kind: SymbolKind, local: Local, name: &Name, home: Option<SymbolId>) -> SymbolId {
         let id = self.add_symbol(kind, name, home);
         if let Some(home) = home {
-            self.locals.entry((home, local, name.value.clone())).or_insert(id);
+            self.locals.entry((home, local)).or_default().entry(name.value.clone()).or_insert(id);
         }
         id
     }
@@ -200,7 +202,11 @@ impl Builder<'_, '_, '_> {
                 let id = self.add_symbol(step_kind(step.ast), &step.ast.name, holder);
                 ids.push(id);
                 if let Some(home) = home {
-                    self.locals.entry((home, Local::Step, step.ast.name.value.clone())).or_insert(id);
+                    self.locals
+                        .entry((home, Local::Step))
+                        .or_default()
+                        .entry(step.ast.name.value.clone())
+                        .or_insert(id);
                 }
                 self.pipelines_of.entry(id).or_default().push(number);
                 for input in &step.ast.inputs {
@@ -434,7 +440,8 @@ impl Builder<'_, '_, '_> {
         let fields: Vec<Occurrence> =
             fields.map(|(id, symbol)| Occurrence { span: symbol.span, symbol: id, role: Role::Definition }).collect();
         index.occurrences.extend(fields);
-        index.occurrences.sort_unstable();
+        // Most of them come in the order of the text, of which this sort makes use.
+        index.occurrences.sort();
         // What pipelines share is gathered for each of them.
         index.occurrences.dedup();
         index.texts.sort_unstable();

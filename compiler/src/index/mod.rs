@@ -7,6 +7,7 @@
 mod build;
 mod count;
 mod order;
+mod place;
 mod shapes;
 #[cfg(test)]
 mod tests;

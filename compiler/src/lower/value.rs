@@ -47,7 +47,9 @@ fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(digits);
     let (_, scale) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let Some((whole, fraction)) = number.split_once('.') else {
+        return number.parse::<u64>().ok()?.checked_mul(*scale);
+    };
     let whole = whole.parse::<u64>().ok()?.checked_mul(*scale)?;
     if fraction.is_empty() || fraction.len() > 6 {
         return None;

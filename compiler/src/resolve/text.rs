@@ -79,6 +79,9 @@ pub(super) fn report_shell_reads(
     tables: &Tables,
     diagnostics: &mut Diagnostics,
 ) {
+    if !prose.passage.mentions_shell() {
+        return;
+    }
     let file = within.file;
     let is_param = |name: &str| {
         within.params.find_exact(name).is_some() || tables.find_name(NameKind::Param, name, true, file).is_some()
@@ -196,7 +199,7 @@ fn resolve_read(
                     // A directive with the whole value renders a placeholder for it; a field or an expression has none.
                     let renders = read.via_directive && read.fields.is_empty();
                     if !read.guarded && !renders {
-                        diagnostics.push(left_out_value(name, within.name, read.root, span));
+                        diagnostics.push(left_out_value(name, within.name, read, passage));
                     }
                 }
                 None => {
@@ -245,7 +248,7 @@ fn resolve_read(
                     if let Some(within) =
                         scope.steps.filter(|within| !within.left_out.is_empty() && !read.guarded && !renders)
                     {
-                        diagnostics.push(left_out_value(name, within.name, read.root, span));
+                        diagnostics.push(left_out_value(name, within.name, read, passage));
                     }
                     return None;
                 }
@@ -359,15 +362,16 @@ fn attach_fix(
 }
 
 /// A value of a task that `use partial=#true` left out, where no placeholder can stand for it.
-fn left_out_value(name: &str, pipeline: &str, root: Root, span: Span) -> Diagnostic {
-    let word = template::Kind::Read(root).as_str();
+fn left_out_value(name: &str, pipeline: &str, read: &template::Read, passage: &MappedText) -> Diagnostic {
+    let word = template::Kind::Read(read.root).as_str();
     let plain = name.replace('-', "_");
-    Diagnostic::new(
+    let diagnostic = Diagnostic::new(
         Code::OutputMayBeSkipped,
         format!("`{name}` is left out of pipeline `{pipeline}`, and has no {word} there"),
     )
-    .label(span, "missing here")
-    .help(format!("ask first: `{word}.{plain} is defined and …`, or write `| default(\"\")`, or `use {name}` as well"))
+    .label(passage.span(read.range.clone()), "missing here")
+    .help(format!("ask first: `{word}.{plain} is defined and …`, or write `| default(\"\")`, or `use {name}` as well"));
+    if read.via_directive { diagnostic } else { diagnostic.give_default(passage.span(read.whole.clone())) }
 }
 
 fn no_steps(place: &str, root: Root, span: Span) -> Diagnostic {

@@ -359,8 +359,9 @@ impl<'a> Walk<'a, '_> {
             Some(false) if missing == Missing::Harmless => return,
             Some(false) => {
                 self.problems.push(
-                    template_error(range, format!("`{name}` is not set on every way here"), "may be missing")
-                        .help(format!("set it before, or write `{name} | default(\"\")`")),
+                    template_error(range.clone(), format!("`{name}` is not set on every way here"), "may be missing")
+                        .help(format!("set it before, or write `{name} | default(\"\")`"))
+                        .fix("add a default", range.end..range.end, " | default('')", false),
                 );
                 return;
             }

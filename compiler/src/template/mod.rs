@@ -34,7 +34,7 @@ pub(crate) use condition::parse_expression;
 pub(crate) use directive::{clip_word, filter_terms};
 pub(crate) use fact::{Fact, Status, same_name};
 pub(crate) use logic::suggest_status;
-pub(crate) use names::{OPENING, PLAIN, list_roots, list_terms};
+pub(crate) use names::{OPENING, PLAIN, STATEMENTS, list_roots, list_terms};
 pub(crate) use path::Path;
 pub(crate) use scan::scan;
 pub(crate) use tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Statement, Target};

@@ -121,6 +121,32 @@ pub(crate) const PLAIN: [&str; 1] = ["do"];
 /// The statements that have a body, which `end` and their word closes; `set` only without a value.
 pub(crate) const OPENING: [&str; 6] = ["for", "if", "with", "set", "filter", "autoescape"];
 
+/// What can stand first in `{% … %}`, with how it is written and what it does.
+pub(crate) const STATEMENTS: [(&str, &str, &str); 10] = [
+    (
+        "for",
+        "{% for ITEM in LIST %} … {% endfor %}",
+        "Writes the text once for each item of a list. `{% else %}` begins what stands there for an empty one, and `loop.index` counts from 1.",
+    ),
+    (
+        "if",
+        "{% if CONDITION %} … {% elif CONDITION %} … {% else %} … {% endif %}",
+        "Writes the text where the condition holds.",
+    ),
+    ("with", "{% with NAME = VALUE %} … {% endwith %}", "Gives a value a name, up to its end."),
+    (
+        "set",
+        "{% set NAME = VALUE %}",
+        "Gives a value a name from here on; without a value, the text up to `{% endset %}`.",
+    ),
+    ("filter", "{% filter FILTER %} … {% endfilter %}", "Passes the text through a filter."),
+    ("autoescape", "{% autoescape WHETHER %} … {% endautoescape %}", "Says whether values are escaped, up to its end."),
+    ("do", "{% do EXPRESSION %}", "Computes a value and writes nothing."),
+    ("elif", "{% elif CONDITION %}", "Writes the text where no condition before it holds, and this one does."),
+    ("else", "{% else %}", "Writes the text where no condition before it holds, or the list of a `for` is empty."),
+    ("raw", "{% raw %} … {% endraw %}", "Writes the text as it is: nothing in it is read."),
+];
+
 /// The attributes of `loop`.
 pub(super) const LOOP: [&str; 9] =
     ["depth", "depth0", "first", "index", "index0", "last", "length", "revindex", "revindex0"];

@@ -5,11 +5,13 @@ use std::ops::Range;
 
 use swarmc_compiler::Code;
 use swarmc_compiler::index::SymbolKind;
-use swarmc_compiler::schema::Kind;
-use swarmc_compiler::syntax::{Entry, Form, Node, ValueKind};
+use swarmc_compiler::schema::{self, Kind, Target};
+use swarmc_compiler::syntax::{Entry, Form, Node, TokenKind, ValueKind};
 
 use super::diagnostics::{Problem, collect_diagnostics};
 use super::document::{Document, Kind as FileKind};
+use super::element::{self, Part, Slot};
+use super::names::check_name;
 use super::{Edit, Snapshot};
 
 /// Something that can be done.
@@ -58,6 +60,7 @@ pub fn list_actions(snapshot: &Snapshot, path: &str, range: Range<usize>) -> Vec
             continue;
         }
         found.extend(create_file(snapshot, path, &document, problem));
+        found.extend(declare_agent(path, &document, problem));
         found.extend(default(&document, path, problem));
         found.extend(suppress_problem(&document, path, problem));
     }
@@ -97,7 +100,9 @@ fn create_file(snapshot: &Snapshot, path: &str, document: &Document, problem: &P
     let include = document.kind() == FileKind::Text && !written.rsplit('/').next().unwrap_or(written).contains('.');
     let written = if include { format!("{written}.md") } else { written.to_owned() };
     let target = swarmc_compiler::path_from(path, &written)?;
-    if snapshot.files().find(&target).is_ok() || !(target.ends_with(".md") || target.ends_with(".txt")) {
+    let prompt = element::find_element(document, problem.range.start).is_some_and(|found| takes_prompt(found.known));
+    let is_text = prompt || target.ends_with(".md") || target.ends_with(".txt");
+    if snapshot.files().find(&target).is_ok() || !is_text || target.ends_with('/') {
         return None;
     }
     Some(Action {
@@ -107,23 +112,63 @@ fn create_file(snapshot: &Snapshot, path: &str, document: &Document, problem: &P
     })
 }
 
-/// Gives a directive whose value may be missing a default.
+/// Declares the agent that is not there, below the other agents and with the provider that they have.
+fn declare_agent(path: &str, document: &Document, problem: &Problem) -> Option<Action> {
+    let found = element::find_element(document, problem.range.start)?;
+    let Part::Value(entry, slot) = found.part else { return None };
+    if problem.code != Code::UnknownReference || !matches!(slot.kind(), Kind::Reference(Target::Agent)) {
+        return None;
+    }
+    let name = element::entry_text(entry)?.as_str();
+    check_name(SymbolKind::Agent, name).ok()?;
+    let nodes = &document.tree()?.nodes;
+    let last = |word: &str| nodes.iter().rfind(|node| &*node.name.text == word);
+    let said = |node: &Node, key: Option<&str>| {
+        let fits = |entry: &&Entry| entry.name.as_ref().map(|name| &*name.text) == key;
+        Some(element::entry_text(node.entries.iter().find(fits)?)?.as_str().to_owned())
+    };
+    let provider = last("agent")
+        .and_then(|agent| said(agent, Some("provider")))
+        .or_else(|| said(last("provider")?, None))
+        .unwrap_or_else(|| swarmc_compiler::preset_names()[0].to_owned());
+    let above = last("agent").or_else(|| last("provider")).or_else(|| last("workflow"));
+    let at = above.map_or(0, |node| node.span.range().end);
+    let declaration = format!("agent {name} provider={provider}");
+    let text = if above.is_some() { format!("\n{declaration}") } else { format!("{declaration}\n") };
+    Some(Action {
+        mends: Some((problem.range.clone(), problem.code)),
+        ..make_action(format!("declare `{declaration}`"), ActionKind::Fix, make_edit(path, at..at, text))
+    })
+}
+
+/// Gives a directive whose value may be missing a default; of expressions the compiler knows the edit.
 fn default(document: &Document, path: &str, problem: &Problem) -> Option<Action> {
-    if !matches!(problem.code, Code::OutputMayBeSkipped | Code::OptionalFieldUnguarded) {
+    const CODES: [Code; 4] =
+        [Code::OutputMayBeSkipped, Code::OptionalFieldUnguarded, Code::GuardedJoin, Code::Deadlock];
+    if problem.fix.is_some() || !CODES.contains(&problem.code) {
         return None;
     }
-    let text = document.text();
-    let start = text[..problem.range.start].rfind("<<")?;
-    let end = problem.range.end + text[problem.range.end..].find(">>")?;
-    if text[start..end].contains(['\n', '|']) {
-        return None;
-    }
+    let related = problem.related.iter().filter(|related| related.place.path == path);
+    let places = std::iter::once(&problem.range).chain(related.map(|related| &related.place.range));
+    let (start, end) = places.into_iter().find_map(|place| find_plain_directive(document.text(), place))?;
     // Inside a quoted string of a spec, quotes are escaped.
-    let quotes = if document.kind() == FileKind::Text { "\"\"" } else { "\\\"\\\"" };
+    let token = document.tree().and_then(|tree| {
+        let at = tree.tokens.partition_point(|token| token.end as usize <= start);
+        tree.tokens.get(at).map(|token| token.kind)
+    });
+    let quotes = if token == Some(TokenKind::Quoted) { "\\\"\\\"" } else { "\"\"" };
     Some(Action {
         mends: Some((problem.range.clone(), problem.code)),
         ..make_action("add a default", ActionKind::Fix, make_edit(path, end..end, format!(" | default:{quotes}")))
     })
+}
+
+/// Where the directive around a place starts, and where its end stands; none for one that has filters.
+fn find_plain_directive(text: &str, place: &Range<usize>) -> Option<(usize, usize)> {
+    let start = text[..place.start].rfind("<<")?;
+    let end = place.end + text[place.end..].find(">>")?;
+    let apart = text[start..end].contains(['\n', '|']) || text[start..place.start].contains(">>");
+    (!apart).then_some((start, end))
 }
 
 /// Suppresses a problem in the line above it; the person says why.
@@ -165,14 +210,30 @@ fn fix_all(snapshot: &Snapshot, path: &str) -> Option<Action> {
     Some(make_action("make every certain fix", ActionKind::FixAll, edits.collect()))
 }
 
-/// A text that may stand in a file of its own: the node that says it, and the entry.
+/// Whether the text of a node may come from a file: the table of the language says so.
+fn takes_prompt(known: &schema::Node) -> bool {
+    known.find_property("file").is_some_and(|property| matches!(property.kind, Kind::Path))
+        && known.arguments.iter().any(|argument| matches!(argument.kind, Kind::Template))
+}
+
+/// A text that may stand in a file of its own: the node that says it, and the entry. A cursor elsewhere in the head of the
+/// node means its text.
 fn find_text<'t>(document: &'t Document, range: &Range<usize>) -> Option<(&'t Node, &'t Entry)> {
     let (node, known) = *document.nodes_at(range.start).last()?;
-    // Where the text of the node may come from a file, the table of the language says so.
-    known.find_property("file").filter(|property| matches!(property.kind, Kind::Path))?;
-    known.arguments.iter().find(|argument| matches!(argument.kind, Kind::Template))?;
+    if !takes_prompt(known) {
+        return None;
+    }
     let touches = |entry: &&Entry| entry.span.range().start <= range.start && range.start <= entry.span.range().end;
-    node.entries.iter().find(touches).map(|entry| (node, entry))
+    if let Some(entry) = node.entries.iter().find(touches) {
+        return Some((node, entry));
+    }
+    let says = |(entry, slot): (&'t Entry, Option<Slot>)| {
+        let file = entry.name.as_ref().is_some_and(|name| &*name.text == "file");
+        (file || slot.is_some_and(|slot| matches!(slot.kind(), Kind::Template))).then_some(entry)
+    };
+    let entry = element::list_entries(node, known).find_map(says)?;
+    let head = node.name.span.range().start..node.entries.last()?.span.range().end;
+    head.contains(&range.start).then_some((node, entry))
 }
 
 fn extract_text(snapshot: &Snapshot, path: &str, document: &Document, range: &Range<usize>) -> Option<Action> {
@@ -256,87 +317,4 @@ fn quote_raw(text: &str, indent: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::fixture::{apply_edits, parse_fixture};
-    use super::*;
-
-    /// The action with this title at the cursor, and what the files are after it.
-    fn done(text: &str, title: &str) -> (Action, String) {
-        let (snapshot, path, offset) = parse_fixture(text);
-        let all = list_actions(&snapshot, &path, offset..offset);
-        let titles: Vec<&str> = all.iter().map(|action| action.title.as_str()).collect();
-        let action = all.iter().find(|action| action.title == title).unwrap_or_else(|| panic!("{titles:?}"));
-        (action.clone(), apply_edits(&snapshot, &action.edits))
-    }
-
-    const HEAD: &str = "workflow w\nprovider p { exec cat }\nagent a provider=p\n";
-
-    #[test]
-    fn a_fix_of_the_compiler_is_an_action() {
-        let text = format!(
-            "//- a.kdl\n{HEAD}pipeline m {{ task extract {{ run ls }}; task y {{ depends-on $0extrct; run ls }} }}\n"
-        );
-        let (action, text) = done(&text, "write `extract`");
-        assert!(text.contains("depends-on extract;"), "{text}");
-        assert_eq!((action.kind, action.preferred), (ActionKind::Fix, true));
-    }
-
-    #[test]
-    fn a_prompt_file_that_is_not_there_is_made() {
-        let text = format!("//- a.kdl\n{HEAD}pipeline m {{ task x {{ prompt file=\"prompts/$0new.md\" }} }}\n");
-        let (action, _) = done(&text, "create `prompts/new.md`");
-        assert_eq!(action.files, [("prompts/new.md".to_owned(), String::new())]);
-    }
-
-    #[test]
-    fn a_text_goes_into_a_file_and_comes_back() {
-        let text = format!("//- a.kdl\n{HEAD}pipeline m {{\n    task x {{ prompt \"Do $0it:\\nnow\" }}\n}}\n");
-        let (action, spec) = done(&text, "move the text to `prompts/x.md`");
-        assert_eq!(action.files, [("prompts/x.md".to_owned(), "Do it:\nnow\n".to_owned())]);
-        assert!(spec.contains("task x { prompt file=\"prompts/x.md\" }"), "{spec}");
-        let text = format!(
-            "//- a.kdl\n{HEAD}pipeline m {{\n    task x {{\n        prompt file=\"$0x.md\"\n    }}\n}}\n//- x.md\nDo \"it\"#:\n\n<<param:a>> now\n"
-        );
-        let (_, spec) = done(&text, "put the text of `x.md` here");
-        let written = "prompt ##\"\"\"\n            Do \"it\"#:\n\n            <<param:a>> now\n            \"\"\"##\n";
-        assert!(spec.contains(written), "{spec}");
-        assert!(
-            swarmc_compiler::syntax::parse(&spec.replace("//- a.kdl\n", ""), swarmc_compiler::FileId::new(0))
-                .problems
-                .is_empty()
-        );
-    }
-
-    #[test]
-    fn what_may_be_missing_gets_a_default() {
-        let spec = format!(
-            "//- a.kdl\n{HEAD}pipeline m {{\n    task x {{ run ls; when \"param.a\" }}\n    task y {{ depends-on x when=always; prompt file=\"y.md\" }}\n}}\nparam a type=bool\n//- y.md\n"
-        );
-        let (_, prompt) = done(&format!("{spec}See <<output:$0x>>.\n"), "add a default");
-        assert_eq!(prompt, "//- y.md\nSee <<output:x | default:\"\">>.\n");
-    }
-
-    #[test]
-    fn a_suppression_stands_above_the_line() {
-        let text =
-            format!("//- a.kdl\n{HEAD}agent $0b provider=p\npipeline m {{ task x agent=a {{ prompt \"a\" }} }}\n");
-        let (_, spec) = done(&text, "allow SW103 here, with a reason");
-        assert!(spec.contains("// swarmc: allow(SW103) why\nagent b"), "{spec}");
-    }
-
-    #[test]
-    fn every_certain_fix_is_made_at_once() {
-        let text = format!(
-            "//- a.kdl\n$0{HEAD}pipeline m {{ fail-fast true; task x {{ run ls }}; task y {{ depends_on x; run ls }} }}\n"
-        );
-        let (action, spec) = done(&text, "make every certain fix");
-        assert!(spec.contains("fail-fast #true") && spec.contains("depends-on x"), "{spec}");
-        assert_eq!(action.kind, ActionKind::FixAll);
-    }
-
-    #[test]
-    fn another_programs_file_gets_nothing() {
-        let (snapshot, path, offset) = parse_fixture("//- config.kdl\nlayout { pane $0size=true }\n");
-        assert_eq!(list_actions(&snapshot, &path, offset..offset), []);
-    }
-}
+mod tests;

@@ -128,10 +128,19 @@ pub(super) fn find_context<'t>(
     let nodes = tree.nodes.partition_point(|node| (node.span.start as usize) < offset);
     let start = nodes.checked_sub(1).map_or(0, |node| tree.nodes[node].span.start as usize);
     let first = tree.tokens.partition_point(|token| token.end as usize <= start);
-    let mut reader =
-        Reader { text, tokens: &tree.tokens, offset, next: first, at: start, open: Vec::new(), node: None };
+    let mut reader = Reader {
+        text,
+        tokens: &tree.tokens,
+        offset,
+        next: first,
+        at: start,
+        open: Vec::new(),
+        node: None,
+        unclosed: count_unclosed(tree),
+        indent: 0,
+    };
     let what = reader.read_context();
-    let mut around = reader.open;
+    let mut around: Vec<Written<'_>> = reader.open.into_iter().map(|(node, _)| node).collect();
     resolve_schemas(language, &mut around);
     let home = around.last().map_or(Some(language), |node| node.known);
     let mut what = what;
@@ -166,10 +175,26 @@ struct Reader<'t, 'k> {
     /// The token to be read next, and where it starts.
     next: usize,
     at: usize,
-    /// The nodes whose blocks are open.
-    open: Vec<Written<'t>>,
+    /// The nodes whose blocks are open, each with the indentation of its line.
+    open: Vec<(Written<'t>, usize)>,
     /// The node that is being read.
     node: Option<Reading<'t>>,
+    /// The `}` that are missing: indentation says where, as it does to the parser.
+    unclosed: usize,
+    /// The indentation of the last line that a node or `}` starts.
+    indent: usize,
+}
+
+/// How many `}` a text lacks.
+fn count_unclosed(tree: &Tree) -> usize {
+    if tree.problems.is_empty() {
+        return 0;
+    }
+    tree.tokens.iter().fold(0, |depth: usize, token| match token.kind {
+        TokenKind::OpenBrace => depth + 1,
+        TokenKind::CloseBrace => depth.saturating_sub(1),
+        _ => depth,
+    })
 }
 
 struct Reading<'t> {
@@ -223,10 +248,12 @@ impl<'t> Reader<'t, '_> {
                 TokenKind::Newline | TokenKind::Semicolon => self.node = None,
                 TokenKind::OpenBrace => {
                     let node = self.node.take().map(|reading| reading.node);
-                    self.open.push(node.unwrap_or_else(empty_node));
+                    self.open.push((node.unwrap_or_else(empty_node), self.indent));
                 }
                 TokenKind::CloseBrace => {
-                    let node = self.open.pop().unwrap_or_else(empty_node);
+                    // A `}` further left than the block closes one around it.
+                    self.cut_off(start, |own, indent| own < indent);
+                    let node = self.open.pop().map_or_else(empty_node, |(node, _)| node);
                     self.node = Some(Reading { node, key: None, ended: true, last: false });
                 }
                 TokenKind::Equals => {
@@ -286,6 +313,10 @@ impl<'t> Reader<'t, '_> {
             false => inside.contains(&self.offset) || self.offset == inside.end,
         };
         let content = &self.text[inside.clone()];
+        if self.node.is_none() {
+            // A node that stands no deeper than the line of the block is not inside of it.
+            self.cut_off(start, |own, indent| own <= indent);
+        }
         let Some(reading) = &mut self.node else {
             if here && bare {
                 let (siblings, followed) = self.list_siblings(start);
@@ -311,6 +342,20 @@ impl<'t> Reader<'t, '_> {
             }
         }
         None
+    }
+
+    /// Ends the blocks that lack their `}` before what starts here, where that is the first of its line.
+    fn cut_off(&mut self, start: usize, outside: impl Fn(usize, usize) -> bool) {
+        let line = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        if !self.text[line..start].bytes().all(|byte| matches!(byte, b' ' | b'\t')) {
+            return;
+        }
+        let own = start - line;
+        while self.unclosed > 0 && self.open.last().is_some_and(|(_, indent)| outside(own, *indent)) {
+            self.open.pop();
+            self.unclosed -= 1;
+        }
+        self.indent = own;
     }
 
     fn finish_entry(&mut self, range: Range<usize>, quote: Option<&'t str>, is_key: bool) -> CursorKind<'t> {

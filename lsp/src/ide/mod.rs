@@ -20,6 +20,7 @@ mod hole;
 mod hover;
 mod lenses;
 mod links;
+mod moves;
 mod names;
 mod outline;
 mod ranges;
@@ -28,6 +29,7 @@ mod signature;
 mod snapshot;
 mod texts;
 mod tokens;
+mod words;
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -42,6 +44,7 @@ pub use hints::{Hint, Hints, list_hints};
 pub use hover::{Hover, find_hover};
 pub use lenses::{Lens, LensKind, find_linked_ranges, list_lenses};
 pub use links::{Link, Value, list_links, list_values};
+pub use moves::move_files;
 pub use names::{
     Rename, Target, find_definition, find_references, highlight_name, prepare_rename, rename_symbol, type_definition,
 };

@@ -8,7 +8,7 @@ use std::ops::Range;
 use swarmc_compiler::index::{Occurrence, Role, Symbol, SymbolId, SymbolKind};
 use swarmc_compiler::{Overlay, Settings, Severity, Span};
 
-use super::{Analysis, Edit, Place, Snapshot};
+use super::{Analysis, Edit, Place, Snapshot, words};
 
 /// Where something leads, and from where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub fn prepare_rename(snapshot: &Snapshot, path: &str, offset: usize) -> Result<
         .iter()
         .flat_map(|analysis| find_names(analysis, path, offset).into_iter().map(move |found| (analysis, found)));
     let Some((analysis, (place, symbol))) = found.into_iter().next() else {
-        return Err("there is no name here".to_owned());
+        return words::find_word(snapshot, path, offset).ok_or_else(|| "there is no name here".to_owned());
     };
     let symbol = analysis.index.symbol(symbol);
     let sources = &analysis.compilation.sources;
@@ -111,6 +111,12 @@ pub fn prepare_rename(snapshot: &Snapshot, path: &str, offset: usize) -> Result<
 pub fn rename_symbol(snapshot: &Snapshot, path: &str, offset: usize, to: &str) -> Result<Rename, String> {
     prepare_rename(snapshot, path, offset)?;
     let meant = find_declared(snapshot, path, offset);
+    if meant.is_empty() {
+        words::check_word(to)?;
+        let edits = words::rename_word(snapshot, path, offset, to).unwrap_or_default();
+        check_edits(snapshot, &edits, to)?;
+        return Ok(edits);
+    }
     for analysis in list_analyses(snapshot) {
         for (_, symbol) in list_symbols(&analysis, &meant) {
             check_name(symbol.kind, to)?;
@@ -132,7 +138,7 @@ pub fn rename_symbol(snapshot: &Snapshot, path: &str, offset: usize, to: &str) -
 }
 
 /// Whether something of this kind can be called so.
-fn check_name(kind: SymbolKind, name: &str) -> Result<(), String> {
+pub(super) fn check_name(kind: SymbolKind, name: &str) -> Result<(), String> {
     let mut signs = name.chars();
     let first = signs.next();
     let (fits, rule) = match kind {

@@ -71,6 +71,11 @@ impl Rules {
         self.asked.contains(path)
     }
 
+    /// The files that they were read from, and those that were looked for.
+    pub(super) fn asked_paths(&self) -> impl Iterator<Item = &String> {
+        self.asked.iter()
+    }
+
     /// How bad a problem counts; none leaves it out.
     pub(super) fn resolve_severity(&self, diagnostic: &Diagnostic) -> Option<Severity> {
         diagnostic.severity_in(&self.settings.levels)

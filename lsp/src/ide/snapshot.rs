@@ -1,6 +1,6 @@
 //! The state of a workspace: open texts, files on disk, and the compiler's analysis of each spec, computed once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -62,7 +62,9 @@ pub struct Analysis {
     /// Its names, texts and types.
     pub index: Index,
     /// Every path that was asked for, found or not.
-    asked: BTreeSet<String>,
+    asked: HashSet<String>,
+    /// The folders whose contents were asked for.
+    listed: BTreeSet<String>,
     /// Counted by the first who asks.
     counted: OnceLock<Counted>,
 }
@@ -83,6 +85,11 @@ struct Texts {
     cache: Cache,
 }
 
+/// The folder that a path lies in.
+fn parent_folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
 /// Whether a document is looked at by itself, not only as a part of a spec.
 fn is_ours(document: &Document) -> bool {
     matches!(document.kind(), Kind::Spec | Kind::Part)
@@ -91,7 +98,8 @@ fn is_ours(document: &Document) -> bool {
 /// Files that note what they are asked for.
 struct Asked<'f> {
     files: &'f Texts,
-    paths: Mutex<BTreeSet<String>>,
+    paths: Mutex<HashSet<String>>,
+    folders: Mutex<BTreeSet<String>>,
 }
 
 impl Workspace {
@@ -122,7 +130,7 @@ impl Workspace {
             self.forget_spec(path);
         }
         self.open.insert(path.to_owned(), document);
-        self.drop_analyses(path);
+        self.drop_analyses(path, false);
     }
 
     /// Changes an open text.
@@ -144,7 +152,7 @@ impl Workspace {
                 false => self.forget_spec(path),
             }
             if !same {
-                self.drop_analyses(path);
+                self.drop_analyses(path, false);
             }
         }
     }
@@ -177,7 +185,7 @@ impl Workspace {
                     _ => self.forget_spec(path),
                 }
             }
-            self.drop_analyses(path);
+            self.drop_analyses(path, true);
         }
     }
 
@@ -214,9 +222,9 @@ impl Workspace {
         self.last.remove(path);
     }
 
-    /// Drops what is known of the specs that read a file, or that looked for it; of all of them when they are to be checked
-    /// in another way. What is being worked out is about the texts before, and is left.
-    fn drop_analyses(&mut self, path: &str) {
+    /// Drops what is known of the specs that read a file, that looked for it, or, when it may be new `on_disk`, that looked
+    /// into its folder; of all of them when they are to be checked in another way. What is being worked out is about the texts before, and is left.
+    fn drop_analyses(&mut self, path: &str, on_disk: bool) {
         std::mem::take(&mut self.cancel).cancel();
         if path == CONFIG_NAME || self.rules.get().is_none_or(|rules| rules.depends_on(path)) {
             self.rules = Arc::default();
@@ -229,7 +237,7 @@ impl Workspace {
                 }
                 continue;
             };
-            if spec == path || path == CONFIG_NAME || analysis.depends_on(path) {
+            if spec == path || path == CONFIG_NAME || analysis.depends_on(path) || on_disk && analysis.lists(path) {
                 self.last.insert(spec.clone(), Arc::clone(analysis));
                 *known = Arc::default();
             }
@@ -281,7 +289,7 @@ impl Snapshot {
     pub(super) fn analysis_telling(&self, spec: &str, tell: &mut ProblemSink<'_>) -> Option<Arc<Analysis>> {
         let known = self.specs.get(spec)?;
         let known = known.get_or_init(|| {
-            let files = Asked { files: &self.files, paths: Mutex::default() };
+            let files = Asked { files: &self.files, paths: Mutex::default(), folders: Mutex::default() };
             let kind = self.document(spec).map_or(Kind::Foreign, |document| document.kind());
             let (mut trees, settings) = (Trees::default(), self.settings());
             let analyzed = swarmc_compiler::analyze(&mut trees, spec, &files, settings, &self.facts, &self.cancel)?;
@@ -295,12 +303,32 @@ impl Snapshot {
             let index = analyzed.build_index();
             let compilation = analyzed.finish()?;
             let asked = files.paths.into_inner().unwrap_or_else(PoisonError::into_inner);
-            Some(Arc::new(Analysis { kind, compilation, index, asked, counted: OnceLock::new() }))
+            let listed = files.folders.into_inner().unwrap_or_else(PoisonError::into_inner);
+            Some(Arc::new(Analysis { kind, compilation, index, asked, listed, counted: OnceLock::new() }))
         });
         if known.is_none() {
             self.cut.store(true, Ordering::Relaxed);
         }
         known.clone()
+    }
+
+    /// The folders whose files the specs name or look through, as far as that is known, and those of the settings.
+    pub fn list_folders(&self) -> BTreeSet<String> {
+        let known = self.specs.values().filter_map(|known| known.get()?.as_ref());
+        let mut folders: BTreeSet<String> = BTreeSet::new();
+        let mut add = |path: &str| {
+            let folder = parent_folder(path);
+            // Specs are watched wherever they lie.
+            if !path.ends_with(".kdl") && !folders.contains(folder) {
+                folders.insert(folder.to_owned());
+            }
+        };
+        self.rules.get().into_iter().flat_map(Rules::asked_paths).for_each(|path| add(path));
+        for analysis in known {
+            analysis.asked.iter().for_each(|path| add(path));
+            analysis.listed.iter().for_each(|folder| add(&format!("{folder}/")));
+        }
+        folders
     }
 
     /// Whether that is known already.
@@ -350,6 +378,11 @@ impl Analysis {
     fn depends_on(&self, path: &str) -> bool {
         self.asked.contains(path)
     }
+
+    /// Whether it could change when the file at `path` is made or removed.
+    fn lists(&self, path: &str) -> bool {
+        self.listed.contains(parent_folder(path))
+    }
 }
 
 impl std::fmt::Debug for Snapshot {
@@ -365,6 +398,9 @@ impl Files for Texts {
         }
         // The lock stays while the disk is read, so that all who ask see the same text.
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = cache.get(path) {
+            return known.clone();
+        }
         cache.entry(path.to_owned()).or_insert_with(|| self.disk.read(path)).clone()
     }
 
@@ -405,6 +441,7 @@ impl Files for Asked<'_> {
     }
 
     fn list(&self, path: &str) -> Vec<String> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
         self.files.list(path)
     }
 
@@ -415,7 +452,10 @@ impl Files for Asked<'_> {
 
 impl Asked<'_> {
     fn record_path(&self, path: &str) {
-        self.paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        if !paths.contains(path) {
+            paths.insert(path.to_owned());
+        }
     }
 }
 
@@ -481,6 +521,27 @@ mod tests {
         assert!(new.analysis("flow.kdl").is_some_and(|analysis| analysis.compilation.plan.is_some()));
         assert!(!new.is_cut() && read().contains(&"later.md".to_owned()));
         assert!(old.analysis("flow.kdl").is_none(), "of the old text nothing is worked out any more");
+    }
+
+    #[test]
+    fn what_a_spec_names_and_looks_through_is_watched() {
+        let spec = "context-pack docs { files \"guide/**/*.md\" }\npipeline main { task t { prompt file=\"prompts/t.md\"; context docs } }\n";
+        let files = [("flow.kdl", spec), ("guide/deep/a.md", "x"), ("vendor/b.md", "x"), ("prompts/t.md", "x")];
+        let files: BTreeMap<String, String> = files.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+        let mut workspace = Workspace::new(Arc::new(files));
+        workspace.add_spec("flow.kdl");
+        let snapshot = workspace.snapshot();
+        let known = snapshot.analysis("flow.kdl").expect("it is a spec");
+        let folders = snapshot.list_folders();
+        for folder in ["", "guide", "prompts"] {
+            assert!(folders.contains(folder), "{folder}: {folders:?}");
+        }
+        assert!(!folders.contains("vendor"), "{folders:?}");
+        // A file in another folder changes nothing; one in a folder that is looked through may.
+        workspace.invalidate_path("vendor/new.md");
+        assert!(Arc::ptr_eq(&known, &workspace.snapshot().analysis("flow.kdl").expect("it is a spec")));
+        workspace.invalidate_path("guide/new.md");
+        assert!(!Arc::ptr_eq(&known, &workspace.snapshot().analysis("flow.kdl").expect("it is a spec")));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(super) struct Client {
     pub(super) folders: Vec<PathBuf>,
     /// Whether it can watch files for us.
     pub(super) watches: bool,
+    /// Whether what it watches can count from a folder.
+    pub(super) relative: bool,
     /// Whether it asks for problems rather than being told, and again when told to: problems come to be by other files and
     /// by specs that are still being found, of which a client that cannot be told to ask again would never hear.
     pub(super) pulls: bool,
@@ -32,8 +34,12 @@ pub(super) struct Client {
     pub(super) versions: bool,
     /// Whether it opens what the code of a problem links to.
     pub(super) pages: bool,
+    /// Whether an edit may say which versions of texts it is about.
+    pub(super) documents: bool,
     /// Whether an edit may make files.
     pub(super) creates: bool,
+    /// Whether it asks before it renames files.
+    pub(super) renames: bool,
 }
 
 impl Client {
@@ -69,6 +75,8 @@ impl Client {
         let creates = |kinds: &Vec<lsp::ResourceOperationKind>| kinds.contains(&lsp::ResourceOperationKind::Create);
         Client {
             again: again.into_iter().flatten().collect(),
+            documents: edits.is_some_and(|edits| edits.document_changes == Some(true)),
+            renames: workspace.and_then(|it| it.file_operations.as_ref()?.will_rename).unwrap_or(false),
             // Only `documentChanges` can say that a file is made.
             creates: edits.is_some_and(|edits| {
                 edits.document_changes == Some(true) && edits.resource_operations.as_ref().is_some_and(creates)
@@ -82,6 +90,7 @@ impl Client {
             encoding,
             folders: list_folders(params),
             watches: watched.and_then(|watched| watched.dynamic_registration).unwrap_or(false),
+            relative: watched.and_then(|watched| watched.relative_pattern_support).unwrap_or(false),
             pulls: text.is_some_and(|text| text.diagnostic.is_some())
                 && diagnostics.and_then(|diagnostics| diagnostics.refresh_support).unwrap_or(false),
             snippets: completes.and_then(|item| item.snippet_support).unwrap_or(false),
@@ -135,6 +144,9 @@ pub(super) fn build_capabilities(client: &Client) -> lsp::ServerCapabilities {
                 supported: Some(true),
                 change_notifications: Some(true.into()),
             }),
+            file_operations: client
+                .renames
+                .then(|| lsp::FileOperationOptions { will_rename: Some(watch_renames()), ..Default::default() }),
             ..Default::default()
         }),
         completion_provider: Some(lsp::CompletionOptions {
@@ -191,10 +203,19 @@ pub(super) fn build_capabilities(client: &Client) -> lsp::ServerCapabilities {
             lsp::DiagnosticProvider::DiagnosticOptions(lsp::DiagnosticOptions {
                 identifier: Some("swarmc".to_owned()),
                 inter_file_dependencies: true,
+                workspace_diagnostics: true,
                 ..Default::default()
             })
         }),
         ..Default::default()
+    }
+}
+
+/// The renames that the editor asks about: a prompt can have any ending, and a folder holds files.
+fn watch_renames() -> lsp::FileOperationRegistrationOptions {
+    let pattern = lsp::FileOperationPattern { glob: "**/*".to_owned(), matches: None, options: None };
+    lsp::FileOperationRegistrationOptions {
+        filters: vec![lsp::FileOperationFilter { scheme: Some("file".to_owned()), pattern }],
     }
 }
 

@@ -3,26 +3,27 @@
 mod changes;
 pub(super) mod commands;
 mod complete;
+mod edits;
 mod names;
+mod problems;
 mod shown;
 mod structure;
 #[cfg(test)]
 mod tests;
 pub(super) mod tokens;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use gen_lsp_types as lsp;
-use swarmc_compiler::{Code, Severity};
 
 use super::capabilities::Client;
 use super::convert::{self, Encoding};
 use super::dispatch::{Dispatch, Failure};
 use super::options::Options;
-use super::pages::Pages;
 use super::workspaces::{File, WorkspaceSnapshot};
-use crate::ide::{self, Document, Place};
+use crate::ide::{Document, Place};
+pub(super) use problems::report_problems;
 
 /// What a handler knows.
 pub(super) struct Context {
@@ -36,6 +37,8 @@ pub(super) struct Context {
     pub(super) options: Options,
     /// The tokens that the client was given last.
     pub(super) painted: Arc<tokens::Painted>,
+    /// The versions of open documents, by address.
+    pub(super) versions: Arc<HashMap<String, i32>>,
 }
 
 type Answer<T> = Result<Option<T>, Failure>;
@@ -93,95 +96,8 @@ pub(super) fn register_handlers(request: Dispatch) -> Dispatch {
         .on::<lsp::DocumentFormattingRequest>(changes::format_document)
         .on::<lsp::DocumentRangeFormattingRequest>(changes::format_range)
         .on::<lsp::DocumentOnTypeFormattingRequest>(changes::format_typed)
-        .on::<lsp::DocumentDiagnosticRequest>(pull_diagnostics)
+        .on::<lsp::WillRenameFilesRequest>(edits::move_files)
+        .on::<lsp::DocumentDiagnosticRequest>(problems::pull_diagnostics)
+        .on::<lsp::WorkspaceDiagnosticRequest>(problems::pull_workspace)
         .on::<lsp::ExecuteCommandRequest>(commands::execute_command)
-}
-
-/// Tells what is wrong in every file, by address, as soon as that is known; what else there is to know of the files is
-/// worked out after that.
-pub(super) fn report_problems(
-    moment: &WorkspaceSnapshot,
-    encoding: Encoding,
-    mut tell: impl FnMut(BTreeMap<String, Vec<lsp::Diagnostic>>),
-) {
-    let mut found = BTreeMap::new();
-    let count = moment.workspaces.len();
-    for (number, (root, snapshot)) in moment.workspaces.iter().enumerate() {
-        ide::tell_diagnostics(snapshot, &mut |problems| {
-            for (path, problems) in problems {
-                let Some(file) = moment.find_in_root(root, &path) else { continue };
-                let Some(document) = file.document() else { continue };
-                let problems = problems
-                    .iter()
-                    .map(|problem| problem_of(&file, &document, problem, &moment.pages, encoding))
-                    .collect();
-                found.insert(file.uri(&path).0, problems);
-            }
-            // The loop hears of all files at once: one that is missing loses the problems that it shows.
-            if number + 1 == count {
-                tell(std::mem::take(&mut found));
-            }
-        });
-    }
-    if count == 0 {
-        tell(found);
-    }
-}
-
-/// What is wrong in a file, for clients that ask.
-fn pull_diagnostics(
-    context: &Context,
-    params: lsp::DocumentDiagnosticParams,
-) -> Result<lsp::DocumentDiagnosticReport, Failure> {
-    let file = context.moment.file(&params.text_document.uri);
-    let items = file.and_then(|file| {
-        let problems = ide::collect_diagnostics(file.snapshot).remove(&file.path)?;
-        Some(problems_of(&file, &file.document()?, &problems, context))
-    });
-    let report = lsp::FullDocumentDiagnosticReport { items: items.unwrap_or_default(), ..Default::default() };
-    Ok(lsp::RelatedFullDocumentDiagnosticReport { full_document_diagnostic_report: report, related_documents: None }
-        .into())
-}
-
-fn problems_of(
-    file: &File<'_>,
-    document: &Document,
-    problems: &[ide::Problem],
-    context: &Context,
-) -> Vec<lsp::Diagnostic> {
-    let pages = &context.moment.pages;
-    problems.iter().map(|problem| problem_of(file, document, problem, pages, context.encoding)).collect()
-}
-
-fn problem_of(
-    file: &File<'_>,
-    document: &Document,
-    problem: &ide::Problem,
-    pages: &Pages,
-    encoding: Encoding,
-) -> lsp::Diagnostic {
-    let related = problem.related.iter().filter_map(|related| {
-        let location = file.location(&related.place, encoding)?;
-        Some(lsp::DiagnosticRelatedInformation { location, message: related.text.clone() })
-    });
-    let related: Vec<_> = related.collect();
-    lsp::Diagnostic {
-        range: convert::to_range(document.source(), &problem.range, encoding),
-        severity: Some(match problem.severity {
-            Severity::Error => lsp::DiagnosticSeverity::Error,
-            Severity::Warning => lsp::DiagnosticSeverity::Warning,
-            Severity::Hint => lsp::DiagnosticSeverity::Hint,
-        }),
-        code: Some(problem.code.id().to_owned().into()),
-        code_description: pages.rule_link(problem.code),
-        source: Some("swarmc".to_owned()),
-        message: problem.message.clone().into(),
-        tags: match problem.code {
-            Code::UnusedDefinition | Code::UnusedSuppression => Some(vec![lsp::DiagnosticTag::Unnecessary]),
-            Code::Deprecated | Code::LegacyDirective => Some(vec![lsp::DiagnosticTag::Deprecated]),
-            _ => None,
-        },
-        related_information: (!related.is_empty()).then_some(related),
-        ..Default::default()
-    }
 }

@@ -20,6 +20,7 @@ use super::handlers::{self, Context};
 use super::handshake;
 use super::options::Options;
 use super::pool::Pool;
+use super::watched::{Folders, Watched};
 use super::workspaces::Workspaces;
 use crate::disk::Disk;
 use crate::ide::Document;
@@ -40,6 +41,8 @@ enum Done {
     Unjudged(u64),
     /// The specs on disk.
     Specs(Vec<PathBuf>),
+    /// The folders whose files matter in the state that was judged.
+    Folders(Folders),
     /// The job stopped, as its texts have changed.
     Outdated,
     /// A job whose end needs no action.
@@ -67,7 +70,8 @@ pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Exit {
         judged: None,
         judging: false,
         pending: HashMap::new(),
-        versions: HashMap::new(),
+        versions: Arc::default(),
+        watched: Watched::default(),
         shown: BTreeMap::new(),
         requests: 0,
         leaving: false,
@@ -98,7 +102,9 @@ struct Server<'c> {
     /// Requests without an answer yet, and whether one is still wanted.
     pending: HashMap<RequestId, Arc<AtomicBool>>,
     /// The versions of open documents.
-    versions: HashMap<String, i32>,
+    versions: Arc<HashMap<String, i32>>,
+    /// What the editor watches for us.
+    watched: Watched,
     /// The problems that the editor shows.
     shown: Problems,
     /// Requests of ours so far.
@@ -116,12 +122,15 @@ struct Server<'c> {
 impl Server<'_> {
     /// The editor is ready for requests of ours.
     fn handle_initialized(&mut self) {
+        self.watch_folders(Folders::new());
+    }
+
+    /// Has the editor watch these folders, if it can.
+    fn watch_folders(&mut self, folders: Folders) {
         if self.client.watches {
-            let watchers = serde_json::json!({ "watchers": [{ "globPattern": "**/*" }] });
-            let registration = serde_json::json!({ "registrations": [{
-                "id": "files", "method": "workspace/didChangeWatchedFiles", "registerOptions": watchers,
-            }] });
-            self.send_request("client/registerCapability", registration);
+            for (method, params) in self.watched.watch(folders, self.client.relative) {
+                self.send_request(method, params);
+            }
         }
     }
 
@@ -194,6 +203,7 @@ impl Server<'_> {
             client: Arc::clone(&self.client),
             options: self.options,
             painted: Arc::clone(&self.painted),
+            versions: Arc::clone(&self.versions),
         };
         let (wanted, edits) = (Arc::new(AtomicBool::new(true)), Arc::clone(&self.edits));
         self.pending.insert(id.clone(), Arc::clone(&wanted));
@@ -267,7 +277,7 @@ impl Server<'_> {
         let item = params.text_document;
         self.text_changed();
         self.world.open(&item.uri, &item.text);
-        self.versions.insert(item.uri.0, item.version);
+        Arc::make_mut(&mut self.versions).insert(item.uri.0, item.version);
         self.look_again();
     }
 
@@ -290,8 +300,8 @@ impl Server<'_> {
     fn apply_changes(&mut self, params: Changed) {
         let encoding = self.client.encoding;
         let (uri, version) = (params.text_document.text_document_identifier.uri, params.text_document.version);
-        let Some(known) = self.versions.insert(uri.0.clone(), version) else {
-            self.versions.remove(&uri.0);
+        let Some(known) = Arc::make_mut(&mut self.versions).insert(uri.0.clone(), version) else {
+            Arc::make_mut(&mut self.versions).remove(&uri.0);
             return self.log_warning(&format!("`{}` was changed, but is not open", uri.0));
         };
         // The pipe keeps the order, so that what comes later is later, whatever its number.
@@ -322,7 +332,7 @@ impl Server<'_> {
 
     fn forget_text(&mut self, uri: &lsp::Uri) {
         self.text_changed();
-        self.versions.remove(&uri.0);
+        Arc::make_mut(&mut self.versions).remove(&uri.0);
         self.world.close(uri);
     }
 
@@ -405,6 +415,7 @@ impl Server<'_> {
                 }
                 self.revision += 1;
             }
+            Done::Folders(folders) => self.watch_folders(folders),
             Done::Nothing => {}
         }
     }
@@ -425,7 +436,12 @@ impl Server<'_> {
                 let _ = early.send(Done::Problems(problems, revision));
             });
             // Without a word to the loop, an edit has cut the analysis short.
-            if told { Done::Nothing } else { Done::Outdated }
+            match told {
+                // Of a state that has been left, not all folders are known.
+                true if moment.is_cut() => Done::Nothing,
+                true => Done::Folders(moment.list_folders()),
+                false => Done::Outdated,
+            }
         };
         self.pool.run(judge, move || Done::Unjudged(revision));
     }

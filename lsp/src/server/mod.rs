@@ -14,6 +14,7 @@ mod options;
 mod pages;
 mod pool;
 mod stdio;
+mod watched;
 mod workspaces;
 
 use std::sync::Arc;

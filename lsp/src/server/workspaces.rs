@@ -1,6 +1,6 @@
 //! Keeps every workspace of the editor's files, and finds the workspace of a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -117,9 +117,19 @@ impl Workspaces {
 impl WorkspaceSnapshot {
     /// The file that a client names; none where it is no file of ours.
     pub(super) fn file(&self, uri: &Uri) -> Option<File<'_>> {
-        let open = self.names.places.get(&uri.0).cloned();
-        let (root, path) = open.or_else(|| self.disk.find_workspace(&convert::to_path(uri)?))?;
+        let (root, path) = self.find_path(uri)?;
         self.find_in_root(&root, &path)
+    }
+
+    /// The folder of the workspace that an address lies in, and the path there.
+    pub(super) fn find_path(&self, uri: &Uri) -> Option<(PathBuf, String)> {
+        let open = self.names.places.get(&uri.0).cloned();
+        open.or_else(|| self.disk.find_workspace(&convert::to_path(uri)?))
+    }
+
+    /// The folders whose files matter, by workspace.
+    pub(super) fn list_folders(&self) -> BTreeMap<PathBuf, BTreeSet<String>> {
+        self.workspaces.iter().map(|(root, snapshot)| (root.clone(), snapshot.list_folders())).collect()
     }
 
     /// A file of a workspace.

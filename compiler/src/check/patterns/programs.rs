@@ -43,7 +43,7 @@ impl Patterns<'_, '_> {
         let Some(path) = join_path("", folder).and_then(|folder| join_path(&folder, word)) else { return };
         let (label, help) = match self.files.is_executable(&path) {
             Ok(true) => return,
-            Ok(false) => ("not executable", format!("type `chmod +x {path}`")),
+            Ok(false) => ("not executable", (format!("type `chmod +x {path}`"), None)),
             Err(FileError::Missing | FileError::Case { .. } | FileError::Folder) => {
                 ("not there", self.suggest_program(text, word, &path, folder))
             }
@@ -61,24 +61,29 @@ impl Patterns<'_, '_> {
             "not there" => format!("`{node}` names the program `{word}`, but the workspace has no `{path}`"),
             _ => format!("`{node}` names the program `{word}`, which is not executable"),
         };
+        let (help, close) = help;
         let diagnostic = Diagnostic::new(Code::MissingProgram, message).label(span, label).help(help);
+        let diagnostic = match close {
+            Some(close) => super::write_path(diagnostic, span, close),
+            None => diagnostic,
+        };
         let severity = (!first).then_some(Severity::Warning);
         self.diagnostics.push(Diagnostic { severity, ..diagnostic });
     }
 
-    /// What to type for a program that is not there.
-    fn suggest_program(&self, text: &Text, word: &str, path: &str, folder: &str) -> String {
+    /// What to type for a program that is not there, and the path of one that is nearly called so.
+    fn suggest_program(&self, text: &Text, word: &str, path: &str, folder: &str) -> (String, Option<String>) {
         let counts = match folder {
             "" => "program paths are relative to the workspace".to_owned(),
             folder => format!("program paths are relative to `{folder}`, the `working-dir` of the pipeline"),
         };
         let beside = join_path(super::source_folder(self.loader, text), word).filter(|beside| beside != path);
         if let Some(beside) = beside.filter(|beside| folder.is_empty() && self.files.is_executable(beside).is_ok()) {
-            return format!("`{beside}` lies beside the spec; {counts}: write `{beside}`");
+            return (format!("`{beside}` lies beside the spec; {counts}: write `{beside}`"), Some(beside));
         }
         match self.suggest_pattern(path).filter(|close| self.files.is_executable(close).is_ok()) {
-            Some(close) if folder.is_empty() => format!("did you mean `{close}`?"),
-            _ => format!("{counts}; if a task makes it, add to that task `writes \"{path}\"`"),
+            Some(close) if folder.is_empty() => (format!("did you mean `{close}`?"), Some(close)),
+            _ => (format!("{counts}; if a task makes it, add to that task `writes \"{path}\"`"), None),
         }
     }
 }

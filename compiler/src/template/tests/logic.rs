@@ -170,7 +170,8 @@ fn names_that_nothing_defines_are_reported() {
     );
     check_problems(
         "{% if param.x %}{% set a = 1 %}{% endif %}{{ a }}",
-        &["SW209 at \"a\": `a` is not set on every way here"],
+        &["SW209 at \"a\": `a` is not set on every way here -> \
+           {% if param.x %}{% set a = 1 %}{% endif %}{{ a | default('') }}"],
     );
     check_problems("{% set output = 1 %}", &["SW209 at \"output\": `output` is taken"]);
     check_problems("{% set directive = 1 %}", &["SW209 at \"directive\": `directive` is taken"]);

@@ -7,7 +7,7 @@ use super::call::Found;
 use super::expr::Walk;
 use super::{Checker, Notation, Use};
 use crate::code::Code;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Edit, Fix};
 use crate::suggest::{self, Near};
 use crate::template::{Expr, ExprKind, Operator, Root, clip_word, suggest_status};
 
@@ -65,7 +65,12 @@ impl Checker<'_> {
             _ => "\"…\"",
         };
         // What is put together stands in brackets before a filter.
-        let written = if written.contains(' ') { format!("({written})") } else { written };
+        let bracketed = written.contains(' ');
+        let written = if bracketed { format!("({written})") } else { written };
+        let text = matches!((walk.notation, self.usage), (Notation::Expression, Use::Text));
+        if text && !matches!(walk.kind.lack, Lack::SILENT | Lack::NULL) {
+            diagnostic = self.give_default(diagnostic, &self.walk_range(walk), bracketed, default);
+        }
         self.push(diagnostic.help(match (walk.notation, self.usage) {
             _ if walk.kind.lack == Lack::SILENT => "add the other case: `… else \"…\"`".to_owned(),
             (Notation::Directive, _) => {
@@ -85,7 +90,21 @@ impl Checker<'_> {
         let diagnostic = Diagnostic::new(Code::OptionalFieldUnguarded, format!("`{shown}` may be missing"))
             .label(self.span(&whole.range), "nothing, where the list is empty")
             .help(format!("write `{shown} | default(\"…\")`, or ask first whether the list has items"));
+        let diagnostic = self.give_default(diagnostic, &whole.range, false, "\"…\"");
         self.push(diagnostic);
+    }
+
+    /// Attaches the edit that gives an expression a default.
+    fn give_default(&self, diagnostic: Diagnostic, whole: &Range<usize>, bracketed: bool, value: &str) -> Diagnostic {
+        let (opening, closing) = if bracketed { ("(", ")") } else { ("", "") };
+        // A string of the spec may stand around it, in which `"` would end it.
+        let value = if value.starts_with('"') { "''" } else { value };
+        let text = format!("{closing} | default({value})");
+        let mut edits = vec![Edit { span: self.span(&(whole.end..whole.end)), text }];
+        if bracketed {
+            edits.insert(0, Edit { span: self.span(&(whole.start..whole.start)), text: opening.to_owned() });
+        }
+        Diagnostic { fix: Some(Fix { title: "add a default".to_owned(), edits, certain: false }), ..diagnostic }
     }
 
     /// SW203: a record has no such field.
@@ -116,8 +135,18 @@ impl Checker<'_> {
                     close.certain,
                 )
             }
-            (_, _, false) => diagnostic,
+            // A key in brackets, in quotes or not.
+            (_, _, false) => self.write_word(diagnostic, range, close),
         });
+    }
+
+    /// Attaches the edit that writes a word of a text in the quotes that it has.
+    pub(super) fn write_word(&self, diagnostic: Diagnostic, range: &Range<usize>, near: Near<'_>) -> Diagnostic {
+        match self.passage.text()[range.clone()].starts_with(['"', '\'']) {
+            // A string of the spec may stand around it, in which `"` would end it.
+            true => diagnostic.edit(format!("write `{near}`"), self.span(range), format!("'{near}'"), near.certain),
+            false => diagnostic.write_near(self.span(range), near),
+        }
     }
 
     /// SW206 for what has no type, SW203 for what has one without fields.
@@ -179,16 +208,9 @@ impl Checker<'_> {
             diagnostic = diagnostic.label(words.span, "its words are declared here");
         }
         diagnostic = diagnostic.help_maybe(help);
-        let quote = self.passage.text()[word.range.clone()].chars().next().filter(|sign| matches!(sign, '"' | '\''));
-        self.push(match (close, quote) {
-            (Some(close), Some(_)) => diagnostic.edit(
-                format!("write `{close}`"),
-                self.span(&word.range),
-                // A string of the spec may stand around it, in which `"` would end it.
-                format!("'{close}'"),
-                close.certain,
-            ),
-            _ => diagnostic,
+        self.push(match close {
+            Some(close) => self.write_word(diagnostic, &word.range, close),
+            None => diagnostic,
         });
     }
 
@@ -274,7 +296,20 @@ impl Checker<'_> {
             Diagnostic::new(Code::TypeMismatch, format!("`{shown}` is {}, not true or false", describe_kind(kind)))
                 .label(self.span(&expr.range), "not a condition")
                 .help(help);
+        let diagnostic = self.take_field(diagnostic, expr, kind, |kind| *kind == Kind::Bool);
         self.push(diagnostic);
+    }
+
+    /// Attaches the edit that reads the first field of a fitting kind instead of the whole record.
+    fn take_field(&self, diagnostic: Diagnostic, of: &Expr, kind: &Kind, fits: fn(&Kind) -> bool) -> Diagnostic {
+        let Kind::Record(record) = kind else { return diagnostic };
+        match record.fields.iter().find(|field| fits(&field.kind.kind)) {
+            Some(field) if of.as_path().is_some() => {
+                let end = self.span(&(of.range.end..of.range.end));
+                diagnostic.unsafe_fix(format!("read `.{}`", field.name), end, format!(".{}", field.name))
+            }
+            _ => diagnostic,
+        }
     }
 
     /// SW205: something to go through that has no items.
@@ -309,6 +344,9 @@ impl Checker<'_> {
         )
         .label(self.span(&list.range), "has no items")
         .help(help);
+        if !found.one_of {
+            diagnostic = self.take_field(diagnostic, list, kind, |kind| matches!(kind, Kind::List(_)));
+        }
         if let Some(path) = list.as_path().filter(|path| path.fields().is_empty())
             && let Some((span, text)) = self.env.origin(path.root, path.name()).label
         {
@@ -320,13 +358,16 @@ impl Checker<'_> {
     /// SW205: a key that a record never has.
     pub(super) fn no_such_key(&mut self, of: &Expr, key: &Expr, name: &str, record: &Record) {
         let known: Vec<&str> = record.fields.iter().map(|field| field.name.as_str()).collect();
-        let (_, help) = suggest::did_you_mean(name, &known, "its fields are ");
+        let (close, help) = suggest::did_you_mean(name, &known, "its fields are ");
         let message = format!("`{}` has no field `{}`: this never holds", self.clip_source(of), clip_word(name));
         let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
             .label(self.span(&key.range), "never one of its fields")
             .label(record.span, "its fields are declared here")
             .help_maybe(help);
-        self.push(diagnostic);
+        self.push(match close {
+            Some(close) => self.write_word(diagnostic, &key.range, close),
+            None => diagnostic,
+        });
     }
 
     /// SW205: `in` of something that holds nothing.
@@ -385,10 +426,13 @@ impl Checker<'_> {
 
     /// The way so far, as it is written.
     fn format_walk(&self, walk: &Walk) -> String {
+        clip_word(&self.passage.text()[self.walk_range(walk)])
+    }
+
+    fn walk_range(&self, walk: &Walk) -> Range<usize> {
         let end = walk.place.end.max(walk.start);
         // A key in brackets ends with its bracket.
-        let text = self.passage.text();
-        let end = if text.as_bytes().get(end) == Some(&b']') { end + 1 } else { end };
-        clip_word(&text[walk.start..end])
+        let bracket = self.passage.text().as_bytes().get(end) == Some(&b']');
+        walk.start..end + usize::from(bracket)
     }
 }

@@ -134,12 +134,24 @@ impl Checker<'_> {
         let known = signature.arguments.iter().filter(|known| known.given != Given::ByPlace).map(|known| known.name);
         let known: Vec<&str> = known.collect();
         let message = format!("{} `{}` has no argument `{}`", applied.what, applied.name, clip_word(name));
-        let help = match suggest::find_nearest(name, known.iter().copied()) {
+        let near = suggest::find_nearest(name, known.iter().copied());
+        let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None if known.is_empty() => "give it without a name".to_owned(),
-            None => format!("its arguments with a name are {}", suggest::format_list(known.into_iter(), "and")),
+            None => format!("its arguments with a name are {}", suggest::format_list(known.iter().copied(), "and")),
         };
-        self.report_misuse(&argument.value.range, message, "no argument has this name", help);
+        let diagnostic = Diagnostic::new(Code::TemplateError, message)
+            .label(self.span(&argument.value.range), "no argument has this name")
+            .help(help);
+        // The name stands before the value, with a `=` between.
+        let before = self.passage.text()[..argument.value.range.start].trim_end();
+        let end = before.strip_suffix('=').map_or(0, |before| before.trim_end().len());
+        let written = end.checked_sub(name.len()).map(|start| start..end);
+        let written = written.filter(|range| self.passage.text().get(range.clone()) == Some(name));
+        self.push(match (near, written) {
+            (Some(near), Some(range)) => diagnostic.write_near(self.span(&range), near),
+            _ => diagnostic,
+        });
     }
 
     /// SW209: an argument that is given twice.
@@ -184,13 +196,20 @@ impl Checker<'_> {
     /// SW209: a filter or a test that a text names, and that there is not.
     pub(super) fn unknown_applied(&mut self, applied: &Applied<'_>, known: &'static [Signature]) {
         let what = applied.what;
-        let help = match suggest::find_nearest(applied.name, known.iter().map(|known| known.name)) {
+        let near = suggest::find_nearest(applied.name, known.iter().map(|known| known.name));
+        let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None if what == "filter" => "for a field of each item, write `map(attribute=\"…\")`".to_owned(),
             None => format!("name an existing {what}"),
         };
         let message = format!("unknown {what} `{}`", clip_word(applied.name));
-        self.report_misuse(&applied.place, message, &format!("no {what} has this name"), help);
+        let diagnostic = Diagnostic::new(Code::TemplateError, message)
+            .label(self.span(&applied.place), format!("no {what} has this name"))
+            .help(help);
+        self.push(match near {
+            Some(near) => self.write_word(diagnostic, &applied.place, near),
+            None => diagnostic,
+        });
     }
 
     /// SW209: `map` with a filter and a field.

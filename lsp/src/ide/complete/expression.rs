@@ -453,6 +453,10 @@ fn list_statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
     let closed = line.find("%}").is_some_and(|end| !line[..end].contains("{%"));
     let statement = |word: &'static str| {
         let item = Item::new(word, ItemKind::Word).detail("statement");
+        let item = match interpolation::describe_statement(word) {
+            Some((_, doc)) => item.doc(doc),
+            None => item,
+        };
         match word {
             // A snippet would close the tag once more.
             _ if closed => item,

@@ -24,6 +24,7 @@ use super::cursor::{self, CursorContext, CursorKind, Entry};
 use super::document::Kind;
 use super::hole::{self, Interpolation, Logic};
 use super::{Document, Edit, Snapshot};
+pub(super) use name::describe_preset;
 use scope::Scope;
 
 /// The most items in one answer: a person does not read more, and the editor would receive them slowly.

@@ -202,16 +202,16 @@ fn with_presets(mut declared: Vec<Item>, kind: SymbolKind) -> Vec<Item> {
 
 /// The presets of the library, as providers or as agents.
 fn list_presets(kind: SymbolKind) -> impl Iterator<Item = Item> {
-    let text = swarmc_compiler::library_parts().find(|(name, _)| *name == "std:providers").map_or("", |(_, text)| text);
-    // `description "…"` stands in the first line of each.
-    let described = move |name: &str| {
-        let block = text.split_once(&format!("\nprovider {name} {{"))?.1;
-        let line = block.lines().find_map(|line| line.trim().strip_prefix("description "))?;
-        Some(line.trim_matches('"').to_owned())
-    };
     let item = move |name: &&str| {
-        let doc = described(name);
+        let doc = describe_preset(name);
         Item::new((*name).to_owned(), ItemKind::Name(kind)).detail("preset").doc_maybe(doc.as_ref())
     };
     swarmc_compiler::preset_names().iter().map(item)
+}
+
+/// What the library says of a preset.
+pub(in crate::ide) fn describe_preset(name: &str) -> Option<String> {
+    let block = swarmc_compiler::find_preset(name)?;
+    let line = block.lines().find_map(|line| line.trim().strip_prefix("description "))?;
+    Some(line.trim_matches('"').to_owned())
 }

@@ -1,5 +1,8 @@
 //! Completion as a person at an editor sees it: the labels in order, and the text after one was chosen.
 
+mod tools;
+mod unclosed;
+
 use super::super::fixture::parse_fixture;
 use super::{Completion, list_completions};
 
@@ -371,7 +374,7 @@ fn what_tasks_and_agents_share_by_naming_it_is_offered() {
         "tool-server web url=\"http://x\"\nagent a model=big { tools Read web }\nagent b model=$0\npipeline main {\n task one { prompt \"x\"; session talk }\n task two { prompt \"x\"; session }\n}",
     );
     assert_eq!(labels(&spec), ["big"]);
-    assert_eq!(labels(&spec.replace("model=$0", "{ tools $0 }")), ["web", "Read"]);
+    assert_eq!(first(&spec.replace("model=$0", "{ tools $0 }"), 3), ["web", "Read", "shell"]);
     assert_eq!(labels(&spec.replace("model=$0", "").replace("session }", "session $0 }")), ["talk"]);
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use swarmc_compiler::index::{ShapeKind, SymbolKind};
 use swarmc_compiler::schema::{Argument, Kind, TYPES, Word};
 use swarmc_compiler::syntax::{self, ValueKind};
+use swarmc_compiler::{BUILT_IN_TOOLS, PROGRAM_TOOLS, ProviderKind};
 
 use super::super::cursor::{CursorContext, Entry, Written};
 use super::{Ask, Item, ItemKind, file, list_codes, name, node, scope};
@@ -83,7 +84,7 @@ pub(super) fn list_values(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry
             list_codes().map(written).collect()
         }
         Kind::Text if entry.key.is_none() && (entry.node.is_named("tools") || entry.node.is_named("tool")) => {
-            list_tools(ask, spot).into_iter().map(written).collect()
+            list_tools(ask, spot, entry).into_iter().map(written).collect()
         }
         Kind::Literal if entry.key == Some("default") && entry.node.is_named("param") => of_type(ask, spot, entry)
             .into_iter()
@@ -205,18 +206,40 @@ fn list_models(ask: &Ask<'_>) -> Vec<Item> {
     collect_texts(ask, is_model).into_iter().map(|model| Item::new(model, ItemKind::Value).detail("model")).collect()
 }
 
-/// The servers of tools, then the tools that the spec names.
-fn list_tools(ask: &Ask<'_>, spot: &CursorContext<'_>) -> Vec<Item> {
+/// The servers of tools, then the tools that the spec names, those that come with the runner and those of programs.
+fn list_tools(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry<'_>) -> Vec<Item> {
     let mut items = name::of_kind(ask, spot, SymbolKind::ToolServer);
     let is_tool = |node: &syntax::Node, entry: &syntax::Entry| {
         entry.name.is_none() && matches!(&*node.name.text, "tools" | "tool") && !APPROVALS.contains(&said_by(entry))
     };
-    for tool in collect_texts(ask, is_tool) {
-        if !items.iter().any(|item| item.label == tool) {
-            items.push(Item::new(tool, ItemKind::Value).detail("tool"));
+    let built_in =
+        BUILT_IN_TOOLS.iter().map(|tool| Item::new(tool.name, ItemKind::Value).detail("built-in tool").doc(tool.does));
+    // A model has no tools of its own.
+    let agent = spot.around.iter().rev().find(|node| node.is_named("agent"));
+    let provider = agent.and_then(|agent| agent.property("provider"));
+    let is_model = provider.and_then(|name| find_provider_kind(ask, name)).is_some_and(ProviderKind::is_model);
+    let programs = PROGRAM_TOOLS.iter().filter(|_| !is_model);
+    let more = collect_texts(ask, is_tool)
+        .into_iter()
+        .map(|tool| Item::new(tool, ItemKind::Value).detail("tool"))
+        .filter(|item| BUILT_IN_TOOLS.iter().all(|tool| tool.name != item.label))
+        .chain(built_in)
+        .chain(programs.map(|tool| Item::new(*tool, ItemKind::Value).detail("tool of a program")));
+    for item in more {
+        if items.iter().all(|known| known.label != item.label) {
+            items.push(item);
         }
     }
+    items.retain(|item| !entry.node.arguments.contains(&item.label.as_str()));
     items
+}
+
+/// What the provider of this name starts or calls, where the file declares it.
+fn find_provider_kind(ask: &Ask<'_>, name: &str) -> Option<ProviderKind> {
+    let declares =
+        |node: &&syntax::Node| &*node.name.text == "provider" && node.entries.first().map(said_by) == Some(name);
+    let provider = ask.document.tree()?.nodes.iter().find(declares)?;
+    ProviderKind::all().find(|kind| provider.children().iter().any(|child| &*child.name.text == kind.name()))
 }
 
 /// What stands after the name of a tool in a policy.

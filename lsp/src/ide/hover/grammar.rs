@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use swarmc_compiler::Code;
-use swarmc_compiler::schema::{self, Kind, Property, Word};
+use swarmc_compiler::schema::{self, Kind, Property, Target, Word};
 use swarmc_compiler::syntax::TokenKind;
+use swarmc_compiler::{BUILT_IN_TOOLS, Code, PROGRAM_TOOLS};
 
-use super::{Hover, quote_code};
-use crate::ide::Document;
+use super::{Hover, quote_block, quote_code};
 use crate::ide::element::{self, Part, Slot};
 use crate::ide::texts;
+use crate::ide::{Document, complete};
 
 pub(super) fn hover_grammar(document: &Document, offset: usize) -> Option<Hover> {
     if let Some(hover) = hover_rule(document, offset) {
@@ -106,8 +106,28 @@ fn describe_value(known: &'static schema::Node, slot: Slot, written: &str, at: u
         | Kind::Lines
         | Kind::Number
         | Kind::Glob => Some(format!("{doc} {}.", capitalize_first(&slot.kind().describe()))),
+        Kind::Reference(Target::Agent | Target::Provider | Target::Preset) => describe_preset(written),
+        Kind::Text if matches!(known.name, "tools" | "tool") && !matches!(slot, Slot::Property(_)) => {
+            Some(format!("{}\n\n{doc}", describe_tool(written)?))
+        }
         _ => None,
     }
+}
+
+/// What a preset of the library is: the first lines of it, and what it says of itself.
+fn describe_preset(name: &str) -> Option<String> {
+    let block = quote_block("kdl", swarmc_compiler::find_preset(name)?);
+    let doc = complete::describe_preset(name).map_or(String::new(), |doc| format!(": {doc}"));
+    Some(format!("{block}\n\nPreset of the library{doc}"))
+}
+
+/// What a tool does; of one that a program brings along, that it does.
+fn describe_tool(written: &str) -> Option<String> {
+    let name = written.split('(').next().unwrap_or_default();
+    if let Some(tool) = BUILT_IN_TOOLS.iter().find(|tool| tool.name == name) {
+        return Some(format!("{}: a tool of swarmc. {}", quote_code(name), tool.does));
+    }
+    PROGRAM_TOOLS.contains(&name).then(|| format!("{}: a tool that agent programs bring along.", quote_code(name)))
 }
 
 /// The page of a code that stands in an `allow` or a comment.

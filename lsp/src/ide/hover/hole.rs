@@ -179,6 +179,11 @@ pub(super) fn hover_word(document: &Document, expression: &Range<usize>, offset:
     let before = text.get(expression.start..start)?.trim_end();
     let behind = |word: &str| before.strip_suffix(word).is_some_and(|rest| !rest.ends_with(is_word));
     let is = behind("is") || behind("not") && before.trim_end_matches("not").trim_end().ends_with(" is");
+    // The first word of `{% … %}`.
+    if before.strip_prefix("{%").is_some_and(|rest| matches!(rest, "" | "-" | "+")) {
+        let (usage, doc) = interpolation::describe_statement(word)?;
+        return Some(Hover { range: start..end, markdown: format_usage(usage, doc) });
+    }
     let known = match () {
         () if before.ends_with('|') => interpolation::expression_filters().find(|term| term.word == word),
         () if is => interpolation::expression_tests().find(|term| term.word == word),

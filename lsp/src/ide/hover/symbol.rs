@@ -17,8 +17,15 @@ const SHOWN: usize = 8;
 pub(super) fn describe_symbol(analysis: &Analysis, id: SymbolId, runs: Option<&dyn Runs>) -> String {
     let index = &analysis.index;
     let symbol = index.symbol(id);
-    let mut parts =
-        vec![format!("```kdl\n{}\n```", describe_declaration(analysis, symbol)), symbol_title(analysis, symbol)];
+    // Of what the library declares, no editor shows the file.
+    let library = analysis.compilation.sources.name(symbol.span.file).starts_with("std:");
+    let preset = swarmc_compiler::find_preset(&symbol.name)
+        .filter(|_| library && matches!(symbol.kind, SymbolKind::Agent | SymbolKind::Provider));
+    let declared = match preset {
+        Some(preset) => quote_block("kdl", preset),
+        None => format!("```kdl\n{}\n```", describe_declaration(analysis, symbol)),
+    };
+    let mut parts = vec![declared, symbol_title(analysis, symbol)];
     parts.extend(symbol.doc.clone());
     if let (Some(shape), Some(_)) = (symbol.shape, runs)
         && !matches!(symbol.kind, SymbolKind::Type | SymbolKind::Field | SymbolKind::Param | SymbolKind::Stop)

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+mod words;
+
 use super::super::fixture::parse_fixture;
 use super::*;
 use crate::runs::{LastRun, LastStep, NoRuns, RunState};

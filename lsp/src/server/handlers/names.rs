@@ -1,9 +1,8 @@
 //! Definition, type definition, references, highlights and renaming.
 
-use std::collections::HashMap;
-
 use gen_lsp_types as lsp;
 
+use super::edits::make_workspace_edit;
 use super::{Answer, Context};
 use crate::ide::{self, Target};
 use crate::server::convert;
@@ -90,14 +89,5 @@ pub(super) fn rename_symbol(context: &Context, params: lsp::RenameParams) -> Ans
         return Ok(None);
     };
     let edits = ide::rename_symbol(file.snapshot, &file.path, offset, &params.new_name).map_err(Failure)?;
-    let mut changes = HashMap::new();
-    for (path, edits) in edits {
-        let Some(document) = file.snapshot.document(&path) else { continue };
-        let edit = |edit: ide::Edit| lsp::TextEdit {
-            range: convert::to_range(document.source(), &edit.range, context.encoding),
-            new_text: edit.text,
-        };
-        changes.insert(file.uri(&path), edits.into_iter().map(edit).collect());
-    }
-    Ok(Some(lsp::WorkspaceEdit { changes: Some(changes), ..Default::default() }))
+    Ok(Some(make_workspace_edit(context, &file, &[], &edits)))
 }
