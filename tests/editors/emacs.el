@@ -77,7 +77,9 @@
 (insert "<<output:")
 (eventually "inside `<<output:' the step before this one is offered"
             (lambda () (seq-some (lambda (label) (string-prefix-p "plan" label)) (offered))))
+;; The server names the version of each text that it edits: Eglot sends a change only after a pause.
 (delete-region (line-beginning-position) (line-end-position))
+(pause)
 
 ;; What a name is.
 (open "feature.kdl")

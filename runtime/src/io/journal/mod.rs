@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 pub(crate) use durability::Durability;
 pub(crate) use file::FileJournal;
+pub(crate) use memory::CountingJournal;
+#[cfg(test)]
 pub(crate) use memory::MemoryJournal;
 pub(crate) use read::read_journal;
 

@@ -35,7 +35,7 @@ use crate::io::agent_api::AgentServer;
 use crate::io::executor::ObserverHandle;
 use crate::io::home::RunFolder;
 use crate::io::input::{Input, Inputs};
-use crate::io::journal::MemoryJournal;
+use crate::io::journal::CountingJournal;
 use crate::io::llm::Models;
 use crate::io::reactor::Reactor;
 use crate::io::socket_peer::Processes;
@@ -92,7 +92,7 @@ pub fn rehearse(
     let mut driver = Driver {
         evaluator,
         state: State::new(Arc::new(graph)),
-        records: Records::new(Box::new(MemoryJournal::counting(RECORDS)), 0, 0, Time::Virtual),
+        records: Records::new(Box::new(CountingJournal::new(RECORDS)), 0, 0, Time::Virtual),
         queue: InputQueue::new(receiver, false),
         attempts: Attempts::new(None),
         requests: Requests::new(false),
