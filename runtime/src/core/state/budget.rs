@@ -131,9 +131,13 @@ impl State {
         }
         let reserved = reserved.unwrap_or_default();
         let account = self.step_mut(key).account.get_or_insert_default();
-        // An attempt that starts again after a crash may have used what the first one reserved.
-        (account.reserved, account.began) = (reserved, at);
-        self.each_account(key, |spent| spent.add(&reserved));
+        // An attempt that starts again after a crash may have used what the first one reserved: that counts as used.
+        let lost = std::mem::replace(&mut account.reserved, reserved);
+        account.began = at;
+        self.each_account(key, |spent| {
+            spent.open.close(&lost);
+            spent.add(&reserved);
+        });
     }
 
     /// An attempt ended: what it used takes the place of what it reserved, as far as that is known.
@@ -243,16 +247,30 @@ impl State {
     }
 }
 
+impl Open {
+    fn add(&mut self, reserved: &Reserved) {
+        self.change(reserved, u64::saturating_add);
+    }
+
+    /// What was reserved is used, or given back.
+    fn close(&mut self, reserved: &Reserved) {
+        self.change(reserved, u64::saturating_sub);
+    }
+
+    fn change(&mut self, reserved: &Reserved, by: fn(u64, u64) -> u64) {
+        self.launches = by(self.launches, reserved.calls.min(1));
+        self.calls = by(self.calls, reserved.calls);
+        self.tokens = by(self.tokens, reserved.tokens.unwrap_or(0));
+        self.cost = by(self.cost, reserved.cost.unwrap_or(0));
+    }
+}
+
 impl Spent {
     fn add(&mut self, reserved: &Reserved) {
         self.calls = self.calls.saturating_add(reserved.calls);
         self.tokens = self.tokens.saturating_add(reserved.tokens.unwrap_or(0));
         self.cost = self.cost.saturating_add(reserved.cost.unwrap_or(0));
-        let open = &mut self.open;
-        open.launches = open.launches.saturating_add(reserved.calls.min(1));
-        open.calls = open.calls.saturating_add(reserved.calls);
-        open.tokens = open.tokens.saturating_add(reserved.tokens.unwrap_or(0));
-        open.cost = open.cost.saturating_add(reserved.cost.unwrap_or(0));
+        self.open.add(reserved);
     }
 
     /// Tokens and cost that are known now take the place of those that were reserved.
@@ -264,11 +282,7 @@ impl Spent {
         let [tokens, cost] = known;
         self.tokens = replaced(self.tokens, reserved.tokens, tokens);
         self.cost = replaced(self.cost, reserved.cost, cost);
-        let open = &mut self.open;
-        open.launches = open.launches.saturating_sub(reserved.calls.min(1));
-        open.calls = open.calls.saturating_sub(reserved.calls);
-        open.tokens = open.tokens.saturating_sub(reserved.tokens.unwrap_or(0));
-        open.cost = open.cost.saturating_sub(reserved.cost.unwrap_or(0));
+        self.open.close(reserved);
     }
 
     /// What was used for certain: launches that are under way count as one turn, and nothing else of them is known.
@@ -293,19 +307,8 @@ impl Spent {
 /// In words, by how much an attempt would exceed a budget; where it is one that proves nothing, that it is used up.
 fn describe_excess(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved) -> Option<String> {
     if budget.at_most {
-        let spent = spent.settled();
-        let is_used_up = |limit: Option<u64>, spent: u64| limit.filter(|&limit| wanted.calls > 0 && spent >= limit);
-        let words = |used: String, limit: String| Some(format!("the budget of {what} is used up: {used} of {limit}"));
-        if let Some(limit) = is_used_up(budget.calls, spent.calls) {
-            return words(spent.calls.to_string(), format!("{limit} turns of agents"));
-        }
-        if let Some(limit) = is_used_up(budget.tokens, spent.tokens) {
-            return words(spent.tokens.to_string(), format!("{limit} tokens"));
-        }
-        if let Some(limit) = is_used_up(budget.cost, spent.cost) {
-            return words(format_dollars(spent.cost), format_dollars(limit));
-        }
-        return describe_time(what, budget, spent);
+        let used_up = if wanted.calls > 0 { describe_used_up(what, budget, spent.settled()) } else { None };
+        return used_up.or_else(|| describe_time(what, budget, spent));
     }
     let exceeds = |limit: Option<u64>, spent: u64, wanted: u64| {
         limit.filter(|&limit| wanted > 0 && spent.saturating_add(wanted) > limit)
@@ -330,6 +333,19 @@ fn describe_excess(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved)
     describe_time(what, budget, spent)
 }
 
+/// In words, which limit of a budget that proves nothing is used up.
+fn describe_used_up(what: &str, budget: &Budget, used: Spent) -> Option<String> {
+    let words = |used: String, limit: String| Some(format!("the budget of {what} is used up: {used} of {limit}"));
+    if let Some(limit) = budget.calls.filter(|&limit| used.calls >= limit) {
+        return words(used.calls.to_string(), format!("{limit} turns of agents"));
+    }
+    if let Some(limit) = budget.tokens.filter(|&limit| used.tokens >= limit) {
+        return words(used.tokens.to_string(), format!("{limit} tokens"));
+    }
+    let limit = budget.cost.filter(|&limit| used.cost >= limit)?;
+    words(format_dollars(used.cost), format_dollars(limit))
+}
+
 /// The time of the whole run is a deadline, which ends attempts that are under way too.
 fn describe_time(what: &str, budget: &Budget, spent: Spent) -> Option<String> {
     let over = budget.time_ms.is_some_and(|limit| spent.time_ms >= limit) && !what.starts_with("the ");
@@ -338,4 +354,29 @@ fn describe_time(what: &str, budget: &Budget, spent: Spent) -> Option<String> {
 
 fn format_dollars(millionths: u64) -> String {
     format!("${}.{:04}", millionths / 1_000_000, millionths % 1_000_000 / 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reserved_is_not_used_up_until_it_may_have_been() {
+        let reserved = Reserved { calls: 3, tokens: Some(100), cost: Some(7) };
+        let used = |spent: &Spent| {
+            let Spent { calls, tokens, cost, .. } = spent.settled();
+            (calls, tokens, cost)
+        };
+        let mut spent = Spent::default();
+        spent.add(&reserved);
+        assert_eq!(used(&spent), (1, 0, 0), "a launch is one turn at least");
+        // Its runner was killed: it may have used all that.
+        let mut lost = spent;
+        lost.open.close(&reserved);
+        lost.add(&reserved);
+        assert_eq!(used(&lost), (4, 100, 7));
+        // It ended, and what it used is known in part.
+        spent.replace(&reserved, [Some(40), None]);
+        assert_eq!(used(&spent), (3, 40, 7));
+    }
 }
