@@ -91,7 +91,7 @@ pub(super) fn lower_block(
         if let Some(older) = schema::find_older(schema.older, &node.name.text) {
             diagnostics.push(report_deprecated(older, schema.name, node.name.span));
         }
-        let block = node.entries.last().filter(|entry| opens_block(entry));
+        let block = node.entries.first().filter(|entry| node.entries.len() == 1 && opens_block(entry));
         in_text = block.is_some();
         if let Some(sign) = block {
             diagnostics.push(report_block(&node.name.text, sign.span));

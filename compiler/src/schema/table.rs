@@ -97,7 +97,8 @@ static PARAM: Node = Node::new("param", PARAM_ABOUT)
         Property::new(
             "env",
             Kind::Variable,
-            "The environment variable that holds the value when none is given; in the spec itself, not in what it imports.",
+            "The environment variable that holds the value when none is given; in the spec itself, not in what it imports. \
+             What must stay secret is a `secret`.",
         ),
     ])
     .children(&[&DESCRIPTION])
