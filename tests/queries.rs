@@ -200,5 +200,8 @@ fn the_template_for_jetbrains_starts_the_server() {
     assert_eq!(settings["swarmc"], initial, "both say the same");
     let schema = jsonschema::validator_for(&json("settings.schema")).expect("it is a schema");
     assert!(schema.is_valid(&settings));
-    assert!(!schema.is_valid(&serde_json::json!({ "swarmc": { "inlayHint": true } })), "a slip is told");
+    assert!(
+        !schema.is_valid(&serde_json::json!({ "swarmc": { "inlayHint": true } })),
+        "the schema reports a misspelt setting"
+    );
 }

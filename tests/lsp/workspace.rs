@@ -21,7 +21,7 @@ fn problems_that_are_pulled_again_are_told_once() {
     asked["previousResultId"] = report["resultId"].clone();
     let again = client.ask("textDocument/diagnostic", asked.clone()).expect("it is answered");
     assert_eq!(again, json!({ "kind": "unchanged", "resultId": report["resultId"] }));
-    // The same of all files: what is known by its id is told by that.
+    // All files at once: the answer names a known result by its id.
     let all = client.ask("workspace/diagnostic", json!({ "previousResultIds": [] })).expect("it is answered");
     let items = all["items"].as_array().expect("it is a list");
     assert_eq!(items.len(), 1, "{all}");
@@ -30,7 +30,7 @@ fn problems_that_are_pulled_again_are_told_once() {
     let known = json!({ "previousResultIds": [{ "uri": client.uri("make.md"), "value": report["resultId"] }] });
     let again = client.ask("workspace/diagnostic", known.clone()).expect("it is answered");
     assert_eq!(again["items"][0]["kind"], "unchanged", "{again}");
-    // What is mended is told of, once.
+    // The server reports once that a problem is gone.
     client.change("make.md", 2, json!([{ "text": "ok" }]));
     let mended = client.ask("workspace/diagnostic", known).expect("it is answered");
     assert_eq!((&mended["items"][0]["items"], &mended["items"][0]["version"]), (&json!([]), &json!(2)), "{mended}");

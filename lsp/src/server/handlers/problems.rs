@@ -95,7 +95,7 @@ pub(super) fn pull_workspace(
     Ok(lsp::WorkspaceDiagnosticReport { items: found.into_iter().map(report).collect() })
 }
 
-/// What a client that asks is told of a file.
+/// The answer to a client that asks for the problems of a file.
 enum Report {
     Full(lsp::FullDocumentDiagnosticReport),
     Unchanged(lsp::UnchangedDocumentDiagnosticReport),

@@ -7,7 +7,7 @@ use super::parse_fixture;
 use crate::runs::NoRuns;
 
 /// What is shown at the cursor.
-fn shown(text: &str) -> String {
+fn hover_text(text: &str) -> String {
     let (snapshot, path, offset) = parse_fixture(&format!("//- flow.kdl\n{text}\n"));
     find_hover(&snapshot, &path, offset, &NoRuns).map_or("nothing".to_owned(), |hover| hover.markdown)
 }
@@ -46,7 +46,7 @@ fn every_word_that_the_table_lists_is_explained() {
     list_choices(&SPEC, &mut Vec::new(), &mut found);
     assert!(found.len() > 150, "{}", found.len());
     for (line, doc) in found {
-        let markdown = shown(&line);
+        let markdown = hover_text(&line);
         assert!(markdown.starts_with(&doc), "{line}: {markdown}");
     }
 }
@@ -54,7 +54,7 @@ fn every_word_that_the_table_lists_is_explained() {
 #[test]
 fn presets_say_what_they_start() {
     for line in ["agent a provider=$0codex", "provider p preset=$0codex", "pipeline m { task x agent=$0codex }"] {
-        let markdown = shown(&format!("workflow w\n{line}"));
+        let markdown = hover_text(&format!("workflow w\n{line}"));
         assert!(markdown.starts_with("```kdl\nprovider codex {"), "{line}: {markdown}");
         assert!(markdown.contains("Codex CLI (OpenAI)"), "{line}: {markdown}");
     }
@@ -62,19 +62,19 @@ fn presets_say_what_they_start() {
 
 #[test]
 fn tools_say_what_they_do() {
-    let tools = |tool: &str| shown(&format!("tool-server web url=\"http://x\"\nagent a {{ tools {tool} }}"));
+    let tools = |tool: &str| hover_text(&format!("tool-server web url=\"http://x\"\nagent a {{ tools {tool} }}"));
     assert!(tools("file_$0list").starts_with("`file_list`: a tool of swarmc. Lists files"), "{}", tools("file_$0list"));
     assert!(tools("web $0Bash").starts_with("`Bash`: a tool that agent programs bring along."));
     assert!(tools("\"$0Bash(git:*)\"").starts_with("`Bash`: a tool"), "{}", tools("\"$0Bash(git:*)\""));
     assert!(tools("$0web").contains("tool-server web"), "{}", tools("$0web"));
-    assert!(shown("policy { tool $0shell human }").starts_with("`shell`: a tool of swarmc."));
+    assert!(hover_text("policy { tool $0shell human }").starts_with("`shell`: a tool of swarmc."));
     assert_eq!(tools("$0mine"), "nothing");
 }
 
 #[test]
 fn statements_of_texts_say_what_they_do() {
     let text =
-        |text: &str| shown(&format!("workflow w\npipeline m {{ task x agent=codex {{ prompt #\"{text}\"# }} }}"));
+        |text: &str| hover_text(&format!("workflow w\npipeline m {{ task x agent=codex {{ prompt #\"{text}\"# }} }}"));
     let check = |written: &str, usage: &str| {
         let markdown = text(written);
         assert!(markdown.starts_with(usage), "{written}: {markdown}");
