@@ -52,7 +52,8 @@ fn workspace() -> TempDir {
 /// Runs a command, which must succeed; what it prints. It runs as on the machine of a person: where `CI` is set, gates
 /// do not wait.
 fn run(command: &mut Command) -> String {
-    let output = command.env_remove("CI").stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output =
+        command.env_remove("CI").stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?} failed ({}):\n{printed}\n{told}", output.status);

@@ -85,6 +85,29 @@ pipeline p {
 }
 
 #[test]
+fn results_of_items_hold_their_items_where_the_spec_asks() {
+    let place = Place::new(
+        r##"
+workflow w
+pipeline p {
+    task each { for-each "['1', 'x', '3']" join=settled with-item=#true; run cat; stdin "<<item>>"; output int }
+    result each
+}
+test fakes-fit {
+    fake each "5" index=1
+    fake each "4"
+    expect { result equals=#"[{"item":"1","output":4},{"item":"x","output":5},{"item":"3","output":4}]"# }
+}
+"##,
+    );
+    place.swarmc(&["check"]).expect(0, &["no problems"], &[]);
+    // The item that failed has no result: the others still say whose they are.
+    let ran = place.swarmc(&["run", "-q"]).expect(0, &[], &[]);
+    assert_eq!(ran.out.trim_end(), r#"[{"item":"1","output":1},{"item":"3","output":3}]"#);
+    place.swarmc(&["test"]).expect(0, &["1 test passed"], &[]);
+}
+
+#[test]
 fn a_script_lies_beside_the_spec_wherever_tasks_run() {
     let place = Place::new("");
     for folder in ["repo/.git", "repo/flows/scripts", "repo/flows/sub", "elsewhere/flows/sub"] {

@@ -230,6 +230,10 @@ pub struct ForEach {
     pub parallel: Option<u32>,
     /// Which items must succeed.
     pub join: EachJoin,
+    /// The schema of a result that holds its item, `{"item": …, "output": …}`. The results are the outputs alone, when
+    /// left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Schema>,
 }
 
 /// When a for-each has succeeded. All items run in any case.

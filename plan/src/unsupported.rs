@@ -324,7 +324,10 @@ mod tests {
     #[test]
     fn items_of_a_for_each_receive_nothing() {
         let list = Expression { source: "[1]".to_owned(), reads: None, origin: Origin::default() };
-        let each = Step { for_each: Some(ForEach { list, parallel: None, join: EachJoin::All }), ..step("each") };
+        let each = Step {
+            for_each: Some(ForEach { list, parallel: None, join: EachJoin::All, record: None }),
+            ..step("each")
+        };
         let mut plan = pipeline(vec![each, step("one")]);
         plan.edges = vec![
             edge("each", "one"),

@@ -80,6 +80,8 @@ pub(crate) struct ForEach {
     /// How many items at once; as many as may run when left out.
     pub parallel: Option<Spanned<u32>>,
     pub join: plan::EachJoin,
+    /// Whether the results are records of the item and its output.
+    pub with_item: bool,
     pub span: Span,
 }
 

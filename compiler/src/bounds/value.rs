@@ -28,6 +28,8 @@ pub(super) const NUMBER: u64 = 25;
 pub(super) const ESCAPED: u64 = 6;
 /// The most bytes of a character.
 const CHARACTER: u64 = 4;
+/// The braces, names and quotes of `{"item":"","output":}`.
+const RECORD: u64 = 21;
 
 /// The names around a step.
 #[derive(Clone)]
@@ -224,14 +226,36 @@ impl<'p> Scope<'p> {
     pub(crate) fn measure_output(&self, step: &'p Step, fields: &[&str], types: &mut Types<'p>) -> Amount<'p> {
         let each = match (&step.for_each, fields) {
             // A position in the list, or a method of it.
-            (Some(_), [_, rest @ ..]) => return self.measure_run_output(step, rest, types),
+            (Some(each), [_, rest @ ..]) => {
+                return match (each.record.is_some(), rest) {
+                    (false, _) => self.measure_run_output(step, rest, types),
+                    (true, ["output", rest @ ..]) => self.measure_run_output(step, rest, types),
+                    (true, ["item", rest @ ..]) => self.measure_item(Some(step), rest, Cause::Items(step), types),
+                    (true, _) => self.measure_result(step, types),
+                };
+            }
             (Some(each), []) => each,
             (None, _) => return self.measure_run_output(step, fields, types),
         };
-        let one = self.measure_run_output(step, &[], types);
-        // A list shows its items as JSON: a plain text gets quotes there, and escapes.
-        let one = if step.output.schema.is_some() { one } else { one.times(ESCAPED).plus(Amount::at_most(2)) };
+        let one = self.measure_result(step, types);
         one.plus(Amount::at_most(1)).times(self.count_items(step, &each.list.source, types)).plus(Amount::at_most(2))
+    }
+
+    /// What one item adds to the list of a for-each: as JSON, in which a plain text has quotes and escapes.
+    fn measure_result(&self, step: &'p Step, types: &mut Types<'p>) -> Amount<'p> {
+        let output = self.measure_run_output(step, &[], types);
+        let output = match step.output.schema {
+            Some(_) => output,
+            None => output.times(ESCAPED).plus(Amount::at_most(2)),
+        };
+        match step.for_each.as_ref().is_some_and(|each| each.record.is_some()) {
+            true => {
+                let item = self.measure_item(Some(step), &[], Cause::Items(step), types);
+                // Of an item that is a text, its quotes are not counted yet, nor its escapes.
+                output.plus(item.times(ESCAPED)).plus(Amount::at_most(RECORD))
+            }
+            false => output,
+        }
     }
 
     /// The output of one run of a step.
@@ -319,7 +343,12 @@ impl<'p> Scope<'p> {
         if let (Root::Output | Root::Previous, []) = (path.root, path.fields())
             && let Some(step) = self.find_step(path.name()?).filter(|step| step.for_each.is_some())
         {
-            return Some((&step.output.schema.as_ref()?.0, Some(step.output.max_bytes)));
+            let record = step.for_each.as_ref().and_then(|each| each.record.as_ref());
+            let Some(record) = record else {
+                return Some((&step.output.schema.as_ref()?.0, Some(step.output.max_bytes)));
+            };
+            let bytes = self.measure_result(step, types);
+            return Some((&record.0, bytes.open.is_none().then_some(bytes.known)));
         }
         let (schema, limit) = self.path_schema(path, types)?;
         Some((types.item_schema(schema)?.0, limit))

@@ -114,6 +114,10 @@ impl Emitter<'_, '_, '_> {
                     ast::ForEachJoin::Any => plan::EachJoin::Any,
                     ast::ForEachJoin::Settled => plan::EachJoin::Settled,
                 },
+                record: match &step.output.kind {
+                    Kind::List(result) if each.with_item => Some(plan::Schema(self.model.typing.types.schema(result))),
+                    _ => None,
+                },
             }),
             session: ast.session.as_ref().map(|session| session.value.clone()),
             inputs: ast.inputs.iter().map(|input| (input.name.value.clone(), source(input))).collect(),
@@ -159,9 +163,13 @@ impl Emitter<'_, '_, '_> {
         if let Some(kind) = &step.declared {
             return Some(plan::Schema(types.schema(kind)));
         }
-        let one = match &step.output.kind {
-            Kind::List(item) if step.list.is_some() => &item.kind,
-            kind => kind,
+        let one = match (&step.output.kind, &step.ast.for_each) {
+            (Kind::List(result), Some(each)) if each.with_item => match &result.kind {
+                Kind::Record(record) => record.fields.last().map_or(&Kind::Any, |output| &output.kind.kind),
+                _ => &Kind::Any,
+            },
+            (Kind::List(item), Some(_)) => &item.kind,
+            (kind, _) => kind,
         };
         let kind = types.underlying_kind(one);
         let unknown = matches!(kind, Kind::Any | Kind::None | Kind::Union(_));

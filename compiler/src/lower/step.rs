@@ -168,6 +168,7 @@ fn lower_for_each(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::
             "settled" => plan::EachJoin::Settled,
             _ => plan::EachJoin::All,
         },
+        with_item: Section::of(node).is_set("with-item"),
         span: node.span,
     })
 }

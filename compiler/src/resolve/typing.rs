@@ -70,16 +70,18 @@ fn infer_pipeline(
     let own_params: Vec<Type> = pipeline.ast.params.iter().map(|param| types.resolve(&param.kind, lookup)).collect();
     let params = ParamTypes::new(pipeline.ast.params.iter().zip(own_params.iter().cloned()));
     let mut known = PipelineTypes { own_params, params, ..PipelineTypes::default() };
+    let mut ones = Vec::with_capacity(pipeline.steps.len());
     for step in &pipeline.steps {
         let declared = step.ast.output.kind.as_ref().map(|kind| types.resolve(kind, lookup));
         let one = declared.clone().unwrap_or_else(|| infer_body(step, typing, lookup));
-        known.steps.push(&step.ast.name, infer_output(step, one), step.list.is_some());
+        known.steps.push(&step.ast.name, infer_output(step, one.clone(), Type::ANY), step.list.is_some());
+        ones.push(one);
         known.declared.push(declared);
         known.items.push(Type::ANY);
     }
     let whole = Workflow::new(&model.tables, &model.spec.params, typing, pipeline.ast.name.span.file);
     for &index in &pipeline.order.sorted {
-        infer_step_values(&mut known, &whole, index, &pipeline.steps[index]);
+        infer_step_values(&mut known, &whole, index, &pipeline.steps[index], &ones[index]);
     }
     known.result = pipeline.result.iter().map(|&step| known.steps.output(step).clone()).reduce(Type::or);
     known
@@ -129,13 +131,20 @@ fn answers_itself(gate: &ast::Gate) -> Option<Span> {
     choices.find(|choice| choice.value != "fail").map(|choice| choice.span)
 }
 
-/// The type of a step's output, from its type for one item.
-fn infer_output(step: &Step<'_>, one: Type) -> Type {
-    if step.list.is_some() { Type::list(one) } else { one }
+/// The type of a step's output, from its type for one item, and from that of the item.
+fn infer_output(step: &Step<'_>, one: Type, item: Type) -> Type {
+    match &step.ast.for_each {
+        Some(each) if each.with_item => {
+            let record = Type::record([("item", item, each.span), ("output", one, each.span)], each.span);
+            Type::list(limit_nesting(record))
+        }
+        Some(_) => Type::list(one),
+        None => one,
+    }
 }
 
-/// Works out the item of a for-each, and what a computed value is.
-fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: usize, step: &Step<'_>) {
+/// Works out the item of a for-each, and what a computed value is; `one` is the type of its output for one item.
+fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: usize, step: &Step<'_>, one: &Type) {
     // What is wrong is reported by the check, which sees every type.
     let mut ignored = Diagnostics::default();
     if let Some(list) = &step.list
@@ -145,6 +154,9 @@ fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: 
         let env = known.step_env(workflow, index, &step.inputs);
         let item = Checker::new(&env, &passage, Use::Condition, &mut ignored).infer_items(tree);
         known.items[index] = limit_nesting(item);
+        if step.ast.for_each.as_ref().is_some_and(|each| each.with_item) {
+            known.steps.set(index, infer_output(step, one.clone(), known.items[index].clone()));
+        }
     }
     if known.declared[index].is_some() {
         return;
@@ -165,7 +177,7 @@ fn infer_step_values(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: 
         }
         _ => return,
     };
-    known.steps.set(index, infer_output(step, limit_nesting(one)));
+    known.steps.set(index, infer_output(step, limit_nesting(one), known.items[index].clone()));
 }
 
 /// A type that does not nest too deeply.

@@ -154,6 +154,8 @@ static FOR_EACH: Node = Node::new("for-each", "Runs the body once for each item 
         Property::new("file", Kind::Path, "A JSON file that holds the list, which the plan then contains."),
         Property::new("parallel", ANY_COUNT, "How many items run at once; the limit of the run, when left out."),
         Property::new("join", Kind::Choice(EACH_JOIN), "How many items must succeed.").default("all"),
+        Property::new("with-item", Kind::Bool, "Whether each result is a record of its `item` and its `output`.")
+            .default("#false"),
     ]);
 static RETRY: Node = Node::new("retry", "Further attempts after a failed one.")
     .arguments(&[required_argument("N", Kind::Count(1, 1000))])

@@ -273,12 +273,16 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
     }
 
-    /// The declared type of a step's output; that of a call is its result's.
+    /// The declared type of a step's output; that of a call is its result's. None where it can hold free text besides.
     pub(super) fn output_type(&self, pipeline: usize, step: usize) -> Option<&'m TypeExpr> {
         let (mut pipeline, mut step) = (pipeline, step);
         // Calls in a circle are reported elsewhere.
         for _ in 0..DEEPEST * 4 {
             let found = &self.model.pipelines[pipeline].steps[step];
+            // Its results hold the items, which are of any type.
+            if found.ast.for_each.as_ref().is_some_and(|each| each.with_item) {
+                return None;
+            }
             match found.body {
                 Body::Call { pipeline: Some(target), .. } => {
                     step = *self.model.pipelines[target].result.first()?;

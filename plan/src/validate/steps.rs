@@ -100,6 +100,9 @@ impl<'p> Validator<'p> {
                 format!("`{}` is a loop, a gate or a stop, which cannot use `for-each`", step.name)
             })?;
             check_optional_count(&place.field("parallel"), each.parallel)?;
+            if let Some(record) = &each.record {
+                self.check_schema(&place.field("record"), record)?;
+            }
             self.check_piece(&place.field("list"), Piece::Expression(&each.list))?;
         }
         for name in step.session.iter() {

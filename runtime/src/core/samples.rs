@@ -72,7 +72,7 @@ pub(crate) fn looped(head: &str, max: u32, until: &str, steps: &str) -> Step {
 pub(crate) fn each(head: &str, list: &str, parallel: Option<u32>, join: EachJoin) -> Step {
     let mut step = line(head);
     let list = Expression { source: list.to_owned(), reads: None, origin: Origin::default() };
-    step.for_each = Some(ForEach { list, parallel, join });
+    step.for_each = Some(ForEach { list, parallel, join, record: None });
     step
 }
 

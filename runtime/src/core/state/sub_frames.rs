@@ -312,9 +312,11 @@ impl State {
 
 impl Each {
     /// The outputs of the items that succeeded, in order.
-    pub(crate) fn outputs(&self) -> impl Iterator<Item = &Content> {
-        let succeeded = self.ended.iter().flatten().filter(|past| past.status == Status::Succeeded);
-        succeeded.filter_map(|past| past.detail.as_ref()?.output.as_ref())
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = (usize, &Content)> {
+        self.ended.iter().enumerate().filter_map(|(index, past)| {
+            let past = past.as_ref().filter(|past| past.status == Status::Succeeded)?;
+            Some((index, past.detail.as_ref()?.output.as_ref()?))
+        })
     }
 
     /// The items that failed, with the reason, in order.

@@ -29,7 +29,7 @@ use super::values::View;
 use super::worktree_names;
 use crate::core::graph::{Graph, Key, Kind, StepRef};
 use crate::core::state::State;
-use crate::core::state::frame::Inner;
+use crate::core::state::frame::{Each, Inner};
 use crate::eval::render::{RenderError, Renderer};
 use crate::io::home::Layout;
 use crate::io::recording::Source;
@@ -397,7 +397,9 @@ impl<'a> Evaluator<'a> {
             // Also where it failed: what handles that reads which of its items did.
             (Kind::Each { region, .. }, Some(Inner::Each(each))) => {
                 let is_json = self.is_json(&state.graph, StepRef { region, step: 0 });
-                self.collect_outputs(each, is_json)
+                let with_item =
+                    self.step_definition(state, key).for_each.as_ref().is_some_and(|each| each.record.is_some());
+                self.collect_outputs(each, is_json, with_item)
             }
             (Kind::Call(_), Some(Inner::Frame(frame))) if failure.is_none() => {
                 Ok(Outcome { output: state.value_of(*frame).cloned(), ..Outcome::default() })
@@ -410,28 +412,31 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn collect_outputs(&self, each: &crate::core::state::frame::Each, is_json: bool) -> Result<Outcome, String> {
+    /// The outputs of the items that succeeded, each in a record with its item where `with_item` is set, and what failed.
+    fn collect_outputs(&self, each: &Each, is_json: bool, with_item: bool) -> Result<Outcome, String> {
+        let items = match &each.list {
+            Some(list) => self.lists.parse(&*self.texts, list)?,
+            None => Rc::default(),
+        };
         let mut outputs = String::from("[");
-        for content in each.outputs() {
+        for (index, content) in each.outputs() {
             let text = self.texts.load_text(content)?;
             if outputs.len() > 1 {
                 outputs.push(',');
             }
-            match serde_json::from_str::<Value>(&text) {
+            let output = match serde_json::from_str::<Value>(&text) {
                 // Where items give texts, one that happens to be JSON stays a text.
-                Ok(value) if is_json => outputs.push_str(&value.to_string()),
-                _ => outputs.push_str(&Value::String(text).to_string()),
-            }
+                Ok(value) if is_json => value,
+                _ => Value::String(text),
+            };
+            let result = if with_item { json!({ "item": items.get(index), "output": output }) } else { output };
+            outputs.push_str(&result.to_string());
             // At each item: all of them together could fill the memory before the end.
             if outputs.len() > LONGEST_LIST {
                 return Err(format!("the outputs of its items are longer than {} MiB", LONGEST_LIST / (1024 * 1024)));
             }
         }
         outputs.push(']');
-        let items = match &each.list {
-            Some(list) => self.lists.parse(&*self.texts, list)?,
-            None => Rc::default(),
-        };
         let errors: Vec<Value> = each
             .failures()
             .map(|(index, message)| json!({ "index": index, "item": items.get(index), "message": message }))

@@ -371,6 +371,7 @@ fn a_session_ends_with_its_call_or_item_and_outlives_the_rounds_of_a_loop() {
         list: Expression { source: "[1, 2]".to_owned(), reads: None, origin: origin() },
         parallel: Some(1),
         join: swarmc_plan::EachJoin::All,
+        record: None,
     });
     let again = swarmc_plan::Loop {
         iteration: Iteration { max: 2, exhausted: Exhausted::Success, ..Iteration::default() },

@@ -21,7 +21,7 @@ fn looped(name: &str, max: u32, until: &str, steps: Vec<Step>) -> Step {
 }
 
 fn each(name: &str, list: &str, body: Body) -> Step {
-    let for_each = ForEach { list: expression(list), parallel: None, join: EachJoin::All };
+    let for_each = ForEach { list: expression(list), parallel: None, join: EachJoin::All, record: None };
     Step { for_each: Some(for_each), ..step(name, body, &[]) }
 }
 

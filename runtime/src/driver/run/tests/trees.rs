@@ -85,7 +85,7 @@ fn a_task_tries_again_where_it_was_and_items_and_calls_have_trees_of_their_own()
     let mut again = own("again", step("again", sh(&format!("{folder}; test $(wc -l <tries) = 2")), &[]));
     again.retry = Retry { times: 1, ..Retry::default() };
     let list = Expression { source: "['a', 'b']".to_owned(), reads: None, origin: origin() };
-    let for_each = ForEach { list, parallel: None, join: EachJoin::All };
+    let for_each = ForEach { list, parallel: None, join: EachJoin::All, record: None };
     let mut items = own("items", step("items", sh(folder), &[]));
     items.for_each = Some(for_each.clone());
     let mut shared = own("team", step("shared", sh(folder), &["after"]));
