@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use swarmc_plan::{Directive, DirectiveKind, Filter, Plan, Segment, Step};
 
-use super::amount::directive_source;
+use super::amount::{Cause, directive_source};
 use super::place;
 use super::prompt::prompt_body;
 use super::schema::Types;
@@ -40,9 +40,13 @@ pub(crate) fn check_inputs(plan: &Plan, model: &Model<'_>, sources: &Sources, di
                     continue;
                 }
                 let size = scope.measure_directive(directive, Some(step), &mut types);
-                let each = source.for_each.is_some() && size.open.is_some();
+                let each = match size.open {
+                    Some(Cause::Logic(_)) if source.for_each.is_some() => Some(Each::Items),
+                    Some(_) if source.for_each.is_some() => Some(Each::List),
+                    _ => None,
+                };
                 let usual = || place::find_span(&source.origin, sources).is_some_and(|span| unlimited.contains(&span));
-                if each || (size.known > SMALL && usual()) {
+                if each.is_some() || (size.known > SMALL && usual()) {
                     diagnostics.extend(report_input(directive, source, each, sources));
                 }
             }
@@ -56,15 +60,28 @@ fn is_size_limit(filter: &Filter) -> bool {
     matches!(filter, Filter::Chars(_) | Filter::Tail(_) | Filter::Head(_) | Filter::Lines(..))
 }
 
-fn report_input(directive: &Directive, source: &Step, each: bool, sources: &Sources) -> Option<Diagnostic> {
+/// What has no limit in the results of a for-each.
+#[derive(Clone, Copy)]
+enum Each {
+    /// How many they are.
+    List,
+    /// The items that they hold.
+    Items,
+}
+
+fn report_input(directive: &Directive, source: &Step, each: Option<Each>, sources: &Sources) -> Option<Diagnostic> {
     let span = place::find_span(&directive.origin, sources)?;
     let name = &source.name;
     let (message, label) = match each {
-        true => (
+        Some(Each::Items) => (
+            format!("this text includes the items of `{name}`, which can have any length"),
+            "each of its results holds its item",
+        ),
+        Some(Each::List) => (
             format!("this text includes all outputs of `{name}`, one for each item of a list of any length"),
             "it runs once for each item",
         ),
-        false => (
+        None => (
             format!("this text includes the whole output of `{name}`, which declares no maximum length"),
             "its output has no `max` and no type that limits it",
         ),
@@ -74,9 +91,11 @@ fn report_input(directive: &Directive, source: &Step, each: bool, sources: &Sour
         diagnostic = diagnostic.label(place, label);
     }
     let diagnostic = match each {
-        true => diagnostic
+        Some(Each::Items) => diagnostic
+            .help("read a part of it, such as `| chars:8000`, limit the texts of the items, such as `string max=200`, or leave out `with-item`"),
+        Some(Each::List) => diagnostic
             .help("read a part of it, such as `| chars:8000`, or let an earlier task pick one field of each item"),
-        false => diagnostic.help(format!("write `output max=\"20KB\"` in `{name}`, or read a part: `| tail:100`")),
+        None => diagnostic.help(format!("write `output max=\"20KB\"` in `{name}`, or read a part: `| tail:100`")),
     };
     // The fix needs the complete text of the directive in the source.
     let whole = directive.kind != DirectiveKind::Input && sources.slice(span) == directive_source(directive);

@@ -230,7 +230,7 @@ impl<'p> Scope<'p> {
                 return match (each.record.is_some(), rest) {
                     (false, _) => self.measure_run_output(step, rest, types),
                     (true, ["output", rest @ ..]) => self.measure_run_output(step, rest, types),
-                    (true, ["item", rest @ ..]) => self.measure_item(Some(step), rest, Cause::Items(step), types),
+                    (true, ["item", rest @ ..]) => self.measure_item(Some(step), rest, Cause::Logic(&each.list), types),
                     (true, _) => self.measure_result(step, types),
                 };
             }
@@ -248,14 +248,10 @@ impl<'p> Scope<'p> {
             Some(_) => output,
             None => output.times(ESCAPED).plus(Amount::at_most(2)),
         };
-        match step.for_each.as_ref().is_some_and(|each| each.record.is_some()) {
-            true => {
-                let item = self.measure_item(Some(step), &[], Cause::Items(step), types);
-                // Of an item that is a text, its quotes are not counted yet, nor its escapes.
-                output.plus(item.times(ESCAPED)).plus(Amount::at_most(RECORD))
-            }
-            false => output,
-        }
+        let Some(each) = step.for_each.as_ref().filter(|each| each.record.is_some()) else { return output };
+        let item = self.measure_item(Some(step), &[], Cause::Logic(&each.list), types);
+        // Of an item that is a text, its quotes are not counted yet, nor its escapes.
+        output.plus(item.times(ESCAPED)).plus(Amount::at_most(RECORD))
     }
 
     /// The output of one run of a step.

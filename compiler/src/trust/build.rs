@@ -129,6 +129,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 _ => Kind::Step,
             };
             let node = self.graph.add_node(step.name(), kind, step.ast.name.span);
+            self.graph.nodes[node].with_item = step.ast.for_each.as_ref().is_some_and(|each| each.with_item);
             self.graph.nodes[node].marks = marks.clone();
             node
         });

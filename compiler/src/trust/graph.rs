@@ -16,6 +16,8 @@ pub(crate) struct Node {
     /// Where it is declared.
     pub span: Span,
     pub marks: Marks,
+    /// Whether its results hold the items that they are of.
+    pub with_item: bool,
 }
 
 /// What a node is.
@@ -126,7 +128,7 @@ pub(crate) struct Reach {
 
 impl Graph {
     pub(crate) fn add_node(&mut self, name: impl Into<String>, kind: Kind, span: Span) -> usize {
-        self.nodes.push(Node { name: name.into(), kind, span, marks: Marks::default() });
+        self.nodes.push(Node { name: name.into(), kind, span, marks: Marks::default(), with_item: false });
         self.nodes.len() - 1
     }
 
@@ -263,6 +265,9 @@ impl Graph {
         let name = self.describe_node(node);
         match self.nodes[node].kind {
             Kind::Gate => format!("let {name} `ask` for an `enum` in place of free text"),
+            _ if self.nodes[node].with_item => {
+                format!("leave out `with-item` in {name}, and give it an output without free text")
+            }
             _ => format!("give {name} an output without free text, `output {{ kind enum … }}`"),
         }
     }
