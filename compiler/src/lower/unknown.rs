@@ -125,8 +125,27 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
         None if !homes.is_empty() => {
             diagnostic.help(format!("`{key}=` belongs to {}", suggest::format_list(homes.into_iter(), "or")))
         }
+        None if matches!(key, "extends" | "inherits" | "uses")
+            && matches!(schema.name, "workflow" | "pipeline" | "task") =>
+        {
+            diagnostic.help(suggest_template(&entry.value.kind))
+        }
         None if known.is_empty() => diagnostic.help(format!("it takes no properties: `{}`", schema.usage_as(node))),
         None => diagnostic.help(format!("its properties are {}", suggest::format_list(known.into_iter(), "and"))),
+    }
+}
+
+/// What stands in the place of a workflow that another one extends: a pipeline that is called with arguments.
+fn suggest_template(written: &ValueKind) -> String {
+    let call = "with `call NAME PARAM=\"VALUE\"` in a task; its `param`s are what differs";
+    match written {
+        ValueKind::String(text) if text.as_str().ends_with(".kdl") => {
+            format!(
+                "write `import \"{}\"` at the top level, and call a pipeline of it {call}",
+                text.as_str().escape_debug()
+            )
+        }
+        _ => format!("a pipeline is reused {call}"),
     }
 }
 

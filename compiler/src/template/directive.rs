@@ -10,6 +10,7 @@ use memchr::memchr;
 use swarmc_plan::Filter;
 
 use super::Term;
+use super::default::named_default;
 use super::names::{DIRECTIVE_FILTERS, FILTER_DOCS, list_kinds};
 use super::unclosed::{half_closed, half_closed_problem, unclosed_directive};
 use super::{Directive, Kind, MAX_PROBLEMS, Problem, Root, Spanned};
@@ -377,6 +378,11 @@ impl Body<'_> {
                     [] => format!("`{word}` takes no filters"),
                     some => format!("`{word}` takes {}", format_list(some.iter().copied(), "and")),
                 });
+            return Err(Box::new(problem));
+        }
+        if let ("default", Some(argument)) = (name, argument)
+            && let Some(problem) = named_default(self.text, self.start..self.end, argument, range.clone())
+        {
             return Err(Box::new(problem));
         }
         let value = match (name, argument) {

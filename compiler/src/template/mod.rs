@@ -7,6 +7,7 @@
 mod applied;
 mod blocks;
 mod condition;
+mod default;
 mod directive;
 mod fact;
 mod logic;

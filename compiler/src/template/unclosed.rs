@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::default::nested_default;
 use super::directive::{MAX_LENGTH, clip_word, has_directive_shape};
 use super::{Kind, Problem};
 use crate::code::Code;
@@ -49,6 +50,9 @@ pub(super) fn unclosed_directive(text: &str, start: usize, after: usize) -> Prob
         end += if certain { line.len() } else { 0 };
     }
     let shown = clip_word(&text[start..end]);
+    if let Some(problem) = nested_default(text, start..end) {
+        return problem;
+    }
     Problem::new(Code::BadDirective, start..end, format!("`{shown}` is not closed"), "no `>>` follows on this line")
         .help(format!("write `{shown}>>`, or `\\{shown}` for the text itself"))
         .fix("write `>>`", end..end, ">>", certain)

@@ -96,6 +96,19 @@ fn directives_that_do_not_fit_the_notation_are_reported() {
         &["SW208 at \"<<output:a.b | tail:3\": `<<output:a.b | tail:3` is not closed -> <<output:a.b | tail:3>>\nx"],
     );
     check_problems("see <<output:a.", &["SW208 at \"<<output:a\": `<<output:a` is not closed -> see <<output:a>>."]);
+    check_problems(
+        "<<previous:a-b.c | default:output.y>>",
+        &[
+            "SW208 at \"default:output.y\": the default is the text `output.y` -> {{ previous.a_b.c | default(output.y) }}",
+        ],
+    );
+    check_problems(
+        "<<output:x | default:<<param:y>>>>",
+        &[
+            "SW208 at \"<<output:x | default:\": `<<output:x | default:` is not closed -> {{ output.x | default(param.y) }}",
+        ],
+    );
+    check_parts("<<param:x | default:v1.2>>", r#"<param x | default "v1.2">"#);
     check_problems("<<output>>", &["SW208 at \"output\": `output` needs the name of a step"]);
     check_problems("<<output:>>", &["SW208 at \"output\": `output` needs the name of a step"]);
     check_problems("<<output.x>>", &["SW208 at \"output\": `output` needs the name of a step -> <<output:x>>"]);
