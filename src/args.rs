@@ -385,7 +385,8 @@ pub(crate) struct Ps {
 
 /// Prints the logs of the steps of a run.
 ///
-/// The log of one step or agent is unchanged; the logs of several have a prefix on each line.
+/// The log of a command is unchanged; that of an agent has what it said and the tools that it used. The logs of several
+/// steps or agents have a prefix on each line.
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     /// The run: its id, the beginning of it, or `last`. May be left out: the last run.
@@ -397,6 +398,9 @@ pub(crate) struct Logs {
     /// Prints new lines until the run ends.
     #[arg(short, long)]
     pub(crate) follow: bool,
+    /// Prints what the program of an agent wrote, unchanged.
+    #[arg(long)]
+    pub(crate) raw: bool,
 }
 
 /// Shows a run, a step of it, or an agent of a step that is a swarm.

@@ -1,4 +1,7 @@
-//! `swarmc logs`: prints the logs of a run's tasks: unchanged for one task, with a prefix on each line for several.
+//! `swarmc logs`: prints the logs of a run's tasks: those of several with a prefix on each line.
+//!
+//! A command's log is unchanged. That of an agent whose program writes events is what it said and did; `--raw` prints
+//! the events.
 //!
 //! It reads the complete logs beside the journal. To follow a run, it reads the journal and the logs five times a
 //! second: both only grow, so it prints every byte once.
@@ -10,9 +13,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
+use swarmc_plan::Format;
 use swarmc_runtime::{RunError, RunFolder, Stream as TaskStream};
 use swarmc_view::{Past, is_supervisor, make_printable};
 
+use crate::agent_log::{AgentLog, find_agent_format, find_step_format};
 use crate::args::Logs;
 use crate::exit::Exit;
 use crate::home::{find_home, list_files, read_past};
@@ -64,7 +69,7 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
         }
     }
     let choice = choice.map(|(task, agent)| (task.to_owned(), agent.map(str::to_owned)));
-    let mut reader = Reader { choice, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() };
+    let mut reader = Reader { choice, raw: args.raw, ..Reader::default() };
     loop {
         // The question comes first: what is written between it and the look is seen in the next round.
         let running = args.follow && folder.is_running();
@@ -92,7 +97,7 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
 /// Prints the logs of a run whose journal says no more which they are: those of a task, or all, by the names of the files.
 fn print_files(folder: &RunFolder, task: Option<&str>) -> miette::Result<()> {
     let logs = folder.path.join("logs");
-    let mut reader = Reader { choice: None, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() };
+    let mut reader = Reader::default();
     for path in list_files(&logs) {
         let name = path.strip_prefix(&logs).unwrap_or(&path).to_string_lossy().into_owned();
         // `TASK.ATTEMPT.out`, in a folder for what the task is inside of.
@@ -100,7 +105,7 @@ fn print_files(folder: &RunFolder, task: Option<&str>) -> miette::Result<()> {
         let is_text = name.ends_with(".out") || name.ends_with(".err");
         if is_text
             && task.is_none_or(|task| of_task == Some(task))
-            && !reader.copy_log(path, Some(&format!("{name} │ ")), true)?
+            && !reader.copy_log(path, None, Some(&format!("{name} │ ")), true)?
         {
             break;
         }
@@ -111,10 +116,28 @@ fn print_files(folder: &RunFolder, task: Option<&str>) -> miette::Result<()> {
 struct Reader {
     /// The one step that is meant, and the one agent of it.
     choice: Option<(String, Option<String>)>,
-    /// How far each log was read, and the line that it has begun.
-    logs: BTreeMap<PathBuf, (u64, Vec<u8>)>,
+    /// Whether the events of programs are printed as they are.
+    raw: bool,
+    logs: BTreeMap<PathBuf, ReadLog>,
     paint: terminal::Paint,
     out: Vec<u8>,
+}
+
+/// A log, as far as it was read.
+#[derive(Default)]
+struct ReadLog {
+    /// The bytes that were read.
+    at: u64,
+    /// The line that has begun.
+    begun: Vec<u8>,
+    /// What reads it, where it holds events.
+    events: Option<AgentLog>,
+}
+
+impl Default for Reader {
+    fn default() -> Reader {
+        Reader { choice: None, raw: false, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() }
+    }
 }
 
 impl Reader {
@@ -139,24 +162,31 @@ impl Reader {
                 self.paint.nth_colour(index, &label) + " "
             };
             let label = ledger.label(&row.step);
-            let mut logs: Vec<(PathBuf, Option<String>)> = Vec::new();
+            let mut logs: Vec<(PathBuf, Option<Format>, Option<String>)> = Vec::new();
             if agent.is_none() {
                 let prefix = self.choice.is_none().then(|| prefix(&label));
                 let attempts = 1..=row.attempt;
-                let paths =
-                    attempts.flat_map(|attempt| STREAMS.map(|stream| layout.log_path(&row.step, attempt, stream)));
-                logs.extend(paths.map(|path| (path, prefix.clone())));
+                let format = find_step_format(&past.plan, &row.step.name);
+                logs.extend(attempts.flat_map(|attempt| {
+                    STREAMS.map(|stream| {
+                        let events = format.filter(|_| stream == TaskStream::Stdout);
+                        (layout.log_path(&row.step, attempt, stream), events, prefix.clone())
+                    })
+                }));
             }
-            if ledger.teams.contains_key(&row.step) {
+            if let Some(team) = ledger.teams.get(&row.step) {
                 let history = past.read_step(&row.step);
                 for (name, turn) in history.turns().filter(|(name, _)| agent.is_none_or(|agent| agent == *name)) {
                     let prefix = agent.is_none().then(|| prefix(&format!("{label}/{name}")));
-                    let paths = ["out", "err"].map(|it| layout.turn_log_path(&row.step, row.attempt, turn, it));
-                    logs.extend(paths.map(|path| (path, prefix.clone())));
+                    let mate = team.mates.iter().find(|mate| *mate.name == *name);
+                    let format = mate.and_then(|mate| find_agent_format(&past.plan, &mate.plays));
+                    logs.extend([("out", format), ("err", None)].map(|(it, events)| {
+                        (layout.turn_log_path(&row.step, row.attempt, turn, it), events, prefix.clone())
+                    }));
                 }
             }
-            for (path, prefix) in logs {
-                if !self.copy_log(path, prefix.as_deref(), last)? {
+            for (path, format, prefix) in logs {
+                if !self.copy_log(path, format, prefix.as_deref(), last)? {
                     return Ok(false);
                 }
             }
@@ -164,18 +194,31 @@ impl Reader {
         Ok(true)
     }
 
-    /// Passes on what a log holds beyond what was read of it.
-    fn copy_log(&mut self, path: PathBuf, prefix: Option<&str>, last: bool) -> miette::Result<bool> {
+    /// Passes on what a log, which may hold events of this format, has beyond what was read of it.
+    fn copy_log(
+        &mut self,
+        path: PathBuf,
+        format: Option<Format>,
+        prefix: Option<&str>,
+        last: bool,
+    ) -> miette::Result<bool> {
         let Ok(mut file) = File::open(&path) else { return Ok(true) };
-        let (mut at, mut begun) = self.logs.remove(&path).unwrap_or_default();
-        file.seek(SeekFrom::Start(at)).into_diagnostic()?;
+        let events = || format.filter(|_| !self.raw).map(AgentLog::new);
+        let mut log = self.logs.remove(&path).unwrap_or_else(|| ReadLog { events: events(), ..ReadLog::default() });
+        file.seek(SeekFrom::Start(log.at)).into_diagnostic()?;
         loop {
-            let mut bytes = std::mem::take(&mut begun);
-            let before = bytes.len();
-            (&mut file).take(CHUNK).read_to_end(&mut bytes).into_diagnostic()?;
-            let read = bytes.len() - before;
-            at += read as u64;
-            let end = read == 0;
+            let mut read = Vec::new();
+            (&mut file).take(CHUNK).read_to_end(&mut read).into_diagnostic()?;
+            log.at += read.len() as u64;
+            let end = read.is_empty();
+            let mut bytes = std::mem::take(&mut log.begun);
+            match &mut log.events {
+                Some(events) => bytes.extend(events.read_bytes(&read).into_bytes()),
+                None => bytes.extend(read),
+            }
+            if end && last {
+                bytes.extend(log.events.take().map(AgentLog::finish).unwrap_or_default().into_bytes());
+            }
             // A line that is still being written waits, or another log could cut it in two.
             let mut whole = match memchr::memrchr(b'\n', &bytes) {
                 Some(newline) => newline + 1,
@@ -184,7 +227,7 @@ impl Reader {
             if bytes.len() - whole >= MAX_LINE || (end && last) {
                 whole = bytes.len();
             }
-            begun = bytes.split_off(whole);
+            log.begun = bytes.split_off(whole);
             self.emit_lines(&bytes, prefix);
             if !self.flush()? {
                 return Ok(false);
@@ -193,7 +236,7 @@ impl Reader {
                 break;
             }
         }
-        self.logs.insert(path, (at, begun));
+        self.logs.insert(path, log);
         Ok(true)
     }
 

@@ -3,6 +3,7 @@
 //! Everything a person or another program sees comes from here; what it means is decided in the other crates.
 
 mod agent;
+mod agent_log;
 mod approve;
 mod args;
 mod baselines;

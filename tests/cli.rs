@@ -308,6 +308,28 @@ fn another_process_can_stop_a_run() {
 }
 
 #[test]
+fn the_log_of_an_agent_is_what_it_said_and_did() {
+    let events = concat!(
+        r#"{"type":"item.completed","item":{"id":"a","type":"agent_message","text":"I look.\u001b[2J"}}"#,
+        "\n",
+        r#"{"type":"item.completed","item":{"id":"b","type":"command_execution","command":"ls -l","exit_code":0}}"#,
+        "\n",
+        r#"{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}"#,
+        "\n",
+    );
+    let place = Place::new(
+        "workflow w\nprovider p { exec cat events.jsonl; reads codex-jsonl }\nagent a provider=p\n\
+         pipeline main { task look { prompt \"Look.\" } }\n",
+    );
+    place.write("events.jsonl", events);
+    place.swarmc(&["run", "-q"]).expect(0, &[], &[]);
+    let said = place.swarmc(&["logs", "last", "look"]).expect(0, &[], &[]).out;
+    assert_eq!(said, "I look.\u{1b}[2J\n[command_execution ls -l]\n");
+    place.swarmc(&["logs"]).expect(0, &["look │ I look.", "look │ [command_execution ls -l]\n"], &[]);
+    assert_eq!(place.swarmc(&["logs", "last", "look", "--raw"]).expect(0, &[], &[]).out, events);
+}
+
+#[test]
 fn a_finished_run_can_be_read_and_cleared_away() {
     let place = Place::new(TWO);
     place.swarmc(&["run", "flow.kdl", "-q"]).expect(0, &[], &[]);
