@@ -83,8 +83,7 @@ fn list_rules(plan: &Plan, swarm: &Swarm) -> Vec<String> {
         lines.push(format!("{} {arrow} {}", edge.from, edge.to));
     }
     if let Some(synthesize) = &swarm.synthesize {
-        let tier = synthesize.tier.as_ref().map_or_else(String::new, |tier| format!(" on tier {tier}"));
-        lines.push(format!("summed up by agent {}{tier}", synthesize.agent));
+        lines.push(format!("summed up by agent {}", synthesize.agent));
     }
     lines
 }

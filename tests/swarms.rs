@@ -53,7 +53,8 @@ fn a_swarm_is_in_the_plan_with_every_number() {
     }
     assert_eq!(swarm.members.iter().map(|member| member.count).collect::<Vec<_>>(), [1, 1, 3]);
     let synthesize = swarm.synthesize.as_ref().expect("somebody sums up");
-    assert_eq!(synthesize.provider.as_deref(), Some("large-model"));
+    let merger = plan.agent(&synthesize.agent).expect("the agent that sums up is in the plan");
+    assert_eq!((merger.name.as_str(), merger.provider.as_str()), ("writer-large", "large-model"));
     assert!(plan.provider("large-model").is_some(), "the provider of the tier is in the plan");
     let edges: Vec<(&str, &str, bool)> =
         swarm.edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str(), edge.both)).collect();

@@ -236,8 +236,8 @@ pub(crate) struct Swarm<'a> {
     pub groups: Vec<Option<usize>>,
     /// The agent that plays the manager of each worktree, where that is no member.
     pub managers: Vec<Option<usize>>,
-    /// Who sums up, and on which tier.
-    pub synthesize: (Option<usize>, Option<usize>),
+    /// The agent that sums up.
+    pub synthesize: Option<usize>,
     /// What its edges carry, in their order.
     pub carries: Vec<Option<Type>>,
     /// What its texts and its agents' read.

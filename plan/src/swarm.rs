@@ -93,15 +93,6 @@ pub(crate) fn wrap_swarm(swarm: &Swarm) -> Pipeline {
 pub struct Synthesize {
     /// The agent.
     pub agent: String,
-    /// The tier that replaces the agent's own provider and model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tier: Option<String>,
-    /// The provider of that tier; by default the agent's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
-    /// The model of that tier; by default the agent's, or with a tier the provider's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
 }
 
 /// The leader of a swarm.

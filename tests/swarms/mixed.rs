@@ -121,6 +121,31 @@ fn members_of_every_kind_write_to_each_other_and_are_replayed() {
 }
 
 #[test]
+fn the_tier_of_the_synthesis_sums_up() {
+    let place = Place::new(
+        r##"
+        workflow w
+        tiers { large strong model=big }
+        provider plain { script { answer #"{"action":"done","response":"counted"}"# } }
+        provider strong { exec "sh" "-c" "cat >prompt.txt; echo summed up by $0 $2"; model-flag "--model" }
+        agent a provider=plain { system "You count." }
+        swarm s {
+            goal "Count"
+            member one agent=a "Count"
+            member two agent=a "Count again"
+            synthesize agent=a tier=large
+        }
+        pipeline p { task team { swarm s }; result team }
+        "##,
+    );
+    let ran = place.swarmc(&["run", "flow.kdl", "-q"]).expect(0, &[], &[]);
+    assert_eq!(ran.out.trim_end(), "summed up by --model");
+    let prompt = fs::read_to_string(place.work().join("prompt.txt")).expect("it had a prompt");
+    assert!(prompt.contains("counted") && prompt.contains("You count."), "{prompt}");
+    place.swarmc(&["plan", "flow.kdl"]).expect(0, &["summed up by agent a-large"], &[]);
+}
+
+#[test]
 fn a_turn_that_fails_is_tried_again_and_an_agent_that_cannot_be_reached_ends() {
     let flaky = "if [ ! -e once ]; then touch once; echo '503 Service Unavailable' >&2; exit 1; fi";
     team(&format!("{flaky}\n{BOB}"), "").swarmc(&["run", "flow.kdl"]).expect(0, &[RESULT], &[]);

@@ -11,7 +11,6 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Agent, Model, Provider};
 use crate::source::Span;
-use crate::symbols::NameKind;
 use crate::syntax::Text;
 use crate::trust::command::{self, Started};
 use crate::trust::powers;
@@ -29,14 +28,6 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         let said =
             agent.ast.model.as_ref().map(|model| (model.value.as_str(), model.span)).or(tier.map(text_with_span));
         finder.check_model(&agent.ast.name.value, agent.ast.name.span, said, &model.providers[index]);
-    }
-    for swarm in model.swarms.iter().filter(|swarm| swarm.wanted) {
-        let Some(tier) = swarm.synthesize.1.map(|tier| &model.spec.tiers[tier]) else { continue };
-        let provider = model.tables.find_name(NameKind::Provider, &tier.provider.value, true, tier.provider.span.file);
-        let Some(index) = provider else { continue };
-        providers.insert(index);
-        let provider = &model.providers[index];
-        finder.check_model(&tier.name.value, tier.name.span, tier.model.as_ref().map(text_with_span), provider);
     }
     for provider in providers.into_iter().map(|index| model.providers[index].ast) {
         let (name, args) = (&provider.name.value, provider.args.as_slice());

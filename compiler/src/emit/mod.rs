@@ -35,7 +35,6 @@ pub(crate) fn emit_plan(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> O
     let used_agents = |index: &usize| model.uses.agents[*index];
     let agents: Vec<usize> = (0..model.agents.len()).filter(used_agents).collect();
     let mut providers: Vec<usize> = agents.iter().filter_map(|&agent| model.agents[agent].provider).collect();
-    providers.extend(model.swarms.iter().filter(|swarm| swarm.wanted).filter_map(|swarm| emitter.stand_in(swarm)));
     providers.sort_unstable();
     providers.dedup();
     let agents: Vec<plan::Agent> = agents.into_iter().map(|agent| emitter.emit_agent(&model.agents[agent])).collect();

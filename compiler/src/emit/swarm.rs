@@ -5,7 +5,6 @@ use swarmc_plan as plan;
 use super::Emitter;
 use crate::ast;
 use crate::model::{Swarm, TemplateText};
-use crate::symbols::NameKind;
 use crate::types::Type;
 
 impl Emitter<'_, '_, '_> {
@@ -71,7 +70,7 @@ impl Emitter<'_, '_, '_> {
                 })
                 .collect(),
             edges: self.emit_edges(ast.edges.as_ref(), &swarm.carries),
-            synthesize: ast.synthesize.as_ref().map(|_| self.emit_synthesize(swarm)),
+            synthesize: ast.synthesize.as_ref().map(|_| plan::Synthesize { agent: self.agent_name(swarm.synthesize) }),
             budget: ast.budget.as_ref().map(|budget| self.emit_budget(budget)),
             origin: self.to_origin(ast.name.span),
         }
@@ -98,23 +97,6 @@ impl Emitter<'_, '_, '_> {
             origin: self.to_origin(group.span),
         });
         named.chain(groups).collect()
-    }
-
-    fn emit_synthesize(&self, swarm: &Swarm<'_>) -> plan::Synthesize {
-        let tier = swarm.synthesize.1.map(|tier| &self.model.spec.tiers[tier]);
-        let provider = self.stand_in(swarm).map(|provider| self.model.spec.providers[provider].name.value.clone());
-        plan::Synthesize {
-            agent: self.agent_name(swarm.synthesize.0),
-            tier: tier.map(|tier| tier.name.value.clone()),
-            provider,
-            model: tier.and_then(|tier| tier.model.as_ref()).map(|model| model.as_str().to_owned()),
-        }
-    }
-
-    /// The provider of the tier that sums up, by index.
-    pub(super) fn stand_in(&self, swarm: &Swarm<'_>) -> Option<usize> {
-        let name = &self.model.spec.tiers[swarm.synthesize.1?].provider;
-        self.model.tables.find_name(NameKind::Provider, &name.value, true, name.span.file)
     }
 
     /// What it says itself, else what the policy of the workflow says.

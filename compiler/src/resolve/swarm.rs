@@ -83,7 +83,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             .chain(members.iter().map(|member| member.agent))
             .chain(groups.iter().copied())
             .chain(managers.iter().copied())
-            .chain([synthesize.0])
+            .chain([synthesize])
             .flatten()
             .collect();
         // Several may play one agent, whose mistakes are reported once.
@@ -152,33 +152,22 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         None
     }
 
-    /// Who sums up, and the tier that stands in for its own.
+    /// The agent that sums up.
     fn resolve_synthesizer(
         &mut self,
         swarm: &ast::Swarm,
         leader: Option<usize>,
         agents: &[Agent<'a>],
-    ) -> (Option<usize>, Option<usize>) {
-        let Some(synthesize) = &swarm.synthesize else { return (None, None) };
-        let agent = match (&synthesize.agent, leader) {
+    ) -> Option<usize> {
+        let synthesize = swarm.synthesize.as_ref()?;
+        match (&synthesize.agent, leader) {
             (Some(name), _) => self.agent_named(name, agents),
             (None, Some(leader)) => Some(leader),
             (None, None) => {
                 let who = format!("swarm `{}` has no agent for `synthesize`", swarm.name.value);
                 self.select_agent(None, &who, synthesize.span, agents)
             }
-        };
-        let tier =
-            synthesize.tier.as_ref().and_then(|tier| self.tables.resolve_name(NameKind::Tier, tier, self.diagnostics));
-        if let Some(tier) = tier {
-            self.uses.tiers[tier] = true;
-            if let Some(provider) =
-                self.tables.resolve_name(NameKind::Provider, &self.spec.tiers[tier].provider, self.diagnostics)
-            {
-                self.uses.providers[provider] = true;
-            }
         }
-        (agent, tier)
     }
 
     /// Channels, items, worktrees and edges name who and what there is.

@@ -1,17 +1,18 @@
-//! Agents that tasks make with `model=`: the agent of the task with another model.
+//! Agents that a use makes of another: with `model=` of a task, or with `tier=` of the synthesis of a swarm.
 //!
-//! In: the spec of a module. Out: the same, where each such task names an agent of its own, `coder-gpt-5` for instance,
-//! that starts from the other one. So no later stage knows of `model=` on tasks.
+//! In: the spec of a module. Out: the same, where each such place names an agent of its own, `coder-gpt-5` for instance,
+//! that starts from the other one. So no later stage knows of `model=` on tasks, nor of `tier=` on a synthesis.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ast::{Agent, Body, Name, Spec, Step};
+use crate::ast::{Agent, Body, Name, Spec, Step, Swarm};
+use crate::source::Span;
 use crate::symbols::names::normalize_name;
 
-/// Declares the agents that the tasks of a spec make. A `model=` where no agent is named stays, unless the spec declares
-/// one agent only.
+/// Declares the agents that the tasks and swarms of a spec make. A `model=` or `tier=` where no agent is named stays, unless
+/// the spec declares one agent only.
 pub(crate) fn declare_variants(spec: &mut Spec) {
-    let Spec { agents, tasks, pipelines, .. } = spec;
+    let Spec { agents, tasks, pipelines, swarms, .. } = spec;
     let sole = match agents.as_slice() {
         [only] => Some(only.name.value.clone()),
         _ => None,
@@ -20,6 +21,13 @@ pub(crate) fn declare_variants(spec: &mut Spec) {
     let mut variants = Variants { agents, names, sole, known: BTreeMap::new() };
     tasks.iter_mut().for_each(|task| variants.declare_of(task));
     pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.steps).for_each(|step| variants.declare_of(step));
+    swarms.iter_mut().for_each(|swarm| variants.declare_synthesizer(swarm));
+}
+
+/// What differs from the agent that a variant starts from.
+enum Change {
+    Model(Name),
+    Tier(Name),
 }
 
 struct Variants<'s> {
@@ -28,8 +36,8 @@ struct Variants<'s> {
     names: BTreeSet<String>,
     /// The agent that is meant where none is named.
     sole: Option<String>,
-    /// What was declared, by agent and model.
-    known: BTreeMap<(String, String), String>,
+    /// What was declared, by agent, by whether it has a tier, and by its model or tier.
+    known: BTreeMap<(String, bool, String), String>,
 }
 
 impl Variants<'_> {
@@ -42,18 +50,37 @@ impl Variants<'_> {
         let named = step.agent.as_ref().map(|agent| agent.value.clone());
         let Some(agent) = named.or_else(|| self.sole.clone()) else { return };
         let Some(model) = step.model.take() else { return };
-        let key = (agent, model.value.clone());
-        let name = match self.known.get(&key) {
-            Some(name) => name.clone(),
-            None => {
-                let name = self.take_name(&key.0, &model.value);
-                let template = Name { value: key.0.clone(), span: place };
-                self.agents.push(make_variant(Name { value: name.clone(), span: model.span }, template, model));
-                self.known.insert(key, name.clone());
-                name
-            }
-        };
+        let name = self.find_variant(agent, place, Change::Model(model));
         step.agent = Some(Name { value: name, span: place });
+    }
+
+    fn declare_synthesizer(&mut self, swarm: &mut Swarm) {
+        let Some(synthesize) = &mut swarm.synthesize else { return };
+        let leader = swarm.leader.as_ref().and_then(|leader| leader.agent.as_ref());
+        let place = synthesize.agent.as_ref().map_or(synthesize.span, |agent| agent.span);
+        let named = synthesize.agent.as_ref().or(leader).map(|agent| agent.value.clone());
+        let Some(agent) = named.or_else(|| self.sole.clone()) else { return };
+        let Some(tier) = synthesize.tier.take() else { return };
+        let name = self.find_variant(agent, place, Change::Tier(tier));
+        synthesize.agent = Some(Name { value: name, span: place });
+    }
+
+    /// The name of the variant of an agent, which is declared unless it is known.
+    fn find_variant(&mut self, agent: String, place: Span, change: Change) -> String {
+        let (is_tier, word) = match &change {
+            Change::Model(model) => (false, model),
+            Change::Tier(tier) => (true, tier),
+        };
+        let span = word.span;
+        let key = (agent, is_tier, word.value.clone());
+        if let Some(name) = self.known.get(&key) {
+            return name.clone();
+        }
+        let name = self.take_name(&key.0, &key.2);
+        let template = Name { value: key.0.clone(), span: place };
+        self.agents.push(make_variant(Name { value: name.clone(), span }, template, change));
+        self.known.insert(key, name.clone());
+        name
     }
 
     /// `coder-gpt-5`, or with a number where an agent is called so already.
@@ -71,14 +98,18 @@ impl Variants<'_> {
     }
 }
 
-fn make_variant(name: Name, template: Name, model: Name) -> Agent {
+fn make_variant(name: Name, template: Name, change: Change) -> Agent {
+    let (model, tier) = match change {
+        Change::Model(model) => (Some(model), None),
+        Change::Tier(tier) => (None, Some(tier)),
+    };
     Agent {
         name,
         template: Some(template),
-        model: Some(model),
+        model,
         variant: true,
         provider: None,
-        tier: None,
+        tier,
         description: None,
         system: None,
         mode: None,

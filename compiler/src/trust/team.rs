@@ -155,7 +155,7 @@ impl Builder<'_, '_> {
         let last = match (&found.ast.synthesize, leader) {
             (Some(synthesize), _) => {
                 let called = synthesize.agent.as_ref().map_or("synthesize", |agent| &agent.value);
-                let node = self.add_member(called, found.synthesize.0, synthesize.span);
+                let node = self.add_member(called, found.synthesize, synthesize.span);
                 let leader = leader.map(|leader| (leader, synthesize.span));
                 for (member, span) in members.iter().copied().chain(leader) {
                     self.graph.add_edge(member, node, span, Via::Sends);

@@ -71,13 +71,7 @@ impl<'p> Validator<'p> {
         place.field("ttl_ms").check_amount(Some(swarm.ttl_ms), 0)?;
         place.field("spawn").field("per_agent").check_count(swarm.spawn.per_agent, 0, THOUSAND)?;
         if let Some(synthesize) = &swarm.synthesize {
-            let place = place.field("synthesize");
-            agent(&place.field("agent"), &synthesize.agent)?;
-            if let Some(provider) = &synthesize.provider {
-                place.field("provider").ensure_holds(plan.provider(provider).is_some(), || {
-                    format!("swarm `{}` uses provider `{provider}`, which the plan does not declare", swarm.name)
-                })?;
-            }
+            agent(&place.field("synthesize").field("agent"), &synthesize.agent)?;
         }
         let member = |name: &str| everyone.contains(name);
         place.field("channels").check_names("channel", swarm.channels.iter().map(|channel| &channel.name))?;
