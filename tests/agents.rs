@@ -189,7 +189,7 @@ fn exec(provider: &Provider) -> (&[String], PromptDelivery, Format) {
 
 #[test]
 fn each_preset_names_a_format_and_takes_its_prompt_from_standard_input() {
-    for preset in ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"] {
+    for preset in ["claude-code", "codex", "opencode", "gemini", "qwen", "pi", "copilot"] {
         let provider = provider(preset);
         let (argv, prompt, format) = exec(&provider);
         assert!(provider.install.as_ref().is_some_and(|install| install.starts_with("npm install -g ")), "{preset}");

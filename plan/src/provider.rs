@@ -223,6 +223,8 @@ pub enum Format {
     GeminiStreamJson,
     /// Events of `pi --mode json`.
     PiJson,
+    /// Events of `copilot --output-format json`.
+    CopilotJsonl,
 }
 
 /// An answer of a `Connection::Script`.

@@ -202,6 +202,7 @@ pub(crate) fn parse_format(word: &str) -> plan::Format {
         "opencode-json" => plan::Format::OpencodeJson,
         "gemini-stream-json" => plan::Format::GeminiStreamJson,
         "pi-json" => plan::Format::PiJson,
+        "copilot-jsonl" => plan::Format::CopilotJsonl,
         _ => plan::Format::Text,
     }
 }

@@ -29,7 +29,7 @@ mod tests {
             lower_spec(&tree.nodes, text, &mut diagnostics);
             assert_eq!(diagnostics.into_sorted(), [], "{name}");
         }
-        let programs = ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"];
+        let programs = ["claude-code", "codex", "opencode", "gemini", "qwen", "pi", "copilot"];
         let over_acp = ["opencode-acp", "claude-acp", "codex-acp", "gemini-acp"];
         let models = ["openai-api", "anthropic-api", "gemini-api", "llama-server"];
         assert_eq!(preset_names(), [&programs[..], &over_acp, &models].concat());

@@ -82,6 +82,7 @@ pub(crate) const FORMAT: &[Word] = &[
     make_word("opencode-json", "events of `opencode run --format json`"),
     make_word("gemini-stream-json", "events of `gemini --output-format stream-json`"),
     make_word("pi-json", "events of `pi --mode json`"),
+    make_word("copilot-jsonl", "events of `copilot --output-format json`"),
 ];
 
 /// The built-in types; `file` and `dir` are for parameters.

@@ -6,6 +6,7 @@
 
 mod claude;
 mod codex;
+mod copilot;
 mod denial;
 mod gemini;
 mod json;
@@ -113,6 +114,7 @@ enum Dialect {
     Opencode(opencode::Opencode),
     Gemini(gemini::Gemini),
     Pi(pi::Pi),
+    Copilot(copilot::Copilot),
 }
 
 /// The one document of a program that prints JSON.
@@ -133,6 +135,7 @@ impl Decoder {
             Format::OpencodeJson => Dialect::Opencode(opencode::Opencode::default()),
             Format::GeminiStreamJson => Dialect::Gemini(gemini::Gemini::default()),
             Format::PiJson => Dialect::Pi(pi::Pi::default()),
+            Format::CopilotJsonl => Dialect::Copilot(copilot::Copilot::default()),
         };
         Decoder { dialect, lines: Lines::new(LINE_LIMIT), turn: Turn::default() }
     }
@@ -195,6 +198,7 @@ impl Dialect {
             Dialect::Opencode(opencode) => opencode.read(event, sink),
             Dialect::Gemini(gemini) => gemini.read(event, sink),
             Dialect::Pi(pi) => pi.read(event, sink),
+            Dialect::Copilot(copilot) => copilot.read(event, sink),
         }
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const FORMATS: [Format; 7] = [
+const FORMATS: [Format; 8] = [
     Format::Text,
     Format::Json,
     Format::ClaudeStreamJson,
@@ -12,6 +12,7 @@ const FORMATS: [Format; 7] = [
     Format::OpencodeJson,
     Format::GeminiStreamJson,
     Format::PiJson,
+    Format::CopilotJsonl,
 ];
 
 macro_rules! sample {
@@ -99,6 +100,22 @@ fn opencode() {
     let usage = tokens(4805, 7, Some(0.002401 + 0.002418));
     check(Format::OpencodeJson, sample!("opencode"), "bash", "You said 60 bytes; all is well.", usage);
     check_refused(Format::OpencodeJson, sample!("opencode-refused"), "told to fail");
+}
+
+#[test]
+fn copilot() {
+    let (items, report) = read(Format::CopilotJsonl, sample!("copilot"));
+    assert_eq!(report.text.as_deref(), Some("All is well.\nSecond line."));
+    assert_eq!((report.failure, report.usage), (None, None), "it tells of no tokens, which is not zero tokens");
+    assert_eq!(report.session.as_deref(), Some("dc3edb49-6d2a-4093-9199-4fb7fb84646f"));
+    assert!(items.iter().any(|item| item.starts_with("Tool(") && item.contains("name: \"bash\"")), "{items:?}");
+    assert!(items.iter().any(|item| item.starts_with("Came(") && item.contains("failed: false, text: \"hello")));
+    let (items, report) = read(Format::CopilotJsonl, sample!("copilot-denied"));
+    assert_eq!(report.failure, None);
+    assert!(items.contains(&"Denied(\"c1\", \"bash\")".to_owned()), "{items:?}");
+    let message = "Authentication failed with provider at http://127.0.0.1:18765/v1 (HTTP 401).\n  Check your \
+                   COPILOT_PROVIDER_API_KEY, COPILOT_PROVIDER_API_KEY_COMMAND, or COPILOT_PROVIDER_BEARER_TOKEN.";
+    check_refused(Format::CopilotJsonl, sample!("copilot-refused"), message);
 }
 
 #[test]
