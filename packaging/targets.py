@@ -66,13 +66,17 @@ def read_arguments(what):
         description=what,
         epilog="SWARMC_BINARY names a binary that is already built; without it, packaging/build builds one.",
     )
-    parser.add_argument("target", nargs="?", default=find_target(), choices=sorted(TARGETS), help="by default that of this machine")
+    parser.add_argument("target", nargs="?", choices=sorted(TARGETS), help="by default that of this machine")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "dist", metavar="FOLDER", help="where the package goes; by default dist/")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     named = os.environ.get("SWARMC_BINARY")
     if named and not os.access(named, os.X_OK):
         stop(f"SWARMC_BINARY is `{named}`, which is no program")
+    if arguments.target is None:
+        # What needs glibc is for machines that have it.
+        needs_glibc = named and find_glibc(pathlib.Path(named)) is not None
+        arguments.target = find_target().replace("musl", "gnu" if needs_glibc else "musl")
     arguments.binary = pathlib.Path(named) if named else build_binary(arguments.target)
     return arguments
 
@@ -92,8 +96,10 @@ def run_binary(binary, *arguments):
         stop(f"`{binary} {' '.join(map(str, arguments))}` failed: {error}. Package on a machine that can start the binary")
 
 
-def check_version(binary):
-    """Fails unless the binary is of the version that the package says."""
+def check_binary(binary, target):
+    """Fails unless the binary runs on what the package is for, and is of the version that it says."""
+    if target.endswith("musl") and find_glibc(binary) is not None:
+        stop(f"`{binary}` needs glibc, and is to be packaged for {target}")
     said = run_binary(binary, "--version").decode().split()[-1]
     if said != read_version():
         stop(f"`{binary}` is swarmc {said}, and Cargo.toml says {read_version()}: build it again")

@@ -110,11 +110,16 @@ fn walk_folder(folder: &Path, kind: fn(&std::fs::FileType) -> bool) -> impl Iter
 /// Whether a file declares a workflow, a pipeline or a swarm: KDL is used for much else.
 fn is_spec(path: &Path) -> bool {
     let Ok(bytes) = std::fs::read(path) else { return false };
-    // Lines are enough to tell, where a parse of all KDL beneath a folder would take long.
+    // Lines are enough to tell, where a parse of all KDL beneath a folder would take long. An indented line counts where no
+    // brace is open: texts can have braces of their own, so one that is not indented always does.
+    let mut open = 0;
     bytes.split(|&byte| byte == b'\n').any(|line| {
         let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        let node = if open == 0 { line.trim_ascii_start() } else { line };
+        let count = |brace: u8| line.iter().filter(|&&byte| byte == brace).count();
+        open = (open + count(b'{')).saturating_sub(count(b'}'));
         [&b"workflow"[..], b"pipeline", b"swarm"].iter().any(|word| {
-            line.strip_prefix(*word).is_some_and(|rest| rest.first().is_none_or(|&byte| b" \t\r{".contains(&byte)))
+            node.strip_prefix(*word).is_some_and(|rest| rest.first().is_none_or(|&byte| b" \t\r{".contains(&byte)))
         })
     })
 }

@@ -308,6 +308,14 @@ fn another_process_can_stop_a_run() {
 }
 
 #[test]
+fn an_indented_spec_is_found_and_other_documents_are_left_alone() {
+    let place = Place::new("// Text.\n  workflow w\n  pipeline p {\n    task a { run echo hi }\n  }\n");
+    place.write("layout.kdl", "layout {\n    workflow {\n        pipeline x\n    }\n}\n");
+    place.swarmc(&["check"]).expect(0, &["no problems in 1 spec"], &[]);
+    assert_eq!(place.swarmc(&["run", "-q"]).expect(0, &[], &[]).out, "hi\n");
+}
+
+#[test]
 fn the_log_of_an_agent_is_what_it_said_and_did() {
     let events = concat!(
         r#"{"type":"item.completed","item":{"id":"a","type":"agent_message","text":"I look.\u001b[2J"}}"#,

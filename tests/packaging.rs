@@ -216,11 +216,14 @@ fn the_launcher_of_npm_passes_signals_and_ends_as_the_program_does() {
 #[test]
 fn a_package_is_refused_that_would_not_run() {
     let bench = Bench::new();
-    let mut wheel = bench.script("packaging/wheel", target(), "dist");
-    let (code, told) = run_to_end(wheel.env("SWARMC_BINARY", env!("CARGO_BIN_EXE_swarmc")));
-    assert!(code == Some(1) && told.contains("needs glibc, and is to be packaged for"), "{told}");
+    let scripts = ["packaging/archive", "packaging/wheel", "packaging/npm/pack", "packaging/vsix"];
+    for script in scripts {
+        let mut packed = bench.script(script, target(), "dist");
+        let (code, told) = run_to_end(packed.env("SWARMC_BINARY", env!("CARGO_BIN_EXE_swarmc")));
+        assert!(code == Some(1) && told.contains("needs glibc, and is to be packaged for"), "{script}: {told}");
+    }
     fs::write(bench.at("program"), "#!/bin/sh\necho swarmc 0.0.9\n").expect("a file can be written");
-    for script in ["packaging/archive", "packaging/wheel", "packaging/npm/pack", "packaging/vsix"] {
+    for script in scripts {
         let (code, told) = run_to_end(&mut bench.script(script, target(), "dist"));
         assert!(code == Some(1) && told.contains("is swarmc 0.0.9, and Cargo.toml says"), "{script}: {told}");
     }

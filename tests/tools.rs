@@ -49,6 +49,17 @@ fn certain_fixes_are_made_in_prompts_too_and_guesses_when_wanted() {
 }
 
 #[test]
+fn a_duration_in_the_words_of_other_tools_has_a_certain_fix() {
+    let place = Place::new(
+        "workflow w\npipeline p {\n    task a { timeout \"5 min\" idle=\"30 seconds\"; run make }\n    \
+         task b { timeout \"soon\"; run make }\n}\n",
+    );
+    let fixed = place.swarmc(&["check", "--fix"]).expect(1, &["`soon` is not a duration", "1 error left"], &[]);
+    assert_eq!(fixed.err, "made 2 fixes in 1 file\n");
+    assert!(read(&place, "flow.kdl").contains("timeout \"5m\" idle=\"30s\""), "{}", read(&place, "flow.kdl"));
+}
+
+#[test]
 fn a_file_that_may_not_be_written_stops_every_fix() {
     let place = broken();
     let path = place.work().join("code.md");

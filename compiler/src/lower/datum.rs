@@ -219,7 +219,13 @@ fn lower_string(
                 number = i64::try_from(millis).unwrap_or(i64::MAX);
                 None
             }
-            Err(help) => Some(wrong(format!("`{value}` is not a duration"), Some(help))),
+            Err(help) => {
+                let diagnostic = wrong(format!("`{value}` is not a duration"), Some(help));
+                Some(match value::translate_duration(value) {
+                    Some(duration) => diagnostic.fix(format!("write `{duration}`"), span, format!("\"{duration}\"")),
+                    None => diagnostic,
+                })
+            }
         },
         Kind::Size => match value::parse_size(value) {
             Ok(bytes) => {

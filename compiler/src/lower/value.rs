@@ -2,15 +2,17 @@
 
 use crate::schema::TYPES;
 
+/// The units of a duration, in milliseconds.
+const DURATIONS: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+
 /// A duration in milliseconds.
 ///
 /// # Errors
 /// Says what to write.
 pub(crate) fn parse_duration(text: &str) -> Result<u64, String> {
-    const UNITS: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-    parse_quantity(text, UNITS).ok_or_else(|| {
+    parse_quantity(text, DURATIONS).ok_or_else(|| {
         let rule = "a duration is a number and a unit of `ms`, `s`, `m`, `h` or `d`";
-        match translate_duration(text).filter(|duration| parse_quantity(duration, UNITS).is_some()) {
+        match translate_duration(text) {
             Some(duration) => format!("write `\"{duration}\"`: {rule}"),
             None => format!("{rule}: `\"90s\"`"),
         }
@@ -18,7 +20,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<u64, String> {
 }
 
 /// `5 min`, `30 seconds` or `1 hour` with the unit as it is here; none where the unit is not known.
-fn translate_duration(text: &str) -> Option<String> {
+pub(crate) fn translate_duration(text: &str) -> Option<String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(digits);
     let unit = match unit.trim().to_lowercase().trim_end_matches('s') {
@@ -29,7 +31,8 @@ fn translate_duration(text: &str) -> Option<String> {
         "d" | "day" => "d",
         _ => return None,
     };
-    Some(format!("{number}{unit}"))
+    let duration = format!("{number}{unit}");
+    parse_quantity(&duration, DURATIONS).map(|_| duration)
 }
 
 /// A number of bytes.

@@ -70,18 +70,18 @@ fn infer_pipeline(
     let own_params: Vec<Type> = pipeline.ast.params.iter().map(|param| types.resolve(&param.kind, lookup)).collect();
     let params = ParamTypes::new(pipeline.ast.params.iter().zip(own_params.iter().cloned()));
     let mut known = PipelineTypes { own_params, params, ..PipelineTypes::default() };
-    let mut ones = Vec::with_capacity(pipeline.steps.len());
+    let mut one_item = Vec::with_capacity(pipeline.steps.len());
     for step in &pipeline.steps {
         let declared = step.ast.output.kind.as_ref().map(|kind| types.resolve(kind, lookup));
         let one = declared.clone().unwrap_or_else(|| infer_body(step, typing, lookup));
         known.steps.push(&step.ast.name, infer_output(step, one.clone(), Type::ANY), step.list.is_some());
-        ones.push(one);
+        one_item.push(one);
         known.declared.push(declared);
         known.items.push(Type::ANY);
     }
     let whole = Workflow::new(&model.tables, &model.spec.params, typing, pipeline.ast.name.span.file);
     for &index in &pipeline.order.sorted {
-        infer_step_values(&mut known, &whole, index, &pipeline.steps[index], &ones[index]);
+        infer_step_values(&mut known, &whole, index, &pipeline.steps[index], &one_item[index]);
     }
     known.result = pipeline.result.iter().map(|&step| known.steps.output(step).clone()).reduce(Type::or);
     known
