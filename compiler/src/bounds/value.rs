@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use swarmc_plan::{
-    Body, Connection, Directive, DirectiveKind, Filter, Likely, Param, ParamType, Pipeline, Plan, Reach, Step,
+    Body, Connection, Directive, DirectiveKind, Filter, ForEach, Likely, Param, ParamType, Pipeline, Plan, Reach, Step,
     prompt_text,
 };
 
@@ -230,7 +230,7 @@ impl<'p> Scope<'p> {
                 return match (each.record.is_some(), rest) {
                     (false, _) => self.measure_run_output(step, rest, types),
                     (true, ["output", rest @ ..]) => self.measure_run_output(step, rest, types),
-                    (true, ["item", rest @ ..]) => self.measure_item(Some(step), rest, Cause::Logic(&each.list), types),
+                    (true, ["item", rest @ ..]) => self.measure_held_item(step, each, rest, types),
                     (true, _) => self.measure_result(step, types),
                 };
             }
@@ -249,9 +249,30 @@ impl<'p> Scope<'p> {
             None => output.times(ESCAPED).plus(Amount::at_most(2)),
         };
         let Some(each) = step.for_each.as_ref().filter(|each| each.record.is_some()) else { return output };
-        let item = self.measure_item(Some(step), &[], Cause::Logic(&each.list), types);
+        let item = self.measure_held_item(step, each, &[], types);
         // Of an item that is a text, its quotes are not counted yet, nor its escapes.
         output.plus(item.times(ESCAPED)).plus(Amount::at_most(RECORD))
+    }
+
+    /// The item in a result, or a field of it: as long as its words in the list, or as its type lets it be. What the list
+    /// reads is not measured, as that can be this result, or a long chain of such results.
+    fn measure_held_item(
+        &self,
+        step: &'p Step,
+        each: &'p ForEach,
+        fields: &[&str],
+        types: &mut Types<'p>,
+    ) -> Amount<'p> {
+        let open = Cause::Logic(&each.list);
+        let list = template::parse_expression(&each.list.source);
+        let is_const = |item: &Expr| matches!(item.kind, ExprKind::Const(_));
+        if list.tree.as_ref().and_then(Expr::as_items).is_some_and(|items| items.iter().all(is_const)) {
+            return self.measure_item(Some(step), fields, open, types);
+        }
+        let record = each.record.as_ref().and_then(|record| types.field_schema(&record.0, "item"));
+        let item =
+            record.and_then(|item| fields.iter().try_fold(item, |schema, field| types.field_schema(schema, field)));
+        item.and_then(|schema| types.longest_json(schema)).map_or(Amount::unbounded(open), Amount::at_most)
     }
 
     /// The output of one run of a step.
