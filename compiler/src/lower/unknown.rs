@@ -73,9 +73,18 @@ pub(super) fn report_unknown(node: &syntax::Node, parent: &'static Node, called:
                 format!("in {top}{}", suggest::format_list(inside, "or"))
             }
         };
+        let help = match parent.name {
+            // It only names the workflow, unlike those of other tools.
+            // A step of a pipeline.
+            "workflow" if parents.contains(&"loop") => {
+                format!("close the `workflow` before it, and write `pipeline NAME {{ {name} … }}` beside it")
+            }
+            "workflow" if parents.contains(&"") => format!("close the `workflow` before it: `{name}` stands beside it"),
+            _ => takes,
+        };
         return Diagnostic::new(Code::MisplacedNode, format!("`{name}` is not allowed {place}"))
             .label(node.name.span, format!("belongs {home}"))
-            .help(takes);
+            .help(help);
     }
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("there is no `{name}` {place}"));
     match suggest::find_nearest(name, allowed.iter().copied()) {

@@ -3,6 +3,7 @@
 //! Always takes at least one token where it is asked to read an entry or a name, so the parser makes progress on every input.
 
 use super::habit;
+use super::list::{describe_expression, describe_list, write_expression};
 use super::parse::Parser;
 use super::problem::{Problem, ProblemKind};
 use super::text::{Form, Text};
@@ -494,23 +495,20 @@ impl Parser<'_> {
         let stretch = &stretch[..super::chars::line_end(stretch, 0)];
         let close = stretch.find(']').map(|found| start + found + 1);
         let span = close.map_or(here, |close| self.span(start, close));
-        self.problems.add(|| {
-            let problem = Problem::new(span, "a list is written without brackets and commas", "not a list here");
-            let inner = close.map(|close| &self.text[start + 1..close - 1]);
-            // With quotes or brackets in it, a comma may be part of a text.
-            match inner.filter(|inner| !inner.contains(['[', '"', '\'', '\\', '/', '{'])) {
-                Some(inner) => {
-                    let values = inner.split([',', ' ', '\t']).filter(|part| !part.is_empty());
-                    let written = values.collect::<Vec<_>>().join(" ");
-                    problem.help(format!("write `{written}`")).unsafe_fix(
-                        format!("write `{written}`"),
-                        span,
-                        written.clone(),
-                    )
-                }
-                None => problem.help("write the values one after another, separated by spaces"),
+        let inner = close.map(|close| &self.text[start + 1..close - 1]);
+        let expression = self.text[..start].trim_end().ends_with("for-each");
+        if let Some(made) = inner.filter(|_| expression).and_then(write_expression) {
+            self.problems.add(|| describe_expression(span, &made));
+            // It is read as what was meant, so that nothing else is said of it.
+            while self.at < span.end as usize {
+                self.bump();
             }
-        });
+            self.now.list = false;
+            let value = Value { kind: ValueKind::String(Text::from_made(made, span)), span };
+            self.entries.push(Entry { name: None, equals: None, annotation: None, value, span });
+            return;
+        }
+        self.problems.add(|| describe_list(span, inner));
     }
 
     fn close_list(&mut self) {

@@ -9,6 +9,7 @@ mod cursor;
 mod entry;
 mod habit;
 mod lex;
+mod list;
 mod parse;
 mod problem;
 mod reparse;

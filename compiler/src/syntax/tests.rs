@@ -226,6 +226,11 @@ fn habits_of_other_notations_are_told_once() {
         "`,`: values are separated by spaces, not by commas | remove the comma => a \"b\" c",
     );
     one("a [b, \"c\", 1]", "a b \"c\" n1", "`[b, \"c\", 1]`: a list is written without brackets and commas");
+    let list = "`[\"b c\" \"d\"]`: a list is written as an expression, in quotes | write `\"['b c', 'd']\"` ~> \
+                for-each \"['b c', 'd']\"";
+    one("for-each [\"b c\" \"d\"]", "for-each \"['b c', 'd']\"", list);
+    let list = "`[b, 1]`: a list is written as an expression, in quotes | write `\"['b', 1]\"`";
+    one("for-each [b, 1]", "for-each \"['b', 1]\"", list);
     one("a http://x.y/z", "a http:", "`http://x.y/z`: an address needs quotes: `//` starts a comment");
     one("a src/**/*.rs", "a src *.rs", "`src/**/*.rs`: `src/**/*.rs` needs quotes");
     one("# note\na", "a", "`#`: a comment starts with `//` | write `//` => // note⏎a");
