@@ -369,7 +369,7 @@ pub(crate) struct Stop {
     pub(crate) run: Option<String>,
 }
 
-/// Lists runs that are running or can be resumed, with the states of their agents: connected, idle, disconnected.
+/// Lists runs that are running or can be resumed, with the states of their agents: connected, idle, disconnected, over.
 #[derive(Debug, Args)]
 pub(crate) struct Ps {
     /// Shows only this run, in any state, with all of its agents: its id, the beginning of it, or `last`.

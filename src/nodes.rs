@@ -18,7 +18,7 @@ const FIRST: usize = 3;
 /// begun, the first.
 pub(crate) fn render_nodes(run: &RunSummary, all: bool, now: u64, paint: Paint) -> String {
     let mut out = String::new();
-    let shown = |node: &&Standing| all || node.state != Link::Disconnected;
+    let shown = |node: &&Standing| all || !matches!(node.state, Link::Disconnected | Link::Over);
     let nodes: Vec<&Standing> = run.nodes.iter().filter(shown).collect();
     let of = |node: &Standing| find_status(run, &node.step.label());
     let several = run.nodes.iter().any(|node| node.step.instance > 1);
@@ -31,7 +31,7 @@ pub(crate) fn render_nodes(run: &RunSummary, all: bool, now: u64, paint: Paint) 
         let words = match node.state {
             Link::Connected => paint.cyan(&words),
             Link::Idle => words,
-            Link::Disconnected => paint.dim(&words),
+            Link::Disconnected | Link::Over => paint.dim(&words),
         };
         let _ = writeln!(out, "    {name}: {said}{words}");
     }

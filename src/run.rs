@@ -30,7 +30,8 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
     let settings = Settings { providers: args.provider.clone(), ..Settings::default() };
     let spec = args.spec.clone().map_or_else(find::find_only_spec, Ok)?;
     let Some(loaded) = load_with(&spec, &settings)? else { return Ok(Exit::Spec) };
-    let environment = current_environment();
+    let home = find_home()?;
+    let environment = current_environment(&home);
     let workspace = resolve_workspace(args, &loaded.workspace)?;
     // The scripts of a plan lie beside its spec, where a run in another workspace would not look.
     let plan = match workspace == loaded.workspace {
@@ -69,7 +70,6 @@ pub(crate) fn run_pipeline(args: &Run) -> miette::Result<Exit> {
         record: args.record.as_ref().map(std::path::absolute).transpose().into_diagnostic()?,
         replay: replay.map(|replay| replay.recording),
     };
-    let home = find_home()?;
     let ledger = RunReport::new(plan, pipeline, task.as_deref());
     let display = Display::new(pipeline, ledger, args.show).with_headless(options.headless || options.replay.is_some());
     run_with_display(&home, pipeline, display, args.show, |control, display| {
@@ -105,13 +105,13 @@ pub(crate) fn resume_run(args: &Resume) -> miette::Result<Exit> {
     let retry = RetryRun { failed: args.retry_failed || args.with.is_some(), steps: args.retry.clone(), plan: mended };
     run_with_display(&home, past.pipeline(), display, args.show, |control, display| match retries {
         true => {
-            let around = (current_environment(), is_headless);
+            let around = (current_environment(&home), is_headless);
             swarmc_runtime::retry_run(&home, &folder.id, &retry, around, control, display.observer())
         }
         false => swarmc_runtime::resume_run(
             &home,
             &folder.id,
-            current_environment(),
+            current_environment(&home),
             is_headless,
             control,
             display.observer(),
@@ -318,6 +318,9 @@ fn detect_headless(asked: bool) -> bool {
     asked || std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }
 
-fn current_environment() -> BTreeMap<OsString, OsString> {
-    std::env::vars_os().collect()
+/// The environment, with the folder of runs in its place: processes of the run find it from any folder.
+fn current_environment(home: &Home) -> BTreeMap<OsString, OsString> {
+    let mut environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    environment.insert("SWARM_HOME".into(), home.root().into());
+    environment
 }

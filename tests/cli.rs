@@ -238,6 +238,14 @@ fn parameters_and_secrets_are_checked_before_anything_starts() {
 }
 
 #[test]
+fn processes_of_a_run_find_it_from_any_folder() {
+    let place = Place::new("workflow w\npipeline p { task t { run \"cd / && printenv SWARM_HOME\" } }\n");
+    let given = place.command(&["run", "flow.kdl"]).env("SWARM_HOME", "kept").output().expect("swarmc starts");
+    let home = place.work().join("kept").display().to_string();
+    Ended::from(given).expect(0, &[&home], &[]);
+}
+
+#[test]
 fn standard_input_is_read_only_by_workflows_that_use_it() {
     let place = Place::new(TWO);
     let mut command = place.command(&["run", "flow.kdl"]);

@@ -104,10 +104,10 @@ fn required_signals_say_who_is_connected_idle_and_disconnected() {
     let_go(&project, "go");
     assert!(running.wait().expect("it ends").success());
     let over = project.done(&["ps", "last"]);
-    assert!(over.contains("first: disconnected, active ") && over.contains("second: disconnected"), "{over}");
+    assert!(over.contains("first: over, active ") && over.contains("second: over, active "), "{over}");
     assert!(!over.contains("waits"), "{over}");
     let inspected = json(&project.done(&["inspect", "last", "first", "--json"]));
-    assert_eq!(inspected["connection"]["state"], "disconnected");
+    assert_eq!(inspected["connection"]["state"], "over");
     assert_eq!(inspected["connection"]["session"], "ses-1");
     assert!(!project.done(&["ps", "--all"]).contains("first:"), "only `ps RUN` lists what is over");
 }

@@ -117,7 +117,7 @@ export type NodeConnection = {
 };
 
 /** The state of a connection. */
-export type Link = "connected" | "idle" | "disconnected";
+export type Link = "connected" | "idle" | "disconnected" | "over";
 
 /** What an agent is doing, as far as can be seen from outside. */
 export type Flow = "reading" | "writing";

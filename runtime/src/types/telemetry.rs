@@ -75,6 +75,8 @@ pub enum Link {
     Idle,
     /// Its turns are over, or no process runs the run.
     Disconnected,
+    /// The run is over.
+    Over,
 }
 
 impl Link {
@@ -84,6 +86,7 @@ impl Link {
             Link::Connected => "connected",
             Link::Idle => "idle",
             Link::Disconnected => "disconnected",
+            Link::Over => "over",
         }
     }
 }

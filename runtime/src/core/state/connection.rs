@@ -55,9 +55,10 @@ impl State {
                 let (runs, waits) = self.connection_state(key)?;
                 let (step, attempt) = (self.id(key), self.step(key).attempt);
                 let pulse = live.get(&(&step, attempt)).filter(|_| runs);
-                let state = match (activities.is_some() && self.final_status().is_none(), runs, waits) {
-                    (true, true, _) => Link::Connected,
-                    (true, false, Some(_)) => Link::Idle,
+                let state = match (activities, runs, waits) {
+                    _ if self.final_status().is_some() => Link::Over,
+                    (Some(_), true, _) => Link::Connected,
+                    (Some(_), false, Some(_)) => Link::Idle,
                     _ => Link::Disconnected,
                 };
                 let idle = state == Link::Idle;

@@ -14,8 +14,9 @@ use crate::io::socket_peer::MARK;
 use crate::types::error::RunError;
 use crate::types::event::StepId;
 
-/// What every process gets when the caller has it; `LC_*` besides.
-const ALLOWED: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR"];
+/// What every process gets when the caller has it; `LC_*` besides. With `SWARM_HOME` a `swarmc` that a process starts
+/// finds the run.
+const ALLOWED: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR", "SWARM_HOME"];
 
 /// The world around a run's processes.
 #[derive(Debug)]
