@@ -288,7 +288,8 @@ fn render_library() -> String {
          Written in the language itself and part of `swarmc`. A spec imports what it needs, `import \"std:types\"` for the \
          plain names or `import \"std:types\" as=std` for `std.Verdict`; nothing of it is read otherwise. The \
          system texts of agents are left out here, and so are the agents that have the names of the providers, and the \
-         names of the variables that providers pass on.\n",
+         names of the variables that providers pass on. `swarmc doctor` says how a program is installed, and how one logs \
+         in to it.\n",
     );
     for (part, text) in swarmc_compiler::library_parts() {
         // The comment at the top, then what it says of itself.
@@ -308,8 +309,8 @@ fn render_library() -> String {
 }
 
 /// The declarations without the system texts of agents, `description` says what each is there for; and without what the
-/// library notes for those who change it: comments in the blocks of providers, variables that they pass on, and the agents
-/// of their names.
+/// library notes for those who change it: comments in the blocks of providers, variables that they pass on, what `doctor`
+/// says of them, and the agents of their names.
 fn leave_out_details(part: &str, declarations: &str) -> String {
     let is_provider = part == "std:providers";
     let mut inside = false;
@@ -317,7 +318,8 @@ fn leave_out_details(part: &str, declarations: &str) -> String {
     for line in declarations.lines() {
         let begins = line.trim_start().starts_with("system \"\"\"");
         let passes = line.starts_with("    env ") && !line.contains('=');
-        let is_note = is_provider && (passes || line.starts_with("    //") || line.starts_with("agent "));
+        let is_setup = line.starts_with("    install ") || line.starts_with("    login ");
+        let is_note = is_provider && (passes || is_setup || line.starts_with("    //") || line.starts_with("agent "));
         if !begins && !inside && !is_note {
             let _ = writeln!(kept, "{line}");
         }

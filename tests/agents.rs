@@ -189,10 +189,11 @@ fn exec(provider: &Provider) -> (&[String], PromptDelivery, Format) {
 
 #[test]
 fn each_preset_names_a_format_and_takes_its_prompt_from_standard_input() {
-    for preset in ["claude-code", "codex", "opencode", "gemini", "qwen", "pi", "copilot"] {
+    for preset in ["claude-code", "codex", "opencode", "gemini", "qwen", "pi", "copilot", "amp", "aider"] {
         let provider = provider(preset);
         let (argv, prompt, format) = exec(&provider);
-        assert!(provider.install.as_ref().is_some_and(|install| install.starts_with("npm install -g ")), "{preset}");
+        let install = provider.install.as_deref().unwrap_or_default();
+        assert!(["npm install -g ", "uv tool install "].iter().any(|words| install.starts_with(words)), "{preset}");
         assert!(argv[0].chars().all(|c| c.is_ascii_lowercase()), "{preset}");
         assert_eq!(prompt, PromptDelivery::Stdin, "{preset}");
         assert!(!matches!(format, Format::Text | Format::Json), "{preset}");

@@ -225,6 +225,8 @@ pub enum Format {
     PiJson,
     /// Events of `copilot --output-format json`.
     CopilotJsonl,
+    /// The lines of `aider --no-pretty`.
+    AiderText,
 }
 
 /// An answer of a `Connection::Script`.

@@ -203,6 +203,7 @@ pub(crate) fn parse_format(word: &str) -> plan::Format {
         "gemini-stream-json" => plan::Format::GeminiStreamJson,
         "pi-json" => plan::Format::PiJson,
         "copilot-jsonl" => plan::Format::CopilotJsonl,
+        "aider-text" => plan::Format::AiderText,
         _ => plan::Format::Text,
     }
 }

@@ -29,8 +29,9 @@ mod tests {
             lower_spec(&tree.nodes, text, &mut diagnostics);
             assert_eq!(diagnostics.into_sorted(), [], "{name}");
         }
-        let programs = ["claude-code", "codex", "opencode", "gemini", "qwen", "pi", "copilot"];
-        let over_acp = ["opencode-acp", "claude-acp", "codex-acp", "gemini-acp"];
+        let programs = ["claude-code", "codex", "opencode", "gemini", "qwen", "pi", "copilot", "amp", "aider"];
+        let over_acp =
+            ["opencode-acp", "claude-acp", "codex-acp", "gemini-acp", "copilot-acp", "cursor-agent", "goose"];
         let models = ["openai-api", "anthropic-api", "gemini-api", "llama-server"];
         assert_eq!(preset_names(), [&programs[..], &over_acp, &models].concat());
         let (_, text) = find_part(PROVIDERS).unwrap();

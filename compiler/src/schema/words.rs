@@ -83,6 +83,7 @@ pub(crate) const FORMAT: &[Word] = &[
     make_word("gemini-stream-json", "events of `gemini --output-format stream-json`"),
     make_word("pi-json", "events of `pi --mode json`"),
     make_word("copilot-jsonl", "events of `copilot --output-format json`"),
+    make_word("aider-text", "the lines of `aider --no-pretty`"),
 ];
 
 /// The built-in types; `file` and `dir` are for parameters.

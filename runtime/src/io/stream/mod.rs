@@ -4,6 +4,7 @@
 //! grow new kinds of them. However the bytes are cut into chunks, the same items come out, and no bytes make it panic,
 //! recurse or keep more than a line of [`LINE_LIMIT`] and an answer of [`ANSWER_LIMIT`].
 
+mod aider;
 mod claude;
 mod codex;
 mod copilot;
@@ -115,6 +116,7 @@ enum Dialect {
     Gemini(gemini::Gemini),
     Pi(pi::Pi),
     Copilot(copilot::Copilot),
+    Aider(aider::Aider),
 }
 
 /// The one document of a program that prints JSON.
@@ -136,6 +138,7 @@ impl Decoder {
             Format::GeminiStreamJson => Dialect::Gemini(gemini::Gemini::default()),
             Format::PiJson => Dialect::Pi(pi::Pi::default()),
             Format::CopilotJsonl => Dialect::Copilot(copilot::Copilot::default()),
+            Format::AiderText => Dialect::Aider(aider::Aider::default()),
         };
         Decoder { dialect, lines: Lines::new(LINE_LIMIT), turn: Turn::default() }
     }
@@ -179,6 +182,9 @@ impl Decoder {
         }
         let sink = &mut Sink { turn: &mut turn, emit };
         lines.finish(&mut |line| dialect.read(line, sink));
+        if let Dialect::Aider(aider) = dialect {
+            aider.finish(sink);
+        }
         if !turn.reported {
             turn.report.failure = Some(turn.unfinished(lines.skipped()));
         }
@@ -190,9 +196,12 @@ impl Decoder {
 impl Dialect {
     fn read(&mut self, line: &[u8], sink: &mut Sink<'_>) {
         let line = String::from_utf8_lossy(line);
+        if let Dialect::Aider(aider) = self {
+            return aider.read(&line, sink);
+        }
         let Some(event) = Json::object(&line) else { return };
         match self {
-            Dialect::Text | Dialect::Json(_) => {}
+            Dialect::Text | Dialect::Json(_) | Dialect::Aider(_) => {}
             Dialect::Claude(claude) => claude.read(event, sink),
             Dialect::Codex(codex) => codex.read(event, sink),
             Dialect::Opencode(opencode) => opencode.read(event, sink),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const FORMATS: [Format; 8] = [
+const FORMATS: [Format; 9] = [
     Format::Text,
     Format::Json,
     Format::ClaudeStreamJson,
@@ -13,6 +13,7 @@ const FORMATS: [Format; 8] = [
     Format::GeminiStreamJson,
     Format::PiJson,
     Format::CopilotJsonl,
+    Format::AiderText,
 ];
 
 macro_rules! sample {
@@ -119,6 +120,33 @@ fn copilot() {
 }
 
 #[test]
+fn aider() {
+    let (items, report) = read(Format::AiderText, include_str!("samples/aider.txt"));
+    assert_eq!(report.text.as_deref(), Some("I make it.\n\nnote.txt\n```\nhello\n```"));
+    assert_eq!((report.failure, report.usage, report.session), (None, Some(tokens(593, 13, None)), None));
+    assert!(items.contains(&"Said(\"Applied edit to note.txt\")".to_owned()), "{items:?}");
+    assert!(
+        items.last().is_some_and(|last| last == "Reported"),
+        "what aider does with an answer comes before: {items:?}"
+    );
+    let refused = include_str!("samples/aider-refused.txt");
+    check_refused(Format::AiderText, refused, "litellm.BadRequestError: OpenAIException - told to fail");
+}
+
+#[test]
+fn aider_that_asks_its_model_again() {
+    let turns = "Repo-map: using 1024 tokens, auto refresh\nAdded a.py to the chat.\n\nTry one.\n\
+                 Tokens: 12k sent, 1.5k cache write, 2k cache hit, 310 received. Cost: $0.04 message, $0.09 session.\n\
+                 a.py: E1 wrong\nTry two.\nTokens: 1.0k sent, 9 received. Cost: $0.01 message, $0.10 session.\n";
+    let (_, report) = read(Format::AiderText, turns);
+    assert_eq!(report.text.as_deref(), Some("Try one.\na.py: E1 wrong\nTry two."));
+    let usage = Usage { cache_write: 1500, cache_read: 2000, ..tokens(13_000, 319, Some(0.05)) };
+    assert_eq!((report.failure, report.usage), (None, Some(usage)));
+    let (_, report) = read(Format::AiderText, &format!("{turns}litellm.APIError: gone\nwith a reason\n"));
+    assert_eq!(report.failure.as_deref(), Some("litellm.APIError: gone\nwith a reason"));
+}
+
+#[test]
 fn gemini() {
     // The ten tokens of its thoughts are in the total only.
     let usage = Usage { cache_read: 60, ..tokens(200, 50, None) };
@@ -167,7 +195,9 @@ fn a_stream_that_breaks_off_is_a_failure_and_says_what_went_wrong_last() {
     let failure = report.failure.expect("nothing said how the turn ended");
     assert!(failure.starts_with("the stream ended without a result: unexpected status 401"), "{failure}");
     assert!(!items.contains(&"Reported".to_owned()));
-    for format in &FORMATS[2..] {
+    let (_, report) = read(Format::AiderText, "Not logged in\n");
+    assert_eq!(report.failure.as_deref(), Some("Not logged in"), "all that it prints is text");
+    for format in FORMATS[2..].iter().filter(|format| **format != Format::AiderText) {
         let (_, report) = read(*format, "Not logged in\n");
         assert_eq!(report.failure.as_deref(), Some("the stream ended without a result"));
         assert_eq!(report.text, None);

@@ -63,10 +63,7 @@ impl Sink<'_> {
     pub(super) fn answer_more(&mut self, more: &str) {
         let text = self.turn.report.text.get_or_insert_default();
         text.push_str(more);
-        // Cut seldom, so that an answer in small pieces does not move its whole text at each of them.
-        if text.len() > 2 * ANSWER_LIMIT {
-            cut(text);
-        }
+        cut_seldom(text);
     }
 
     /// The answer itself, even if it is empty.
@@ -155,6 +152,13 @@ impl Sink<'_> {
 /// A price in dollars. Programs say 0 for models whose price they do not know; that is unknown.
 pub(super) fn price(dollars: Option<f64>) -> Option<f64> {
     dollars.filter(|dollars| *dollars > 0.0)
+}
+
+/// As [`cut`], but seldom: an answer in small pieces does not move its whole text at each of them.
+pub(super) fn cut_seldom(text: &mut String) {
+    if text.len() > 2 * ANSWER_LIMIT {
+        cut(text);
+    }
 }
 
 /// Keeps the end of an answer that is too long.
