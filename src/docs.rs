@@ -285,11 +285,10 @@ fn render_operations() -> String {
 fn render_library() -> String {
     let mut out = String::from(
         "# The library\n\n<!-- Generated from compiler/src/std by `tests/run bless`. -->\n\n\
-         Written in the language itself and part of `swarmc`. A spec imports what it needs, `import \"std:types\"` for the \
-         plain names or `import \"std:types\" as=std` for `std.Verdict`; nothing of it is read otherwise. The \
-         system texts of agents are left out here, and so are the agents that have the names of the providers, and the \
-         names of the variables that providers pass on. `swarmc doctor` says how a program is installed, and how one logs \
-         in to it.\n",
+         Written in the language itself. A spec imports what it needs, `import \"std:types\"` for the plain names or \
+         `import \"std:types\" as=std` for `std.Verdict`. Left out here are the system texts of agents, the agents with \
+         the names of providers, the variables that these pass on, and how they are installed (`swarmc doctor` says \
+         it).\n",
     );
     for (part, text) in swarmc_compiler::library_parts() {
         // The comment at the top, then what it says of itself.

@@ -276,7 +276,12 @@ fn check_text(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Dia
     let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
         .label(place, wrong)
         .label(step.ast.output.kind.as_ref().map_or(step.ast.name.span, |kind| kind.span), format!("`{kind}`"))
-        .help("write JSON of this type; to test a wrong answer, add `unchecked=#true`");
+        .help(match model.typing.types.write_example(kind) {
+            Some(example) => {
+                format!("write JSON of this type, as `#\"{example}\"#`; to test a wrong answer, add `unchecked=#true`")
+            }
+            None => "write JSON of this type; to test a wrong answer, add `unchecked=#true`".to_owned(),
+        });
     Some(diagnostic)
 }
 

@@ -179,7 +179,7 @@ fn lower_element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut D
             let message = format!("`{called}` needs {}", argument.kind.describe());
             let diagnostic = Diagnostic::new(Code::WrongValue, message)
                 .label(node.name.span, format!("{} is missing", argument.name))
-                .help(format!("write `{}`", schema.usage_as(called)));
+                .help(format!("write `{}`", write_usage(schema, called, argument)));
             diagnostics.push(diagnostic);
         }
         for property in schema.properties.iter().filter(|property| property.required) {
@@ -246,6 +246,15 @@ fn wrong_key(name: &Name, key: Kind) -> Option<Diagnostic> {
     };
     let message = format!("`{}` is not {what}", name.text);
     (!fits).then(|| Diagnostic::new(Code::WrongValue, message).label(name.span, label).help(help))
+}
+
+/// How a node is written, with the quotes of an expression that is missing.
+fn write_usage(schema: &Node, called: &str, missing: &schema::Argument) -> String {
+    let usage = schema.usage_as(called);
+    match missing.kind {
+        Kind::Expression => usage.replacen(missing.name, &format!("\"{}\"", missing.name), 1),
+        _ => usage,
+    }
 }
 
 #[cfg(test)]

@@ -128,6 +128,31 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
     let known: Vec<&str> = schema.properties.iter().map(|property: &Property| property.name).collect();
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("`{node}` has no property `{key}`"))
         .label(name.span, "not known here");
+    let children: Vec<&str> = schema.children.iter().map(|child| child.name).collect();
+    if let Some(child) = suggest::find_habit(key, &children) {
+        return diagnostic.help(format!("`{child}` says that, in its block: `{node} … {{ {child} … }}`"));
+    }
+    if let ("output", "type", ValueKind::String(written)) = (schema.name, key, &entry.value.kind) {
+        let written = written.as_str();
+        let diagnostic =
+            diagnostic.help(format!("write `{node} {written}`, or `{node} {{ FIELD TYPE }}` for a record"));
+        return if is_name(written) {
+            diagnostic.unsafe_fix(format!("write `{written}`"), entry.span, written)
+        } else {
+            diagnostic
+        };
+    }
+    // What a model would answer, field by field.
+    if schema.name == "fake" && suggest::find_nearest(key, known.iter().copied()).is_none() {
+        let value = match &entry.value.kind {
+            ValueKind::Bool(value) => value.to_string(),
+            ValueKind::Number(number) => number.as_str().to_owned(),
+            _ => "…".to_owned(),
+        };
+        return diagnostic.help(format!(
+            "what it answers is a text, JSON where the step has a type: `{node} STEP #\"{{\"{key}\": {value}}}\"#`"
+        ));
+    }
     let homes = schema::list_owners(key);
     match suggest::find_nearest(key, known.iter().copied()) {
         Some(close) => diagnostic.help(format!("did you mean `{close}=`?")).write_near(name.span, close),
@@ -198,6 +223,10 @@ pub(super) fn too_many(
     match arguments.last() {
         Some((_, text)) if is_text && text.text.is_bare() && surplus.iter().copied().all(bare) => {
             diagnostic.help("put the whole text in quotes")
+        }
+        None if schema.rest.is_none() && schema.arguments.is_empty() && !schema.children.is_empty() => {
+            let first = schema.children.iter().take(3).map(|child| child.name);
+            diagnostic.help(format!("write `{called} {{ … }}`, with {} in it", suggest::format_list(first, "or")))
         }
         _ => diagnostic.help(format!("write `{}`", schema.usage_as(called))),
     }

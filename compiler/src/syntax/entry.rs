@@ -3,7 +3,7 @@
 //! Always takes at least one token where it is asked to read an entry or a name, so the parser makes progress on every input.
 
 use super::habit;
-use super::list::{describe_expression, describe_list, write_expression};
+use super::list::{describe_list, describe_list_expression, write_expression};
 use super::parse::Parser;
 use super::problem::{Problem, ProblemKind};
 use super::text::{Form, Text};
@@ -138,6 +138,9 @@ impl Parser<'_> {
             self.lacking_space();
         }
         self.now.glue = false;
+        if self.take_json() {
+            return;
+        }
         match self.kind() {
             Some(TokenKind::Equals) => return self.lone_equals(node),
             Some(TokenKind::Stray) if self.token_text() == "[" => return self.open_list(),
@@ -161,6 +164,9 @@ impl Parser<'_> {
         };
         if annotation.is_some() {
             self.annotated_key(start, first);
+        }
+        if self.take_comparison(start, span, equals) {
+            return;
         }
         let name = match read {
             Read::Text(text) => {
@@ -498,15 +504,8 @@ impl Parser<'_> {
         let inner = close.map(|close| &self.text[start + 1..close - 1]);
         let expression = self.text[..start].trim_end().ends_with("for-each");
         if let Some(made) = inner.filter(|_| expression).and_then(write_expression) {
-            self.problems.add(|| describe_expression(span, &made));
-            // It is read as what was meant, so that nothing else is said of it.
-            while self.at < span.end as usize {
-                self.bump();
-            }
-            self.now.list = false;
-            let value = Value { kind: ValueKind::String(Text::from_made(made, span)), span };
-            self.entries.push(Entry { name: None, equals: None, annotation: None, value, span });
-            return;
+            self.problems.add(|| describe_list_expression(span, &made));
+            return self.push_made(Text::from_made(made, span));
         }
         self.problems.add(|| describe_list(span, inner));
     }

@@ -18,7 +18,7 @@ pub(super) fn describe_list(span: Span, inner: Option<&str>) -> Problem {
 }
 
 /// The problem of a list where an expression stands, which is to be `made`.
-pub(super) fn describe_expression(span: Span, made: &str) -> Problem {
+pub(super) fn describe_list_expression(span: Span, made: &str) -> Problem {
     let title = format!("write `\"{made}\"`");
     Problem::new(span, "a list is written as an expression, in quotes", "not in quotes").help(title.clone()).unsafe_fix(
         title,

@@ -10,6 +10,7 @@ mod entry;
 mod habit;
 mod lex;
 mod list;
+mod meant;
 mod parse;
 mod problem;
 mod reparse;

@@ -12,6 +12,10 @@ use crate::template::clip_word;
 /// How deep two types are compared; what differs deeper is left to the run.
 const DEEPEST: usize = 16;
 
+/// The nesting and the length of an example in a help.
+const EXAMPLE_DEPTH: u32 = 4;
+const EXAMPLE_BYTES: usize = 120;
+
 impl Types {
     /// What is wrong with a text that is written for a value of this type, which messages call `place`: `it is not a whole
     /// number`.
@@ -28,6 +32,34 @@ impl Types {
             (Ok(value), _) => self.describe_value_misfit(kind, limits, &value, place),
             (Err(_), _) => Some(format!("{place} is not {}", describe_kind(resolved))),
         }
+    }
+
+    /// JSON of a type, for a help; none for a type that says too little, and where limits would refuse it.
+    pub(crate) fn write_example(&self, kind: &Type) -> Option<String> {
+        let example = self.build_example(kind, EXAMPLE_DEPTH)?.to_string();
+        (example.len() <= EXAMPLE_BYTES && self.describe_misfit(kind, &Limits::default(), &example, "it").is_none())
+            .then_some(example)
+    }
+
+    fn build_example(&self, kind: &Type, depth: u32) -> Option<Value> {
+        let depth = depth.checked_sub(1)?;
+        Some(match self.underlying_kind(&kind.kind) {
+            Kind::Text | Kind::String | Kind::File | Kind::Dir => "…".into(),
+            Kind::Int => 1.into(),
+            Kind::Float => 0.5.into(),
+            Kind::Bool => true.into(),
+            Kind::Enum(words) => words.words.first()?.as_str().into(),
+            Kind::List(item) => vec![self.build_example(item, depth)?].into(),
+            Kind::Map(item) => {
+                Value::Object([("…".to_owned(), self.build_example(item, depth)?)].into_iter().collect())
+            }
+            Kind::Record(record) => {
+                let needed = record.fields.iter().filter(|field| !field.kind.lack.has(Lack::ABSENT));
+                let fields = needed.map(|field| Some((field.name.clone(), self.build_example(&field.kind, depth)?)));
+                Value::Object(fields.collect::<Option<_>>()?)
+            }
+            _ => return None,
+        })
     }
 
     /// What is wrong with `value`, which messages call `place`. Goes as deep as the value, which JSON bounds.

@@ -235,6 +235,14 @@ impl Checker<'_> {
             diagnostic = diagnostic.label(self.span(&whole.range), "compared here");
         }
         for ((value, kind), (literal, _)) in [(left, right), (right, left)] {
+            if let Kind::Record(record) = kind
+                && let Some(first) = record.fields.first().map(|field| &field.name)
+            {
+                let shown = self.clip_source(value);
+                let names = suggest::format_list(record.fields.iter().map(|field| field.name.as_str()), "and");
+                return self
+                    .push(diagnostic.help(format!("compare a field of it, as `{shown}.{first}`; it has {names}")));
+            }
             if let Some(text) = literal.as_text() {
                 let plain = match kind {
                     Kind::Int | Kind::Float => text.parse::<f64>().is_ok(),
@@ -264,6 +272,15 @@ impl Checker<'_> {
             {
                 let help =
                     format!("give the output of `{step}` a type: `output \"list<string>\"`, or compare it with a text");
+                return self.push(diagnostic.help(help));
+            }
+            if let (Kind::Text, true, Some(step)) = (
+                kind,
+                matches!(literal.kind, ExprKind::Const(_)) && literal.as_text().is_none(),
+                value.as_path().and_then(|path| path.name()),
+            ) && !super::expr::is_number(literal)
+            {
+                let help = format!("give the output of `{step}` a type: `output bool`, or compare it with a text");
                 return self.push(diagnostic.help(help));
             }
             if matches!(kind, Kind::Text | Kind::String) && super::expr::is_number(literal) {
