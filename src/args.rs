@@ -413,7 +413,7 @@ pub(crate) struct Inspect {
     /// The run: its id, the beginning of it, or `last`. May be left out: the last run.
     pub(crate) run: Option<String>,
     /// The step, by its name, with its parent if several have this name; in a swarm also `STEP/AGENT`, one of its agents,
-    /// or `STEP/swarm-supervisor`. Or an artifact by its reference, `artifact://diff/ID` or `contextpack://pack/ID`,
+    /// or its leader. Or an artifact by its reference, `artifact://diff/ID` or `contextpack://pack/ID`,
     /// which is printed as stored.
     #[arg(value_name = "STEP|REFERENCE")]
     pub(crate) step: Option<String>,

@@ -34,7 +34,7 @@ use crate::home::{find_home, read_past};
 use crate::load::did_you_mean;
 use crate::runs;
 use crate::summary::{latest_time, write_table};
-use crate::target::{find_target, matches_step, refuse_more, split_agent};
+use crate::target::{find_target, matches_step, refuse_more, resolve_agent, split_agent};
 use crate::terminal::{self, Stream};
 
 /// The lines of a prompt and of an output that are shown.
@@ -61,7 +61,7 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
         return Ok(Exit::Done);
     }
     let (name, agent) = match target.rest.get(1) {
-        Some(agent) => (name.as_str(), Some(agent.as_str())),
+        Some(agent) => (name.as_str(), Some(resolve_agent(&past, name, agent))),
         None => split_agent(&past, name),
     };
     if args.raw && agent.is_some() {

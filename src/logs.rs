@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_plan::Format;
+use swarmc_plan::{Body, Format};
 use swarmc_runtime::{RunError, RunFolder, Stream as TaskStream};
 use swarmc_view::{Past, is_supervisor, make_printable};
 
@@ -83,15 +83,23 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
                 terminal::eprint(format!("`{agent}` has no log, as no program takes its turns; see `{see}`\n"));
             } else if let (Some((task, None)), true) = (&reader.choice, reader.logs.is_empty()) {
                 let report = past.build_report();
-                let skipped = report.rows.iter().rev().find(|row| matches_step(&report, &row.step, task));
-                let why = skipped.map(swarmc_view::Row::reason).filter(|why| !why.is_empty());
+                let row = report.rows.iter().rev().find(|row| matches_step(&report, &row.step, task));
+                let why = row.map(swarmc_view::Row::reason).filter(|why| !why.is_empty());
                 let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-                terminal::eprint(format!("`{task}` has no log, as no program ran for it{why}\n"));
+                let ran = row.is_some_and(|row| row.attempt > 0 && is_command(&past, &row.step.name));
+                let what = if ran { "printed nothing" } else { "has no log, as no program ran for it" };
+                terminal::eprint(format!("`{task}` {what}{why}\n"));
             }
             return Ok(Exit::Done);
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Whether a step runs a command, wherever it stands.
+fn is_command(past: &Past, name: &str) -> bool {
+    let mut steps = past.plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
+    steps.any(|step| step.name == name && matches!(step.body, Body::Run(_)))
 }
 
 /// Prints the logs of a run whose journal says no more which they are: those of a task, or all, by the names of the files.

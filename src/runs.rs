@@ -25,6 +25,7 @@ pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
         None => swarmc_view::list_runs(&home).into_diagnostic()?,
     };
     let all = runs.len();
+    let failed = runs.first().filter(|run| run.state == RunState::Failed).map(|run| run.id.clone());
     if args.run.is_none() && !args.all {
         runs.retain(|run| matches!(run.state, RunState::Running | RunState::Resumable | RunState::Damaged));
     }
@@ -49,7 +50,8 @@ pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
     terminal::print(out)?;
     if runs.is_empty() && !args.all {
         let more = if all > 0 { "; `swarmc ps --all` lists finished ones" } else { "" };
-        terminal::eprint(format!("no run is running or can be resumed{more}\n"));
+        let last = failed.map(|id| format!("; the last one failed: `swarmc resume {id} --retry-failed`"));
+        terminal::eprint(format!("no run is running or was stopped{}{more}\n", last.unwrap_or_default()));
     } else if runs.is_empty() {
         terminal::eprint("there are no runs\n");
     }

@@ -64,7 +64,8 @@ pub(crate) fn show_summary(
         last_line(&mut text, ledger, &outcome, paint);
     }
     terminal::eprint(text);
-    for value in &outcome.values {
+    // What is empty would be an empty line.
+    for value in outcome.values.iter().filter(|value| !value.is_empty()) {
         let mut value = if Stream::Out.is_terminal() { printable_lines(value) } else { value.clone() };
         if !value.ends_with('\n') {
             value.push('\n');

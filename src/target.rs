@@ -6,6 +6,7 @@
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Body, Pipeline, Step};
+use swarmc_runtime::swarm::SUPERVISOR;
 use swarmc_runtime::{Home, RunError, RunFolder, StepId};
 use swarmc_view::{Past, RunReport};
 
@@ -63,14 +64,28 @@ pub(crate) fn find_target(
 
 /// The step and the agent that `STEP/AGENT` names; the whole word is a step where it names no agent of a swarm.
 pub(crate) fn split_agent<'w>(past: &Past, word: &'w str) -> (&'w str, Option<&'w str>) {
-    let is_swarm = |step: &str| {
-        let name = declared_name(step);
-        all_steps(past).any(|step| step.name == name && matches!(step.body, Body::Swarm(_)))
-    };
     match word.rsplit_once('/') {
-        Some((step, agent)) if is_swarm(step) && !agent.is_empty() => (step, Some(agent)),
+        Some((step, agent)) if find_swarm(past, step).is_some() && !agent.is_empty() => {
+            (step, Some(resolve_agent(past, step, agent)))
+        }
         _ => (word, None),
     }
+}
+
+/// The agent that a name means in the swarm of a step: the leader has a name of its own in the spec.
+pub(crate) fn resolve_agent<'w>(past: &Past, step: &str, name: &'w str) -> &'w str {
+    let swarm = find_swarm(past, step).and_then(|swarm| past.plan.swarms.iter().find(|found| found.name == *swarm));
+    let is_lead = swarm.and_then(|swarm| swarm.lead.as_ref()).is_some_and(|lead| lead.name == name);
+    if is_lead { SUPERVISOR } else { name }
+}
+
+/// The name of the swarm that a step runs.
+fn find_swarm<'p>(past: &'p Past, step: &str) -> Option<&'p String> {
+    let name = declared_name(step);
+    all_steps(past).find_map(|step| match &step.body {
+        Body::Swarm(call) if step.name == name => Some(&call.swarm),
+        _ => None,
+    })
 }
 
 /// Whether a word means this step: its name, its name with what it is inside of, or its whole id.

@@ -101,6 +101,19 @@ fn status_file_specification() {
 }
 
 #[test]
+fn the_times_of_states_are_kept_for_an_agent_that_says_none() {
+    let script = "echo x >outbox/summary.md; echo '{\"state\": \"completed\", \"started\": null}' >status.json";
+    let project = project(&task("worker", script, "files"));
+    ends(&project, 0);
+    let shown = parsed(&project.done(&["inspect", "--json", "last", "worker"]));
+    let status = &shown["tries"][0]["files"]["status"];
+    for name in ["started", "completed"] {
+        let time = status[name].as_str().expect("it is a text");
+        assert!(time.len() == "2024-01-15T10:30:00Z".len() && time.starts_with("20") && time.ends_with('Z'), "{time}");
+    }
+}
+
+#[test]
 fn state_transitions() {
     let pause = "sleep 0.5";
     let state = |state: &str| format!("echo '{{\"state\": \"{state}\"}}' >status.json");

@@ -58,6 +58,19 @@ fn events(project: &crate::specs::Project, kind: &str) -> Vec<Value> {
 }
 
 #[test]
+fn a_report_has_the_sections_of_the_instructions_and_a_missing_one_is_told() {
+    let script = format!("cat SKILL.md >workspace/told\n{FAILED}");
+    let project = project(&task("worker", &script, "files"));
+    let said = ends(&project, 3);
+    assert!(said.contains("(Expected CSV, got JSON); it left no report in `outbox/error_report.md`"), "{said}");
+    let told = read(&project, "worker", "workspace/told");
+    let headings =
+        |text: &str| text.lines().filter(|line| line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+    let (_, outline) = told.split_once("```markdown\n").expect("the instructions have an outline");
+    assert_eq!(headings(outline), headings(REPORT));
+}
+
+#[test]
 fn failure_protocol() {
     let project = project(&task("worker", &failing(), "files { output \"sum.csv\" }"));
     let said = ends(&project, 3);

@@ -145,6 +145,78 @@ fn the_tier_of_the_synthesis_sums_up() {
     place.swarmc(&["plan", "flow.kdl"]).expect(0, &["summed up by agent a-large"], &[]);
 }
 
+/// The metadata of the only swarm that ran.
+fn metadata(place: &Place) -> Value {
+    let files = crate::specs::texts(&place.home().join("runs"));
+    let (_, text) = files.iter().find(|(path, _)| path.ends_with("swarm.json")).expect("the swarm left its metadata");
+    serde_json::from_str(text).expect("it is JSON")
+}
+
+#[test]
+fn results_that_nothing_merges_are_said_to_stand_one_after_another() {
+    let place = Place::new(
+        r##"
+        workflow w
+        provider plain { exec "sh" "-c" "cat >/dev/null; echo '{\"action\":\"done\",\"response\":\"counted\"}'"; model-flag "--model" }
+        agent a provider=plain model=small { system "You count." }
+        swarm s { goal "Count"; member one agent=a "Count"; member two agent=a "Count again" }
+        pipeline p { task team { swarm s }; result team }
+        "##,
+    );
+    let note = "note: `team`: nothing merges the results of its 2 agents";
+    let ran = place.swarmc(&["run", "flow.kdl"]).expect(0, &["## one\ncounted\n\n## two\ncounted"], &[note]);
+    assert!(ran.err.contains("`synthesize agent=NAME` in the swarm merges them"), "{}", ran.err);
+    let metadata = metadata(&place);
+    assert_eq!(metadata["results"], "joined");
+    let agent = &metadata["agents"][0];
+    assert_eq!((&agent["models"], &agent["summary"]), (&serde_json::json!(["small"]), &"counted".into()));
+}
+
+#[test]
+fn help_skills_are_tools_of_the_asker_or_it_is_asked_again() {
+    let place = Place::new(
+        r##"
+        workflow w
+        provider recorded {
+            script {
+                answer task=one turn=1 #"{"action":"request_help","help_description":"Read it","help_skills":["read_file"]}"#
+                answer #"{"action":"done","response":"ok"}"#
+            }
+        }
+        agent a provider=recorded { tools file_read }
+        swarm s { goal "Count"; member one agent=a "Count"; spawn per-agent=1 }
+        pipeline p { task team { swarm s }; result team }
+        "##,
+    );
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["ok"], &[]);
+    let invalid = events(&place).into_iter().find_map(|event| event["answer"]["invalid"].as_str().map(str::to_owned));
+    assert_eq!(invalid.as_deref(), Some("`help_skills` has `read_file`, which is none of your tools: `file_read`"));
+    assert!(events(&place).iter().all(|event| event["event"] != "help_requested"));
+}
+
+#[test]
+fn a_supervisor_is_found_by_its_own_name() {
+    let place = Place::new(
+        r##"
+        workflow w
+        provider recorded {
+            script {
+                answer task=chief turn=1 #"[{"task":"one"},{"task":"two"}]"#
+                answer #"{"action":"done","response":"ok"}"#
+            }
+        }
+        agent a provider=recorded
+        swarm s { goal "Count"; supervisor chief agent=a; decompose max=2; member one agent=a; member two agent=a }
+        pipeline p { task team { swarm s }; result team }
+        "##,
+    );
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[]);
+    for words in [&["inspect", "team/chief"][..], &["inspect", "last", "team", "chief"]] {
+        place.swarmc(words).expect(0, &["decomposition: split into one; two"], &[]);
+    }
+    place.swarmc(&["logs", "team/chief"]).expect(0, &[], &["no program takes its turns"]);
+}
+
 #[test]
 fn a_turn_that_fails_is_tried_again_and_an_agent_that_cannot_be_reached_ends() {
     let flaky = "if [ ! -e once ]; then touch once; echo '503 Service Unavailable' >&2; exit 1; fi";

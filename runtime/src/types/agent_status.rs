@@ -22,10 +22,10 @@ const SHOWN: usize = 500;
 pub struct AgentStatus {
     /// The agent's state.
     pub state: AgentState,
-    /// When it began, in its words.
+    /// When it began, in its words; where it says nothing, at the end, as the run saw it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,
-    /// When it was done, in its words.
+    /// When it was done, in its words; where it says nothing, at the end, as the run saw it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed: Option<String>,
     /// Why it failed.

@@ -13,6 +13,7 @@ mod read;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::types::chat::Tool;
 use crate::types::swarm::MessageType;
 use offer::{closed_object, skills_schema, text_schema, tool_call_forms};
 use read::Step;
@@ -234,6 +235,38 @@ const IDLE: ActionSpec = ActionSpec {
     forms: |_| vec![Vec::new()],
     read: |_| Ok(RawAction::Idle),
 };
+
+/// The tools that a helper is to have, by their own names: `web_search` for `web.web_search`, where only one tool ends so.
+///
+/// # Errors
+/// A name that none of `tools`, which the asker has, or several of them fit: a sentence that says which there are.
+pub(crate) fn match_skills(skills: &[String], tools: &[Tool]) -> Result<Vec<String>, String> {
+    skills.iter().map(|skill| match_skill(skill, tools)).collect()
+}
+
+fn match_skill(skill: &str, tools: &[Tool]) -> Result<String, String> {
+    let is_end = |tool: &&Tool| tool.name.rsplit_once('.').is_some_and(|(_, end)| end == skill);
+    let fits: Vec<&str> = match tools.iter().find(|tool| tool.name == skill) {
+        Some(tool) => vec![&tool.name],
+        None => tools.iter().filter(is_end).map(|tool| tool.name.as_str()).collect(),
+    };
+    let list = |names: Vec<&str>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match fits[..] {
+        [name] => Ok(name.to_owned()),
+        [] if tools.is_empty() => {
+            Err("`help_skills` names tools, and you have none to pass on: return an empty list".to_owned())
+        }
+        [] => {
+            let yours = list(tools.iter().map(|tool| tool.name.as_str()).take(TOLD).collect());
+            Err(format!("`help_skills` has `{}`, which is none of your tools: {yours}", read::quote_word(skill)))
+        }
+        _ => Err(format!(
+            "`help_skills` has `{}`, which several of your tools fit: {}",
+            read::quote_word(skill),
+            list(fits)
+        )),
+    }
+}
 
 /// What to say to an agent whose final answer is over [`RESPONSE_CHARS`]; none where it is not.
 pub(crate) fn too_long(response: &str) -> Option<String> {

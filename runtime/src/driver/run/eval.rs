@@ -44,7 +44,7 @@ use file_summaries::KnownSummaries;
 pub(crate) use made::Made;
 use parsed_texts::ParsedTexts;
 pub(crate) use turn_request::{At, MAX_OUTPUT, ModelRequest};
-pub(crate) use turn_result::{Finished, PREFILL, swarm_metadata, truncate_to_event};
+pub(crate) use turn_result::{Finished, PREFILL, truncate_to_event};
 
 /// The bytes that the outputs of all items together may take.
 const LONGEST_LIST: usize = 64 * 1024 * 1024;

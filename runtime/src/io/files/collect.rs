@@ -119,8 +119,9 @@ impl FileWorkspace {
         }
         left.problems.clone_from(&tampered);
         match read_status(self.root.as_fd()) {
-            Ok(status) => {
+            Ok(mut status) => {
                 seen.note_state(status.state);
+                seen.set_times(&mut status);
                 left.status = Some(status);
             }
             Err(problem) => left.problems.push(format!("`status.json` cannot be read at the end: {problem}")),
@@ -262,8 +263,12 @@ impl FileWorkspace {
         let status = left.status.clone().unwrap_or_default();
         let report = "error_report.md";
         let mut message = status.describe_trouble();
-        if left.outbox.iter().any(|kept| kept.path == report) {
-            message.push_str(&format!("; its report: {}", file_workspace.folder.join("outbox").join(report).display()));
+        match left.outbox.iter().any(|kept| kept.path == report) {
+            true => {
+                let path = file_workspace.folder.join("outbox").join(report);
+                message.push_str(&format!("; its report: {}", path.display()));
+            }
+            false => message.push_str("; it left no report in `outbox/error_report.md`"),
         }
         Failure::Files { message, lasting: status.is_lasting() }
     }

@@ -184,9 +184,23 @@ pub(super) fn render_skill(file_workspace: &FileWorkspaceSpec) -> String {
          - `status.json` says where you stand. Set its `state` to `running` when you begin, keep `progress` current, and \
          set `state` to `completed` when all is in `outbox/`.\n\n\
          If you cannot go on, set `state` to `failed` with an `error` of `type`, `message`, `details` and \
-         `recoverable`, write `outbox/error_report.md`, and put what is done so far into `outbox/partial/`.\n",
-        file_workspace.brief.task
+         `recoverable`, put what is done so far into `outbox/partial/`, and write `outbox/error_report.md`:\n\n{}",
+        file_workspace.brief.task,
+        render_report_outline()
     )
+}
+
+/// The outline of `error_report.md`, which seed 003 gives.
+fn render_report_outline() -> String {
+    let sections = [
+        ("Error Type", "The `type` of the `error` in `status.json`."),
+        ("Description", "What happened, and what was expected."),
+        ("Attempted Recovery", "What you tried, and why it did not help."),
+        ("Suggested Resolution", "What would let another attempt succeed."),
+        ("Partial Work", "What lies in `outbox/partial/`, and how far it can be used."),
+    ];
+    let sections: String = sections.iter().map(|(heading, text)| format!("\n## {heading}\n{text}\n")).collect();
+    format!("```markdown\n# Error Report\n{sections}```\n")
 }
 
 /// What a prompt says of the folder.

@@ -9,9 +9,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use jiff::{Timestamp, Unit};
+
 use super::status::read_status;
 use super::tree;
-use crate::types::agent_status::AgentState;
+use crate::types::agent_status::{AgentState, AgentStatus};
 use crate::types::cancel::Cancel;
 use crate::types::user_request::StopLevel;
 
@@ -45,10 +47,19 @@ pub(super) struct Watch {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     state: AgentState,
+    /// When it was seen to be at work, and to be over with that.
+    started: Option<Timestamp>,
+    completed: Option<Timestamp>,
     /// A state that followed one which it may not follow.
     pub(super) wrong: Option<String>,
     /// The folder has grown too large, in words; the turn was ended for it.
     pub(super) overflow: Option<String>,
+}
+
+/// To the second, as seed 003 writes it.
+fn now() -> Timestamp {
+    let now = Timestamp::now();
+    now.round(Unit::Second).unwrap_or(now)
 }
 
 impl Seen {
@@ -59,6 +70,25 @@ impl Seen {
             self.wrong.get_or_insert(format!("`status.json` went from `{from}` to `{to}`"));
         }
         self.state = state;
+        if state != AgentState::Pending {
+            self.started.get_or_insert_with(now);
+        }
+        if matches!(state, AgentState::Completed | AgentState::Failed) {
+            self.completed.get_or_insert_with(now);
+        }
+    }
+
+    /// Puts the times at which the states were seen into a status that says none: agents need no clock.
+    pub(super) fn set_times(&self, status: &mut AgentStatus) {
+        for (name, said, seen) in
+            [("started", &mut status.started, self.started), ("completed", &mut status.completed, self.completed)]
+        {
+            if said.is_none() {
+                // Where it says `null`.
+                status.more.remove(name);
+                *said = seen.map(|time| time.to_string());
+            }
+        }
     }
 
     /// Weighs the folder.

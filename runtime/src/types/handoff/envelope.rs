@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use swarmc_plan::{Priority, Response};
 
 use super::message::MessageKind;
@@ -158,6 +158,18 @@ pub struct Handoff {
 }
 
 impl Handoff {
+    /// Reads a handoff as agents write it: in the form of the tool, or in that of the envelopes which they read. The
+    /// sender, the id and the time of an envelope are the run's to say: they are unknown fields.
+    ///
+    /// # Errors
+    /// A field is missing, unknown or wrong.
+    pub(crate) fn from_written(mut written: Value) -> serde_json::Result<Handoff> {
+        if let Some(fields) = written.as_object_mut() {
+            flatten_envelope(fields);
+        }
+        serde_json::from_value(written)
+    }
+
     /// Whether an envelope says just this.
     pub(crate) fn is_in(&self, envelope: &Envelope) -> bool {
         let payload = &envelope.payload;
@@ -174,6 +186,38 @@ impl Handoff {
             && (self.reply_to.is_none() || self.reply_to == payload.response.as_ref().and_then(|it| it.reply_to.clone()))
             && (self.context_ref.is_none() || self.context_ref == envelope.context_ref)
     }
+}
+
+/// Moves the fields of an envelope to where a handoff has them; what already stands there stays.
+fn flatten_envelope(fields: &mut Map<String, Value>) {
+    for nested in ["payload", "meta"] {
+        for (name, value) in take_object(fields, nested) {
+            move_field(fields, &name, value);
+        }
+    }
+    for (name, value) in take_object(fields, "response") {
+        move_field(fields, if name == "expectation" { "response" } else { &name }, value);
+    }
+    for (read, written) in [("toNodeId", "to"), ("replyTo", "reply_to"), ("contextRef", "context_ref")] {
+        if let Some(value) = fields.remove(read) {
+            move_field(fields, written, value);
+        }
+    }
+}
+
+/// The object of this name, taken out; nothing where there is none.
+fn take_object(fields: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
+    if !fields.get(name).is_some_and(Value::is_object) {
+        return Map::new();
+    }
+    match fields.remove(name) {
+        Some(Value::Object(object)) => object,
+        _ => Map::new(),
+    }
+}
+
+fn move_field(fields: &mut Map<String, Value>, name: &str, value: Value) {
+    fields.entry(name).or_insert(value);
 }
 
 #[cfg(test)]
@@ -206,5 +250,32 @@ mod tests {
         ] {
             assert!(!handoff(other.clone()), "{other}");
         }
+    }
+
+    #[test]
+    fn an_envelope_can_be_written_in_the_form_in_which_it_is_read() {
+        let read = json!({
+            "kind": "handoff", "toNodeId": "parser",
+            "payload": {
+                "message": "m", "structured": { "n": 1 }, "status": { "ok": true },
+                "response": { "expectation": "required", "replyTo": "e3" },
+            },
+            "contextRef": "contextpack://pack/1", "meta": { "priority": "high" },
+        });
+        let handoff = Handoff::from_written(read).unwrap();
+        let same = json!({
+            "to": "parser", "message": "m", "structured": { "n": 1 }, "status": { "ok": true }, "response": "required",
+            "reply_to": "e3", "context_ref": "contextpack://pack/1", "kind": "handoff", "priority": "high",
+        });
+        assert_eq!(handoff, serde_json::from_value(same).unwrap());
+        let half =
+            json!({ "to": "b", "message": "m", "response": { "replyTo": "e3" }, "contextRef": "contextpack://pack/1" });
+        let handoff = Handoff::from_written(half).unwrap();
+        assert_eq!((handoff.response, handoff.reply_to.as_deref()), (None, Some("e3")));
+        let wrong = |written: Value| Handoff::from_written(written).unwrap_err().to_string();
+        assert!(wrong(json!({ "to": "b", "message": "m", "payload": 3 })).contains("unknown field `payload`"));
+        assert!(wrong(json!({ "to": "b", "message": "m", "fromNodeId": "c" })).contains("unknown field `fromNodeId`"));
+        assert!(wrong(json!({ "to": "b", "payload": { "summary": "m" } })).contains("unknown field `summary`"));
+        assert!(wrong(json!([])).contains("invalid length"));
     }
 }

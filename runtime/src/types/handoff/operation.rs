@@ -159,7 +159,7 @@ pub const OPERATIONS: &[OperationSpec] = &[
         access: Access::Senders,
         is_read_only: false,
         arguments: SchemaGenerator::into_root_schema_for::<Handoff>,
-        read: |arguments| serde_json::from_value(arguments).map(Operation::SendHandoff),
+        read: |arguments| Handoff::from_written(arguments).map(|handoff| Operation::SendHandoff(Box::new(handoff))),
         flags: HANDOFF_FLAGS,
     },
     OperationSpec {
@@ -174,7 +174,7 @@ pub const OPERATIONS: &[OperationSpec] = &[
         access: Access::Spawners,
         is_read_only: false,
         arguments: SchemaGenerator::into_root_schema_for::<Handoff>,
-        read: |arguments| serde_json::from_value(arguments).map(Operation::SpawnNode),
+        read: |arguments| Handoff::from_written(arguments).map(|handoff| Operation::SpawnNode(Box::new(handoff))),
         flags: HANDOFF_FLAGS,
     },
     OperationSpec {

@@ -410,6 +410,6 @@ fn list_actions() -> String {
 }
 
 /// A word of the model's, as it can stand in a sentence.
-fn quote_word(text: &str) -> String {
+pub(super) fn quote_word(text: &str) -> String {
     inline_text(text, QUOTED).replace('`', "'")
 }

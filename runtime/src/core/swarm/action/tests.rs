@@ -303,3 +303,21 @@ fn the_schema_of_a_step_is_one_that_strict_modes_take() {
         assert!(schema.to_string().len() < 40_000, "{}", schema.to_string().len());
     }
 }
+
+#[test]
+fn skills_are_tools_of_the_asker() {
+    let tools = [tool("file_read"), tool("web.web_search"), tool("a.get"), tool("b.get")];
+    let matched = |skill: &str| match_skills(&[skill.to_owned()], &tools);
+    assert_eq!(matched("file_read"), Ok(vec!["file_read".to_owned()]));
+    assert_eq!(matched("web_search"), Ok(vec!["web.web_search".to_owned()]), "seed 001 names it so");
+    assert_eq!(
+        matched("get").unwrap_err(),
+        "`help_skills` has `get`, which several of your tools fit: `a.get`, `b.get`"
+    );
+    let wrong =
+        "`help_skills` has `search`, which is none of your tools: `file_read`, `web.web_search`, `a.get`, `b.get`";
+    assert_eq!(matched("search").unwrap_err(), wrong);
+    assert_eq!(match_skills(&[], &[]), Ok(Vec::new()));
+    let wrong = "`help_skills` names tools, and you have none to pass on: return an empty list";
+    assert_eq!(match_skills(&["file_read".to_owned()], &[]).unwrap_err(), wrong);
+}

@@ -41,12 +41,13 @@ impl Evaluator<'_> {
         self.texts.load_text(content).map_err(render_failure)
     }
 
-    /// The event that ends a turn.
+    /// The event that ends a turn. `tools` are those of the agent, none where it is a program with tools of its own.
     pub(crate) fn build_end_event(
         &self,
         at: At<'_>,
         turn: TurnId,
         reply: Result<Reply, chat::Fault>,
+        tools: Option<&[chat::Tool]>,
         made: &Made,
     ) -> Result<Event, Failure> {
         let swarm = at.swarm().ok_or_else(|| unknown_step(&at.state.id(at.key)))?;
@@ -72,7 +73,7 @@ impl Evaluator<'_> {
             Ok(reply) => match turn.purpose {
                 Purpose::Act => {
                     let repaired = swarm.agent(&turn.agent).is_some_and(|agent| agent.repair.is_some());
-                    parse_action(reply, repaired, made)
+                    parse_action(reply, repaired, tools, made)
                 }
                 Purpose::Decompose => {
                     let most = swarm.rules.most_parts();
@@ -173,6 +174,48 @@ impl Evaluator<'_> {
         Ok((past.iteration, label, text))
     }
 
+    /// What a swarm that is over was, for people and programs: each agent with its summary, iterations, tokens, models and
+    /// cost, and how their results became one.
+    pub(crate) fn build_swarm_metadata(&self, swarm: &Swarm, name: &str) -> Result<String, Failure> {
+        let agents = swarm.agents.iter().map(|agent| self.describe_agent(agent)).collect::<Result<Vec<_>, _>>()?;
+        let whole = json!({
+            "swarm": name,
+            "results": describe_results(swarm),
+            "agents": agents,
+            "calls": swarm.spent.calls,
+            "tokens": { "input": swarm.spent.usage.input, "output": swarm.spent.usage.output },
+            "cost_micro_usd": (!swarm.spent.unpriced).then_some(swarm.spent.cost),
+        });
+        Ok(format!("{whole:#}\n"))
+    }
+
+    fn describe_agent(&self, agent: &Agent) -> Result<serde_json::Value, Failure> {
+        let end = agent.end.as_ref();
+        let response = end.and_then(|end| end.response.as_ref());
+        let summary = response.map(|response| self.load_text(response)).transpose()?;
+        // A program or a script does not say which model it is: then what the plan says counts.
+        let declared = self.plan.agent(&agent.plays).and_then(|player| player.model.clone());
+        let models: Vec<String> = match agent.models.is_empty() {
+            true => declared.into_iter().collect(),
+            false => agent.models.iter().cloned().collect(),
+        };
+        Ok(json!({
+            "agent": *agent.name,
+            "plays": *agent.plays,
+            "by": agent.by.as_deref(),
+            "how": end.map(|end| end.how),
+            "summary": summary.map(|summary| prompt::truncate_text(&summary, SUMMED_CHARS)),
+            // The state counts an iteration when the next one follows, and none follows `done`.
+            "iterations": agent.iteration + u32::from(end.is_some_and(|end| end.how == End::Done)),
+            "calls": agent.spent.calls,
+            "tokens": { "input": agent.spent.usage.input, "output": agent.spent.usage.output },
+            "cost_micro_usd": (!agent.spent.unpriced).then_some(agent.spent.cost),
+            "models": models,
+            "messages_sent": agent.sent,
+            "error": end.and_then(|end| end.error.as_deref()),
+        }))
+    }
+
     /// The results of the last turns of an agent.
     fn summarize_agent(&self, agent: &Agent) -> Result<String, Failure> {
         let last = agent.history.len().saturating_sub(SUMMED);
@@ -200,7 +243,7 @@ impl Evaluator<'_> {
 }
 
 /// The action that a reply is.
-fn parse_action(reply: Reply, repaired: bool, made: &Made) -> Answer {
+fn parse_action(reply: Reply, repaired: bool, tools: Option<&[chat::Tool]>, made: &Made) -> Answer {
     let read = match reply.calls.is_empty() {
         true => action::parse_action(&reply.text, Some(PREFILL)),
         false => action::from_calls(&reply.text, &reply.calls),
@@ -223,6 +266,11 @@ fn parse_action(reply: Reply, repaired: bool, made: &Made) -> Answer {
             Action::SendMessage { to: Arc::from(to), message_type: kind, payload: store(payload.to_string()) }
         }
         RawAction::RequestHelp { description, skills } => {
+            let skills = match tools.map(|tools| action::match_skills(&skills, tools)) {
+                None => skills,
+                Some(Ok(matched)) => matched,
+                Some(Err(wrong)) => return Answer::Invalid(truncate_to_event(&wrong)),
+            };
             Action::RequestHelp { description: store(description), skills }
         }
         RawAction::Done { response } => match action::too_long(&response) {
@@ -242,35 +290,12 @@ pub(crate) fn truncate_to_event(words: &str) -> String {
     words
 }
 
-/// What the swarm was, for people and programs: each agent with its iterations, tokens, models and cost.
-pub(crate) fn swarm_metadata(swarm: &Swarm, name: &str) -> String {
-    let agents: Vec<serde_json::Value> = swarm
-        .agents
-        .iter()
-        .map(|agent| {
-            let end = agent.end.as_ref();
-            json!({
-                "agent": *agent.name,
-                "plays": *agent.plays,
-                "by": agent.by.as_deref(),
-                "how": end.map(|end| end.how),
-                // The state counts an iteration when the next one follows, and none follows `done`.
-                "iterations": agent.iteration + u32::from(end.is_some_and(|end| end.how == End::Done)),
-                "calls": agent.spent.calls,
-                "tokens": { "input": agent.spent.usage.input, "output": agent.spent.usage.output },
-                "cost_micro_usd": (!agent.spent.unpriced).then_some(agent.spent.cost),
-                "models": agent.models,
-                "messages_sent": agent.sent,
-                "error": end.and_then(|end| end.error.as_deref()),
-            })
-        })
-        .collect();
-    let whole = json!({
-        "swarm": name,
-        "agents": agents,
-        "calls": swarm.spent.calls,
-        "tokens": { "input": swarm.spent.usage.input, "output": swarm.spent.usage.output },
-        "cost_micro_usd": (!swarm.spent.unpriced).then_some(swarm.spent.cost),
-    });
-    format!("{whole:#}\n")
+/// How the results of agents became that of their swarm.
+fn describe_results(swarm: &Swarm) -> &'static str {
+    match (&swarm.merged, swarm.results().count()) {
+        (Some(_), _) => "merged",
+        (None, 0) => "none",
+        (None, 1) => "single",
+        (None, _) => "joined",
+    }
 }

@@ -155,10 +155,12 @@ impl Driver<'_> {
         turn: TurnId,
         reply: Result<Reply, chat::Fault>,
     ) -> Result<(), Stuck> {
+        let tools = self.teams.tools(&self.state.id(key), attempt, &turn.agent).flatten();
         let ended = self.evaluator.build_end_event(
             At { state: &self.state, key, attempt },
             turn,
             reply,
+            tools.as_deref().map(Vec::as_slice),
             &self.attempts.made,
         )?;
         self.record_swarm_event(ended);

@@ -3,7 +3,7 @@
 use swarmc_plan::Body;
 
 use super::super::driver::Driver;
-use super::super::eval::{At, Finished, swarm_metadata, truncate_to_event};
+use super::super::eval::{At, Finished, truncate_to_event};
 use super::{Stuck, failure_outcome};
 use crate::core::graph::Key;
 use crate::core::swarm::state::Spent;
@@ -39,7 +39,15 @@ impl Driver<'_> {
             }
         };
         let usage = total_usage(&swarm.spent);
-        let metadata = swarm_metadata(swarm, self.swarm_name(key));
+        let metadata = self.evaluator.build_swarm_metadata(swarm, self.swarm_name(key))?;
+        let count = swarm.results().count();
+        if swarm.merged.is_none() && count > 1 {
+            let step = step.label();
+            self.notices.send(format!(
+                "`{step}`: nothing merges the results of its {count} agents, so they stand one after another; \
+                 `synthesize agent=NAME` in the swarm merges them"
+            ));
+        }
         let path = self.outputs.layout.beside_prompt(step, attempt, "swarm.json");
         self.outputs.write(path, metadata.into_bytes());
         let stored = self.outputs.keep_text(result.clone())?;
