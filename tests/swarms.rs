@@ -239,12 +239,12 @@ fn the_research_swarm_runs_offline() {
         fit.next().unwrap_or_else(|| panic!("{name} was asked in iteration {iteration}: {prompts:#?}"))
     };
     // What was there to read is in the prompts, and it came from files that are kept in their folder.
-    assert!(asked("takao", 1).contains("- Iteration 0: tool_call:file_read → <data>"));
-    assert!(asked("takao", 1).contains("NVIDIA sells about 80% of the accelerators"));
-    assert!(asked("takao", 3).contains("- From swarm-supervisor (accept): {"));
-    let last = asked("kichijoji", 3);
+    assert!(asked("takao", 2).contains("- Iteration 1: tool_call:file_read → <data>"));
+    assert!(asked("takao", 2).contains("NVIDIA sells about 80% of the accelerators"));
+    assert!(asked("takao", 4).contains("- From swarm-supervisor (accept): {"));
+    let last = asked("kichijoji", 4);
     let sections: Vec<&str> = last.lines().filter(|line| line.starts_with("## ")).collect();
-    let budget = "## Budget: Iteration 3 of 10";
+    let budget = "## Budget: Iteration 4 of 10";
     let team = "## Your Team (shared session workspace)";
     assert_eq!(sections, ["## Task", team, "## Shared Findings", "## Previous Actions", budget], "{last}");
     // Three of the team, and a helper that a station lends its name.

@@ -28,12 +28,12 @@ pub(super) fn run(place: &Place, arguments: &[&str]) -> Ended {
     Ended::from(output.expect("swarmc starts"))
 }
 
-/// Who asks, and in which iteration; none for whoever merges.
+/// Who asks, and how many iterations it had before; none for whoever merges.
 pub(crate) fn asks(request: &Request) -> Option<(String, u32)> {
     let prompt = request.user.last()?;
     let name = prompt.split_once("- **")?.1.split_once(" (you)**")?.0;
     let iteration = prompt.rsplit_once("## Budget: Iteration ")?.1.split(' ').next()?;
-    Some((name.to_owned(), iteration.parse().ok()?))
+    Some((name.to_owned(), iteration.parse::<u32>().ok()? - 1))
 }
 
 /// The events of a run, with who did each.
@@ -167,14 +167,14 @@ fn what_goes_wrong_with_one_agent_leaves_the_others_alone() {
     for (name, times) in [("busy", 2), ("broken", 2), ("down", 2), ("barred", 1)] {
         let prompts = prompts(name);
         assert_eq!(prompts.len(), times, "{name}: {prompts:#?}");
-        assert!(prompts.iter().all(|prompt| prompt.contains("Iteration 0 of 4")), "{name}");
+        assert!(prompts.iter().all(|prompt| prompt.contains("Iteration 1 of 4")), "{name}");
     }
     // What is wrong with an answer is told in one further turn of the same iteration.
     assert!(prompts("prose")[1].contains("Your last answer was not a valid action"), "{:#?}", prompts("prose"));
-    assert!(prompts("prose")[1].contains("Iteration 0 of 4"));
+    assert!(prompts("prose")[1].contains("Iteration 1 of 4"));
     assert!(prompts("endless")[1].contains("it is longer than 256 KiB"), "{:#?}", prompts("endless"));
     assert_eq!(prompts("stubborn").len(), 3);
-    assert!(prompts("stubborn")[2].contains("- Iteration 0: invalid answer"), "{:#?}", prompts("stubborn"));
+    assert!(prompts("stubborn")[2].contains("- Iteration 1: invalid answer"), "{:#?}", prompts("stubborn"));
     // What is not possible is told in the history.
     assert!(prompts("stranger")[1].contains("not sent: there is no agent `nobody` in your team"));
     assert!(prompts("selfish")[1].contains("not sent: you are the receiver yourself"));
@@ -251,5 +251,5 @@ fn a_real_tool_server_serves_an_agent_of_a_swarm() {
     let requests = endpoint.prompts();
     assert_eq!(requests.len(), 2, "one result is returned as it is");
     let last = requests[1].user.last().expect("a prompt");
-    assert!(last.contains("- Iteration 0: tool_call:everything.echo → <data>Echo: is the lamp lit?</data>"), "{last}");
+    assert!(last.contains("- Iteration 1: tool_call:everything.echo → <data>Echo: is the lamp lit?</data>"), "{last}");
 }

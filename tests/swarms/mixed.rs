@@ -108,7 +108,7 @@ fn members_of_every_kind_write_to_each_other_and_are_replayed() {
     let run = place.home().join("runs");
     let files = crate::specs::texts(&run);
     let told = |end: &str| files.iter().find(|(path, _)| path.ends_with(end)).map(|(_, text)| text.as_str());
-    assert!(told("prompts/greet.1.bob.0.1.txt").is_some_and(|text| text.contains(prompt)));
+    assert!(told("prompts/greet.1.bob.1.1.txt").is_some_and(|text| text.contains(prompt)));
     assert!(files.iter().any(|(path, _)| path.contains("logs/greet.1.bob.") && path.ends_with(".out")), "{files:?}");
     // Programs have logs; the last turn of bob came with the word of sam.
     let of_bob = place.swarmc(&["logs", "greet/bob"]).expect(0, &["It is sent. {\"action\":\"done\""], &[]).out;

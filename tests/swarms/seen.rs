@@ -103,10 +103,10 @@ fn a_pipe_gets_a_line_for_what_happens_and_inspect_tells_the_rest() {
     assert_eq!(project.done(&["inspect", "research", "mitaka"]), agent);
     for part in [
         "mitaka (agent researcher): done",
-        "iteration 0: {\"action\":\"tool_call\"",
-        "iteration 3: {\"action\":\"done\"",
+        "iteration 1: {\"action\":\"tool_call\"",
+        "iteration 4: {\"action\":\"done\"",
         "result  ",
-        "prompts/research.1.mitaka.0.1.txt",
+        "prompts/research.1.mitaka.1.1.txt",
         "1 from kichijoji (request): {\"message\":\"Can you check Japan's domestic chip vendors?\"}",
     ] {
         assert!(agent.contains(part), "{part}: {agent}");
@@ -117,12 +117,12 @@ fn a_pipe_gets_a_line_for_what_happens_and_inspect_tells_the_rest() {
     let turns = json["turns"].as_array().expect("turns");
     assert_eq!(
         turns.iter().map(|turn| turn["iteration"].as_u64()).collect::<Vec<_>>(),
-        [Some(0), Some(1), Some(2), Some(3)]
+        [Some(1), Some(2), Some(3), Some(4)]
     );
     assert_eq!(turns[0]["action"]["tool_params"]["path"], "specs/research-swarm/data/us.txt");
     assert!(turns[0]["results"][0]["text"].as_str().is_some_and(|text| text.contains("NVIDIA")), "{}", turns[0]);
     let prompt = turns[3]["paths"]["prompt"].as_str().expect("its prompt is kept");
-    assert!(fs::read_to_string(prompt).expect("it can be read").contains("## Budget: Iteration 3 of 10"));
+    assert!(fs::read_to_string(prompt).expect("it can be read").contains("## Budget: Iteration 4 of 10"));
     assert_eq!(json["mailbox"][0]["from"], "swarm-supervisor");
     assert_eq!(json["mailbox"][0]["received"], true);
     let json: Value = serde_json::from_str(&project.done(&["inspect", "last", "research", "--json"])).expect("JSON");
@@ -250,5 +250,5 @@ fn a_swarm_that_a_person_stops_goes_on_where_it_was() {
         serde_json::from_str(&place.swarmc(&["inspect", "last", "lamps", "one", "--json"]).out).expect("JSON");
     let iterations: Vec<Option<u64>> =
         one["turns"].as_array().into_iter().flatten().map(|turn| turn["iteration"].as_u64()).collect();
-    assert_eq!(iterations, [Some(0), Some(1), Some(2)], "what was answered is not asked again");
+    assert_eq!(iterations, [Some(1), Some(2), Some(3)], "what was answered is not asked again");
 }

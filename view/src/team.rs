@@ -163,7 +163,7 @@ impl Team {
             }
             Event::MessageReceived { .. } => mate.received += 1,
             Event::TurnStarted { turn, .. } if turn.purpose == Purpose::Act => {
-                mate.iterations = mate.iterations.max(turn.iteration.saturating_add(1));
+                mate.iterations = mate.iterations.max(turn.iteration);
                 "thinks".clone_into(&mut mate.doing);
             }
             Event::ToolStarted { tool, .. } => mate.doing = format!("calls {}", sanitize_line(tool)),

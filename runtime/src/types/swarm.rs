@@ -27,8 +27,7 @@ pub struct TurnId {
     /// What it is for.
     #[serde(default, skip_serializing_if = "Purpose::is_act")]
     pub purpose: Purpose,
-    /// The iteration, from 0.
-    #[serde(default)]
+    /// The iteration, from 1; of the supervisor, whose turns have a purpose each, always 1.
     pub iteration: u32,
     /// How often it was asked, or the tool called, in this iteration: from 1. The attempt of the swarm is another one.
     #[serde(rename = "turn_attempt")]

@@ -135,9 +135,32 @@ impl State {
         let (listening, idle): (Vec<Key>, Vec<Key>) =
             left.into_iter().partition(|&key| self.step(key).phase == Phase::Listening);
         let (unspawned, begin): (Vec<Key>, Vec<Key>) = listening.into_iter().partition(|&key| self.node(key).spawned);
+        let begin = self.keep_unreachable(scope, begin);
         // A step that begins may write to the others.
         let (unspawned, close) = if begin.is_empty() { (unspawned, idle) } else { (Vec::new(), Vec::new()) };
         Quiescent { begin, close, unspawned }
+    }
+
+    /// Of steps that wait for their first envelope, those to which none of the others can write once it begins: what could
+    /// still write to a step goes first. Of several that can write to each other, the one that is declared first.
+    fn keep_unreachable(&self, scope: u32, waiting: Vec<Key>) -> Vec<Key> {
+        let Some(post) = self.posts.get(&scope).filter(|_| waiting.len() > 1) else { return waiting };
+        let groups = &self.graph.scope(self.region(scope).scope).ways.groups;
+        let group_of = |key: &Key| self.node(*key).group;
+        let mut open: Vec<u32> =
+            waiting.iter().filter_map(group_of).flat_map(|group| &groups[group as usize].next).copied().collect();
+        let mut reached = BTreeSet::new();
+        while let Some(group) = open.pop() {
+            // What has settled is not woken, and writes to no step.
+            if !post.reach.groups[group as usize].gone && reached.insert(group) {
+                open.extend(&groups[group as usize].next);
+            }
+        }
+        let mut first = BTreeSet::new();
+        let goes = |key: &Key| group_of(key).is_none_or(|group| !reached.contains(&group) && first.insert(group));
+        let mut kept = waiting;
+        kept.retain(goes);
+        kept
     }
 
     /// The groups whose steps wait for a decision on a task, or for help, and the groups that those can reach.

@@ -141,7 +141,22 @@ fn its_turns_are_over_when_no_running_step_can_reach_it() {
 fn steps_that_wait_for_each_other_do_not_wait_for_ever() {
     // Each could write to the other, and neither is at work.
     check(wired("a prompt\n b prompt", "a <-> b"), "a done, b done", "close a, close b");
-    check(wired("a heeds\n b heeds", "a <-> b"), "", "start a 1, start b 1");
+    let pair = || wired("a heeds\n b heeds", "a <-> b");
+    check(pair(), "", "start a 1");
+    check(pair(), "a done", "start b 1");
+}
+
+#[test]
+fn a_step_that_a_waiting_one_can_still_write_to_waits_for_it() {
+    let chain = || wired("c heeds\n b heeds\n a prompt", "a -> b\nb -> c");
+    check(chain(), "a done", "start b 1");
+    check(chain(), "a done, b started, b sends c e1", "start c 1");
+    check(chain(), "a done, b done", "close b, start c 1");
+    // Those that cannot write to each other begin at once.
+    let fork = || wired("a prompt\n b heeds\n c heeds\n d heeds", "a -> b\na -> c\nb -> d\nc -> d");
+    check(fork(), "a done", "start b 1, start c 1");
+    check(fork(), "a done, b done, c started", "");
+    check(fork(), "a done, b done, c done", "close b, close c, start d 1");
 }
 
 #[test]

@@ -125,21 +125,11 @@ impl At<'_> {
 
 impl Member {
     pub(super) fn of(turn: &TurnId) -> Member {
-        Member {
-            member: Arc::clone(&turn.agent),
-            purpose: turn.purpose,
-            turn: turn.iteration + 1,
-            attempt: turn.attempt,
-        }
+        Member { member: Arc::clone(&turn.agent), purpose: turn.purpose, turn: turn.iteration, attempt: turn.attempt }
     }
 
     pub(super) fn id(&self) -> TurnId {
-        TurnId {
-            agent: Arc::clone(&self.member),
-            purpose: self.purpose,
-            iteration: self.turn.saturating_sub(1),
-            attempt: self.attempt,
-        }
+        TurnId { agent: Arc::clone(&self.member), purpose: self.purpose, iteration: self.turn, attempt: self.attempt }
     }
 
     /// The key of an exchange of this kind in the turn.

@@ -45,7 +45,7 @@ pub(crate) struct View<'a> {
     pub history: &'a [Turn<'a>],
     /// What came for it since its last turn, the newest last.
     pub inbox: &'a [PromptMessage<'a>],
-    /// The turn that this is, from 0.
+    /// The turn that this is, from 1.
     pub iteration: u32,
     /// The turns that it has at most.
     pub iterations: u32,

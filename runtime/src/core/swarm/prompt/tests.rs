@@ -282,8 +282,8 @@ fn two_iterations_before_the_limit_an_agent_is_warned() {
             "\n⚠️ FINAL ITERATIONS: You MUST return done NOW with your best answer. Do not start new searches.\n",
         )
     };
-    assert_eq!([22, 23, 24].map(|iteration| warned(iteration, 25)), [false, true, true]);
-    assert!(warned(0, 1));
+    assert_eq!([23, 24, 25].map(|iteration| warned(iteration, 25)), [false, true, true]);
+    assert!(warned(1, 1));
 }
 
 #[test]

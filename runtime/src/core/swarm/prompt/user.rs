@@ -135,7 +135,7 @@ fn render_closing(view: &View<'_>) -> String {
     }
     let _ = writeln!(out, "\n## Budget: Iteration {} of {}", view.iteration, view.iterations);
     write_limits(&mut out, view.left);
-    if view.iteration.saturating_add(2) >= view.iterations {
+    if view.iteration.saturating_add(1) >= view.iterations {
         out.push_str(
             "⚠️ FINAL ITERATIONS: You MUST return done NOW with your best answer. Do not start new searches.\n",
         );

@@ -240,7 +240,7 @@ impl Swarm {
             by: by.cloned(),
             tools,
             stage: AgentStage::Waiting,
-            iteration: 0,
+            iteration: 1,
             attempt: 1,
             failures: 0,
             wait: 0,
@@ -384,7 +384,7 @@ impl Swarm {
             Answer::Acts(act) => {
                 (agent.repair, agent.failures) = (None, 0);
                 // No turn would read the result of an action in the last iteration: it is not carried out.
-                if !matches!(act, Action::Done { .. }) && agent.iteration + 1 >= last {
+                if !matches!(act, Action::Done { .. }) && agent.iteration >= last {
                     agent.history.push(Past { iteration: agent.iteration, act: Some(act.clone()), result: None });
                     return self.enter_stage(index, AgentStage::Ending(End::Exhausted, None));
                 }
@@ -493,7 +493,7 @@ impl Swarm {
         (agent.attempt, agent.failures, agent.repair, agent.agreed) = (1, 0, None, None);
         let stage = if agent.quiet >= self.rules.convergence.no_progress {
             AgentStage::Ending(End::Converged, None)
-        } else if agent.iteration >= self.rules.limits.iterations {
+        } else if agent.iteration > self.rules.limits.iterations {
             AgentStage::Ending(End::Exhausted, None)
         } else {
             AgentStage::Ready

@@ -60,7 +60,7 @@ pub(crate) struct Agent {
     /// The tools that it may use, where those are not its player's.
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) stage: AgentStage,
-    /// From 0.
+    /// From 1.
     pub(crate) iteration: u32,
     /// How often its model was asked, or its tool called, in this iteration: from 1.
     pub(crate) attempt: u32,
@@ -386,7 +386,7 @@ impl Swarm {
         TurnId {
             agent: crate::types::swarm::SUPERVISOR.into(),
             purpose: self.lead.purpose,
-            iteration: 0,
+            iteration: 1,
             attempt: self.lead.attempt,
         }
     }

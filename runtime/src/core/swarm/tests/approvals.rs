@@ -25,7 +25,7 @@ fn an_agent_that_asks_waits_and_the_others_do_not() {
     // An hour is longer than an agent has, and is not its own.
     assert_eq!(
         over.told(&["takao calls", "takao hears", "takao ends"]),
-        "3601000 takao calls gated 0.1\n3602000 takao hears found\n3603000 takao ends done: US"
+        "3601000 takao calls gated 1.1\n3602000 takao hears found\n3603000 takao ends done: US"
     );
     assert_eq!(over.agent("takao").began, Some(3_600_000));
 }

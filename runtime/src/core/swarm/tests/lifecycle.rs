@@ -13,16 +13,16 @@ fn a_roster_with_tasks_is_spawned_iterates_and_is_done() {
          0 mitaka spawned as coder for the task of mitaka\n\
          0 phase monitoring\n\
          0 takao starts\n\
-         0 takao asks 0.1\n\
+         0 takao asks 1.1\n\
          0 mitaka starts\n\
-         0 mitaka asks 0.1\n\
-         1000 mitaka answered 0.1\n\
+         0 mitaka asks 1.1\n\
+         1000 mitaka answered 1.1\n\
          1000 mitaka ends done: Japan\n\
-         1000 takao answered 0.1\n\
-         1000 takao calls search 0.1\n\
+         1000 takao answered 1.1\n\
+         1000 takao calls search 1.1\n\
          2000 takao hears found\n\
-         2000 takao asks 1.1\n\
-         3000 takao answered 1.1\n\
+         2000 takao asks 2.1\n\
+         3000 takao answered 2.1\n\
          3000 takao ends done: US\n\
          3000 over: US + Japan"
     );

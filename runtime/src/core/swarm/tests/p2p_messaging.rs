@@ -51,8 +51,8 @@ fn a_message_wakes_who_has_no_task_and_who_is_never_needed_ends() {
          1000 takao → mitaka #1 delegation help me\n\
          1000 mitaka starts\n\
          1000 mitaka takes #1 from takao\n\
-         1000 mitaka asks 0.1\n\
-         2000 mitaka answered 0.1\n\
+         1000 mitaka asks 1.1\n\
+         2000 mitaka answered 1.1\n\
          2000 mitaka ends done: it\n\
          2000 nara ends unneeded"
     );

@@ -126,7 +126,7 @@ fn holds(case: &Case, world: &World) -> Result<(), TestCaseError> {
             Event::AgentSpawned { by: Some(by), .. } => *helped.entry(by).or_default() += 1,
             Event::AgentFinished { agent, .. } => prop_assert!(ended.insert(agent), "{} ended twice", agent),
             Event::TurnStarted { turn, .. } | Event::ToolStarted { turn, .. } => {
-                prop_assert!(turn.purpose != Purpose::Act || turn.iteration < rules.limits.iterations);
+                prop_assert!(turn.purpose != Purpose::Act || turn.iteration <= rules.limits.iterations);
                 prop_assert!(!ended.contains(&turn.agent), "{} goes on after its end", turn.agent);
             }
             _ => {}
@@ -152,7 +152,7 @@ fn foreign() -> impl Strategy<Value = Noise> {
         attempt,
     };
     let lead =
-        |purpose, attempt| TurnId { agent: crate::types::swarm::SUPERVISOR.into(), purpose, iteration: 0, attempt };
+        |purpose, attempt| TurnId { agent: crate::types::swarm::SUPERVISOR.into(), purpose, iteration: 1, attempt };
     let ended = |turn: TurnId| {
         let answer = Answer::Failed { message: "foreign".to_owned(), fault: Fault::Permanent };
         Event::TurnEnded {

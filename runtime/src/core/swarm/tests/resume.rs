@@ -73,7 +73,7 @@ fn what_another_process_makes_of_the_facts_is_what_this_one_knew() {
 #[test]
 fn a_wait_that_was_asked_for_is_kept_by_the_next_runner() {
     for (script, expected) in [
-        ("takao: later 100000 | done US", "101000 takao asks 0.2"),
+        ("takao: later 100000 | done US", "101000 takao asks 1.2"),
         ("takao: later 100000 | done US \n split: later 100000 | split a", "101000 swarm-supervisor asks split.2"),
     ] {
         let led = || if script.contains("split") { led("takao?") } else { rules("takao") };

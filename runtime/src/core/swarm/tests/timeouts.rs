@@ -9,7 +9,7 @@ fn a_turn_may_take_90_seconds_and_is_repeated_twice() {
     let over = run(rules("takao"), "takao: done US @90001");
     assert_eq!(
         over.told(&["asks", "ends"]),
-        "0 takao asks 0.1\n95000 takao asks 0.2\n195000 takao asks 0.3\n285000 takao ends unreachable (timed out)"
+        "0 takao asks 1.1\n95000 takao asks 1.2\n195000 takao asks 1.3\n285000 takao ends unreachable (timed out)"
     );
 }
 
@@ -46,7 +46,7 @@ fn an_agent_has_ten_minutes_from_its_first_turn_on() {
     let mut patient = rules("takao mitaka");
     patient.limits.iterations = 100_000;
     let over = run(patient, "takao: tool a = found @80000 \n mitaka: done J");
-    assert_eq!(over.told(&["takao ends"]), format!("600000 takao ends timed_out {error}: turns 4 5 6"));
+    assert_eq!(over.told(&["takao ends"]), format!("600000 takao ends timed_out {error}: turns 5 6 7"));
     // Who never began has all of its time.
     let over = run(
         rules("takao mitaka?"),
@@ -61,5 +61,5 @@ fn who_idles_does_not_outlive_its_time() {
         rules("takao mitaka"),
         "takao: idle; done US \n mitaka: tool a = found @599500; tool a = found @80000; done J",
     );
-    assert_eq!(over.told(&["takao ends"]), "600000 takao ends timed_out (it took longer than 600 seconds): turns 0");
+    assert_eq!(over.told(&["takao ends"]), "600000 takao ends timed_out (it took longer than 600 seconds): turns 1");
 }

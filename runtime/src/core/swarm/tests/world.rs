@@ -276,7 +276,7 @@ impl World {
     fn wanted(&mut self, agent: &Arc<str>, wants: RequestKind) {
         let iteration = self.swarm.agent(agent).expect("the requester is there").iteration;
         let (choice, takes) = self.says.unwrap_or(match iteration % 2 {
-            0 => (Choice::Allow, 400_000),
+            1 => (Choice::Allow, 400_000),
             _ => (Choice::Deny, 2_000),
         });
         let id = self.approvals.len() as u32 + 1;
@@ -351,7 +351,7 @@ impl World {
             Purpose::Decompose => self.script.get("split"),
             Purpose::Synthesize => self.script.get("merge"),
         };
-        line.and_then(|turns| turns.get(turn.iteration as usize).or(turns.last()))
+        line.and_then(|turns| turns.get(turn.iteration as usize - 1).or(turns.last()))
     }
 
     fn answer(&self, turn: &TurnId) -> (Answer, u64) {

@@ -341,7 +341,7 @@ impl<'a> Evaluator<'a> {
         };
         let leads = || lead.map_or_else(|| Arc::clone(&turn.agent), |lead| Arc::from(&*lead.name));
         Some(match turn.purpose {
-            Purpose::Act => (Arc::clone(&turn.agent), turn.iteration + 1),
+            Purpose::Act => (Arc::clone(&turn.agent), turn.iteration),
             Purpose::Decompose => (leads(), 1),
             Purpose::Synthesize => (leads(), 1 + u32::from(at.swarm()?.split)),
         })

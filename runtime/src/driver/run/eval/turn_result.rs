@@ -205,8 +205,8 @@ impl Evaluator<'_> {
             "by": agent.by.as_deref(),
             "how": end.map(|end| end.how),
             "summary": summary.map(|summary| prompt::truncate_text(&summary, SUMMED_CHARS)),
-            // The state counts an iteration when the next one follows, and none follows `done`.
-            "iterations": agent.iteration + u32::from(end.is_some_and(|end| end.how == End::Done)),
+            // `done` is no part of the history.
+            "iterations": agent.history.len() + usize::from(end.is_some_and(|end| end.how == End::Done)),
             "calls": agent.spent.calls,
             "tokens": { "input": agent.spent.usage.input, "output": agent.spent.usage.output },
             "cost_micro_usd": (!agent.spent.unpriced).then_some(agent.spent.cost),
