@@ -25,7 +25,7 @@ pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
         None => swarmc_view::list_runs(&home).into_diagnostic()?,
     };
     let all = runs.len();
-    let failed = runs.first().filter(|run| run.state == RunState::Failed).map(|run| run.id.clone());
+    let failed = runs.last().filter(|run| run.state == RunState::Failed).map(|run| run.id.clone());
     if args.run.is_none() && !args.all {
         runs.retain(|run| matches!(run.state, RunState::Running | RunState::Resumable | RunState::Damaged));
     }

@@ -193,6 +193,18 @@ fn a_failed_run_says_why_and_where_to_read_on() {
         place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["t failed: exit 7", "│ because", "log: ", "failed after"]);
     let log = run.err.lines().find_map(|line| line.trim().strip_prefix("log: ")).expect("a log is named");
     assert_eq!(fs::read_to_string(log).expect("the log can be read"), "because\n");
+    // What can be done with it is said of the last run, also where it is listed no more.
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &[]);
+    let last = place.swarmc(&["ps", "--all"]).expect(0, &[], &[]).out;
+    let last = last.lines().nth(1).and_then(|line| line.split_whitespace().next()).expect("two runs are listed");
+    place.swarmc(&["ps"]).expect(0, &[], &[&format!("the last one failed: `swarmc resume {last} --retry-failed`")]);
+}
+
+#[test]
+fn a_command_that_prints_nothing_has_no_log_and_no_result() {
+    let place = Place::new("workflow w\npipeline p { task t { run \"true\" }; result t }\n");
+    assert_eq!(place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[]).out, "");
+    place.swarmc(&["logs", "last", "t"]).expect(0, &[], &["`t` printed nothing"]);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::template::clip_word;
 /// How deep two types are compared; what differs deeper is left to the run.
 const DEEPEST: usize = 16;
 
-/// The nesting and the length of an example in a help.
-const EXAMPLE_DEPTH: u32 = 4;
+/// The values and the bytes of an example in a help at most.
+const EXAMPLE_VALUES: u32 = 20;
 const EXAMPLE_BYTES: usize = 120;
 
 impl Types {
@@ -36,26 +36,27 @@ impl Types {
 
     /// JSON of a type, for a help; none for a type that says too little, and where limits would refuse it.
     pub(crate) fn write_example(&self, kind: &Type) -> Option<String> {
-        let example = self.build_example(kind, EXAMPLE_DEPTH)?.to_string();
+        let example = self.build_example(kind, &mut { EXAMPLE_VALUES })?.to_string();
         (example.len() <= EXAMPLE_BYTES && self.describe_misfit(kind, &Limits::default(), &example, "it").is_none())
             .then_some(example)
     }
 
-    fn build_example(&self, kind: &Type, depth: u32) -> Option<Value> {
-        let depth = depth.checked_sub(1)?;
+    /// `room` is how many more values there may be: types can contain each other, and themselves.
+    fn build_example(&self, kind: &Type, room: &mut u32) -> Option<Value> {
+        *room = room.checked_sub(1)?;
         Some(match self.underlying_kind(&kind.kind) {
             Kind::Text | Kind::String | Kind::File | Kind::Dir => "…".into(),
             Kind::Int => 1.into(),
             Kind::Float => 0.5.into(),
             Kind::Bool => true.into(),
             Kind::Enum(words) => words.words.first()?.as_str().into(),
-            Kind::List(item) => vec![self.build_example(item, depth)?].into(),
+            Kind::List(item) => vec![self.build_example(item, room)?].into(),
             Kind::Map(item) => {
-                Value::Object([("…".to_owned(), self.build_example(item, depth)?)].into_iter().collect())
+                Value::Object([("…".to_owned(), self.build_example(item, room)?)].into_iter().collect())
             }
             Kind::Record(record) => {
                 let needed = record.fields.iter().filter(|field| !field.kind.lack.has(Lack::ABSENT));
-                let fields = needed.map(|field| Some((field.name.clone(), self.build_example(&field.kind, depth)?)));
+                let fields = needed.map(|field| Some((field.name.clone(), self.build_example(&field.kind, room)?)));
                 Value::Object(fields.collect::<Option<_>>()?)
             }
             _ => return None,

@@ -5,6 +5,9 @@
 use super::turn::{Sink, cut_seldom, price};
 use crate::types::usage::Usage;
 
+/// The bytes of a reason that are kept, from its end.
+const REASON_BYTES: usize = 2_000;
+
 #[derive(Debug, Default)]
 pub(super) struct Aider {
     part: Part,
@@ -45,9 +48,9 @@ impl Aider {
 
     /// The end of the output, which is the end of the last turn.
     pub(super) fn finish(self, sink: &mut Sink<'_>) {
-        let error = self.error.map(|error| error.trim_end().to_owned());
+        let error = self.error.map(|error| keep_end(error.trim_end()).to_owned());
         match self.turns {
-            0 => sink.failed(error.or(Some(self.text.trim().to_owned()))),
+            0 => sink.failed(error.or_else(|| Some(keep_end(self.text.trim()).to_owned()))),
             _ if error.is_some() => sink.failed(error),
             _ => sink.done(),
         }
@@ -69,6 +72,11 @@ impl Aider {
         }
         self.error.iter_mut().chain([&mut self.text]).for_each(|text| add(text, line));
     }
+}
+
+/// The end of a text that says why a turn failed.
+fn keep_end(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(REASON_BYTES))..]
 }
 
 fn add(text: &mut String, line: &str) {
