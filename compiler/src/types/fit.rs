@@ -51,9 +51,7 @@ impl Types {
             Kind::Bool => true.into(),
             Kind::Enum(words) => words.words.first()?.as_str().into(),
             Kind::List(item) => vec![self.build_example(item, room)?].into(),
-            Kind::Map(item) => {
-                Value::Object([("…".to_owned(), self.build_example(item, room)?)].into_iter().collect())
-            }
+            Kind::Map(item) => Value::Object([("…".to_owned(), self.build_example(item, room)?)].into_iter().collect()),
             Kind::Record(record) => {
                 let needed = record.fields.iter().filter(|field| !field.kind.lack.has(Lack::ABSENT));
                 let fields = needed.map(|field| Some((field.name.clone(), self.build_example(&field.kind, room)?)));
