@@ -64,7 +64,7 @@ fn a_model_that_is_slow_or_overloaded_is_asked_again_in_no_time() {
     fake ada turn=1 #"{{"action": "done", "response": "A"}}"#{REST}"##
         ),
         r#"status success
-        prompt ada attempt=3 contains="Iteration 0 of 4"
+        prompt ada attempt=3 contains="Iteration 1 of 4"
         turns 5"#,
     );
 }

@@ -78,7 +78,7 @@ fn fails(kind: &str) {
     for (name, asked, how, said) in ROWS {
         assert_eq!((prompts[name].len(), ends[name]), (asked, how), "{kind} {name}: {}", error(&events, name));
         assert!(error(&events, name).contains(said), "{kind} {name}: {}", error(&events, name));
-        assert!(prompts[name].iter().all(|prompt| prompt.contains("Iteration 0 of 4")), "{kind} {name}");
+        assert!(prompts[name].iter().all(|prompt| prompt.contains("Iteration 1 of 4")), "{kind} {name}");
     }
     // As long as it was asked for, and no longer; the journal says how long that was.
     assert!((50..1_000).contains(&waited(&events, "limited")), "{kind}: {}", waited(&events, "limited"));

@@ -59,9 +59,9 @@ export type AgentAtWork = {
 export type AgentStatus = {
     /** The agent's state. */
     state: AgentState;
-    /** When it began, in its words. */
+    /** When it began, in its words; where it says nothing, at the end, as the run saw it. */
     started?: string | null;
-    /** When it was done, in its words. */
+    /** When it was done, in its words; where it says nothing, at the end, as the run saw it. */
     completed?: string | null;
     /** Why it failed. */
     error?: Trouble | null;

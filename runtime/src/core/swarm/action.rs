@@ -237,11 +237,19 @@ const IDLE: ActionSpec = ActionSpec {
 };
 
 /// The tools that a helper is to have, by their own names: `web_search` for `web.web_search`, where only one tool ends so.
+/// Those that the asker does not have are left out.
 ///
 /// # Errors
-/// A name that none of `tools`, which the asker has, or several of them fit: a sentence that says which there are.
+/// None of the names fits one of `tools`, which the asker has: a sentence that says which there are.
 pub(crate) fn match_skills(skills: &[String], tools: &[Tool]) -> Result<Vec<String>, String> {
-    skills.iter().map(|skill| match_skill(skill, tools)).collect()
+    let (mut matched, mut wrong) = (Vec::new(), None);
+    for skill in skills {
+        match match_skill(skill, tools) {
+            Ok(name) => matched.push(name),
+            Err(problem) => _ = wrong.get_or_insert(problem),
+        }
+    }
+    wrong.filter(|_| matched.is_empty()).map_or(Ok(matched), Err)
 }
 
 fn match_skill(skill: &str, tools: &[Tool]) -> Result<String, String> {

@@ -317,6 +317,8 @@ fn skills_are_tools_of_the_asker() {
     let wrong =
         "`help_skills` has `search`, which is none of your tools: `file_read`, `web.web_search`, `a.get`, `b.get`";
     assert_eq!(matched("search").unwrap_err(), wrong);
+    let some = ["search".to_owned(), "file_read".to_owned()];
+    assert_eq!(match_skills(&some, &tools), Ok(vec!["file_read".to_owned()]), "as far as the asker has it");
     assert_eq!(match_skills(&[], &[]), Ok(Vec::new()));
     let wrong = "`help_skills` names tools, and you have none to pass on: return an empty list";
     assert_eq!(match_skills(&["file_read".to_owned()], &[]).unwrap_err(), wrong);
