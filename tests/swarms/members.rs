@@ -28,7 +28,7 @@ pub(super) fn run(place: &Place, arguments: &[&str]) -> Ended {
     Ended::from(output.expect("swarmc starts"))
 }
 
-/// Who asks, and how many iterations it had before; none for whoever merges.
+/// The agent that asks, and the iterations that it had before; none where a request merges results.
 pub(crate) fn asks(request: &Request) -> Option<(String, u32)> {
     let prompt = request.user.last()?;
     let name = prompt.split_once("- **")?.1.split_once(" (you)**")?.0;

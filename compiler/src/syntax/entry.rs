@@ -3,7 +3,7 @@
 //! Always takes at least one token where it is asked to read an entry or a name, so the parser makes progress on every input.
 
 use super::habit;
-use super::list::{describe_list, describe_list_expression, write_expression};
+use super::list::{describe_list, write_expression};
 use super::parse::Parser;
 use super::problem::{Problem, ProblemKind};
 use super::text::{Form, Text};
@@ -504,7 +504,10 @@ impl Parser<'_> {
         let inner = close.map(|close| &self.text[start + 1..close - 1]);
         let expression = self.text[..start].trim_end().ends_with("for-each");
         if let Some(made) = inner.filter(|_| expression).and_then(write_expression) {
-            self.problems.add(|| describe_list_expression(span, &made));
+            self.problems.add(|| {
+                Problem::new(span, "a list is written as an expression, in quotes", "not in quotes")
+                    .rewrite(span, format!("\"{made}\""))
+            });
             return self.push_made(Text::from_made(made, span));
         }
         self.problems.add(|| describe_list(span, inner));

@@ -1,4 +1,4 @@
-//! What is said of `[a, b]`, a list of other notations.
+//! Reports `[a, b]`, the list of other notations.
 
 use super::problem::Problem;
 use crate::source::Span;
@@ -8,23 +8,9 @@ pub(super) fn describe_list(span: Span, inner: Option<&str>) -> Problem {
     let wrong = Problem::new(span, "a list is written without brackets and commas", "not a list here");
     // With quotes or brackets in it, a comma may be part of a text.
     match inner.filter(|inner| !inner.contains(['[', '"', '\'', '\\', '/', '{'])) {
-        Some(inner) => {
-            let written = split_items(inner).join(" ");
-            let title = format!("write `{written}`");
-            wrong.help(title.clone()).unsafe_fix(title, span, written)
-        }
+        Some(inner) => wrong.rewrite(span, split_items(inner).join(" ")),
         None => wrong.help("write the values one after another, separated by spaces"),
     }
-}
-
-/// The problem of a list where an expression stands, which is to be `made`.
-pub(super) fn describe_list_expression(span: Span, made: &str) -> Problem {
-    let title = format!("write `\"{made}\"`");
-    Problem::new(span, "a list is written as an expression, in quotes", "not in quotes").help(title.clone()).unsafe_fix(
-        title,
-        span,
-        format!("\"{made}\""),
-    )
 }
 
 /// The items between brackets as a list in an expression: numbers as they are, all else as texts. None where they are more

@@ -1,5 +1,5 @@
-//! Texts that stand without their quotes, or in quotes that they have in themselves: where they end, and what is said of
-//! them. The parser reads them as what was meant, so that one mistake is one problem.
+//! Reads texts whose quotes are missing or wrong: JSON with quotes in it, and expressions without quotes. Each is
+//! reported once, and read as the text that its author meant.
 
 use super::parse::Parser;
 use super::problem::Problem;
@@ -33,7 +33,8 @@ impl Parser<'_> {
             true => Text::from_made(written.replace('"', "'"), span),
             false => Text::verbatim(written, Form::Quoted, span, 0),
         };
-        self.problems.add(|| describe_expression(span, quoted));
+        self.problems
+            .add(|| Problem::new(span, "an expression is written in quotes", "not in quotes").rewrite(span, quoted));
         self.push_made(text);
         true
     }
@@ -96,13 +97,11 @@ fn find_json_end(text: &str) -> Option<usize> {
 
 /// The problem of such JSON.
 fn describe_json(span: Span, json: &str, is_single: bool) -> Problem {
-    let written = format!("#\"{json}\"#");
     let (message, label) = match is_single {
         true => ("a text is quoted with `\"`, not with single quotes", "JSON in single quotes"),
         false => ("a text that has quotes in it is written between `#\"` and `\"#`", "JSON with quotes in it"),
     };
-    let title = format!("write `{written}`");
-    Problem::new(span, message, label).help(title.clone()).unsafe_fix(title, span, written)
+    Problem::new(span, message, label).rewrite(span, format!("#\"{json}\"#"))
 }
 
 /// The expression at the beginning of `text`, which goes on to the end of its node on this line.
@@ -131,12 +130,4 @@ fn write_quoted(expression: &str) -> String {
         true => format!("#\"{expression}\"#"),
         false => format!("\"{}\"", expression.replace('"', "'")),
     }
-}
-
-/// The problem of an expression that is to be `quoted`.
-fn describe_expression(span: Span, quoted: String) -> Problem {
-    let title = format!("write `{quoted}`");
-    Problem::new(span, "an expression is written in quotes", "not in quotes")
-        .help(title.clone())
-        .unsafe_fix(title, span, quoted)
 }

@@ -109,6 +109,12 @@ impl Problem {
         self.edit(title, span, replacement, false)
     }
 
+    /// Says to write this in the place of `span`, and attaches the edit, which probably means what was meant.
+    pub(super) fn rewrite(self, span: Span, written: String) -> Self {
+        let title = format!("write `{written}`");
+        self.help(title.clone()).unsafe_fix(title, span, written)
+    }
+
     fn edit(mut self, title: impl Into<String>, span: Span, replacement: impl Into<String>, certain: bool) -> Self {
         self.fix = Some(Fix { title: title.into(), span, replacement: replacement.into(), certain });
         self

@@ -36,7 +36,8 @@ impl Types {
 
     /// JSON of a type, for a help; none for a type that says too little, and where limits would refuse it.
     pub(crate) fn write_example(&self, kind: &Type) -> Option<String> {
-        let example = self.build_example(kind, &mut { EXAMPLE_VALUES })?.to_string();
+        let mut room = EXAMPLE_VALUES;
+        let example = self.build_example(kind, &mut room)?.to_string();
         (example.len() <= EXAMPLE_BYTES && self.describe_misfit(kind, &Limits::default(), &example, "it").is_none())
             .then_some(example)
     }
