@@ -44,8 +44,9 @@ const ENOUGH: usize = 64 << 10;
 /// How long an agent may take for everything before its turn: on a busy machine some take a minute to start.
 const OPENING: Duration = Duration::from_secs(180);
 
-/// How long its clients may take to list the tools of the run.
-const LISTING: Duration = Duration::from_secs(10);
+/// How long its clients may take to list the tools of the run: as long as the presets allow a client that connects. A turn
+/// that begins without the tools is lost, and on a busy machine two agents that start at once took more than 10 seconds.
+const LISTING: Duration = Duration::from_secs(60);
 
 /// The notification that is no business of the dialogue's.
 const UPDATE: &str = "session/update";
