@@ -19,7 +19,7 @@ pub(crate) use step::{
 };
 pub(crate) use swarm::{
     Channel, Convergence, Decompose, Edge, Edges, Group, History, Item, Leader, LeaderKind, Limits, Managed, Member,
-    NameList, Spawn, Swarm, Synthesize, Timeouts, TransientRetry, TurnTimeout, Workspace,
+    NameList, Spawn, Spawns, Swarm, Synthesize, Timeouts, TransientRetry, TurnTimeout, Workspace,
 };
 pub(crate) use test::{Expect, ExpectKind, Fake, Holds, Test};
 pub(crate) use types::{Field, TypeDef, TypeExpr, TypeKind};

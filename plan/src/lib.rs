@@ -42,7 +42,7 @@ pub use step::{
 pub use swarm::{
     ContextPack, Convergence, Edge, EdgeKind, FileInput, FileOutput, FileProtocol, Group, History, Lead, Member,
     Overflow, PACK_FILES, PackRule, PlanItem, Priority, ProgressRule, Response, SUMMED_BYTES, SUMMED_FILES, Spawn,
-    Swarm, SwarmLimits, SwarmTimeouts, Synthesize, TransientRetry, TurnLimit, WorkspaceView, Worktree,
+    Spawns, Swarm, SwarmLimits, SwarmTimeouts, Synthesize, TransientRetry, TurnLimit, WorkspaceView, Worktree,
 };
 pub use template::{Directive, DirectiveKind, Expression, Filter, LOG, Reads, Segment, Template};
 pub use unsupported::Unsupported;

@@ -41,6 +41,9 @@ pub struct Swarm {
     pub retry: TransientRetry,
     /// How agents ask for help.
     pub spawn: Spawn,
+    /// Whom the coordinator may add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawns: Option<Spawns>,
     /// Named groups that receive messages together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<Group>,
@@ -141,6 +144,20 @@ pub struct SwarmLimits {
     pub timeout_ms: u64,
     /// Messages that one agent sends.
     pub messages: u32,
+    /// Proposals for the plan that wait for an answer.
+    #[serde(default = "default_proposals")]
+    pub proposals: u32,
+    /// Items of the plan, those that are done included.
+    #[serde(default = "default_items")]
+    pub items: u32,
+}
+
+fn default_proposals() -> u32 {
+    10
+}
+
+fn default_items() -> u32 {
+    200
 }
 
 /// A time limit with repetitions.
@@ -245,6 +262,16 @@ pub struct Spawn {
     pub per_agent: u32,
 }
 
+/// The agents that the coordinator may add.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spawns {
+    /// The declared agents, in declaration order.
+    pub agents: Vec<String>,
+    /// How many it may add in all.
+    pub max: u32,
+}
+
 /// A named group of members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -253,6 +280,9 @@ pub struct Group {
     pub name: String,
     /// Its members, by name.
     pub members: Vec<String>,
+    /// Whether the other agents of the swarm may write to it and read it too.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub open: bool,
 }
 
 /// A working tree that members share.
@@ -288,6 +318,12 @@ pub struct PlanItem {
     /// The items that must be done first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
+    /// What is to be reached on the way, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<String>,
+    /// Patterns of the paths that it touches, relative to the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<String>,
 }
 
 /// How urgent something is.

@@ -25,6 +25,8 @@ pub(crate) struct Swarm {
     pub convergence: Convergence,
     pub retry: TransientRetry,
     pub spawn: Spawn,
+    /// Whom the coordinator may add.
+    pub spawns: Option<Spawns>,
     pub channels: Vec<Channel>,
     pub items: Vec<Item>,
     pub worktrees: Vec<Managed>,
@@ -102,6 +104,10 @@ pub(crate) struct Limits {
     pub timeout_ms: u64,
     /// Messages that each member may send.
     pub messages: u32,
+    /// Proposals for the plan that wait for an answer.
+    pub proposals: u32,
+    /// Items of the plan.
+    pub items: u32,
     pub span: Option<Span>,
 }
 
@@ -168,11 +174,22 @@ pub(crate) struct Spawn {
     pub per_agent: u32,
 }
 
+/// The agents that the coordinator may add.
+#[derive(Debug)]
+pub(crate) struct Spawns {
+    pub agents: Vec<Name>,
+    /// How many in all.
+    pub max: Spanned<u32>,
+    pub span: Span,
+}
+
 /// Members that talk among themselves.
 #[derive(Debug)]
 pub(crate) struct Channel {
     pub name: Name,
     pub members: Vec<Name>,
+    /// Whether the other agents may take part too.
+    pub open: bool,
 }
 
 /// An item of the plan.
@@ -183,6 +200,9 @@ pub(crate) struct Item {
     pub owner: Option<Name>,
     pub priority: plan::Priority,
     pub needs: Vec<Name>,
+    pub checkpoints: Vec<Spanned<String>>,
+    /// Patterns of the paths that it touches.
+    pub scope: Vec<Spanned<String>>,
 }
 
 /// A checkout with the manager that integrates it.

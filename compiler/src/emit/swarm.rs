@@ -26,6 +26,8 @@ impl Emitter<'_, '_, '_> {
                 iterations: ast.limits.iterations,
                 timeout_ms: ast.limits.timeout_ms,
                 messages: ast.limits.messages,
+                proposals: ast.limits.proposals,
+                items: ast.limits.items,
             },
             timeouts: plan::SwarmTimeouts {
                 turn: emit_turn_limit(ast.timeouts.turn),
@@ -52,10 +54,18 @@ impl Emitter<'_, '_, '_> {
             },
             retry: plan::TransientRetry { backoff_ms: ast.retry.transient_ms, max_backoff_ms: ast.retry.max_ms },
             spawn: plan::Spawn { approval: self.spawn_approval(ast), per_agent: ast.spawn.per_agent },
+            spawns: ast
+                .spawns
+                .as_ref()
+                .map(|spawns| plan::Spawns { agents: name_values(&spawns.agents), max: spawns.max.value }),
             channels: ast
                 .channels
                 .iter()
-                .map(|channel| plan::Group { name: channel.name.value.clone(), members: name_values(&channel.members) })
+                .map(|channel| plan::Group {
+                    name: channel.name.value.clone(),
+                    members: name_values(&channel.members),
+                    open: channel.open,
+                })
                 .collect(),
             items: ast.items.iter().map(emit_item).collect(),
             worktrees: ast
@@ -146,5 +156,7 @@ fn emit_item(item: &ast::Item) -> plan::PlanItem {
         owner: item.owner.as_ref().map(|owner| owner.value.clone()),
         priority: item.priority,
         depends_on: name_values(&item.needs),
+        checkpoints: item.checkpoints.iter().map(|text| text.value.clone()).collect(),
+        scope: item.scope.iter().map(|glob| glob.value.clone()).collect(),
     }
 }

@@ -39,6 +39,7 @@ pub(super) fn lower_swarm(element: &Element, diagnostics: &mut Diagnostics) -> O
         Some(ast::Channel {
             name: super::argument_name(node, 0)?,
             members: node.child("members").map(argument_names).unwrap_or_default(),
+            open: node.child("open").is_some_and(|open| open.argument(0).is_none_or(|on| on.number == 1)),
         })
     };
     let synthesize = |node: &Element| ast::Synthesize {
@@ -61,6 +62,7 @@ pub(super) fn lower_swarm(element: &Element, diagnostics: &mut Diagnostics) -> O
         convergence: lower_convergence(section.child("convergence")),
         retry: lower_retry(section.child("retry").child("transient")),
         spawn: lower_spawn(section.child("spawn")),
+        spawns: element.child("spawns").map(lower_spawns),
         channels: element.children("channel").filter_map(channel).collect(),
         items: element.children("item").filter_map(lower_item).collect(),
         worktrees: element.children("worktree").filter_map(lower_managed_worktree).collect(),
@@ -121,6 +123,8 @@ fn lower_limits(section: Section<'_>, diagnostics: &mut Diagnostics) -> ast::Lim
         iterations: section.child("iterations").count(),
         timeout_ms: timeout.number(),
         messages: section.child("messages").count(),
+        proposals: section.child("proposals").count(),
+        items: section.child("items").count(),
         span: section.element().map(|node| node.span),
     }
 }
@@ -177,6 +181,15 @@ fn lower_spawn(section: Section<'_>) -> ast::Spawn {
     }
 }
 
+fn lower_spawns(node: &Element) -> ast::Spawns {
+    let max = node.property("max").map_or(node.name.span, |datum| datum.span);
+    ast::Spawns {
+        agents: argument_names(node),
+        max: Spanned { value: Section::of(node).count_of("max"), span: max },
+        span: node.span,
+    }
+}
+
 fn lower_item(node: &Element) -> Option<ast::Item> {
     Some(ast::Item {
         name: argument_name(node, 0)?,
@@ -188,7 +201,15 @@ fn lower_item(node: &Element) -> Option<ast::Item> {
             _ => plan::Priority::Normal,
         },
         needs: node.children("depends-on").flat_map(argument_names).collect(),
+        checkpoints: lower_texts(node, "checkpoint"),
+        scope: lower_texts(node, "scope"),
     })
+}
+
+/// The arguments of all children of this name.
+fn lower_texts(node: &Element, child: &str) -> Vec<Spanned<String>> {
+    let texts = node.children(child).flat_map(|child| &child.arguments);
+    texts.map(|(_, datum)| Spanned { value: datum.text.as_str().to_owned(), span: datum.span }).collect()
 }
 
 fn lower_managed_worktree(node: &Element) -> Option<ast::Managed> {

@@ -30,6 +30,7 @@ pub(super) static SWARM: Node =
             &CONVERGENCE,
             &SWARM_RETRY,
             &SPAWN,
+            &SPAWNS,
             &CHANNEL,
             &ITEM,
             &MANAGED,
@@ -65,6 +66,8 @@ static LIMITS: Node = Node::new("limits", "What members may use up.").children(&
     &LIMIT_ITERATIONS,
     &LIMIT_TIMEOUT,
     &LIMIT_MESSAGES,
+    &LIMIT_PROPOSALS,
+    &LIMIT_ITEMS,
 ]);
 static LIMIT_AGENTS: Node = Node::new("agents", "How many members there are at most, spawned ones included.")
     .arguments(&[default_argument("N", Kind::Count(1, 1000), "10")]);
@@ -74,6 +77,11 @@ static LIMIT_TIMEOUT: Node =
     Node::new("timeout", "How long each may take.").arguments(&[default_argument("TIME", Kind::Duration, "600s")]);
 static LIMIT_MESSAGES: Node =
     Node::new("messages", "How many messages each may send.").arguments(&[default_argument("N", ANY_COUNT, "20")]);
+
+static LIMIT_PROPOSALS: Node = Node::new("proposals", "How many proposals for the plan may wait for an answer.")
+    .arguments(&[default_argument("N", ANY_COUNT, "10")]);
+static LIMIT_ITEMS: Node = Node::new("items", "How many items the plan may have, those that are done included.")
+    .arguments(&[default_argument("N", Kind::Count(1, 1024), "200")]);
 
 static TIMEOUTS: Node = Node::new("timeouts", "How long a turn may take, and how often it is tried again.")
     .children(&[&TURN, &DECOMPOSE_TIME, &SYNTHESIZE_TIME]);
@@ -132,8 +140,17 @@ static SPAWN: Node = Node::new("spawn", "The rules for spawning further members.
     Property::new("per-agent", Kind::Count(0, 1000), "How often each member may ask.").default("1"),
 ]);
 
-static CHANNEL: Node =
-    Node::new("channel", "Members that talk among themselves.").arguments(NAME).children(&[&CHANNEL_MEMBERS]).many();
+static SPAWNS: Node = Node::new("spawns", "The agents that the coordinator may add to the swarm.")
+    .arguments(&[required_argument("AGENT", Kind::Reference(Target::Agent))])
+    .rest("AGENT", Kind::Reference(Target::Agent))
+    .properties(&[Property::new("max", Kind::Count(1, 1000), "How many in all.").default("3")]);
+
+static CHANNEL: Node = Node::new("channel", "Members that talk among themselves.")
+    .arguments(NAME)
+    .children(&[&CHANNEL_MEMBERS, &CHANNEL_OPEN])
+    .many();
+static CHANNEL_OPEN: Node = Node::new("open", "Whether the other agents of the swarm may write to it and read it too.")
+    .arguments(&[optional_argument("ON", Kind::Bool)]);
 static CHANNEL_MEMBERS: Node = Node::new("members", "Who takes part.")
     .arguments(&[required_argument("MEMBER", Kind::Reference(Target::Member))])
     .rest("MEMBER", Kind::Reference(Target::Member));
@@ -144,12 +161,20 @@ static ITEM: Node = Node::new("item", "An item of the plan.")
         Property::new("owner", Kind::Reference(Target::Member), "The member that does it; any member, when left out."),
         Property::new("priority", Kind::Choice(PRIORITY), "Its place among those that are ready.").default("normal"),
     ])
-    .children(&[&DEPENDS_ON_ITEM])
+    .children(&[&DEPENDS_ON_ITEM, &CHECKPOINT, &SCOPE])
     .many();
 static DEPENDS_ON_ITEM: Node = Node::new("depends-on", "Items that must be done first.")
     .arguments(&[required_argument("ITEM", Kind::Reference(Target::Item))])
     .rest("ITEM", Kind::Reference(Target::Item))
     .older(COMPOSED)
+    .many();
+
+static CHECKPOINT: Node = Node::new("checkpoint", "What is to be reached on the way; they are reached in order.")
+    .arguments(&[required_argument("TEXT", Kind::Text)])
+    .many();
+static SCOPE: Node = Node::new("scope", "Patterns of the paths that it touches.")
+    .arguments(&[required_argument("GLOB", Kind::Glob)])
+    .rest("GLOB", Kind::Glob)
     .many();
 
 static MANAGED: Node = Node::new("worktree", "A Git worktree that members share, and the member that integrates it.")

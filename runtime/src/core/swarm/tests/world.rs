@@ -39,7 +39,14 @@ pub(crate) fn rules(roster: &str) -> Rules {
     };
     let roster: Vec<Place> = roster.split_whitespace().enumerate().map(place).collect();
     Rules {
-        limits: SwarmLimits { agents: 10, iterations: 25, timeout_ms: 600_000, messages: 20 },
+        limits: SwarmLimits {
+            agents: 10,
+            iterations: 25,
+            timeout_ms: 600_000,
+            messages: 20,
+            proposals: 10,
+            items: 200,
+        },
         convergence: Convergence { no_progress: 3, counts: ProgressRule::Tools, errors: 3 },
         retry: TransientRetry { backoff_ms: 5_000, max_backoff_ms: 30_000 },
         turn: turn(90_000, 2),
