@@ -419,6 +419,12 @@ pub(crate) struct Inspect {
     pub(crate) step: Option<String>,
     /// The agent of a swarm; the same as `STEP/AGENT`.
     pub(crate) agent: Option<String>,
+    /// Prints the plan of a swarm with a coordinator: its items, their owners, and what waits for what.
+    #[arg(long, conflicts_with_all = ["json", "raw", "swarm"])]
+    pub(crate) plan: bool,
+    /// Prints the agents of a swarm with a coordinator: their states, their items, and the channels.
+    #[arg(long, conflicts_with_all = ["json", "raw"])]
+    pub(crate) swarm: bool,
     /// Prints the complete envelopes that a step received and sent, as indented JSON.
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,

@@ -83,6 +83,17 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
         terminal::print(raw)?;
         return Ok(Exit::Done);
     }
+    if args.plan || args.swarm {
+        let Some((team, coordination)) = view.team().and_then(|team| Some((team, team.coordination.as_ref()?))) else {
+            return Err(miette!(
+                help = "leave the option out, or name a step that runs a swarm with a `coordinator`",
+                "`{name}` is no swarm with a coordinator, so it has no plan"
+            ));
+        };
+        let lines = if args.plan { coordination.plan_lines() } else { coordination.team_lines(team) };
+        terminal::print(lines.join("\n") + "\n")?;
+        return Ok(Exit::Done);
+    }
     let out = match (agent, args.json) {
         (None, true) => encode(&view.step_document()) + "\n",
         (None, false) => view.step_text(),
@@ -186,9 +197,13 @@ impl<'a> View<'a> {
             let _ = writeln!(out, "    asked   {} {}: {said}", pending.request.id, pending.describe());
         }
         let Some(team) = self.team() else { return out };
+        if let Some(coordination) = &team.coordination {
+            let _ = writeln!(out, "\n{}", coordination.plan_lines().join("\n"));
+        }
         let width = team.mates.iter().map(|mate| mate.name.len()).max().unwrap_or(0).min(24);
         for mate in &team.mates {
-            let how = mate.how.map_or("at work", |how| how.as_str()).replace('_', " ");
+            let works = team.life(mate).map_or("at work", |state| state.as_str());
+            let how = mate.how.map_or(works, |how| how.as_str()).replace('_', " ");
             let by = mate.by.as_deref().map(|by| format!(", called by {by}")).unwrap_or_default();
             let _ = writeln!(out, "\n{:<width$}  {how} after {}{by}", paint.bold(&mate.name), mate.came_to());
             let text =
@@ -442,6 +457,7 @@ impl<'a> View<'a> {
             }
             Action::Done { response } => AgentAction::Done { response: self.load_text(response) },
             Action::Idle => AgentAction::Idle,
+            Action::Operate(op) => AgentAction::Operate(op.clone()),
         }
     }
 }

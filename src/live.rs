@@ -211,7 +211,17 @@ mod tests {
             let agent: Arc<str> = format!("agent{number}").into();
             let (plays, task) = ("a".into(), Some(Content::Text("x".to_owned())));
             let (swarm, name) = (AttemptId::new(&step, 1), agent.clone());
-            record(Event::AgentSpawned { swarm, agent: name, plays, task, brief: None, by: None, tools: None });
+            record(Event::AgentSpawned {
+                swarm,
+                agent: name,
+                plays,
+                task,
+                brief: None,
+                by: None,
+                tools: None,
+                items: Vec::new(),
+                replaces: None,
+            });
             record(Event::AgentStarted { swarm: AttemptId::new(&step, 1), agent });
         }
         let paint = Paint::NONE;

@@ -72,10 +72,12 @@ pub(crate) fn split_agent<'w>(past: &Past, word: &'w str) -> (&'w str, Option<&'
     }
 }
 
-/// The agent that a name means in the swarm of a step: the leader has a name of its own in the spec.
+/// The agent that a name means in the swarm of a step: a supervisor has a name of its own in the spec; a coordinator is an
+/// agent like the others.
 pub(crate) fn resolve_agent<'w>(past: &Past, step: &str, name: &'w str) -> &'w str {
     let swarm = find_swarm(past, step).and_then(|swarm| past.plan.swarms.iter().find(|found| found.name == *swarm));
-    let is_lead = swarm.and_then(|swarm| swarm.lead.as_ref()).is_some_and(|lead| lead.name == name);
+    let is_lead =
+        swarm.and_then(|swarm| swarm.lead.as_ref()).is_some_and(|lead| !lead.coordinator && lead.name == name);
     if is_lead { SUPERVISOR } else { name }
 }
 

@@ -155,8 +155,8 @@ fn of_the_examples_everything_is_proved() {
             ("/directives", &["files.kdl"]),
             ("/steps/all", &[]),
             ("/flows/ways", &[]),
-            ("/prompts/all", &["research-swarm.kdl"]),
-            ("/outputs/read", &["research-swarm.kdl", "handoffs.kdl"]),
+            ("/prompts/all", &["research-swarm.kdl", "refactor-swarm.kdl"]),
+            ("/outputs/read", &["research-swarm.kdl", "refactor-swarm.kdl", "handoffs.kdl"]),
         ] {
             assert_eq!(number(path) > 0, !is_one_of(lacking), "{path} of {spec}");
         }

@@ -4,6 +4,7 @@ pub(crate) mod members;
 mod mixed;
 mod recorded;
 mod seen;
+mod team;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +36,7 @@ fn a_swarm_is_in_the_plan_with_every_number() {
     let swarm = plan.swarm("research").expect("the swarm is there");
     let written = serde_json::to_value(swarm).expect("a swarm can be written");
     let numbers = serde_json::json!({
-        "limits": {"agents": 10, "iterations": 25, "timeout_ms": 600_000, "messages": 20},
+        "limits": {"agents": 10, "iterations": 25, "timeout_ms": 600_000, "messages": 20, "proposals": 10, "items": 200},
         "timeouts": {
             "turn": {"after_ms": 90_000, "retries": 2},
             "decompose": {"after_ms": 600_000, "retries": 3},
@@ -111,24 +112,24 @@ fn plan_shows_a_swarm() {
 
 #[test]
 fn what_a_run_refuses_of_a_plan_the_check_refuses_of_its_spec() {
-    let spec = |lead: &str| {
+    let spec = |tree: &str| {
         format!(
             "provider local {{ script {{ answer x }} }}\nagent coder provider=local\n\
-             swarm build {{\n    goal \"Build it\"\n    {lead} chief\n    member one \"Do this\"\n}}\n\
+             swarm build {{\n    goal \"Build it\"\n    member one \"Do this\"\n    {tree}\n}}\n\
              pipeline main {{\n    task team {{ swarm build }}\n}}\n"
         )
     };
-    let place = Place::new(&spec("coordinator"));
-    let said = "this version cannot run swarm `build`: it has a `coordinator`";
-    let help = "write `supervisor`, which splits the goal and merges the results";
+    let place = Place::new(&spec("worktree main manager=one { members one }"));
+    let said = "this version cannot run swarm `build`: it has a `worktree`";
+    let help = "remove it, or write tasks of a pipeline, which may have one";
     place.swarmc(&["check", "flow.kdl"]).expect(1, &[&format!("flow.kdl:3:7: error[SW706]: {said}"), help], &[]);
     place.swarmc(&["run", "flow.kdl"]).expect(1, &[], &[said]);
-    place.write("flow.kdl", &spec("supervisor"));
+    place.write("flow.kdl", &spec(""));
     place.swarmc(&["plan", "flow.kdl", "-o", "plan.json"]).expect(0, &[], &[]);
     let path = place.work().join("plan.json");
     let mut plan: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&path).expect("it is written")).expect("a plan is JSON");
-    plan["swarms"][0]["lead"]["coordinator"] = true.into();
+    plan["swarms"][0]["worktrees"] = serde_json::json!([{ "name": "main", "manager": "one", "members": ["one"] }]);
     place.write("plan.json", &plan.to_string());
     place.swarmc(&["run", "plan.json"]).expect(2, &[], &[&format!("flow.kdl:3:7: {said}; {help}")]);
 }

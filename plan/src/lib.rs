@@ -16,6 +16,7 @@ mod provider;
 mod reach;
 mod step;
 mod swarm;
+mod team;
 mod template;
 pub mod tools;
 mod unsupported;
@@ -40,10 +41,11 @@ pub use step::{
     Output, PromptBody, Retry, Step, StopStatus, SwarmCall, When,
 };
 pub use swarm::{
-    ContextPack, Convergence, Edge, EdgeKind, FileInput, FileOutput, FileProtocol, Group, History, Lead, Member,
-    Overflow, PACK_FILES, PackRule, PlanItem, Priority, ProgressRule, Response, SUMMED_BYTES, SUMMED_FILES, Spawn,
-    Spawns, Swarm, SwarmLimits, SwarmTimeouts, Synthesize, TransientRetry, TurnLimit, WorkspaceView, Worktree,
+    ContextPack, Convergence, Edge, EdgeKind, FileInput, FileOutput, FileProtocol, History, Lead, Member, Overflow,
+    PACK_FILES, PackRule, ProgressRule, Response, SUMMED_BYTES, SUMMED_FILES, Spawn, Swarm, SwarmLimits, SwarmTimeouts,
+    Synthesize, TransientRetry, TurnLimit, WorkspaceView,
 };
+pub use team::{Group, PlanItem, Priority, Spawns, Worktree};
 pub use template::{Directive, DirectiveKind, Expression, Filter, LOG, Reads, Segment, Template};
 pub use unsupported::Unsupported;
 pub use validate::{Judge, LONGEST_NAME, Piece};

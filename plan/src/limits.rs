@@ -34,7 +34,7 @@ pub struct Budget {
 }
 
 /// What needs approval.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// Starting an agent that the spec does not name.
@@ -44,7 +44,7 @@ pub struct Policy {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, Approval>,
     /// Changing the plan items of a swarm.
-    #[serde(default)]
+    #[serde(default = "Policy::default_plan_update")]
     pub plan_update: Approval,
     /// The answer to a request to a person in an unattended run.
     #[serde(default)]
@@ -52,6 +52,27 @@ pub struct Policy {
     /// The answer to a request that no person answers in time; without it, a request waits for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<RequestTimeout>,
+}
+
+impl Policy {
+    /// Who accepts changes of a plan, where the spec says nothing: the coordinator (seed 004).
+    pub const PLAN_UPDATE: Approval = Approval::Coordinator;
+
+    fn default_plan_update() -> Approval {
+        Policy::PLAN_UPDATE
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            spawn: Approval::default(),
+            tools: BTreeMap::new(),
+            plan_update: Policy::PLAN_UPDATE,
+            unattended: Unattended::default(),
+            on_timeout: None,
+        }
+    }
 }
 
 /// The answer to a request that no person answers in time.

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Approval, Body, Iteration, Origin, Output, Pipeline, Schema, Step, SwarmCall, Template};
+use crate::{
+    Approval, Body, Group, Iteration, Origin, Output, Pipeline, PlanItem, Schema, Spawns, Step, SwarmCall, Template,
+    Worktree,
+};
 
 /// A team of agents that work towards one goal, each in turns of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -260,83 +263,6 @@ pub struct Spawn {
     pub approval: Approval,
     /// How many one agent may ask for.
     pub per_agent: u32,
-}
-
-/// The agents that the coordinator may add.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Spawns {
-    /// The declared agents, in declaration order.
-    pub agents: Vec<String>,
-    /// How many it may add in all.
-    pub max: u32,
-}
-
-/// A named group of members.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Group {
-    /// Its name.
-    pub name: String,
-    /// Its members, by name.
-    pub members: Vec<String>,
-    /// Whether the other agents of the swarm may write to it and read it too.
-    #[serde(default, skip_serializing_if = "crate::is_false")]
-    pub open: bool,
-}
-
-/// A working tree that members share.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Worktree {
-    /// Its name.
-    pub name: String,
-    /// The member that integrates the work of the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub manager: Option<String>,
-    /// The agent of a manager that is not a member: the swarm also starts it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// Its members, by name.
-    pub members: Vec<String>,
-}
-
-/// A piece of a swarm's plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PlanItem {
-    /// Its name.
-    pub name: String,
-    /// What is to be done.
-    pub text: String,
-    /// The member that does it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<String>,
-    /// How urgent it is.
-    #[serde(default)]
-    pub priority: Priority,
-    /// The items that must be done first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub depends_on: Vec<String>,
-    /// What is to be reached on the way, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub checkpoints: Vec<String>,
-    /// Patterns of the paths that it touches, relative to the workspace.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub scope: Vec<String>,
-}
-
-/// How urgent something is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Priority {
-    /// After everything else.
-    Low,
-    /// In order.
-    #[default]
-    Normal,
-    /// Before everything else.
-    High,
 }
 
 /// A permission to send.

@@ -260,15 +260,9 @@ fn player_problems(plan: &Plan, agent: &Agent) -> Vec<(String, String)> {
 
 /// The rules of a swarm that this version does not support, with what to write instead.
 fn unknown_parts(swarm: &Swarm) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let asks = swarm.spawn.approval == Approval::Coordinator && swarm.spawn.per_agent > 0;
+    let leads = swarm.lead.as_ref().is_some_and(|lead| lead.coordinator);
+    let asks = !leads && swarm.spawn.approval == Approval::Coordinator && swarm.spawn.per_agent > 0;
     let parts = [
-        (
-            swarm.lead.as_ref().is_some_and(|lead| lead.coordinator),
-            "a `coordinator`",
-            "write `supervisor`, which splits the goal and merges the results",
-        ),
-        (!swarm.channels.is_empty(), "a `channel`", "remove it: members write to each other by name"),
-        (!swarm.items.is_empty(), "an `item`", "give each member its part as its task: `member NAME \"TASK\"`"),
         (!swarm.worktrees.is_empty(), "a `worktree`", "remove it, or write tasks of a pipeline, which may have one"),
         (asks, "`spawn` that a coordinator approves", "write `spawn approval=human`, or `approval=auto`"),
     ];

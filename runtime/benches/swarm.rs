@@ -106,6 +106,8 @@ impl Run {
                     brief: None,
                     by: None,
                     tools: None,
+                    items: Vec::new(),
+                    replaces: None,
                 });
             }
             SwarmCommand::Ask(turn) => {
@@ -209,6 +211,7 @@ fn rules(agents: u32) -> Rules {
         convergence: Convergence { no_progress: 3, counts: ProgressRule::Messages, errors: 3 },
         retry: TransientRetry { backoff_ms: 5_000, max_backoff_ms: 30_000 },
         spawn: Spawn { approval: Approval::Auto, per_agent: 1 },
+        spawns: None,
         channels: Vec::new(),
         items: Vec::new(),
         worktrees: Vec::new(),

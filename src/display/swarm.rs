@@ -2,7 +2,9 @@
 
 use swarmc_runtime::Content;
 use swarmc_runtime::swarm::End;
-use swarmc_view::{SwarmChange, Team, describe_phase, format_size, sanitize_line};
+use swarmc_runtime::swarm::plan::TeamPlan;
+use swarmc_runtime::team::{ItemState, PlanOp};
+use swarmc_view::{SwarmChange, Team, describe_phase, format_size, is_supervisor, sanitize_line};
 
 use crate::terminal::Paint;
 
@@ -29,7 +31,7 @@ pub(super) fn format_change(
             format!("  {label}: {agent} started{}", text(mate.task.as_ref()))
         }
         SwarmChange::MessageSent { message } => {
-            let [from, to] = [&message.from, &message.to].map(|name| sanitize_line(name));
+            let [from, to] = [&message.from, &message.to].map(|name| name_agent(name));
             let (sign, kind) = (paint.cyan("›"), message.kind.as_str());
             format!("{sign} {label}: {from} to {to} ({kind}): {}", describe_payload(&message.payload))
         }
@@ -37,18 +39,59 @@ pub(super) fn format_change(
             let (sign, topic) = (paint.cyan("+"), sanitize_line(topic));
             format!("{sign} {label}: {} publishes {topic}: {}", sanitize_line(author), describe_payload(data))
         }
+        SwarmChange::PlanUpdated { version, agent, ops, why } => {
+            let (agent, ops) = (name_agent(agent), describe_ops(ops));
+            format!("{} {label}: {agent} makes plan v{version}: {ops} ({})", paint.cyan("+"), sanitize_line(why))
+        }
+        SwarmChange::PlanProposed { proposal, agent, ops, why } => {
+            let (agent, ops) = (sanitize_line(agent), describe_ops(ops));
+            format!("{} {label}: {agent} proposes change {proposal}: {ops} ({})", paint.cyan("?"), sanitize_line(why))
+        }
+        SwarmChange::ProposalRefused { proposal, verdict, because } => {
+            let word = TeamPlan::describe_refusal(*verdict);
+            format!("- {label}: proposal {proposal} is {word}: {}", sanitize_line(because))
+        }
+        SwarmChange::ItemMoved { agent, item, to, note } => {
+            let (agent, item) = (sanitize_line(agent), sanitize_line(item));
+            let note = note.map(|note| format!(": {}", sanitize_line(note))).unwrap_or_default();
+            match to {
+                ItemState::Running => format!("  {label}: {agent} works on {item}"),
+                ItemState::Done => format!("{} {label}: {agent} has done {item}{note}", paint.green("✓")),
+                ItemState::Blocked => format!("{} {label}: {agent} cannot go on with {item}{note}", paint.yellow("!")),
+                ItemState::Failed => format!("{} {label}: {agent} gave up {item}{note}", paint.red("✗")),
+                ItemState::Open => format!("  {label}: {item} is open again"),
+            }
+        }
+        SwarmChange::Posted { agent, channel, message } => {
+            let (agent, to) = (sanitize_line(agent), sanitize_line(channel.unwrap_or("everybody")));
+            format!("{} {label}: {agent} to {to}: {}", paint.cyan("›"), describe_payload(message))
+        }
+        SwarmChange::UserTold { agent, message } => {
+            format!("{} {label}: {}: {}", paint.bold("›"), sanitize_line(agent), describe_payload(message))
+        }
         SwarmChange::AgentFinished { agent, how, error } => {
             let mate = team.find_mate(agent)?;
             let error = error.map(|error| format!(": {}", sanitize_line(error))).unwrap_or_default();
             let sign = match (how, how.has_result()) {
                 (_, true) => paint.green("✓"),
-                (End::Unneeded, _) => paint.dim("-"),
+                (End::Unneeded | End::Released | End::Stopped, _) => paint.dim("-"),
                 _ => paint.red("✗"),
             };
             let how = how.as_str().replace('_', " ");
             format!("{sign} {label}: {agent} {how} after {}{error}", mate.came_to())
         }
     })
+}
+
+/// The name of an agent; the swarm itself is the program that people know.
+fn name_agent(name: &str) -> String {
+    if is_supervisor(name) { "swarmc".to_owned() } else { sanitize_line(name) }
+}
+
+/// Changes of a plan, in a few words.
+fn describe_ops(ops: &[PlanOp]) -> String {
+    let ops: Vec<String> = ops.iter().map(PlanOp::describe).collect();
+    sanitize_line(&ops.join(", "))
 }
 
 /// What a message or a finding says, in a short line; of an object with a `message`, that.

@@ -4,6 +4,7 @@
 //! numbers of rows of the report that the record was applied to.
 
 use swarmc_runtime::swarm::{End, MemberMessage, Phase};
+use swarmc_runtime::team::{ItemState, PlanOp, Refused};
 use swarmc_runtime::{Content, InboxMessage, Request, StepId, Verdict};
 
 use crate::approvals::OpenRequest;
@@ -132,6 +133,64 @@ pub enum SwarmChange<'r> {
         topic: &'r str,
         /// What.
         data: &'r Content,
+    },
+    /// The plan of the team has a further version.
+    PlanUpdated {
+        /// The version.
+        version: u32,
+        /// The agent that decided it.
+        agent: &'r str,
+        /// What is other than before.
+        ops: &'r [PlanOp],
+        /// Why.
+        why: &'r str,
+    },
+    /// An agent wants another plan.
+    PlanProposed {
+        /// The number of the proposal.
+        proposal: u32,
+        /// The agent.
+        agent: &'r str,
+        /// How the plan is to change.
+        ops: &'r [PlanOp],
+        /// Why.
+        why: &'r str,
+    },
+    /// A proposal changes nothing.
+    ProposalRefused {
+        /// Its number.
+        proposal: u32,
+        /// What became of it.
+        verdict: Refused,
+        /// Why.
+        because: &'r str,
+    },
+    /// An item of the plan is further, or no further.
+    ItemMoved {
+        /// Its owner.
+        agent: &'r str,
+        /// The item.
+        item: &'r str,
+        /// How far it is.
+        to: ItemState,
+        /// What came of it, or why it does not go on.
+        note: Option<&'r str>,
+    },
+    /// An agent wrote to a channel, or to everybody.
+    Posted {
+        /// The agent.
+        agent: &'r str,
+        /// The channel.
+        channel: Option<&'r str>,
+        /// What.
+        message: &'r Content,
+    },
+    /// The coordinator tells the person who runs the team.
+    UserTold {
+        /// The coordinator.
+        agent: &'r str,
+        /// What.
+        message: &'r Content,
     },
     /// An agent is done.
     AgentFinished {

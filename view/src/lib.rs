@@ -16,6 +16,7 @@ mod run_report;
 mod run_summary;
 mod step_history;
 mod team;
+mod team_plan;
 mod units;
 
 pub use approvals::{OpenRequest, describe_verdict, format_choices, format_due};
@@ -30,4 +31,5 @@ pub use step_history::{
     AgentHistory, AgentTurn, AttemptHistory, Envelope, MailboxEntry, StepHistory, TurnEffect, TurnEnd,
 };
 pub use team::{Spent, Team, TeamAgent, describe_phase, is_supervisor};
+pub use team_plan::Coordination;
 pub use units::{format_count, format_duration, format_limit, format_moment, format_number, format_size, now_ms};

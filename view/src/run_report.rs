@@ -52,8 +52,8 @@ pub struct RunReport {
     loops: HashSet<String>,
     /// What is asked, by the name of the gate or of the step that failed.
     pub gates: HashMap<String, Gate>,
-    /// The iterations of the agents of a swarm at most, by step.
-    swarms: HashMap<String, u32>,
+    /// The declared swarm of a step, by the name of the step.
+    swarms: HashMap<String, swarmc_plan::Swarm>,
     /// The swarms of the run's steps, in their last attempt.
     pub teams: HashMap<StepId, Team>,
     /// The open requests of agents, by number.
@@ -105,8 +105,8 @@ impl RunReport {
             Body::Stop { status, .. } => Some((step.name.clone(), *status)),
             _ => None,
         };
-        let iterations = |step: &swarmc_plan::Step| match &step.body {
-            Body::Swarm(call) => Some((step.name.clone(), plan.swarm(&call.swarm)?.limits.iterations)),
+        let swarm = |step: &swarmc_plan::Step| match &step.body {
+            Body::Swarm(call) => Some((step.name.clone(), plan.swarm(&call.swarm)?.clone())),
             _ => None,
         };
         let edges = || others.clone().chain([pipeline]).flat_map(|pipeline| &pipeline.edges);
@@ -131,7 +131,7 @@ impl RunReport {
             gates: steps().filter_map(gate).collect(),
             mended: steps().filter_map(mended).collect(),
             escalated: steps().filter_map(escalated).collect(),
-            swarms: steps().filter_map(iterations).collect(),
+            swarms: steps().filter_map(swarm).collect(),
             teams: HashMap::new(),
             approvals: BTreeMap::new(),
             on_timeout: plan.policy.on_timeout,
@@ -268,8 +268,12 @@ impl RunReport {
 
     fn apply_swarm<'r>(&mut self, event: &'r Event) -> Option<Change<'r>> {
         let step = &event.swarm()?.step;
-        let iterations = self.swarms.get(&*step.name).copied().unwrap_or(0);
-        let team = self.teams.entry(step.clone()).or_insert_with(|| Team::new(iterations));
+        // Each attempt has a swarm of its own.
+        if matches!(event, Event::SwarmStarted { .. }) {
+            self.teams.remove(step);
+        }
+        let swarm = self.swarms.get(&*step.name);
+        let team = self.teams.entry(step.clone()).or_insert_with(|| Team::new(swarm));
         let change = team.apply(event).map(|change| Change::Swarm { step, change });
         match event {
             Event::MessageSent { message, .. } if message.person => {

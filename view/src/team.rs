@@ -7,12 +7,15 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use swarmc_runtime::TeamFact;
 use swarmc_runtime::swarm::{Answer, End, Phase, Purpose, SUPERVISOR};
+use swarmc_runtime::team::{ItemState, Life};
 use swarmc_runtime::{Content, Event, Usage};
 
 use crate::change::SwarmChange;
 use crate::documents::{StepSwarm, SwarmAgent, SwarmUsage};
 use crate::printable::sanitize_line;
+use crate::team_plan::Coordination;
 use crate::units::{format_count, format_number};
 
 /// The agents of one swarm.
@@ -29,6 +32,8 @@ pub struct Team {
     pub entries: u64,
     /// What all of its turns used.
     pub spent: Spent,
+    /// What it has besides where it has a coordinator.
+    pub coordination: Option<Coordination>,
 }
 
 /// What was used.
@@ -66,6 +71,8 @@ pub struct TeamAgent {
     pub spent: Spent,
     /// Whether it has begun.
     pub started: bool,
+    /// Whether it waits for an approval.
+    pub asks: bool,
     /// What it is at, in a word or two.
     doing: String,
     /// How it ended; none while it goes on.
@@ -77,9 +84,10 @@ pub struct TeamAgent {
 }
 
 impl Team {
-    /// No agents yet; each has so many iterations at most.
-    pub fn new(iterations: u32) -> Team {
-        Team { iterations, ..Team::default() }
+    /// No agents yet, of a declared swarm.
+    pub fn new(swarm: Option<&swarmc_plan::Swarm>) -> Team {
+        let iterations = swarm.map_or(0, |swarm| swarm.limits.iterations);
+        Team { iterations, coordination: swarm.and_then(Coordination::new), ..Team::default() }
     }
 
     /// The agent of this name.
@@ -97,6 +105,24 @@ impl Team {
             }
             Event::AgentStarted { agent, .. } => SwarmChange::AgentStarted { agent },
             Event::MessageSent { message, .. } if !message.person => SwarmChange::MessageSent { message },
+            Event::Team { fact: TeamFact::PlanUpdated { version, agent, ops, why, .. }, .. } => {
+                SwarmChange::PlanUpdated { version: *version, agent, ops, why }
+            }
+            Event::Team { fact: TeamFact::PlanProposed { proposal, agent, ops, why, .. }, .. } => {
+                SwarmChange::PlanProposed { proposal: *proposal, agent, ops, why }
+            }
+            Event::Team { fact: TeamFact::ProposalRefused { proposal, verdict, because, .. }, .. } => {
+                SwarmChange::ProposalRefused { proposal: *proposal, verdict: *verdict, because }
+            }
+            Event::Team { fact: TeamFact::ItemMoved { agent, item, to, note, .. }, .. } => {
+                SwarmChange::ItemMoved { agent, item, to: *to, note: note.as_deref() }
+            }
+            Event::Team { fact: TeamFact::Posted { agent, channel, message, .. }, .. } => {
+                SwarmChange::Posted { agent, channel: channel.as_deref(), message }
+            }
+            Event::Team { fact: TeamFact::UserTold { agent, message, .. }, .. } => {
+                SwarmChange::UserTold { agent, message }
+            }
             Event::DataPublished { author, topic, data, .. } => SwarmChange::DataPublished { author, topic, data },
             Event::AgentFinished { agent, how, error, .. } => {
                 SwarmChange::AgentFinished { agent, how: *how, error: error.as_deref() }
@@ -106,8 +132,10 @@ impl Team {
     }
 
     fn update(&mut self, event: &Event) {
+        if let Some(coordination) = &mut self.coordination {
+            coordination.apply(event);
+        }
         match event {
-            Event::SwarmStarted { .. } => *self = Team::new(self.iterations),
             Event::PhaseEntered { phase, .. } => self.phase = Some(*phase),
             Event::AgentSpawned { agent, plays, task, by, .. } => {
                 self.index.insert(Arc::clone(agent), self.mates.len());
@@ -121,6 +149,7 @@ impl Team {
                     received: 0,
                     spent: Spent::default(),
                     started: false,
+                    asks: false,
                     doing: String::new(),
                     how: None,
                     response: None,
@@ -161,7 +190,7 @@ impl Team {
             Event::AgentFinished { how, response, error, .. } => {
                 (mate.how, mate.response, mate.error) = (Some(*how), response.clone(), error.clone());
             }
-            Event::MessageReceived { .. } => mate.received += 1,
+            Event::MessageReceived { count, .. } => mate.received += *count as u32,
             Event::TurnStarted { turn, .. } if turn.purpose == Purpose::Act => {
                 mate.iterations = mate.iterations.max(turn.iteration);
                 "thinks".clone_into(&mut mate.doing);
@@ -171,7 +200,31 @@ impl Team {
             Event::AgentIdled { .. } => "waits".clone_into(&mut mate.doing),
             Event::HelpRequested { .. } => "asked for help".clone_into(&mut mate.doing),
             Event::ActionRefused { .. } => "was refused".clone_into(&mut mate.doing),
+            Event::Team { fact: TeamFact::Posted { .. }, .. } => {
+                mate.sent += 1;
+                "wrote".clone_into(&mut mate.doing);
+            }
+            Event::Team { fact: TeamFact::ItemMoved { item, to: ItemState::Running, .. }, .. } => {
+                mate.doing = format!("works on {}", sanitize_line(item));
+            }
+            Event::Team { fact: TeamFact::ItemMoved { item, .. }, .. } => {
+                mate.doing = format!("reported on {}", sanitize_line(item))
+            }
+            Event::Team { fact: TeamFact::PlanUpdated { .. }, .. } => "changed the plan".clone_into(&mut mate.doing),
+            Event::Team { fact: TeamFact::PlanProposed { .. }, .. } => "proposed a change".clone_into(&mut mate.doing),
             _ => {}
+        }
+    }
+
+    /// The state of an agent, where the swarm has a coordinator.
+    pub fn life(&self, mate: &TeamAgent) -> Option<Life> {
+        self.coordination.as_ref().map(|coordination| coordination.life(mate))
+    }
+
+    /// An agent waits for an approval from now on, or no longer.
+    pub(crate) fn set_asking(&mut self, name: &str, asks: bool) {
+        if let Some(&index) = self.index.get(name) {
+            self.mates[index].asks = asks;
         }
     }
 
@@ -193,6 +246,9 @@ impl Team {
             format!("{}, {}", format_count(self.mates.len() as u64, "agent"), format_count(self.spent.turns, "turn"));
         if sent > 0 {
             let _ = write!(text, ", {}", format_count(sent.into(), "message"));
+        }
+        if let Some(coordination) = &self.coordination {
+            let _ = write!(text, ", {}", coordination.summarize());
         }
         text + &self.spent.describe()
     }
@@ -216,7 +272,12 @@ impl Team {
     pub fn to_document(&self, read: impl Fn(&Content) -> String) -> StepSwarm {
         StepSwarm {
             phase: self.phase,
-            agents: self.mates.iter().map(|mate| mate.to_document(mate.spent.turns, &read)).collect(),
+            plan: self.coordination.as_ref().map(Coordination::to_document),
+            agents: self
+                .mates
+                .iter()
+                .map(|mate| SwarmAgent { state: self.life(mate), ..mate.to_document(mate.spent.turns, &read) })
+                .collect(),
             turns: self.spent.turns,
             entries: self.entries,
             usage: self.spent.to_document(),
@@ -234,6 +295,11 @@ impl Team {
 }
 
 impl TeamAgent {
+    /// What it is at, in a word or two.
+    pub fn doing(&self) -> &str {
+        &self.doing
+    }
+
     /// How far it came.
     pub fn came_to(&self) -> String {
         let mut text = format_count(self.iterations.into(), "iteration");
@@ -250,6 +316,7 @@ impl TeamAgent {
             plays: self.plays.to_string(),
             by: self.by.as_deref().map(str::to_owned),
             how: self.how,
+            state: None,
             iterations: self.iterations,
             sent: self.sent,
             received: self.received,

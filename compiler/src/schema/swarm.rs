@@ -149,7 +149,7 @@ static CHANNEL: Node = Node::new("channel", "Members that talk among themselves.
     .arguments(NAME)
     .children(&[&CHANNEL_MEMBERS, &CHANNEL_OPEN])
     .many();
-static CHANNEL_OPEN: Node = Node::new("open", "Whether the other agents of the swarm may write to it and read it too.")
+static CHANNEL_OPEN: Node = Node::new("open", "Whether other agents of the swarm may join it.")
     .arguments(&[optional_argument("ON", Kind::Bool)]);
 static CHANNEL_MEMBERS: Node = Node::new("members", "Who takes part.")
     .arguments(&[required_argument("MEMBER", Kind::Reference(Target::Member))])

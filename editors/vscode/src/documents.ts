@@ -181,6 +181,8 @@ export type Approval = ({
 } | {
     wants: "help";
 } | {
+    wants: "plan";
+} | {
     wants: "go_on";
     /** What its turns have in common. */
     same: Same;
@@ -493,7 +495,7 @@ export type ApprovalDetails = ({
     task?: string | null;
     /** What the task would be given. */
     payload?: unknown;
-    /** What it needs help with. */
+    /** What it needs help with, or how the plan is to change. */
     message?: string | null;
     /** What its turns have in common. */
     evidence?: string | null;
@@ -519,6 +521,8 @@ export type ApprovalDetails = ({
     task: string;
 } | {
     wants: "help";
+} | {
+    wants: "plan";
 } | {
     wants: "go_on";
     /** What its turns have in common. */
@@ -674,6 +678,8 @@ export type PromptPaths = {
 export type StepSwarm = {
     /** The phase that it is in. */
     phase: Phase | null;
+    /** Its plan, where it has a coordinator. */
+    plan?: TeamPlanDocument | null;
     /** Its agents, in the order in which they were spawned. */
     agents: Array<SwarmAgentWithuint64>;
     /** How often a model was asked. */
@@ -687,6 +693,42 @@ export type StepSwarm = {
 /** A phase of a swarm. */
 export type Phase = "planning" | "spawning" | "monitoring" | "synthesizing";
 
+/** The plan of a team. */
+export type TeamPlanDocument = {
+    /** The agent that coordinates the others. */
+    coordinator: string;
+    /** The version; 0 before the coordinator has made a plan. */
+    version: number;
+    /** The items, in the order in which they were added. */
+    items: Array<PlanItem>;
+    /** The longest chain of items that are not done, the first to be done first. */
+    critical_path: Array<string>;
+    /** The proposals that wait for an answer, by number. */
+    open_proposals: Array<number>;
+};
+
+/** An item of a team's plan. */
+export type PlanItem = {
+    /** Its name. */
+    item: string;
+    /** What is to be done. */
+    text: string;
+    /** How far it is: `queued`, `ready`, `running`, `blocked`, `done` or `failed`. */
+    state: string;
+    /** The agent that does it; null while none does. */
+    owner: string | null;
+    /** The items that must be done first. */
+    depends_on: Array<string>;
+    /** What is to be reached on the way. */
+    checkpoints: Array<string>;
+    /** How many of them are reached. */
+    reached: number;
+    /** Patterns of the paths that it touches. */
+    scope: Array<string>;
+    /** What its owner said last of it. */
+    note: string | null;
+};
+
 /** An agent of a swarm. `T` is what is said of its turns: their number, or each of them. */
 export type SwarmAgentWithuint64 = {
     /** Its name. */
@@ -697,6 +739,8 @@ export type SwarmAgentWithuint64 = {
     by: string | null;
     /** How it ended; null while it goes on. */
     how: End | null;
+    /** Its state, where the swarm has a coordinator. */
+    state?: Life | null;
     /** The iterations that it began. */
     iterations: number;
     /** The messages that it sent. */
@@ -716,7 +760,10 @@ export type SwarmAgentWithuint64 = {
 };
 
 /** How an agent ended. */
-export type End = "done" | "converged" | "exhausted" | "tool_errors" | "unreachable" | "timed_out" | "over_budget" | "unneeded";
+export type End = "done" | "converged" | "exhausted" | "tool_errors" | "unreachable" | "timed_out" | "over_budget" | "unneeded" | "stopped" | "crashed" | "released";
+
+/** The state of an agent of a team, by the names of seed 004. */
+export type Life = "spawned" | "ready" | "running" | "blocked" | "completed" | "failed" | "stopped" | "crashed";
 
 /** What turns of a swarm used. */
 export type SwarmUsage = {

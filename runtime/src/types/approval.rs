@@ -82,6 +82,11 @@ pub enum RequestKind {
         /// The tools that it would have.
         tools: Vec<String>,
     },
+    /// To change the plan of its team.
+    Plan {
+        /// How, and why, in words.
+        change: Content,
+    },
     /// To take a further turn, or attempt, though the last ones came to the same.
     GoOn {
         /// What they have in common.
@@ -143,6 +148,7 @@ impl RequestKind {
             RequestKind::GoOn { same, times, .. } => format!("to go on after {}", same.describe_repeats(*times)),
             RequestKind::Node { to, .. } => format!("task {to}"),
             RequestKind::Help { .. } => "help".to_owned(),
+            RequestKind::Plan { .. } => "a change of the plan".to_owned(),
         }
     }
 
@@ -168,7 +174,8 @@ impl RequestKind {
             RequestKind::Tool { .. }
             | RequestKind::Spawn { .. }
             | RequestKind::GoOn { .. }
-            | RequestKind::Node { .. } => &Choice::ALL,
+            | RequestKind::Node { .. }
+            | RequestKind::Plan { .. } => &Choice::ALL,
         }
     }
 
@@ -199,6 +206,7 @@ impl RequestKind {
             RequestKind::Node { letter, .. } => &letter.content,
             RequestKind::GoOn { evidence, .. } => evidence,
             RequestKind::Help { message } => message,
+            RequestKind::Plan { change } => change,
         }
     }
 }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::approval::{Request, Verdict};
 use super::artifact::ArtifactMeta;
 use super::swarm::{Answer, End, Fault, MemberMessage, Phase, TurnId};
+use super::team_fact::TeamFact;
 
 pub use super::approval::AnsweredBy;
 pub use super::content::Content;
@@ -257,6 +258,12 @@ pub enum Event {
         /// The tools that it may use, if they differ from those of its declared agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tools: Option<Vec<String>>,
+        /// The items of the plan that it owns from now on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        items: Vec<Arc<str>>,
+        /// The agent whose place it takes: its items and channels.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replaces: Option<Arc<str>>,
     },
     /// An agent of a swarm begins its first iteration.
     AgentStarted {
@@ -370,6 +377,9 @@ pub enum Event {
         from: Arc<str>,
         /// Its number in that mailbox.
         number: u64,
+        /// How many it took together, of which this is the last.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        count: u64,
     },
     /// The workspace of a swarm has a new entry.
     DataPublished {
@@ -406,6 +416,15 @@ pub enum Event {
         description: Content,
         /// The tools that it needs.
         skills: Vec<String>,
+    },
+    /// Something happened that only a team with a coordinator knows.
+    Team {
+        /// Which swarm.
+        #[serde(flatten)]
+        swarm: AttemptId,
+        /// What.
+        #[serde(flatten)]
+        fact: TeamFact,
     },
     /// A swarm is done.
     SwarmFinished {
@@ -534,6 +553,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero")]
         requests: u32,
     },
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(number: &u64) -> bool {
+    *number == 1
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -23,6 +23,8 @@ pub(crate) mod retry;
 pub(crate) mod secrets;
 pub(crate) mod step_id;
 pub(crate) mod swarm;
+pub mod team;
+pub(crate) mod team_fact;
 pub(crate) mod telemetry;
 pub(crate) mod usage;
 pub(crate) mod user_request;

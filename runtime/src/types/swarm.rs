@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
+use super::team::TeamOp;
 
 /// Who decomposes, spawns, answers requests for help and merges.
 pub const SUPERVISOR: &str = "swarm-supervisor";
@@ -87,6 +88,12 @@ pub enum End {
     OverBudget,
     /// It never received a message, and no agent is left that could send one.
     Unneeded,
+    /// The coordinator ended it.
+    Stopped,
+    /// Its program ended unexpectedly.
+    Crashed,
+    /// The coordinator ended the whole swarm.
+    Released,
 }
 
 impl End {
@@ -101,6 +108,9 @@ impl End {
             End::TimedOut => "timed_out",
             End::OverBudget => "over_budget",
             End::Unneeded => "unneeded",
+            End::Stopped => "stopped",
+            End::Crashed => "crashed",
+            End::Released => "released",
         }
     }
 
@@ -217,6 +227,8 @@ pub enum Action {
         /// The tools that it needs.
         skills: Vec<String>,
     },
+    /// Does something that only a team with a coordinator knows.
+    Operate(TeamOp),
     /// Ends with an answer.
     Done {
         /// The answer.

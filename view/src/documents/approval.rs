@@ -60,6 +60,8 @@ pub enum ApprovalWants {
     },
     /// To be helped by a person.
     Help,
+    /// To change the plan of its team.
+    Plan,
     /// To take a further turn.
     GoOn {
         /// What its turns have in common.
@@ -96,7 +98,7 @@ pub struct RequestText {
     /// What the task would be given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
-    /// What it needs help with.
+    /// What it needs help with, or how the plan is to change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// What its turns have in common.
@@ -129,6 +131,7 @@ impl From<&OpenRequest> for Approval {
                 ApprovalWants::Node { plays: plays.to_string(), task: to.to_string() }
             }
             RequestKind::Help { .. } => ApprovalWants::Help,
+            RequestKind::Plan { .. } => ApprovalWants::Plan,
             RequestKind::GoOn { same, times, .. } => ApprovalWants::GoOn { same: *same, times: *times },
         };
         Approval {
@@ -151,7 +154,7 @@ impl ApprovalDetails {
             RequestKind::Tool { arguments, .. } => text.arguments = Some(json(arguments)),
             RequestKind::Spawn { task, .. } => text.task = Some(read(task)),
             RequestKind::Node { letter, .. } => text.payload = Some(json(&letter.content)),
-            RequestKind::Help { message } => text.message = Some(read(message)),
+            RequestKind::Help { message } | RequestKind::Plan { change: message } => text.message = Some(read(message)),
             RequestKind::GoOn { evidence, .. } => text.evidence = Some(read(evidence)),
         }
         let answer = verdict.map(|verdict| ApprovalAnswer {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use swarmc_runtime::Usage;
 use swarmc_runtime::swarm::{End, MessageType, Phase, Purpose};
+use swarmc_runtime::team::{Life, TeamOp};
 
 use super::Version;
 use super::step::PromptPaths;
@@ -14,6 +15,9 @@ use super::step::PromptPaths;
 pub struct StepSwarm {
     /// The phase that it is in.
     pub phase: Option<Phase>,
+    /// Its plan, where it has a coordinator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<TeamPlanDocument>,
     /// Its agents, in the order in which they were spawned.
     pub agents: Vec<SwarmAgent>,
     /// How often a model was asked.
@@ -22,6 +26,44 @@ pub struct StepSwarm {
     pub entries: u64,
     /// What its turns used.
     pub usage: SwarmUsage,
+}
+
+/// The plan of a team.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TeamPlanDocument {
+    /// The agent that coordinates the others.
+    pub coordinator: String,
+    /// The version; 0 before the coordinator has made a plan.
+    pub version: u32,
+    /// The items, in the order in which they were added.
+    pub items: Vec<PlanItem>,
+    /// The longest chain of items that are not done, the first to be done first.
+    pub critical_path: Vec<String>,
+    /// The proposals that wait for an answer, by number.
+    pub open_proposals: Vec<u32>,
+}
+
+/// An item of a team's plan.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PlanItem {
+    /// Its name.
+    pub item: String,
+    /// What is to be done.
+    pub text: String,
+    /// How far it is: `queued`, `ready`, `running`, `blocked`, `done` or `failed`.
+    pub state: String,
+    /// The agent that does it; null while none does.
+    pub owner: Option<String>,
+    /// The items that must be done first.
+    pub depends_on: Vec<String>,
+    /// What is to be reached on the way.
+    pub checkpoints: Vec<String>,
+    /// How many of them are reached.
+    pub reached: usize,
+    /// Patterns of the paths that it touches.
+    pub scope: Vec<String>,
+    /// What its owner said last of it.
+    pub note: Option<String>,
 }
 
 /// What turns of a swarm used.
@@ -47,6 +89,9 @@ pub struct SwarmAgent<T = u64> {
     pub by: Option<String>,
     /// How it ended; null while it goes on.
     pub how: Option<End>,
+    /// Its state, where the swarm has a coordinator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Life>,
     /// The iterations that it began.
     pub iterations: u32,
     /// The messages that it sent.
@@ -159,6 +204,8 @@ pub enum AgentAction {
         /// The tools that it needs.
         help_skills: Vec<String>,
     },
+    /// Does something that only a team with a coordinator knows.
+    Operate(TeamOp),
     /// Ends with an answer.
     Done {
         /// The answer.

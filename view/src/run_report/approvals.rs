@@ -15,6 +15,7 @@ impl RunReport {
             Event::ApprovalAsked { step, request, .. } => {
                 if let Some(team) = self.teams.get_mut(step) {
                     team.set_doing(&request.agent, "waits for agreement");
+                    team.set_asking(&request.agent, true);
                 }
                 if let RequestKind::GoOn { .. } = request.wants {
                     let row = self.ensure_row(step, record.at);
@@ -32,6 +33,7 @@ impl RunReport {
                     self.went_on(step, wants, verdict);
                 } else {
                     if let Some(team) = self.teams.get_mut(step) {
+                        team.set_asking(agent, false);
                         team.set_doing(agent, if verdict.is_allowed() { "may go on" } else { "was refused" });
                     }
                     if verdict.choice == Choice::Always {

@@ -188,7 +188,10 @@ impl State {
         match &request.wants {
             RequestKind::Help { message } => self.help_asked(key, request.id, message),
             RequestKind::Node { .. } => self.spawn_asked(key),
-            RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => {}
+            RequestKind::Tool { .. }
+            | RequestKind::Spawn { .. }
+            | RequestKind::Plan { .. }
+            | RequestKind::GoOn { .. } => {}
         }
         if let Some(swarm_state) = self.swarms.get_mut(&key) {
             swarm_state.swarm.pause_for_approval(request, at);
@@ -282,7 +285,10 @@ impl State {
                 first.id == letter.id || letter.answers.as_ref() == Some(&first.id)
             }
             RequestKind::Help { .. } => letter.answers.as_deref() == Some(&*waiting.request.name()),
-            RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => false,
+            RequestKind::Tool { .. }
+            | RequestKind::Spawn { .. }
+            | RequestKind::Plan { .. }
+            | RequestKind::GoOn { .. } => false,
         };
         let before = self.approvals.decided.len();
         self.approvals.decided.retain(|_, (waiting, _)| !is_told(waiting));
@@ -299,6 +305,7 @@ impl State {
             RequestKind::Node { to, .. } => Some((waiting, to)),
             RequestKind::Tool { .. }
             | RequestKind::Spawn { .. }
+            | RequestKind::Plan { .. }
             | RequestKind::GoOn { .. }
             | RequestKind::Help { .. } => None,
         });

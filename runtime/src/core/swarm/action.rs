@@ -9,12 +9,14 @@
 
 mod offer;
 mod read;
+mod team;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::types::chat::Tool;
 use crate::types::swarm::MessageType;
+use crate::types::team::TeamOp;
 use offer::{closed_object, skills_schema, text_schema, tool_call_forms};
 use read::Step;
 
@@ -88,6 +90,8 @@ pub(crate) enum RawAction {
         #[serde(rename = "help_skills")]
         skills: Vec<String>,
     },
+    /// Does something that only a team with a coordinator knows.
+    Operate(TeamOp),
     /// Ends its work.
     Done {
         /// The result: a text, or a JSON value as one.
@@ -122,6 +126,28 @@ enum Need {
     Tools,
     Receivers,
     Help,
+    /// To be the coordinator of a team.
+    Lead,
+    /// To be another agent of a team.
+    Follow,
+    /// To be in a team.
+    Team,
+    /// To be the coordinator of a team to which agents may be added.
+    Spawns,
+    /// To be in a team with channels.
+    Channels,
+}
+
+/// The part of an agent in a team with a coordinator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TeamPart {
+    /// Its swarm has no coordinator.
+    #[default]
+    None,
+    /// It is the coordinator.
+    Lead,
+    /// It is one of the others.
+    Follow,
 }
 
 /// What an agent has.
@@ -133,9 +159,27 @@ pub(crate) struct Abilities {
     pub receivers: bool,
     /// Whether it may ask for a further agent.
     pub help: bool,
+    /// Its part in a team with a coordinator.
+    pub part: TeamPart,
+    /// Whether it may add agents to a team.
+    pub spawns: bool,
+    /// Whether its team has channels.
+    pub channels: bool,
 }
 
 impl ActionSpec {
+    /// Whether an agent with this part may ever take this action.
+    fn is_for(&self, part: TeamPart) -> bool {
+        match self.needs {
+            Need::Nothing | Need::Tools | Need::Receivers => true,
+            // In a team only the coordinator adds agents, by another action.
+            Need::Help => part == TeamPart::None,
+            Need::Lead | Need::Spawns => part == TeamPart::Lead,
+            Need::Follow => part == TeamPart::Follow,
+            Need::Team | Need::Channels => part != TeamPart::None,
+        }
+    }
+
     /// Whether an agent may take this action.
     pub(crate) fn is_open(&self, abilities: Abilities) -> bool {
         match self.needs {
@@ -143,12 +187,37 @@ impl ActionSpec {
             Need::Tools => abilities.tools,
             Need::Receivers => abilities.receivers,
             Need::Help => abilities.help,
+            Need::Spawns => self.is_for(abilities.part) && abilities.spawns,
+            Need::Channels => self.is_for(abilities.part) && abilities.channels,
+            Need::Lead | Need::Follow | Need::Team => self.is_for(abilities.part),
         }
     }
 }
 
 /// The actions, in the order in which prompts describe them.
-pub(crate) const ACTIONS: [&ActionSpec; 6] = [&TOOL_CALL, &PUBLISH_DATA, &SEND_MESSAGE, &REQUEST_HELP, &DONE, &IDLE];
+pub(crate) const ACTIONS: [&ActionSpec; 21] = [
+    &TOOL_CALL,
+    &PUBLISH_DATA,
+    &SEND_MESSAGE,
+    &REQUEST_HELP,
+    &DONE,
+    &IDLE,
+    &team::PLAN_UPDATE,
+    &team::PLAN_DECIDE,
+    &team::ASSIGN,
+    &team::SPAWN_AGENT,
+    &team::STOP_AGENT,
+    &team::TELL_USER,
+    &team::ITEM_DONE,
+    &team::ITEM_BLOCKED,
+    &team::ITEM_FAILED,
+    &team::ITEM_CHECKPOINT,
+    &team::PLAN_PROPOSE,
+    &team::BROADCAST,
+    &team::CHANNEL_SEND,
+    &team::CHANNEL_JOIN,
+    &team::CHANNEL_LEAVE,
+];
 
 pub(crate) const TOOL_CALL: ActionSpec = ActionSpec {
     name: "tool_call",

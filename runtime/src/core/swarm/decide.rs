@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::state::{Agent, AgentStage, LeadStage, Swarm, Timer};
-use super::{action, names};
+use super::{action, lead, names};
 use crate::types::approval::RequestKind;
 use crate::types::event::{AttemptId, Content, Event};
 use crate::types::swarm::{Action, End, Fault, MemberMessage, MessageType, Phase, Purpose, SUPERVISOR, TurnId};
@@ -71,7 +71,10 @@ pub fn decide_swarm(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
     if let Some(turn) = swarm.agenda.cancel.pop_front() {
         return Some(SwarmCommand::Cancel(turn));
     }
-    decide_lead(swarm).or_else(|| decide_agents(swarm, now)).or_else(|| advance_phase(swarm, now))
+    decide_lead(swarm)
+        .or_else(|| lead::decide_team(swarm))
+        .or_else(|| decide_agents(swarm, now))
+        .or_else(|| advance_phase(swarm, now))
 }
 
 /// What was waited for is over.
@@ -131,6 +134,12 @@ fn decide_lead(swarm: &mut Swarm) -> Option<SwarmCommand> {
     }
 }
 
+/// What an agent has to do at once, without a turn that may begin.
+pub(super) fn next_agent(swarm: &mut Swarm) -> Option<SwarmCommand> {
+    let index = swarm.agenda.agents.pop_first()?;
+    decide_agent(swarm, index, 0)
+}
+
 fn decide_agents(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
     // No agent acts before the whole roster is there: the first ones must not know less of the team.
     if swarm.phase < Some(Phase::Monitoring) {
@@ -148,6 +157,7 @@ fn decide_agents(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
 
 fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand> {
     let (id, rules) = (swarm.id.clone(), Arc::clone(&swarm.rules));
+    let begins = lead::begin_item(swarm, index);
     let agent = &mut swarm.agents[index as usize];
     let name = Arc::clone(&agent.name);
     let order = match &agent.stage {
@@ -157,11 +167,18 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand>
                 agent.mailbox.pop_front();
             }
             // What comes while a turn is repeated waits for the next iteration.
-            let letter = agent.mailbox.front().filter(|_| agent.attempt == 1);
+            let taken = if rules.coordinator.is_some() { lead::TAKEN.saturating_sub(agent.inbox.len()) } else { 1 };
+            let taken = agent.mailbox.len().min(taken);
+            let letter = taken.checked_sub(1).map(|last| &agent.mailbox[last]).filter(|_| agent.attempt == 1);
             match letter {
                 Some(letter) => {
-                    let (from, number) = (Arc::clone(&letter.from), letter.seq);
-                    record(Event::MessageReceived { swarm: id, agent: name, from, number })
+                    let (from, number, count) = (Arc::clone(&letter.from), letter.seq, taken as u64);
+                    record(Event::MessageReceived { swarm: id, agent: name, from, number, count })
+                }
+                None if agent.attempt == 1
+                    && let Some(begins) = begins =>
+                {
+                    begins
                 }
                 None => {
                     swarm.enter_stage(index, AgentStage::Ordered);
@@ -187,6 +204,7 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand>
             let turn = swarm.turn(index);
             record(Event::ToolEnded { swarm: id, turn, result, fault: Some(Fault::Permanent) })
         }
+        AgentStage::Denied(Action::Operate(_), why) => refuse_action(id, agent, format!("not done: {why}")),
         AgentStage::Denied(_, why) => refuse_action(id, agent, format!("no helper: {why}")),
         AgentStage::Informed(helper) => {
             let text =
@@ -208,11 +226,11 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand>
     Some(order)
 }
 
-fn record(event: Event) -> SwarmCommand {
+pub(super) fn record(event: Event) -> SwarmCommand {
     SwarmCommand::Record(Box::new(event))
 }
 
-fn refuse_action(swarm: AttemptId, agent: &Agent, reason: String) -> SwarmCommand {
+pub(super) fn refuse_action(swarm: AttemptId, agent: &Agent, reason: String) -> SwarmCommand {
     record(Event::ActionRefused { swarm, agent: Arc::clone(&agent.name), reason })
 }
 
@@ -235,9 +253,8 @@ fn carry_out(swarm: &Swarm, index: u32, act: Action) -> SwarmCommand {
         Action::RequestHelp { description, skills } => {
             Event::HelpRequested { swarm: id, agent: name, description, skills }
         }
-        Action::Done { response } => {
-            Event::AgentFinished { swarm: id, agent: name, how: End::Done, response: Some(response), error: None }
-        }
+        Action::Done { response } => return lead::finish_agent(swarm, index, response),
+        Action::Operate(op) => return lead::operate(swarm, index, op),
         Action::Idle => Event::AgentIdled { swarm: id, agent: name },
         // Calls have a stage of their own.
         Action::ToolCall { tool, .. } => return refuse_action(id, agent, format!("tool `{tool}` was not called")),
@@ -261,7 +278,7 @@ fn resolve_addressee<'s>(swarm: &'s Swarm, from: &Agent, to: &Arc<str>) -> Resul
         let words: String = to.chars().take(action::RECEIVER_CHARS).collect();
         return Err(format!("not sent: there is no agent `{words}` in your team; there are {}", others.join(", ")));
     };
-    if !swarm.rules.may_write(&from.name, &receiver.name) {
+    if !swarm.may_write(&from.name, &receiver.name) {
         let edges = swarm.rules.edges.iter().flatten().filter(|(sender, _)| **sender == *from.name);
         let may: Vec<&str> = edges.map(|(_, to)| &**to).take(action::TOLD).collect();
         let may = if may.is_empty() { "no one".to_owned() } else { may.join(", ") };
@@ -309,6 +326,8 @@ fn decide_help(swarm: &Swarm, index: u32, description: Content, skills: Vec<Stri
         brief: None,
         by: Some(Arc::clone(&agent.name)),
         tools: Some(skills),
+        items: Vec::new(),
+        replaces: None,
     })
 }
 
@@ -332,6 +351,9 @@ fn advance_phase(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
 
 /// Spawns the next agent of the roster, or one for a part of the goal that no agent of the roster takes.
 fn spawn_next(swarm: &Swarm) -> Option<SwarmCommand> {
+    if let Some(coordinator) = lead::spawn_coordinator(swarm) {
+        return Some(coordinator);
+    }
     let (rules, placed) = (&swarm.rules, swarm.placed);
     let place = rules.roster.get(placed as usize);
     if place.is_none() && swarm.parts.is_empty() || swarm.agents.len() >= rules.limits.agents as usize {
@@ -357,6 +379,9 @@ fn spawn_next(swarm: &Swarm) -> Option<SwarmCommand> {
 }
 
 fn monitor_agents(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
+    if swarm.team.is_some() {
+        return lead::monitor_team(swarm);
+    }
     let agenda = &mut swarm.agenda;
     if (agenda.done as usize) < swarm.agents.len() {
         // When no agent is left to wait for, idle agents wake up; then agents that never had a task end as unneeded.

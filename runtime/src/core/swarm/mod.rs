@@ -1,11 +1,16 @@
 //! Swarms: agents that take turns, message each other and share a workspace until their work is done.
 //!
-//! A swarm is a step that runs for long, with a core of its own: `state` folds its events, `decide` is its whole supervisor. `prompt` builds what an agent is asked, `action` reads what it
-//! answers, `names` names agents that the plan does not name. All of it is pure; `run/swarms` drives it.
+//! A swarm is a step that runs for long, with a core of its own: `state` folds its events, `decide` is its whole supervisor.
+//! `prompt` builds what an agent is asked, `action` reads what it answers, `names` names agents that the plan does not name.
+//! A swarm with a coordinator is a team: `plan` holds its items in versions, `lead` carries out what its agents ask for, and
+//! `life` says which state each is in. All of it is pure; `run/swarms` drives it.
 
 pub(crate) mod action;
 mod decide;
+mod lead;
+pub(crate) mod life;
 pub(crate) mod names;
+pub mod plan;
 pub(crate) mod prompt;
 mod rules;
 pub(crate) mod state;
@@ -17,5 +22,6 @@ pub use crate::types::swarm::{
 };
 pub(crate) use decide::expire_agent;
 pub use decide::{SwarmCommand, decide_swarm};
+pub use life::{LifeFacts, derive_life};
 pub use rules::Rules;
 pub use state::Swarm;

@@ -1,9 +1,13 @@
 //! The rules of a swarm from its plan: limits, the declared agent of each member, and who may write to whom.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use swarmc_plan::{Approval, Convergence, Plan, ProgressRule, Swarm, SwarmLimits, TransientRetry, TurnLimit};
+use swarmc_plan::{
+    Approval, Convergence, Plan, PlanItem, ProgressRule, Spawns, Swarm, SwarmLimits, TransientRetry, TurnLimit,
+};
+
+use super::state::Channel;
 
 /// The parts of a goal at most: one event contains all their tasks, or the digests of them.
 pub(super) const PARTS: u32 = 40;
@@ -42,6 +46,25 @@ pub struct Rules {
     pub(crate) lead: Option<Arc<str>>,
     /// The declared agent that merges the results, if there is one.
     pub(crate) merger: Option<Arc<str>>,
+    /// The agent that coordinates the others: such a swarm is a team.
+    pub(crate) coordinator: Option<Coordinator>,
+    /// The items of the first version of the team's plan.
+    pub(crate) items: Vec<PlanItem>,
+    /// The channels that the team begins with.
+    pub(crate) channels: BTreeMap<Arc<str>, Channel>,
+    /// The agents that the coordinator may add.
+    pub(crate) spawns: Option<Spawns>,
+    /// Who accepts changes of the team's plan.
+    pub(crate) plan_update: Approval,
+}
+
+/// The agent that coordinates a team.
+#[derive(Clone, Debug)]
+pub(crate) struct Coordinator {
+    /// Its name in the swarm.
+    pub name: Arc<str>,
+    /// Its declared agent.
+    pub plays: Arc<str>,
 }
 
 /// A place of the roster.
@@ -70,9 +93,18 @@ impl Rules {
             (0..member.count.max(1)).map(place)
         });
         let roster: Vec<Place> = places.collect();
-        let lead: Option<Arc<str>> = swarm.lead.as_ref().map(|lead| Arc::from(&*lead.agent));
+        let coordinator = swarm
+            .lead
+            .as_ref()
+            .filter(|lead| lead.coordinator)
+            .map(|lead| Coordinator { name: Arc::from(&*lead.name), plays: Arc::from(&*lead.agent) });
+        // A coordinator is an agent of the team, and its own result is that of the swarm: nothing is split or merged.
+        let lead = swarm.lead.as_ref().filter(|lead| !lead.coordinator).map(|lead| Arc::from(&*lead.agent));
         let merger = swarm.synthesize.as_ref().map(|merge| Arc::from(&*merge.agent)).or_else(|| lead.clone());
-        let played = roster.iter().map(|place| Arc::clone(&place.plays)).chain(lead.clone()).chain(merger.clone());
+        let spawned = swarm.spawns.iter().flat_map(|spawns| &spawns.agents).map(|agent| Arc::from(&**agent));
+        let others = coordinator.iter().map(|coordinator| Arc::clone(&coordinator.plays)).chain(spawned);
+        let members = roster.iter().map(|place| Arc::clone(&place.plays));
+        let played = members.chain(lead.clone()).chain(merger.clone()).chain(others);
         let fallbacks = played.map(|agent| (Arc::clone(&agent), count_fallbacks(plan, &agent))).collect();
         let pairs = swarm.edges.iter().flat_map(|edge| {
             let (from, to): (Arc<str>, Arc<str>) = (Arc::from(&*edge.from), Arc::from(&*edge.to));
@@ -87,17 +119,31 @@ impl Rules {
             decompose: swarm.timeouts.decompose,
             synthesize: swarm.timeouts.synthesize,
             ttl_ms: swarm.ttl_ms,
-            helpers: swarm.spawn.per_agent,
-            gated: swarm.spawn.approval != Approval::Auto,
+            // In a team only the coordinator adds agents.
+            helpers: if coordinator.is_some() { 0 } else { swarm.spawn.per_agent },
+            gated: match swarm.spawn.approval {
+                Approval::Auto => false,
+                Approval::Human => true,
+                Approval::Coordinator => coordinator.is_none(),
+            },
             per_topic: swarm.workspace.per_topic,
             parts: swarm.decompose.map(|parts| parts.min(swarm.limits.agents).min(PARTS)),
-            merges: merger.is_some(),
+            merges: merger.is_some() && coordinator.is_none(),
             edges: (!swarm.edges.is_empty()).then(|| pairs.collect()),
-            declared: roster.iter().filter_map(|place| place.name.clone()).collect(),
+            declared: roster
+                .iter()
+                .filter_map(|place| place.name.clone())
+                .chain(coordinator.iter().map(|coordinator| Arc::clone(&coordinator.name)))
+                .collect(),
             roster,
             fallbacks,
             lead,
             merger,
+            coordinator,
+            items: swarm.items.clone(),
+            channels: swarm.channels.iter().map(|channel| (Arc::from(&*channel.name), Channel::new(channel))).collect(),
+            spawns: swarm.spawns.clone(),
+            plan_update: plan.policy.plan_update,
         }
     }
 

@@ -259,6 +259,9 @@ impl Driver<'_> {
             (Some(_), RequestKind::Spawn { .. }) => {
                 return Err(format!("approval {id} is for a helper, which takes no arguments"));
             }
+            (Some(_), RequestKind::Plan { .. }) => {
+                return Err(format!("approval {id} is for a change of the plan, which takes no arguments"));
+            }
             (Some(_), RequestKind::GoOn { .. }) => {
                 return Err(format!("approval {id} is for a further turn, which takes no arguments"));
             }

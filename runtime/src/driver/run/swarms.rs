@@ -335,8 +335,9 @@ impl Driver<'_> {
         let (task, brief) =
             self.evaluator.task_of(At { state: &self.state, key, attempt }, place, task, &self.attempts.made)?;
         let swarm = AttemptId::new(step, attempt);
-        let (by, tools) = (None, None);
-        self.record_swarm_event(Event::AgentSpawned { swarm, agent: name, plays, task, brief, by, tools });
+        let (by, tools, items, replaces) = (None, None, Vec::new(), None);
+        let spawned = Event::AgentSpawned { swarm, agent: name, plays, task, brief, by, tools, items, replaces };
+        self.record_swarm_event(spawned);
         Ok(())
     }
 

@@ -343,7 +343,10 @@ impl Reader<'_> {
                 self.payloads.insert(request.name().into(), (of.clone(), number));
                 self.add_effect(number, of.clone(), Effect::Pleaded { answer: None });
             }
-            RequestKind::GoOn { .. } | RequestKind::Tool { .. } | RequestKind::Spawn { .. } => {}
+            RequestKind::GoOn { .. }
+            | RequestKind::Tool { .. }
+            | RequestKind::Spawn { .. }
+            | RequestKind::Plan { .. } => {}
         }
         if matches!(request.wants, RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. }) {
             let asked = self.asked.entry(of.clone()).or_default();

@@ -49,6 +49,7 @@ impl Event {
             | Event::MessageReceived { agent, .. }
             | Event::ActionRefused { agent, .. }
             | Event::HelpRequested { agent, .. } => agent,
+            Event::Team { fact, .. } => fact.agent(),
             Event::TurnStarted { turn, .. }
             | Event::TurnEnded { turn, .. }
             | Event::ToolStarted { turn, .. }
@@ -90,6 +91,7 @@ impl Event {
             | Event::DataPublished { swarm, .. }
             | Event::ActionRefused { swarm, .. }
             | Event::HelpRequested { swarm, .. }
+            | Event::Team { swarm, .. }
             | Event::SwarmFinished { swarm, .. } => Subject::Swarm(swarm),
             Event::Sent { from, .. } => from.as_ref().map_or(Subject::Run, Subject::Step),
             Event::RunStarted { .. }

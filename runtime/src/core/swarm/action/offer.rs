@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::read::STEP;
-use super::{ACTIONS, Abilities, ActionSpec, Fields, SKILLS, TOOL_CALL, TOOL_CHARS};
+use super::{ACTIONS, Abilities, ActionSpec, Fields, SKILLS, TOOL_CALL, TOOL_CHARS, TeamPart};
 use crate::types::chat::Tool;
 
 /// The tools whose parameters a step's schema spells out; more are named only, their parameters given as a text.
@@ -24,11 +24,24 @@ pub(crate) struct Offer<'a> {
     pub receivers: &'a [&'a str],
     /// Whether it may ask for a further agent.
     pub help: bool,
+    /// Its part in a team with a coordinator.
+    pub part: TeamPart,
+    /// The agents that it may add to the team.
+    pub spawns: &'a [String],
+    /// The channels of the team.
+    pub channels: &'a [&'a str],
 }
 
 impl Offer<'_> {
     fn abilities(&self) -> Abilities {
-        Abilities { tools: !self.tools.is_empty(), receivers: !self.receivers.is_empty(), help: self.help }
+        Abilities {
+            tools: !self.tools.is_empty(),
+            receivers: !self.receivers.is_empty(),
+            help: self.help,
+            part: self.part,
+            spawns: !self.spawns.is_empty(),
+            channels: !self.channels.is_empty(),
+        }
     }
 
     /// The actions that are open to the agent.

@@ -4,9 +4,10 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::offer::is_own_tool;
+use super::team::check_ident;
 use super::{
-    ACTIONS, ANSWER_BYTES, IDLE, MessageType, NESTING, PARAMS_BYTES, PAYLOAD_BYTES, RawAction, SKILLS, SKILLS_BYTES,
-    TOOL_CALL, TOOL_CHARS,
+    ACTIONS, ANSWER_BYTES, IDLE, MessageType, NESTING, PARAMS_BYTES, PAYLOAD_BYTES, RECEIVER_CHARS, RawAction, SKILLS,
+    SKILLS_BYTES, TOOL_CALL, TOOL_CHARS, TeamPart,
 };
 use crate::core::swarm::prompt::inline_text;
 use crate::types::answer::find_candidates;
@@ -19,11 +20,11 @@ const QUOTED: usize = 40;
 const EXACTLY_ONE: &str = "return exactly one action, as one JSON object and nothing else";
 
 /// The action that `text` holds, which goes on from `prefill` where the provider was given one: the whole of it, a
-/// fenced block, or an object within prose.
+/// fenced block, or an object within prose. `part` is that of the agent, for what an error says.
 ///
 /// # Errors
 /// It holds none, several, or a wrong one: a sentence that says what to return.
-pub(crate) fn parse_action(text: &str, prefill: Option<&str>) -> Result<RawAction, String> {
+pub(crate) fn parse_action(text: &str, prefill: Option<&str>, part: TeamPart) -> Result<RawAction, String> {
     if text.len() > ANSWER_BYTES {
         return Err(format!("it is longer than {} KiB: {EXACTLY_ONE}", ANSWER_BYTES / 1024));
     }
@@ -40,7 +41,7 @@ pub(crate) fn parse_action(text: &str, prefill: Option<&str>) -> Result<RawActio
     }
     match found.actions.as_slice() {
         [] => Err(found.describe_missing()),
-        [one] => one.to_action(),
+        [one] => one.to_action(part),
         many => Err(format!("it holds {} actions: {EXACTLY_ONE}", many.len())),
     }
 }
@@ -50,10 +51,10 @@ pub(crate) fn parse_action(text: &str, prefill: Option<&str>) -> Result<RawActio
 ///
 /// # Errors
 /// It called several, or one in a wrong way: a sentence that says what to call.
-pub(crate) fn from_calls(text: &str, calls: &[Call]) -> Result<RawAction, String> {
+pub(crate) fn from_calls(text: &str, calls: &[Call], part: TeamPart) -> Result<RawAction, String> {
     let call = match calls {
         [] => {
-            return parse_action(text, None)
+            return parse_action(text, None, part)
                 .map_err(|_| "it calls no tool: call exactly one; `done` ends your work".to_owned());
         }
         [call] => call,
@@ -74,7 +75,7 @@ pub(crate) fn from_calls(text: &str, calls: &[Call]) -> Result<RawAction, String
         let call = [("action", Value::from(TOOL_CALL.name)), ("tool", name.into()), ("tool_params", fields.into())];
         fields = call.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
     }
-    Step { fields, twice: None }.to_action()
+    Step { fields, twice: None }.to_action(part)
 }
 
 /// What stands behind the thoughts that some models write first, between `<think>` and `</think>`.
@@ -237,15 +238,15 @@ impl Step {
         }
     }
 
-    fn to_action(&self) -> Result<RawAction, String> {
+    fn to_action(&self, part: TeamPart) -> Result<RawAction, String> {
         if let Some(key) = &self.twice {
             return Err(format!("`{}` stands in it twice: {EXACTLY_ONE}", quote_word(key)));
         }
         let Some(Value::String(name)) = self.fields.get("action") else {
-            return Err(format!("`action` is no text: it is one of {}", list_actions()));
+            return Err(format!("`action` is no text: it is one of {}", list_actions(part)));
         };
         let Some(spec) = ACTIONS.into_iter().find(|spec| spec.name == name) else {
-            return Err(describe_unknown(name));
+            return Err(describe_unknown(name, part));
         };
         (spec.read)(self).map_err(|problem| format!("{problem}: return {}", spec.json))
     }
@@ -329,6 +330,57 @@ impl Step {
         known.ok_or_else(|| format!("`{key}` is `{}`, which is none of {}", quote_word(name), names.join(", ")))
     }
 
+    /// Whether a field is there and not null.
+    pub(super) fn has_value(&self, key: &str) -> bool {
+        self.field(key).is_some()
+    }
+
+    /// The name of an item, an agent or a channel.
+    pub(super) fn ident_field(&self, key: &str) -> Result<String, String> {
+        let name = self.name_field(key, RECEIVER_CHARS)?;
+        check_ident(&name).map_err(|why| format!("`{key}`: {why}"))?;
+        Ok(name)
+    }
+
+    /// A list of names; one that is missing is empty.
+    pub(super) fn idents_field(&self, key: &str, limit: usize) -> Result<Vec<String>, String> {
+        if !self.has_value(key) {
+            return Ok(Vec::new());
+        }
+        let list = self.list_field(key)?;
+        if list.len() > limit {
+            return Err(format!("`{key}` has {} names and may have {limit}", list.len()));
+        }
+        check_size(key, &Value::from(list), SKILLS_BYTES)?;
+        list.iter()
+            .map(|value| {
+                let name = value.as_str().ok_or_else(|| format!("`{key}` holds something that is no text"))?;
+                check_ident(name).map_err(|why| format!("`{key}`: {why}"))?;
+                Ok(name.to_owned())
+            })
+            .collect()
+    }
+
+    pub(super) fn list_field(&self, key: &str) -> Result<&[Value], String> {
+        match self.required_field(key)? {
+            value @ Value::Array(list) => {
+                check_nesting(key, value)?;
+                Ok(list)
+            }
+            _ => Err(format!("`{key}` is no list")),
+        }
+    }
+
+    /// A number from 1.
+    pub(super) fn number_field(&self, key: &str) -> Result<u32, String> {
+        let number = self.required_field(key)?.as_u64().and_then(|number| u32::try_from(number).ok());
+        number.filter(|number| *number > 0).ok_or_else(|| format!("`{key}` is no number from 1"))
+    }
+
+    pub(super) fn bool_field(&self, key: &str) -> Result<bool, String> {
+        self.required_field(key)?.as_bool().ok_or_else(|| format!("`{key}` is neither true nor false"))
+    }
+
     pub(super) fn skills_field(&self) -> Result<Vec<String>, String> {
         let key = "help_skills";
         let items = match self.field(key) {
@@ -355,7 +407,7 @@ impl Step {
     }
 }
 
-fn check_length(key: &str, text: &str, limit: usize) -> Result<(), String> {
+pub(super) fn check_length(key: &str, text: &str, limit: usize) -> Result<(), String> {
     let chars = text.chars().count();
     match chars > limit {
         true => Err(format!("`{key}` has {chars} characters and may have {limit}")),
@@ -363,7 +415,7 @@ fn check_length(key: &str, text: &str, limit: usize) -> Result<(), String> {
     }
 }
 
-fn check_size(key: &str, value: &Value, limit: usize) -> Result<(), String> {
+pub(super) fn check_size(key: &str, value: &Value, limit: usize) -> Result<(), String> {
     let bytes = value.to_string().len();
     match bytes > limit {
         true => Err(format!("`{key}` has {bytes} bytes and may have {limit}")),
@@ -386,8 +438,9 @@ fn check_nesting<'a>(key: &str, value: &'a Value) -> Result<&'a Value, String> {
     }
 }
 
-fn describe_unknown(name: &str) -> String {
-    let close = ACTIONS.into_iter().map(|spec| (strsim::damerau_levenshtein(spec.name, &name.to_lowercase()), spec));
+fn describe_unknown(name: &str, part: TeamPart) -> String {
+    let known = ACTIONS.into_iter().filter(|spec| spec.is_for(part));
+    let close = known.map(|spec| (strsim::damerau_levenshtein(spec.name, &name.to_lowercase()), spec));
     let close = match name.len() > QUOTED {
         true => None,
         false => close.min_by_key(|(distance, _)| *distance).filter(|(distance, spec)| distance * 3 <= spec.name.len()),
@@ -398,15 +451,16 @@ fn describe_unknown(name: &str) -> String {
         None => {
             format!(
                 "there is no action `{quoted}`: it is one of {}; a tool is called by {}",
-                list_actions(),
+                list_actions(part),
                 TOOL_CALL.json
             )
         }
     }
 }
 
-fn list_actions() -> String {
-    ACTIONS.map(|spec| spec.name).join(", ")
+fn list_actions(part: TeamPart) -> String {
+    let open = ACTIONS.iter().filter(|spec| spec.is_for(part)).map(|spec| spec.name);
+    open.collect::<Vec<_>>().join(", ")
 }
 
 /// A word of the model's, as it can stand in a sentence.

@@ -13,7 +13,9 @@ fn tool(name: &str) -> Tool {
 
 #[test]
 fn the_forms_that_models_are_told_are_read() {
-    let check = |form: usize, expected: RawAction| assert_eq!(parse_action(ACTIONS[form].json, None), Ok(expected));
+    let check = |form: usize, expected: RawAction| {
+        assert_eq!(parse_action(ACTIONS[form].json, None, TeamPart::None), Ok(expected))
+    };
     check(0, RawAction::ToolCall { tool: "NAME".into(), params: json!({ "PARAMETER": "..." }) });
     check(1, RawAction::PublishData { topic: "findings".into(), data: "...".into() });
     let payload = json!({ "message": "..." });
@@ -33,7 +35,7 @@ fn the_actions_of_the_seed_are_read_and_written_in_its_words() {
         r#"{"action": "request_help", "help_description": "Need help analyzing EU regulatory impact", "help_skills": ["web_search"]}"#,
         r#"{"action": "done", "response": "US leads with NVIDIA dominance. Full report in takao-report.md"}"#,
     ] {
-        let action = parse_action(text, None).unwrap();
+        let action = parse_action(text, None, TeamPart::None).unwrap();
         let written: Value = serde_json::to_value(&action).unwrap();
         assert_eq!(written, serde_json::from_str::<Value>(text).unwrap());
         assert_eq!(serde_json::from_value::<RawAction>(written).unwrap(), action);
@@ -42,8 +44,9 @@ fn the_actions_of_the_seed_are_read_and_written_in_its_words() {
 
 #[test]
 fn an_action_is_found_in_what_stands_around_it() {
-    let check =
-        |text: &str, prefill: Option<&str>| assert_eq!(parse_action(text, prefill), Ok(RawAction::Idle), "{text}");
+    let check = |text: &str, prefill: Option<&str>| {
+        assert_eq!(parse_action(text, prefill, TeamPart::None), Ok(RawAction::Idle), "{text}")
+    };
     check("{\"action\": \"idle\"}", None);
     check("{\"action\": \"idle\"}", Some("{"));
     check("\"action\": \"idle\"}", Some("{"));
@@ -61,7 +64,9 @@ fn an_action_is_found_in_what_stands_around_it() {
 
 #[test]
 fn what_is_no_action_says_what_to_return() {
-    let check = |text: &str, expected: &str| assert_eq!(parse_action(text, None).unwrap_err(), expected, "{text}");
+    let check = |text: &str, expected: &str| {
+        assert_eq!(parse_action(text, None, TeamPart::None).unwrap_err(), expected, "{text}")
+    };
     const ONE: &str = "return exactly one action, as one JSON object and nothing else";
     check("", &format!("it holds no JSON object: {ONE}, such as {{\"action\": \"idle\"}}"));
     check("I think we should wait.", &format!("it holds no JSON object: {ONE}, such as {{\"action\": \"idle\"}}"));
@@ -96,15 +101,15 @@ fn what_is_no_action_says_what_to_return() {
 #[test]
 fn an_action_within_half_an_action_is_none() {
     let half = "{\"action\":\"send_message\",\"to\":\"mitaka\",\"payload\":{\"action\":\"idle\"}";
-    assert!(parse_action(half, None).unwrap_err().starts_with("its JSON cannot be read"));
+    assert!(parse_action(half, None, TeamPart::None).unwrap_err().starts_with("its JSON cannot be read"));
     let list = "{\"action\":\"publish_data\",\"data\":[{\"action\":\"done\",\"response\":\"x\"}";
-    assert!(parse_action(list, None).unwrap_err().starts_with("its JSON cannot be read"));
+    assert!(parse_action(list, None, TeamPart::None).unwrap_err().starts_with("its JSON cannot be read"));
 }
 
 #[test]
 fn fields_that_are_missing_wrong_or_too_long_are_told() {
     let check = |fields: Value, expected: &str| {
-        let problem = parse_action(&fields.to_string(), None).unwrap_err();
+        let problem = parse_action(&fields.to_string(), None, TeamPart::None).unwrap_err();
         let form = ACTIONS.iter().find(|form| fields["action"] == form.name).unwrap();
         assert_eq!(problem, format!("{expected}: return {}", form.json));
     };
@@ -151,7 +156,9 @@ fn fields_that_are_missing_wrong_or_too_long_are_told() {
 
 #[test]
 fn what_can_be_understood_is_not_asked_for_again() {
-    let check = |fields: Value, expected: RawAction| assert_eq!(parse_action(&fields.to_string(), None), Ok(expected));
+    let check = |fields: Value, expected: RawAction| {
+        assert_eq!(parse_action(&fields.to_string(), None, TeamPart::None), Ok(expected))
+    };
     let params = json!({ "query": "x" });
     let call = RawAction::ToolCall { tool: "x".into(), params: params.clone() };
     check(json!({ "action": "tool_call", "tool": " x ", "tool_params": params.to_string() }), call);
@@ -175,13 +182,13 @@ fn long_and_nested_answers_end_at_once() {
     ] {
         let text = piece.repeat(ANSWER_BYTES / piece.len());
         let started = std::time::Instant::now();
-        let _ = parse_action(&text, Some("{"));
+        let _ = parse_action(&text, Some("{"), TeamPart::None);
         // What is not linear takes hours.
         assert!(started.elapsed() < std::time::Duration::from_secs(20), "{piece}");
     }
     let text = "x".repeat(1 << 20);
     let problem = "it is longer than 256 KiB: return exactly one action, as one JSON object and nothing else";
-    assert_eq!(parse_action(&text, None).unwrap_err(), problem);
+    assert_eq!(parse_action(&text, None, TeamPart::None).unwrap_err(), problem);
 }
 
 #[test]
@@ -196,7 +203,7 @@ fn a_final_answer_of_more_than_500_characters_is_told_so_and_then_cut() {
 fn one_tool_is_called_in_a_turn() {
     let call = |tool: &str, arguments: Value| Call { id: "1".into(), tool: tool.into(), arguments };
     let check = |calls: &[Call], expected: Result<RawAction, &str>| {
-        assert_eq!(from_calls("", calls), expected.map_err(str::to_owned));
+        assert_eq!(from_calls("", calls, TeamPart::None), expected.map_err(str::to_owned));
     };
     check(&[call("idle", json!(null))], Ok(RawAction::Idle));
     check(&[call("done", json!({ "response": "x" }))], Ok(RawAction::Done { response: "x".into() }));
@@ -214,7 +221,7 @@ fn one_tool_is_called_in_a_turn() {
     );
     check(&[], Err("it calls no tool: call exactly one; `done` ends your work"));
     let text = "{\"action\": \"idle\"}";
-    assert_eq!(from_calls(text, &[]), Ok(RawAction::Idle));
+    assert_eq!(from_calls(text, &[], TeamPart::None), Ok(RawAction::Idle));
     let smuggled = [call("publish_data", json!({ "action": "done", "response": "x", "topic": "a", "data": "b" }))];
     check(&smuggled, Ok(RawAction::PublishData { topic: "a".into(), data: "b".into() }));
 }
@@ -223,10 +230,11 @@ fn one_tool_is_called_in_a_turn() {
 fn only_what_an_agent_may_do_is_offered() {
     let tools = [tool("web.search"), tool("shell"), tool("idle")];
     let names = |offer: &Offer<'_>| super::list_tools(offer).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
-    let offer = Offer { tools: &tools, receivers: &["mitaka"], help: true };
+    let offer =
+        Offer { tools: &tools, receivers: &["mitaka"], help: true, part: TeamPart::None, spawns: &[], channels: &[] };
     let all = ["web.search", "shell", "publish_data", "send_message", "request_help", "done", "idle"];
     assert_eq!(names(&offer), all);
-    let nothing = Offer { tools: &[], receivers: &[], help: false };
+    let nothing = Offer { tools: &[], receivers: &[], help: false, part: TeamPart::None, spawns: &[], channels: &[] };
     assert_eq!(names(&nothing), ["publish_data", "done", "idle"]);
 }
 
@@ -239,14 +247,21 @@ fn a_step_held_to_the_schema_is_an_action() {
         description: String::new(),
         parameters: json!({ "type": "object", "additionalProperties": true }),
     });
-    let offer = Offer { tools: &tools, receivers: &["mitaka", "takao"], help: true };
+    let offer = Offer {
+        tools: &tools,
+        receivers: &["mitaka", "takao"],
+        help: true,
+        part: TeamPart::None,
+        spawns: &[],
+        channels: &[],
+    };
     let schema = step_schema(&offer);
     let validator = jsonschema::validator_for(&schema).unwrap();
     let check = |step: Value, expected: Option<&str>| {
         let step = json!({ "step": step });
         assert_eq!(validator.is_valid(&step), expected.is_some(), "{step}");
         if let Some(label) = expected {
-            let action = serde_json::to_value(parse_action(&step.to_string(), None).unwrap()).unwrap();
+            let action = serde_json::to_value(parse_action(&step.to_string(), None, TeamPart::None).unwrap()).unwrap();
             let tool = action["tool"].as_str().map(|tool| format!(":{tool}")).unwrap_or_default();
             assert_eq!(format!("{}{tool}", action["action"].as_str().unwrap()), label);
         }
@@ -277,7 +292,14 @@ fn the_schema_of_a_step_is_one_that_strict_modes_take() {
     tools.push(Tool { name: "odd".into(), description: String::new(), parameters: odd });
     for count in [0, 6, 500] {
         tools.extend((tools.len()..count).map(|number| tool(&format!("t{number}"))));
-        let offer = Offer { tools: &tools[..count], receivers: &["mitaka"], help: true };
+        let offer = Offer {
+            tools: &tools[..count],
+            receivers: &["mitaka"],
+            help: true,
+            part: TeamPart::None,
+            spawns: &[],
+            channels: &[],
+        };
         let schema = step_schema(&offer);
         assert_eq!(schema["type"], "object");
         let mut waiting = vec![&schema];

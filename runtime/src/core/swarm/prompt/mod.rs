@@ -7,6 +7,7 @@
 mod data;
 mod findings;
 mod lead;
+mod plan;
 mod system;
 mod user;
 
@@ -21,6 +22,7 @@ pub(crate) use lead::{
     Ended, Subtask, build_decompose_prompt, build_repair_prompt, build_synthesis_prompt, parse_subtasks,
     subtasks_schema,
 };
+pub(crate) use plan::TeamView;
 pub(crate) use system::render_system;
 pub(crate) use user::{mask_seconds, render_user};
 
@@ -59,6 +61,8 @@ pub(crate) struct View<'a> {
     pub protocol: Protocol,
     /// How much of the past it sees.
     pub limits: History,
+    /// Its team, where that has a coordinator.
+    pub team: Option<TeamView<'a>>,
 }
 
 /// How an agent says what it does.
@@ -81,7 +85,7 @@ pub(crate) struct Teammate<'a> {
     pub task: &'a str,
     /// Whether it is the one who is asked.
     pub is_you: bool,
-    /// How it ended, in a word; empty while it works.
+    /// How it ended, in a word; empty while it works. In a team with a coordinator: its state.
     pub state: &'a str,
 }
 

@@ -32,6 +32,7 @@ fn view() -> View<'static> {
         help: true,
         protocol: Protocol::Json,
         limits: LIMITS,
+        team: None,
     }
 }
 

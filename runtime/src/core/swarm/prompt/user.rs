@@ -35,6 +35,9 @@ fn render_opening(view: &View<'_>) -> String {
         out.push('\n');
     }
     write_team(&mut out, view);
+    if let Some(team) = &view.team {
+        super::plan::write_plan(&mut out, team, view.name);
+    }
     if !view.findings.is_empty() {
         out.push_str("\n## Shared Findings\n");
         for finding in view.findings {

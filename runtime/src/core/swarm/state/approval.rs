@@ -3,13 +3,20 @@
 use super::{AgentStage, Agreed, Swarm, Timer};
 use crate::types::approval::{Request, RequestKind, Verdict};
 use crate::types::swarm::Action;
+use crate::types::team::TeamOp;
 
 impl Swarm {
     /// An agent requests an approval: its time stands still until the answer.
     pub(crate) fn pause_for_approval(&mut self, request: &Request, at: u64) {
         let waits = |stage: &AgentStage| match request.wants {
             RequestKind::Tool { .. } => matches!(stage, AgentStage::Calling(..)),
-            RequestKind::Spawn { .. } => matches!(stage, AgentStage::Helping(..)),
+            RequestKind::Spawn { .. } => {
+                matches!(
+                    stage,
+                    AgentStage::Helping(..) | AgentStage::Acting(Action::Operate(TeamOp::SpawnAgent { .. }))
+                )
+            }
+            RequestKind::Plan { .. } => matches!(stage, AgentStage::Acting(Action::Operate(_))),
             // Members start no tasks and do not stall, and agents help them, not people.
             RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. } => false,
         };
@@ -18,6 +25,7 @@ impl Swarm {
         let act = match agent.stage.clone() {
             AgentStage::Calling(act, _) => act,
             AgentStage::Helping(description, skills) => Action::RequestHelp { description, skills },
+            AgentStage::Acting(act) => act,
             _ => return,
         };
         if let Some(began) = agent.began {

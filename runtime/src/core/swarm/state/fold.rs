@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::spent::Used;
 use super::{Agent, AgentStage, Ended, Entry, Lead, LeadStage, Past, QueuedMessage, Spent, Swarm, Timer};
 use crate::types::event::{Content, Event, Reserved};
 use crate::types::swarm::{Action, Answer, End, Fault, MemberMessage, Phase, Purpose, SUPERVISOR, TurnId};
@@ -15,8 +16,11 @@ impl Swarm {
         }
         match event {
             Event::PhaseEntered { phase, .. } => self.enter_phase(*phase),
-            Event::AgentSpawned { agent, plays, task, brief, by, tools, .. } => {
-                self.add_agent((agent, plays), (task.clone(), brief.clone()), by.as_ref(), tools.clone());
+            Event::AgentSpawned { agent, plays, task, brief, by, tools, items, replaces, .. } => {
+                if !self.names.contains_key(agent) {
+                    self.add_agent((agent, plays), (task.clone(), brief.clone()), by.as_ref(), tools.clone());
+                    self.agent_added(agent, by.as_ref(), items, replaces.as_ref());
+                }
             }
             Event::AgentStarted { agent, .. } => {
                 if let Some(index) = self.find_in_stage(agent, |stage| *stage == AgentStage::Ready)
@@ -37,24 +41,30 @@ impl Swarm {
                     self.spent.reserve(&std::mem::take(&mut agent.reserved), &Reserved::default());
                     // No prompt needs its messages again.
                     (agent.inbox, agent.mailbox) = (Vec::new(), VecDeque::new());
+                    let name = Arc::clone(&agent.name);
                     self.enter_stage(index, AgentStage::Done);
+                    self.agent_left(&name, *how, error.as_deref());
                     self.wake_idle();
                 }
             }
             Event::MessageSent { message, .. } => self.message_sent(message, at),
-            Event::MessageReceived { agent, number, .. } => {
+            Event::MessageReceived { agent, number, count, .. } => {
                 // No event records that an idle agent woke up because no agent was left to wait for.
                 if let Some(index) =
                     self.find_in_stage(agent, |stage| matches!(stage, AgentStage::Ready | AgentStage::Idle))
                 {
                     let agent = &mut self.agents[index as usize];
                     // Those before it had expired when this was decided, and no event says so.
-                    while agent.mailbox.front().is_some_and(|letter| letter.seq < *number) {
+                    while agent.mailbox.front().is_some_and(|letter| letter.seq.saturating_add(*count) <= *number) {
                         agent.mailbox.pop_front();
                     }
                     // A message that it has taken already does not wake it.
-                    if agent.mailbox.front().is_some_and(|letter| letter.seq == *number) {
+                    let mut taken = false;
+                    while agent.mailbox.front().is_some_and(|letter| letter.seq <= *number) {
                         agent.inbox.extend(agent.mailbox.pop_front());
+                        taken = true;
+                    }
+                    if taken {
                         self.enter_stage(index, AgentStage::Ready);
                     }
                 }
@@ -95,7 +105,9 @@ impl Swarm {
                     // What came while it was asked is what it would wait for.
                     let ttl = self.rules.ttl_ms;
                     let agent = &self.agents[index as usize];
-                    if agent.stage == AgentStage::Ready && agent.mailbox.iter().all(|letter| letter.is_expired(ttl, at))
+                    if self.team.is_none()
+                        && agent.stage == AgentStage::Ready
+                        && agent.mailbox.iter().all(|letter| letter.is_expired(ttl, at))
                     {
                         self.enter_stage(index, AgentStage::Idle);
                     }
@@ -108,6 +120,7 @@ impl Swarm {
                 }
             }
             Event::SwarmFinished { .. } => self.is_over = true,
+            Event::Team { fact, .. } => self.apply_team(fact, at),
             // What happens outside of swarms.
             _ => {}
         }
@@ -211,6 +224,9 @@ impl Swarm {
             return;
         }
         self.phase = Some(phase);
+        if phase == Phase::Monitoring {
+            self.team_begins();
+        }
         let purpose = match phase {
             Phase::Planning => Purpose::Decompose,
             Phase::Synthesizing => Purpose::Synthesize,
@@ -226,11 +242,13 @@ impl Swarm {
         by: Option<&Arc<str>>,
         tools: Option<Vec<String>>,
     ) {
-        if self.names.contains_key(name) {
-            return;
-        }
         let index = u32::try_from(self.agents.len()).expect("agents are limited");
-        let stage = if task.is_some() { AgentStage::Ready } else { AgentStage::Waiting };
+        // An agent of a team begins when there is a plan, and something in it for the agent.
+        let stage = match (&self.team, &task) {
+            (Some(_), _) => AgentStage::Idle,
+            (None, Some(_)) => AgentStage::Ready,
+            (None, None) => AgentStage::Waiting,
+        };
         self.names.insert(Arc::clone(name), index);
         self.agents.push(Agent {
             name: Arc::clone(name),
@@ -258,6 +276,8 @@ impl Swarm {
             errors: 0,
             began: None,
             end: None,
+            seen: 0,
+            completed: None,
             spent: Spent::default(),
             models: std::collections::BTreeSet::new(),
             reserved: Reserved::default(),
@@ -271,6 +291,7 @@ impl Swarm {
                     self.enter_stage(asker, AgentStage::Informed(Arc::clone(name)));
                 }
             }
+            None if self.is_coordinator(name) => {}
             None => {
                 // Before the place counts as taken: which part it has depends on it.
                 if let Some(part) = self.next_part() {
@@ -302,13 +323,18 @@ impl Swarm {
                 at,
                 person: sent.person,
             });
-            if matches!(receiver.stage, AgentStage::Idle | AgentStage::Waiting) {
+            let stage = receiver.stage.clone();
+            let wakes = receiver.mailbox.back().cloned().is_some_and(|message| self.wakes(&message));
+            if wakes && matches!(stage, AgentStage::Idle | AgentStage::Waiting) {
                 self.enter_stage(to, AgentStage::Ready);
             }
         }
         // No action of an agent ends with what a person writes.
         if sent.person {
             return;
+        }
+        if is_supervisor && self.team.is_some() {
+            return self.notice_sent(sent);
         }
         if is_supervisor
             && let Some(asker) = self.find_in_stage(&sent.to, |stage| matches!(stage, AgentStage::Informed(_)))
@@ -319,6 +345,7 @@ impl Swarm {
         let writes = |stage: &AgentStage| matches!(stage, AgentStage::Acting(Action::SendMessage { .. }));
         if let Some(from) = self.find_in_stage(&sent.from, writes) {
             self.agents[from as usize].sent += 1;
+            self.coordinator_acted(&sent.from);
             self.finish_action(from, None, self.rules.is_progress(false, true));
         }
     }
@@ -340,8 +367,11 @@ impl Swarm {
         self.wake_idle();
     }
 
-    /// Something happened that agents who wait may want to know.
+    /// Something happened that agents who wait may want to know. Agents of a team wait for work or a message.
     fn wake_idle(&mut self) {
+        if self.team.is_some() {
+            return;
+        }
         // The other stage takes it out of the set, so that this ends.
         while let Some(index) = self.agenda.idle.first().copied() {
             self.enter_stage(index, AgentStage::Ready);
@@ -365,6 +395,9 @@ impl Swarm {
         if let Some(index) = self.find_current(turn).filter(|&index| open(&self.agents[index as usize].stage)) {
             let before = std::mem::replace(&mut self.agents[index as usize].reserved, reserved);
             self.spent.reserve(&before, &reserved);
+            if let Some(team) = &self.team {
+                self.agents[index as usize].seen = team.plan.version;
+            }
             self.enter_stage(index, AgentStage::Asking);
         }
     }
@@ -384,7 +417,7 @@ impl Swarm {
             Answer::Acts(act) => {
                 (agent.repair, agent.failures) = (None, 0);
                 // No turn would read the result of an action in the last iteration: it is not carried out.
-                if !matches!(act, Action::Done { .. }) && agent.iteration >= last {
+                if !matches!(act, Action::Done { .. } | Action::Operate(_)) && agent.iteration >= last {
                     agent.history.push(Past { iteration: agent.iteration, act: Some(act.clone()), result: None });
                     return self.enter_stage(index, AgentStage::Ending(End::Exhausted, None));
                 }
@@ -468,7 +501,7 @@ impl Swarm {
     }
 
     /// What an agent wanted was carried out, or refused.
-    fn finish_action(&mut self, index: u32, result: Option<Content>, progress: bool) {
+    pub(super) fn finish_action(&mut self, index: u32, result: Option<Content>, progress: bool) {
         let act = match &self.agents[index as usize].stage {
             AgentStage::Acting(act) | AgentStage::Denied(act, _) => Some(act.clone()),
             AgentStage::Helping(description, skills) => {
@@ -487,14 +520,17 @@ impl Swarm {
     fn came_to(&mut self, index: u32, act: Option<Action>, result: Option<Content>, progress: bool) {
         let agent = &mut self.agents[index as usize];
         agent.quiet = if progress { 0 } else { agent.quiet + 1 };
-        agent.history.push(Past { iteration: agent.iteration, act, result });
+        let refused = result.is_some() && !progress;
+        agent.history.push(Past { iteration: agent.iteration, act: act.clone(), result });
         agent.inbox.clear();
         agent.iteration += 1;
         (agent.attempt, agent.failures, agent.repair, agent.agreed) = (1, 0, None, None);
-        let stage = if agent.quiet >= self.rules.convergence.no_progress {
+        let stage = if self.team.is_none() && agent.quiet >= self.rules.convergence.no_progress {
             AgentStage::Ending(End::Converged, None)
         } else if agent.iteration > self.rules.limits.iterations {
             AgentStage::Ending(End::Exhausted, None)
+        } else if self.team.is_some() {
+            self.next_team_stage(index, act.as_ref(), refused)
         } else {
             AgentStage::Ready
         };
@@ -556,31 +592,5 @@ impl Swarm {
     fn rest_lead(&mut self, due: u64) {
         self.agenda.timers.insert((due, Timer::Lead));
         self.lead.stage = LeadStage::Resting(due);
-    }
-}
-
-/// What a turn used.
-struct Used {
-    usage: Option<crate::types::usage::Usage>,
-    cost: Option<u64>,
-}
-
-impl Spent {
-    /// A turn begins, perhaps once more: then what it reserved before is free.
-    fn reserve(&mut self, before: &Reserved, reserved: &Reserved) {
-        let left = self.reserved.saturating_sub(before.tokens.unwrap_or(0));
-        self.reserved = left.saturating_add(reserved.tokens.unwrap_or(0));
-    }
-
-    fn settle(&mut self, reserved: &Reserved, used: &Used) {
-        self.calls += 1;
-        self.reserved = self.reserved.saturating_sub(reserved.tokens.unwrap_or(0));
-        if let Some(usage) = used.usage {
-            self.usage = crate::types::usage::sum(self.usage, usage);
-        }
-        match used.cost {
-            Some(cost) => self.cost = self.cost.saturating_add(cost),
-            None => self.unpriced = true,
-        }
     }
 }

@@ -6,6 +6,8 @@
 
 mod approval;
 mod fold;
+mod spent;
+mod team;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -14,6 +16,9 @@ use super::rules::Rules;
 use crate::types::event::{AttemptId, Content, Reserved};
 use crate::types::swarm::{Action, End, MessageType, Part, Phase, Purpose, TurnId};
 use crate::types::usage::{Usage, sum};
+
+pub(crate) use team::{Channel, Team};
+pub(super) use team::{Notice, is_leading};
 
 /// A swarm.
 #[derive(Debug)]
@@ -42,6 +47,8 @@ pub struct Swarm {
     /// Whether it is over.
     pub(crate) is_over: bool,
     pub(crate) spent: Spent,
+    /// What it has besides where it has a coordinator.
+    pub(crate) team: Option<Team>,
     /// What is to be decided.
     pub(super) agenda: MemberQueues,
 }
@@ -92,6 +99,10 @@ pub(crate) struct Agent {
     /// When its first iteration began, moved by the time in which no process ran it.
     pub(crate) began: Option<u64>,
     pub(crate) end: Option<Ended>,
+    /// In a team: the version of the plan that its last turn showed; 0 before its first turn.
+    pub(crate) seen: u32,
+    /// In a team: what came of its task, once it has ended that.
+    pub(crate) completed: Option<Content>,
     pub(crate) spent: Spent,
     /// The models that answered it.
     pub(crate) models: BTreeSet<String>,
@@ -284,9 +295,11 @@ pub(super) enum Timer {
 impl Swarm {
     /// The swarm of a run, before anything has happened in it.
     pub fn new(id: AttemptId, rules: Arc<Rules>, run: &str, goal: Content) -> Swarm {
+        let team = Team::new(&rules);
         Swarm {
             id,
             rules,
+            team,
             run: run.into(),
             goal,
             phase: None,

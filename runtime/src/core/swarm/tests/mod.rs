@@ -13,5 +13,6 @@ mod resume;
 mod shared_workspace;
 mod sizes;
 mod smart_retry;
+mod team;
 mod timeouts;
 mod world;

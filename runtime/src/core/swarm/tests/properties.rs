@@ -171,7 +171,7 @@ fn foreign() -> impl Strategy<Value = Noise> {
         Just(Event::ActionRefused { swarm: id(), agent: unknown.into(), reason: "foreign".to_owned() }),
         Just(Event::AgentIdled { swarm: id(), agent: unknown.into() }),
         Just(Event::AgentFinished { swarm: id(), agent: unknown.into(), how: End::Done, response: None, error: None }),
-        Just(Event::MessageReceived { swarm: id(), agent: unknown.into(), from: "takao".into(), number: 1 }),
+        Just(Event::MessageReceived { swarm: id(), agent: unknown.into(), from: "takao".into(), number: 1, count: 1 }),
         Just(ended(turn(unknown, 0, 1))),
         (known.clone(), 100_u32..102, 1_u32..3)
             .prop_map(move |(agent, iteration, attempt)| ended(turn(agent, iteration, attempt))),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::world::{World, rules};
 use crate::core::swarm::Part;
 use crate::core::swarm::action::{
-    self, DESCRIPTION_CHARS, RECEIVER_CHARS, RawAction, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
+    self, DESCRIPTION_CHARS, RECEIVER_CHARS, RawAction, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS, TeamPart,
 };
 use crate::core::swarm::rules::PARTS;
 use crate::core::swarm::state::{Agent, AgentStage, Past, QueuedMessage};
@@ -16,6 +16,8 @@ use crate::types::event::{
     AttemptId, Content, Event, LARGEST, LONGEST_PATH, Record, StepId, can_inline, truncate_message,
 };
 use crate::types::swarm::{Action, Answer, End, Fault, MemberMessage, MessageType, Purpose, SUPERVISOR, TurnId};
+use crate::types::team::{ItemState, TeamOp};
+use crate::types::team_fact::TeamFact;
 use crate::{Reserved, Usage};
 
 /// As the run stores a text.
@@ -40,7 +42,7 @@ fn line(event: Event) -> String {
 
 /// The action that an answer is read as, as the run records it.
 fn act(answer: serde_json::Value) -> Option<Action> {
-    Some(match action::parse_action(&answer.to_string(), None).ok()? {
+    Some(match action::parse_action(&answer.to_string(), None, TeamPart::None).ok()? {
         RawAction::ToolCall { tool, params } => {
             Action::ToolCall { tool: tool.into(), params: stored(params.to_string()) }
         }
@@ -53,7 +55,55 @@ fn act(answer: serde_json::Value) -> Option<Action> {
         }
         RawAction::Done { response } => Action::Done { response: stored(response) },
         RawAction::Idle => Action::Idle,
+        RawAction::Operate(op) => Action::Operate(match op {
+            TeamOp::Post { channel, message } => TeamOp::Post { channel, message: restored(message) },
+            TeamOp::SpawnAgent { plays, name, task, items, replaces } => {
+                TeamOp::SpawnAgent { plays, name, task: restored(task), items, replaces }
+            }
+            op => op,
+        }),
     })
+}
+
+fn restored(text: Content) -> Content {
+    match text {
+        Content::Text(text) => stored(text),
+        artifact => artifact,
+    }
+}
+
+/// The longest event that an operation leads to.
+fn followed(op: TeamOp, name: &Arc<str>) -> Event {
+    let (swarm, agent) = (swarm(), Arc::clone(name));
+    match op {
+        TeamOp::PlanUpdate { ops, why } => Event::Team {
+            swarm,
+            fact: TeamFact::PlanUpdated { version: u32::MAX, agent, ops, why, proposal: Some(u32::MAX) },
+        },
+        TeamOp::PlanPropose { ops, why } => {
+            Event::Team { swarm, fact: TeamFact::PlanProposed { proposal: u32::MAX, agent, base: u32::MAX, ops, why } }
+        }
+        TeamOp::SpawnAgent { plays, task, items, replaces, .. } => Event::AgentSpawned {
+            swarm,
+            agent,
+            plays,
+            task: Some(task),
+            brief: None,
+            by: Some(Arc::clone(name)),
+            tools: None,
+            items,
+            replaces,
+        },
+        TeamOp::ItemDone { item, summary } => Event::Team {
+            swarm,
+            fact: TeamFact::ItemMoved { agent, item, to: ItemState::Blocked, note: Some(summary) },
+        },
+        TeamOp::Post { channel, message } => Event::Team { swarm, fact: TeamFact::Posted { agent, channel, message } },
+        TeamOp::StopAgent { agent, why } => {
+            Event::Team { swarm, fact: TeamFact::AgentStopped { by: Arc::clone(name), agent, why } }
+        }
+        other => panic!("no sample is {other:?}"),
+    }
 }
 
 /// Every text that still fits where `chars` may stand and that is about `bytes` long as JSON.
@@ -101,6 +151,19 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
             json!({"action": "request_help", "help_description": inline(DESCRIPTION_CHARS), "help_skills": skills}),
             json!({"action": "done", "response": long}),
         ];
+        let long_name = "n".repeat(RECEIVER_CHARS);
+        let add = |count: usize| vec![json!({"op": "remove", "item": long_name}); count];
+        let ops = (1..=50).rev().map(add).find(|ops| json!(ops).to_string().len() <= 5_000).unwrap_or_default();
+        let text = json!([{"op": "edit", "item": long_name, "text": of(500)}]);
+        let items = vec![long_name.clone(); 19];
+        let answers = answers.into_iter().chain([
+            json!({"action": "plan_update", "ops": ops, "why": of(500)}),
+            json!({"action": "plan_propose", "ops": text, "why": of(500)}),
+            json!({"action": "spawn_agent", "plays": long_name, "name": long_name, "task": long, "items": items, "replaces": long_name}),
+            json!({"action": "item_done", "item": long_name, "summary": of(500)}),
+            json!({"action": "stop_agent", "agent": long_name, "why": of(500)}),
+            json!({"action": "channel_send", "channel": long_name, "message": inline(900)}),
+        ]);
         let mut events: Vec<Event> = Vec::new();
         for answer in answers {
             let Some(act) = act(answer) else { continue };
@@ -132,9 +195,12 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
                         brief: None,
                         by: Some(Arc::clone(&name)),
                         tools,
+                        items: Vec::new(),
+                        replaces: None,
                     });
                     Event::HelpRequested { swarm: swarm(), agent: Arc::clone(&name), description, skills }
                 }
+                Action::Operate(op) => followed(op, &name),
                 Action::Done { .. } | Action::Idle => Event::AgentIdled { swarm: swarm(), agent: Arc::clone(&name) },
             };
             events.push(follows);
@@ -215,7 +281,7 @@ fn weight(agent: &Agent) -> usize {
             text(description) + skills.iter().map(|it| it.capacity() + 24).sum::<usize>()
         }
         Action::Done { response } => text(response),
-        Action::Idle => 0,
+        Action::Operate(_) | Action::Idle => 0,
     };
     let letters =
         |letters: &mut dyn Iterator<Item = &QueuedMessage>| letters.map(|letter| text(&letter.payload)).sum::<usize>();

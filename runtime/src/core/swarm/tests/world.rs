@@ -17,12 +17,16 @@ use std::sync::Arc;
 
 use swarmc_plan::{Convergence, ProgressRule, SwarmLimits, TransientRetry, TurnLimit};
 
+use crate::core::swarm::action::{RawAction, TeamPart, parse_action};
+use crate::core::swarm::plan::TeamPlan;
 use crate::core::swarm::rules::{Place, Rules};
 use crate::core::swarm::state::{AgentStage, Swarm};
 use crate::core::swarm::{Part, SwarmCommand, decide_swarm};
 use crate::types::approval::{Choice, Request, RequestKind, Verdict};
 use crate::types::event::{AnsweredBy, AttemptId, Content, Event, StepId};
 use crate::types::swarm::{Action, Answer, End, Fault, MemberMessage, MessageType, Phase, Purpose, TurnId};
+use crate::types::team::PlanOp;
+use crate::types::team_fact::TeamFact;
 
 /// The rules of a swarm that says nothing but who takes part.
 pub(crate) fn rules(roster: &str) -> Rules {
@@ -64,6 +68,11 @@ pub(crate) fn rules(roster: &str) -> Rules {
         edges: None,
         lead: None,
         merger: None,
+        coordinator: None,
+        items: Vec::new(),
+        channels: BTreeMap::new(),
+        spawns: None,
+        plan_update: swarmc_plan::Approval::Coordinator,
     }
 }
 
@@ -206,6 +215,8 @@ impl World {
                     brief: None,
                     by: None,
                     tools: None,
+                    items: Vec::new(),
+                    replaces: None,
                 });
             }
             SwarmCommand::Ask(turn) => {
@@ -258,7 +269,8 @@ impl World {
                 let agent = &self.swarm.agents[agent as usize];
                 let past = agent.history.iter().rev().take(3).rev().map(|past| past.iteration.to_string());
                 let past: Vec<String> = past.collect();
-                let response = (!past.is_empty() && how != End::Unneeded).then(|| format!("turns {}", past.join(" ")));
+                let response = (!past.is_empty() && !matches!(how, End::Unneeded | End::Released))
+                    .then(|| format!("turns {}", past.join(" ")));
                 let agent = Arc::clone(&agent.name);
                 self.record(Event::AgentFinished {
                     swarm: id(),
@@ -455,6 +467,10 @@ fn answer(text: &str) -> Answer {
         }
         "done" => Action::Done { response: text_of(rest) },
         "idle" => Action::Idle,
+        json if json.starts_with('{') => match parse_action(text, None, TeamPart::None).expect("an action") {
+            RawAction::Operate(op) => Action::Operate(op),
+            other => panic!("`{text}` is no operation: {other:?}"),
+        },
         "invalid" => return Answer::Invalid("it is no action".to_owned()),
         "refuse" => return failed("401", Fault::Permanent),
         "budget" => return failed("the budget is spent", Fault::Budget),
@@ -516,6 +532,41 @@ fn line_of(event: &Event) -> String {
             let response = response.as_ref().map(|it| format!(": {}", words(it))).unwrap_or_default();
             let error = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
             format!("{agent} ends {}{error}{response}", how.as_str())
+        }
+        Event::Team { fact: TeamFact::PlanUpdated { version, agent, ops, proposal, .. }, .. } => {
+            let ops: Vec<String> = ops.iter().map(PlanOp::describe).collect();
+            let proposal = proposal.map(|id| format!(" for proposal {id}")).unwrap_or_default();
+            format!("{agent} makes plan v{version}: {}{proposal}", ops.join(", "))
+        }
+        Event::Team { fact: TeamFact::PlanProposed { proposal, agent, base, ops, .. }, .. } => {
+            let ops: Vec<String> = ops.iter().map(PlanOp::describe).collect();
+            format!("{agent} proposes {proposal} on v{base}: {}", ops.join(", "))
+        }
+        Event::Team { fact: TeamFact::ProposalRefused { proposal, agent, verdict, because, .. }, .. } => {
+            format!("proposal {proposal} is {} by {agent}: {because}", TeamPlan::describe_refusal(*verdict))
+        }
+        Event::Team { fact: TeamFact::ItemMoved { agent, item, to, note, .. }, .. } => {
+            let note = note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+            format!("{item} of {agent} is {}{note}", format!("{to:?}").to_lowercase())
+        }
+        Event::Team { fact: TeamFact::ItemChecked { item, checkpoint, .. }, .. } => {
+            format!("{item} is at checkpoint {checkpoint}")
+        }
+        Event::Team { fact: TeamFact::ItemAssigned { agent, item, to, .. }, .. } => {
+            format!("{agent} assigns {item} to {}", to.as_deref().unwrap_or("nobody"))
+        }
+        Event::Team { fact: TeamFact::Posted { agent, channel, message, .. }, .. } => {
+            format!("{agent} posts to {}: {}", channel.as_deref().unwrap_or("all"), words(message))
+        }
+        Event::Team { fact: TeamFact::ChannelChanged { agent, channel, joined, .. }, .. } => {
+            format!("{agent} {} {channel}", if *joined { "joins" } else { "leaves" })
+        }
+        Event::Team { fact: TeamFact::AgentCompleted { agent, response, .. }, .. } => {
+            format!("{agent} completed: {}", words(response))
+        }
+        Event::Team { fact: TeamFact::AgentStopped { by, agent, why, .. }, .. } => format!("{by} stops {agent}: {why}"),
+        Event::Team { fact: TeamFact::UserTold { agent, message, .. }, .. } => {
+            format!("{agent} tells the user: {}", words(message))
         }
         Event::SwarmFinished { result: Some(result), .. } => format!("over: {}", words(result)),
         Event::SwarmFinished { error, .. } => format!("failed: {}", error.as_deref().unwrap_or_default()),

@@ -83,6 +83,14 @@ impl Made {
         if event::can_inline(&text) { Content::Text(text) } else { self.blob(text) }
     }
 
+    /// A text of an answer, as an event holds it.
+    pub(super) fn stored(&self, text: Content) -> Content {
+        match text {
+            Content::Text(text) => self.content(text),
+            artifact => artifact,
+        }
+    }
+
     /// The same with so much room for it as JSON in its event.
     pub(super) fn content_within(&self, text: String, room: usize) -> Content {
         // By the escaped length: as JSON a text may be several times longer.

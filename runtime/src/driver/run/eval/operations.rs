@@ -160,7 +160,10 @@ impl Evaluator<'_> {
                 (format!("`{to}` was not started: {}", verdict.refusal()), Arc::clone(&letter.id))
             }
             RequestKind::Help { message } => (self.format_help_answer(message, verdict), waiting.request.name().into()),
-            RequestKind::Tool { .. } | RequestKind::Spawn { .. } | RequestKind::GoOn { .. } => return None,
+            RequestKind::Tool { .. }
+            | RequestKind::Spawn { .. }
+            | RequestKind::Plan { .. }
+            | RequestKind::GoOn { .. } => return None,
         };
         let letter = decision_message(message_id(&answers), words, answers, verdict.by);
         let to = Arc::clone(&waiting.step.name);

@@ -8,6 +8,7 @@ use super::{Evaluator, Made, from_render_error, render_failure, unknown_step};
 use crate::core::graph::Key;
 use crate::core::state::State;
 use crate::core::swarm::action;
+use crate::core::swarm::life::life_of;
 use crate::core::swarm::prompt::{self, Left, Prompt, PromptMessage, Protocol, Teammate, Turn};
 use crate::core::swarm::state::{Agent as Actor, Swarm};
 use crate::driver::run::values::View;
@@ -124,7 +125,10 @@ impl<'a> Evaluator<'a> {
         };
         let role = self.render_role(at, player, made)?;
         let text = |content: Option<&Content>| content.map_or(Ok(String::new()), |content| self.load_text(content));
-        let (task, goal) = (text(agent.task.as_ref())?, self.load_text(&swarm.goal)?);
+        let (mut task, goal) = (text(agent.task.as_ref())?, self.load_text(&swarm.goal)?);
+        if swarm.team.is_some() && agent.task.is_none() {
+            task = "The items of the plan that are yours.".to_owned();
+        }
         let tasks =
             swarm.agents.iter().map(|agent| text(agent.visible_task())).collect::<Result<Vec<String>, Failure>>()?;
         let roster: Vec<Teammate<'_>> = swarm
@@ -133,13 +137,16 @@ impl<'a> Evaluator<'a> {
             .zip(&tasks)
             .map(|(mate, task)| Teammate {
                 name: &mate.name,
-                task,
+                task: if swarm.team.is_some() && mate.task.is_none() { "its items of the plan" } else { task },
                 is_you: mate.name == agent.name,
-                state: mate.end.as_ref().map_or("", |end| end.how.as_str()),
+                state: match &swarm.team {
+                    Some(_) => life_of(swarm, mate).as_str(),
+                    None => mate.end.as_ref().map_or("", |end| end.how.as_str()),
+                },
             })
             .collect();
         let others = || swarm.agents.iter().filter(|mate| mate.name != agent.name && !mate.is_done());
-        let may = |mate: &&Actor| swarm.rules.may_write(&agent.name, &mate.name);
+        let may = |mate: &&Actor| swarm.may_write(&agent.name, &mate.name);
         let receivers: Vec<&str> = others().filter(may).map(|mate| &*mate.name).collect();
         let step = self.step_definition(at.state, at.key);
         let Body::Swarm(call) = &step.body else { return Err(render_failure("this step is no swarm".to_owned())) };
@@ -178,7 +185,24 @@ impl<'a> Evaluator<'a> {
         let limits = &swarm.rules.limits;
         let help = agent.helpers < swarm.rules.helpers && swarm.agents.len() < limits.agents as usize;
         let seconds = agent.began.map(|began| began.saturating_add(limits.timeout_ms).saturating_sub(now) / 1000);
+        let spawns = swarm.rules.spawns.as_ref().map_or(&[][..], |spawns| spawns.agents.as_slice());
+        let part = swarm.part_of(&agent.name);
+        let channels: Vec<(&str, Vec<&str>, bool)> = swarm
+            .team
+            .iter()
+            .flat_map(|team| &team.channels)
+            .map(|(name, channel)| (&**name, channel.members.iter().map(|member| &**member).collect(), channel.open))
+            .collect();
+        let team = swarm.team.as_ref().zip(swarm.coordinator()).map(|(team, coordinator)| prompt::TeamView {
+            part,
+            coordinator,
+            plan: &team.plan,
+            seen: agent.seen,
+            spawns,
+            channels: &channels,
+        });
         let view = prompt::View {
+            team,
             name: &agent.name,
             task: &task,
             // A member whose task is the whole goal reads it once.
@@ -207,7 +231,9 @@ impl<'a> Evaluator<'a> {
         }
         // At the limit the action is not offered: the swarm would refuse it, and a turn would be lost.
         let can_send = agent.sent < swarm.rules.limits.messages;
-        let offer = action::Offer { tools, receivers: if can_send { &receivers } else { &[] }, help };
+        let channels: Vec<&str> = channels.iter().map(|(name, ..)| *name).collect();
+        let receivers = if can_send { receivers.as_slice() } else { &[] };
+        let offer = action::Offer { tools, receivers, help, part, spawns, channels: &channels };
         Ok(match protocol {
             Protocol::Native => ModelRequest { tools: action::list_tools(&offer), ..ModelRequest::new(prompt) },
             Protocol::Json | Protocol::Program => {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{At, Evaluator, Made, render_failure, unknown_step};
-use crate::core::swarm::action::{self, RawAction};
+use crate::core::swarm::action::{self, RawAction, TeamPart};
 use crate::core::swarm::state::{Agent, Swarm};
 use crate::core::swarm::{Part, prompt};
 use crate::types::chat;
 use crate::types::chat::Reply;
 use crate::types::event::{self, Content, Event, Failure};
 use crate::types::swarm::{Action, Answer, End, Fault, Purpose, TurnId};
+use crate::types::team::{PlanOp, TeamOp};
 use crate::types::usage::compute_cost;
 
 /// The turns that the answer of an agent is made of which gave none (seed 001, "Convergence Detection").
@@ -73,7 +74,7 @@ impl Evaluator<'_> {
             Ok(reply) => match turn.purpose {
                 Purpose::Act => {
                     let repaired = swarm.agent(&turn.agent).is_some_and(|agent| agent.repair.is_some());
-                    parse_action(reply, repaired, tools, made)
+                    parse_action(reply, repaired, (tools, swarm.part_of(&turn.agent)), made)
                 }
                 Purpose::Decompose => {
                     let most = swarm.rules.most_parts();
@@ -105,7 +106,7 @@ impl Evaluator<'_> {
         made: &Made,
     ) -> Result<Event, Failure> {
         let response = match how {
-            End::Done | End::Unneeded => None,
+            End::Done | End::Unneeded | End::Released => None,
             _ if agent.history.is_empty() => None,
             _ => Some(made.content(self.summarize_agent(agent)?)),
         };
@@ -163,6 +164,7 @@ impl Evaluator<'_> {
                 ("send_message".to_owned(), format!("to {to} ({}): {payload}", message_type.as_str()))
             }
             Some(Action::RequestHelp { description, .. }) => ("request_help".to_owned(), self.load_text(description)?),
+            Some(Action::Operate(op)) => (op.name().to_owned(), self.describe_operation(op)?),
             Some(Action::Done { response }) => ("done".to_owned(), self.load_text(response)?),
             Some(Action::Idle) => ("idle".to_owned(), "nothing".to_owned()),
         };
@@ -172,6 +174,32 @@ impl Evaluator<'_> {
             None => text,
         };
         Ok((past.iteration, label, text))
+    }
+
+    /// An operation of a team, as the history of its agent shows it.
+    fn describe_operation(&self, op: &TeamOp) -> Result<String, Failure> {
+        let ops = |ops: &[PlanOp]| ops.iter().map(PlanOp::describe).collect::<Vec<_>>().join(", ");
+        Ok(match op {
+            TeamOp::PlanUpdate { ops: changes, why } | TeamOp::PlanPropose { ops: changes, why } => {
+                format!("{}: {why}", ops(changes))
+            }
+            TeamOp::PlanDecide { proposal, approve, because } => {
+                format!("proposal {proposal} {}: {because}", if *approve { "accepted" } else { "rejected" })
+            }
+            TeamOp::Assign { item, to } => format!("{item} to {}", to.as_deref().unwrap_or("nobody")),
+            TeamOp::SpawnAgent { plays, name, task, .. } => {
+                format!("{plays} as {}: {}", name.as_deref().unwrap_or("an agent"), self.load_text(task)?)
+            }
+            TeamOp::StopAgent { agent, why } => format!("{agent}: {why}"),
+            TeamOp::ItemDone { item, summary } => format!("{item}: {summary}"),
+            TeamOp::ItemBlocked { item, why } | TeamOp::ItemFailed { item, why } => format!("{item}: {why}"),
+            TeamOp::ItemCheckpoint { item } => item.to_string(),
+            TeamOp::Post { channel, message } => {
+                format!("to {}: {}", channel.as_deref().unwrap_or("everybody"), self.load_text(message)?)
+            }
+            TeamOp::JoinChannel { channel } | TeamOp::LeaveChannel { channel } => channel.to_string(),
+            TeamOp::TellUser { message } => self.load_text(message)?,
+        })
     }
 
     /// What a swarm that is over was, for people and programs: each agent with its summary, iterations, tokens, models and
@@ -243,10 +271,10 @@ impl Evaluator<'_> {
 }
 
 /// The action that a reply is.
-fn parse_action(reply: Reply, repaired: bool, tools: Option<&[chat::Tool]>, made: &Made) -> Answer {
+fn parse_action(reply: Reply, repaired: bool, (tools, part): (Option<&[chat::Tool]>, TeamPart), made: &Made) -> Answer {
     let read = match reply.calls.is_empty() {
-        true => action::parse_action(&reply.text, Some(PREFILL)),
-        false => action::from_calls(&reply.text, &reply.calls),
+        true => action::parse_action(&reply.text, Some(PREFILL), part),
+        false => action::from_calls(&reply.text, &reply.calls, part),
     };
     let action = match read {
         Ok(action) => action,
@@ -280,6 +308,14 @@ fn parse_action(reply: Reply, repaired: bool, tools: Option<&[chat::Tool]>, made
             None => Action::Done { response: store(response) },
         },
         RawAction::Idle => Action::Idle,
+        RawAction::Operate(op) => Action::Operate(match op {
+            TeamOp::Post { channel, message } => TeamOp::Post { channel, message: made.stored(message) },
+            TeamOp::TellUser { message } => TeamOp::TellUser { message: made.stored(message) },
+            TeamOp::SpawnAgent { plays, name, task, items, replaces } => {
+                TeamOp::SpawnAgent { plays, name, task: made.stored(task), items, replaces }
+            }
+            op => op,
+        }),
     })
 }
 

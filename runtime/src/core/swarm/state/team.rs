@@ -1,0 +1,473 @@
+//! The fold of what only a team with a coordinator knows: its plan, its channels, and what its agents are to be told.
+//!
+//! A notice is a message of [`SUPERVISOR`]: the fold puts it into `tell`, `decide` has it recorded, and the recorded
+//! message takes it out. A notice of the type `request` wakes its receiver, one of the type `info` waits for its next turn.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::{AgentStage, QueuedMessage, Swarm};
+use crate::core::swarm::action::TeamPart;
+use crate::core::swarm::plan::{Proposal, TeamPlan};
+use crate::core::swarm::rules::Rules;
+use crate::types::event::Content;
+use crate::types::swarm::{Action, End, MemberMessage, MessageType, SUPERVISOR};
+use crate::types::team::{ItemState, PlanOp, Refused, TeamOp};
+use crate::types::team_fact::TeamFact;
+
+/// What a swarm with a coordinator has besides.
+#[derive(Debug)]
+pub(crate) struct Team {
+    /// Its plan.
+    pub(crate) plan: TeamPlan,
+    /// Its channels, by name.
+    pub(crate) channels: BTreeMap<Arc<str>, Channel>,
+    /// What agents are to be told, in order.
+    pub(in crate::core::swarm) tell: VecDeque<Notice>,
+    /// Proposals of which it is not known yet whether they apply.
+    pub(in crate::core::swarm) fresh: BTreeSet<u32>,
+    /// How often in a row the coordinator was woken because nothing moves, and did nothing.
+    pub(in crate::core::swarm) stalls: u32,
+    /// How many agents the coordinator has added.
+    pub(crate) spawned: u32,
+}
+
+/// A channel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Channel {
+    /// Who takes part.
+    pub(crate) members: BTreeSet<Arc<str>>,
+    /// Whether others may join.
+    pub(crate) open: bool,
+}
+
+/// What an agent is to be told.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::core::swarm) struct Notice {
+    pub to: Arc<str>,
+    /// Whether it wakes the agent.
+    pub wakes: bool,
+    pub words: String,
+}
+
+impl Channel {
+    /// As the spec declares it.
+    pub(crate) fn new(declared: &swarmc_plan::Group) -> Channel {
+        let members = declared.members.iter().map(|name| Arc::from(&**name)).collect();
+        Channel { members, open: declared.open }
+    }
+}
+
+impl Notice {
+    /// The type of the message that tells it.
+    pub(in crate::core::swarm) fn kind(&self) -> MessageType {
+        if self.wakes { MessageType::Request } else { MessageType::Info }
+    }
+}
+
+impl Team {
+    pub(super) fn new(rules: &Rules) -> Option<Team> {
+        rules.coordinator.as_ref()?;
+        Some(Team {
+            plan: TeamPlan::from_spec(&rules.items),
+            channels: rules.channels.clone(),
+            tell: VecDeque::new(),
+            fresh: BTreeSet::new(),
+            stalls: 0,
+            spawned: 0,
+        })
+    }
+}
+
+impl Swarm {
+    /// The name of the coordinator, in a team that has one.
+    pub(crate) fn coordinator(&self) -> Option<&Arc<str>> {
+        self.rules.coordinator.as_ref().map(|coordinator| &coordinator.name)
+    }
+
+    /// Whether this agent is the coordinator.
+    pub(crate) fn is_coordinator(&self, name: &str) -> bool {
+        self.coordinator().is_some_and(|coordinator| **coordinator == *name)
+    }
+
+    /// The part of an agent.
+    pub(crate) fn part_of(&self, name: &str) -> TeamPart {
+        match (&self.team, self.is_coordinator(name)) {
+            (None, _) => TeamPart::None,
+            (Some(_), true) => TeamPart::Lead,
+            (Some(_), false) => TeamPart::Follow,
+        }
+    }
+
+    /// Applies a fact of a team.
+    pub(super) fn apply_team(&mut self, fact: &TeamFact, at: u64) {
+        if self.team.is_none() {
+            return;
+        }
+        match fact {
+            TeamFact::PlanUpdated { version, agent, ops, why, proposal, .. } => {
+                self.plan_updated((*version, agent), ops, why, *proposal);
+            }
+            TeamFact::PlanProposed { proposal, agent, base, ops, why, .. } => {
+                let wanted = Proposal { by: Arc::clone(agent), base: *base, ops: ops.clone(), why: why.clone() };
+                self.plan_proposed(*proposal, wanted);
+            }
+            TeamFact::ProposalRefused { proposal, agent, verdict, because, .. } => {
+                let Some(refused) = self.with_team(|team| team.plan.take_proposal(*proposal)).flatten() else { return };
+                self.with_team(|team| team.fresh.remove(proposal));
+                let word = TeamPlan::describe_refusal(*verdict);
+                self.notify(&refused.by, true, format!("your proposal {proposal} is {word}: {because}"));
+                let result = (*verdict == Refused::Stale).then(|| format!("proposal {proposal} is stale: {because}"));
+                self.operated(agent, result);
+            }
+            TeamFact::ItemMoved { agent, item, to, note, .. } => self.item_moved(agent, item, *to, note.as_deref()),
+            TeamFact::ItemChecked { agent, item, .. } => {
+                self.with_team(|team| team.plan.reach_checkpoint(item));
+                self.operated(agent, None);
+            }
+            TeamFact::ItemAssigned { agent, item, to, .. } => {
+                self.with_team(|team| team.plan.assign(item, to.as_ref()));
+                self.operated(agent, None);
+                to.iter().for_each(|to| self.wake_worker(to));
+            }
+            TeamFact::Posted { agent, channel, message, .. } => self.posted(agent, channel.as_ref(), message, at),
+            TeamFact::ChannelChanged { agent, channel, joined, .. } => {
+                self.with_team(|team| {
+                    let members = team.channels.get_mut(channel).map(|channel| &mut channel.members);
+                    members
+                        .map(|members| if *joined { members.insert(Arc::clone(agent)) } else { members.remove(agent) })
+                });
+                self.operated(agent, None);
+            }
+            TeamFact::UserTold { agent, .. } => self.operated(agent, None),
+            TeamFact::AgentCompleted { agent, response, .. } => {
+                let Some(index) =
+                    self.find_in_stage(agent, |stage| matches!(stage, AgentStage::Acting(Action::Done { .. })))
+                else {
+                    return;
+                };
+                self.agents[index as usize].completed = Some(response.clone());
+                let words = match response {
+                    Content::Text(text) => format!("{agent} has done its task: {text}"),
+                    Content::Artifact { .. } => format!("{agent} has done its task"),
+                };
+                self.notify_coordinator(true, words);
+                self.finish_action(index, None, true);
+            }
+            TeamFact::AgentStopped { by, agent, why, .. } => {
+                if let Some(index) = self.find_in_stage(agent, |stage| *stage != AgentStage::Done) {
+                    self.stop_turn(index);
+                    self.enter_stage(index, AgentStage::Ending(End::Stopped, Some(format!("{by} stopped it: {why}"))));
+                }
+                self.operated(by, None);
+            }
+        }
+    }
+
+    fn plan_updated(&mut self, (version, by): (u32, &Arc<str>), ops: &[PlanOp], why: &str, proposal: Option<u32>) {
+        let Some(team) = self.team.as_mut().filter(|team| version == team.plan.version + 1) else { return };
+        let edited: Vec<Arc<str>> = ops.iter().map(|op| Arc::clone(op.item())).collect();
+        team.plan.update(version, by, ops, why);
+        let accepted = proposal.and_then(|id| team.plan.take_proposal(id).map(|accepted| (id, accepted)));
+        if let Some((id, accepted)) = accepted {
+            self.with_team(|team| team.fresh.remove(&id));
+            self.notify(
+                &accepted.by,
+                true,
+                format!("your proposal {id} is accepted: the plan is at version {version}"),
+            );
+        }
+        let owners = |team: &Team, running: bool| {
+            let items = edited.iter().filter_map(|name| team.plan.item(name));
+            let items = items.filter(|item| !running || item.state == ItemState::Running);
+            items.filter_map(|item| Some((item.owner.clone()?, Arc::clone(&item.name)))).collect::<Vec<_>>()
+        };
+        for (owner, item) in self.team.as_ref().map(|team| owners(team, true)).unwrap_or_default() {
+            self.notify(
+                &owner,
+                true,
+                format!("version {version} of the plan changes `{item}`, on which you work: {why}"),
+            );
+        }
+        self.operated(by, None);
+        for (owner, _) in self.team.as_ref().map(|team| owners(team, false)).unwrap_or_default() {
+            self.wake_worker(&owner);
+        }
+    }
+
+    fn plan_proposed(&mut self, id: u32, proposal: Proposal) {
+        let Some(team) = self.team.as_mut().filter(|team| id == team.plan.last_proposal + 1) else { return };
+        let by = Arc::clone(&proposal.by);
+        team.plan.propose(id, proposal);
+        team.fresh.insert(id);
+        self.operated(&by, Some(format!("your proposal is number {id}: a message says what becomes of it")));
+    }
+
+    fn item_moved(&mut self, agent: &Arc<str>, item: &Arc<str>, to: ItemState, note: Option<&str>) {
+        let Some(team) = &mut self.team else { return };
+        team.plan.move_item(item, to, note);
+        let has_more = team.plan.open_items(agent).next().is_some();
+        let waiting = team.plan.items.iter().filter(|other| other.depends_on.contains(item));
+        let waiting: Vec<Arc<str>> = waiting.filter_map(|other| other.owner.clone()).collect();
+        let note = note.unwrap_or_default();
+        match to {
+            ItemState::Running => {
+                // Its decision to begin took it out of the queue.
+                if let Some(index) = self.find_in_stage(agent, |stage| *stage == AgentStage::Ready) {
+                    self.enter_stage(index, AgentStage::Ready);
+                }
+                return;
+            }
+            ItemState::Done => {
+                let rest = if has_more { "" } else { "; it has no other item" };
+                let owner_leads = self.is_coordinator(agent);
+                if !owner_leads {
+                    self.notify_coordinator(!has_more, format!("{agent} has done `{item}`{rest}: {note}"));
+                }
+            }
+            ItemState::Blocked => self.notify_coordinator(true, format!("{agent} cannot go on with `{item}`: {note}")),
+            ItemState::Failed => self.notify_coordinator(true, format!("{agent} gave up `{item}`: {note}")),
+            ItemState::Open => {}
+        }
+        self.operated(agent, None);
+        if to == ItemState::Done {
+            waiting.iter().for_each(|owner| self.wake_worker(owner));
+        }
+    }
+
+    fn posted(&mut self, from: &Arc<str>, channel: Option<&Arc<str>>, message: &Content, at: u64) {
+        let receivers = self.list_receivers(from, channel);
+        for index in receivers {
+            let receiver = &mut self.agents[index as usize];
+            receiver.letters += 1;
+            receiver.mailbox.push_back(QueuedMessage {
+                seq: receiver.letters,
+                from: Arc::clone(from),
+                kind: MessageType::Info,
+                payload: message.clone(),
+                at,
+                person: false,
+            });
+        }
+        if let Some(index) = self.find_in_stage(from, is_operating) {
+            self.agents[index as usize].sent += 1;
+        }
+        self.operated(from, None);
+    }
+
+    /// Who receives what an agent writes to a channel, or to everybody.
+    pub(in crate::core::swarm) fn list_receivers(&self, from: &Arc<str>, channel: Option<&Arc<str>>) -> Vec<u32> {
+        let members = channel.and_then(|name| self.team.as_ref()?.channels.get(name)).map(|channel| &channel.members);
+        let hears = |name: &Arc<str>| match channel {
+            Some(_) => members.is_some_and(|members| members.contains(name)),
+            None => self.may_write(from, name),
+        };
+        let others = (0..).zip(&self.agents).filter(|(_, agent)| agent.name != *from && !agent.is_done());
+        others.filter(|(_, agent)| hears(&agent.name)).map(|(index, _)| index).collect()
+    }
+
+    /// Whether an agent may write to another one: to and from the coordinator everybody may.
+    pub(crate) fn may_write(&self, from: &Arc<str>, to: &Arc<str>) -> bool {
+        self.is_coordinator(from) || self.is_coordinator(to) || self.rules.may_write(from, to)
+    }
+
+    /// A message of the supervisor was recorded: the notice that it tells is told, or the coordinator learns that nothing
+    /// moves.
+    pub(super) fn notice_sent(&mut self, sent: &MemberMessage) {
+        let Some(team) = &mut self.team else { return };
+        // Proposals are told before all else, to the coordinator.
+        if team.fresh.pop_first().is_some() {
+            return;
+        }
+        match team.tell.front() {
+            Some(notice) if notice.to == sent.to => _ = team.tell.pop_front(),
+            Some(_) => {}
+            None => team.stalls += 1,
+        }
+    }
+
+    /// Whether a message wakes its receiver.
+    pub(super) fn wakes(&self, message: &QueuedMessage) -> bool {
+        self.team.is_none() || message.person || message.kind != MessageType::Info || *message.from != *SUPERVISOR
+    }
+
+    /// An agent of a team has ended: what it had begun is open again, and the coordinator hears of it.
+    pub(super) fn agent_left(&mut self, name: &Arc<str>, how: End, error: Option<&str>) {
+        let Some(team) = &mut self.team else { return };
+        team.plan.release_items(name);
+        let open: Vec<String> = team.plan.open_items(name).map(|item| format!("`{}`", item.name)).collect();
+        let shared = team.channels.values().filter(|channel| channel.members.contains(name));
+        let peers: BTreeSet<Arc<str>> = shared.flat_map(|channel| channel.members.iter().cloned()).collect();
+        team.channels.values_mut().for_each(|channel| _ = channel.members.remove(name));
+        if how == End::Released || self.is_coordinator(name) {
+            return;
+        }
+        let items = match open.is_empty() {
+            true => String::new(),
+            false => {
+                format!("; its items {} are open: assign them, or spawn an agent that replaces it", open.join(", "))
+            }
+        };
+        let why = error.unwrap_or(how.as_str());
+        self.notify_coordinator(how != End::Stopped, format!("{name} has ended ({why}){items}"));
+        if how == End::Stopped {
+            let told: Vec<&Arc<str>> =
+                peers.iter().filter(|peer| *peer != name && !self.is_coordinator(peer)).collect();
+            for peer in told {
+                self.notify(peer, false, format!("{name} was stopped"));
+            }
+        }
+    }
+
+    /// Where this is the coordinator, it did something about what does not move.
+    pub(super) fn coordinator_acted(&mut self, agent: &str) {
+        if self.is_coordinator(agent) {
+            self.with_team(|team| team.stalls = 0);
+        }
+    }
+
+    /// An agent has done what it wanted.
+    fn operated(&mut self, agent: &Arc<str>, result: Option<String>) {
+        self.coordinator_acted(agent);
+        if let Some(index) = self.find_in_stage(agent, is_operating) {
+            self.finish_action(index, result.map(Content::Text), true);
+        }
+    }
+
+    /// The coordinator has added an agent.
+    pub(super) fn agent_added(
+        &mut self,
+        name: &Arc<str>,
+        by: Option<&Arc<str>>,
+        items: &[Arc<str>],
+        replaces: Option<&Arc<str>>,
+    ) {
+        let Some(team) = &mut self.team else { return };
+        items.iter().for_each(|item| team.plan.assign(item, Some(name)));
+        if let Some(former) = replaces {
+            let theirs: Vec<Arc<str>> = team.plan.open_items(former).map(|item| Arc::clone(&item.name)).collect();
+            theirs.iter().for_each(|item| team.plan.assign(item, Some(name)));
+            let rules = &self.rules.channels;
+            for (channel, declared) in rules.iter().filter(|(_, channel)| channel.members.contains(former)) {
+                let members = &mut team.channels.entry(Arc::clone(channel)).or_insert_with(|| declared.clone()).members;
+                members.insert(Arc::clone(name));
+            }
+        }
+        if let Some(by) = by {
+            team.spawned += 1;
+            self.operated(by, None);
+        }
+        if self.phase >= Some(crate::types::swarm::Phase::Monitoring) {
+            self.wake_worker(name);
+        }
+    }
+
+    /// The whole roster is there: the coordinator begins, and everybody who has something to do.
+    pub(super) fn team_begins(&mut self) {
+        if self.team.is_none() {
+            return;
+        }
+        for index in 0..self.agents.len() as u32 {
+            let name = Arc::clone(&self.agents[index as usize].name);
+            match self.is_coordinator(&name) {
+                true => self.enter_stage(index, AgentStage::Ready),
+                false => self.wake_worker(&name),
+            }
+        }
+    }
+
+    /// What an agent of a team does after an action: it goes on, or waits for work or a message.
+    pub(super) fn next_team_stage(&mut self, index: u32, act: Option<&Action>, refused: bool) -> AgentStage {
+        let agent = &self.agents[index as usize];
+        if agent.quiet >= self.rules.convergence.no_progress {
+            let name = Arc::clone(&agent.name);
+            self.agents[index as usize].quiet = 0;
+            if !self.is_coordinator(&name) {
+                let turns = self.rules.convergence.no_progress;
+                self.notify_coordinator(true, format!("{name} took {turns} turns without progress, and waits"));
+            }
+            return self.idle_unless_written(index);
+        }
+        let goes_on = refused
+            || match act {
+                None | Some(Action::ToolCall { .. }) => true,
+                Some(Action::Idle) => false,
+                Some(_) if self.is_coordinator(&agent.name) => true,
+                Some(_) => self.has_work(index),
+            };
+        match goes_on {
+            true => AgentStage::Ready,
+            false => {
+                self.agents[index as usize].quiet = 0;
+                self.idle_unless_written(index)
+            }
+        }
+    }
+
+    fn idle_unless_written(&self, index: u32) -> AgentStage {
+        match self.agents[index as usize].mailbox.iter().any(|message| self.wakes(message)) {
+            true => AgentStage::Ready,
+            false => AgentStage::Idle,
+        }
+    }
+
+    /// Whether an agent has an item to work on, or a task that it has not ended.
+    pub(crate) fn has_work(&self, index: u32) -> bool {
+        let agent = &self.agents[index as usize];
+        let Some(team) = self.team.as_ref().filter(|team| team.plan.version > 0) else { return false };
+        let owns = team.plan.items.iter().any(|item| item.owner.as_ref() == Some(&agent.name));
+        let task = agent.task.is_some() && agent.completed.is_none() && !owns && !self.is_coordinator(&agent.name);
+        task || team.plan.current_item(&agent.name).is_some()
+    }
+
+    /// An agent that waits begins a turn, where it has something to do.
+    pub(super) fn wake_worker(&mut self, name: &str) {
+        let waits = |stage: &AgentStage| matches!(stage, AgentStage::Idle | AgentStage::Waiting);
+        let Some(index) = self.find_in_stage(name, waits) else { return };
+        if self.phase >= Some(crate::types::swarm::Phase::Monitoring) && self.has_work(index) {
+            self.enter_stage(index, AgentStage::Ready);
+        }
+    }
+
+    /// The turn of an agent that is under way outside has no use any more.
+    pub(in crate::core::swarm) fn stop_turn(&mut self, index: u32) {
+        let stage = &self.agents[index as usize].stage;
+        if matches!(stage, AgentStage::Ordered | AgentStage::Asking | AgentStage::Calling(_, true)) {
+            let turn = self.turn(index);
+            self.agenda.cancel.push_back(turn);
+        }
+    }
+
+    pub(super) fn notify_coordinator(&mut self, wakes: bool, words: String) {
+        if let Some(coordinator) = self.coordinator().cloned() {
+            self.notify(&coordinator, wakes, words);
+        }
+    }
+
+    fn notify(&mut self, to: &Arc<str>, wakes: bool, words: String) {
+        if self.agent(to).is_some_and(|agent| !agent.is_done()) {
+            self.with_team(|team| team.tell.push_back(Notice { to: Arc::clone(to), wakes, words }));
+        }
+    }
+
+    fn with_team<T>(&mut self, change: impl FnOnce(&mut Team) -> T) -> Option<T> {
+        self.team.as_mut().map(change)
+    }
+}
+
+fn is_operating(stage: &AgentStage) -> bool {
+    matches!(stage, AgentStage::Acting(Action::Operate(_)) | AgentStage::Denied(Action::Operate(_), _))
+}
+
+/// Whether an operation is the coordinator's alone.
+pub(in crate::core::swarm) fn is_leading(op: &TeamOp) -> bool {
+    matches!(
+        op,
+        TeamOp::PlanUpdate { .. }
+            | TeamOp::PlanDecide { .. }
+            | TeamOp::Assign { .. }
+            | TeamOp::SpawnAgent { .. }
+            | TeamOp::StopAgent { .. }
+            | TeamOp::TellUser { .. }
+    )
+}

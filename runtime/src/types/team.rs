@@ -1,0 +1,298 @@
+//! What a team with a coordinator works by: changes of its plan, the states of its items, and the operations of its
+//! agents.
+//!
+//! An operation is what an agent asks for; an event of the swarm says what came of it. Texts are bounded where answers
+//! are read ([`crate::core::swarm::action`]), so that an event holds a whole operation.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swarmc_plan::Priority;
+
+use super::content::Content;
+
+/// A change of a team's plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum PlanOp {
+    /// A further item.
+    Add {
+        /// Its name.
+        item: Arc<str>,
+        /// What is to be done.
+        text: String,
+        /// The agent that does it; none: the coordinator assigns it later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<Arc<str>>,
+        /// Its place among those that are ready.
+        #[serde(default)]
+        priority: Priority,
+        /// The items that must be done first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        depends_on: Vec<Arc<str>>,
+        /// What is to be reached on the way, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        checkpoints: Vec<String>,
+        /// Patterns of the paths that it touches.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        scope: Vec<String>,
+    },
+    /// Another text, priority, list of checkpoints or scope; what is left out stays.
+    Edit {
+        /// The item.
+        item: Arc<str>,
+        /// What is to be done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// Its place among those that are ready.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<Priority>,
+        /// What is to be reached on the way; the item has reached none of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checkpoints: Option<Vec<String>>,
+        /// Patterns of the paths that it touches.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<Vec<String>>,
+    },
+    /// The item is not needed any more; no item waits for it.
+    Remove {
+        /// The item.
+        item: Arc<str>,
+    },
+    /// An item waits for another one.
+    Link {
+        /// The item that waits.
+        item: Arc<str>,
+        /// The item that must be done first.
+        on: Arc<str>,
+    },
+    /// An item does not wait for another one any more.
+    Unlink {
+        /// The item that waited.
+        item: Arc<str>,
+        /// The item that it waited for.
+        on: Arc<str>,
+    },
+}
+
+impl PlanOp {
+    /// The item that it changes.
+    pub fn item(&self) -> &Arc<str> {
+        match self {
+            PlanOp::Add { item, .. }
+            | PlanOp::Edit { item, .. }
+            | PlanOp::Remove { item }
+            | PlanOp::Link { item, .. }
+            | PlanOp::Unlink { item, .. } => item,
+        }
+    }
+
+    /// In a few words, such as `add api`.
+    pub fn describe(&self) -> String {
+        match self {
+            PlanOp::Add { item, .. } => format!("add {item}"),
+            PlanOp::Edit { item, .. } => format!("edit {item}"),
+            PlanOp::Remove { item } => format!("remove {item}"),
+            PlanOp::Link { item, on } => format!("{item} waits for {on}"),
+            PlanOp::Unlink { item, on } => format!("{item} no longer waits for {on}"),
+        }
+    }
+}
+
+/// How far an item is, as far as events say so. An open item is ready when its dependencies are done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemState {
+    /// Nobody has begun it.
+    #[default]
+    Open,
+    /// Its owner works on it.
+    Running,
+    /// Its owner cannot go on with it.
+    Blocked,
+    /// It is done.
+    Done,
+    /// Its owner gave it up.
+    Failed,
+}
+
+/// What became of a proposal that changed nothing; an update of the plan names the proposal that it applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Refused {
+    /// The coordinator, or a person, decided against it.
+    Rejected,
+    /// The plan has changed since, so that it does not apply any more.
+    Stale,
+}
+
+/// What an agent of a team with a coordinator asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "operation", rename_all = "snake_case")]
+pub enum TeamOp {
+    /// Changes the plan.
+    PlanUpdate {
+        /// How.
+        ops: Vec<PlanOp>,
+        /// Why.
+        why: String,
+    },
+    /// Proposes a change of the plan to the coordinator.
+    PlanPropose {
+        /// How.
+        ops: Vec<PlanOp>,
+        /// Why.
+        why: String,
+    },
+    /// Accepts a proposal, or refuses it.
+    PlanDecide {
+        /// Its number.
+        proposal: u32,
+        /// Whether it is accepted.
+        approve: bool,
+        /// Why.
+        because: String,
+    },
+    /// Gives an item to an agent, or takes it away.
+    Assign {
+        /// The item.
+        item: Arc<str>,
+        /// The agent; none: nobody owns it any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Arc<str>>,
+    },
+    /// Adds an agent.
+    SpawnAgent {
+        /// Its declared agent.
+        plays: Arc<str>,
+        /// Its name; none: one is chosen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<Arc<str>>,
+        /// What it is to do.
+        task: Content,
+        /// The items that it owns from then on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        items: Vec<Arc<str>>,
+        /// The agent whose place it takes, with the items of that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replaces: Option<Arc<str>>,
+    },
+    /// Ends an agent.
+    StopAgent {
+        /// Its name.
+        agent: Arc<str>,
+        /// Why.
+        why: String,
+    },
+    /// An item of its own is done.
+    ItemDone {
+        /// The item.
+        item: Arc<str>,
+        /// What came of it.
+        summary: String,
+    },
+    /// An item of its own cannot go on.
+    ItemBlocked {
+        /// The item.
+        item: Arc<str>,
+        /// What it waits for.
+        why: String,
+    },
+    /// An item of its own cannot be done.
+    ItemFailed {
+        /// The item.
+        item: Arc<str>,
+        /// Why.
+        why: String,
+    },
+    /// The next checkpoint of an item of its own is reached.
+    ItemCheckpoint {
+        /// The item.
+        item: Arc<str>,
+    },
+    /// Writes to a channel, or to everybody.
+    Post {
+        /// The channel; none: everybody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        channel: Option<Arc<str>>,
+        /// What it says.
+        message: Content,
+    },
+    /// Takes part in an open channel from now on.
+    JoinChannel {
+        /// The channel.
+        channel: Arc<str>,
+    },
+    /// Takes part in a channel no longer.
+    LeaveChannel {
+        /// The channel.
+        channel: Arc<str>,
+    },
+    /// Tells the person who runs this.
+    TellUser {
+        /// What it says.
+        message: Content,
+    },
+}
+
+impl TeamOp {
+    /// Its name, as models write it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            TeamOp::PlanUpdate { .. } => "plan_update",
+            TeamOp::PlanPropose { .. } => "plan_propose",
+            TeamOp::PlanDecide { .. } => "plan_decide",
+            TeamOp::Assign { .. } => "assign",
+            TeamOp::SpawnAgent { .. } => "spawn_agent",
+            TeamOp::StopAgent { .. } => "stop_agent",
+            TeamOp::ItemDone { .. } => "item_done",
+            TeamOp::ItemBlocked { .. } => "item_blocked",
+            TeamOp::ItemFailed { .. } => "item_failed",
+            TeamOp::ItemCheckpoint { .. } => "item_checkpoint",
+            TeamOp::Post { channel: Some(_), .. } => "channel_send",
+            TeamOp::Post { channel: None, .. } => "broadcast",
+            TeamOp::JoinChannel { .. } => "channel_join",
+            TeamOp::LeaveChannel { .. } => "channel_leave",
+            TeamOp::TellUser { .. } => "tell_user",
+        }
+    }
+}
+
+/// The state of an agent of a team, by the names of seed 004.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Life {
+    /// It is there, and has begun no turn.
+    Spawned,
+    /// It has read the plan, and waits for work.
+    Ready,
+    /// It takes a turn, or is about to.
+    Running,
+    /// It cannot go on: an item is blocked or waits for others, or an approval is missing.
+    Blocked,
+    /// Its items are done, and it waits for another one.
+    Completed,
+    /// It came to an end without a result.
+    Failed,
+    /// The coordinator ended it.
+    Stopped,
+    /// Its program ended unexpectedly.
+    Crashed,
+}
+
+impl Life {
+    /// In a word, as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Life::Spawned => "spawned",
+            Life::Ready => "ready",
+            Life::Running => "running",
+            Life::Blocked => "blocked",
+            Life::Completed => "completed",
+            Life::Failed => "failed",
+            Life::Stopped => "stopped",
+            Life::Crashed => "crashed",
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Seed 004 as a user runs it: a coordinator, its plan, and what `run`, `inspect` and a replay show of it.
+
+use serde_json::{Value, json};
+
+use crate::specs::Project;
+
+const SPEC: &str = "specs/refactor-swarm/refactor-swarm.kdl";
+
+#[test]
+fn the_refactor_swarm_runs_offline_by_its_plan() {
+    let project = Project::new();
+    assert_eq!(project.done(&["run", SPEC]), "The parser is a crate of its own, with tests.\n");
+    assert_eq!(
+        project.done(&["inspect", "last", "refactor", "--plan"]),
+        "plan v2: 3 of 3 items done\n\
+         \x20 api     done     a1  Define the API of the parser  [1 of 1 checkpoints]  {src/api.rs}\n\
+         \x20         → Parse and Error are public; the types compile.\n\
+         \x20 parser  done     a2  Move the parser behind it  {src/parse/**}\n\
+         \x20         → It lies in its own crate; the core calls it.\n\
+         \x20 tests   done     a1  Test the parser alone\n\
+         \x20         → Twelve cases, all pass.\n"
+    );
+    let team = project.done(&["inspect", "last", "refactor", "--swarm"]);
+    for line in
+        ["  lead  completed  coordinator (planner), 5 iterations", "  a1    completed  agent (coder), 4 iterations"]
+    {
+        assert!(team.contains(line), "{team}");
+    }
+    let document: Value =
+        serde_json::from_str(&project.done(&["inspect", "last", "refactor", "--json"])).expect("JSON");
+    let plan = &document["swarm"]["plan"];
+    assert_eq!(
+        (&plan["coordinator"], &plan["version"], &plan["open_proposals"]),
+        (&json!("lead"), &json!(2), &json!([]))
+    );
+    assert_eq!(plan["items"][2]["depends_on"], json!(["parser"]));
+    assert_eq!(document["swarm"]["agents"][0]["state"], "completed");
+}
+
+#[test]
+fn what_happens_in_a_team_is_told_while_it_happens() {
+    let project = Project::new();
+    let output = project.swarmc(&["run", SPEC]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    for line in [
+        "refactor: a1 works on api",
+        "refactor: a1 proposes change 1: add tests (nothing tests it alone)",
+        "refactor: swarmc to lead (request): a1 proposes change 1 of the plan: add tests; nothing tests it alone",
+        "refactor: lead makes plan v2: add tests (nothing tests it alone)",
+        "refactor: swarmc to a1 (request): your proposal 1 is accepted: the plan is at version 2",
+        "refactor: a1 has done api: Parse and Error are public; the types compile.",
+        "refactor: a2 to parser: parse() takes bytes now, not a &str.",
+        "refactor: lead done after 5 iterations",
+        "refactor: a1 released after 4 iterations",
+        "plan v2: 3 of 3 items done",
+    ] {
+        assert!(told.contains(line), "no `{line}` in:\n{told}");
+    }
+}
+
+#[test]
+fn the_prompts_of_a_team_hold_its_plan_and_what_changed() {
+    let project = Project::new();
+    project.done(&["run", SPEC]);
+    let prompt = |agent: &str, turn: u32, system: bool| {
+        let document = project.done(&["inspect", "last", "refactor", agent, "--json"]);
+        let document: Value = serde_json::from_str(&document).expect("JSON");
+        let path = &document["turns"][turn as usize - 1]["paths"][if system { "system" } else { "prompt" }];
+        std::fs::read_to_string(path.as_str().unwrap_or_else(|| panic!("a path in {document:#}"))).expect("a prompt")
+    };
+    let first = prompt("a1", 1, false);
+    for part in [
+        "## Task\nThe items of the plan that are yours.\n",
+        "- a2: \"its items of the plan\" (spawned)\n",
+        "## Plan, Version 1 (0 of 2 items done)\n",
+        "- api [running] (yours; checkpoint 0 of 1, next: the types compile; touches src/api.rs): Define the API",
+        "- parser [queued] (owner a2; waits for api; touches src/parse/**): Move the parser behind it\n",
+        "## Channels\n- parser: a1, a2\n",
+        "- lead: \"coordinates the others",
+    ] {
+        assert!(first.contains(part), "no `{part}` in:\n{first}");
+    }
+    let decides = prompt("lead", 2, false);
+    assert!(
+        decides
+            .contains("## Proposals\nDecide each by `plan_decide`.\n- 1 by a1, based on version 1: [{\"op\":\"add\""),
+        "{decides}"
+    );
+    let later = prompt("a1", 3, false);
+    assert!(
+        later.contains("You last saw version 1. Since then:\n- version 2 by lead: add tests; nothing tests it alone\n"),
+        "{later}"
+    );
+    // Who may do what stands in the system text, and nobody is offered what another one may do.
+    let (lead, coder) = (prompt("lead", 1, true), prompt("a1", 1, true));
+    for action in ["### plan_update", "### spawn_agent", "### stop_agent", "### tell_user"] {
+        assert!(lead.contains(action) && !coder.contains(action), "{action}");
+    }
+    assert!(coder.contains("### plan_propose") && !lead.contains("### plan_propose"));
+    assert!(lead.contains("You may add agents that play: coder.") && coder.contains("lead coordinates the team"));
+    assert!(!coder.contains("request_help"), "only the coordinator adds agents");
+}
+
+#[test]
+fn a_team_is_recorded_and_replayed() {
+    let project = Project::new();
+    let recorded = project.done(&["run", SPEC, "--record", "tape"]);
+    assert_eq!(project.done(&["run", SPEC, "--replay", "tape"]), recorded);
+}
+
+#[test]
+fn a_killed_team_has_the_plan_of_the_undisturbed_one() {
+    let undisturbed = Project::new();
+    let started = std::time::Instant::now();
+    undisturbed.done(&["run", SPEC]);
+    let plan = undisturbed.done(&["inspect", "last", "refactor", "--plan"]);
+    crate::swarm_kills::interrupt(&["run", SPEC], started.elapsed(), Project::new, |project, moments| {
+        assert_eq!(project.done(&["inspect", "last", "refactor", "--plan"]), plan, "killed after {moments:?}");
+    });
+}

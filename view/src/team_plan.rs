@@ -1,0 +1,239 @@
+//! What people see of a team with a coordinator: its plan, and the states of its agents.
+//!
+//! In: the events of the swarm. Out: the plan as the run itself folds it, a state for each agent, and both in lines. Text of
+//! agents is hostile: [`sanitize_line`] makes one short line of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+use swarmc_plan::Swarm;
+use swarmc_runtime::swarm::plan::{Item, TeamPlan};
+use swarmc_runtime::swarm::{LifeFacts, derive_life};
+use swarmc_runtime::team::{ItemState, Life};
+use swarmc_runtime::{Event, TeamFact};
+
+use crate::documents::{PlanItem, TeamPlanDocument};
+use crate::printable::sanitize_line;
+use crate::team::{Team, TeamAgent};
+use crate::units::format_count;
+
+/// What a swarm with a coordinator has besides its agents.
+#[derive(Clone, Debug)]
+pub struct Coordination {
+    /// The name of the coordinator.
+    pub coordinator: Arc<str>,
+    /// The plan.
+    pub plan: TeamPlan,
+    /// Who takes part in each channel.
+    pub channels: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// The agents that wait for work or a message.
+    idle: BTreeSet<Arc<str>>,
+    /// The agents that have ended a task of their own.
+    completed: BTreeSet<Arc<str>>,
+}
+
+impl Coordination {
+    /// The beginning of a declared swarm; none where it has no coordinator.
+    pub fn new(swarm: &Swarm) -> Option<Coordination> {
+        let lead = swarm.lead.as_ref().filter(|lead| lead.coordinator)?;
+        let channels = swarm.channels.iter().map(|channel| {
+            (Arc::from(&*channel.name), channel.members.iter().map(|name| Arc::from(&**name)).collect())
+        });
+        Some(Coordination {
+            coordinator: Arc::from(&*lead.name),
+            plan: TeamPlan::from_spec(&swarm.items),
+            channels: channels.collect(),
+            idle: BTreeSet::new(),
+            completed: BTreeSet::new(),
+        })
+    }
+
+    /// Applies an event of the swarm.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Team { fact: TeamFact::PlanUpdated { version, agent, ops, why, proposal, .. }, .. } => {
+                self.plan.update(*version, agent, ops, why);
+                proposal.iter().for_each(|id| _ = self.plan.take_proposal(*id));
+            }
+            Event::Team { fact: TeamFact::PlanProposed { proposal, agent, base, ops, why, .. }, .. } => {
+                let (by, ops, why) = (Arc::clone(agent), ops.clone(), why.clone());
+                self.plan.propose(*proposal, swarmc_runtime::swarm::plan::Proposal { by, base: *base, ops, why });
+            }
+            Event::Team { fact: TeamFact::ProposalRefused { proposal, .. }, .. } => {
+                _ = self.plan.take_proposal(*proposal)
+            }
+            Event::Team { fact: TeamFact::ItemMoved { agent, item, to, note, .. }, .. } => {
+                self.plan.move_item(item, *to, note.as_deref());
+                if *to != ItemState::Running && self.plan.current_item(agent).is_none() {
+                    self.idle.insert(Arc::clone(agent));
+                }
+            }
+            Event::Team { fact: TeamFact::ItemChecked { item, .. }, .. } => self.plan.reach_checkpoint(item),
+            Event::Team { fact: TeamFact::ItemAssigned { item, to, .. }, .. } => self.plan.assign(item, to.as_ref()),
+            Event::AgentSpawned { agent, items, replaces, .. } => {
+                items.iter().for_each(|item| self.plan.assign(item, Some(agent)));
+                if let Some(former) = replaces {
+                    let theirs: Vec<Arc<str>> =
+                        self.plan.open_items(former).map(|item| Arc::clone(&item.name)).collect();
+                    theirs.iter().for_each(|item| self.plan.assign(item, Some(agent)));
+                }
+                self.idle.insert(Arc::clone(agent));
+            }
+            Event::Team { fact: TeamFact::AgentCompleted { agent, .. }, .. } => {
+                self.completed.insert(Arc::clone(agent));
+                self.idle.insert(Arc::clone(agent));
+            }
+            Event::AgentIdled { agent, .. } => _ = self.idle.insert(Arc::clone(agent)),
+            Event::TurnStarted { turn, .. } => _ = self.idle.remove(&turn.agent),
+            Event::AgentFinished { agent, .. } => {
+                self.plan.release_items(agent);
+                self.channels.values_mut().for_each(|members| _ = members.remove(agent));
+            }
+            Event::Team { fact: TeamFact::ChannelChanged { agent, channel, joined, .. }, .. } => {
+                let members = self.channels.entry(Arc::clone(channel)).or_default();
+                if *joined {
+                    members.insert(Arc::clone(agent))
+                } else {
+                    members.remove(agent)
+                };
+            }
+            _ => {}
+        }
+    }
+
+    /// The state of an agent.
+    pub fn life(&self, mate: &TeamAgent) -> Life {
+        derive_life(&LifeFacts {
+            plan: &self.plan,
+            name: &mate.name,
+            end: mate.how,
+            began: mate.started,
+            waits: self.idle.contains(&mate.name),
+            asks: mate.asks,
+            completed: self.completed.contains(&mate.name),
+        })
+    }
+
+    /// The plan in a few words, such as `plan v3: 2 of 5 items done`.
+    pub fn summarize(&self) -> String {
+        match self.plan.version {
+            0 => "no plan yet".to_owned(),
+            version => {
+                let items = format_count(self.plan.items.len() as u64, "item");
+                format!("plan v{version}: {} of {items} done", self.plan.count_done())
+            }
+        }
+    }
+
+    /// The plan, item by item, in the order in which the items can be done.
+    pub fn plan_lines(&self) -> Vec<String> {
+        let plan = &self.plan;
+        let width = plan.items.iter().map(|item| item.name.chars().count()).max().unwrap_or(0).min(32);
+        let owners = plan.items.iter().map(|item| item.owner.as_deref().unwrap_or("-").chars().count());
+        let owner_width = owners.max().unwrap_or(0).min(24);
+        let mut lines = vec![self.summarize()];
+        for item in sort_items(plan) {
+            let owner = sanitize_line(item.owner.as_deref().unwrap_or("-"));
+            let mut line = format!(
+                "  {:<width$}  {:<7}  {owner:<owner_width$}  {}",
+                sanitize_line(&item.name),
+                plan.describe_state(item),
+                sanitize_line(&item.text)
+            );
+            let waits: Vec<&str> = plan.waits_for(item).map(|on| &*on.name).collect();
+            if !waits.is_empty() {
+                let _ = write!(line, "  (waits for {})", sanitize_line(&waits.join(", ")));
+            }
+            if !item.checkpoints.is_empty() {
+                let _ = write!(line, "  [{} of {} checkpoints]", item.reached, item.checkpoints.len());
+            }
+            if !item.scope.is_empty() {
+                let _ = write!(line, "  {{{}}}", sanitize_line(&item.scope.join(" ")));
+            }
+            lines.push(line);
+            if let Some(note) = item.note.as_deref().filter(|note| !note.is_empty()) {
+                lines.push(format!("  {:<width$}  → {}", "", sanitize_line(note)));
+            }
+        }
+        let path = plan.critical_path();
+        if path.len() > 1 {
+            lines.push(format!("longest chain: {}", sanitize_line(&path.join(" → "))));
+        }
+        for (id, proposal) in &plan.proposals {
+            let ops: Vec<String> = proposal.ops.iter().map(swarmc_runtime::team::PlanOp::describe).collect();
+            let (by, ops) = (sanitize_line(&proposal.by), sanitize_line(&ops.join(", ")));
+            lines.push(format!("proposal {id} of {by}: {ops} ({})", sanitize_line(&proposal.why)));
+        }
+        lines
+    }
+
+    /// The team, agent by agent, and its channels.
+    pub fn team_lines(&self, team: &Team) -> Vec<String> {
+        let width = team.mates.iter().map(|mate| mate.name.chars().count()).max().unwrap_or(0).min(24);
+        let mut lines = Vec::new();
+        for mate in &team.mates {
+            let role = if mate.name == self.coordinator { "coordinator" } else { "agent" };
+            let at = self
+                .plan
+                .current_item(&mate.name)
+                .map_or_else(|| mate.doing().to_owned(), |item| format!("{}: {}", item.name, item.text));
+            let by = mate.by.as_deref().map(|by| format!(", spawned by {by}")).unwrap_or_default();
+            lines.push(format!(
+                "  {:<width$}  {:<9}  {role} ({}{by}), {}  {}",
+                sanitize_line(&mate.name),
+                self.life(mate).as_str(),
+                sanitize_line(&mate.plays),
+                mate.came_to(),
+                sanitize_line(&at)
+            ));
+        }
+        for (name, members) in &self.channels {
+            let members: Vec<&str> = members.iter().map(|member| &**member).collect();
+            lines.push(format!("  #{}: {}", sanitize_line(name), sanitize_line(&members.join(", "))));
+        }
+        lines
+    }
+
+    /// The plan as `inspect` prints it.
+    pub(crate) fn to_document(&self) -> TeamPlanDocument {
+        let names = |names: &[Arc<str>]| names.iter().map(|name| name.to_string()).collect();
+        let item = |item: &Item| PlanItem {
+            item: item.name.to_string(),
+            text: item.text.clone(),
+            state: self.plan.describe_state(item).to_owned(),
+            owner: item.owner.as_deref().map(str::to_owned),
+            depends_on: names(&item.depends_on),
+            checkpoints: item.checkpoints.clone(),
+            reached: item.reached,
+            scope: item.scope.clone(),
+            note: item.note.clone(),
+        };
+        TeamPlanDocument {
+            coordinator: self.coordinator.to_string(),
+            version: self.plan.version,
+            items: self.plan.items.iter().map(item).collect(),
+            critical_path: names(&self.plan.critical_path()),
+            open_proposals: self.plan.proposals.keys().copied().collect(),
+        }
+    }
+}
+
+/// The items, those first on which others wait; the order of the plan decides otherwise.
+fn sort_items(plan: &TeamPlan) -> Vec<&Item> {
+    let (mut sorted, mut placed) = (Vec::new(), BTreeSet::new());
+    while sorted.len() < plan.items.len() {
+        let ready = |item: &&Item| {
+            !placed.contains(&item.name)
+                && item.depends_on.iter().all(|on| plan.item(on).is_none() || placed.contains(on))
+        };
+        let next: Vec<&Item> = plan.items.iter().filter(ready).collect();
+        // No plan has a circle; one from a damaged journal must not hang.
+        if next.is_empty() {
+            break;
+        }
+        placed.extend(next.iter().map(|item| Arc::clone(&item.name)));
+        sorted.extend(next);
+    }
+    sorted
+}
