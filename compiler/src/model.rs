@@ -236,6 +236,8 @@ pub(crate) struct Swarm<'a> {
     pub groups: Vec<Option<usize>>,
     /// The agent that plays the manager of each worktree, where that is no member.
     pub managers: Vec<Option<usize>>,
+    /// The agents that the coordinator may add.
+    pub spawns: Vec<Option<usize>>,
     /// The agent that sums up.
     pub synthesize: Option<usize>,
     /// What its edges carry, in their order.

@@ -39,6 +39,11 @@ pub(crate) struct Swarm {
 }
 
 impl Swarm {
+    /// Its leader, if that is a coordinator.
+    pub(crate) fn coordinator(&self) -> Option<&Leader> {
+        self.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator)
+    }
+
     /// Who takes turns in it, as far as the spec names them.
     pub(crate) fn party_names(&self) -> impl Iterator<Item = &Name> {
         let leader = self.leader.iter().map(|leader| &leader.name);
@@ -53,6 +58,8 @@ pub(crate) struct Leader {
     pub kind: LeaderKind,
     pub name: Name,
     pub agent: Option<Name>,
+    /// Whether the swarm declares a leader of the other kind too, which is reported.
+    pub ambiguous: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +179,8 @@ pub(crate) struct Spawn {
     pub approval: Option<Spanned<plan::Approval>>,
     /// How often each member may ask.
     pub per_agent: u32,
+    /// None: it is not written.
+    pub span: Option<Span>,
 }
 
 /// The agents that the coordinator may add.
@@ -190,6 +199,7 @@ pub(crate) struct Channel {
     pub members: Vec<Name>,
     /// Whether the other agents may take part too.
     pub open: bool,
+    pub span: Span,
 }
 
 /// An item of the plan.
@@ -200,7 +210,7 @@ pub(crate) struct Item {
     pub owner: Option<Name>,
     pub priority: plan::Priority,
     pub needs: Vec<Name>,
-    pub checkpoints: Vec<Spanned<String>>,
+    pub checkpoints: Vec<Text>,
     /// Patterns of the paths that it touches.
     pub scope: Vec<Spanned<String>>,
 }

@@ -10,7 +10,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics, Edit, Fix};
 use crate::model::{Model, Pipeline};
 use crate::syntax::Text;
-use crate::template::{self, Kind, Part};
+use crate::template;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     model.pipelines.iter().for_each(|pipeline| check_pipeline(pipeline, diagnostics));
@@ -47,26 +47,7 @@ fn check_line(node: &str, line: &Line, step: Option<&Step>, diagnostics: &mut Di
 
 fn check_text(node: &str, text: &Text, step: Option<(&Step, &Line)>, diagnostics: &mut Diagnostics) {
     let value = text.as_str();
-    // Few words of commands hold any of these, and a scan costs far more.
-    if !value.contains("<<") && !value.contains("{{") && !value.contains("{%") {
-        return;
-    }
-    let template = template::scan(value);
-    let directives = template.parts.iter().filter_map(|part| match part {
-        Part::Directive(directive) => Some((directive.range.clone(), directive.kind.as_str())),
-        Part::Text(_) | Part::Escape | Part::Logic(_) => None,
-    });
-    let expressions = template.parts.iter().filter_map(|part| match part {
-        Part::Logic(range) => {
-            let inside = |read: &&template::Read| {
-                !read.via_directive && range.start <= read.whole.start && read.whole.end <= range.end
-            };
-            let read = template.reads.iter().filter(inside).find(|read| read.name.is_some())?;
-            Some((range.clone(), Kind::Read(read.root).as_str()))
-        }
-        Part::Text(_) | Part::Escape | Part::Directive(_) => None,
-    });
-    for (range, word) in directives.chain(expressions) {
+    for (range, word) in template::list_placeholders(value) {
         let written = &value[range.clone()];
         let diagnostic = Diagnostic::new(
             Code::UntrustedToCommand,

@@ -7,6 +7,7 @@ mod answers;
 mod calls;
 mod circles;
 mod command;
+mod coordinated;
 mod cut_off;
 mod cycle;
 mod dead_output;
@@ -121,6 +122,7 @@ const CHECKS: &[Check] = &[
     on_pipeline(&[Code::DeadOutput], |on, found| dead_output::check(on.pipeline, found)),
     on_spec(&[Code::PreviousIteration], |on, found| upstream::check_previous(on.model, found)),
     on_swarm(&[Code::WrongValue], |on, swarm, found| swarm::check(on.model, swarm, found)),
+    on_swarm(coordinated::CODES, |_, swarm, found| coordinated::check(swarm, found)),
     on_swarm(edges::CODES, |on, swarm, found| edges::check_swarm(swarm, &on.model.typing.types, found)),
     on_spec(&[Code::Deadlock], |on, found| circles::check(on.model, found)),
     on_spec(&[Code::UnknownReference], |on, found| servers::check(on.model, found)),

@@ -76,6 +76,9 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 fn check_members(model: &Model<'_>, mut told: BTreeSet<usize>, diagnostics: &mut Diagnostics) {
     for swarm in &model.swarms {
         let members = swarm.members.iter().map(|member| member.agent).chain(swarm.groups.iter().copied());
+        // A coordinator takes turns as its members do, and so does everyone that it adds.
+        let coordinator = swarm.leader.filter(|_| swarm.ast.coordinator().is_some());
+        let members = members.chain([coordinator]).chain(swarm.spawns.iter().copied());
         for index in members.flatten() {
             let agent = &model.agents[index];
             let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
@@ -91,10 +94,17 @@ fn check_members(model: &Model<'_>, mut told: BTreeSet<usize>, diagnostics: &mut
 fn check_model_names(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
     let members = model.swarms.iter().flat_map(|swarm| swarm.members.iter().map(|member| member.agent));
-    let groups = model.swarms.iter().flat_map(|swarm| swarm.groups.iter().copied());
+    let groups = model.swarms.iter().flat_map(|swarm| swarm.groups.iter().chain(&swarm.spawns).copied());
+    let leaders = model.swarms.iter().map(|swarm| swarm.leader.filter(|_| swarm.ast.coordinator().is_some()));
     let summing = model.packs.iter().flat_map(Pack::summary_agents);
-    let used: BTreeSet<usize> =
-        steps.flat_map(|step| [step.agent, step.fixer]).chain(members).chain(groups).flatten().chain(summing).collect();
+    let used: BTreeSet<usize> = steps
+        .flat_map(|step| [step.agent, step.fixer])
+        .chain(members)
+        .chain(groups)
+        .chain(leaders)
+        .flatten()
+        .chain(summing)
+        .collect();
     for agent in used.into_iter().map(|index| &model.agents[index]) {
         let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
         if agent.ast.model.is_some() || provider_llm(provider).is_none_or(|llm| llm.model.is_some()) {

@@ -4,7 +4,7 @@
 
 use swarmc_plan::Approval;
 
-use crate::ast::{self, LeaderKind};
+use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Start, Swarm};
@@ -22,24 +22,41 @@ fn report_wrong_value(message: String, span: Span, label: impl Into<String>) -> 
     Diagnostic::new(Code::WrongValue, message).label(span, label)
 }
 
-/// More members than agents.
+/// More members than agents. A coordinator is one of the agents, and so is everyone that it may add.
 fn check_member_count(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
     let groups: u64 = ast.groups.iter().map(|group| u64::from(group.count.value)).sum();
     let members = ast.members.len() as u64 + groups;
-    let agents = ast.limits.agents;
-    if members <= u64::from(agents) {
+    let coordinator = u64::from(ast.coordinator().is_some());
+    let spawns = ast.spawns.as_ref().filter(|_| coordinator > 0);
+    let spawned = spawns.map_or(0, |spawns| u64::from(spawns.max.value));
+    let (all, agents) = (members + coordinator + spawned, ast.limits.agents);
+    if all <= u64::from(agents) {
         return;
     }
     let name = &ast.name.value;
-    let message = format!("swarm `{name}` has {members} members, but allows {agents} agents at most");
+    let mut parts = vec![format!("{members} member{}", if members == 1 { "" } else { "s" })];
+    parts.extend((coordinator > 0).then(|| "a coordinator".to_owned()));
+    parts.extend(spawns.map(|spawns| format!("`spawns … max={}`", spawns.max.value)));
+    let has = match parts.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last} ({all} agents)", rest.join(", ")),
+        _ => parts.concat(),
+    };
+    let message = format!("swarm `{name}` has {has}, but allows {agents} agents at most");
+    let more = if coordinator > 0 { "has more agents" } else { "has more members" };
     let diagnostic = match ast.limits.span {
-        Some(limits) => {
-            report_wrong_value(message, limits, format!("{agents} agents")).label(ast.name.span, "has more members")
-        }
+        Some(limits) => report_wrong_value(message, limits, format!("{agents} agents")).label(ast.name.span, more),
         None => report_wrong_value(message, ast.name.span, format!("more than the default limit of {agents}")),
     };
-    diagnostics.push(diagnostic.help(format!("write `limits {{ agents {members} }}`, or take members out")));
+    let diagnostic = match spawns {
+        Some(spawns) => diagnostic.label(spawns.span, format!("may add {spawned}")),
+        None => diagnostic,
+    };
+    let fewer = match spawns.filter(|_| members + coordinator < u64::from(agents)) {
+        Some(_) => format!("`max={}` in `spawns`", u64::from(agents) - members - coordinator),
+        None => "take members out".to_owned(),
+    };
+    diagnostics.push(diagnostic.help(format!("write `limits {{ agents {all} }}`, or {fewer}")));
 }
 
 /// Reports a split goal if every member has its own task.
@@ -77,8 +94,7 @@ fn check_spawning(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
             .help("remove `approval=`; or write `per-agent=1` so that each member may ask once"),
         );
     }
-    let coordinator = ast.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator);
-    if approval.value == Approval::Coordinator && coordinator.is_none() {
+    if approval.value == Approval::Coordinator && ast.coordinator().is_none() {
         let diagnostic = report_wrong_value(
             format!("swarm `{}` has no coordinator to approve anything", ast.name.value),
             approval.span,
@@ -86,10 +102,12 @@ fn check_spawning(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
         );
         diagnostics.push(match &ast.leader {
             Some(leader) => diagnostic.label(leader.name.span, "a supervisor spawns help itself").help(format!(
-                "write `coordinator {}` instead of `supervisor`, or `approval=human`",
+                "write `approval=human`; or `coordinator {}` instead of `supervisor`, and `spawns AGENT` instead of `spawn`",
                 leader.name.value
             )),
-            None => diagnostic.help("write `coordinator NAME` in its block, or `approval=human`"),
+            None => {
+                diagnostic.help("write `approval=human`; or `coordinator NAME`, and `spawns AGENT` instead of `spawn`")
+            }
         });
     }
 }
@@ -97,17 +115,20 @@ fn check_spawning(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
 /// Channels for one, and worktrees that the coordinator would have to integrate.
 fn check_groups(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
-    for channel in ast.channels.iter().filter(|channel| channel.members.len() == 1) {
-        diagnostics.push(
-            report_wrong_value(
-                format!("channel `{}` has only one member", channel.name.value),
-                channel.members[0].span,
-                "the only member",
-            )
-            .help("add another member, or remove the channel"),
-        );
+    let mut found = Vec::new();
+    for channel in ast.channels.iter().filter(|channel| !channel.open && !diagnostics.has_report_at(channel.span)) {
+        let name = &channel.name.value;
+        let diagnostic = match channel.members.as_slice() {
+            [] => report_wrong_value(format!("channel `{name}` has no member"), channel.name.span, "no agent reads it")
+                .help("write `members MEMBER…` in its block, or `open #true`, so that all may take part"),
+            [only] => report_wrong_value(format!("channel `{name}` has only one member"), only.span, "the only member")
+                .help("add another member, write `open #true`, so that others may join, or remove the channel"),
+            _ => continue,
+        };
+        found.push(diagnostic);
     }
-    let coordinator = ast.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator);
+    found.into_iter().for_each(|diagnostic| diagnostics.push(diagnostic));
+    let coordinator = ast.coordinator();
     for tree in &ast.worktrees {
         let Some((manager, leader)) = tree.manager.as_ref().zip(coordinator) else { continue };
         if manager.value == leader.name.value {
@@ -127,7 +148,8 @@ fn check_groups(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
 /// A swarm without work.
 fn check_work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
-    let told = ast.goal.is_some() || !ast.items.is_empty() || ast.members.iter().any(|member| member.task.is_some());
+    let told = ast.coordinator().is_none()
+        && (ast.goal.is_some() || !ast.items.is_empty() || ast.members.iter().any(|member| member.task.is_some()));
     if diagnostics.has_report_at(ast.span) {
         return;
     }
@@ -135,13 +157,15 @@ fn check_work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostic
         diagnostics.push(report_idle(ast));
         return;
     }
-    if told && (ast.goal.is_some() || ast.decompose.is_none()) {
+    if ast.goal.is_some() || told && ast.decompose.is_none() {
         return;
     }
     let name = &ast.name.value;
-    let needs = match &ast.decompose {
-        Some(decompose) => (decompose.span, "splits a goal"),
-        None => (ast.name.span, "whose members have no tasks"),
+    // A coordinator begins with the goal, whatever tasks and items there are.
+    let needs = match (ast.coordinator(), &ast.decompose) {
+        (Some(coordinator), _) => (coordinator.name.span, "the goal is its task"),
+        (None, Some(decompose)) => (decompose.span, "splits a goal"),
+        (None, None) => (ast.name.span, "whose members have no tasks"),
     };
     let own = |index: usize| std::ptr::eq(&raw const *model.swarms[index].ast, ast);
     let steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
@@ -170,18 +194,24 @@ fn check_work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostic
     }
     let by_hand = matches!(model.default, Some(Start::Swarm(index)) if own(index));
     if (by_hand || !started) && model.tables.modules.is_own(ast.name.span) {
-        diagnostics.push(
-            report_wrong_value(format!("swarm `{name}` has no goal"), ast.name.span, "nothing to do")
+        diagnostics.push(match ast.coordinator() {
+            Some(coordinator) => report_wrong_value(
+                format!("swarm `{name}` has no goal for its coordinator"),
+                coordinator.name.span,
+                "the goal is its task",
+            )
+            .help("write `goal \"…\"` in its block"),
+            None => report_wrong_value(format!("swarm `{name}` has no goal"), ast.name.span, "nothing to do")
                 .help("write `goal \"…\"` in its block, or give its members tasks"),
-        );
+        });
     }
 }
 
 /// Whether no agent can begin: members without a task wait for a message, and no agent starts to write one.
 fn has_no_starter(ast: &ast::Swarm) -> bool {
-    // A coordinator hands the items out.
-    let plans = ast.leader.as_ref().is_some_and(|leader| leader.kind == LeaderKind::Coordinator);
-    ast.decompose.is_none() && !plans && ast.items.is_empty() && ast.members.iter().all(|member| member.task.is_none())
+    // A coordinator begins itself. Items without one are reported as such.
+    let plans = ast.coordinator().is_some() || !ast.items.is_empty();
+    ast.decompose.is_none() && !plans && ast.members.iter().all(|member| member.task.is_none())
 }
 
 fn report_idle(ast: &ast::Swarm) -> Diagnostic {

@@ -54,10 +54,10 @@ impl Emitter<'_, '_, '_> {
             },
             retry: plan::TransientRetry { backoff_ms: ast.retry.transient_ms, max_backoff_ms: ast.retry.max_ms },
             spawn: plan::Spawn { approval: self.spawn_approval(ast), per_agent: ast.spawn.per_agent },
-            spawns: ast
-                .spawns
-                .as_ref()
-                .map(|spawns| plan::Spawns { agents: name_values(&spawns.agents), max: spawns.max.value }),
+            spawns: ast.spawns.as_ref().map(|spawns| plan::Spawns {
+                agents: swarm.spawns.iter().map(|agent| self.agent_name(*agent)).collect(),
+                max: spawns.max.value,
+            }),
             channels: ast
                 .channels
                 .iter()
@@ -156,7 +156,7 @@ fn emit_item(item: &ast::Item) -> plan::PlanItem {
         owner: item.owner.as_ref().map(|owner| owner.value.clone()),
         priority: item.priority,
         depends_on: name_values(&item.needs),
-        checkpoints: item.checkpoints.iter().map(|text| text.value.clone()).collect(),
+        checkpoints: item.checkpoints.iter().map(|text| text.as_str().to_owned()).collect(),
         scope: item.scope.iter().map(|glob| glob.value.clone()).collect(),
     }
 }

@@ -2,6 +2,7 @@
 
 use swarmc_plan as plan;
 
+use super::datum::Datum;
 use super::element::Element;
 use super::policy::{lower_budget, parse_approval};
 use super::{
@@ -40,6 +41,7 @@ pub(super) fn lower_swarm(element: &Element, diagnostics: &mut Diagnostics) -> O
             name: super::argument_name(node, 0)?,
             members: node.child("members").map(argument_names).unwrap_or_default(),
             open: node.child("open").is_some_and(|open| open.argument(0).is_none_or(|on| on.number == 1)),
+            span: node.span,
         })
     };
     let synthesize = |node: &Element| ast::Synthesize {
@@ -87,7 +89,12 @@ fn lower_leader(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast:
         (Some(node), _) => (node, LeaderKind::Supervisor),
         (None, node) => (node?, LeaderKind::Coordinator),
     };
-    Some(ast::Leader { kind, name: argument_name(node, 0)?, agent: node.property("agent").map(datum_name) })
+    Some(ast::Leader {
+        kind,
+        name: argument_name(node, 0)?,
+        agent: node.property("agent").map(datum_name),
+        ambiguous: supervisor.is_some() && coordinator.is_some(),
+    })
 }
 
 fn lower_member(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Member> {
@@ -178,6 +185,7 @@ fn lower_spawn(section: Section<'_>) -> ast::Spawn {
     ast::Spawn {
         approval: written.map(|datum| parse_choice(datum, parse_approval)),
         per_agent: section.count_of("per-agent"),
+        span: section.element().map(|node| node.span),
     }
 }
 
@@ -201,15 +209,16 @@ fn lower_item(node: &Element) -> Option<ast::Item> {
             _ => plan::Priority::Normal,
         },
         needs: node.children("depends-on").flat_map(argument_names).collect(),
-        checkpoints: lower_texts(node, "checkpoint"),
-        scope: lower_texts(node, "scope"),
+        checkpoints: list_arguments(node, "checkpoint").map(|datum| datum.text.clone()).collect(),
+        scope: list_arguments(node, "scope")
+            .map(|datum| Spanned { value: datum.text.as_str().to_owned(), span: datum.span })
+            .collect(),
     })
 }
 
 /// The arguments of all children of this name.
-fn lower_texts(node: &Element, child: &str) -> Vec<Spanned<String>> {
-    let texts = node.children(child).flat_map(|child| &child.arguments);
-    texts.map(|(_, datum)| Spanned { value: datum.text.as_str().to_owned(), span: datum.span }).collect()
+fn list_arguments<'e>(node: &'e Element, child: &'e str) -> impl Iterator<Item = &'e Datum> {
+    node.children(child).flat_map(|child| &child.arguments).map(|(_, datum)| datum)
 }
 
 fn lower_managed_worktree(node: &Element) -> Option<ast::Managed> {

@@ -70,6 +70,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let groups: Vec<Option<usize>> = swarm.groups.iter().map(|it| group(self, it)).collect();
         let managers: Vec<Option<usize>> =
             swarm.worktrees.iter().map(|tree| self.resolve_manager(swarm, tree, &everyone, agents)).collect();
+        let spawns = self.resolve_spawns(swarm, agents);
         let synthesize = self.resolve_synthesizer(swarm, leader_agent, agents);
         self.check_swarm_names(swarm, &everyone);
         for (written, member) in swarm.members.iter().zip(&members) {
@@ -83,6 +84,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             .chain(members.iter().map(|member| member.agent))
             .chain(groups.iter().copied())
             .chain(managers.iter().copied())
+            .chain(spawns.iter().copied())
             .chain([synthesize])
             .flatten()
             .collect();
@@ -104,6 +106,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             members,
             groups,
             managers,
+            spawns,
             synthesize,
             carries: Vec::new(),
             reads,
@@ -152,6 +155,14 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         None
     }
 
+    /// The agents that the coordinator may add.
+    fn resolve_spawns(&mut self, swarm: &ast::Swarm, agents: &[Agent<'a>]) -> Vec<Option<usize>> {
+        let named = swarm.spawns.as_ref().map_or(&[] as &[Name], |spawns| &spawns.agents);
+        let found: Vec<Option<usize>> = named.iter().map(|name| self.agent_named(name, agents)).collect();
+        self.report_repeated(named.iter().zip(&found).filter(|(_, agent)| agent.is_some()).map(|(name, _)| name));
+        found
+    }
+
     /// The agent that sums up.
     fn resolve_synthesizer(
         &mut self,
@@ -181,7 +192,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let items = Names::new("item", swarm.items.iter().map(|item| &item.name), self.diagnostics);
         let mut needs = Vec::with_capacity(swarm.items.len());
         for item in &swarm.items {
-            if let Some(owner) = item.owner.as_ref().filter(|owner| everyone.find_exact(&owner.value).is_none()) {
+            if let Some(owner) = item.owner.as_ref().filter(|owner| !is_party(swarm, &owner.value, everyone)) {
                 self.diagnostics.push(unknown_member(swarm, owner, everyone, &[]));
             }
             let mut found = Vec::new();
@@ -202,11 +213,18 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     fn members_named(&mut self, swarm: &ast::Swarm, list: &[Name], everyone: &Names) {
+        let is_known = |name: &&Name| is_party(swarm, &name.value, everyone);
+        for name in list.iter().filter(|name| !is_known(name)) {
+            self.diagnostics.push(unknown_member(swarm, name, everyone, &[]));
+        }
+        self.report_repeated(list.iter().filter(is_known));
+    }
+
+    /// Names that stand in one list twice.
+    fn report_repeated<'n>(&mut self, list: impl Iterator<Item = &'n Name>) {
         let mut seen = std::collections::BTreeMap::new();
         for name in list {
-            if everyone.find_exact(&name.value).is_none() {
-                self.diagnostics.push(unknown_member(swarm, name, everyone, &[]));
-            } else if let Some(first) = seen.insert(name.value.as_str(), name.span) {
+            if let Some(first) = seen.insert(name.value.as_str(), name.span) {
                 self.diagnostics.push(
                     Diagnostic::new(Code::Duplicate, format!("`{}` is listed twice", name.value))
                         .label(name.span, "again here")
@@ -216,6 +234,12 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             }
         }
     }
+}
+
+/// Whether an agent of the swarm has this name: a manager that is no member is called as its agent.
+fn is_party(swarm: &ast::Swarm, name: &str, everyone: &Names) -> bool {
+    let mut managers = swarm.worktrees.iter().filter_map(|tree| tree.manager.as_ref());
+    everyone.find_exact(name).is_some() || managers.any(|manager| manager.value == name)
 }
 
 /// A member that the swarm does not have; `also` are agents that could be meant.

@@ -69,8 +69,9 @@ static LIMITS: Node = Node::new("limits", "What members may use up.").children(&
     &LIMIT_PROPOSALS,
     &LIMIT_ITEMS,
 ]);
-static LIMIT_AGENTS: Node = Node::new("agents", "How many members there are at most, spawned ones included.")
-    .arguments(&[default_argument("N", Kind::Count(1, 1000), "10")]);
+static LIMIT_AGENTS: Node =
+    Node::new("agents", "How many agents there are at most: members, a coordinator, and spawned ones.")
+        .arguments(&[default_argument("N", Kind::Count(1, 1000), "10")]);
 static LIMIT_ITERATIONS: Node =
     Node::new("iterations", "How many turns each takes at most.").arguments(&[default_argument("N", ANY_COUNT, "25")]);
 static LIMIT_TIMEOUT: Node =
@@ -156,7 +157,7 @@ static CHANNEL_MEMBERS: Node = Node::new("members", "Who takes part.")
     .rest("MEMBER", Kind::Reference(Target::Member));
 
 static ITEM: Node = Node::new("item", "An item of the plan.")
-    .arguments(&[required_argument("NAME", Kind::Name), optional_argument("TEXT", Kind::Template)])
+    .arguments(&[required_argument("NAME", Kind::Name), optional_argument("TEXT", Kind::Text)])
     .properties(&[
         Property::new("owner", Kind::Reference(Target::Member), "The member that does it; any member, when left out."),
         Property::new("priority", Kind::Choice(PRIORITY), "Its place among those that are ready.").default("normal"),

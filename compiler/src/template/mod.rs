@@ -155,6 +155,30 @@ pub(crate) enum Root {
     Plan,
 }
 
+/// The directives and expressions in a text that nothing renders, each with the word of what it reads. Only what surely
+/// reads the run is one: `{{.Names}}` of another tool's templates, `<<EOF` and `<<` are not.
+pub(crate) fn list_placeholders(text: &str) -> Vec<(Range<usize>, &'static str)> {
+    // Few texts hold any of these, and a scan costs far more.
+    if !text.contains("<<") && !text.contains("{{") && !text.contains("{%") {
+        return Vec::new();
+    }
+    let template = scan(text);
+    let directives = template.parts.iter().filter_map(|part| match part {
+        Part::Directive(directive) => Some((directive.range.clone(), directive.kind.as_str())),
+        Part::Text(_) | Part::Escape | Part::Logic(_) => None,
+    });
+    let expressions = template.parts.iter().filter_map(|part| match part {
+        Part::Logic(range) => {
+            let inside =
+                |read: &&Read| !read.via_directive && range.start <= read.whole.start && read.whole.end <= range.end;
+            let read = template.reads.iter().filter(inside).find(|read| read.name.is_some())?;
+            Some((range.clone(), Kind::Read(read.root).as_str()))
+        }
+        Part::Text(_) | Part::Escape | Part::Directive(_) => None,
+    });
+    directives.chain(expressions).collect()
+}
+
 /// One place that reads a value of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {

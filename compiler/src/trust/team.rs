@@ -36,7 +36,11 @@ impl Builder<'_, '_> {
             let called = group.agent.as_ref().map_or("members", |agent| agent.value.as_str());
             members.push((self.add_member(called, agent, group.span), group.span));
         }
-        // The groups stand behind them in the list, and have no tasks.
+        // Those that the coordinator adds are members from then on.
+        for (name, &agent) in swarm.spawns.iter().flat_map(|spawns| &spawns.agents).zip(&found.spawns) {
+            members.push((self.add_member(&name.value, agent, name.span), name.span));
+        }
+        // The groups and the others stand behind them in the list, and have no tasks.
         for (task, &(node, _)) in found.members.iter().zip(&members) {
             task.task.iter().for_each(|task| self.connect_member_texts(found, task, node, team, &nodes));
         }
@@ -47,7 +51,8 @@ impl Builder<'_, '_> {
                 self.graph.add_edge(team, leader, name.span, Via::Reads);
                 for &(member, span) in &members {
                     self.graph.add_edge(member, leader, span, Via::Sends);
-                    if swarm.decompose.is_some() || swarm.edges.is_none() {
+                    // A coordinator assigns the items and tells of the plan, whatever edges there are.
+                    if swarm.decompose.is_some() || swarm.edges.is_none() || swarm.coordinator().is_some() {
                         self.graph.add_edge(leader, member, span, Via::Sends);
                     }
                 }
@@ -121,11 +126,12 @@ impl Builder<'_, '_> {
         }
         for channel in &swarm.channels {
             let room = self.graph.add_node(&*channel.name.value, Kind::Team, channel.name.span);
-            for name in &channel.members {
-                if let Some(&member) = nodes.get(name.value.as_str()) {
-                    self.graph.add_edge(member, room, name.span, Via::Joins);
-                    self.graph.add_edge(room, member, name.span, Via::Reads);
-                }
+            let named = channel.members.iter().filter_map(|name| Some((*nodes.get(name.value.as_str())?, name.span)));
+            // The other agents may join an open one.
+            let others = members.iter().copied().filter(|_| channel.open);
+            for (member, span) in named.chain(others) {
+                self.graph.add_edge(member, room, span, Via::Joins);
+                self.graph.add_edge(room, member, span, Via::Reads);
             }
         }
         for (managed, &agent) in swarm.worktrees.iter().zip(&found.managers) {
