@@ -90,8 +90,6 @@ pub enum End {
     Unneeded,
     /// The coordinator ended it.
     Stopped,
-    /// Its program ended unexpectedly.
-    Crashed,
     /// The coordinator ended the whole swarm.
     Released,
 }
@@ -109,7 +107,6 @@ impl End {
             End::OverBudget => "over_budget",
             End::Unneeded => "unneeded",
             End::Stopped => "stopped",
-            End::Crashed => "crashed",
             End::Released => "released",
         }
     }

@@ -259,7 +259,7 @@ impl TeamOp {
     }
 }
 
-/// The state of an agent of a team, by the names of seed 004.
+/// The state of an agent of a team, by the names of seed 004; what that calls crashed is failed here, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Life {
@@ -277,8 +277,6 @@ pub enum Life {
     Failed,
     /// The coordinator ended it.
     Stopped,
-    /// Its program ended unexpectedly.
-    Crashed,
 }
 
 impl Life {
@@ -292,7 +290,6 @@ impl Life {
             Life::Completed => "completed",
             Life::Failed => "failed",
             Life::Stopped => "stopped",
-            Life::Crashed => "crashed",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages of people to members of swarms: each goes into the mailbox of a member, whose next turn reads it.
 //!
-//! In: `STEP/MEMBER` and a text. Out: a swarm event, durable before the author receives the reply; or the reason for a
+//! In: `STEP/MEMBER` and a text; `STEP` alone is the coordinator of a team. Out: a swarm event, durable before the author receives the reply; or the reason for a
 //! refusal, with the members that can be written to. A message ends no turn of a member.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::types::swarm::{MemberMessage, PERSON};
 impl Driver<'_> {
     /// The swarm, and the name in it, that a person means; none where no swarm is meant that runs.
     pub(in crate::driver::run) fn team_meant(&self, word: &str) -> Result<Option<(StepId, u32, String)>, String> {
-        let Some((team, member)) = word.rsplit_once('/') else { return Ok(None) };
+        let Some((team, member)) = word.rsplit_once('/') else { return Ok(self.coordinator_meant(word)) };
         let called = |step: &StepId| *step.name == *team || step.label() == team || step.to_string() == team;
         let mut meant: Vec<(StepId, u32)> =
             self.teams.list_running().into_iter().filter(|(step, _)| called(step)).collect();
@@ -31,6 +31,16 @@ impl Driver<'_> {
                 Err(format!("several swarms are called `{team}`: name one of {}", ids.join(", ")))
             }
         }
+    }
+
+    /// The coordinator of the team that a person means by the name of its step.
+    fn coordinator_meant(&self, word: &str) -> Option<(StepId, u32, String)> {
+        let called = |step: &StepId| *step.name == *word || step.label() == word || step.to_string() == word;
+        let mut meant = self.teams.list_running().into_iter().filter(|(step, _)| called(step));
+        let ((step, attempt), None) = (meant.next()?, meant.next()) else { return None };
+        let swarm = self.state.find_step(&step).and_then(|key| self.state.swarm(key, attempt))?;
+        let coordinator = swarm.coordinator()?.to_string();
+        Some((step, attempt, coordinator))
     }
 
     /// A person writes to a member of a swarm.
