@@ -285,3 +285,30 @@ fn in_a_likely_run_the_members_of_a_swarm_take_a_few_turns_and_what_is_unknown_s
     assert_eq!(most(&unknown.cost), 5_000_000);
     assert!(why(&unknown.likely.expect("it was computed").cost).contains("declares no `price`"));
 }
+
+#[test]
+fn the_agents_of_a_coordinated_swarm_are_its_members_its_coordinator_and_those_that_it_may_add() {
+    let team = |limits: Value, more: Value| {
+        let head = "provider local { exec my-model }\nagent a provider=local\n";
+        let spec = "swarm s { goal \"x\"; supervisor lead agent=a; member one agent=a; members 2 agent=a; decompose }";
+        let files = BTreeMap::from([("spec.kdl".to_owned(), format!("{head}{spec}"))]);
+        let plan = crate::compile("spec.kdl", &files).plan.expect("the spec is right");
+        let mut plan = serde_json::to_value(plan).expect("a plan is JSON");
+        let swarm = &mut plan["swarms"][0];
+        swarm["lead"]["coordinator"] = true.into();
+        swarm["decompose"].take();
+        swarm["timeouts"]["turn"]["retries"] = 0.into();
+        for (place, values) in [("limits", limits), ("spawns", more)] {
+            for (key, value) in values.as_object().expect("an object") {
+                swarm[place][key] = value.clone();
+            }
+        }
+        compute_bounds(&serde_json::from_value(plan).expect("it is a plan"), &Bytes)["s"].clone()
+    };
+    let alone = team(json!({ "iterations": 5, "timeout_ms": 60_000 }), json!({}));
+    assert_eq!([most(&alone.launches), most(&alone.turns)], [4 * 5, 4 * 5]);
+    assert_eq!(most(&alone.critical_path_ms), 60_000, "it ends with its coordinator");
+    let more = team(json!({ "iterations": 5 }), json!({ "agents": ["a"], "max": 2 }));
+    assert_eq!(most(&more.turns), 6 * 5);
+    assert_eq!(most(&more.likely.expect("it was computed").turns), 4 * 4, "those that are declared");
+}

@@ -406,16 +406,23 @@ impl<'p> Counter<'p, '_, '_> {
         let limits = &swarm.limits;
         let members: u64 = swarm.members.iter().map(|member| u64::from(member.count)).sum();
         let lead = u64::from(swarm.lead.is_some());
+        let is_coordinated = swarm.lead.as_ref().is_some_and(|lead| lead.coordinator);
+        let spawns = swarm.spawns.as_ref().filter(|_| is_coordinated);
         let (agents, iterations) = match self.estimate {
             Estimate::Likely => (members.saturating_add(lead), limits.iterations.min(Likely::TURNS)),
+            // Only the coordinator adds agents, and only so many.
+            _ if is_coordinated => {
+                let spawned = spawns.map_or(0, |spawns| u64::from(spawns.max));
+                (members.saturating_add(lead).saturating_add(spawned), limits.iterations)
+            }
             _ => (u64::from(limits.agents).max(members.saturating_add(lead)), limits.iterations),
         };
         let estimate = self.estimate;
         let tries = |limit: &swarmc_plan::TurnLimit| estimate.repeat(u64::from(limit.retries) + 1);
         let timed = |limit: &swarmc_plan::TurnLimit| limit.after_ms.saturating_mul(tries(limit));
         let mut turns = Amount::at_most(agents).times(iterations).times(tries(&swarm.timeouts.turn));
-        // Those that are asked for come after those that ask.
-        let waves = if swarm.spawn.per_agent > 0 { agents } else { 1 };
+        // Those that are asked for come after those that ask. With its coordinator, a swarm ends.
+        let waves = if swarm.spawn.per_agent > 0 && !is_coordinated { agents } else { 1 };
         let mut time = Amount::at_most(limits.timeout_ms).times(waves);
         if swarm.decompose.is_some() {
             turns = turns.plus(Amount::at_most(tries(&swarm.timeouts.decompose)));
@@ -436,7 +443,8 @@ impl<'p> Counter<'p, '_, '_> {
             .lead
             .iter()
             .map(|lead| lead.agent.as_str())
-            .chain(swarm.synthesize.as_ref().map(|it| it.agent.as_str()));
+            .chain(swarm.synthesize.as_ref().map(|it| it.agent.as_str()))
+            .chain(spawns.iter().flat_map(|spawns| &spawns.agents).map(String::as_str));
         let mut turn = Totals::default();
         for agent in names.chain(others).filter_map(|name| self.plan.agent(name)) {
             let own = self.plan.provider(&agent.provider).map_or(Amount::ZERO, |provider| {
