@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use swarmc_plan::{Approval, Capability, EdgeKind, Unattended};
 
-use crate::ast::{Agent, LeaderKind, Name, Policy, Spanned, Swarm};
+use crate::ast::{Agent, Leader, Name, Policy, Spanned, Swarm};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Model, Step};
+use crate::model::{self, Model, Step};
 use crate::source::Span;
 use crate::suggest;
 use crate::symbols::NameKind;
@@ -19,33 +19,75 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let policy = model.spec.policy.as_ref();
     let usual = policy.and_then(|policy| policy.spawn.as_ref()).map_or(Approval::Auto, |approval| approval.value);
     check_pipelines(model, find_grant(usual, policy, "`policy { spawn human }`").as_ref(), diagnostics);
-    for swarm in &model.spec.swarms {
+    for resolved in &model.swarms {
+        let swarm = resolved.ast;
         let members = list_members(model, swarm);
-        let coordinator = swarm.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator);
+        if let Some(coordinator) = swarm.coordinator() {
+            check_coordinator(model, resolved, coordinator, (usual, policy), diagnostics);
+            let others = members.iter().filter(|member| member.place != coordinator.name.span);
+            others.for_each(|member| diagnostics.extend(report_spawning_member(swarm, coordinator, member)));
+            continue;
+        }
         let approval = swarm.spawn.approval.as_ref().map_or(usual, |approval| approval.value);
         let granted = find_grant(approval, policy, "`spawn approval=human`");
         let mut told = BTreeSet::new();
         for member in &members {
             let Some(spawn) = member.find_capability(Capability::Spawn) else { continue };
-            if let Some(leader) = coordinator
-                && leader.name.span != member.place
-            {
-                diagnostics.push(
-                    Diagnostic::new(
-                        Code::SpawnEscalation,
-                        format!("`{}` may not spawn in `{}`: only its coordinator does", member.name, swarm.name.value),
-                    )
-                    .label(spawn, format!("agent `{}` can spawn", member.agent.name.value))
-                    .label(leader.name.span, "the coordinator")
-                    .help("take `spawn` out of its `can`; it can ask the coordinator for help"),
-                );
-            } else if let Some(granted) = &granted
+            if let Some(granted) = &granted
                 && swarm.spawn.per_agent > 0
                 && told.insert(member.agent.name.span)
             {
                 check_escalations((swarm, granted), member, spawn, &members, diagnostics);
             }
         }
+    }
+}
+
+/// A member that is to spawn where only the coordinator does.
+fn report_spawning_member(swarm: &Swarm, coordinator: &Leader, member: &Member<'_>) -> Option<Diagnostic> {
+    let spawn = member.find_capability(Capability::Spawn)?;
+    Some(
+        Diagnostic::new(
+            Code::SpawnEscalation,
+            format!("`{}` may not spawn in `{}`: only its coordinator does", member.name, swarm.name.value),
+        )
+        .label(spawn, format!("agent `{}` can spawn", member.agent.name.value))
+        .label(coordinator.name.span, "the coordinator")
+        .help("take `spawn` out of its `can`; it can ask the coordinator for help"),
+    )
+}
+
+/// The agents that a coordinator may add, and that can do more than itself.
+fn check_coordinator(
+    model: &Model<'_>,
+    swarm: &model::Swarm<'_>,
+    coordinator: &Leader,
+    (usual, policy): (Approval, Option<&Policy>),
+    diagnostics: &mut Diagnostics,
+) {
+    let Some(spawns) = &swarm.ast.spawns else { return };
+    // The coordinator is the one who spawns: its own approval is none.
+    let approval = if usual == Approval::Coordinator { Approval::Auto } else { usual };
+    let Some(granted) = find_grant(approval, policy, "`policy { spawn human }`") else { return };
+    let leaders = list_fallbacks(model, swarm.leader);
+    let mut seen = BTreeSet::new();
+    for (name, &agent) in spawns.agents.iter().zip(&swarm.spawns) {
+        let spawned = list_fallbacks(model, agent);
+        let pairs = leaders.iter().flat_map(|leader| spawned.iter().map(move |spawned| (*leader, *spawned)));
+        let mut found = pairs.map(|(leader, spawned)| (leader, extra_capabilities(leader, spawned)));
+        let Some((leader, more)) = found.find(|(_, more)| !more.is_empty()) else { continue };
+        if !seen.insert(agent) {
+            continue;
+        }
+        let (who, own) = (&coordinator.name.value, &leader.name.value);
+        let words = suggest::format_list(more.iter().map(|can| capability_name(can.value)), "and");
+        let diagnostic = Diagnostic::new(
+            Code::SpawnEscalation,
+            format!("coordinator `{who}` may add `{}`, which can do more than its agent `{own}`: {words}", name.value),
+        )
+        .label(name.span, format!("`{who}` may add it"))
+        .label(more[0].span, format!("`{own}` cannot do this itself"));
+        diagnostics.push(granted.label_grant(diagnostic));
     }
 }
 
