@@ -165,6 +165,10 @@ codes! {
     UnreachableReceiver = "SW307" "unreachable-receiver" Warning;
     /// A join that one step which is not needed skips.
     GuardedJoin = "SW308" "guarded-join" Warning;
+    /// A worktree of a swarm whose manager has work of its own.
+    NobodyIntegrates = "SW309" "nobody-integrates" Warning;
+    /// A coordinator that does the work itself.
+    CoordinatorWorks = "SW310" "coordinator-works" Warning Strict;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
     /// A context pack whose own text is longer than its budget.
@@ -238,6 +242,8 @@ impl Code {
                 | Code::UnattendedGate
                 | Code::UnreachableReceiver
                 | Code::GuardedJoin
+                | Code::NobodyIntegrates
+                | Code::CoordinatorWorks
                 | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
