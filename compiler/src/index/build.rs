@@ -67,7 +67,7 @@ pub(super) struct Builder<'m, 'a, 'l> {
 
 /// What has a name of its own inside something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Local {
+pub(super) enum Local {
     Step,
     Member,
     Item,
@@ -94,12 +94,18 @@ impl Builder<'_, '_, '_> {
         self.find_local(self.top_symbol(NameKind::Pipeline, pipeline)?, Local::Step, name)
     }
 
-    fn find_local(&self, home: SymbolId, local: Local, name: &str) -> Option<SymbolId> {
+    pub(super) fn find_local(&self, home: SymbolId, local: Local, name: &str) -> Option<SymbolId> {
         self.locals.get(&(home, local))?.get(name).copied()
     }
 
     /// A symbol that has its name inside another one only.
-    fn add_local(&mut self, kind: SymbolKind, local: Local, name: &Name, home: Option<SymbolId>) -> SymbolId {
+    pub(super) fn add_local(
+        &mut self,
+        kind: SymbolKind,
+        local: Local,
+        name: &Name,
+        home: Option<SymbolId>,
+    ) -> SymbolId {
         let id = self.add_symbol(kind, name, home);
         if let Some(home) = home {
             self.locals.entry((home, local)).or_default().entry(name.value.clone()).or_insert(id);
@@ -250,22 +256,6 @@ impl Builder<'_, '_, '_> {
             }
             if let (Some(home), Some(result)) = (home, &types.result) {
                 self.index.symbols[home.0 as usize].shape = Some(self.add_shape(result));
-            }
-        }
-    }
-
-    fn add_swarms(&mut self) {
-        let model = self.model;
-        for (number, swarm) in model.swarms.iter().enumerate() {
-            let home = self.top_symbol(NameKind::Swarm, number);
-            for name in swarm.ast.leader.iter().map(|leader| &leader.name) {
-                self.add_local(SymbolKind::Member, Local::Member, name, home);
-            }
-            for name in swarm.ast.members.iter().map(|member| &member.name) {
-                self.add_local(SymbolKind::Member, Local::Member, name, home);
-            }
-            for name in swarm.ast.items.iter().map(|item| &item.name) {
-                self.add_local(SymbolKind::Item, Local::Item, name, home);
             }
         }
     }

@@ -9,6 +9,7 @@ mod count;
 mod order;
 mod place;
 mod shapes;
+mod swarms;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -35,6 +36,8 @@ pub struct Index {
     pub occurrences: Vec<Occurrence>,
     /// The steps of the pipelines, pipeline by pipeline, in declaration order; shared tasks once in each pipeline.
     pub steps: Vec<Step>,
+    /// The plan items of the swarms, in declaration order.
+    pub items: Vec<PlanItem>,
     /// The template texts and their owners, by place. A prompt file has one entry for each of its users.
     pub texts: Vec<TextUse>,
     /// The paths that the spec and its prompts name, by place.
@@ -217,6 +220,17 @@ pub struct Need {
     pub declared: bool,
     /// The `depends-on`, or the first read.
     pub span: Span,
+}
+
+/// An item of the plan of a swarm; its text is the description of its symbol.
+#[derive(Clone, Debug)]
+pub struct PlanItem {
+    /// The item.
+    pub symbol: SymbolId,
+    /// The member that does it.
+    pub owner: Option<SymbolId>,
+    /// The items that it depends on.
+    pub needs: Vec<SymbolId>,
 }
 
 /// A template text or an expression, and its owner.

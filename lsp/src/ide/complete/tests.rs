@@ -328,6 +328,10 @@ fn edges_gates_and_swarms_know_who_takes_part() {
     assert_eq!(labels(&swarm("edges {\n one $0\n}"))[..2], ["->", "<->"]);
     assert_eq!(first(&swarm("edges {\n one -> $0\n}"), 2), ["lead", "one"]);
     assert_eq!(labels(&swarm("")), ["first"]);
+    assert_eq!(first(&swarm("spawns $0"), 1), ["a"]);
+    assert_eq!(labels(&swarm("item third \"t\" owner=$0")), ["lead", "one"]);
+    assert_eq!(labels(&swarm("item third \"t\" { depends-on first $0 }")), ["second"]);
+    assert_eq!(labels(&swarm("channel c { members one $0 }")), ["lead"]);
     let gate = spec("pipeline main {\n gate ask {\n message \"?\"\n options yes no\n headless $0\n }\n}");
     assert_eq!(labels(&gate), ["yes", "no", "fail"]);
 }

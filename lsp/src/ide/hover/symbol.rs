@@ -37,6 +37,7 @@ pub(super) fn describe_symbol(analysis: &Analysis, id: SymbolId, runs: Option<&d
     match symbol.kind {
         SymbolKind::Pipeline => parts.extend(describe_bounds(analysis, symbol)),
         SymbolKind::Agent => parts.extend(describe_uses(analysis, id)),
+        SymbolKind::Item => parts.extend(describe_item(analysis, id)),
         kind if kind.is_step() => parts.extend(describe_turn(analysis, id, symbol)),
         _ => {}
     }
@@ -128,18 +129,41 @@ fn describe_position(analysis: &Analysis, position: usize, step: &Step) -> Strin
         })
         .collect();
     let after: Vec<String> = flow::list_dependents(index, position).map(name).collect();
-    let listed = |names: &[String]| {
-        let more = names.len().saturating_sub(SHOWN);
-        let shown = names[..names.len() - more].join(", ");
-        if more > 0 { format!("{shown} and {more} more") } else { shown }
-    };
     if !before.is_empty() {
-        let _ = write!(text, "  \nwaits for {}", listed(&before));
+        let _ = write!(text, "  \nwaits for {}", list_shown(&before));
     }
     if !after.is_empty() {
-        let _ = write!(text, "  \nfeeds {}", listed(&after));
+        let _ = write!(text, "  \nfeeds {}", list_shown(&after));
     }
     text
+}
+
+/// The first of these names, and how many more there are.
+fn list_shown(names: &[String]) -> String {
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names[..names.len() - more].join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
+
+/// The member that does an item, what the item waits for, and what waits for it.
+fn describe_item(analysis: &Analysis, id: SymbolId) -> Option<String> {
+    let index = &analysis.index;
+    let item = index.items.iter().find(|item| item.symbol == id)?;
+    let name = |symbol: SymbolId| quote_code(&index.symbol(symbol).name);
+    let mut text = match item.owner {
+        Some(owner) => format!("Owner {}", name(owner)),
+        None => "No owner: the coordinator assigns it".to_owned(),
+    };
+    let before: Vec<String> = item.needs.iter().map(|need| name(*need)).collect();
+    let waiting = index.items.iter().filter(|other| other.needs.contains(&id));
+    let after: Vec<String> = waiting.map(|other| name(other.symbol)).collect();
+    if !before.is_empty() {
+        let _ = write!(text, "  \nwaits for {}", list_shown(&before));
+    }
+    if !after.is_empty() {
+        let _ = write!(text, "  \n{} wait{} for it", list_shown(&after), if after.len() == 1 { "s" } else { "" });
+    }
+    Some(text)
 }
 
 /// What one run of a pipeline is likely to use, and uses at most.

@@ -419,3 +419,30 @@ fn filters_and_tests_of_expressions_say_what_they_give() {
     assert_eq!(shown("startingwith"), ["`startingwith(TEXT)`", "Whether a text begins with another."]);
     assert_eq!(shown("none"), ["`none`", "Whether it is null."]);
 }
+
+#[test]
+fn an_item_of_a_plan_says_what_is_to_be_done_by_whom_and_after_what() {
+    let shown = |item: &str| {
+        let spec = "//- flow.kdl
+provider p { exec cat }
+agent a provider=p
+swarm s {
+    goal \"g\"
+    coordinator lead
+    member one
+    item api \"Define the API\" owner=one { checkpoint \"it compiles\" }
+    item docs \"Write the docs\" priority=low { depends-on api }
+    item tests \"Test it\" owner=lead { depends-on api docs }
+}
+";
+        let at = spec.find(&format!("item {item}")).expect("it stands there") + 6;
+        let (snapshot, path, offset) = parse_fixture(&format!("{}$0{}", &spec[..at], &spec[at..]));
+        let shown = find_hover(&snapshot, &path, offset, &NoRuns).expect("it is shown").markdown;
+        shown.split("\n\n").skip(1).collect::<Vec<_>>().join(" | ")
+    };
+    let head = "Plan item of swarm `s` | ";
+    assert_eq!(shown("api"), format!("{head}Define the API | Owner `one`  \n`docs`, `tests` wait for it"));
+    let docs = "No owner: the coordinator assigns it  \nwaits for `api`  \n`tests` waits for it";
+    assert_eq!(shown("docs"), format!("{head}Write the docs | {docs}"));
+    assert_eq!(shown("tests"), format!("{head}Test it | Owner `lead`  \nwaits for `api`, `docs`"));
+}
