@@ -130,6 +130,8 @@ export function describeRequest(asked: Approval): string {
             return `${asked.agent} wants task ${asked.task}`;
         case "help":
             return `${asked.agent} wants help`;
+        case "plan":
+            return `${asked.agent} wants a change of the plan`;
         case "go_on":
             return `${asked.agent} wants to go on after ${asked.times} turns with the same result`;
     }
