@@ -160,7 +160,7 @@ fn try_operation(swarm: &Swarm, agent: &Agent, index: u32, op: TeamOp) -> Result
             if swarm.rules.plan_update == Approval::Human && agent.agreed.is_none() {
                 return Ok(agree_to_plan(index, &ops, &why));
             }
-            let (proposal, base) = (team.plan.last_proposal + 1, agent.seen);
+            let (proposal, base) = (team.plan.last_proposal + 1, agent.shown);
             record(Event::Team { swarm: id, fact: TeamFact::PlanProposed { proposal, agent: name, base, ops, why } })
         }
         TeamOp::PlanDecide { proposal, approve, because } => {

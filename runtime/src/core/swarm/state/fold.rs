@@ -277,6 +277,7 @@ impl Swarm {
             began: None,
             end: None,
             seen: 0,
+            shown: 0,
             completed: None,
             spent: Spent::default(),
             models: std::collections::BTreeSet::new(),
@@ -322,6 +323,7 @@ impl Swarm {
                 payload,
                 at,
                 person: sent.person,
+                posted: false,
             });
             let stage = receiver.stage.clone();
             let wakes = receiver.mailbox.back().cloned().is_some_and(|message| self.wakes(&message));
@@ -396,7 +398,7 @@ impl Swarm {
             let before = std::mem::replace(&mut self.agents[index as usize].reserved, reserved);
             self.spent.reserve(&before, &reserved);
             if let Some(team) = &self.team {
-                self.agents[index as usize].seen = team.plan.version;
+                self.agents[index as usize].shown = team.plan.version;
             }
             self.enter_stage(index, AgentStage::Asking);
         }
@@ -523,6 +525,7 @@ impl Swarm {
         let refused = result.is_some() && !progress;
         agent.history.push(Past { iteration: agent.iteration, act: act.clone(), result });
         agent.inbox.clear();
+        agent.seen = agent.shown;
         agent.iteration += 1;
         (agent.attempt, agent.failures, agent.repair, agent.agreed) = (1, 0, None, None);
         let stage = if self.team.is_none() && agent.quiet >= self.rules.convergence.no_progress {

@@ -99,8 +99,10 @@ pub(crate) struct Agent {
     /// When its first iteration began, moved by the time in which no process ran it.
     pub(crate) began: Option<u64>,
     pub(crate) end: Option<Ended>,
-    /// In a team: the version of the plan that its last turn showed; 0 before its first turn.
+    /// In a team: the version of the plan that its last whole turn showed; 0 before its first one.
     pub(crate) seen: u32,
+    /// In a team: the version of the plan that its current turn shows.
+    pub(crate) shown: u32,
     /// In a team: what came of its task, once it has ended that.
     pub(crate) completed: Option<Content>,
     pub(crate) spent: Spent,
@@ -182,6 +184,8 @@ pub(crate) struct QueuedMessage {
     pub(crate) at: u64,
     /// Whether a person wrote it.
     pub(crate) person: bool,
+    /// Whether it went to a channel, or to everybody: it wakes no agent of a team.
+    pub(crate) posted: bool,
 }
 
 impl QueuedMessage {
@@ -338,7 +342,10 @@ impl Swarm {
 
     /// The agents that have something to give, in the order of the roster.
     pub(crate) fn results(&self) -> impl Iterator<Item = &Agent> {
-        self.agents.iter().filter(|agent| agent.end.as_ref().is_some_and(|end| end.how.has_result()))
+        // Of a team, what its coordinator says is the result.
+        let counts = |agent: &&Agent| self.team.is_none() || self.is_coordinator(&agent.name);
+        let ended = self.agents.iter().filter(|agent| agent.end.as_ref().is_some_and(|end| end.how.has_result()));
+        ended.filter(counts)
     }
 
     /// The part of the goal that the next place of the roster takes: the part with its name, else the first part that

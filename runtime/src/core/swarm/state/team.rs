@@ -247,6 +247,7 @@ impl Swarm {
                 payload: message.clone(),
                 at,
                 person: false,
+                posted: true,
             });
         }
         if let Some(index) = self.find_in_stage(from, is_operating) {
@@ -288,7 +289,8 @@ impl Swarm {
 
     /// Whether a message wakes its receiver.
     pub(super) fn wakes(&self, message: &QueuedMessage) -> bool {
-        self.team.is_none() || message.person || message.kind != MessageType::Info || *message.from != *SUPERVISOR
+        let is_news = message.posted || message.kind == MessageType::Info && *message.from == *SUPERVISOR;
+        self.team.is_none() || message.person || !is_news
     }
 
     /// An agent of a team has ended: what it had begun is open again, and the coordinator hears of it.

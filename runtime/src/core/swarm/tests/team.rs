@@ -341,6 +341,42 @@ fn a_task_of_its_own_begins_at_once_and_ends_with_done() {
     );
 }
 
+#[test]
+fn what_was_posted_gives_an_agent_no_further_turn() {
+    let (api, docs) = (done("api"), done("docs"));
+    let all = op(r#""broadcast", "message": "the type is called Date""#).replace("@2000", "@700");
+    let script = script(&[("chief", &["idle", "idle", "done good"]), ("a1", &[&all, &api]), ("a2", &[&docs])]);
+    let over = run(coordinated("a1? a2?", "api:a1 docs:a2"), &script);
+    assert_eq!(told(&over, &["a2 asks"]), "a2 asks 1.1", "it came while a2 worked, and waits for its next item");
+}
+
+#[test]
+fn the_result_is_that_of_the_coordinator_alone() {
+    let mut rules = coordinated("a1?", "api:a1");
+    rules.limits.iterations = 3;
+    let remove = op(r#""plan_update", "ops": [{"op": "remove", "item": "api"}], "why": "nobody is left""#);
+    let script = script(&[("chief", &["idle", &remove, "done good"]), ("a1", &["tool a"])]);
+    let over = run(rules, &script);
+    assert!(told(&over, &["a1 ends"]).starts_with("a1 ends exhausted"), "{}", told(&over, &["ends"]));
+    assert_eq!(told(&over, &["over"]), "over: good");
+}
+
+#[test]
+fn a_person_agrees_to_changes_of_the_plan_where_the_policy_says_so() {
+    let propose = op(r#""plan_propose", "ops": [{"op": "add", "item": "docs", "text": "Write docs"}], "why": "none""#);
+    let api = done("api");
+    let script = script(&[("chief", &["idle"]), ("a1", &[&propose, &propose, &api])]);
+    let rules = Rules { plan_update: swarmc_plan::Approval::Human, ..coordinated("a1?", "api:a1") };
+    // The first turn is allowed, the second one denied.
+    let over = run(rules, &script);
+    assert_eq!(
+        told(&over, &["proposes", "plan v", "refused"]),
+        "a1 proposes 1 on v1: add docs\n\
+         swarm-supervisor makes plan v2: add docs for proposal 1\n\
+         a1 refused: `add docs`: the plan has an item of this name: choose another name, or use `edit`"
+    );
+}
+
 /// Table T1: what happened last to an agent, and its state.
 #[test]
 fn the_states_of_agents_are_those_of_the_seed() {
