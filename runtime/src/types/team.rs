@@ -2,7 +2,7 @@
 //! agents.
 //!
 //! An operation is what an agent asks for; an event of the swarm says what came of it. Texts are bounded where answers
-//! are read ([`crate::core::swarm::action`]), so that an event holds a whole operation.
+//! are read (`core/swarm/action`), so that an event holds a whole operation.
 
 use std::sync::Arc;
 
