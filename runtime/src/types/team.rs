@@ -104,7 +104,7 @@ impl PlanOp {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemState {
-    /// Nobody has begun it.
+    /// No agent works on it.
     #[default]
     Open,
     /// Its owner works on it.
@@ -158,7 +158,7 @@ pub enum TeamOp {
     Assign {
         /// The item.
         item: Arc<str>,
-        /// The agent; none: nobody owns it any more.
+        /// The agent; none: it has no owner any more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<Arc<str>>,
     },

@@ -53,7 +53,7 @@ pub(super) fn decide_team(swarm: &Swarm) -> Option<SwarmCommand> {
     team.tell.front().map(|notice| send_notice(swarm, notice))
 }
 
-/// A proposal that is stale is refused at once; another one waits for the coordinator, or applies where nobody decides.
+/// A proposal that is stale is refused at once; another one waits for the coordinator, or applies at once where the policy accepts it.
 fn settle_proposal(swarm: &Swarm, team: &Team, id: u32) -> SwarmCommand {
     let (swarm_id, supervisor) = (swarm.id.clone(), Arc::from(SUPERVISOR));
     let proposal = &team.plan.proposals[&id];
@@ -347,7 +347,7 @@ fn check_post(swarm: &Swarm, team: &Team, agent: &Agent, channel: Option<&Arc<st
         }
     }
     match swarm.list_receivers(&agent.name, channel).is_empty() {
-        true => Err("not sent: nobody is there to read it".to_owned()),
+        true => Err("not sent: no other agent is there to read it".to_owned()),
         false => Ok(()),
     }
 }

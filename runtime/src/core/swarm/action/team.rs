@@ -176,7 +176,7 @@ pub(super) const ITEM_CHECKPOINT: ActionSpec = ActionSpec {
 
 pub(super) const BROADCAST: ActionSpec = ActionSpec {
     name: "broadcast",
-    does: "Write to everybody in the team; nobody is woken by it.",
+    does: "Write to everybody in the team; they read it in their next turns.",
     json: r#"{"action": "broadcast", "message": "..."}"#,
     needs: Need::Team,
     forms: |_| vec![vec![message_schema()]],

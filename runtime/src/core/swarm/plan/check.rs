@@ -1,4 +1,4 @@
-//! Whether changes of a plan apply: names that exist, no circle, no item that somebody works on taken away.
+//! Whether changes of a plan apply: names that exist, no circle, no item taken away on which its owner works.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -122,7 +122,7 @@ fn write_channels(out: &mut String, team: &TeamView<'_>) {
     out.push_str("\n## Channels\n");
     for (name, members, open) in team.channels {
         let open = if *open { "; open to others" } else { "" };
-        let members = if members.is_empty() { "nobody".to_owned() } else { members.join(", ") };
+        let members = if members.is_empty() { "no members".to_owned() } else { members.join(", ") };
         let _ = writeln!(out, "- {}: {}{open}", inline_text(name, WORD), inline_text(&members, WORD * 2));
     }
 }

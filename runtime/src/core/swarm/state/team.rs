@@ -272,7 +272,7 @@ impl Swarm {
         self.is_coordinator(from) || self.is_coordinator(to) || self.rules.may_write(from, to)
     }
 
-    /// A message of the supervisor was recorded: the notice that it tells is told, or the coordinator learns that nothing
+    /// A message of the supervisor was recorded: it was the next notice, or says to the coordinator that nothing
     /// moves.
     pub(super) fn notice_sent(&mut self, sent: &MemberMessage) {
         let Some(team) = &mut self.team else { return };
