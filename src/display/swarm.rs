@@ -2,7 +2,6 @@
 
 use swarmc_runtime::Content;
 use swarmc_runtime::swarm::End;
-use swarmc_runtime::swarm::plan::TeamPlan;
 use swarmc_runtime::team::{ItemState, PlanOp};
 use swarmc_view::{SwarmChange, Team, describe_phase, format_size, is_supervisor, sanitize_line};
 
@@ -48,7 +47,7 @@ pub(super) fn format_change(
             format!("{} {label}: {agent} proposes change {proposal}: {ops} ({})", paint.cyan("?"), sanitize_line(why))
         }
         SwarmChange::ProposalRefused { proposal, verdict, because } => {
-            let word = TeamPlan::describe_refusal(*verdict);
+            let word = verdict.as_str();
             format!("- {label}: proposal {proposal} is {word}: {}", sanitize_line(because))
         }
         SwarmChange::ItemMoved { agent, item, to, note } => {

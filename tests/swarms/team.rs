@@ -91,7 +91,7 @@ fn the_prompts_of_a_team_hold_its_plan_and_what_changed() {
         later.contains("You last saw version 1. Since then:\n- version 2 by lead: add tests; nothing tests it alone\n"),
         "{later}"
     );
-    // Who may do what stands in the system text, and nobody is offered what another one may do.
+    // The system text offers an agent the actions of its own part alone.
     let (lead, coder) = (prompt("lead", 1, true), prompt("a1", 1, true));
     for action in ["### plan_update", "### spawn_agent", "### stop_agent", "### tell_user"] {
         assert!(lead.contains(action) && !coder.contains(action), "{action}");

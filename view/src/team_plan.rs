@@ -52,36 +52,9 @@ impl Coordination {
     /// Applies an event of the swarm.
     pub(crate) fn apply(&mut self, event: &Event) {
         match event {
-            Event::Team { fact: TeamFact::PlanUpdated { version, agent, ops, why, proposal, .. }, .. } => {
-                self.plan.update(*version, agent, ops, why);
-                proposal.iter().for_each(|id| _ = self.plan.take_proposal(*id));
-            }
-            Event::Team { fact: TeamFact::PlanProposed { proposal, agent, base, ops, why, .. }, .. } => {
-                let (by, ops, why) = (Arc::clone(agent), ops.clone(), why.clone());
-                self.plan.propose(*proposal, swarmc_runtime::swarm::plan::Proposal { by, base: *base, ops, why });
-            }
-            Event::Team { fact: TeamFact::ProposalRefused { proposal, .. }, .. } => {
-                _ = self.plan.take_proposal(*proposal)
-            }
-            Event::Team { fact: TeamFact::ItemMoved { agent, item, to, note, .. }, .. } => {
-                self.plan.move_item(item, *to, note.as_deref());
-                if *to != ItemState::Running && self.plan.current_item(agent).is_none() {
-                    self.idle.insert(Arc::clone(agent));
-                }
-            }
-            Event::Team { fact: TeamFact::ItemChecked { item, .. }, .. } => self.plan.reach_checkpoint(item),
-            Event::Team { fact: TeamFact::ItemAssigned { item, to, .. }, .. } => self.plan.assign(item, to.as_ref()),
+            Event::Team { fact, .. } => self.apply_fact(fact),
             Event::AgentSpawned { agent, items, replaces, .. } => {
-                items.iter().for_each(|item| self.plan.assign(item, Some(agent)));
-                if let Some(former) = replaces {
-                    let theirs: Vec<Arc<str>> =
-                        self.plan.open_items(former).map(|item| Arc::clone(&item.name)).collect();
-                    theirs.iter().for_each(|item| self.plan.assign(item, Some(agent)));
-                }
-                self.idle.insert(Arc::clone(agent));
-            }
-            Event::Team { fact: TeamFact::AgentCompleted { agent, .. }, .. } => {
-                self.completed.insert(Arc::clone(agent));
+                self.plan.add_owner(agent, items, replaces.as_ref());
                 self.idle.insert(Arc::clone(agent));
             }
             Event::AgentIdled { agent, .. } => _ = self.idle.insert(Arc::clone(agent)),
@@ -90,7 +63,23 @@ impl Coordination {
                 self.plan.release_items(agent);
                 self.channels.values_mut().for_each(|members| _ = members.remove(agent));
             }
-            Event::Team { fact: TeamFact::ChannelChanged { agent, channel, joined, .. }, .. } => {
+            _ => {}
+        }
+    }
+
+    fn apply_fact(&mut self, fact: &TeamFact) {
+        self.plan.apply(fact);
+        match fact {
+            TeamFact::ItemMoved { agent, to, .. }
+                if *to != ItemState::Running && self.plan.current_item(agent).is_none() =>
+            {
+                self.idle.insert(Arc::clone(agent));
+            }
+            TeamFact::AgentCompleted { agent, .. } => {
+                self.completed.insert(Arc::clone(agent));
+                self.idle.insert(Arc::clone(agent));
+            }
+            TeamFact::ChannelChanged { agent, channel, joined } => {
                 let members = self.channels.entry(Arc::clone(channel)).or_default();
                 if *joined {
                     members.insert(Arc::clone(agent))

@@ -127,6 +127,16 @@ pub enum Refused {
     Stale,
 }
 
+impl Refused {
+    /// In a word, as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Refused::Rejected => "rejected",
+            Refused::Stale => "stale",
+        }
+    }
+}
+
 /// What an agent of a team with a coordinator asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "operation", rename_all = "snake_case")]

@@ -106,11 +106,7 @@ pub(crate) fn expire_agent(swarm: &mut Swarm, index: u32) {
     if agent.is_done() || matches!(agent.stage, AgentStage::Ending(..)) {
         return;
     }
-    // Its turn is under way outside, and nothing needs the answer any more.
-    if matches!(agent.stage, AgentStage::Ordered | AgentStage::Asking | AgentStage::Calling(_, true)) {
-        let turn = swarm.turn(index);
-        swarm.agenda.cancel.push_back(turn);
-    }
+    swarm.stop_turn(index);
     let error = format!("it took longer than {} seconds", swarm.rules.limits.timeout_ms / 1000);
     swarm.enter_stage(index, AgentStage::Ending(End::TimedOut, Some(error)));
 }
@@ -157,7 +153,8 @@ fn decide_agents(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
 
 fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand> {
     let (id, rules) = (swarm.id.clone(), Arc::clone(&swarm.rules));
-    let begins = lead::begin_item(swarm, index);
+    let may_begin = matches!(swarm.agents[index as usize].stage, AgentStage::Ready);
+    let begins = may_begin.then(|| lead::begin_item(swarm, index)).flatten();
     let agent = &mut swarm.agents[index as usize];
     let name = Arc::clone(&agent.name);
     let order = match &agent.stage {

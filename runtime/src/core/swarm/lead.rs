@@ -50,10 +50,11 @@ pub(super) fn decide_team(swarm: &Swarm) -> Option<SwarmCommand> {
     if let Some(&id) = team.fresh.first() {
         return Some(settle_proposal(swarm, team, id));
     }
-    team.tell.front().map(|notice| send_notice(swarm, notice))
+    team.notices.front().map(|notice| send_notice(swarm, notice))
 }
 
-/// A proposal that is stale is refused at once; another one waits for the coordinator, or applies at once where the policy accepts it.
+/// A proposal that is stale is refused at once; another one waits for the coordinator, or applies at once where the policy
+/// accepts it.
 fn settle_proposal(swarm: &Swarm, team: &Team, id: u32) -> SwarmCommand {
     let (swarm_id, supervisor) = (swarm.id.clone(), Arc::from(SUPERVISOR));
     let proposal = &team.plan.proposals[&id];

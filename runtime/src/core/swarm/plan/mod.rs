@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use swarmc_plan::{PlanItem, Priority};
 
-use crate::types::team::{ItemState, PlanOp, Refused};
+use crate::types::team::{ItemState, PlanOp};
+use crate::types::team_fact::TeamFact;
 
 pub use proposal::Proposal;
 
@@ -114,7 +115,7 @@ impl TeamPlan {
     }
 
     /// Applies a version that [`TeamPlan::check_ops`] allows; one that is not the next changes nothing.
-    pub fn update(&mut self, version: u32, by: &Arc<str>, ops: &[PlanOp], why: &str) {
+    fn update(&mut self, version: u32, by: &Arc<str>, ops: &[PlanOp], why: &str) {
         if version != self.version + 1 {
             return;
         }
@@ -126,6 +127,33 @@ impl TeamPlan {
         }
     }
 
+    /// Applies what a fact says of the plan; the proposal that it answers.
+    pub fn apply(&mut self, fact: &TeamFact) -> Option<Proposal> {
+        match fact {
+            TeamFact::PlanUpdated { version, agent, ops, why, proposal } => {
+                self.update(*version, agent, ops, why);
+                return proposal.and_then(|id| self.proposals.remove(&id));
+            }
+            TeamFact::PlanProposed { proposal, agent, base, ops, why } => {
+                let wanted = Proposal { by: Arc::clone(agent), base: *base, ops: ops.clone(), why: why.clone() };
+                self.propose(*proposal, wanted);
+            }
+            TeamFact::ProposalRefused { proposal, .. } => return self.proposals.remove(proposal),
+            TeamFact::ItemMoved { item, to, note, .. } => self.move_item(item, *to, note.as_deref()),
+            TeamFact::ItemChecked { item, .. } => self.reach_checkpoint(item),
+            TeamFact::ItemAssigned { item, to, .. } => self.assign(item, to.as_ref()),
+            _ => {}
+        }
+        None
+    }
+
+    /// A further agent owns these items, and the open ones of the agent that it replaces.
+    pub fn add_owner(&mut self, agent: &Arc<str>, items: &[Arc<str>], replaces: Option<&Arc<str>>) {
+        let former = replaces.into_iter().flat_map(|former| self.open_items(former));
+        let former: Vec<Arc<str>> = former.map(|item| Arc::clone(&item.name)).collect();
+        items.iter().chain(&former).for_each(|item| self.assign(item, Some(agent)));
+    }
+
     /// What changed since `version`, the oldest change first; none where it is not known any more.
     pub fn changes_since(&self, version: u32) -> Option<&[Change]> {
         let newer = self.changes.iter().position(|change| change.version > version).unwrap_or(self.changes.len());
@@ -134,14 +162,14 @@ impl TeamPlan {
     }
 
     /// Sets the state of an item, with what its owner says of it.
-    pub fn move_item(&mut self, name: &str, to: ItemState, note: Option<&str>) {
+    fn move_item(&mut self, name: &str, to: ItemState, note: Option<&str>) {
         if let Some(item) = self.item_mut(name) {
             (item.state, item.note) = (to, note.map(str::to_owned));
         }
     }
 
     /// An item has another owner; its work begins anew.
-    pub fn assign(&mut self, name: &str, to: Option<&Arc<str>>) {
+    fn assign(&mut self, name: &str, to: Option<&Arc<str>>) {
         if let Some(item) = self.item_mut(name) {
             item.owner = to.cloned();
             if item.state != ItemState::Done {
@@ -151,7 +179,7 @@ impl TeamPlan {
     }
 
     /// The next checkpoint of an item is reached.
-    pub fn reach_checkpoint(&mut self, name: &str) {
+    fn reach_checkpoint(&mut self, name: &str) {
         if let Some(item) = self.item_mut(name) {
             item.reached = (item.reached + 1).min(item.checkpoints.len());
         }

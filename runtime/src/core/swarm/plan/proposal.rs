@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{PlanOp, Refused, TeamPlan};
+use super::{PlanOp, TeamPlan};
 
 /// A change that an agent proposed.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,23 +49,10 @@ impl TeamPlan {
     }
 
     /// A proposal waits for an answer.
-    pub fn propose(&mut self, id: u32, proposal: Proposal) {
+    pub(super) fn propose(&mut self, id: u32, proposal: Proposal) {
         if id == self.last_proposal + 1 {
             self.last_proposal = id;
             self.proposals.insert(id, proposal);
-        }
-    }
-
-    /// A proposal has its answer; the one that waited.
-    pub fn take_proposal(&mut self, id: u32) -> Option<Proposal> {
-        self.proposals.remove(&id)
-    }
-
-    /// What became of a proposal that is not accepted, in a word.
-    pub fn describe_refusal(verdict: Refused) -> &'static str {
-        match verdict {
-            Refused::Rejected => "rejected",
-            Refused::Stale => "stale",
         }
     }
 }

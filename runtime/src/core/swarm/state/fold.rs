@@ -225,7 +225,7 @@ impl Swarm {
         }
         self.phase = Some(phase);
         if phase == Phase::Monitoring {
-            self.team_begins();
+            self.begin_team();
         }
         let purpose = match phase {
             Phase::Planning => Purpose::Decompose,

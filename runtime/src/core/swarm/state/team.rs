@@ -1,6 +1,6 @@
 //! The fold of what only a team with a coordinator knows: its plan, its channels, and what its agents are to be told.
 //!
-//! A notice is a message of [`SUPERVISOR`]: the fold puts it into `tell`, `decide` has it recorded, and the recorded
+//! A notice is a message of [`SUPERVISOR`]: the fold puts it into `notices`, `decide` has it recorded, and the recorded
 //! message takes it out. A notice of the type `request` wakes its receiver, one of the type `info` waits for its next turn.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,7 +23,7 @@ pub(crate) struct Team {
     /// Its channels, by name.
     pub(crate) channels: BTreeMap<Arc<str>, Channel>,
     /// What agents are to be told, in order.
-    pub(in crate::core::swarm) tell: VecDeque<Notice>,
+    pub(in crate::core::swarm) notices: VecDeque<Notice>,
     /// Proposals of which it is not known yet whether they apply.
     pub(in crate::core::swarm) fresh: BTreeSet<u32>,
     /// How often in a row the coordinator was woken because nothing moves, and did nothing.
@@ -66,12 +66,21 @@ impl Notice {
 }
 
 impl Team {
+    /// Whether a fact follows the ones before: versions and proposals are numbered.
+    fn is_next(&self, fact: &TeamFact) -> bool {
+        match fact {
+            TeamFact::PlanUpdated { version, .. } => *version == self.plan.version + 1,
+            TeamFact::PlanProposed { proposal, .. } => *proposal == self.plan.last_proposal + 1,
+            _ => true,
+        }
+    }
+
     pub(super) fn new(rules: &Rules) -> Option<Team> {
         rules.coordinator.as_ref()?;
         Some(Team {
             plan: TeamPlan::from_spec(&rules.items),
             channels: rules.channels.clone(),
-            tell: VecDeque::new(),
+            notices: VecDeque::new(),
             fresh: BTreeSet::new(),
             stalls: 0,
             spawned: 0,
@@ -101,45 +110,48 @@ impl Swarm {
 
     /// Applies a fact of a team.
     pub(super) fn apply_team(&mut self, fact: &TeamFact, at: u64) {
-        if self.team.is_none() {
+        let Some(team) = &mut self.team else { return };
+        // A version or a proposal out of order changes nothing.
+        if !team.is_next(fact) {
             return;
         }
+        let answered = team.plan.apply(fact);
         match fact {
-            TeamFact::PlanUpdated { version, agent, ops, why, proposal, .. } => {
-                self.plan_updated((*version, agent), ops, why, *proposal);
+            TeamFact::PlanUpdated { version, agent, ops, why, proposal } => {
+                self.plan_updated((*version, agent), ops, why, answered.zip(*proposal));
             }
-            TeamFact::PlanProposed { proposal, agent, base, ops, why, .. } => {
-                let wanted = Proposal { by: Arc::clone(agent), base: *base, ops: ops.clone(), why: why.clone() };
-                self.plan_proposed(*proposal, wanted);
+            TeamFact::PlanProposed { proposal: id, agent, .. } => {
+                self.with_team(|team| team.fresh.insert(*id));
+                self.finish_operation(
+                    agent,
+                    Some(format!("your proposal is number {id}: a message says what becomes of it")),
+                );
             }
-            TeamFact::ProposalRefused { proposal, agent, verdict, because, .. } => {
-                let Some(refused) = self.with_team(|team| team.plan.take_proposal(*proposal)).flatten() else { return };
+            TeamFact::ProposalRefused { proposal, agent, verdict, because } => {
+                let Some(refused) = answered else { return };
                 self.with_team(|team| team.fresh.remove(proposal));
-                let word = TeamPlan::describe_refusal(*verdict);
+                let word = verdict.as_str();
                 self.notify(&refused.by, true, format!("your proposal {proposal} is {word}: {because}"));
                 let result = (*verdict == Refused::Stale).then(|| format!("proposal {proposal} is stale: {because}"));
-                self.operated(agent, result);
+                self.finish_operation(agent, result);
             }
             TeamFact::ItemMoved { agent, item, to, note, .. } => self.item_moved(agent, item, *to, note.as_deref()),
-            TeamFact::ItemChecked { agent, item, .. } => {
-                self.with_team(|team| team.plan.reach_checkpoint(item));
-                self.operated(agent, None);
+            TeamFact::ItemChecked { agent, .. } | TeamFact::UserTold { agent, .. } => {
+                self.finish_operation(agent, None)
             }
-            TeamFact::ItemAssigned { agent, item, to, .. } => {
-                self.with_team(|team| team.plan.assign(item, to.as_ref()));
-                self.operated(agent, None);
+            TeamFact::ItemAssigned { agent, to, .. } => {
+                self.finish_operation(agent, None);
                 to.iter().for_each(|to| self.wake_worker(to));
             }
-            TeamFact::Posted { agent, channel, message, .. } => self.posted(agent, channel.as_ref(), message, at),
+            TeamFact::Posted { agent, channel, message, .. } => self.deliver_post(agent, channel.as_ref(), message, at),
             TeamFact::ChannelChanged { agent, channel, joined, .. } => {
                 self.with_team(|team| {
                     let members = team.channels.get_mut(channel).map(|channel| &mut channel.members);
                     members
                         .map(|members| if *joined { members.insert(Arc::clone(agent)) } else { members.remove(agent) })
                 });
-                self.operated(agent, None);
+                self.finish_operation(agent, None);
             }
-            TeamFact::UserTold { agent, .. } => self.operated(agent, None),
             TeamFact::AgentCompleted { agent, response, .. } => {
                 let Some(index) =
                     self.find_in_stage(agent, |stage| matches!(stage, AgentStage::Acting(Action::Done { .. })))
@@ -159,23 +171,23 @@ impl Swarm {
                     self.stop_turn(index);
                     self.enter_stage(index, AgentStage::Ending(End::Stopped, Some(format!("{by} stopped it: {why}"))));
                 }
-                self.operated(by, None);
+                self.finish_operation(by, None);
             }
         }
     }
 
-    fn plan_updated(&mut self, (version, by): (u32, &Arc<str>), ops: &[PlanOp], why: &str, proposal: Option<u32>) {
-        let Some(team) = self.team.as_mut().filter(|team| version == team.plan.version + 1) else { return };
+    fn plan_updated(
+        &mut self,
+        (version, by): (u32, &Arc<str>),
+        ops: &[PlanOp],
+        why: &str,
+        accepted: Option<(Proposal, u32)>,
+    ) {
         let edited: Vec<Arc<str>> = ops.iter().map(|op| Arc::clone(op.item())).collect();
-        team.plan.update(version, by, ops, why);
-        let accepted = proposal.and_then(|id| team.plan.take_proposal(id).map(|accepted| (id, accepted)));
-        if let Some((id, accepted)) = accepted {
+        if let Some((accepted, id)) = accepted {
             self.with_team(|team| team.fresh.remove(&id));
-            self.notify(
-                &accepted.by,
-                true,
-                format!("your proposal {id} is accepted: the plan is at version {version}"),
-            );
+            let words = format!("your proposal {id} is accepted: the plan is at version {version}");
+            self.notify(&accepted.by, true, words);
         }
         let owners = |team: &Team, running: bool| {
             let items = edited.iter().filter_map(|name| team.plan.item(name));
@@ -189,23 +201,14 @@ impl Swarm {
                 format!("version {version} of the plan changes `{item}`, on which you work: {why}"),
             );
         }
-        self.operated(by, None);
+        self.finish_operation(by, None);
         for (owner, _) in self.team.as_ref().map(|team| owners(team, false)).unwrap_or_default() {
             self.wake_worker(&owner);
         }
     }
 
-    fn plan_proposed(&mut self, id: u32, proposal: Proposal) {
-        let Some(team) = self.team.as_mut().filter(|team| id == team.plan.last_proposal + 1) else { return };
-        let by = Arc::clone(&proposal.by);
-        team.plan.propose(id, proposal);
-        team.fresh.insert(id);
-        self.operated(&by, Some(format!("your proposal is number {id}: a message says what becomes of it")));
-    }
-
     fn item_moved(&mut self, agent: &Arc<str>, item: &Arc<str>, to: ItemState, note: Option<&str>) {
-        let Some(team) = &mut self.team else { return };
-        team.plan.move_item(item, to, note);
+        let Some(team) = &self.team else { return };
         let has_more = team.plan.open_items(agent).next().is_some();
         let waiting = team.plan.items.iter().filter(|other| other.depends_on.contains(item));
         let waiting: Vec<Arc<str>> = waiting.filter_map(|other| other.owner.clone()).collect();
@@ -229,13 +232,13 @@ impl Swarm {
             ItemState::Failed => self.notify_coordinator(true, format!("{agent} gave up `{item}`: {note}")),
             ItemState::Open => {}
         }
-        self.operated(agent, None);
+        self.finish_operation(agent, None);
         if to == ItemState::Done {
             waiting.iter().for_each(|owner| self.wake_worker(owner));
         }
     }
 
-    fn posted(&mut self, from: &Arc<str>, channel: Option<&Arc<str>>, message: &Content, at: u64) {
+    fn deliver_post(&mut self, from: &Arc<str>, channel: Option<&Arc<str>>, message: &Content, at: u64) {
         let receivers = self.list_receivers(from, channel);
         for index in receivers {
             let receiver = &mut self.agents[index as usize];
@@ -253,7 +256,7 @@ impl Swarm {
         if let Some(index) = self.find_in_stage(from, is_operating) {
             self.agents[index as usize].sent += 1;
         }
-        self.operated(from, None);
+        self.finish_operation(from, None);
     }
 
     /// Who receives what an agent writes to a channel, or to everybody.
@@ -276,12 +279,12 @@ impl Swarm {
     /// moves.
     pub(super) fn notice_sent(&mut self, sent: &MemberMessage) {
         let Some(team) = &mut self.team else { return };
-        // Proposals are told before all else, to the coordinator.
+        // The notice of a proposal goes out before all others.
         if team.fresh.pop_first().is_some() {
             return;
         }
-        match team.tell.front() {
-            Some(notice) if notice.to == sent.to => _ = team.tell.pop_front(),
+        match team.notices.front() {
+            Some(notice) if notice.to == sent.to => _ = team.notices.pop_front(),
             Some(_) => {}
             None => team.stalls += 1,
         }
@@ -329,7 +332,7 @@ impl Swarm {
     }
 
     /// An agent has done what it wanted.
-    fn operated(&mut self, agent: &Arc<str>, result: Option<String>) {
+    fn finish_operation(&mut self, agent: &Arc<str>, result: Option<String>) {
         self.coordinator_acted(agent);
         if let Some(index) = self.find_in_stage(agent, is_operating) {
             self.finish_action(index, result.map(Content::Text), true);
@@ -345,10 +348,8 @@ impl Swarm {
         replaces: Option<&Arc<str>>,
     ) {
         let Some(team) = &mut self.team else { return };
-        items.iter().for_each(|item| team.plan.assign(item, Some(name)));
+        team.plan.add_owner(name, items, replaces);
         if let Some(former) = replaces {
-            let theirs: Vec<Arc<str>> = team.plan.open_items(former).map(|item| Arc::clone(&item.name)).collect();
-            theirs.iter().for_each(|item| team.plan.assign(item, Some(name)));
             let rules = &self.rules.channels;
             for (channel, declared) in rules.iter().filter(|(_, channel)| channel.members.contains(former)) {
                 let members = &mut team.channels.entry(Arc::clone(channel)).or_insert_with(|| declared.clone()).members;
@@ -357,7 +358,7 @@ impl Swarm {
         }
         if let Some(by) = by {
             team.spawned += 1;
-            self.operated(by, None);
+            self.finish_operation(by, None);
         }
         if self.phase >= Some(crate::types::swarm::Phase::Monitoring) {
             self.wake_worker(name);
@@ -365,7 +366,7 @@ impl Swarm {
     }
 
     /// The whole roster is there: the coordinator begins, and everybody who has something to do.
-    pub(super) fn team_begins(&mut self) {
+    pub(super) fn begin_team(&mut self) {
         if self.team.is_none() {
             return;
         }
@@ -448,7 +449,7 @@ impl Swarm {
 
     fn notify(&mut self, to: &Arc<str>, wakes: bool, words: String) {
         if self.agent(to).is_some_and(|agent| !agent.is_done()) {
-            self.with_team(|team| team.tell.push_back(Notice { to: Arc::clone(to), wakes, words }));
+            self.with_team(|team| team.notices.push_back(Notice { to: Arc::clone(to), wakes, words }));
         }
     }
 

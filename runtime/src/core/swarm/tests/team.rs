@@ -47,7 +47,7 @@ fn done(item: &str) -> String {
 }
 
 /// The events that contain one of the words, without their times.
-fn told(world: &World, wanted: &[&str]) -> String {
+fn list_events(world: &World, wanted: &[&str]) -> String {
     let lines = world.told(wanted);
     let words = lines.lines().map(|line| line.split_once(' ').map_or(line, |(_, words)| words));
     words.collect::<Vec<_>>().join("\n")
@@ -85,7 +85,7 @@ fn items_are_done_in_the_order_of_their_dependencies_and_the_coordinator_ends_th
     let script = script(&[("chief", &["idle", "idle", "done all stands"]), ("a1", &[&api]), ("a2", &[&parser])]);
     let over = interrupted(|| coordinated("a1? a2?", "api:a1 parser:a2<api"), &script);
     assert_eq!(
-        told(&over, &["spawned", "starts", " of ", "ends", "over", "→", "asks"]),
+        list_events(&over, &["spawned", "starts", " of ", "ends", "over", "→", "asks"]),
         "chief spawned as planner for the goal\n\
          a1 spawned as coder for nothing\n\
          a2 spawned as coder for nothing\n\
@@ -121,7 +121,7 @@ fn without_items_the_first_turn_of_the_coordinator_makes_version_1() {
         script(&[("chief", &[&plan, &assign, "idle", "idle", "done good"]), ("a1", &[&api]), ("a2", &[&docs])]);
     let over = interrupted(|| coordinated("a1? a2?", ""), &script);
     assert_eq!(
-        told(&over, &["plan v", "assigns", " is ", "over"]),
+        list_events(&over, &["plan v", "assigns", " is ", "over"]),
         "chief makes plan v1: add api, add docs\n\
          api of a1 is running\n\
          chief assigns docs to a2\n\
@@ -150,7 +150,7 @@ fn proposals_are_decided_by_the_coordinator_and_reach_who_made_them() {
     // A message that comes during a turn is read in the turn that repeats it: interrupted, it is a turn less.
     let over = run(coordinated("a1?", "api:a1"), &script);
     assert_eq!(
-        told(&over, &["proposes", "plan v", "proposal ", "→ a1"]),
+        list_events(&over, &["proposes", "plan v", "proposal ", "→ a1"]),
         "a1 proposes 1 on v1: add tests\n\
          swarm-supervisor → chief #1 request {\"message\":\"a1 proposes change 1 of the plan: add tests; none there\"}\n\
          chief makes plan v2: add tests for proposal 1\n\
@@ -177,7 +177,7 @@ fn only_the_coordinator_changes_the_plan_and_adds_and_ends_agents() {
         let over = run(coordinated("a1? a2?", "api:a1"), &script);
         let name = leading.split('"').nth(1).expect("a name");
         assert_eq!(
-            told(&over, &["refused"]),
+            list_events(&over, &["refused"]),
             format!("a1 refused: only chief may use `{name}`: write to chief, or use `plan_propose`")
         );
     }
@@ -192,7 +192,7 @@ fn the_coordinator_stops_an_agent_and_spawns_one_that_replaces_it() {
         script(&[("chief", &[&stop, &spawn, "idle", "done good"]), ("a1", &["tool a @60000"]), ("a3", &[&api])]);
     let over = interrupted(|| coordinated("a1?", "api:a1"), &script);
     assert_eq!(
-        told(&over, &["stops", "spawned", "ends", " of "]),
+        list_events(&over, &["stops", "spawned", "ends", " of "]),
         "chief spawned as planner for the goal\n\
          a1 spawned as coder for nothing\n\
          api of a1 is running\n\
@@ -238,7 +238,7 @@ fn what_the_coordinator_cannot_do_is_refused_with_a_reason() {
         let api = done("api");
         let script = script(&[("chief", &[&op(wrong), "idle", "done good"]), ("a1", &[&api])]);
         let over = run(coordinated("a1?", "api:a1"), &script);
-        assert_eq!(told(&over, &["refused"]), format!("chief refused: {why}"));
+        assert_eq!(list_events(&over, &["refused"]), format!("chief refused: {why}"));
     }
 }
 
@@ -248,7 +248,7 @@ fn the_coordinator_does_not_end_while_an_item_is_open() {
     let script = script(&[("chief", &["done early", "idle", "done good"]), ("a1", &[&api])]);
     let over = run(coordinated("a1?", "api:a1"), &script);
     assert_eq!(
-        told(&over, &["refused", "over"]),
+        list_events(&over, &["refused", "over"]),
         "chief refused: not done: api is open: wait for them, or remove them by `plan_update`\nover: good"
     );
 }
@@ -261,7 +261,8 @@ fn a_team_in_which_nothing_moves_wakes_its_coordinator_and_then_fails() {
     let why = "`api` of a1 is blocked: there is no key; `parser` waits for api; `docs` has no owner";
     assert_eq!(over.count(&format!("nothing moves: {why}")), 3);
     assert!(
-        told(&over, &["failed"]).ends_with(&format!("failed: nothing moves, and chief did nothing about it: {why}"))
+        list_events(&over, &["failed"])
+            .ends_with(&format!("failed: nothing moves, and chief did nothing about it: {why}"))
     );
 }
 
@@ -271,7 +272,7 @@ fn an_agent_that_fails_leaves_its_items_to_the_coordinator() {
     let api = done("api");
     let script = script(&[("chief", &["idle", &assign, "idle", "done good"]), ("a1", &["refuse"]), ("a2", &[&api])]);
     let over = interrupted(|| coordinated("a1? a2?", "api:a1"), &script);
-    let told = told(&over, &["→ chief", "assigns", "over"]);
+    let told = list_events(&over, &["→ chief", "assigns", "over"]);
     assert!(
         told.contains("a1 has ended (401); its items `api` are open: assign them, or spawn an agent that replaces it"),
         "{told}"
@@ -283,7 +284,7 @@ fn an_agent_that_fails_leaves_its_items_to_the_coordinator() {
 fn a_swarm_without_its_coordinator_fails() {
     let script = script(&[("chief", &["refuse"]), ("a1", &["tool a @60000"])]);
     let over = run(coordinated("a1?", "api:a1"), &script);
-    assert!(told(&over, &["failed"]).ends_with("failed: its coordinator chief has ended: 401"));
+    assert!(list_events(&over, &["failed"]).ends_with("failed: its coordinator chief has ended: 401"));
 }
 
 #[test]
@@ -293,7 +294,7 @@ fn a_broadcast_is_one_event_and_wakes_nobody() {
         script(&[("chief", &["idle", "done good"]), ("a1", &[&all, &api]), ("a2", &["idle"]), ("a3", &["idle"])]);
     let over = interrupted(|| coordinated("a1? a2? a3?", "api:a1"), &script);
     assert_eq!(
-        told(&over, &["posts", "takes", "a2 asks", "a3 asks"]),
+        list_events(&over, &["posts", "takes", "a2 asks", "a3 asks"]),
         "a1 posts to all: {\"message\":\"the type is called Date\"}\nchief takes #2 from swarm-supervisor"
     );
     assert_eq!(over.agent("a2").letters, 1, "it lies in every mailbox");
@@ -318,7 +319,7 @@ fn channels_reach_their_members_and_open_ones_take_others_in() {
     ]);
     let over = interrupted(rules, &script);
     assert_eq!(
-        told(&over, &["posts", "refused", "joins"]),
+        list_events(&over, &["posts", "refused", "joins"]),
         "a1 posts to parser: {\"message\":\"hello\"}\n\
          a3 refused: not sent: you do not take part in `parser`\n\
          a3 refused: `parser` is not open: write to chief\n\
@@ -333,7 +334,7 @@ fn a_task_of_its_own_begins_at_once_and_ends_with_done() {
     let docs = done("docs");
     let script = script(&[("chief", &[&docs, "idle", "done good"]), ("a1", &["tool a", "done it is written"])]);
     let over = interrupted(|| coordinated("a1", "docs:chief"), &script);
-    let told = told(&over, &["a1 asks", "completed", "→ chief"]);
+    let told = list_events(&over, &["a1 asks", "completed", "→ chief"]);
     assert_eq!(
         told,
         "a1 asks 1.1\na1 asks 2.1\na1 completed: it is written\n\
@@ -347,18 +348,18 @@ fn what_was_posted_gives_an_agent_no_further_turn() {
     let all = op(r#""broadcast", "message": "the type is called Date""#).replace("@2000", "@700");
     let script = script(&[("chief", &["idle", "idle", "done good"]), ("a1", &[&all, &api]), ("a2", &[&docs])]);
     let over = run(coordinated("a1? a2?", "api:a1 docs:a2"), &script);
-    assert_eq!(told(&over, &["a2 asks"]), "a2 asks 1.1", "it came while a2 worked, and waits for its next item");
+    assert_eq!(list_events(&over, &["a2 asks"]), "a2 asks 1.1", "it came while a2 worked, and waits for its next item");
 }
 
 #[test]
 fn the_result_is_that_of_the_coordinator_alone() {
     let mut rules = coordinated("a1?", "api:a1");
     rules.limits.iterations = 3;
-    let remove = op(r#""plan_update", "ops": [{"op": "remove", "item": "api"}], "why": "nobody is left""#);
+    let remove = op(r#""plan_update", "ops": [{"op": "remove", "item": "api"}], "why": "no agent is left""#);
     let script = script(&[("chief", &["idle", &remove, "done good"]), ("a1", &["tool a"])]);
     let over = run(rules, &script);
-    assert!(told(&over, &["a1 ends"]).starts_with("a1 ends exhausted"), "{}", told(&over, &["ends"]));
-    assert_eq!(told(&over, &["over"]), "over: good");
+    assert!(list_events(&over, &["a1 ends"]).starts_with("a1 ends exhausted"), "{}", list_events(&over, &["ends"]));
+    assert_eq!(list_events(&over, &["over"]), "over: good");
 }
 
 #[test]
@@ -370,7 +371,7 @@ fn a_person_agrees_to_changes_of_the_plan_where_the_policy_says_so() {
     // The first turn is allowed, the second one denied.
     let over = run(rules, &script);
     assert_eq!(
-        told(&over, &["proposes", "plan v", "refused"]),
+        list_events(&over, &["proposes", "plan v", "refused"]),
         "a1 proposes 1 on v1: add docs\n\
          swarm-supervisor makes plan v2: add docs for proposal 1\n\
          a1 refused: `add docs`: the plan has an item of this name: choose another name, or use `edit`"

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use swarmc_plan::{Convergence, ProgressRule, SwarmLimits, TransientRetry, TurnLimit};
 
 use crate::core::swarm::action::{RawAction, TeamPart, parse_action};
-use crate::core::swarm::plan::TeamPlan;
 use crate::core::swarm::rules::{Place, Rules};
 use crate::core::swarm::state::{AgentStage, Swarm};
 use crate::core::swarm::{Part, SwarmCommand, decide_swarm};
@@ -543,7 +542,7 @@ fn line_of(event: &Event) -> String {
             format!("{agent} proposes {proposal} on v{base}: {}", ops.join(", "))
         }
         Event::Team { fact: TeamFact::ProposalRefused { proposal, agent, verdict, because, .. }, .. } => {
-            format!("proposal {proposal} is {} by {agent}: {because}", TeamPlan::describe_refusal(*verdict))
+            format!("proposal {proposal} is {} by {agent}: {because}", verdict.as_str())
         }
         Event::Team { fact: TeamFact::ItemMoved { agent, item, to, note, .. }, .. } => {
             let note = note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
@@ -553,7 +552,7 @@ fn line_of(event: &Event) -> String {
             format!("{item} is at checkpoint {checkpoint}")
         }
         Event::Team { fact: TeamFact::ItemAssigned { agent, item, to, .. }, .. } => {
-            format!("{agent} assigns {item} to {}", to.as_deref().unwrap_or("nobody"))
+            format!("{agent} assigns {item} to {}", to.as_deref().unwrap_or("no agent"))
         }
         Event::Team { fact: TeamFact::Posted { agent, channel, message, .. }, .. } => {
             format!("{agent} posts to {}: {}", channel.as_deref().unwrap_or("all"), words(message))

@@ -186,7 +186,7 @@ impl Evaluator<'_> {
             TeamOp::PlanDecide { proposal, approve, because } => {
                 format!("proposal {proposal} {}: {because}", if *approve { "accepted" } else { "rejected" })
             }
-            TeamOp::Assign { item, to } => format!("{item} to {}", to.as_deref().unwrap_or("nobody")),
+            TeamOp::Assign { item, to } => format!("{item} to {}", to.as_deref().unwrap_or("no agent")),
             TeamOp::SpawnAgent { plays, name, task, .. } => {
                 format!("{plays} as {}: {}", name.as_deref().unwrap_or("an agent"), self.load_text(task)?)
             }
