@@ -166,7 +166,7 @@ codes! {
     /// A join that one step which is not needed skips.
     GuardedJoin = "SW308" "guarded-join" Warning;
     /// A worktree of a swarm whose manager has work of its own.
-    NobodyIntegrates = "SW309" "nobody-integrates" Warning;
+    ManagerWorks = "SW309" "manager-works" Warning;
     /// A coordinator that does the work itself.
     CoordinatorWorks = "SW310" "coordinator-works" Warning Strict;
     /// A prompt that may be longer than its model's window.
@@ -242,7 +242,7 @@ impl Code {
                 | Code::UnattendedGate
                 | Code::UnreachableReceiver
                 | Code::GuardedJoin
-                | Code::NobodyIntegrates
+                | Code::ManagerWorks
                 | Code::CoordinatorWorks
                 | Code::NonExhaustive
                 | Code::LethalTrifecta

@@ -67,6 +67,13 @@ pub struct PlanItem {
     pub scope: Vec<String>,
 }
 
+impl PlanItem {
+    /// The characters of its text at most, and of a checkpoint: an event of a run holds a whole change of a plan.
+    pub const TEXT_CHARS: usize = 500;
+    /// The checkpoints at most, the patterns of its scope, and the items that it waits for.
+    pub const PARTS: usize = 20;
+}
+
 /// How urgent something is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -3,6 +3,8 @@
 //! In: a swarm whose names are resolved. Out: what only a coordinator can use in a swarm without one, what a coordinator
 //! does itself, and plan items beyond the limits of the run.
 
+use swarmc_plan::PlanItem;
+
 use crate::ast::{self, Item, Leader, LeaderKind};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -15,10 +17,8 @@ use crate::template;
 /// The codes that it reports.
 pub(super) const CODES: &[Code] = &[Code::WrongValue, Code::BadDirective];
 
-/// The characters of an item or a checkpoint at most.
-const TEXT_CHARS: usize = 500;
-/// The checkpoints, patterns and needs of an item at most.
-const ITEM_PARTS: usize = 20;
+const TEXT_CHARS: usize = PlanItem::TEXT_CHARS;
+const ITEM_PARTS: usize = PlanItem::PARTS;
 
 pub(super) fn check(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;

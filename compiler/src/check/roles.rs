@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Model, Swarm};
 
 /// The codes that it reports.
-pub(super) const CODES: &[Code] = &[Code::NobodyIntegrates, Code::CoordinatorWorks];
+pub(super) const CODES: &[Code] = &[Code::ManagerWorks, Code::CoordinatorWorks];
 
 pub(super) fn check(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let Some(coordinator) = swarm.ast.coordinator() else { return };
@@ -30,7 +30,7 @@ fn check_managers(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
         let Some((item, owner)) = owners.into_iter().find(|(_, owner)| owner.value == manager.value) else { continue };
         diagnostics.push(
             Diagnostic::new(
-                Code::NobodyIntegrates,
+                Code::ManagerWorks,
                 format!(
                     "manager `{}` of worktree `{}` also does item `{}`, and merges nothing meanwhile",
                     manager.value, tree.name.value, item.name.value

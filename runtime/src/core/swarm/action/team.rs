@@ -2,15 +2,20 @@
 //!
 //! What they hold is bounded here, so that one event holds a whole operation.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use swarmc_plan::PlanItem;
 
 use super::offer::{Offer, closed_object, text_schema};
 use super::read::{Step, check_length, check_size, quote_word};
 use super::{ActionSpec, Fields, Need, PAYLOAD_BYTES, RawAction};
-use crate::core::swarm::plan::{ITEM_CHARS, ITEM_PARTS, OPS, OPS_BYTES};
+use crate::core::swarm::plan::{OPS, OPS_BYTES};
 use crate::types::event::Content;
 use crate::types::team::{PlanOp, TeamOp};
 
+const ITEM_CHARS: usize = PlanItem::TEXT_CHARS;
+const ITEM_PARTS: usize = PlanItem::PARTS;
 /// The characters of a reason or a summary at most.
 const WHY_CHARS: usize = 500;
 /// The characters of the task of a spawned agent at most, and of a message to many.
@@ -136,8 +141,8 @@ pub(super) const ITEM_DONE: ActionSpec = ActionSpec {
     needs: Need::Team,
     forms: |_| vec![vec![item_schema(), ("summary", text_schema("What came of it.", WHY_CHARS))]],
     read: |step| {
-        let item = step.ident_field("item")?.into();
-        Ok(RawAction::Operate(TeamOp::ItemDone { item, summary: step.text_field("summary", WHY_CHARS)? }))
+        let (item, summary) = read_report(step, "summary")?;
+        Ok(RawAction::Operate(TeamOp::ItemDone { item, summary }))
     },
 };
 
@@ -148,8 +153,8 @@ pub(super) const ITEM_BLOCKED: ActionSpec = ActionSpec {
     needs: Need::Team,
     forms: |_| vec![vec![item_schema(), why_schema("What you wait for.")]],
     read: |step| {
-        let item = step.ident_field("item")?.into();
-        Ok(RawAction::Operate(TeamOp::ItemBlocked { item, why: step.text_field("why", WHY_CHARS)? }))
+        let (item, why) = read_report(step, "why")?;
+        Ok(RawAction::Operate(TeamOp::ItemBlocked { item, why }))
     },
 };
 
@@ -160,8 +165,8 @@ pub(super) const ITEM_FAILED: ActionSpec = ActionSpec {
     needs: Need::Team,
     forms: |_| vec![vec![item_schema(), why_schema("Why it cannot be done.")]],
     read: |step| {
-        let item = step.ident_field("item")?.into();
-        Ok(RawAction::Operate(TeamOp::ItemFailed { item, why: step.text_field("why", WHY_CHARS)? }))
+        let (item, why) = read_report(step, "why")?;
+        Ok(RawAction::Operate(TeamOp::ItemFailed { item, why }))
     },
 };
 
@@ -271,6 +276,11 @@ fn ops_schema() -> (&'static str, Value) {
     ("ops", list)
 }
 
+/// An item, and what its owner says of it.
+fn read_report(step: &Step, key: &str) -> Result<(Arc<str>, String), String> {
+    Ok((step.ident_field("item")?.into(), step.text_field(key, WHY_CHARS)?))
+}
+
 /// A message to many, as JSON: `{"message": "…"}`.
 fn read_message(step: &Step) -> Result<Content, String> {
     let message = step.text_field("message", LONG_CHARS)?;
@@ -309,6 +319,7 @@ fn read_op(value: &Value) -> Result<PlanOp, String> {
         PlanOp::Add { text, owner, depends_on, checkpoints, scope, .. } => {
             names.extend(owner);
             names.extend(depends_on);
+            check_count("depends_on", depends_on.len())?;
             check_texts(Some(text), Some(checkpoints), Some(scope))?;
         }
         PlanOp::Edit { text, checkpoints, scope, .. } => {
@@ -332,12 +343,17 @@ fn check_texts(
     })?;
     for (key, list) in [("checkpoints", checkpoints), ("scope", scope)] {
         let Some(list) = list else { continue };
-        if list.len() > ITEM_PARTS {
-            return Err(format!("`{key}` has {} entries and may have {ITEM_PARTS}", list.len()));
-        }
+        check_count(key, list.len())?;
         list.iter().try_for_each(|text| check_length(key, text, ITEM_CHARS))?;
     }
     Ok(())
+}
+
+fn check_count(key: &str, count: usize) -> Result<(), String> {
+    match count > ITEM_PARTS {
+        true => Err(format!("`{key}` has {count} entries and may have {ITEM_PARTS}")),
+        false => Ok(()),
+    }
 }
 
 /// Whether a name can be that of an item, an agent or a channel.

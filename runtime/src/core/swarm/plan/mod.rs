@@ -26,10 +26,6 @@ pub use proposal::Proposal;
 pub(crate) const OPS: usize = 50;
 /// The bytes of the changes of one update at most, as JSON: an event contains them.
 pub(crate) const OPS_BYTES: usize = 5_000;
-/// The characters of the text of an item at most, and of a checkpoint.
-pub(crate) const ITEM_CHARS: usize = 500;
-/// The checkpoints of an item at most, the patterns of its scope, and the items that it waits for.
-pub(crate) const ITEM_PARTS: usize = 20;
 /// The versions of which the plan keeps what changed: older proposals are stale, whatever they change.
 const KEPT: usize = 50;
 
