@@ -6,22 +6,36 @@ use std::path::Path;
 
 use miette::{IntoDiagnostic, miette};
 use serde_json::{Map, Value, json};
-use swarmc_runtime::handoff::{Flag, FlagKind, Operation};
+use swarmc_runtime::handoff::{ENVELOPE_LIMIT, Flag, FlagKind, Operation};
 use swarmc_runtime::{SOCKET, TOKEN, send_operation};
 
 use crate::args;
 use crate::exit::Exit;
 use crate::terminal;
 
+/// The characters of the fields of an action that are read at most.
+const LONGEST: usize = ENVELOPE_LIMIT;
+
 pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
-    let args::Invocation { spec, given } = &args.invocation;
-    let mut arguments = Map::new();
-    for (flag, values) in given {
-        set_field(&mut arguments, flag.field, read_flag(flag, values)?);
-    }
-    let operation = Operation::from_call(spec.name, arguments).map_err(|problem| miette!("{problem}"))?;
+    let (name, arguments) = match &args.invocation {
+        args::Invocation::Operation { spec, given } => {
+            let mut arguments = Map::new();
+            for (flag, values) in given {
+                set_field(&mut arguments, flag.field, read_flag(flag, values)?);
+            }
+            // What cannot be an operation is not sent.
+            Operation::from_call(spec.name, arguments.clone()).map_err(|problem| miette!("{problem}"))?;
+            (spec.name, arguments)
+        }
+        args::Invocation::Call { name, arguments } => {
+            let text = read_argument(arguments, LONGEST)?;
+            let arguments = serde_json::from_str(&text)
+                .map_err(|error| miette!("the fields of `{name}` are no JSON object: {error}"))?;
+            (name.as_str(), arguments)
+        }
+    };
     let (socket, token) = (require_variable(SOCKET)?, require_variable(TOKEN)?);
-    let receipt = send_operation(Path::new(&socket), &token.to_string_lossy(), &operation)
+    let receipt = send_operation(Path::new(&socket), &token.to_string_lossy(), name, arguments)
         .map_err(|problem| miette!("{problem}"))?;
     terminal::print(format!("{receipt}\n"))?;
     Ok(Exit::Done)
@@ -31,7 +45,8 @@ pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
 pub(crate) fn require_variable(name: &str) -> miette::Result<OsString> {
     std::env::var_os(name).ok_or_else(|| {
         miette!(
-            help = "it works in the processes of a task whose pipeline has `edges` from it or to it",
+            help = "it works in the processes of a task whose pipeline has `edges` from it or to it, and of an agent of a \
+                    swarm with a coordinator",
             "{name} is not set: no run has started this process"
         )
     })

@@ -5,6 +5,7 @@ mod mixed;
 mod recorded;
 mod seen;
 mod team;
+mod within;
 
 use std::collections::BTreeMap;
 use std::path::Path;

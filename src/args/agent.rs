@@ -11,8 +11,8 @@ use swarmc_runtime::handoff::{Flag, FlagKind, OPERATIONS, OperationSpec};
 
 /// Takes part in a run, as the task that started this process.
 ///
-/// For scripts, and for agents without MCP: a task of a pipeline with `edges` has `SWARM_SOCKET` and `SWARM_TOKEN` in
-/// its environment, which identify the task. Prints the receipt as one JSON document, after the operation is on disk.
+/// For scripts, and for agents without MCP: a task of a pipeline with `edges`, and an agent of a swarm with a coordinator,
+/// has `SWARM_SOCKET` and `SWARM_TOKEN` in its environment, which identify it. Prints the receipt as one JSON document, after the operation is on disk.
 /// Exit code 2 when the run refuses, with the reason.
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
@@ -22,16 +22,29 @@ pub(crate) struct Agent {
 
 /// An operation, as a command line asks for it.
 #[derive(Debug)]
-pub(crate) struct Invocation {
-    /// Its declaration.
-    pub(crate) spec: &'static OperationSpec,
-    /// The flags that were given, each with its values.
-    pub(crate) given: Vec<(&'static Flag, Vec<String>)>,
+pub(crate) enum Invocation {
+    /// By a subcommand of its own.
+    Operation {
+        /// Its declaration.
+        spec: &'static OperationSpec,
+        /// The flags that were given, each with its values.
+        given: Vec<(&'static Flag, Vec<String>)>,
+    },
+    /// By its name, with its arguments as JSON.
+    Call {
+        /// The name.
+        name: String,
+        /// The arguments, or `-` for standard input.
+        arguments: String,
+    },
 }
+
+/// The subcommand that calls an operation by its name.
+const CALL: &str = "call";
 
 impl Subcommand for Invocation {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(OPERATIONS.iter().map(build_command))
+        command.subcommands(OPERATIONS.iter().map(build_command)).subcommand(build_call())
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -39,13 +52,17 @@ impl Subcommand for Invocation {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        OPERATIONS.iter().any(|spec| spec.command == name)
+        name == CALL || OPERATIONS.iter().any(|spec| spec.command == name)
     }
 }
 
 impl FromArgMatches for Invocation {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Invocation, clap::Error> {
         let meant = matches.subcommand();
+        if let Some((CALL, inner)) = meant {
+            let text = |id: &str| inner.get_one::<String>(id).cloned().unwrap_or_default();
+            return Ok(Invocation::Call { name: text("name"), arguments: text("arguments") });
+        }
         let found = meant.and_then(|(name, inner)| Some((OPERATIONS.iter().find(|spec| spec.command == name)?, inner)));
         let (spec, inner) = found.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
         let is_given = |flag: &&Flag| inner.value_source(flag.name) == Some(ValueSource::CommandLine);
@@ -53,13 +70,25 @@ impl FromArgMatches for Invocation {
             let raw = inner.get_raw(flag.name).into_iter().flatten();
             (flag, raw.map(|value| value.to_string_lossy().into_owned()).collect())
         };
-        Ok(Invocation { spec, given: spec.flags.iter().filter(is_given).map(values).collect() })
+        Ok(Invocation::Operation { spec, given: spec.flags.iter().filter(is_given).map(values).collect() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Invocation::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+fn build_call() -> Command {
+    let about = "Takes an action of an agent of a swarm with a coordinator, while its turn goes on";
+    let more = "The actions are those of the agent's prompt that end no turn, such as `item_done`. The receipt also holds \
+                what others wrote to the agent meanwhile.";
+    let name = Arg::new("name").value_name("ACTION").required(true).help("The name of the action");
+    let arguments = Arg::new("arguments")
+        .value_name("JSON")
+        .default_value("{}")
+        .help("Its fields, as one JSON object; `-` reads it from standard input");
+    Command::new(CALL).about(about).long_about(format!("{about}.\n\n{more}")).args([name, arguments])
 }
 
 fn build_command(spec: &'static OperationSpec) -> Command {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use crate::core::swarm::within::WithinTurn;
 use crate::io::event_loop::Inbox;
 use crate::io::recording::ReplayInput;
 use crate::types::approval::{Choice, Decision, ToolCallRequest};
@@ -56,6 +57,13 @@ pub(crate) enum Input {
     Broken(String),
 }
 
+impl SwarmInput {
+    /// Whether it is an answer that the swarm waited for.
+    pub(crate) fn is_answer(&self) -> bool {
+        !matches!(self, SwarmInput::Calls { .. } | SwarmInput::Again(..))
+    }
+}
+
 /// What a task of a swarm reports.
 #[derive(Debug)]
 pub(crate) enum SwarmInput {
@@ -79,6 +87,10 @@ pub(crate) enum SwarmInput {
         /// The arguments that were given in place of others.
         arguments: Option<String>,
     },
+    /// An agent calls a tool of its team while its turn goes on, and waits for the result.
+    Calls { turn: TurnId, name: String, arguments: Map<String, Value>, hearer: ReplyTo },
+    /// What an agent did while its turn went on, in a replay.
+    Again(TurnId, WithinTurn),
     /// The step failed for what came from outside of the swarm, in a replay.
     Failed(Failure),
 }

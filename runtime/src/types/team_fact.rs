@@ -117,6 +117,16 @@ pub enum TeamFact {
         /// Why.
         why: String,
     },
+    /// An agent of a team has read, while its turn goes on, what others wrote to it.
+    Noticed {
+        /// The agent.
+        agent: Arc<str>,
+        /// The number of the last message in its mailbox that it has read; 0: none.
+        number: u64,
+        /// The version of the plan that it knows from then on.
+        #[serde(rename = "plan_version")]
+        version: u32,
+    },
     /// The coordinator of a team tells the person who runs it.
     UserTold {
         /// The coordinator.
@@ -140,6 +150,7 @@ impl TeamFact {
             | TeamFact::ChannelChanged { agent, .. }
             | TeamFact::AgentCompleted { agent, .. }
             | TeamFact::AgentStopped { agent, .. }
+            | TeamFact::Noticed { agent, .. }
             | TeamFact::UserTold { agent, .. } => agent,
         }
     }

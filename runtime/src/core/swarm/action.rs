@@ -20,8 +20,8 @@ use crate::types::team::TeamOp;
 use offer::{closed_object, skills_schema, text_schema, tool_call_forms};
 use read::Step;
 
-pub(crate) use offer::{Offer, list_tools, step_schema};
-pub(crate) use read::{from_calls, parse_action};
+pub(crate) use offer::{Offer, list_operations, list_tools, step_schema};
+pub(crate) use read::{from_calls, parse_action, read_operation};
 
 /// The bytes of an answer that are looked at; a longer one is no action.
 pub(crate) const ANSWER_BYTES: usize = 256 * 1024;
@@ -178,6 +178,11 @@ impl ActionSpec {
             Need::Follow => part == TeamPart::Follow,
             Need::Team | Need::Channels => part != TeamPart::None,
         }
+    }
+
+    /// Whether a program may take it while its turn goes on: it ends no turn.
+    fn is_operation(&self) -> bool {
+        ![TOOL_CALL.name, REQUEST_HELP.name, DONE.name, IDLE.name].contains(&self.name)
     }
 
     /// Whether an agent may take this action.

@@ -232,7 +232,7 @@ pub(super) fn refuse_action(swarm: AttemptId, agent: &Agent, reason: String) -> 
 }
 
 /// The order that an action gives.
-fn carry_out(swarm: &Swarm, index: u32, act: Action) -> SwarmCommand {
+pub(super) fn carry_out(swarm: &Swarm, index: u32, act: Action) -> SwarmCommand {
     let agent = &swarm.agents[index as usize];
     let (id, name) = (swarm.id.clone(), Arc::clone(&agent.name));
     let event = match act {

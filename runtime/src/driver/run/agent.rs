@@ -11,16 +11,17 @@ use super::eval::{from_render_error, render_failure};
 use super::mcp_config;
 use super::values::View;
 use crate::core::graph::Key;
-use crate::io::agent_api::{ToolSpec, list_tools};
+use crate::io::agent_api::{ToolSpec, list_member_tools, list_tools};
 use crate::io::executor::{
     Acp, AgentTurn, Candidate, Model, Program, Role, Session, ToolGrant, Transport, may_pass, to_argument,
 };
 use crate::io::files::{FileWorkspaceSpec, describe_folder};
 use crate::io::tools::Grant;
 use crate::types::answer::{self, OutputValidator};
-use crate::types::chat::Question;
+use crate::types::chat::{Question, Tool};
 use crate::types::effective_prompt::{Block, Effective};
 use crate::types::event::{Failure, StepId};
+use crate::types::swarm::TurnId;
 
 /// The agents in a chain of fallbacks at most, the first one included.
 const LONGEST_CHAIN: usize = 16;
@@ -38,6 +39,8 @@ pub(super) struct Attempt<'a> {
     /// The folder that it works in, where it works by files.
     pub files: Option<&'a FileWorkspaceSpec>,
     pub role: Role,
+    /// The turn of an agent of a team, and what that may call while it goes on.
+    pub member: Option<(&'a TurnId, &'a [Tool])>,
 }
 
 impl Driver<'_> {
@@ -135,7 +138,9 @@ impl Driver<'_> {
         let Attempt { id, number, step, view, shape, role, .. } = attempt;
         let apart = effective.0.iter().find(|block| block.apart);
         let system = apart.map(|block| block.text.clone());
-        let (environment, door) = match self.build_environment(step, Some(provider), view, (id, *number, *role)) {
+        let environment = self.build_environment(step, Some(provider), view, (id, *number, *role));
+        let environment = environment.and_then(|environment| self.invite_member(environment, provider, attempt));
+        let (environment, door) = match environment {
             Ok(environment) => {
                 let door = self.build_transport(agent, provider, (&system, *shape), attempt, &environment);
                 (environment, door)
@@ -148,6 +153,22 @@ impl Driver<'_> {
         let prompt = delta.filter(|_| door.session().is_some()).map_or_else(|| effective.text(), str::to_owned);
         let (agent, login, provider) = (agent.name.clone(), provider.login.clone(), provider.name.clone());
         Ok(Candidate { agent, provider, prompt, effective, system, environment, login, door })
+    }
+
+    /// Adds to the environment of a program what it needs to call the tools of its team.
+    fn invite_member(
+        &self,
+        environment: Arc<Vec<(OsString, OsString)>>,
+        provider: &Provider,
+        attempt: &Attempt<'_>,
+    ) -> Result<Arc<Vec<(OsString, OsString)>>, Failure> {
+        let Some((turn, operations)) = attempt.member.filter(|(_, operations)| !operations.is_empty()) else {
+            return Ok(environment);
+        };
+        let offers = list_member_tools(operations.to_vec());
+        let mut environment = Arc::unwrap_or_clone(environment);
+        self.open_session(&mut environment, Some(provider), (attempt.id, attempt.number, Some(turn)), offers)?;
+        Ok(Arc::new(environment))
     }
 
     /// How an agent is reached, with what it is told beside the prompt and what it must answer.

@@ -52,7 +52,7 @@ impl Driver<'_> {
     }
 
     /// Shows people a few refusals of each turn, and writes more of them to a file.
-    fn tell_refusal(&mut self, step: &StepId, attempt: u32, problem: &str) {
+    pub(super) fn tell_refusal(&mut self, step: &StepId, attempt: u32, problem: &str) {
         if let Some(rehearsing) = self.world.rehearsal() {
             return rehearsing.note_fault(Some(step), format!("a request of its agent was refused: {problem}"));
         }

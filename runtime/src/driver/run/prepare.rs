@@ -14,6 +14,7 @@ use super::process_env::Trouble;
 use super::values::View;
 use super::{mcp_config, worktree_names};
 use crate::core::graph::Key;
+use crate::io::agent_api::{ToolSpec, list_tools};
 use crate::io::executor::{Job, Role, Transport, Work};
 use crate::io::files;
 use crate::io::worktree::Tree;
@@ -21,6 +22,7 @@ use crate::types::answer;
 use crate::types::artifact::ArtifactKind;
 use crate::types::cancel::Cancel;
 use crate::types::event::{Failure, StepId};
+use crate::types::swarm::TurnId;
 
 /// What an attempt turned out to need.
 pub(super) enum Prepared {
@@ -74,7 +76,8 @@ impl Driver<'_> {
         let work = match (&step.body, &aside) {
             (_, Some((_, body))) => {
                 let shape = shape.as_deref();
-                let attempt = Attempt { id, number: attempt, step, view: &view, stdin: None, shape, files, role };
+                let attempt =
+                    Attempt { id, number: attempt, step, view: &view, stdin: None, shape, files, role, member: None };
                 Work::Agent(Box::new(self.build_agent_turn(body, &attempt)?))
             }
             (Body::Run(command), None) => {
@@ -82,7 +85,8 @@ impl Driver<'_> {
             }
             (Body::Prompt(body), None) => {
                 let (stdin, shape) = (stdin()?, shape.as_deref());
-                let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, files, role };
+                let attempt =
+                    Attempt { id, number: attempt, step, view: &view, stdin, shape, files, role, member: None };
                 Work::Agent(Box::new(self.build_agent_turn(body, &attempt)?))
             }
             (Body::Value(template), None) => Work::Text(match &shape {
@@ -226,19 +230,27 @@ impl Driver<'_> {
             |key: &Key| self.world.is_real() && self.evaluator.is_node(&self.state, *key) && role == Role::Turn;
         let node = self.state.find_step(id).filter(speaks);
         if let Some(key) = node {
-            let reach = self.evaluator.resolve_reach(&self.state, key);
-            let invited = self
-                .services
-                .agent_server
-                .open_session(id, attempt, &reach)
-                .map_err(|message| Failure::Spawn { message })?;
-            environment.extend(invited);
-            if let Some(provider) = provider {
-                mcp_config::configure_environment(provider, &mut environment, &self.outputs.folder.path)
-                    .map_err(|message| Failure::Spawn { message })?;
-            }
+            let offers = list_tools(&self.evaluator.resolve_reach(&self.state, key));
+            self.open_session(&mut environment, provider, (id, attempt, None), offers)?;
         }
         Ok(Arc::new(environment))
+    }
+
+    /// Adds to an environment what its processes need to call these tools of the run.
+    pub(super) fn open_session(
+        &self,
+        environment: &mut Vec<(OsString, OsString)>,
+        provider: Option<&Provider>,
+        (id, attempt, turn): (&StepId, u32, Option<&TurnId>),
+        offers: Vec<ToolSpec>,
+    ) -> Result<(), Failure> {
+        let failed = |message| Failure::Spawn { message };
+        environment.extend(self.services.agent_server.open_session(id, attempt, turn, offers).map_err(failed)?);
+        match provider {
+            Some(provider) => mcp_config::configure_environment(provider, environment, &self.outputs.folder.path),
+            None => Ok(()),
+        }
+        .map_err(failed)
     }
 
     /// The number of an attempt as people write it.

@@ -188,6 +188,7 @@ impl Driver<'_> {
         if let Some(((_, step, attempt), input)) = replaying.ready.pop_first() {
             match &input {
                 // By this count the turns begin that paused in the recording.
+                Input::Swarm { word, .. } if !word.is_answer() => {}
                 Input::Swarm { .. } => *replaying.answers.entry((step, attempt)).or_default() += 1,
                 // Such an input leaves its attempt open.
                 Input::Replay(told) if !told.ends_attempt() => {}

@@ -12,8 +12,8 @@ pub(super) struct Replies {
     people: Vec<(Reply, String)>,
     /// The tasks that asked for an approval, each with the decision.
     tasks: Vec<(Asker, Decision)>,
-    /// The agents that asked for an operation, each with its receipt.
-    agents: Vec<(ReplyTo, Value)>,
+    /// The agents that asked for an operation, each with its receipt, or why it was refused.
+    agents: Vec<(ReplyTo, Result<Value, String>)>,
 }
 
 impl Replies {
@@ -29,7 +29,12 @@ impl Replies {
 
     /// An agent receives a receipt.
     pub(super) fn receipt(&mut self, agent: ReplyTo, receipt: Value) {
-        self.agents.push((agent, receipt));
+        self.answer(agent, Ok(receipt));
+    }
+
+    /// An agent receives a receipt, or why there is none.
+    pub(super) fn answer(&mut self, agent: ReplyTo, told: Result<Value, String>) {
+        self.agents.push((agent, told));
     }
 
     /// Whether there is nothing to tell.
@@ -46,8 +51,8 @@ impl Replies {
         for (task, decision) in self.tasks.drain(..).filter(|_| durable.is_ok()) {
             let _ = task.send(decision);
         }
-        for (agent, receipt) in self.agents.drain(..) {
-            let _ = agent.send(durable.clone().map(|()| receipt));
+        for (agent, told) in self.agents.drain(..) {
+            let _ = agent.send(durable.clone().and(told));
         }
     }
 }

@@ -11,6 +11,7 @@ pub(super) mod files;
 mod program_turn;
 mod recorded;
 mod user_messages;
+mod within;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -241,15 +242,27 @@ impl Driver<'_> {
 
     /// A task of a swarm reports.
     pub(super) fn handle_report(&mut self, step: &StepId, attempt: u32, word: SwarmInput) {
+        let word = match word {
+            SwarmInput::Calls { turn, name, arguments, hearer } => {
+                return self.take_call((step, attempt), &turn, (&name, arguments), hearer);
+            }
+            word => word,
+        };
         let Some(key) = self.state.find_step(step) else { return };
         let turn = match &word {
             SwarmInput::Listed(turn, _) | SwarmInput::Answered(turn, _) | SwarmInput::Called(turn, _) => {
                 Some(turn.clone())
             }
-            SwarmInput::Late | SwarmInput::Over(_) | SwarmInput::Failed(_) | SwarmInput::Agreed { .. } => None,
+            SwarmInput::Late
+            | SwarmInput::Over(_)
+            | SwarmInput::Failed(_)
+            | SwarmInput::Agreed { .. }
+            | SwarmInput::Calls { .. }
+            | SwarmInput::Again(..) => None,
         };
         // Also where the swarm has ended since: another program may take the place.
         if let SwarmInput::Answered(turn, _) = &word {
+            self.services.agent_server.close_turn(step, attempt, turn);
             self.program_ended(step, attempt, turn);
         }
         // The driver drops the report of a turn that it has ended.
@@ -303,6 +316,12 @@ impl Driver<'_> {
             SwarmInput::Agreed { id, choice, by, because, arguments } => {
                 self.apply_recorded_verdict((id, choice, by), because, arguments).map_err(Stuck::from)
             }
+            SwarmInput::Again(turn, within) => {
+                self.repeat_within((step, attempt, key), &turn, within);
+                Ok(())
+            }
+            // Handled above, also where the swarm has ended since.
+            SwarmInput::Calls { .. } => Ok(()),
             SwarmInput::Failed(failure) => Err(Stuck(failure)),
         };
         if let Err(Stuck(failure)) = done {

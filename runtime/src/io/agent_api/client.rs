@@ -5,11 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::ToolSpec;
 use crate::io::unix::{self, Connection};
-use crate::types::handoff::Operation;
+use crate::types::handoff::TAG;
 
 /// The variable that tells an agent's processes where the socket is.
 pub const SOCKET: &str = "SWARM_SOCKET";
@@ -37,12 +37,12 @@ enum Told {
     Error(String),
 }
 
-/// Sends an operation to the run at `socket`, for the attempt that has this token; the answer of the run.
+/// Sends the operation `name` to the run at `socket`, for the attempt that has this token; the answer of the run.
 ///
 /// # Errors
 /// The run cannot be reached, or refuses: says why, and what to do instead.
-pub fn send_operation(socket: &Path, token: &str, operation: &Operation) -> Result<Value, String> {
-    Client::new(socket, token).send_operation(operation)
+pub fn send_operation(socket: &Path, token: &str, name: &str, arguments: Map<String, Value>) -> Result<Value, String> {
+    Client::new(socket, token).send_operation(name, arguments)
 }
 
 /// A client of a run, with the token of an attempt. It keeps its connections for the next requests, for the run looks up
@@ -61,8 +61,9 @@ impl Client {
         Client { socket: socket.to_owned(), token: token.to_owned(), idle: Mutex::default() }
     }
 
-    /// Asks for something; what the run says to that.
-    pub(super) fn send_operation(&self, operation: &Operation) -> Result<Value, String> {
+    /// Asks for an operation; what the run says to that.
+    pub(super) fn send_operation(&self, name: &str, mut operation: Map<String, Value>) -> Result<Value, String> {
+        operation.insert(TAG.to_owned(), name.into());
         self.exchange_line(&json!({ "token": self.token, "operation": operation }))
     }
 

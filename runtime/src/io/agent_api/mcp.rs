@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 
 use super::client::{Client, IDLE};
 use super::{Sessions, ToolSpec};
-use crate::types::handoff::Operation;
 
 /// By which Claude Code knows that a tool is to be in sight from the start, and not behind a search.
 const ALWAYS: &str = "anthropic/alwaysLoad";
@@ -43,10 +42,13 @@ impl Tools {
         Tools { offers, token: token.into(), run }
     }
 
-    async fn send_operation(&self, operation: Operation) -> Result<Value, String> {
+    async fn send_call(&self, name: &str, arguments: JsonObject) -> Result<Value, String> {
         match &self.run {
-            Run::Here(reception) => reception.send_operation(&self.token, Ok(operation)).await,
-            Run::Behind(client) => run_blocking(client, move |client| client.send_operation(&operation)).await,
+            Run::Here(reception) => reception.send_call(&self.token, name, arguments).await,
+            Run::Behind(client) => {
+                let name = name.to_owned();
+                run_blocking(client, move |client| client.send_operation(&name, arguments)).await
+            }
         }
     }
 
@@ -60,11 +62,7 @@ impl Tools {
     }
 
     async fn handle_call(&self, request: CallToolRequestParams) -> CallToolResult {
-        let told = match Operation::from_call(&request.name, request.arguments.unwrap_or_default()) {
-            Ok(operation) => self.send_operation(operation).await,
-            Err(problem) => Err(problem),
-        };
-        match told {
+        match self.send_call(&request.name, request.arguments.unwrap_or_default()).await {
             Ok(receipt) => CallToolResult::structured(receipt),
             Err(problem) => CallToolResult::error(vec![ContentBlock::text(problem)]),
         }

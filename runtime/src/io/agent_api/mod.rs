@@ -1,7 +1,7 @@
 //! The server on which agents call the run while their turns go on.
 //!
-//! In: an agent's request, with the token that only its attempt has. Out: an [`Operation`] for the driver, and its
-//! result. Invariants: a client without the token of an attempt under way learns only that. The token identifies the
+//! In: an agent's request, with the token that only its attempt has, or its turn in a team. Out: an [`Operation`] for the
+//! driver, or a call of an action of the team, and its result. Invariants: a client without the token of an attempt under way learns only that. The token identifies the
 //! sender, so that no agent acts as another; a process that is known to belong to another attempt is refused.
 
 mod client;
@@ -22,21 +22,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use crate::io::input::{Input, Inputs};
+use crate::io::input::{Input, Inputs, SwarmInput};
 use crate::io::reactor::Reactor;
 use crate::io::socket_peer::{Owner, Processes};
 use crate::io::unix::through;
 use crate::types::digest::format_hex;
 use crate::types::event::StepId;
-use crate::types::handoff::{Operation, Reach};
+use crate::types::handoff::{Operation, TAG};
+use crate::types::swarm::TurnId;
 
 pub use client::{MCP, SOCKET, TOKEN, send_operation};
 pub(crate) use listed::ToolsListed;
 pub use stdio::serve_stdio;
-pub(crate) use tools::{ToolSpec, list_tools};
+pub(crate) use tools::{ToolSpec, list_member_tools, list_tools};
 
 /// The bytes of a token: 128 bits cannot be guessed.
 const TOKEN_BYTES: usize = 16;
@@ -69,6 +70,8 @@ struct Sessions {
 struct Session {
     step: StepId,
     attempt: u32,
+    /// Its turn, where it is an agent of a team.
+    turn: Option<TurnId>,
     /// What it may ask for.
     offers: Arc<[ToolSpec]>,
     /// Whether a client of its has listed them.
@@ -87,8 +90,8 @@ impl AgentServer {
         }
     }
 
-    /// What an attempt's processes need in their environment to come in; `reach` says who they may
-    /// ask for what.
+    /// What the processes of an attempt, or of a turn in a team, need in their environment to come in; `offers` is what
+    /// they may ask for.
     ///
     /// # Errors
     /// The socket or the port cannot be opened, or the system has no random numbers.
@@ -96,19 +99,22 @@ impl AgentServer {
         &self,
         step: &StepId,
         attempt: u32,
-        reach: &Reach,
+        turn: Option<&TurnId>,
+        offers: Vec<ToolSpec>,
     ) -> Result<Vec<(OsString, OsString)>, String> {
         let port = self.ensure_listening()?;
         let mut random = [0; TOKEN_BYTES];
         let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
         read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
         let token: String = format_hex(&random);
-        let guest = Session { step: step.clone(), attempt, offers: list_tools(reach).into(), listed: Arc::default() };
+        let (step, turn) = (step.clone(), turn.cloned());
+        let url = http::tools_url(port, &step.name);
+        let guest = Session { step, attempt, turn, offers: offers.into(), listed: Arc::default() };
         self.reception.lock_sessions().insert(token.clone(), Arc::new(guest));
         Ok(vec![
             (OsString::from(SOCKET), self.socket.clone().into_os_string()),
             (OsString::from(TOKEN), OsString::from(token)),
-            (OsString::from(MCP), OsString::from(http::tools_url(port, &step.name))),
+            (OsString::from(MCP), OsString::from(url)),
         ])
     }
 
@@ -126,6 +132,13 @@ impl AgentServer {
     pub(crate) fn close_session(&self, step: &StepId, attempt: u32) {
         self.reception.processes.remove(step, attempt);
         self.reception.lock_sessions().retain(|_, guest| guest.step != *step || guest.attempt != attempt);
+    }
+
+    /// A turn in a team is over: its token opens nothing any more.
+    pub(crate) fn close_turn(&self, step: &StepId, attempt: u32, turn: &TurnId) {
+        let is_other =
+            |guest: &Session| guest.step != *step || guest.attempt != attempt || guest.turn.as_ref() != Some(turn);
+        self.reception.lock_sessions().retain(|_, guest| is_other(guest));
     }
 
     /// Starts to listen, where it does not yet; the port of the MCP server.
@@ -159,16 +172,36 @@ impl Drop for AgentServer {
 }
 
 impl Sessions {
-    /// Sends an operation for the attempt that has this token.
-    async fn send_operation(&self, token: &str, operation: Result<Operation, String>) -> Result<Value, String> {
+    /// Sends a call for the attempt, or the turn in a team, that has this token.
+    async fn send_call(&self, token: &str, name: &str, arguments: Map<String, Value>) -> Result<Value, String> {
         let guest = self.find_session(token).ok_or_else(describe_unknown_token)?;
-        let operation = operation?;
         let (hearer, heard) = oneshot::channel();
-        let ending = || "the run is ending".to_owned();
         let (step, attempt) = (guest.step.clone(), guest.attempt);
-        let said = Input::Said { step, attempt, operation: Ok(operation), hearer: Some(hearer) };
+        let said = match &guest.turn {
+            None => {
+                let operation = Ok(Operation::from_call(name, arguments)?);
+                Input::Said { step, attempt, operation, hearer: Some(hearer) }
+            }
+            Some(turn) => {
+                let word = SwarmInput::Calls { turn: turn.clone(), name: name.to_owned(), arguments, hearer };
+                Input::Swarm { step, attempt, word: Box::new(word) }
+            }
+        };
+        let ending = || "the run is ending".to_owned();
         self.inputs.send(said).map_err(|_| ending())?;
         heard.await.map_err(|_| ending())?
+    }
+
+    /// Sends an operation that stands as JSON, its name in the field `swarm`.
+    async fn send_operation(&self, token: &str, mut operation: Value) -> Result<Value, String> {
+        let name = operation.get(TAG).and_then(Value::as_str).map(str::to_owned);
+        match (name, operation.as_object_mut()) {
+            (Some(name), Some(arguments)) => {
+                arguments.remove(TAG);
+                self.send_call(token, &name, std::mem::take(arguments)).await
+            }
+            _ => Err(format!("an operation is an object whose field `{TAG}` has its name")),
+        }
     }
 
     /// Notes that a client of the attempt that has this token knows its tools.

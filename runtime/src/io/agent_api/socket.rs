@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use super::connection_limit::{Place, Places};
 use super::{PAUSE, Sessions, describe_unknown_token};
 use crate::io::socket_peer::PeerCredentials;
-use crate::types::handoff::{ENVELOPE_LIMIT, Operation};
+use crate::types::handoff::ENVELOPE_LIMIT;
 
 /// The longest line: an envelope whose every character is escaped, and what is around it.
 const LONGEST: u64 = ENVELOPE_LIMIT as u64 * 6 + 1024;
@@ -100,7 +100,7 @@ async fn answer_line(line: Line, peer: &PeerCredentials, reception: &Sessions, p
     }
     place.mark_authenticated();
     if let Some(operation) = operation {
-        return reception.send_operation(&token, Operation::from_value(operation)).await;
+        return reception.send_operation(&token, operation).await;
     }
     if listed {
         guest.listed.mark_listed();

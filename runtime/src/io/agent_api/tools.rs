@@ -33,6 +33,36 @@ impl ToolSpec {
     }
 }
 
+/// The tools of a program that takes a turn in a team.
+pub(crate) fn list_member_tools(operations: Vec<chat::Tool>) -> Vec<ToolSpec> {
+    let spec = |chat::Tool { name, description, mut parameters }: chat::Tool| {
+        make_optional(&mut parameters);
+        simplify_schema(&mut parameters);
+        ToolSpec { name, description, parameters, reads: false }
+    };
+    operations.into_iter().map(spec).collect()
+}
+
+/// What may be null may be left out: strict modes require every field, and tools do not. It is as deep as our own types
+/// are.
+fn make_optional(schema: &mut Value) {
+    let is_null = |one: &Value| one["type"] == "null";
+    let nullable = |value: &Value| value["anyOf"].as_array().is_some_and(|all| all.iter().any(is_null));
+    match schema {
+        Value::Array(parts) => parts.iter_mut().for_each(make_optional),
+        Value::Object(object) => {
+            let properties = object.get("properties").and_then(Value::as_object);
+            let optional = properties.into_iter().flatten().filter(|(_, value)| nullable(value));
+            let optional: Vec<String> = optional.map(|(name, _)| name.clone()).collect();
+            if let Some(required) = object.get_mut("required").and_then(Value::as_array_mut) {
+                required.retain(|name| !optional.iter().any(|known| name == known));
+            }
+            object.values_mut().for_each(make_optional);
+        }
+        _ => {}
+    }
+}
+
 /// The tools of a node that may reach these.
 pub(crate) fn list_tools(reach: &Reach) -> Vec<ToolSpec> {
     OPERATIONS.iter().filter(|spec| reach.allows(spec.access)).map(|spec| build_tool(spec, reach)).collect()

@@ -10,11 +10,13 @@ use super::exchange::{Attempt, CALL, Exchange, Key, TOOLS, TURN};
 use super::read::Recording;
 use super::swarm_turns::Member;
 use super::{requests, words};
+use crate::core::swarm::within::find_action;
 use crate::types::approval::{Request, RequestKind, Verdict};
 use crate::types::content::Content;
 use crate::types::event::{Event, Failure, InboxMessage, StepId};
 use crate::types::handoff::{ENVELOPE_LIMIT, Envelope, MESSAGE_LIMIT};
 use crate::types::swarm::{Answer, End, TurnId};
+use crate::types::team_fact::TeamFact;
 
 /// How many times longer than its limit a text with placeholders may be.
 const BLANKED: usize = 8;
@@ -51,6 +53,8 @@ pub(super) struct Script {
     pub messages: Vec<usize>,
     /// The agents of swarms whose time was over.
     pub late: BTreeMap<Attempt, Vec<(usize, Arc<str>)>>,
+    /// What agents of teams did and read while their turns went on.
+    pub within: BTreeMap<(Attempt, Member), Vec<usize>>,
     /// How many answers its swarm had when a turn or call began, where that was not at once; and the other way round.
     pub after: BTreeMap<(Attempt, Key), u32>,
     pub paused: BTreeMap<(Attempt, u32), Vec<TurnId>>,
@@ -91,6 +95,8 @@ struct SwarmSoFar {
     /// How many answers there were when each turn and call began, and how often it did.
     begun: BTreeMap<(u8, Member), (u32, u32)>,
     failed: BTreeSet<(u8, Member)>,
+    /// The turn of each agent that goes on.
+    open: BTreeMap<Arc<str>, Member>,
     /// How often each agent asked for an approval.
     asked: BTreeMap<Arc<str>, u32>,
 }
@@ -260,6 +266,19 @@ impl Reader<'_> {
 
     fn read_swarm(&mut self, number: usize, of: &Attempt, event: &Event) {
         let swarm = self.swarms.entry(of.clone()).or_default();
+        let reader = match event {
+            Event::Team { fact: TeamFact::Noticed { agent, .. }, .. } => Some(agent),
+            event => find_action(event).map(|(agent, _)| agent),
+        };
+        if let Some(turn) = reader.and_then(|agent| swarm.open.get(agent)) {
+            self.script.within.entry((of.clone(), turn.clone())).or_default().push(number);
+        }
+        match event {
+            Event::TurnStarted { turn, .. } => swarm.open.insert(Arc::clone(&turn.agent), Member::of(turn)),
+            Event::TurnEnded { turn, .. } => swarm.open.remove(&turn.agent),
+            Event::AgentFinished { agent, .. } => swarm.open.remove(agent),
+            _ => None,
+        };
         match event {
             Event::TurnStarted { turn, .. } => swarm.begin(TURN, turn),
             Event::ToolStarted { turn, .. } => swarm.begin(CALL, turn),

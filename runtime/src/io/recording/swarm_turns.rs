@@ -15,14 +15,16 @@ use super::exchange::{Attempt, CALL, Exchange, Key, RecordedQuestion, TOOLS, TUR
 use super::replay::Replay;
 use super::write::{Recorder, Texts};
 use super::{Question, words};
+use crate::core::swarm::within::{WithinTurn, find_action};
 use crate::types::approval::Choice;
 use crate::types::chat;
 use crate::types::chat::{Call, Reply, Tool, ToolFault};
 use crate::types::digest::{digest_bytes, file_name};
 use crate::types::divergence::Difference;
 use crate::types::error::RunError;
-use crate::types::event::{AnsweredBy, Event, Failure, StepId, Usage};
-use crate::types::swarm::{Purpose, TurnId};
+use crate::types::event::{AnsweredBy, Content, Event, Failure, StepId, Usage};
+use crate::types::swarm::{Action, Purpose, TurnId};
+use crate::types::team::TeamOp;
 
 /// A turn of a swarm.
 #[derive(Clone, Copy, Debug)]
@@ -436,6 +438,27 @@ impl Replay {
         Ok((RecordedVerdict::Answered(number, verdict.choice, because, arguments), verdict.by))
     }
 
+    /// What an agent did and read while a turn went on, each with its place among all that happened.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub(crate) fn within(&self, at: At<'_>) -> Result<Vec<(usize, WithinTurn)>, RunError> {
+        let found = self.recording.script.within.get(&(at.attempt(), Member::of(at.turn)));
+        let filled = found.into_iter().flatten().map(|number| Ok((*number, self.read_within(*number)?)));
+        filled.collect()
+    }
+
+    fn read_within(&self, number: usize) -> Result<WithinTurn, RunError> {
+        let Some((_, action)) = find_action(self.event(number)) else { return Ok(WithinTurn::Reads) };
+        // Placeholders stand in texts alone: what they replace makes no other action of it.
+        let filled = serde_json::to_string(&action).map(|text| self.redactions.fill_json(&text));
+        let mut action = filled.and_then(serde_json::from_value).unwrap_or(action);
+        if let Some(content) = long_text(&mut action) {
+            *content = Content::Text(self.content(content)?);
+        }
+        Ok(WithinTurn::Act(action))
+    }
+
     /// How many answers its swarm had when a turn began; 0 where nothing else than the last of them made it begin.
     pub(crate) fn after(&self, at: At<'_>) -> u32 {
         let key = (at.attempt(), Member::of(at.turn).key(TURN));
@@ -474,6 +497,20 @@ impl Replay {
     fn raw(&self, text: &Text) -> Result<String, RunError> {
         let bytes = self.recording.bytes(text).map_err(RunError::Recording)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// The text of an action that may be too long for an event.
+fn long_text(action: &mut Action) -> Option<&mut Content> {
+    match action {
+        Action::PublishData { data: text, .. }
+        | Action::SendMessage { payload: text, .. }
+        | Action::Operate(
+            TeamOp::Post { message: text, .. }
+            | TeamOp::TellUser { message: text }
+            | TeamOp::SpawnAgent { task: text, .. },
+        ) => Some(text),
+        _ => None,
     }
 }
 

@@ -19,8 +19,8 @@ pub use envelope::{
 };
 pub(crate) use message::Receivers;
 pub use message::{Broadcast, Message, MessageKind};
-pub(crate) use operation::Reach;
 pub use operation::{Access, HelpRequest, OPERATIONS, Operation, OperationSpec, Reading};
+pub(crate) use operation::{Reach, TAG};
 pub use report::Report;
 
 /// What waits in an inbox at most.

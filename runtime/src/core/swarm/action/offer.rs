@@ -59,14 +59,23 @@ pub(super) fn is_own_tool(name: &str) -> bool {
 /// What an agent may call, for a model that calls tools: its tools, and the actions besides, which no tool is called as.
 pub(crate) fn list_tools(offer: &Offer<'_>) -> Vec<Tool> {
     let theirs = offer.tools.iter().filter(|tool| !is_own_tool(&tool.name)).cloned();
-    let ours = offer.open_actions().filter(|spec| is_own_tool(spec.name)).flat_map(|spec| {
-        (spec.forms)(offer).into_iter().map(|fields| Tool {
-            name: spec.name.to_owned(),
-            description: spec.does.to_owned(),
-            parameters: closed_object(fields),
-        })
-    });
+    let ours = offer.open_actions().filter(|spec| is_own_tool(spec.name)).flat_map(|spec| list_forms(spec, offer));
     theirs.chain(ours).collect()
+}
+
+/// An action as a tool, one for each of its forms.
+fn list_forms(spec: &ActionSpec, offer: &Offer<'_>) -> Vec<Tool> {
+    let tool = |fields| Tool {
+        name: spec.name.to_owned(),
+        description: spec.does.to_owned(),
+        parameters: closed_object(fields),
+    };
+    (spec.forms)(offer).into_iter().map(tool).collect()
+}
+
+/// What a program may call while its turn goes on: the actions that end no turn.
+pub(crate) fn list_operations(offer: &Offer<'_>) -> Vec<Tool> {
+    offer.open_actions().filter(|spec| spec.is_operation()).flat_map(|spec| list_forms(spec, offer)).collect()
 }
 
 /// The JSON Schema of one step, for a model that is held to one: an object whose only field is one of the actions, every

@@ -78,6 +78,20 @@ pub(crate) fn from_calls(text: &str, calls: &[Call], part: TeamPart) -> Result<R
     Step { fields, twice: None }.to_action(part)
 }
 
+/// The action that a program takes by a tool while its turn goes on.
+///
+/// # Errors
+/// There is no such tool, or it takes other arguments: says which there are, or what is wrong.
+pub(crate) fn read_operation(name: &str, arguments: Map<String, Value>, part: TeamPart) -> Result<RawAction, String> {
+    let Some(spec) = ACTIONS.into_iter().find(|spec| spec.name == name && is_own_tool(name)) else {
+        let open = ACTIONS.into_iter().filter(|spec| spec.is_for(part) && spec.is_operation());
+        let open: Vec<&str> = open.map(|spec| spec.name).collect();
+        return Err(format!("there is no tool `{}`: there are {}", quote_word(name), open.join(", ")));
+    };
+    let step = Step { fields: arguments, twice: None };
+    (spec.read)(&step).map_err(|problem| format!("`{name}` cannot take these arguments: {problem}"))
+}
+
 /// What stands behind the thoughts that some models write first, between `<think>` and `</think>`.
 fn behind_thoughts(text: &str) -> &str {
     let thinks = text.trim_start().strip_prefix("<think>");

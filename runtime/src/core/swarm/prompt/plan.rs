@@ -26,10 +26,23 @@ pub(crate) struct TeamView<'a> {
     pub plan: &'a TeamPlan,
     /// The version that its last turn showed; 0 before its first turn.
     pub seen: u32,
+    /// How it takes actions while its turn goes on.
+    pub calls: Calls,
     /// The agents that the coordinator may add.
     pub spawns: &'a [String],
     /// The channels: the name, who takes part, and whether others may join.
     pub channels: &'a [(&'a str, Vec<&'a str>, bool)],
+}
+
+/// How an agent takes actions while its turn goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// Not at all.
+    Nothing,
+    /// By tools of the MCP server of the run.
+    Tools,
+    /// By a command in its shell.
+    Command,
 }
 
 /// The section of the plan.
@@ -52,7 +65,7 @@ pub(super) fn write_plan(out: &mut String, team: &TeamView<'_>, name: &str) {
     if others.len() > shown {
         let _ = writeln!(out, "- ({} more items are left out)", others.len() - shown);
     }
-    write_changes(out, team);
+    write_changes(out, plan, team.seen);
     if team.part == TeamPart::Lead {
         write_proposals(out, plan);
     }
@@ -88,12 +101,13 @@ fn write_item(out: &mut String, plan: &TeamPlan, item: &Item, name: &str) {
     out.push('\n');
 }
 
-fn write_changes(out: &mut String, team: &TeamView<'_>) {
-    if team.seen == 0 || team.seen >= team.plan.version {
+/// What is other since the version `seen`.
+pub(super) fn write_changes(out: &mut String, plan: &TeamPlan, seen: u32) {
+    if seen == 0 || seen >= plan.version {
         return;
     }
-    let Some(changes) = team.plan.changes_since(team.seen) else { return };
-    let _ = writeln!(out, "You last saw version {}. Since then:", team.seen);
+    let Some(changes) = plan.changes_since(seen) else { return };
+    let _ = writeln!(out, "You last saw version {seen}. Since then:");
     for change in changes {
         let ops: Vec<String> = change.ops.iter().map(PlanOp::describe).collect();
         let (by, ops) = (inline_text(&change.by, WORD), inline_text(&ops.join(", "), WORD * 2));
@@ -125,6 +139,25 @@ fn write_channels(out: &mut String, team: &TeamView<'_>) {
         let members = if members.is_empty() { "no members".to_owned() } else { members.join(", ") };
         let _ = writeln!(out, "- {}: {}{open}", inline_text(name, WORD), inline_text(&members, WORD * 2));
     }
+}
+
+/// How a program takes actions while its turn goes on.
+pub(super) fn write_call_rules(out: &mut String, calls: Calls) {
+    let way = match calls {
+        Calls::Nothing => return,
+        Calls::Tools => "are also tools, of the MCP server `swarm`",
+        Calls::Command => {
+            "can also be taken in your shell, by `swarmc agent call ACTION 'JSON'`, the JSON without `action`"
+        }
+    };
+    let _ = write!(
+        out,
+        "\n## Actions Within A Turn\n\
+         All actions above but `done` and `idle` {way}. Use them while you work, as often as you like: report items, write \
+         to others, propose changes. What they return also holds what others wrote to you meanwhile, so use one now and \
+         then. When you have used them and have nothing more to do in this turn, end it with a sentence in the place of \
+         the JSON object.\n",
+    );
 }
 
 /// The rules of a team, in the system text of one of its agents.

@@ -33,6 +33,7 @@ pub(crate) fn render_system(view: &View<'_>) -> String {
         Protocol::Native => write_calls(&mut out, view),
     }
     if let Some(team) = &view.team {
+        super::plan::write_call_rules(&mut out, team.calls);
         super::plan::write_team_rules(&mut out, team, view.protocol == Protocol::Program);
     }
     write_memory_rules(&mut out, view);

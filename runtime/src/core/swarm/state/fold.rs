@@ -14,6 +14,7 @@ impl Swarm {
         if self.is_over {
             return;
         }
+        self.note_operation(event);
         match event {
             Event::PhaseEntered { phase, .. } => self.enter_phase(*phase),
             Event::AgentSpawned { agent, plays, task, brief, by, tools, items, replaces, .. }
@@ -101,7 +102,8 @@ impl Swarm {
             }
             Event::AgentIdled { agent, .. } => {
                 if let Some(index) = self.find_in_stage(agent, |stage| *stage == AgentStage::Acting(Action::Idle)) {
-                    self.finish_action(index, None, false);
+                    let operated = !self.agents[index as usize].operated.is_empty();
+                    self.finish_action(index, None, operated);
                     // What came while it was asked is what it would wait for.
                     let ttl = self.rules.ttl_ms;
                     let agent = &self.agents[index as usize];
@@ -126,93 +128,13 @@ impl Swarm {
         }
     }
 
-    /// Another process took the run over, after a time in which no process ran it: open turns and calls begin again.
-    pub(crate) fn resume_swarm(&mut self, gap: u64, at: u64) {
-        // Both were orders to the former process.
-        self.agenda.finishing = false;
-        self.agenda.cancel.clear();
-        for index in 0..self.agents.len() as u32 {
-            let agent = &mut self.agents[index as usize];
-            if let Some(began) = agent.began.as_mut().filter(|_| agent.end.is_none()) {
-                let limit = self.rules.limits.timeout_ms;
-                // The time is the key of a timer: the old one goes before the time changes.
-                self.agenda.timers.remove(&(began.saturating_add(limit), Timer::Deadline(index)));
-                *began = began.saturating_add(gap);
-                // The time of one that waits for an approval stands still.
-                if !matches!(agent.stage, AgentStage::Pending(..)) {
-                    self.agenda.timers.insert((began.saturating_add(limit), Timer::Deadline(index)));
-                }
-            }
-            let latest = at.saturating_add(agent.wait);
-            match agent.stage.clone() {
-                AgentStage::Ordered | AgentStage::Asking => self.enter_stage(index, AgentStage::Ready),
-                AgentStage::Calling(act, true) => self.enter_stage(index, AgentStage::Calling(act, false)),
-                // A clock that was wrong must not make an agent wait longer than it was told to.
-                AgentStage::Resting(due) if due > latest => self.enter_stage(index, AgentStage::Resting(latest)),
-                AgentStage::Retrying(act, due) if due > latest => {
-                    self.enter_stage(index, AgentStage::Retrying(act, latest))
-                }
-                AgentStage::Pending(act, id, since) => {
-                    self.enter_stage(index, AgentStage::Pending(act, id, since.saturating_add(gap)));
-                }
-                // What was ordered and not recorded is ordered again.
-                stage @ (AgentStage::Ready
-                | AgentStage::Acting(_)
-                | AgentStage::Calling(_, false)
-                | AgentStage::Helping(..)
-                | AgentStage::Denied(..)
-                | AgentStage::Informed(_)
-                | AgentStage::Ending(..)) => self.enter_stage(index, stage),
-                AgentStage::Waiting
-                | AgentStage::Resting(_)
-                | AgentStage::Retrying(..)
-                | AgentStage::Idle
-                | AgentStage::Done => {}
-            }
-        }
-        let latest = at.saturating_add(self.lead.wait);
-        match self.lead.stage {
-            LeadStage::Ordered | LeadStage::Asking => self.lead.stage = LeadStage::Ready,
-            LeadStage::Resting(due) if due > latest => self.rest_lead(latest),
-            _ => {}
-        }
-    }
-
-    /// What this turn waits for has come: it is to be ordered, once more where it was. Nothing but what
-    /// [`decide`](crate::core::swarm::next) has ordered changes.
-    pub(crate) fn retry_turn(&mut self, turn: &TurnId) -> bool {
-        if turn.purpose != Purpose::Act {
-            let waits = matches!(self.lead.stage, LeadStage::Ordered | LeadStage::Resting(_));
-            let current = waits && self.lead.purpose == turn.purpose && self.lead.attempt == turn.attempt;
-            if current {
-                self.lead.stage = LeadStage::Ready;
-            }
-            return current;
-        }
-        let Some(index) = self.find_current(turn) else { return false };
-        match self.agents[index as usize].stage.clone() {
-            AgentStage::Ordered | AgentStage::Resting(_) => self.enter_stage(index, AgentStage::Ready),
-            AgentStage::Retrying(act, _) => self.enter_stage(index, AgentStage::Calling(act, false)),
-            _ => return false,
-        }
-        true
-    }
-
-    /// The turns that wait for their time.
-    pub(crate) fn resting_turns(&self) -> Vec<TurnId> {
-        let rests = |stage: &AgentStage| matches!(stage, AgentStage::Resting(_) | AgentStage::Retrying(..));
-        let agents = (0..).zip(&self.agents).filter(|(_, agent)| rests(&agent.stage));
-        let lead = matches!(self.lead.stage, LeadStage::Resting(_)).then(|| self.lead_turn());
-        agents.map(|(index, _)| self.turn(index)).chain(lead).collect()
-    }
-
     /// The agent of an event, if the event is possible in its stage.
-    pub(super) fn find_in_stage(&self, name: &str, fits: impl Fn(&AgentStage) -> bool) -> Option<u32> {
+    pub(in crate::core::swarm) fn find_in_stage(&self, name: &str, fits: impl Fn(&AgentStage) -> bool) -> Option<u32> {
         self.names.get(name).copied().filter(|&index| fits(&self.agents[index as usize].stage))
     }
 
     /// The agent whose current turn this is.
-    pub(super) fn find_current(&self, turn: &TurnId) -> Option<u32> {
+    pub(in crate::core::swarm) fn find_current(&self, turn: &TurnId) -> Option<u32> {
         let &index = self.names.get(&turn.agent)?;
         let agent = &self.agents[index as usize];
         (agent.iteration == turn.iteration && agent.attempt == turn.attempt).then_some(index)
@@ -278,6 +200,8 @@ impl Swarm {
             end: None,
             seen: 0,
             shown: 0,
+            operated: Vec::new(),
+            repeated: Vec::new(),
             completed: None,
             spent: Spent::default(),
             models: std::collections::BTreeSet::new(),
@@ -446,6 +370,7 @@ impl Swarm {
             Answer::Failed { message, fault } => {
                 agent.failures += 1;
                 agent.attempt += 1;
+                agent.repeat_turn();
                 let fallbacks = self.rules.fallbacks.get(&agent.plays).copied().unwrap_or(0);
                 let stage = match fault {
                     Fault::Transient { after_ms } if agent.failures <= retries => {
@@ -525,6 +450,8 @@ impl Swarm {
         let refused = result.is_some() && !progress;
         agent.history.push(Past { iteration: agent.iteration, act: act.clone(), result });
         agent.inbox.clear();
+        let operated = !std::mem::take(&mut agent.operated).is_empty();
+        agent.repeated.clear();
         agent.seen = agent.shown;
         agent.iteration += 1;
         (agent.attempt, agent.failures, agent.repair, agent.agreed) = (1, 0, None, None);
@@ -533,7 +460,7 @@ impl Swarm {
         } else if agent.iteration > self.rules.limits.iterations {
             AgentStage::Ending(End::Exhausted, None)
         } else if self.team.is_some() {
-            self.next_team_stage(index, act.as_ref(), refused)
+            self.next_team_stage(index, act.as_ref(), refused, operated)
         } else {
             AgentStage::Ready
         };
@@ -592,7 +519,7 @@ impl Swarm {
     }
 
     /// The supervisor tries again at this time.
-    fn rest_lead(&mut self, due: u64) {
+    pub(super) fn rest_lead(&mut self, due: u64) {
         self.agenda.timers.insert((due, Timer::Lead));
         self.lead.stage = LeadStage::Resting(due);
     }

@@ -6,6 +6,7 @@
 
 mod approval;
 mod fold;
+mod resume;
 mod spent;
 mod team;
 
@@ -103,6 +104,10 @@ pub(crate) struct Agent {
     pub(crate) seen: u32,
     /// In a team: the version of the plan that its current turn shows.
     pub(crate) shown: u32,
+    /// In a team: what its program has done by tools in the current turn.
+    pub(crate) operated: Vec<Action>,
+    /// The same of a turn that ended early, and is repeated.
+    pub(crate) repeated: Vec<Action>,
     /// In a team: what came of its task, once it has ended that.
     pub(crate) completed: Option<Content>,
     pub(crate) spent: Spent,
@@ -474,6 +479,11 @@ impl Agent {
     /// What teammates see of its task.
     pub(crate) fn visible_task(&self) -> Option<&Content> {
         self.brief.as_ref().or(self.task.as_ref())
+    }
+
+    /// Its turn is to be taken once more: what it has done counts as done.
+    pub(super) fn repeat_turn(&mut self) {
+        self.repeated.append(&mut self.operated);
     }
 
     /// Whether it is done.

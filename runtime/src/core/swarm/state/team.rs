@@ -166,6 +166,7 @@ impl Swarm {
                 self.notify_coordinator(true, words);
                 self.finish_action(index, None, true);
             }
+            TeamFact::Noticed { agent, number, version } => self.take_notices(agent, *number, *version),
             TeamFact::AgentStopped { by, agent, why, .. } => {
                 if let Some(index) = self.find_in_stage(agent, |stage| *stage != AgentStage::Done) {
                     self.stop_turn(index);
@@ -325,7 +326,7 @@ impl Swarm {
     }
 
     /// Where this is the coordinator, it did something about what does not move.
-    pub(super) fn coordinator_acted(&mut self, agent: &str) {
+    pub(in crate::core::swarm) fn coordinator_acted(&mut self, agent: &str) {
         if self.is_coordinator(agent) {
             self.with_team(|team| team.stalls = 0);
         }
@@ -380,7 +381,13 @@ impl Swarm {
     }
 
     /// What an agent of a team does after an action: it goes on, or waits for work or a message.
-    pub(super) fn next_team_stage(&mut self, index: u32, act: Option<&Action>, refused: bool) -> AgentStage {
+    pub(super) fn next_team_stage(
+        &mut self,
+        index: u32,
+        act: Option<&Action>,
+        refused: bool,
+        operated: bool,
+    ) -> AgentStage {
         let agent = &self.agents[index as usize];
         if agent.quiet >= self.rules.convergence.no_progress {
             let name = Arc::clone(&agent.name);
@@ -394,7 +401,7 @@ impl Swarm {
         let goes_on = refused
             || match act {
                 None | Some(Action::ToolCall { .. }) => true,
-                Some(Action::Idle) => false,
+                Some(Action::Idle) => operated && self.has_work(index),
                 Some(_) if self.is_coordinator(&agent.name) => true,
                 Some(_) => self.has_work(index),
             };

@@ -10,7 +10,8 @@ use crate::core::state::State;
 use crate::core::swarm::action;
 use crate::core::swarm::life::life_of;
 use crate::core::swarm::prompt::{self, Left, Prompt, PromptMessage, Protocol, Teammate, Turn};
-use crate::core::swarm::state::{Agent as Actor, Swarm};
+use crate::core::swarm::state::{Agent as Actor, QueuedMessage, Swarm};
+use crate::core::swarm::within::Unread;
 use crate::driver::run::values::View;
 use crate::types::chat::Tool;
 use crate::types::event::Failure;
@@ -76,6 +77,18 @@ impl OwnTask {
     }
 }
 
+/// Messages as a prompt shows them.
+fn show_messages<'m>(
+    messages: impl Iterator<Item = &'m QueuedMessage>,
+    payloads: &'m [serde_json::Value],
+) -> Vec<PromptMessage<'m>> {
+    let shown = messages.zip(payloads).map(|(message, payload)| {
+        let (from, kind, person) = (&*message.from, message.kind.as_str(), message.person);
+        PromptMessage { from, kind, payload, person }
+    });
+    shown.collect()
+}
+
 impl<'a> Evaluator<'a> {
     /// The request for a turn at a time, given the tools of the agent that takes it.
     pub(crate) fn build_request(
@@ -99,6 +112,15 @@ impl<'a> Evaluator<'a> {
             Connection::Llm { tools: Some(ToolProtocol::Native), .. } => Protocol::Native,
             ref other if other.kind().is_program() => Protocol::Program,
             _ => Protocol::Json,
+        }
+    }
+
+    /// Whether a program that plays this agent is a client of the MCP server of the run.
+    fn offers_tools(&self, player: &Agent) -> bool {
+        match self.plan.provider(&player.provider).map(|provider| &provider.connection) {
+            Some(Connection::Acp { .. }) => true,
+            Some(Connection::Exec { mcp, .. }) => !mcp.args.is_empty() || !mcp.env.is_empty(),
+            _ => false,
         }
     }
 
@@ -170,18 +192,8 @@ impl<'a> Evaluator<'a> {
             agent.history.iter().map(|past| self.describe_iteration(past)).collect::<Result<Vec<_>, Failure>>()?;
         let history: Vec<Turn<'_>> =
             past.iter().map(|(iteration, label, result)| Turn { iteration: *iteration, label, result }).collect();
-        let payloads = agent.inbox.iter().map(|letter| {
-            let text = self.load_text(&letter.payload)?;
-            // A person writes plain text.
-            Ok(serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)))
-        });
-        let payloads = payloads.collect::<Result<Vec<serde_json::Value>, Failure>>()?;
-        let inbox = agent.inbox.iter().zip(&payloads);
-        let inbox = inbox.map(|(letter, payload)| {
-            let (from, kind, person) = (&*letter.from, letter.kind.as_str(), letter.person);
-            PromptMessage { from, kind, payload, person }
-        });
-        let inbox: Vec<PromptMessage<'_>> = inbox.collect();
+        let payloads = self.load_payloads(agent.inbox.iter())?;
+        let inbox = show_messages(agent.inbox.iter(), &payloads);
         let limits = &swarm.rules.limits;
         let help = agent.helpers < swarm.rules.helpers && swarm.agents.len() < limits.agents as usize;
         let seconds = agent.began.map(|began| began.saturating_add(limits.timeout_ms).saturating_sub(now) / 1000);
@@ -198,6 +210,11 @@ impl<'a> Evaluator<'a> {
             coordinator,
             plan: &team.plan,
             seen: agent.seen,
+            calls: match protocol {
+                Protocol::Program if self.offers_tools(player) => prompt::Calls::Tools,
+                Protocol::Program => prompt::Calls::Command,
+                Protocol::Json | Protocol::Native => prompt::Calls::Nothing,
+            },
             spawns,
             channels: &channels,
         });
@@ -236,10 +253,34 @@ impl<'a> Evaluator<'a> {
         let offer = action::Offer { tools, receivers, help, part, spawns, channels: &channels };
         Ok(match protocol {
             Protocol::Native => ModelRequest { tools: action::list_tools(&offer), ..ModelRequest::new(prompt) },
+            Protocol::Program if view.team.is_some() => {
+                ModelRequest { tools: action::list_operations(&offer), is_json: true, ..ModelRequest::new(prompt) }
+            }
             Protocol::Json | Protocol::Program => {
                 ModelRequest { schema: Some(action::step_schema(&offer)), is_json: true, ..ModelRequest::new(prompt) }
             }
         })
+    }
+
+    /// What waits for an agent while its turn goes on, in words.
+    pub(crate) fn render_unread(&self, swarm: &Swarm, turn: &TurnId, unread: &Unread<'_>) -> Result<String, Failure> {
+        let payloads = self.load_payloads(unread.messages.iter().copied())?;
+        let inbox: Vec<PromptMessage<'_>> = show_messages(unread.messages.iter().copied(), &payloads);
+        let shown = swarm.agent(&turn.agent).map_or(0, |agent| agent.shown);
+        let plan = swarm.team.as_ref().filter(|_| unread.is_newer).map(|team| (&team.plan, shown));
+        Ok(prompt::render_notices(&inbox, plan))
+    }
+
+    fn load_payloads<'m>(
+        &self,
+        messages: impl Iterator<Item = &'m QueuedMessage>,
+    ) -> Result<Vec<serde_json::Value>, Failure> {
+        let payloads = messages.map(|message| {
+            let text = self.load_text(&message.payload)?;
+            // A person writes plain text.
+            Ok(serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)))
+        });
+        payloads.collect()
     }
 
     /// What the lead is asked, to split the goal.

@@ -72,6 +72,10 @@ impl Evaluator<'_> {
                 Answer::Failed { message: truncate_to_event(&fault.message), fault: class }
             }
             Ok(reply) => match turn.purpose {
+                // What it says after its work by tools is no action.
+                Purpose::Act if swarm.may_end_silently(&turn.agent) && !reply.text.contains("\"action\"") => {
+                    Answer::Acts(Action::Idle)
+                }
                 Purpose::Act => {
                     let repaired = swarm.agent(&turn.agent).is_some_and(|agent| agent.repair.is_some());
                     parse_action(reply, repaired, (tools, swarm.part_of(&turn.agent)), made)
@@ -95,6 +99,19 @@ impl Evaluator<'_> {
             },
         };
         Ok(Event::TurnEnded { swarm: swarm.id.clone(), turn, answer, usage, cost, model, session })
+    }
+
+    /// The action that a program takes by a tool while its turn goes on.
+    ///
+    /// # Errors
+    /// There is no such tool, or it takes other arguments: says what to do instead.
+    pub(crate) fn read_operation(
+        &self,
+        (name, arguments): (&str, serde_json::Map<String, serde_json::Value>),
+        part: TeamPart,
+        made: &Made,
+    ) -> Result<Action, String> {
+        to_action(action::read_operation(name, arguments, part)?, false, None, made)
     }
 
     /// The event that ends an agent, with its result.
@@ -284,8 +301,17 @@ fn parse_action(reply: Reply, repaired: bool, (tools, part): (Option<&[chat::Too
         }
         Err(wrong) => return Answer::Invalid(truncate_to_event(&wrong)),
     };
+    to_action(action, repaired, tools, made)
+        .map_or_else(|wrong| Answer::Invalid(truncate_to_event(&wrong)), Answer::Acts)
+}
+
+/// An action with its texts stored.
+///
+/// # Errors
+/// It asks for what the agent cannot have, or is too long and may be repaired: a sentence for the model.
+fn to_action(action: RawAction, repaired: bool, tools: Option<&[chat::Tool]>, made: &Made) -> Result<Action, String> {
     let store = |text: String| made.content(text);
-    Answer::Acts(match action {
+    Ok(match action {
         RawAction::ToolCall { tool, params } => {
             Action::ToolCall { tool: Arc::from(tool), params: store(params.to_string()) }
         }
@@ -294,16 +320,15 @@ fn parse_action(reply: Reply, repaired: bool, (tools, part): (Option<&[chat::Too
             Action::SendMessage { to: Arc::from(to), message_type: kind, payload: store(payload.to_string()) }
         }
         RawAction::RequestHelp { description, skills } => {
-            let skills = match tools.map(|tools| action::match_skills(&skills, tools)) {
+            let skills = match tools {
                 None => skills,
-                Some(Ok(matched)) => matched,
-                Some(Err(wrong)) => return Answer::Invalid(truncate_to_event(&wrong)),
+                Some(tools) => action::match_skills(&skills, tools)?,
             };
             Action::RequestHelp { description: store(description), skills }
         }
         RawAction::Done { response } => match action::too_long(&response) {
             // The agent may shorten it once. After that it is cut, as a second invalid answer would lose the result.
-            Some(wrong) if !repaired => return Answer::Invalid(truncate_to_event(&wrong)),
+            Some(wrong) if !repaired => return Err(wrong),
             Some(_) => Action::Done { response: store(action::cut_response(&response)) },
             None => Action::Done { response: store(response) },
         },

@@ -188,7 +188,7 @@ impl Driver<'_> {
                 attempt,
                 turn,
                 (player, provider),
-                asked.prompt,
+                (asked.prompt, &asked.tools),
             )?)),
             Connection::Script { answers } => AskMethod::Recorded(self.evaluator.recorded_turn(
                 At { state: &self.state, key, attempt },

@@ -20,6 +20,7 @@ use crate::core::graph::{AGENTS, Key};
 use crate::core::swarm::prompt::Prompt;
 use crate::io::executor::{Candidate, Job, MemberTurn, Role, Session, Transport, Work, may_pass};
 use crate::types::cancel::Cancel;
+use crate::types::chat::Tool;
 use crate::types::effective_prompt::{Block, Effective};
 use crate::types::event::StepId;
 use crate::types::swarm::{Purpose, TurnId};
@@ -65,7 +66,7 @@ impl Driver<'_> {
         attempt: u32,
         turn: &TurnId,
         (player, provider): (&Agent, &Provider),
-        prompt: Prompt,
+        (prompt, operations): (Prompt, &[Tool]),
     ) -> Result<Job, Stuck> {
         let at = At { state: &self.state, key, attempt };
         let (id, step) = (self.state.id(key), self.evaluator.step_definition(&self.state, key));
@@ -76,7 +77,9 @@ impl Driver<'_> {
             .map_err(render_failure)?;
         let view = View { attempt, ..view };
         let role = Role::Turn;
-        let of = Attempt { id: &id, number: attempt, step, view: &view, stdin: None, shape: None, files: None, role };
+        let member = Some((turn, operations));
+        let (number, view) = (attempt, &view);
+        let of = Attempt { id: &id, number, step, view, stdin: None, shape: None, files: None, role, member };
         let task = Effective(vec![Block::new("task", prompt.user)]);
         let effective = Routes::of_provider(provider).place_blocks(task, Some(prompt.system), None, None);
         let mut taker = self.reach_candidate((player, provider), effective, None, &of)?;

@@ -13,7 +13,7 @@ use super::SwarmInput;
 use crate::core::graph::Key;
 use crate::core::state::Waiting;
 use crate::core::swarm::prompt;
-use crate::io::recording::{At, Question, RecordedVerdict, Source, words};
+use crate::io::recording::{At, Question, RecordedVerdict, Replay, Source, words};
 use crate::io::tools::{self, Grant};
 use crate::types::approval::{Choice, RequestKind, Verdict};
 use crate::types::chat::Tool;
@@ -120,6 +120,7 @@ impl Driver<'_> {
             Source::Recorded(recorder) => self.check_written(recorder.turn_asked(at, &question)),
             Source::Replayed(replay) => {
                 let answer = replay.turn(at, &question);
+                self.queue_operations(&replay, at);
                 self.queue_recorded_answer(
                     at,
                     None,
@@ -195,7 +196,13 @@ impl Driver<'_> {
             SwarmInput::Listed(turn, listed) => recorder.tools(at(turn), listed),
             SwarmInput::Answered(turn, reply) => recorder.turn_answered(at(turn), reply),
             SwarmInput::Called(turn, result) => recorder.gave(at(turn), result),
-            SwarmInput::Late | SwarmInput::Over(_) | SwarmInput::Failed(_) | SwarmInput::Agreed { .. } => Ok(()),
+            // What happens while a turn goes on stands in its events.
+            SwarmInput::Late
+            | SwarmInput::Over(_)
+            | SwarmInput::Failed(_)
+            | SwarmInput::Agreed { .. }
+            | SwarmInput::Calls { .. }
+            | SwarmInput::Again(..) => Ok(()),
         });
     }
 
@@ -227,6 +234,19 @@ impl Driver<'_> {
     /// The time of an agent is over, as it was in the recording.
     pub(super) fn end_late(&mut self, key: Key, agent: &str) {
         self.state.swarm_overdue(key, agent);
+    }
+
+    /// In a replay, queues what an agent did and read while the turn went on.
+    fn queue_operations(&mut self, replay: &Replay, at: At<'_>) {
+        let within = match replay.within(at) {
+            Ok(within) => within,
+            Err(error) => return self.handle_replay_error(error),
+        };
+        let Some(replaying) = self.world.recording_mut() else { return };
+        for (rank, within) in within {
+            let word = SwarmInput::Again(at.turn.clone(), within);
+            replaying.queue_swarm_input(rank, at.step, at.attempt, word);
+        }
     }
 
     fn queue_recorded_answer(

@@ -1,0 +1,126 @@
+//! Programs in a team with a coordinator act and read while their turns go on, by the tools of the run.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::cli::Place;
+
+/// Two programs take one turn each. The first waits within its turn until it hears of the second and of a further version of
+/// the plan; the second writes to it and proposes a change.
+const SPEC: &str = r##"
+workflow w
+provider plans {
+    script {
+        answer task=lead turn=1 #"{"action":"idle"}"#
+        answer task=lead turn=2 #"{"action":"plan_decide","proposal":1,"approve":true,"because":"yes"}"#
+        answer task=lead #"{"action":"done","response":"both stand"}"#
+    }
+}
+provider shell { exec "sh" "act.sh"; prompt stdin }
+agent planner provider=plans
+agent coder provider=shell
+swarm split {
+    goal "Split it"
+    coordinator lead agent=planner
+    member a1 agent=coder
+    member a2 agent=coder
+    item api "Define it" owner=a1 { checkpoint "it compiles" }
+    item parser "Move it" owner=a2
+    limits { agents 3; iterations 25; timeout "1m" }
+}
+pipeline p { task team { swarm split; env SWARMC="PROGRAM" }; result team }
+"##;
+
+const ACT: &str = r#"
+P=$(cat)
+call() { "$SWARMC" agent call "$@" 2>&1; }
+case "$P" in
+*"You are a1"*)
+    printf '%s' "$P" >a1.prompt.txt
+    until grep -q 'takes bytes' heard.txt 2>/dev/null && grep -q 'add tests' heard.txt; do
+        sleep 0.05
+        call publish_data '{"topic":"waits","data":"still"}' >>heard.txt
+    done
+    call plan_update '{"ops":[{"op":"remove","item":"parser"}],"why":"mine"}' >refused.txt
+    call done '{"response":"x"}' >>refused.txt
+    call nonsense >>refused.txt
+    call item_done '{"item":"api"}' >>refused.txt
+    call item_checkpoint '{"item":"api"}' >done.txt
+    call item_done '{"item":"api","summary":"defined"}' >>done.txt
+    echo "All of it is done." ;;
+*"You are a2"*)
+    case "$P" in *"- tests [running]"*)
+        call item_done '{"item":"tests","summary":"tested"}'
+        echo "Nothing is left."
+        exit ;;
+    esac
+    call send_message '{"to":"a1","message_type":"info","payload":{"message":"parse() takes bytes"}}' >sent.txt
+    call plan_propose '{"ops":[{"op":"add","item":"tests","text":"Test it","owner":"a2","depends_on":["api"]}],"why":"none"}' >>sent.txt
+    call item_done '{"item":"parser","summary":"moved"}' >>sent.txt
+    echo "Nothing is left." ;;
+esac
+"#;
+
+/// The place of a run, and its journal.
+fn team() -> Place {
+    let place = Place::new(&SPEC.replace("PROGRAM", env!("CARGO_BIN_EXE_swarmc")));
+    place.write("act.sh", ACT);
+    place
+}
+
+fn events(place: &Place) -> Vec<Value> {
+    let files = crate::specs::texts(&place.home().join("runs"));
+    let (_, text) = files.iter().find(|(path, _)| path.ends_with("journal.jsonl")).expect("there is a journal");
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn read(place: &Place, name: &str) -> String {
+    fs::read_to_string(place.work().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn programs_hear_of_each_other_within_their_turns() {
+    let place = team();
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["both stand"], &[]);
+    let heard = read(&place, "heard.txt");
+    for part in
+        ["\"notices\":\"While your turn went on, this came.", "From a2 (info)", "version 2 by lead: add tests; none"]
+    {
+        assert!(heard.contains(part), "no `{part}` in {heard}");
+    }
+    assert_eq!(heard.matches("takes bytes").count(), 1, "each message is read once: {heard}");
+    let refused = read(&place, "refused.txt");
+    for part in [
+        "only lead may use `plan_update`",
+        "`done` is no tool",
+        "there is no tool `nonsense`: there are publish_data",
+        "`summary` is missing",
+    ] {
+        assert!(refused.contains(part), "no `{part}` in {refused}");
+    }
+    assert_eq!(read(&place, "done.txt").matches("{\"done\":\"item_").count(), 2);
+    let prompt = read(&place, "a1.prompt.txt");
+    assert!(prompt.contains("by `swarmc agent call ACTION 'JSON'`"), "{prompt}");
+    let events = events(&place);
+    let of = |agent: &str, event: &str| {
+        events.iter().filter(|it| it["agent"] == agent && it["event"] == event).collect::<Vec<_>>()
+    };
+    // All of it happened within one turn.
+    assert_eq!(of("a1", "turn_ended").len(), 1);
+    assert_eq!(of("a1", "turn_ended")[0]["answer"]["acts"]["action"], "idle");
+    let facts: Vec<&str> = of("a1", "team").iter().filter_map(|it| it["fact"].as_str()).collect();
+    assert!(facts.contains(&"noticed") && facts.contains(&"item_checked"), "{facts:?}");
+}
+
+#[test]
+fn what_happened_within_turns_is_replayed() {
+    let place = team();
+    place.swarmc(&["run", "flow.kdl", "--record", "tape"]).expect(0, &["both stand"], &[]);
+    // No program is there in a replay.
+    fs::remove_file(place.work().join("act.sh")).expect("a file can be removed");
+    place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(0, &["both stand"], &["everything is as recorded"]);
+    let edited = read(&place, "flow.kdl").replace("\"Move it\"", "\"Move it away\"");
+    place.write("flow.kdl", &edited);
+    place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(3, &["Move it away"], &[]);
+}
