@@ -148,7 +148,7 @@ def initialize():
         sys.stdout.buffer.write(b"\xff\xfe\xfa{\n")
         sys.stdout.flush()
     answer(request, {"protocolVersion": 1, "agentCapabilities": CAPABILITIES, "agentInfo": {"name": "test", "version": "1"},
-                     "authMethods": [{"id": "key", "name": "Give it a key"}]})
+                     "_meta": {"steering": {"supported": KIND == "steered"}}, "authMethods": [{"id": "key", "name": "Give it a key"}]})
 
 
 def session():
@@ -178,7 +178,7 @@ def session():
             else:
                 told["sessionId"] = "s1"
             answer(request, told)
-            if KIND == "relay" and servers:
+            if KIND in ("relay", "steered") and servers:
                 rpc(servers[0], "tools/list", {})
             if KIND == "stdio" and servers:
                 servers = [start(servers[0])]
@@ -206,6 +206,23 @@ def prompt(servers, request):
         heard_it = "hello from bob" in said
         text("I have looked. ")
         text(json.dumps({"action": "done", "response": "ann heard bob"} if heard_it else {"action": "idle"}))
+        return done()
+    if KIND == "steered":
+        # Goes on until it has read of version 2 of the plan.
+        rpc(servers[0], "tools/call", {"name": "plan_propose", "arguments": {
+            "ops": [{"op": "add", "item": "tests", "text": "Test it"}], "why": "none"}})
+        text("Working. ")
+        taken = []
+        while not any("version 2 by lead" in one for one in taken):
+            message = hear()
+            if message.get("method") != "_session/steering":
+                continue
+            if message["params"]["_meta"]["steering"]["idleBehavior"] != "promptRequired":
+                sys.exit(9)
+            taken.append(message["params"]["prompt"][0]["text"])
+            answer(message, {"outcome": "injected"})
+        rpc(servers[0], "tools/call", {"name": "item_done", "arguments": {"item": "api", "summary": "read v2"}})
+        text("It is done.")
         return done()
     if KIND in ("max_tokens", "refusal", "max_turn_requests", "cancelled", "tired"):
         return done(KIND)

@@ -1,5 +1,7 @@
 //! Programs in a team with a coordinator act and read while their turns go on, by the tools of the run.
 
+mod real;
+
 use std::fs;
 
 use serde_json::Value;
@@ -123,4 +125,52 @@ fn what_happened_within_turns_is_replayed() {
     let edited = read(&place, "flow.kdl").replace("\"Move it\"", "\"Move it away\"");
     place.write("flow.kdl", &edited);
     place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(3, &["Move it away"], &[]);
+}
+
+/// An agent that reads texts within its turn proposes a change, and goes on until it has heard of the next version.
+const STEERED: &str = r##"
+workflow w
+provider plans {
+    script {
+        answer task=lead turn=1 #"{"action":"idle"}"#
+        answer task=lead turn=2 #"{"action":"plan_decide","proposal":1,"approve":true,"because":"yes"}"#
+        answer task=lead turn=3 #"{"action":"idle"}"#
+        answer task=lead turn=4 #"{"action":"plan_update","ops":[{"op":"remove","item":"tests"}],"why":"later"}"#
+        answer task=lead #"{"action":"done","response":"it stands"}"#
+    }
+}
+provider client { acp python3 "agent.py" steered }
+agent planner provider=plans
+agent coder provider=client
+swarm split {
+    goal "Split it"
+    coordinator lead agent=planner
+    member a1 agent=coder
+    item api "Define it" owner=a1
+    limits { agents 2; iterations 9; timeout "1m" }
+}
+pipeline p { task team { swarm split }; result team }
+"##;
+
+#[test]
+fn an_agent_that_takes_texts_reads_them_while_its_turn_goes_on() {
+    let place = Place::new(STEERED);
+    let agent = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/acp/agent.py");
+    place.write("agent.py", &fs::read_to_string(agent).expect("there is an agent"));
+    place.swarmc(&["run", "flow.kdl", "--record", "tape"]).expect(0, &["it stands"], &["a1 has done api: read v2"]);
+    let heard = read(&place, "heard");
+    assert_eq!(heard.matches("\"session/prompt\"").count(), 1, "no further prompt was needed: {heard}");
+    let steered: Vec<&str> = heard.lines().filter(|line| line.contains("_session/steering")).collect();
+    assert!(
+        !steered.is_empty() && steered.iter().any(|line| line.contains("version 2 by lead: add tests; none")),
+        "{heard}"
+    );
+    let events = events(&place);
+    let position = |wanted: &dyn Fn(&Value) -> bool| events.iter().position(wanted).expect("it happened");
+    let noticed = position(&|event| event["fact"] == "noticed" && event["plan_version"] == 2);
+    let done = position(&|event| event["fact"] == "item_moved" && event["to"] == "done");
+    let turns = events.iter().filter(|event| event["event"] == "turn_started" && event["agent"] == "a1").count();
+    assert!(noticed < done && turns == 1, "it read the version within its turn");
+    fs::remove_file(place.work().join("agent.py")).expect("a file can be removed");
+    place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(0, &["it stands"], &["everything is as recorded"]);
 }

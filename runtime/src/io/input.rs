@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use crate::core::swarm::within::WithinTurn;
 use crate::io::event_loop::Inbox;
 use crate::io::recording::ReplayInput;
+use crate::io::steering::Steered;
 use crate::types::approval::{Choice, Decision, ToolCallRequest};
 use crate::types::artifact::ArtifactMeta;
 use crate::types::chat::{Fault, Reply as ModelReply, Tool, ToolFault};
@@ -60,7 +61,7 @@ pub(crate) enum Input {
 impl SwarmInput {
     /// Whether it is an answer that the swarm waited for.
     pub(crate) fn is_answer(&self) -> bool {
-        !matches!(self, SwarmInput::Calls { .. } | SwarmInput::Again(..))
+        !matches!(self, SwarmInput::Calls { .. } | SwarmInput::Steered(..) | SwarmInput::Again(..))
     }
 }
 
@@ -89,6 +90,8 @@ pub(crate) enum SwarmInput {
     },
     /// An agent calls a tool of its team while its turn goes on, and waits for the result.
     Calls { turn: TurnId, name: String, arguments: Map<String, Value>, hearer: ReplyTo },
+    /// What became of a text for the turn of an agent that goes on.
+    Steered(TurnId, Steered),
     /// What an agent did while its turn went on, in a replay.
     Again(TurnId, WithinTurn),
     /// The step failed for what came from outside of the swarm, in a replay.

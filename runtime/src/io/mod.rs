@@ -20,6 +20,7 @@ pub(crate) mod reactor;
 pub(crate) mod recording;
 pub(crate) mod socket;
 pub(crate) mod socket_peer;
+pub(crate) mod steering;
 pub(crate) mod stream;
 pub(crate) mod tools;
 pub(crate) mod unix;

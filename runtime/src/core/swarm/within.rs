@@ -14,13 +14,16 @@ use crate::types::swarm::{Action, MemberMessage, Purpose, TurnId};
 use crate::types::team::{ItemState, Refused, TeamOp};
 use crate::types::team_fact::TeamFact;
 
+/// The bytes of messages that an agent reads at once while its turn goes on, but for the first one.
+const NOTICES: u64 = 8 * 1024;
+
 /// What happens while a turn of an agent goes on.
 #[derive(Clone, Debug)]
 pub(crate) enum WithinTurn {
     /// It does something by a tool.
     Act(Action),
-    /// It reads what others wrote meanwhile.
-    Reads,
+    /// It reads what others wrote meanwhile: its messages up to a number, and the plan at a version.
+    Reads { number: u64, version: u32 },
 }
 
 /// What an operation comes to.
@@ -41,16 +44,14 @@ pub(crate) struct Unread<'s> {
     pub(crate) version: u32,
     /// Whether the agent knows an older one.
     pub(crate) is_newer: bool,
+    /// Whether the agent is to read it at once, and not with its next call.
+    pub(crate) is_urgent: bool,
 }
 
 impl Unread<'_> {
-    /// The fact that the agent has read it.
-    pub(crate) fn to_fact(&self, agent: &Arc<str>) -> TeamFact {
-        TeamFact::Noticed {
-            agent: Arc::clone(agent),
-            number: self.messages.last().map_or(0, |message| message.seq),
-            version: self.version,
-        }
+    /// The number of the last message; 0: none.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.messages.last().map_or(0, |message| message.seq)
     }
 }
 
@@ -65,7 +66,8 @@ pub(crate) fn operate_within(swarm: &Swarm, turn: &TurnId, act: &Action) -> Resu
     if let Some(name) = ending_name(act) {
         return Err(format!("`{name}` is no tool: return it as JSON at the end of your turn"));
     }
-    if swarm.agents[index as usize].repeated.iter().any(|done| is_same(done, act)) {
+    let agent = &swarm.agents[index as usize];
+    if agent.operated.iter().take(agent.repeated as usize).any(|done| is_same(done, act)) {
         return Ok(Operated::Before);
     }
     match carry_out(swarm, index, act.clone()) {
@@ -84,9 +86,16 @@ pub(crate) fn operate_within(swarm: &Swarm, turn: &TurnId, act: &Action) -> Resu
 pub(crate) fn find_unread<'s>(swarm: &'s Swarm, turn: &TurnId) -> Option<Unread<'s>> {
     let agent = &swarm.agents[find_open(swarm, turn)? as usize];
     let version = swarm.team.as_ref()?.plan.version;
-    let messages: Vec<&QueuedMessage> = agent.mailbox.iter().take(TAKEN).collect();
+    let mut bytes = 0;
+    let fits = |message: &&QueuedMessage| {
+        let is_first = bytes == 0;
+        bytes += message.payload.bytes();
+        is_first || bytes <= NOTICES
+    };
+    let messages: Vec<&QueuedMessage> = agent.mailbox.iter().take(TAKEN).take_while(fits).collect();
     let is_newer = agent.shown < version;
-    (is_newer || !messages.is_empty()).then_some(Unread { messages, version, is_newer })
+    let is_urgent = is_newer || messages.iter().any(|message| swarm.wakes(message));
+    (is_newer || !messages.is_empty()).then_some(Unread { messages, version, is_newer, is_urgent })
 }
 
 /// The action that an event of an agent is, where its turn goes on. None for what follows from others' events.

@@ -221,6 +221,8 @@ impl Driver<'_> {
                     session: self.find_session(agent, attempt),
                     // A summary of files is no part of the conversation.
                     keeps: attempt.step.session.is_some() && attempt.role != Role::SumsUp,
+                    // A turn in a team alone is sent anything while it goes on.
+                    steering: attempt.member.map(|_| Arc::default()),
                 }));
             }
         };

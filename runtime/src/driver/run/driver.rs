@@ -218,6 +218,7 @@ impl Driver<'_> {
         // Taken before the decisions, whose own records are not handed over yet.
         let handed_over = self.records.handed_over();
         self.run_decisions();
+        self.steer_turns();
         let written = self.records.has_fresh();
         // What a process puts out is shown after the record that it started.
         self.publish_records();

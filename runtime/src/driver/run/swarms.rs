@@ -35,6 +35,7 @@ use crate::types::event::{self, AttemptId, Content, Event, Failure, StepId};
 use crate::types::swarm::{Action, Answer, Fault, TurnId};
 use crate::types::user_request::StopLevel;
 use program_turn::Programs;
+use within::SteeredTurn;
 
 /// The swarms that run.
 #[derive(Debug, Default)]
@@ -52,6 +53,8 @@ struct Team {
     tasks: BTreeMap<TurnId, Task>,
     /// Ends it when the time of its step is over.
     clock: Option<AbortHandle>,
+    /// The turns into which texts can be sent.
+    steered: BTreeMap<TurnId, SteeredTurn>,
     /// The tools of each agent, once they are known.
     tools: BTreeMap<Arc<str>, Arc<Vec<Tool>>>,
 }
@@ -258,6 +261,7 @@ impl Driver<'_> {
             | SwarmInput::Failed(_)
             | SwarmInput::Agreed { .. }
             | SwarmInput::Calls { .. }
+            | SwarmInput::Steered(..)
             | SwarmInput::Again(..) => None,
         };
         // Also where the swarm has ended since: another program may take the place.
@@ -268,11 +272,11 @@ impl Driver<'_> {
         // The driver drops the report of a turn that it has ended.
         let is_replay = self.world.recording().is_some();
         let Some(team) = self.find_team(step, attempt) else { return };
-        if let Some(turn) = &turn
-            && team.tasks.remove(turn).is_none()
-            && !is_replay
-        {
-            return;
+        if let Some(turn) = &turn {
+            team.steered.remove(turn);
+            if team.tasks.remove(turn).is_none() && !is_replay {
+                return;
+            }
         }
         // Behind the check: a recording must not hold what the driver drops.
         self.write_down(step, attempt, &word);
@@ -318,6 +322,10 @@ impl Driver<'_> {
             }
             SwarmInput::Again(turn, within) => {
                 self.repeat_within((step, attempt, key), &turn, within);
+                Ok(())
+            }
+            SwarmInput::Steered(turn, steered) => {
+                self.note_steered((step, attempt), &turn, steered);
                 Ok(())
             }
             // Handled above, also where the swarm has ended since.

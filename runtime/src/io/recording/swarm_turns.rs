@@ -25,6 +25,7 @@ use crate::types::error::RunError;
 use crate::types::event::{AnsweredBy, Content, Event, Failure, StepId, Usage};
 use crate::types::swarm::{Action, Purpose, TurnId};
 use crate::types::team::TeamOp;
+use crate::types::team_fact::TeamFact;
 
 /// A turn of a swarm.
 #[derive(Clone, Copy, Debug)]
@@ -449,7 +450,12 @@ impl Replay {
     }
 
     fn read_within(&self, number: usize) -> Result<WithinTurn, RunError> {
-        let Some((_, action)) = find_action(self.event(number)) else { return Ok(WithinTurn::Reads) };
+        let event = self.event(number);
+        let (number, version) = match event {
+            Event::Team { fact: TeamFact::Noticed { number, version, .. }, .. } => (*number, *version),
+            _ => (0, 0),
+        };
+        let Some((_, action)) = find_action(event) else { return Ok(WithinTurn::Reads { number, version }) };
         // Placeholders stand in texts alone: what they replace makes no other action of it.
         let filled = serde_json::to_string(&action).map(|text| self.redactions.fill_json(&text));
         let mut action = filled.and_then(serde_json::from_value).unwrap_or(action);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Protocol, View, data};
+use super::{Calls, Protocol, View, data};
 use crate::core::swarm::action::{ACTIONS, Abilities, ActionSpec, RESPONSE_CHARS, SEND_MESSAGE, TOOL_CALL, TeamPart};
 use crate::types::chat::Tool;
 
@@ -12,9 +12,12 @@ const PARAMETERS: usize = 2_000;
 
 /// The system text of an agent. It is the same in every turn, as long as the allowed actions are.
 pub(crate) fn render_system(view: &View<'_>) -> String {
+    let acts = match view.team.is_some_and(|team| team.calls != Calls::Nothing) {
+        true => "in each you do a piece of work, and end it with one action",
+        false => "in each you take exactly one action, and in the next you see what came of it",
+    };
     let mut out = format!(
-        "You are {}, an autonomous agent in a team that works towards one goal. You work in turns: in each you take \
-         exactly one action, and in the next you see what came of it.\n",
+        "You are {}, an autonomous agent in a team that works towards one goal. You work in turns: {acts}.\n",
         view.name
     );
     if !view.role.trim().is_empty() {

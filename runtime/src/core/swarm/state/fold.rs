@@ -201,7 +201,7 @@ impl Swarm {
             seen: 0,
             shown: 0,
             operated: Vec::new(),
-            repeated: Vec::new(),
+            repeated: 0,
             completed: None,
             spent: Spent::default(),
             models: std::collections::BTreeSet::new(),
@@ -451,7 +451,7 @@ impl Swarm {
         agent.history.push(Past { iteration: agent.iteration, act: act.clone(), result });
         agent.inbox.clear();
         let operated = !std::mem::take(&mut agent.operated).is_empty();
-        agent.repeated.clear();
+        agent.repeated = 0;
         agent.seen = agent.shown;
         agent.iteration += 1;
         (agent.attempt, agent.failures, agent.repair, agent.agreed) = (1, 0, None, None);

@@ -106,8 +106,8 @@ pub(crate) struct Agent {
     pub(crate) shown: u32,
     /// In a team: what its program has done by tools in the current turn.
     pub(crate) operated: Vec<Action>,
-    /// The same of a turn that ended early, and is repeated.
-    pub(crate) repeated: Vec<Action>,
+    /// How many of these it did before its turn ended early: the turn is repeated.
+    pub(crate) repeated: u32,
     /// In a team: what came of its task, once it has ended that.
     pub(crate) completed: Option<Content>,
     pub(crate) spent: Spent,
@@ -483,7 +483,7 @@ impl Agent {
 
     /// Its turn is to be taken once more: what it has done counts as done.
     pub(super) fn repeat_turn(&mut self) {
-        self.repeated.append(&mut self.operated);
+        self.repeated = u32::try_from(self.operated.len()).unwrap_or(u32::MAX);
     }
 
     /// Whether it is done.

@@ -184,6 +184,10 @@ impl Swarm {
         why: &str,
         accepted: Option<(Proposal, u32)>,
     ) {
+        // Who decides a version knows it.
+        if let Some(index) = self.find_in_stage(by, |stage| *stage == AgentStage::Asking) {
+            self.agents[index as usize].shown = version;
+        }
         let edited: Vec<Arc<str>> = ops.iter().map(|op| Arc::clone(op.item())).collect();
         if let Some((accepted, id)) = accepted {
             self.with_team(|team| team.fresh.remove(&id));
@@ -292,7 +296,7 @@ impl Swarm {
     }
 
     /// Whether a message wakes its receiver.
-    pub(super) fn wakes(&self, message: &QueuedMessage) -> bool {
+    pub(in crate::core::swarm) fn wakes(&self, message: &QueuedMessage) -> bool {
         let is_news = message.posted || message.kind == MessageType::Info && *message.from == *SUPERVISOR;
         self.team.is_none() || message.person || !is_news
     }

@@ -15,4 +15,5 @@ mod sizes;
 mod smart_retry;
 mod team;
 mod timeouts;
+mod within;
 mod world;

@@ -12,7 +12,7 @@ use crate::types::team::Life;
 
 /// A team with the coordinator `chief` and a plan of these items: `api:a1 parser:a2<api` has two, of which the second waits
 /// for the first.
-fn coordinated(roster: &str, items: &str) -> Rules {
+pub(super) fn coordinated(roster: &str, items: &str) -> Rules {
     let item = |word: &str| {
         let (word, needs) = word.split_once('<').unwrap_or((word, ""));
         let (name, owner) = word.split_once(':').unwrap_or((word, ""));

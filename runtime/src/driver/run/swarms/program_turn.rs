@@ -116,6 +116,11 @@ impl Driver<'_> {
         let Work::Member(member) = &job.work else { return };
         let turn = member.turn.clone();
         self.note_task(&job.step, job.attempt, &turn, Task::Program(Arc::clone(&job.cancel)));
+        if let Transport::Acp(acp) = &member.taker.door
+            && let Some(steering) = acp.steering.clone()
+        {
+            self.note_steering((&job.step, job.attempt), &turn, steering);
+        }
         let limit = provider.concurrency.unwrap_or(AGENTS);
         self.teams.programs.waiting.push_back(Waiting { job, turn, provider: provider.name.clone(), limit });
         self.start_programs();

@@ -202,6 +202,7 @@ impl Driver<'_> {
             | SwarmInput::Failed(_)
             | SwarmInput::Agreed { .. }
             | SwarmInput::Calls { .. }
+            | SwarmInput::Steered(..)
             | SwarmInput::Again(..) => Ok(()),
         });
     }

@@ -4,14 +4,28 @@
 //! Invariant: the result of a call is sent when its events are durable; a message counts as read with the first result
 //! that holds it, and a turn that is repeated reads it at its beginning.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::super::driver::Driver;
 use crate::core::graph::Key;
 use crate::core::swarm::within::{Operated, WithinTurn, find_unread, operate_within};
 use crate::io::input::ReplyTo;
+use crate::io::steering::{Notices, Steered, Steering};
 use crate::types::event::{AttemptId, Event, StepId};
 use crate::types::swarm::{Action, TurnId};
+use crate::types::team_fact::TeamFact;
+
+/// A turn into which texts can be sent.
+#[derive(Debug)]
+pub(super) struct SteeredTurn {
+    steering: Arc<Steering>,
+    /// Whether a text is on its way.
+    is_pending: bool,
+    /// The last message and the version of the plan of a text that the agent did not take.
+    refused: Option<(u64, u32)>,
+}
 
 impl Driver<'_> {
     /// Handles a call of an agent, which receives the result; people see refusals.
@@ -53,8 +67,64 @@ impl Driver<'_> {
         match within {
             // What was recorded was not refused; where it is now, the next prompt differs from the recorded one.
             WithinTurn::Act(action) => drop(self.operate_member((attempt, key), turn, &action)),
-            WithinTurn::Reads => drop(self.read_notices((step, attempt, key), turn)),
+            WithinTurn::Reads { number, version } => self.record_read((step, attempt), turn, (number, version)),
         }
+    }
+
+    /// An agent has read, within its turn, its messages up to `number` and the plan at `version`.
+    fn record_read(&mut self, (step, attempt): (&StepId, u32), turn: &TurnId, (number, version): (u64, u32)) {
+        let fact = TeamFact::Noticed { agent: Arc::clone(&turn.agent), number, version };
+        self.record_swarm_event(Event::Team { swarm: AttemptId::new(step, attempt), fact });
+    }
+
+    /// Texts can be sent into a turn that is about to begin.
+    pub(super) fn note_steering(&mut self, (step, attempt): (&StepId, u32), turn: &TurnId, steering: Arc<Steering>) {
+        if let Some(team) = self.find_team(step, attempt) {
+            team.steered.insert(turn.clone(), SteeredTurn { steering, is_pending: false, refused: None });
+        }
+    }
+
+    /// A text for a turn was taken, or was not.
+    pub(super) fn note_steered(&mut self, (step, attempt): (&StepId, u32), turn: &TurnId, steered: Steered) {
+        let Some(open) = self.find_team(step, attempt).and_then(|team| team.steered.get_mut(turn)) else { return };
+        match steered {
+            // What waits is sent when this input is handled.
+            Steered::Open => {}
+            Steered::Refused(notices) => {
+                (open.is_pending, open.refused) = (false, Some((notices.number, notices.version)));
+            }
+            Steered::Injected(notices) => {
+                open.is_pending = false;
+                self.record_read((step, attempt), turn, (notices.number, notices.version));
+            }
+        }
+    }
+
+    /// Sends what cannot wait into the turns that go on: what would wake an agent, and a further version of the plan. The
+    /// rest waits for the next call of the agent, or for its next turn.
+    pub(in crate::driver::run) fn steer_turns(&mut self) {
+        let mut broken = None;
+        for ((step, attempt), team) in &mut self.teams.open {
+            let Some(swarm) = self.state.find_step(step).and_then(|key| self.state.swarm(key, *attempt)) else {
+                continue;
+            };
+            let idle = team.steered.iter_mut().filter(|(_, open)| open.steering.is_open() && !open.is_pending);
+            for (turn, open) in idle {
+                let Some(unread) = find_unread(swarm, turn).filter(|unread| unread.is_urgent) else { continue };
+                let (number, version) = (unread.last_number(), unread.version);
+                if open.refused == Some((number, version)) {
+                    continue;
+                }
+                match self.evaluator.render_unread(swarm, turn, &unread) {
+                    Ok(text) => {
+                        open.steering.push(Notices { text, number, version });
+                        open.is_pending = true;
+                    }
+                    Err(failure) => broken = Some(failure.to_string()),
+                }
+            }
+        }
+        broken.into_iter().for_each(|reason| self.give_up(reason));
     }
 
     fn operate_member(&mut self, (attempt, key): (u32, Key), turn: &TurnId, action: &Action) -> Result<(), String> {
@@ -69,11 +139,16 @@ impl Driver<'_> {
     /// What waits for the agent of a turn, in words: it counts as read. None where nothing does.
     fn read_notices(&mut self, (step, attempt, key): (&StepId, u32, Key), turn: &TurnId) -> Option<String> {
         let swarm = self.state.swarm(key, attempt)?;
+        let open = self.teams.open.get(&(step.clone(), attempt));
+        // What is on its way to the agent already is not said twice.
+        if open.and_then(|team| team.steered.get(turn)).is_some_and(|steered| steered.is_pending) {
+            return None;
+        }
         let unread = find_unread(swarm, turn)?;
         match self.evaluator.render_unread(swarm, turn, &unread) {
             Ok(notices) => {
-                let fact = unread.to_fact(&turn.agent);
-                self.record_swarm_event(Event::Team { swarm: AttemptId::new(step, attempt), fact });
+                let (number, version) = (unread.last_number(), unread.version);
+                self.record_read((step, attempt), turn, (number, version));
                 Some(notices)
             }
             Err(failure) => {

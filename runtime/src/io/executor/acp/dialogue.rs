@@ -20,9 +20,10 @@ use serde_json::Value;
 use swarmc_plan::Mode;
 use tokio::sync::Notify;
 
-use super::Tools;
 use super::client_fs::OfferedCapabilities;
+use super::{Tools, steer};
 use crate::io::agent_api::{SOCKET, TOKEN};
+use crate::io::steering::{Steered, Steering};
 use crate::io::tools::{Handed, ServerEndpoint};
 use crate::types::event::{Failure, Usage};
 
@@ -42,6 +43,8 @@ pub(super) struct Opening {
     pub mode: Option<Mode>,
     pub model: Option<String>,
     pub tools: Option<Tools>,
+    /// What it is to read while its turn goes on.
+    pub steering: Option<Arc<Steering>>,
     /// What it may have us do for it.
     pub able: OfferedCapabilities,
     /// Other tool servers.
@@ -67,6 +70,10 @@ pub(super) struct Progress {
     pub session: Option<SessionId>,
     /// Whether another turn can go on with it.
     pub resumes: bool,
+    /// Whether it takes texts while its turn goes on.
+    pub steers: bool,
+    /// What became of such texts, and is not reported yet.
+    pub steered: Vec<Steered>,
     /// Who is talked with.
     pub connection: Option<ConnectionTo<Agent>>,
     /// How the turn ended; an answer says itself whether it was brought to its end.
@@ -109,7 +116,13 @@ pub(super) async fn run_turn(connection: ConnectionTo<Agent>, opening: Opening, 
     // Others cancel the turn over it while this future waits.
     shared.lock_progress().connection = Some(connection.clone());
     let ended = match open_session(&connection, &opening, &shared).await {
-        Ok(session) => send_prompt(&connection, session, opening.prompt, &shared).await,
+        Ok(session) => {
+            let steering = opening.steering.filter(|_| shared.lock_progress().steers).unwrap_or_default();
+            tokio::select! {
+                ended = send_prompt(&connection, session.clone(), opening.prompt, &shared) => ended,
+                never = steer::deliver_notices(&connection, &session, &steering, &shared) => match never {},
+            }
+        }
         // The agent has done nothing yet.
         Err(message) => Err(Failure::Spawn { message }),
     };
@@ -140,7 +153,9 @@ async fn open_session(
                 .to_owned(),
         );
     }
-    shared.lock_progress().resumes = resumes;
+    let mut progress = shared.lock_progress();
+    (progress.resumes, progress.steers) = (resumes, opening.steering.is_some() && steer::is_supported(&hello));
+    drop(progress);
     let servers = list_servers(&hello, opening);
     let (session, modes, options) = begin_session(connection, opening, &hello, servers).await?;
     // Ahead of the choices: from now on the agent may ask for something in this session.

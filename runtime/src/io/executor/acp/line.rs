@@ -26,10 +26,13 @@ use super::requests::{self, Dialogue, Request};
 use super::turn_log::Account;
 use crate::io::executor::capture::Capture;
 use crate::io::executor::pool::Services;
+use crate::io::input::{Input, SwarmInput};
 use crate::io::process::{Sink, StdinDialogue};
+use crate::io::steering::{Steered, Steering};
 use crate::io::stream::{Item, Lines};
 use crate::types::cancel::Cancel;
-use crate::types::event::{Failure, Process, Usage};
+use crate::types::event::{Failure, Process, StepId, Usage};
+use crate::types::swarm::TurnId;
 use crate::types::user_request::StopLevel;
 
 /// The longest message of an agent, in bytes: some hold pictures and whole files.
@@ -64,6 +67,8 @@ pub(super) struct TurnOptions {
     pub wake: Waker,
     /// Ends the attempt early.
     pub cancel: Arc<Cancel>,
+    /// The turn of a swarm that it is.
+    pub member: Option<(StepId, u32, TurnId)>,
 }
 
 /// The line, with all that hangs on it.
@@ -82,6 +87,9 @@ pub(super) struct Line<'p, 'c> {
     pending: Vec<Pending>,
     /// Ends the attempt early, where a person writes to the agent.
     cancel: Arc<Cancel>,
+    /// The turn of a swarm that it is, and what its agent is to read while it goes on.
+    member: Option<(StepId, u32, TurnId)>,
+    steering: Option<Arc<Steering>>,
     /// Whether others know that the turn is under way.
     announced: bool,
     /// The requests for leave so far.
@@ -129,7 +137,8 @@ impl<'p, 'c> Line<'p, 'c> {
         services: &'p Services,
         capture: &'p mut Capture<'c>,
     ) -> Line<'p, 'c> {
-        let TurnOptions { earlier, parting, wake, cancel } = manner;
+        let TurnOptions { earlier, parting, wake, cancel, member } = manner;
+        let steering = opening.steering.clone();
         let shared = Arc::new(Shared::default());
         // Rung from the beginning: the first poll has the dialogue send its first message.
         let bell = Arc::new(ThreadWaker { rung: AtomicBool::new(true), wake });
@@ -150,6 +159,8 @@ impl<'p, 'c> Line<'p, 'c> {
             requests,
             pending: Vec::new(),
             cancel,
+            member,
+            steering,
             announced: false,
             asked: 0,
             lines: Lines::new(LONGEST),
@@ -211,6 +222,7 @@ impl<'p, 'c> Line<'p, 'c> {
                 }
             }
             self.take_requests();
+            self.report_steered();
             self.take_words();
             self.answer_requests();
             self.serve_requests();
@@ -255,6 +267,16 @@ impl<'p, 'c> Line<'p, 'c> {
                 }
                 Request::Errand(errand) => self.service.take_request(errand),
             }
+        }
+    }
+
+    /// Reports what became of texts for the turn.
+    fn report_steered(&self) {
+        let steered = std::mem::take(&mut self.shared.lock_progress().steered);
+        let Some((step, attempt, turn)) = &self.member else { return };
+        for steered in steered {
+            let word = Box::new(SwarmInput::Steered(turn.clone(), steered));
+            self.services.report(Input::Swarm { step: step.clone(), attempt: *attempt, word });
         }
     }
 
@@ -387,9 +409,23 @@ impl<'p, 'c> Line<'p, 'c> {
             // Of a session that is loaded all that was ever said in it is told again.
             DialogueState::Opening | DialogueState::Listing => self.account.note_earlier_usage(&told.update),
             DialogueState::Prompted if is_ours && !is_over => {
+                // The agent has begun the turn.
+                self.open_steering();
                 self.account.apply_update(told.update, &mut |item| self.capture.show_item(Some(item)));
             }
             DialogueState::Prompted => {}
+        }
+    }
+}
+
+impl Line<'_, '_> {
+    /// Takes texts for the turn from now on, where the agent does.
+    fn open_steering(&self) {
+        let mut progress = self.shared.lock_progress();
+        if progress.steers && self.steering.as_ref().is_some_and(|steering| steering.open()) {
+            progress.steered.push(Steered::Open);
+            drop(progress);
+            self.report_steered();
         }
     }
 }

@@ -10,6 +10,7 @@ mod dialogue;
 mod line;
 mod permission;
 mod requests;
+mod steer;
 mod terminals;
 mod turn_log;
 
@@ -25,6 +26,7 @@ use super::{Candidate, Job, Session};
 use crate::io::agent_api::ToolsListed;
 use crate::io::process::{Cause, End, Launch, Limits, Sink as _, decode_text, keep_last, run_process};
 use crate::io::recording::Answer;
+use crate::io::steering::Steering;
 use crate::io::tools::Grant;
 use crate::types::event::{Failure, INLINE, Usage};
 use client_fs::Service;
@@ -56,6 +58,8 @@ pub(crate) struct Acp {
     pub session: Option<Session>,
     /// Whether others are to go on with its conversation.
     pub keeps: bool,
+    /// What the agent is to read while its turn goes on.
+    pub steering: Option<Arc<Steering>>,
 }
 
 /// The MCP server of a run, as one attempt reaches it.
@@ -103,6 +107,7 @@ pub(super) async fn ask_agent(
         mode: acp.mode,
         model: acp.model.clone(),
         tools: acp.tools.clone(),
+        steering: acp.steering.clone(),
         prompt: prompt.to_owned(),
     };
     let asker = permission::Asker {
@@ -117,6 +122,7 @@ pub(super) async fn ask_agent(
         parting: job.grace.min(PARTING),
         wake: place.poller.events.current_waker(),
         cancel: Arc::clone(&job.cancel),
+        member: job.member_turn().map(|turn| (job.step.clone(), job.attempt, turn.clone())),
     };
     let service = Service::new(grant, job.step.clone(), job.attempt, &opening.directory);
     let mut line = Line::new(opening, (asker, service), manner, place.services, place.capture);
