@@ -16,6 +16,7 @@ use crate::types::chat::{Fault, Reply as ModelReply, Tool, ToolFault};
 use crate::types::event::{AnsweredBy, Failure, Outcome, Process, StepId};
 use crate::types::handoff::Operation;
 use crate::types::swarm::TurnId;
+use crate::types::team::Touch;
 use crate::types::user_request::{GateAnswer, StopLevel, UserMessage};
 
 /// The channel on which a caller waits for the result of an answer or a message.
@@ -61,7 +62,10 @@ pub(crate) enum Input {
 impl SwarmInput {
     /// Whether it is an answer that the swarm waited for.
     pub(crate) fn is_answer(&self) -> bool {
-        !matches!(self, SwarmInput::Calls { .. } | SwarmInput::Steered(..) | SwarmInput::Again(..))
+        !matches!(
+            self,
+            SwarmInput::Calls { .. } | SwarmInput::Touched(..) | SwarmInput::Steered(..) | SwarmInput::Again(..)
+        )
     }
 }
 
@@ -90,6 +94,8 @@ pub(crate) enum SwarmInput {
     },
     /// An agent calls a tool of its team while its turn goes on, and waits for the result.
     Calls { turn: TurnId, name: String, arguments: Map<String, Value>, hearer: ReplyTo },
+    /// An agent of a team has changed a file.
+    Touched(TurnId, Touch),
     /// What became of a text for the turn of an agent that goes on.
     Steered(TurnId, Steered),
     /// What an agent did while its turn went on, in a replay.

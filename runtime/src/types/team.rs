@@ -100,6 +100,31 @@ impl PlanOp {
     }
 }
 
+/// What an agent changed in a file of its working tree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Touch {
+    /// The path of the file in the tree.
+    pub path: Arc<str>,
+    /// The first and the last line that were changed, from 1; none: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<(u32, u32)>,
+    /// The lines that are new.
+    pub added: u32,
+    /// The lines that are gone.
+    pub removed: u32,
+    /// The beginning of the difference, as a unified diff; empty: unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub diff: String,
+}
+
+impl Touch {
+    /// Whether two changes of one file overlap; none: unknown.
+    pub fn overlaps(&self, other: &Touch) -> Option<bool> {
+        let ((first, last), (other_first, other_last)) = (self.lines?, other.lines?);
+        Some(first <= other_last && other_first <= last)
+    }
+}
+
 /// How far an item is, as far as events say so. An open item is ready when its dependencies are done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -229,6 +254,14 @@ pub enum TeamOp {
         /// What it says.
         message: Content,
     },
+    /// Says what it is about to do.
+    DeclareIntent {
+        /// What.
+        text: String,
+        /// Patterns of the paths that it will touch.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<String>,
+    },
     /// Takes part in an open channel from now on.
     JoinChannel {
         /// The channel.
@@ -262,6 +295,7 @@ impl TeamOp {
             TeamOp::ItemCheckpoint { .. } => "item_checkpoint",
             TeamOp::Post { channel: Some(_), .. } => "channel_send",
             TeamOp::Post { channel: None, .. } => "broadcast",
+            TeamOp::DeclareIntent { .. } => "declare_intent",
             TeamOp::JoinChannel { .. } => "channel_join",
             TeamOp::LeaveChannel { .. } => "channel_leave",
             TeamOp::TellUser { .. } => "tell_user",

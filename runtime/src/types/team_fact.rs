@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
-use super::team::{ItemState, PlanOp, Refused};
+use super::team::{ItemState, PlanOp, Refused, Touch};
 
 /// A fact of a team.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -127,6 +127,37 @@ pub enum TeamFact {
         #[serde(rename = "plan_version")]
         version: u32,
     },
+    /// An agent of a team has changed a file.
+    Touched {
+        /// The agent.
+        agent: Arc<str>,
+        /// The working tree; none: that of the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<Arc<str>>,
+        /// What it changed.
+        touch: Touch,
+    },
+    /// Two agents of a team have changed the same lines of a file, or it is unknown which lines.
+    Conflict {
+        /// The agent that changed it last.
+        agent: Arc<str>,
+        /// The other one.
+        with: Arc<str>,
+        /// The path of the file.
+        path: Arc<str>,
+        /// Whether it is known that the lines are the same.
+        certain: bool,
+    },
+    /// An agent of a team says what it is about to do.
+    Intended {
+        /// The agent.
+        agent: Arc<str>,
+        /// What.
+        text: String,
+        /// Patterns of the paths that it will touch.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<String>,
+    },
     /// The coordinator of a team tells the person who runs it.
     UserTold {
         /// The coordinator.
@@ -151,6 +182,9 @@ impl TeamFact {
             | TeamFact::AgentCompleted { agent, .. }
             | TeamFact::AgentStopped { agent, .. }
             | TeamFact::Noticed { agent, .. }
+            | TeamFact::Touched { agent, .. }
+            | TeamFact::Conflict { agent, .. }
+            | TeamFact::Intended { agent, .. }
             | TeamFact::UserTold { agent, .. } => agent,
         }
     }

@@ -200,7 +200,7 @@ impl ActionSpec {
 }
 
 /// The actions, in the order in which prompts describe them.
-pub(crate) const ACTIONS: [&ActionSpec; 21] = [
+pub(crate) const ACTIONS: [&ActionSpec; 22] = [
     &TOOL_CALL,
     &PUBLISH_DATA,
     &SEND_MESSAGE,
@@ -218,6 +218,7 @@ pub(crate) const ACTIONS: [&ActionSpec; 21] = [
     &team::ITEM_FAILED,
     &team::ITEM_CHECKPOINT,
     &team::PLAN_PROPOSE,
+    &team::DECLARE_INTENT,
     &team::BROADCAST,
     &team::CHANNEL_SEND,
     &team::CHANNEL_JOIN,

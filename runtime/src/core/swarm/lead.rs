@@ -22,7 +22,7 @@ pub(super) const STALLS: u32 = 3;
 /// The messages that an agent of a team takes for one turn at most.
 pub(super) const TAKEN: usize = 10;
 /// The characters of a notice at most.
-const NOTICE_CHARS: usize = 1_000;
+const NOTICE_CHARS: usize = 1_600;
 /// The characters of a change of the plan at most, as a person who must agree to it reads it; an event holds it.
 const AGREED_CHARS: usize = 500;
 
@@ -49,6 +49,11 @@ pub(super) fn decide_team(swarm: &Swarm) -> Option<SwarmCommand> {
     let team = swarm.team.as_ref()?;
     if let Some(&id) = team.fresh.first() {
         return Some(settle_proposal(swarm, team, id));
+    }
+    if let Some(conflict) = team.touches.conflicts.front() {
+        let (agent, with, path) = (Arc::clone(&conflict.agent), Arc::clone(&conflict.with), Arc::clone(&conflict.path));
+        let fact = TeamFact::Conflict { agent, with, path, certain: conflict.certain };
+        return Some(record(Event::Team { swarm: swarm.id.clone(), fact }));
     }
     team.notices.front().map(|notice| send_notice(swarm, notice))
 }
@@ -92,7 +97,7 @@ fn send_notice(swarm: &Swarm, notice: &Notice) -> SwarmCommand {
         if can_inline(&payload) || limit < 50 {
             break payload;
         }
-        limit /= 2;
+        limit = limit * 3 / 4;
     };
     let message = MemberMessage {
         number: letters + 1,
@@ -239,6 +244,9 @@ fn try_operation(swarm: &Swarm, agent: &Agent, index: u32, op: TeamOp) -> Result
         TeamOp::Post { channel, message } => {
             check_post(swarm, team, agent, channel.as_ref())?;
             record(Event::Team { swarm: id, fact: TeamFact::Posted { agent: name, channel, message } })
+        }
+        TeamOp::DeclareIntent { text, paths } => {
+            record(Event::Team { swarm: id, fact: TeamFact::Intended { agent: name, text, paths } })
         }
         TeamOp::JoinChannel { channel } => {
             let found = find_channel(team, &channel)?;

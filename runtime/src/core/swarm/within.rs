@@ -11,7 +11,7 @@ use super::lead::TAKEN;
 use super::state::{AgentStage, QueuedMessage, Swarm};
 use crate::types::event::Event;
 use crate::types::swarm::{Action, MemberMessage, Purpose, TurnId};
-use crate::types::team::{ItemState, Refused, TeamOp};
+use crate::types::team::{ItemState, Refused, TeamOp, Touch};
 use crate::types::team_fact::TeamFact;
 
 /// The bytes of messages that an agent reads at once while its turn goes on, but for the first one.
@@ -24,6 +24,8 @@ pub(crate) enum WithinTurn {
     Act(Action),
     /// It reads what others wrote meanwhile: its messages up to a number, and the plan at a version.
     Reads { number: u64, version: u32 },
+    /// It changes a file.
+    Touches { tree: Option<Arc<str>>, touch: Touch },
 }
 
 /// What an operation comes to.
@@ -168,7 +170,13 @@ fn find_operation(fact: &TeamFact) -> Option<(&Arc<str>, TeamOp)> {
             (by, TeamOp::StopAgent { agent: Arc::clone(agent), why: why.clone() })
         }
         TeamFact::UserTold { agent, message } => (agent, TeamOp::TellUser { message: message.clone() }),
-        TeamFact::AgentCompleted { .. } | TeamFact::Noticed { .. } => return None,
+        TeamFact::Intended { agent, text, paths } => {
+            (agent, TeamOp::DeclareIntent { text: text.clone(), paths: paths.clone() })
+        }
+        TeamFact::AgentCompleted { .. }
+        | TeamFact::Noticed { .. }
+        | TeamFact::Touched { .. }
+        | TeamFact::Conflict { .. } => return None,
     })
 }
 

@@ -262,6 +262,7 @@ impl Driver<'_> {
             | SwarmInput::Agreed { .. }
             | SwarmInput::Calls { .. }
             | SwarmInput::Steered(..)
+            | SwarmInput::Touched(..)
             | SwarmInput::Again(..) => None,
         };
         // Also where the swarm has ended since: another program may take the place.
@@ -322,6 +323,10 @@ impl Driver<'_> {
             }
             SwarmInput::Again(turn, within) => {
                 self.repeat_within((step, attempt, key), &turn, within);
+                Ok(())
+            }
+            SwarmInput::Touched(turn, touch) => {
+                self.note_touch((step, attempt, key), &turn, None, touch);
                 Ok(())
             }
             SwarmInput::Steered(turn, steered) => {

@@ -1,5 +1,6 @@
 //! What becomes of the bytes of one attempt: shown live, logged in full, read for the answer, kept as a tail.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -7,12 +8,13 @@ use std::time::Instant;
 use swarmc_plan::LOG;
 
 use super::Job;
+use super::edits::{EditLog, locate_edit};
 use super::log::Log;
 use super::pool::Services;
 use super::tool_log::ToolLog;
 use super::turn::may_pass;
 use super::turn_artifacts::{Logged, Transcript};
-use crate::io::input::Input;
+use crate::io::input::{Input, SwarmInput};
 use crate::io::process::{Sink, Tail};
 use crate::io::stream::{Decoder, Item, Report, ToolResult};
 use crate::types::activity::{ActivityReporter, Flow};
@@ -20,6 +22,7 @@ use crate::types::cancel::Cancel;
 use crate::types::error::RunError;
 use crate::types::event::{INLINE, Process, SESSION, StepId, escaped_length};
 use crate::types::observer::Stream;
+use crate::types::swarm::TurnId;
 
 /// The limit of reported conversation ids in one attempt.
 const SESSIONS: u32 = 8;
@@ -63,6 +66,7 @@ impl<'a> Capture<'a> {
             step,
             attempt,
             is_member: job.member_turn().is_some(),
+            edits: job.team_turn().map(|turn| (job.directory.to_path_buf(), turn.clone(), EditLog::default())),
             transcript: None,
             output: Tail::new(max_output),
             fresh_line: true,
@@ -90,6 +94,10 @@ impl<'a> Capture<'a> {
     pub(super) fn begin_turn(&mut self, decoder: Option<Decoder>) {
         self.yielding = None;
         self.shown.uses.begin_turn();
+        if let Some((_, _, edits)) = &mut self.shown.edits {
+            // Over ACP an agent says what it changes.
+            edits.reads_arguments = decoder.is_some();
+        }
         self.decoder = decoder;
         self.shown.output = Tail::new(self.max_output);
         self.stderr = Tail::new(INLINE);
@@ -335,6 +343,8 @@ struct Shown<'a> {
     attempt: u32,
     /// Whether it is a turn of a swarm: the events of the swarm tell of it, and its bytes are in the logs alone.
     is_member: bool,
+    /// Where the agent of a team works, in which turn, and its edits.
+    edits: Option<(PathBuf, TurnId, EditLog)>,
     /// What was said, while a turn of an agent goes on.
     transcript: Option<Transcript>,
     /// The output, where the stream itself holds it.
@@ -353,6 +363,7 @@ impl Shown<'_> {
     /// Takes something that an agent told, or that a command put out.
     fn take_item(&mut self, item: &Item<'_>) {
         let is_new = self.uses.record_item(item);
+        self.report_edit(item);
         match item {
             Item::Output(bytes) => {
                 self.output.push(bytes);
@@ -367,8 +378,23 @@ impl Shown<'_> {
                 }
             }
             Item::Session(id) => self.session = Some((*id).to_owned()),
-            Item::Came(_) | Item::Denied(..) | Item::Usage(_) | Item::Reported | Item::Continued | Item::Failed(_) => {}
+            Item::Came(_)
+            | Item::Edited(_)
+            | Item::Denied(..)
+            | Item::Usage(_)
+            | Item::Reported
+            | Item::Continued
+            | Item::Failed(_) => {}
         }
+    }
+
+    /// Reports a file that the agent has changed, where others of its team are to hear of it.
+    fn report_edit(&mut self, item: &Item<'_>) {
+        let Some((folder, turn, edits)) = &mut self.edits else { return };
+        let Some(mut touch) = edits.record_item(item).and_then(|edit| locate_edit(&edit, folder)) else { return };
+        touch.diff = self.services.tools.beginning(&touch.diff, touch.diff.len());
+        let word = Box::new(SwarmInput::Touched(turn.clone(), touch));
+        self.services.report(Input::Swarm { step: self.step.clone(), attempt: self.attempt, word });
     }
 
     /// Shows the use of a tool on a line of its own.

@@ -6,6 +6,7 @@
 mod acp;
 mod attempt;
 mod capture;
+pub(crate) mod edits;
 mod file_writer;
 mod log;
 mod model;
@@ -100,6 +101,14 @@ impl Job {
         }
     }
 
+    /// The turn that it is of an agent of a team, where it is one.
+    pub(super) fn team_turn(&self) -> Option<&TurnId> {
+        match &self.work {
+            Work::Member(member) if member.is_team => Some(&member.turn),
+            _ => None,
+        }
+    }
+
     /// The turn of a swarm that it is, where it is one.
     pub(super) fn member_turn(&self) -> Option<&TurnId> {
         match &self.work {
@@ -154,6 +163,8 @@ pub(crate) enum Work {
 pub(crate) struct MemberTurn {
     /// Which.
     pub turn: TurnId,
+    /// Whether it is one of a team, whose agents hear of each other's changes of files.
+    pub is_team: bool,
     /// The agent that takes it: its transport is a program, an ACP agent or closed.
     pub taker: Candidate,
 }

@@ -267,7 +267,7 @@ impl Reader<'_> {
     fn read_swarm(&mut self, number: usize, of: &Attempt, event: &Event) {
         let swarm = self.swarms.entry(of.clone()).or_default();
         let reader = match event {
-            Event::Team { fact: TeamFact::Noticed { agent, .. }, .. } => Some(agent),
+            Event::Team { fact: TeamFact::Noticed { agent, .. } | TeamFact::Touched { agent, .. }, .. } => Some(agent),
             event => find_action(event).map(|(agent, _)| agent),
         };
         if let Some(turn) = reader.and_then(|agent| swarm.open.get(agent)) {

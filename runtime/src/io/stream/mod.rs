@@ -47,6 +47,8 @@ pub enum Item<'a> {
     Tool(ToolUse<'a>),
     /// What came of a use.
     Came(ToolResult<'a>),
+    /// The agent has changed a file.
+    Edited(&'a Edit),
     /// The program refused the agent the use of a tool, since no person can approve it: the id of the use, and the
     /// tool.
     Denied(&'a str, &'a str),
@@ -60,6 +62,17 @@ pub enum Item<'a> {
     Continued,
     /// The turn failed, in the program's words, whatever its exit code will say; an [`Item::Reported`] follows.
     Failed(&'a str),
+}
+
+/// A change of a file, as an agent tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edit {
+    /// The path, as it was written.
+    pub path: String,
+    /// What stood there; none: the whole file is new.
+    pub old: Option<String>,
+    /// What stands there now.
+    pub new: String,
 }
 
 /// The use of a tool, as an agent tells it.

@@ -375,6 +375,23 @@ impl Step {
             .collect()
     }
 
+    /// A list of short texts; none where it is left out.
+    pub(super) fn texts_field(&self, key: &str, limit: usize, chars: usize) -> Result<Vec<String>, String> {
+        if !self.has_value(key) {
+            return Ok(Vec::new());
+        }
+        let list = self.list_field(key)?;
+        if list.len() > limit {
+            return Err(format!("`{key}` has {} entries and may have {limit}", list.len()));
+        }
+        let read = |value: &Value| {
+            let text = value.as_str().ok_or_else(|| format!("`{key}` holds something that is no text"))?;
+            check_length(key, text, chars)?;
+            Ok(text.to_owned())
+        };
+        list.iter().map(read).collect()
+    }
+
     pub(super) fn list_field(&self, key: &str) -> Result<&[Value], String> {
         match self.required_field(key)? {
             value @ Value::Array(list) => {

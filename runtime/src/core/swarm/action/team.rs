@@ -20,6 +20,9 @@ const ITEM_PARTS: usize = PlanItem::PARTS;
 const WHY_CHARS: usize = 500;
 /// The characters of the task of a spawned agent at most, and of a message to many.
 const LONG_CHARS: usize = 4_000;
+/// The characters of what an agent is about to do at most, and of a pattern of paths.
+const INTENT_CHARS: usize = 120;
+const PATH_CHARS: usize = 200;
 
 pub(super) const PLAN_UPDATE: ActionSpec = ActionSpec {
     name: "plan_update",
@@ -186,6 +189,23 @@ pub(super) const BROADCAST: ActionSpec = ActionSpec {
     needs: Need::Team,
     forms: |_| vec![vec![message_schema()]],
     read: |step| Ok(RawAction::Operate(TeamOp::Post { channel: None, message: read_message(step)? })),
+};
+
+pub(super) const DECLARE_INTENT: ActionSpec = ActionSpec {
+    name: "declare_intent",
+    does: "Say in a few words what you are about to change, with patterns of the paths, so that others can tell you of theirs.",
+    json: r#"{"action": "declare_intent", "text": "...", "paths": ["src/parse/**"]}"#,
+    needs: Need::Team,
+    forms: |_| {
+        let path = json!({ "type": "string", "maxLength": PATH_CHARS });
+        let paths =
+            json!({ "type": "array", "description": "Patterns of the paths.", "items": path, "maxItems": ITEM_PARTS });
+        vec![vec![("text", text_schema("What you are about to do.", INTENT_CHARS)), ("paths", paths)]]
+    },
+    read: |step| {
+        let paths = step.texts_field("paths", ITEM_PARTS, PATH_CHARS)?;
+        Ok(RawAction::Operate(TeamOp::DeclareIntent { text: step.text_field("text", INTENT_CHARS)?, paths }))
+    },
 };
 
 pub(super) const CHANNEL_SEND: ActionSpec = ActionSpec {

@@ -10,6 +10,7 @@ use super::{AgentStage, QueuedMessage, Swarm};
 use crate::core::swarm::action::TeamPart;
 use crate::core::swarm::plan::{Proposal, TeamPlan};
 use crate::core::swarm::rules::Rules;
+use crate::core::swarm::touch::{Conflict, Touches};
 use crate::types::event::Content;
 use crate::types::swarm::{Action, End, MemberMessage, MessageType, SUPERVISOR};
 use crate::types::team::{ItemState, PlanOp, Refused, TeamOp};
@@ -28,6 +29,8 @@ pub(crate) struct Team {
     pub(in crate::core::swarm) fresh: BTreeSet<u32>,
     /// How often in a row the coordinator was woken because nothing moves, and did nothing.
     pub(in crate::core::swarm) stalls: u32,
+    /// Who changed which files.
+    pub(crate) touches: Touches,
     /// How many agents the coordinator has added.
     pub(crate) spawned: u32,
 }
@@ -83,6 +86,7 @@ impl Team {
             notices: VecDeque::new(),
             fresh: BTreeSet::new(),
             stalls: 0,
+            touches: Touches::default(),
             spawned: 0,
         })
     }
@@ -135,7 +139,12 @@ impl Swarm {
                 let result = (*verdict == Refused::Stale).then(|| format!("proposal {proposal} is stale: {because}"));
                 self.finish_operation(agent, result);
             }
-            TeamFact::ItemMoved { agent, item, to, note, .. } => self.item_moved(agent, item, *to, note.as_deref()),
+            TeamFact::ItemMoved { agent, item, to, note, .. } => {
+                if *to == ItemState::Done {
+                    self.with_team(|team| team.touches.finish_item(agent, at));
+                }
+                self.item_moved(agent, item, *to, note.as_deref());
+            }
             TeamFact::ItemChecked { agent, .. } | TeamFact::UserTold { agent, .. } => {
                 self.finish_operation(agent, None)
             }
@@ -165,6 +174,16 @@ impl Swarm {
                 };
                 self.notify_coordinator(true, words);
                 self.finish_action(index, None, true);
+            }
+            TeamFact::Touched { agent, tree, touch } => self.file_touched(agent, tree.as_ref(), touch, at),
+            TeamFact::Conflict { agent, with, path, certain } => {
+                let (agent, with, path) = (Arc::clone(agent), Arc::clone(with), Arc::clone(path));
+                self.conflict_found(&Conflict { agent, with, path, certain: *certain });
+            }
+            TeamFact::Intended { agent, text, paths } => {
+                let intent = (text.clone(), paths.clone());
+                self.with_team(|team| team.touches.intents.insert(Arc::clone(agent), intent));
+                self.finish_operation(agent, None);
             }
             TeamFact::Noticed { agent, number, version } => self.take_notices(agent, *number, *version),
             TeamFact::AgentStopped { by, agent, why, .. } => {
@@ -458,7 +477,7 @@ impl Swarm {
         }
     }
 
-    fn notify(&mut self, to: &Arc<str>, wakes: bool, words: String) {
+    pub(in crate::core::swarm) fn notify(&mut self, to: &Arc<str>, wakes: bool, words: String) {
         if self.agent(to).is_some_and(|agent| !agent.is_done()) {
             self.with_team(|team| team.notices.push_back(Notice { to: Arc::clone(to), wakes, words }));
         }

@@ -15,5 +15,6 @@ mod sizes;
 mod smart_retry;
 mod team;
 mod timeouts;
+mod touch;
 mod within;
 mod world;

@@ -38,7 +38,7 @@ pub(super) fn coordinated(roster: &str, items: &str) -> Rules {
 }
 
 /// An operation of an agent, after two seconds: those of the coordinator take half of one, so that it waits by then.
-fn op(json: &str) -> String {
+pub(super) fn op(json: &str) -> String {
     format!("{{\"action\": {json}}} @2000")
 }
 

@@ -10,7 +10,7 @@ use crate::types::team::{ItemState, TeamOp};
 use crate::types::team_fact::TeamFact;
 
 /// A team whose two members take turns that go on.
-fn working() -> World {
+pub(super) fn working() -> World {
     let script = "chief: idle @500; done good @500\na1: idle @60000\na2: idle @60000\n";
     let mut world = World::new(coordinated("a1? a2?", "api:a1 parser:a2<api"), script);
     world.drain();

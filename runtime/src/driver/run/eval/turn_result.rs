@@ -214,6 +214,7 @@ impl Evaluator<'_> {
             TeamOp::Post { channel, message } => {
                 format!("to {}: {}", channel.as_deref().unwrap_or("everybody"), self.load_text(message)?)
             }
+            TeamOp::DeclareIntent { text, .. } => text.clone(),
             TeamOp::JoinChannel { channel } | TeamOp::LeaveChannel { channel } => channel.to_string(),
             TeamOp::TellUser { message } => self.load_text(message)?,
         })

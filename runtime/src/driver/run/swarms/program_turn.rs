@@ -84,6 +84,7 @@ impl Driver<'_> {
         let effective = Routes::of_provider(provider).place_blocks(task, Some(prompt.system), None, None);
         let mut taker = self.reach_candidate((player, provider), effective, None, &of)?;
         continue_session(&mut taker, at, turn);
+        let is_team = at.swarm().is_some_and(|swarm| swarm.team.is_some());
         let limit = |purpose| at.swarm().map(|swarm| Duration::from_millis(Evaluator::turn_timeout(swarm, purpose)));
         Ok(Job {
             attempt,
@@ -106,7 +107,7 @@ impl Driver<'_> {
             grace: Duration::from_millis(step.grace_ms),
             max_output: usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
             cancel: Arc::new(Cancel::default()),
-            work: Work::Member(Box::new(MemberTurn { turn: turn.clone(), taker })),
+            work: Work::Member(Box::new(MemberTurn { turn: turn.clone(), is_team, taker })),
             step: id,
         })
     }

@@ -203,6 +203,7 @@ impl Driver<'_> {
             | SwarmInput::Agreed { .. }
             | SwarmInput::Calls { .. }
             | SwarmInput::Steered(..)
+            | SwarmInput::Touched(..)
             | SwarmInput::Again(..) => Ok(()),
         });
     }

@@ -15,6 +15,7 @@ use crate::io::input::ReplyTo;
 use crate::io::steering::{Notices, Steered, Steering};
 use crate::types::event::{AttemptId, Event, StepId};
 use crate::types::swarm::{Action, TurnId};
+use crate::types::team::Touch;
 use crate::types::team_fact::TeamFact;
 
 /// A turn into which texts can be sent.
@@ -67,7 +68,23 @@ impl Driver<'_> {
         match within {
             // What was recorded was not refused; where it is now, the next prompt differs from the recorded one.
             WithinTurn::Act(action) => drop(self.operate_member((attempt, key), turn, &action)),
+            WithinTurn::Touches { tree, touch } => self.note_touch((step, attempt, key), turn, tree, touch),
             WithinTurn::Reads { number, version } => self.record_read((step, attempt), turn, (number, version)),
+        }
+    }
+
+    /// An agent of a team has changed a file.
+    pub(super) fn note_touch(
+        &mut self,
+        (step, attempt, key): (&StepId, u32, Key),
+        turn: &TurnId,
+        tree: Option<Arc<str>>,
+        touch: Touch,
+    ) {
+        let swarm = self.state.swarm(key, attempt);
+        if swarm.is_some_and(|swarm| swarm.team.is_some() && swarm.agent(&turn.agent).is_some()) {
+            let fact = TeamFact::Touched { agent: Arc::clone(&turn.agent), tree, touch };
+            self.record_swarm_event(Event::Team { swarm: AttemptId::new(step, attempt), fact });
         }
     }
 

@@ -11,11 +11,13 @@ use agent_client_protocol::v1::schema::{
 };
 use serde_json::Value;
 
-use crate::io::stream::{ANSWER_LIMIT, Item, Report, ToolResult, ToolUse, cut};
+use crate::io::stream::{ANSWER_LIMIT, Edit, Item, Report, ToolResult, ToolUse, cut};
 use crate::types::event::Usage;
 
 /// The tools whose names are kept for later reports of their use; an agent uses a handful at once.
 const TOOLS: usize = 1_000;
+/// The files that one use of a tool changes, as far as others hear of them.
+const EDITS: usize = 20;
 
 /// The characters of a tool's title that people are shown.
 const SHOWN: usize = 200;
@@ -40,6 +42,8 @@ pub(super) struct Account {
     used_tools: bool,
     /// The names of the reported tools, by the id of their use.
     tools: BTreeMap<String, String>,
+    /// The edits whose end is not reported yet, by the id of their use.
+    edits: BTreeMap<String, Vec<Edit>>,
 }
 
 impl Account {
@@ -65,7 +69,9 @@ impl Account {
                 let name = tool_title(call.name.as_deref(), &call.title);
                 let arguments = format_value(call.raw_input.as_ref());
                 show(Item::Tool(ToolUse { id: &call.tool_call_id.0, name: &name, arguments: &arguments }));
+                self.note_edits(&call.tool_call_id.0, &call.content);
                 report_tool_result(&call.tool_call_id.0, call.status, (&call.content, call.raw_output.as_ref()), show);
+                self.report_edits(&call.tool_call_id.0, call.status, show);
                 self.tools.insert(call.tool_call_id.0.to_string(), name);
                 // Only the display suffers: later reports of these uses have no name any more.
                 if self.tools.len() > TOOLS {
@@ -80,8 +86,10 @@ impl Account {
                     show(Item::Tool(ToolUse { id, name, arguments: &format_value(arguments) }));
                 }
                 let content = fields.content.unwrap_or_default();
+                self.note_edits(id, &content);
                 if let Some(status) = fields.status {
                     report_tool_result(id, status, (&content, fields.raw_output.as_ref()), show);
+                    self.report_edits(id, status, show);
                 }
             }
             SessionUpdate::Plan(plan) => {
@@ -116,6 +124,30 @@ impl Account {
             }
         };
         Report { text: (!self.text.is_empty()).then_some(self.text), usage, ..Report::default() }
+    }
+
+    /// Keeps the differences that a use of a tool shows: the last ones count.
+    fn note_edits(&mut self, id: &str, content: &[ToolCallContent]) {
+        let edits = content.iter().filter_map(|content| match content {
+            ToolCallContent::Diff(diff) => Some(Edit {
+                path: diff.path.to_str()?.to_owned(),
+                old: diff.old_text.clone(),
+                new: diff.new_text.clone(),
+            }),
+            _ => None,
+        });
+        let edits: Vec<Edit> = edits.take(EDITS).collect();
+        if !edits.is_empty() && self.edits.len() < TOOLS {
+            self.edits.insert(id.to_owned(), edits);
+        }
+    }
+
+    /// Tells of the edits of a use that has ended well.
+    fn report_edits(&mut self, id: &str, status: ToolCallStatus, show: &mut dyn FnMut(Item<'_>)) {
+        if matches!(status, ToolCallStatus::Completed | ToolCallStatus::Failed) {
+            let edits = self.edits.remove(id).unwrap_or_default();
+            edits.iter().filter(|_| status == ToolCallStatus::Completed).for_each(|edit| show(Item::Edited(edit)));
+        }
     }
 
     fn append_chunk(&mut self, chunk: ContentChunk, show: &mut dyn FnMut(Item<'_>)) {

@@ -1,0 +1,196 @@
+//! Which agent of a team changed which file, and who hears of it: table T4 of the design. There are no locks.
+//!
+//! In: changes of files, intents and finished items. Out: notices for agents, and conflicts for `decide` to record. A change
+//! counts for [`WINDOW_MS`], and no longer than until its agent has done an item. Invariant: an agent hears at most
+//! [`NOTICES`] times of changes in one turn, and of one file and one other agent once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::state::Swarm;
+use crate::types::team::{ItemState, Touch};
+
+/// How long a change counts, in milliseconds.
+const WINDOW_MS: u64 = 30 * 60 * 1_000;
+/// The notices of changes for one agent in one turn at most.
+const NOTICES: usize = 20;
+/// The files that are remembered at most; the one that was changed longest ago is forgotten first.
+const FILES: usize = 10_000;
+/// The changes of one file that are remembered at most.
+const CHANGES: usize = 20;
+
+/// A file of a working tree; the tree of the run has no name.
+type File = (Option<Arc<str>>, Arc<str>);
+
+/// What the agents of a team have changed, and are about to.
+#[derive(Debug, Default)]
+pub(crate) struct Touches {
+    files: BTreeMap<File, VecDeque<Change>>,
+    /// When each agent did its last item.
+    finished: BTreeMap<Arc<str>, u64>,
+    /// What each agent is about to do, with patterns of paths.
+    pub(crate) intents: BTreeMap<Arc<str>, (String, Vec<String>)>,
+    /// The turn of each agent in which it heard of changes last, and of which files of whom.
+    told: BTreeMap<Arc<str>, (u32, BTreeSet<(Arc<str>, Arc<str>)>)>,
+    /// Conflicts that are to be recorded.
+    pub(super) conflicts: VecDeque<Conflict>,
+}
+
+#[derive(Debug)]
+struct Change {
+    agent: Arc<str>,
+    at: u64,
+    touch: Touch,
+}
+
+/// Two agents that changed the same file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Conflict {
+    pub agent: Arc<str>,
+    pub with: Arc<str>,
+    pub path: Arc<str>,
+    /// Whether it is known that the lines are the same.
+    pub certain: bool,
+}
+
+impl Touches {
+    /// An agent has done an item: others may change what it changed.
+    pub(super) fn finish_item(&mut self, agent: &Arc<str>, at: u64) {
+        self.finished.insert(Arc::clone(agent), at);
+        self.intents.remove(agent);
+    }
+
+    fn add(&mut self, file: File, change: Change) {
+        if self.files.len() >= FILES && !self.files.contains_key(&file) {
+            let oldest = self.files.iter().min_by_key(|(_, changes)| changes.back().map(|change| change.at));
+            if let Some(oldest) = oldest.map(|(file, _)| file.clone()) {
+                self.files.remove(&oldest);
+            }
+        }
+        let changes = self.files.entry(file).or_default();
+        changes.push_back(change);
+        if changes.len() > CHANGES {
+            changes.pop_front();
+        }
+    }
+
+    /// The agents whose changes of a file still count, and whether one of them overlaps; none: unknown.
+    fn find_others(&self, file: &File, agent: &str, touch: &Touch, at: u64) -> BTreeMap<Arc<str>, Option<bool>> {
+        let mut others: BTreeMap<Arc<str>, Option<bool>> = BTreeMap::new();
+        let counts = |change: &&Change| {
+            *change.agent != *agent
+                && at.saturating_sub(change.at) <= WINDOW_MS
+                && self.finished.get(&change.agent).is_none_or(|finished| *finished <= change.at)
+        };
+        for change in self.files.get(file).into_iter().flatten().filter(counts) {
+            let overlaps = touch.overlaps(&change.touch);
+            let known = others.entry(Arc::clone(&change.agent)).or_insert(overlaps);
+            // Certain is more than unknown, and that more than apart.
+            let rank = |overlaps: Option<bool>| overlaps.map_or(1, |yes| if yes { 2 } else { 0 });
+            if rank(overlaps) > rank(*known) {
+                *known = overlaps;
+            }
+        }
+        others
+    }
+
+    /// The last change of a file by an agent, in any tree.
+    fn last_change(&self, path: &str, agent: &str) -> Option<&Touch> {
+        let of = self.files.iter().filter(|((_, known), _)| **known == *path);
+        let changes = of.flat_map(|(_, changes)| changes).filter(|change| *change.agent == *agent);
+        changes.max_by_key(|change| change.at).map(|change| &change.touch)
+    }
+
+    /// Whether an agent may hear of a file of another one in this turn; it counts as told from then on.
+    fn may_tell(&mut self, receiver: &Arc<str>, turn: u32, about: (&Arc<str>, &Arc<str>)) -> bool {
+        let (last, told) = self.told.entry(Arc::clone(receiver)).or_default();
+        if *last != turn {
+            (*last, *told) = (turn, BTreeSet::new());
+        }
+        told.len() < NOTICES && told.insert((Arc::clone(about.0), Arc::clone(about.1)))
+    }
+}
+
+impl Swarm {
+    /// An agent has changed a file.
+    pub(super) fn file_touched(&mut self, agent: &Arc<str>, tree: Option<&Arc<str>>, touch: &Touch, at: u64) {
+        let Some(team) = &mut self.team else { return };
+        let file = (tree.cloned(), Arc::clone(&touch.path));
+        let others = team.touches.find_others(&file, agent, touch, at);
+        team.touches.add(file, Change { agent: Arc::clone(agent), at, touch: touch.clone() });
+        for (other, overlaps) in &others {
+            if self.agent(other).is_none_or(|other| other.is_done()) {
+                continue;
+            }
+            match overlaps {
+                Some(false) => {
+                    let words = format!("{agent} changed {}, apart from your lines", describe_touch(touch));
+                    self.tell_of_file(other, agent, &touch.path, (false, words));
+                }
+                known => {
+                    let (agent, with, path) = (Arc::clone(agent), Arc::clone(other), Arc::clone(&touch.path));
+                    let conflict = Conflict { agent, with, path, certain: known.is_some() };
+                    let queue = self.team.as_mut().map(|team| &mut team.touches.conflicts);
+                    queue.into_iter().for_each(|queue| queue.push_back(conflict.clone()));
+                }
+            }
+        }
+        for watcher in self.list_watchers(agent, &touch.path) {
+            if !others.contains_key(&watcher) {
+                let words = format!("{agent} changed {}, which you are to change too", describe_touch(touch));
+                self.tell_of_file(&watcher, agent, &touch.path, (false, words));
+                let words = format!("{watcher} is to change {}, too", touch.path);
+                self.tell_of_file(agent, &watcher, &touch.path, (false, words));
+            }
+        }
+    }
+
+    /// Two agents changed the same lines, or it is unknown which: both hear of it at once.
+    pub(super) fn conflict_found(&mut self, conflict: &Conflict) {
+        let Some(team) = &mut self.team else { return };
+        if team.touches.conflicts.front() == Some(conflict) {
+            team.touches.conflicts.pop_front();
+        }
+        let Conflict { agent, with, path, certain } = conflict;
+        for (receiver, other) in [(agent, with), (with, agent)] {
+            let change = self.team.as_ref().and_then(|team| team.touches.last_change(path, other));
+            let what = change.map_or_else(|| path.to_string(), describe_touch);
+            let diff = change.map(|change| change.diff.as_str()).filter(|diff| !diff.is_empty());
+            let diff = diff.map_or_else(String::new, |diff| format!("\n{diff}"));
+            let sure = if *certain { "the same lines as you" } else { "perhaps the same lines as you" };
+            let words = format!("{other} changed {what}, {sure}: talk to {other}, not to the coordinator.{diff}");
+            self.tell_of_file(receiver, other, path, (true, words));
+        }
+    }
+
+    /// The agents that are to change a file by their open items or by what they said.
+    fn list_watchers(&self, agent: &Arc<str>, path: &str) -> Vec<Arc<str>> {
+        let Some(team) = &self.team else { return Vec::new() };
+        let covers = |pattern: &String| fast_glob::glob_match(pattern.trim_start_matches("./"), path);
+        let items =
+            team.plan.items.iter().filter(|item| item.state != ItemState::Done && item.scope.iter().any(covers));
+        let owners = items.filter_map(|item| item.owner.clone());
+        let intents = team.touches.intents.iter().filter(|(_, (_, paths))| paths.iter().any(covers));
+        let all: BTreeSet<Arc<str>> = owners.chain(intents.map(|(agent, _)| Arc::clone(agent))).collect();
+        let is_there = |name: &Arc<str>| self.agent(name).is_some_and(|agent| !agent.is_done());
+        all.into_iter().filter(|name| name != agent && is_there(name)).collect()
+    }
+
+    fn tell_of_file(&mut self, receiver: &Arc<str>, other: &Arc<str>, path: &Arc<str>, (wakes, words): (bool, String)) {
+        let Some(turn) = self.agent(receiver).map(|agent| agent.iteration) else { return };
+        let may = self.team.as_mut().is_some_and(|team| team.touches.may_tell(receiver, turn, (other, path)));
+        if may {
+            self.notify(receiver, wakes, words);
+        }
+    }
+}
+
+/// A change, such as `src/api.rs, lines 3 to 9 (+5 -2)`.
+fn describe_touch(touch: &Touch) -> String {
+    let lines = match touch.lines {
+        Some((first, last)) if first == last => format!(", line {first}"),
+        Some((first, last)) => format!(", lines {first} to {last}"),
+        None => String::new(),
+    };
+    format!("{}{lines} (+{} -{})", touch.path, touch.added, touch.removed)
+}
