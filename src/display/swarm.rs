@@ -65,6 +65,15 @@ pub(super) fn format_change(
             let (agent, to) = (sanitize_line(agent), sanitize_line(channel.unwrap_or("everybody")));
             format!("{} {label}: {agent} to {to}: {}", paint.cyan("›"), describe_payload(message))
         }
+        SwarmChange::Conflict { agent, with, path, certain } => {
+            let [agent, with, path] = [agent, with, path].map(|text| sanitize_line(text));
+            let sure = if *certain { "" } else { "perhaps " };
+            let sign = paint.yellow("!");
+            format!("{sign} {label}: {agent} and {with} changed {sure}the same lines of {path}; both hear of it")
+        }
+        SwarmChange::Intended { agent, text } => {
+            format!("  {label}: {} is about to: {}", sanitize_line(agent), sanitize_line(text))
+        }
         SwarmChange::UserTold { agent, message } => {
             format!("{} {label}: {}: {}", paint.bold("›"), sanitize_line(agent), describe_payload(message))
         }

@@ -178,7 +178,7 @@ def session():
             else:
                 told["sessionId"] = "s1"
             answer(request, told)
-            if KIND in ("relay", "steered") and servers:
+            if KIND in ("relay", "steered", "editor") and servers:
                 rpc(servers[0], "tools/list", {})
             if KIND == "stdio" and servers:
                 servers = [start(servers[0])]
@@ -206,6 +206,23 @@ def prompt(servers, request):
         heard_it = "hello from bob" in said
         text("I have looked. ")
         text(json.dumps({"action": "done", "response": "ann heard bob"} if heard_it else {"action": "idle"}))
+        return done()
+    if KIND == "editor":
+        # Changes a line of a file, and goes on until it has heard who else did.
+        name = "a1" if "You are a1" in said else "a2"
+        old, new = open("shared.txt").read().splitlines()[1], f"changed by {name}"
+        open("shared.txt", "w").write(f"first\n{new}\nlast\n")
+        update({"sessionUpdate": "tool_call", "toolCallId": "e", "title": "Edit", "kind": "edit", "status": "completed",
+                "content": [{"type": "diff", "path": f"{os.getcwd()}/shared.txt", "oldText": old, "newText": new}]})
+        while True:
+            told = rpc(servers[0], "tools/call", {"name": "publish_data", "arguments": {"topic": "t", "data": "x"}})
+            told = json.dumps(told)
+            if "lines as you: talk to" in told:
+                open(f"{name}.told", "w").write(told)
+                break
+            time.sleep(0.05)
+        rpc(servers[0], "tools/call", {"name": "item_done", "arguments": {"item": name, "summary": "agreed"}})
+        text("It is done.")
         return done()
     if KIND == "steered":
         # Goes on until it has read of version 2 of the plan.

@@ -172,3 +172,51 @@ fn an_agent_that_takes_texts_reads_them_while_its_turn_goes_on() {
     fs::remove_file(place.work().join("agent.py")).expect("a file can be removed");
     place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(0, &["it stands"], &["everything is as recorded"]);
 }
+
+/// Two agents change the same line of a file.
+const EDITORS: &str = r##"
+workflow w
+provider plans {
+    script {
+        answer task=lead #"{"action":"done","response":"both agreed"}"#
+    }
+}
+provider client { acp python3 "agent.py" editor }
+agent planner provider=plans
+agent coder provider=client
+swarm edit {
+    goal "Change it"
+    coordinator lead agent=planner
+    member a1 agent=coder
+    member a2 agent=coder
+    item a1 "Change it" owner=a1
+    item a2 "Change it, too" owner=a2
+    limits { agents 3; iterations 25; timeout "1m" }
+}
+pipeline p { task team { swarm edit }; result team }
+"##;
+
+#[test]
+fn two_that_change_the_same_lines_hear_of_each_other() {
+    let place = Place::new(EDITORS);
+    let agent = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/acp/agent.py");
+    place.write("agent.py", &fs::read_to_string(agent).expect("there is an agent"));
+    place.write("shared.txt", "first\nsecond\nlast\n");
+    let line = "changed the same lines of shared.txt; both hear of it";
+    let ran = place.swarmc(&["run", "flow.kdl", "--record", "tape"]);
+    assert!(ran.out.contains("both agreed") && ran.err.contains(line), "{}\n{}", ran.out, ran.err);
+    for (name, other) in [("a1", "a2"), ("a2", "a1")] {
+        let told = read(&place, &format!("{name}.told"));
+        for part in [format!("{other} changed shared.txt"), format!("talk to {other}"), format!("+changed by {other}")]
+        {
+            assert!(told.contains(&part), "no `{part}` in {told}");
+        }
+    }
+    place.swarmc(&["inspect", "last", "team", "--swarm"]).expect(
+        0,
+        &["  ! a1 and a2 changed the same lines of shared.txt"],
+        &[],
+    );
+    fs::remove_file(place.work().join("agent.py")).expect("a file can be removed");
+    place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(0, &["both agreed"], &["everything is as recorded"]);
+}

@@ -185,6 +185,24 @@ pub enum SwarmChange<'r> {
         /// What.
         message: &'r Content,
     },
+    /// Two agents of a team changed the same lines of a file.
+    Conflict {
+        /// The agent that changed it last.
+        agent: &'r str,
+        /// The other one.
+        with: &'r str,
+        /// The path of the file.
+        path: &'r str,
+        /// Whether it is known that the lines are the same.
+        certain: bool,
+    },
+    /// An agent of a team says what it is about to do.
+    Intended {
+        /// The agent.
+        agent: &'r str,
+        /// What.
+        text: &'r str,
+    },
     /// The coordinator tells the person who runs the team.
     UserTold {
         /// The coordinator.

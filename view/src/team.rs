@@ -120,6 +120,10 @@ impl Team {
             Event::Team { fact: TeamFact::Posted { agent, channel, message, .. }, .. } => {
                 SwarmChange::Posted { agent, channel: channel.as_deref(), message }
             }
+            Event::Team { fact: TeamFact::Conflict { agent, with, path, certain }, .. } => {
+                SwarmChange::Conflict { agent, with, path, certain: *certain }
+            }
+            Event::Team { fact: TeamFact::Intended { agent, text, .. }, .. } => SwarmChange::Intended { agent, text },
             Event::Team { fact: TeamFact::UserTold { agent, message, .. }, .. } => {
                 SwarmChange::UserTold { agent, message }
             }

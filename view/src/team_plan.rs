@@ -13,7 +13,7 @@ use swarmc_runtime::swarm::{LifeFacts, derive_life};
 use swarmc_runtime::team::{ItemState, Life};
 use swarmc_runtime::{Event, TeamFact};
 
-use crate::documents::{PlanItem, TeamPlanDocument};
+use crate::documents::{ConflictDocument, PlanItem, TeamPlanDocument};
 use crate::printable::sanitize_line;
 use crate::team::{Team, TeamAgent};
 use crate::units::format_count;
@@ -27,11 +27,38 @@ pub struct Coordination {
     pub plan: TeamPlan,
     /// Who takes part in each channel.
     pub channels: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// The pairs of agents that changed the same lines of a file, each once.
+    pub conflicts: Vec<Conflict>,
+    /// What each agent is about to do, as it said.
+    pub intents: BTreeMap<Arc<str>, String>,
+    /// The agents whose turn goes on.
+    open: BTreeSet<Arc<str>>,
     /// The agents that wait for work or a message.
     idle: BTreeSet<Arc<str>>,
     /// The agents that have ended a task of their own.
     completed: BTreeSet<Arc<str>>,
 }
+
+/// Two agents that changed the same lines of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The agents, in the order of their names.
+    pub agents: [Arc<str>; 2],
+    /// The path of the file.
+    pub path: Arc<str>,
+    /// Whether it is known that the lines are the same.
+    pub certain: bool,
+}
+
+impl Conflict {
+    fn to_document(&self) -> ConflictDocument {
+        let agents = self.agents.iter().map(|agent| agent.to_string()).collect();
+        ConflictDocument { agents, path: self.path.to_string(), certain: self.certain }
+    }
+}
+
+/// The conflicts that are kept at most.
+const CONFLICTS: usize = 100;
 
 impl Coordination {
     /// The beginning of a declared swarm; none where it has no coordinator.
@@ -44,6 +71,9 @@ impl Coordination {
             coordinator: Arc::from(&*lead.name),
             plan: TeamPlan::from_spec(&swarm.items),
             channels: channels.collect(),
+            conflicts: Vec::new(),
+            intents: BTreeMap::new(),
+            open: BTreeSet::new(),
             idle: BTreeSet::new(),
             completed: BTreeSet::new(),
         })
@@ -58,8 +88,13 @@ impl Coordination {
                 self.idle.insert(Arc::clone(agent));
             }
             Event::AgentIdled { agent, .. } => _ = self.idle.insert(Arc::clone(agent)),
-            Event::TurnStarted { turn, .. } => _ = self.idle.remove(&turn.agent),
+            Event::TurnStarted { turn, .. } => {
+                self.idle.remove(&turn.agent);
+                self.open.insert(Arc::clone(&turn.agent));
+            }
+            Event::TurnEnded { turn, .. } => _ = self.open.remove(&turn.agent),
             Event::AgentFinished { agent, .. } => {
+                self.intents.remove(agent);
                 self.plan.release_items(agent);
                 self.channels.values_mut().for_each(|members| _ = members.remove(agent));
             }
@@ -78,6 +113,15 @@ impl Coordination {
             TeamFact::AgentCompleted { agent, .. } => {
                 self.completed.insert(Arc::clone(agent));
                 self.idle.insert(Arc::clone(agent));
+            }
+            TeamFact::Intended { agent, text, .. } => _ = self.intents.insert(Arc::clone(agent), text.clone()),
+            TeamFact::Conflict { agent, with, path, certain } => {
+                let mut agents = [Arc::clone(agent), Arc::clone(with)];
+                agents.sort();
+                let conflict = Conflict { agents, path: Arc::clone(path), certain: *certain };
+                if self.conflicts.len() < CONFLICTS && !self.conflicts.contains(&conflict) {
+                    self.conflicts.push(conflict);
+                }
             }
             TeamFact::ChannelChanged { agent, channel, joined } => {
                 let members = self.channels.entry(Arc::clone(channel)).or_default();
@@ -98,7 +142,7 @@ impl Coordination {
             name: &mate.name,
             end: mate.how,
             began: mate.started,
-            waits: self.idle.contains(&mate.name),
+            waits: self.idle.contains(&mate.name) && !self.open.contains(&mate.name),
             asks: mate.asks,
             completed: self.completed.contains(&mate.name),
         })
@@ -176,6 +220,14 @@ impl Coordination {
                 mate.came_to(),
                 sanitize_line(&at)
             ));
+            if let Some(intent) = self.intents.get(&mate.name) {
+                lines.push(format!("  {:<width$}  is about to: {}", "", sanitize_line(intent)));
+            }
+        }
+        for Conflict { agents: [one, other], path, certain } in &self.conflicts {
+            let sure = if *certain { "" } else { "perhaps " };
+            let [one, other, path] = [one, other, path].map(|text| sanitize_line(text));
+            lines.push(format!("  ! {one} and {other} changed {sure}the same lines of {path}"));
         }
         for (name, members) in &self.channels {
             let members: Vec<&str> = members.iter().map(|member| &**member).collect();
@@ -203,6 +255,7 @@ impl Coordination {
             version: self.plan.version,
             items: self.plan.items.iter().map(item).collect(),
             critical_path: names(&self.plan.critical_path()),
+            conflicts: self.conflicts.iter().map(Conflict::to_document).collect(),
             open_proposals: self.plan.proposals.keys().copied().collect(),
         }
     }

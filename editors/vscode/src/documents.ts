@@ -703,6 +703,8 @@ export type TeamPlanDocument = {
     items: Array<PlanItem>;
     /** The longest chain of items that are not done, the first to be done first. */
     critical_path: Array<string>;
+    /** The agents that changed the same lines of a file, each pair and file once. */
+    conflicts: Array<ConflictDocument>;
     /** The proposals that wait for an answer, by number. */
     open_proposals: Array<number>;
 };
@@ -727,6 +729,16 @@ export type PlanItem = {
     scope: Array<string>;
     /** What its owner said last of it. */
     note: string | null;
+};
+
+/** Two agents that changed the same lines of a file. */
+export type ConflictDocument = {
+    /** The two agents. */
+    agents: Array<string>;
+    /** The path of the file. */
+    path: string;
+    /** Whether it is known that the lines are the same. */
+    certain: boolean;
 };
 
 /** An agent of a swarm. `T` is what is said of its turns: their number, or each of them. */

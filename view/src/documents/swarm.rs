@@ -39,8 +39,21 @@ pub struct TeamPlanDocument {
     pub items: Vec<PlanItem>,
     /// The longest chain of items that are not done, the first to be done first.
     pub critical_path: Vec<String>,
+    /// The agents that changed the same lines of a file, each pair and file once.
+    pub conflicts: Vec<ConflictDocument>,
     /// The proposals that wait for an answer, by number.
     pub open_proposals: Vec<u32>,
+}
+
+/// Two agents that changed the same lines of a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ConflictDocument {
+    /// The two agents.
+    pub agents: Vec<String>,
+    /// The path of the file.
+    pub path: String,
+    /// Whether it is known that the lines are the same.
+    pub certain: bool,
 }
 
 /// An item of a team's plan.
