@@ -5,6 +5,7 @@ mod fakes;
 mod outcome;
 mod report;
 mod snapshot;
+mod teams;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -389,3 +389,26 @@ fn the_listings_of_the_chapter_hold() {
     place.swarmc(&["test"]).expect(0, &["5 tests passed"], &[]);
     place.swarmc(&["fmt", "--check"]).expect(0, &[], &[]);
 }
+
+#[test]
+fn what_is_expected_of_a_team_can_fail_and_says_what_was_found() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let spec = fs::read_to_string(root.join("specs/refactor-swarm/refactor-swarm.kdl")).expect("there is a spec");
+    for (holds, fails, said) in [
+        ("plan version=2", "plan version=7", "the plan of `refactor` is at version 2, not 7"),
+        ("item tests done owner=a1", "item tests running", "item `tests` is done, not running"),
+        ("item tests done owner=a1", "item tests done owner=a2", "item `tests` belongs to a1, not to a2"),
+        ("item tests done owner=a1", "item docs done", "the plan of `refactor` has no item `docs`"),
+        (
+            r#"notice to=a1 contains="parse() takes bytes now""#,
+            r#"notice to=a1 contains="strings""#,
+            "no message to a1 contains `strings`",
+        ),
+        ("plan version=2", "plan version=2 of=refactr", "there is no step `refactr`"),
+    ] {
+        let place = Place::new(&spec.replacen(holds, fails, 1));
+        let ended = place.swarmc(&["test"]);
+        assert!(ended.code != Some(0), "{fails}: {ended:#?}");
+        assert!(ended.out.contains(said) || ended.err.contains(said), "{fails}: lacks `{said}`: {ended:#?}");
+    }
+}

@@ -71,7 +71,7 @@ pub use stats::Stats;
 pub use suggest::find_closest;
 pub use swarmc_plan::tools::{BUILT_IN as BUILT_IN_TOOLS, BuiltIn};
 pub use swarmc_plan::{Bound, Bounds, ProviderKind, StepKind, When};
-pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Part, StepEnd, Test, TurnFilter};
+pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Part, StepEnd, TeamExpected, Test, TurnFilter};
 pub use text_cache::Cache;
 pub use tokens::{Bytes, O200k, Tokenizer};
 pub use trust::Trust;

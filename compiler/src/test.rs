@@ -133,6 +133,39 @@ pub enum Expected {
     Tokens(u64),
     /// Millionths of a dollar at most.
     Cost(u64),
+    /// What holds of a swarm with a coordinator.
+    Team {
+        /// The step that runs it; none: the only one.
+        of: Option<String>,
+        /// What.
+        expected: TeamExpected,
+    },
+}
+
+/// What is expected of a swarm with a coordinator.
+#[derive(Clone, Debug)]
+pub enum TeamExpected {
+    /// Its plan ends at this version.
+    Plan {
+        /// The version; 0: there is none.
+        version: u32,
+    },
+    /// An item of its plan ends so.
+    Item {
+        /// The item.
+        item: String,
+        /// Its state, as `swarmc inspect` writes it.
+        state: String,
+        /// Its owner; none: any.
+        owner: Option<String>,
+    },
+    /// An agent receives a message with this text.
+    Notice {
+        /// The agent.
+        to: String,
+        /// The text.
+        contains: String,
+    },
 }
 
 /// What holds of a text.

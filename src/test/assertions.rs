@@ -13,6 +13,7 @@ use super::Finding;
 use super::fakes::{FakeUse, format_times};
 use super::outcome::{TestOutcome, past_verb};
 use super::snapshot::{Snapshots, Taken};
+use super::teams::{Broken, check_team};
 use crate::change::text_diff;
 
 /// The steps that are listed of a failed run at most.
@@ -53,6 +54,13 @@ impl Assertions<'_, '_> {
                 self.check_count("tokens", Count::Most(*most), input + output)
             }
             Expected::Cost(most) => self.check_cost(*most).into_iter().collect(),
+            Expected::Team { of, expected } => {
+                let broken = check_team(self.story, of.as_deref(), expected).err();
+                broken
+                    .into_iter()
+                    .map(|Broken { message, label, notes }| self.make_finding(message, label, notes))
+                    .collect()
+            }
         }
     }
 
@@ -392,7 +400,7 @@ fn describe_moment(moment: &TurnFilter) -> String {
     if named.is_empty() { "at all".to_owned() } else { format!("in {}", named.join(", ")) }
 }
 
-fn quote_text(text: &str) -> String {
+pub(super) fn quote_text(text: &str) -> String {
     format!("`{}`", truncate_text(text).replace('\n', "\\n"))
 }
 
@@ -408,7 +416,7 @@ fn first_line(text: &str) -> &str {
 }
 
 /// A text in lines that are told from ours.
-fn indent_lines(text: &str) -> String {
+pub(super) fn indent_lines(text: &str) -> String {
     if text.is_empty() {
         return "it is empty\n".to_owned();
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use swarmc_plan::RequestTimeout;
 use swarmc_runtime::artifact::ArtifactMeta;
 use swarmc_runtime::swarm::{Answer, MemberMessage, TurnId};
-use swarmc_runtime::{Content, Event, InboxMessage, Record, StepId, Usage, Verdict};
+use swarmc_runtime::{Content, Event, InboxMessage, Record, StepId, TeamFact, Usage, Verdict};
 
 use crate::approvals::OpenRequest;
 
@@ -252,16 +252,23 @@ impl<'r> StepHistory<'r> {
             Event::ToolEnded { turn, result, .. } => self.add_effect(&turn.agent, TurnEffect::Failed(result)),
             Event::ActionRefused { agent, reason, .. } => self.add_effect(agent, TurnEffect::Refused(reason)),
             Event::AgentSpawned { agent, by: Some(by), .. } => self.add_effect(by, TurnEffect::Spawned(agent)),
+            Event::Team { fact: TeamFact::Noticed { agent, number, .. }, .. } => self.mark_received(agent, 0, *number),
             Event::MessageSent { message: sent, .. } => {
                 let entry = MailboxEntry { sent, at, received: false };
                 self.agents.entry(&sent.to).or_default().mailbox.insert(sent.number, entry);
             }
-            Event::MessageReceived { agent, number, .. } => {
-                let mailbox = self.agents.get_mut(&**agent).map(|agent| &mut agent.mailbox);
-                mailbox.and_then(|mailbox| mailbox.get_mut(number)).into_iter().for_each(|entry| entry.received = true);
+            Event::MessageReceived { agent, number, count, .. } => {
+                self.mark_received(agent, number.saturating_sub(count.saturating_sub(1)), *number);
             }
             _ => {}
         }
+    }
+
+    /// An agent has read its messages from one number to another.
+    fn mark_received(&mut self, agent: &str, first: u64, last: u64) {
+        let mailbox = self.agents.get_mut(agent).map(|agent| &mut agent.mailbox);
+        let read = mailbox.into_iter().filter(|_| first <= last).flat_map(|mailbox| mailbox.range_mut(first..=last));
+        read.for_each(|(_, entry)| entry.received = true);
     }
 
     fn add_effect(&mut self, agent: &str, effect: TurnEffect<'r>) {

@@ -80,7 +80,7 @@ impl Coordination {
     }
 
     /// Applies an event of the swarm.
-    pub(crate) fn apply(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Team { fact, .. } => self.apply_fact(fact),
             Event::AgentSpawned { agent, items, replaces, .. } => {

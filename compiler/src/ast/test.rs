@@ -3,7 +3,7 @@
 use super::Name;
 use crate::source::Span;
 use crate::syntax::Text;
-use crate::test::{Count, Ending, Hold, Part, StepEnd, TurnFilter};
+use crate::test::{Count, Ending, Hold, Part, StepEnd, TeamExpected, TurnFilter};
 
 #[derive(Debug)]
 pub(crate) struct Test {
@@ -59,6 +59,12 @@ pub(crate) enum ExpectKind {
     Turns(Count),
     Tokens(u64),
     Cost(u64),
+    /// What is expected of a swarm with a coordinator: the step that runs it, and the agent that is meant.
+    Team {
+        of: Option<Name>,
+        agent: Option<Name>,
+        expected: TeamExpected,
+    },
 }
 
 impl ExpectKind {
@@ -67,7 +73,7 @@ impl ExpectKind {
         match self {
             ExpectKind::Step(step, ..) | ExpectKind::Prompt(step, ..) | ExpectKind::Output(step, ..) => vec![step],
             ExpectKind::Order(steps) => steps.iter().collect(),
-            ExpectKind::Rounds(of, _) => of.iter().collect(),
+            ExpectKind::Rounds(of, _) | ExpectKind::Team { of, .. } => of.iter().collect(),
             ExpectKind::Status(_)
             | ExpectKind::Result(_)
             | ExpectKind::Launches(_)

@@ -313,6 +313,7 @@ fn check_expectation(model: &Model<'_>, kind: &ExpectKind, steps: &[Vec<StepRef>
                 diagnostics.push(diagnostic);
             }
         }
+        ExpectKind::Team { of, agent, .. } => check_team(model, (of.as_ref(), agent.as_ref()), steps, diagnostics),
         ExpectKind::Rounds(Some(name), _) => {
             let is_loop = |step: &Step<'_>| step.kind() == Some(StepKind::Loop);
             if let Some(other) = found().next().filter(|_| !found().any(is_loop)) {
@@ -325,4 +326,40 @@ fn check_expectation(model: &Model<'_>, kind: &ExpectKind, steps: &[Vec<StepRef>
         }
         _ => {}
     }
+}
+
+/// What is expected of a swarm with a coordinator that the spec does not have, or of an agent that is not in it.
+fn check_team(
+    model: &Model<'_>,
+    (of, agent): (Option<&Name>, Option<&Name>),
+    steps: &[Vec<StepRef>],
+    diagnostics: &mut Diagnostics,
+) {
+    let teams = || model.spec.swarms.iter().filter(|swarm| swarm.coordinator().is_some());
+    if let Some(of) = of {
+        let found = || steps.iter().flatten().map(|&found| find_step(model, found));
+        let runs_team = |step: &Step<'_>| matches!(&step.ast.body, Some(ast::Body::Swarm { swarm, .. }) if teams().any(|team| team.name.value == swarm.value));
+        if let Some(other) = found().next().filter(|_| !found().any(runs_team)) {
+            let diagnostic =
+                Diagnostic::new(Code::WrongValue, format!("step `{}` runs no swarm with a coordinator", of.value))
+                    .label(of.span, "has no plan")
+                    .label(other.ast.name.span, "the step")
+                    .help("name the step whose `swarm` has a `coordinator`, or leave `of=` out");
+            diagnostics.push(diagnostic);
+        }
+    }
+    let Some(agent) = agent else { return };
+    let known: Vec<&str> = teams().flat_map(|team| team.party_names()).map(|name| name.value.as_str()).collect();
+    // A coordinator may name the agents that it adds.
+    if known.is_empty() || known.contains(&agent.value.as_str()) || teams().any(|team| team.spawns.is_some()) {
+        return;
+    }
+    let (close, help) = suggest::did_you_mean(&agent.value, &known, "the agents are ");
+    let message = format!("no swarm with a coordinator has an agent `{}`", agent.value);
+    let diagnostic =
+        Diagnostic::new(Code::UnknownReference, message).label(agent.span, "not one of its agents").help_maybe(help);
+    diagnostics.push(match close {
+        Some(close) => diagnostic.write_near(agent.span, close),
+        None => diagnostic,
+    });
 }

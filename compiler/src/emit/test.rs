@@ -109,6 +109,9 @@ fn emit_expectation(expect: &ast::Expect) -> Expectation {
         ExpectKind::Turns(count) => Expected::Turns(*count),
         ExpectKind::Tokens(most) => Expected::Tokens(*most),
         ExpectKind::Cost(most) => Expected::Cost(*most),
+        ExpectKind::Team { of, expected, .. } => {
+            Expected::Team { of: of.as_ref().map(|of| of.value.clone()), expected: expected.clone() }
+        }
     };
     Expectation { span: expect.span, expected }
 }

@@ -10,7 +10,7 @@ use crate::ast::{self, Expect, ExpectKind, Fake, Holds, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Span;
-use crate::test::{Count, Ending, Hold, Part, StepEnd, TurnFilter};
+use crate::test::{Count, Ending, Hold, Part, StepEnd, TeamExpected, TurnFilter};
 
 pub(super) fn lower_test(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Test> {
     let name = argument_name(element, 0)?;
@@ -172,6 +172,21 @@ fn lower_expect(element: &Element, diagnostics: &mut Diagnostics) -> Option<Expe
         }
         "launches" => ExpectKind::Launches(how_many(element, diagnostics)?),
         "turns" => ExpectKind::Turns(how_many(element, diagnostics)?),
+        "plan" | "item" | "notice" => {
+            let name = |property: &str| element.property(property).map(datum_name);
+            let text = |property: &str| name(property).map(|name| name.value);
+            let expected = match element.schema.name {
+                "plan" => TeamExpected::Plan { version: clamp_count(element.property("version")?.number) },
+                "item" => TeamExpected::Item {
+                    item: argument_name(element, 0)?.value,
+                    state: argument_name(element, 1)?.value,
+                    owner: text("owner"),
+                },
+                _ => TeamExpected::Notice { to: text("to")?, contains: text("contains")? },
+            };
+            let agent = name("owner").or(name("to"));
+            ExpectKind::Team { of: name("of"), agent, expected }
+        }
         "tokens" => ExpectKind::Tokens(number("max")?),
         "cost" => ExpectKind::Cost(number("max")?),
         _ => return None,

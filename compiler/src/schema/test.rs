@@ -1,7 +1,7 @@
 //! Tests: a pipeline with faked agents, commands and people, and what is expected of it.
 
 use super::table::{ANY_AMOUNT, ANY_COUNT, DESCRIPTION, FILE, NAME};
-use super::words::{ENDING, STEP_END};
+use super::words::{ENDING, ITEM_STATE, STEP_END};
 use super::{Argument, Kind, Node, Property, Target, optional_argument, required_argument};
 
 /// A test.
@@ -69,8 +69,10 @@ static FAKE_FIELD: Node = Node::new("FIELD", "A field that the gate asks for.")
     .arguments(&[required_argument("VALUE", Kind::Literal)])
     .many();
 
-static EXPECT: Node = Node::new("expect", "What must hold after the run.")
-    .children(&[&STATUS, &STEP_ENDS, &ORDER, &PROMPT, &OUTPUT, &RESULT, &ROUNDS, &LAUNCHES, &TURNS, &TOKENS, &COST]);
+static EXPECT: Node = Node::new("expect", "What must hold after the run.").children(&[
+    &STATUS, &STEP_ENDS, &ORDER, &PROMPT, &OUTPUT, &RESULT, &ROUNDS, &LAUNCHES, &TURNS, &TOKENS, &COST, &PLAN, &ITEM,
+    &NOTICE,
+]);
 static STATUS: Node =
     Node::new("status", "How the run ends.").arguments(&[required_argument("STATUS", Kind::Choice(ENDING))]);
 static STEP_ENDS: Node = Node::new("step", "How a step ends, in its last round, when left out.")
@@ -119,6 +121,29 @@ static ROUNDS: Node = Node::new("rounds", "How many rounds there are.")
         "The loop; the pipeline's own rounds, when left out.",
     )])
     .many();
+const OF_TEAM: Property = Property::new(
+    "of",
+    Kind::Reference(Target::AnyStep),
+    "The step that runs the swarm; the only swarm with a coordinator, when left out.",
+);
+static PLAN: Node = Node::new("plan", "How the plan of a swarm with a coordinator ends.")
+    .properties(&[Property::new("version", Kind::Count(0, u32::MAX as u64), "Its version.").make_required(), OF_TEAM])
+    .many();
+static ITEM: Node = Node::new("item", "How an item of the plan of a swarm with a coordinator ends.")
+    .arguments(&[required_argument("ITEM", Kind::Name), required_argument("STATE", Kind::Choice(ITEM_STATE))])
+    .properties(&[Property::new("owner", Kind::Name, "Its owner; any, when left out."), OF_TEAM])
+    .many();
+static NOTICE: Node = Node::new(
+    "notice",
+    "A message to an agent of a swarm with a coordinator: from another agent, to a channel or to everybody, or from swarmc itself. One \
+     of them is as expected.",
+)
+.properties(&[
+    Property::new("to", Kind::Name, "The agent that receives it.").make_required(),
+    Property::new("contains", Kind::Text, "A text that it contains.").make_required(),
+    OF_TEAM,
+])
+.many();
 static LAUNCHES: Node = Node::new("launches", "How many turns of agents, commands and checks are started.")
     .arguments(&[optional_argument("N", Kind::Count(0, u64::MAX))])
     .properties(MOST);

@@ -216,6 +216,16 @@ pub(crate) const ENDING: &[Word] = &[
     make_word("over-budget", "a budget of the workflow is spent"),
 ];
 
+/// The states of an item of a team's plan, in the words of `swarmc inspect`.
+pub(crate) const ITEM_STATE: &[Word] = &[
+    make_word("queued", "it waits for other items"),
+    make_word("ready", "it could begin"),
+    make_word("running", "its owner works on it"),
+    make_word("blocked", "its owner cannot go on"),
+    make_word("done", "it is done"),
+    make_word("failed", "its owner gave it up"),
+];
+
 pub(crate) const STEP_END: &[Word] = &[
     make_word("succeeded", "it did what it should"),
     make_word("failed", "every attempt failed"),

@@ -1,0 +1,155 @@
+//! Whether what a test expects of a swarm with a coordinator holds: its plan, its items, and messages to its agents.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use swarmc_compiler::TeamExpected;
+use swarmc_plan::Body;
+use swarmc_runtime::{Content, Event, TeamFact};
+use swarmc_view::Coordination;
+
+use super::assertions::{indent_lines, quote_text};
+use super::outcome::TestOutcome;
+
+/// The messages that are listed at most.
+const LISTED: usize = 20;
+
+/// An expectation that does not hold.
+pub(super) struct Broken {
+    pub(super) message: String,
+    pub(super) label: &'static str,
+    pub(super) notes: String,
+}
+
+/// A swarm with a coordinator, at its end.
+struct Ended<'a> {
+    team: Coordination,
+    /// The messages to each agent, in order.
+    letters: BTreeMap<Arc<str>, Vec<&'a Content>>,
+}
+
+/// What of an expectation does not hold.
+///
+/// # Errors
+/// It does not hold, or no swarm is meant.
+pub(super) fn check_team(story: &TestOutcome<'_>, of: Option<&str>, expected: &TeamExpected) -> Result<(), Broken> {
+    let teams = collect_teams(story);
+    let broken = |message: String, label, notes| Err(Broken { message, label, notes });
+    let meant: Vec<(&Arc<str>, &Ended<'_>)> =
+        teams.iter().filter(|(step, _)| of.is_none_or(|of| ***step == *of)).collect();
+    let (step, ended) = match meant[..] {
+        [one] => one,
+        [] => {
+            let whose = of.map_or_else(String::new, |of| format!(" of `{of}`"));
+            return broken(format!("no swarm with a coordinator{whose} ran"), "nothing to look at", String::new());
+        }
+        _ => {
+            let steps: Vec<String> = meant.iter().map(|(step, _)| format!("`{step}`")).collect();
+            let notes = format!("name one by `of=`: {}\n", steps.join(", "));
+            return broken("several swarms have a plan".to_owned(), "which one?", notes);
+        }
+    };
+    let plan = &ended.team.plan;
+    let lines = || indent_lines(&ended.team.plan_lines().join("\n"));
+    match expected {
+        TeamExpected::Plan { version } if plan.version == *version => Ok(()),
+        TeamExpected::Plan { version } => {
+            let message = format!("the plan of `{step}` is at version {}, not {version}", plan.version);
+            broken(message, "another version", lines())
+        }
+        TeamExpected::Item { item, state, owner } => {
+            let Some(found) = plan.item(item) else {
+                return broken(format!("the plan of `{step}` has no item `{item}`"), "not in it", lines());
+            };
+            let (is, whose) = (plan.describe_state(found), found.owner.as_deref());
+            if is != state {
+                return broken(format!("item `{item}` is {is}, not {state}"), "another state", lines());
+            }
+            match owner.as_deref().filter(|owner| Some(*owner) != whose) {
+                None => Ok(()),
+                Some(owner) => {
+                    let whose = whose.map_or_else(|| "has no owner".to_owned(), |whose| format!("belongs to {whose}"));
+                    broken(format!("item `{item}` {whose}, not to {owner}"), "another owner", lines())
+                }
+            }
+        }
+        TeamExpected::Notice { to, contains } => {
+            let texts: Vec<&str> = ended
+                .letters
+                .get(to.as_str())
+                .into_iter()
+                .flatten()
+                .map(|letter| story.rehearsal.text(letter))
+                .collect();
+            if texts.iter().any(|text| read_message(text).contains(contains)) {
+                return Ok(());
+            }
+            let notes: Vec<String> = texts.iter().take(LISTED).map(|text| read_message(text)).collect();
+            let notes =
+                if notes.is_empty() { "it received none\n".to_owned() } else { indent_lines(&notes.join("\n")) };
+            broken(format!("no message to {to} contains {}", quote_text(contains)), "not received", notes)
+        }
+    }
+}
+
+/// What a message says: of an object with a `message`, that.
+fn read_message(text: &str) -> String {
+    let value = serde_json::from_str::<serde_json::Value>(text).ok();
+    value.and_then(|value| Some(value.get("message")?.as_str()?.to_owned())).unwrap_or_else(|| text.to_owned())
+}
+
+/// The swarms with a coordinator that ran, by their steps: each in its last attempt and round.
+fn collect_teams<'a>(story: &TestOutcome<'a>) -> BTreeMap<Arc<str>, Ended<'a>> {
+    let mut teams: BTreeMap<Arc<str>, Ended<'a>> = BTreeMap::new();
+    for record in &story.rehearsal.records {
+        let Some(id) = record.event.swarm() else { continue };
+        if let Event::SwarmStarted { .. } = &record.event
+            && let Some(team) = find_team(story, &id.step.name)
+        {
+            let letters = BTreeMap::new();
+            teams.insert(Arc::clone(&id.step.name), Ended { team, letters });
+        }
+        let Some(ended) = teams.get_mut(&id.step.name) else { continue };
+        match &record.event {
+            Event::MessageSent { message, .. } => {
+                ended.letters.entry(Arc::clone(&message.to)).or_default().push(&message.payload);
+            }
+            Event::Team { fact: TeamFact::Posted { agent, channel, message }, .. } => {
+                let receivers = list_receivers(&ended.team, agent, channel.as_deref(), story, &id.step.name);
+                receivers.into_iter().for_each(|to| ended.letters.entry(to).or_default().push(message));
+            }
+            _ => {}
+        }
+        ended.team.apply(&record.event);
+    }
+    teams
+}
+
+/// Who receives what an agent writes to a channel, or to everybody.
+fn list_receivers(
+    team: &Coordination,
+    from: &Arc<str>,
+    channel: Option<&str>,
+    story: &TestOutcome<'_>,
+    step: &str,
+) -> Vec<Arc<str>> {
+    let spawned = || {
+        story.rehearsal.records.iter().filter_map(|record| match &record.event {
+            Event::AgentSpawned { swarm, agent, .. } if *swarm.step.name == *step => Some(Arc::clone(agent)),
+            _ => None,
+        })
+    };
+    let all: Vec<Arc<str>> = match channel {
+        Some(channel) => team.channels.get(channel).into_iter().flatten().cloned().collect(),
+        None => spawned().collect(),
+    };
+    all.into_iter().filter(|to| to != from).collect()
+}
+
+fn find_team(story: &TestOutcome<'_>, step: &str) -> Option<Coordination> {
+    let mut steps = story.plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
+    steps.find_map(|known| match &known.body {
+        Body::Swarm(call) if *known.name == *step => Coordination::new(story.plan.swarm(&call.swarm)?),
+        _ => None,
+    })
+}
