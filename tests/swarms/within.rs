@@ -220,3 +220,39 @@ fn two_that_change_the_same_lines_hear_of_each_other() {
     fs::remove_file(place.work().join("agent.py")).expect("a file can be removed");
     place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(0, &["both agreed"], &["everything is as recorded"]);
 }
+
+#[test]
+fn an_agent_whose_program_is_killed_has_crashed() {
+    let place = Place::new(
+        r##"
+        workflow w
+        provider plans {
+            script {
+                answer task=lead turn=1 #"{"action":"idle"}"#
+                answer task=lead turn=2 #"{"action":"assign","item":"api","to":"a2"}"#
+                answer task=lead turn=3 #"{"action":"idle"}"#
+                answer task=lead #"{"action":"done","response":"a2 did it"}"#
+            }
+        }
+        provider killed { exec "sh" "-c" "cat >/dev/null; kill -9 $$" }
+        provider well { exec "sh" "-c" "cat >/dev/null; echo '{\"action\":\"item_done\",\"item\":\"api\",\"summary\":\"it stands\"}'" }
+        agent planner provider=plans
+        agent frail provider=killed
+        agent coder provider=well
+        swarm s {
+            goal "Do it"
+            coordinator lead agent=planner
+            member a1 agent=frail
+            member a2 agent=coder
+            item api "Do it" owner=a1
+            retry { transient "10ms" max="20ms" }
+            limits { agents 3; iterations 9; timeout "1m" }
+        }
+        pipeline p { task team { swarm s }; result team }
+        "##,
+    );
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["a2 did it"], &["a1 crashed after 1 iteration"]);
+    let shown = place.swarmc(&["inspect", "last", "team", "--swarm"]).expect(0, &[], &[]).out;
+    let line = |name: &str| shown.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
+    assert!(line("a1").contains("crashed") && line("a2").contains("completed"), "{shown}");
+}

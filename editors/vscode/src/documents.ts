@@ -772,10 +772,10 @@ export type SwarmAgentWithuint64 = {
 };
 
 /** How an agent ended. */
-export type End = "done" | "converged" | "exhausted" | "tool_errors" | "unreachable" | "timed_out" | "over_budget" | "unneeded" | "stopped" | "released";
+export type End = "done" | "converged" | "exhausted" | "tool_errors" | "unreachable" | "crashed" | "timed_out" | "over_budget" | "unneeded" | "stopped" | "released";
 
-/** The state of an agent of a team, by the names of seed 004; what that calls crashed is failed here, with the reason. */
-export type Life = "spawned" | "ready" | "running" | "blocked" | "completed" | "failed" | "stopped";
+/** The state of an agent of a team, by the names of seed 004. */
+export type Life = "spawned" | "ready" | "running" | "blocked" | "completed" | "failed" | "crashed" | "stopped";
 
 /** What turns of a swarm used. */
 export type SwarmUsage = {

@@ -105,6 +105,8 @@ pub(crate) struct Fault {
     pub transient: bool,
     /// When the provider says to ask again.
     pub retry_after: Option<Duration>,
+    /// Whether the program that was to answer went away on its own.
+    pub crashed: bool,
 }
 
 /// Why a tool gave no result.

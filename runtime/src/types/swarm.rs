@@ -82,6 +82,8 @@ pub enum End {
     ToolErrors,
     /// Its model cannot be reached, or refuses.
     Unreachable,
+    /// Its program went away on its own, again and again.
+    Crashed,
     /// Its time is over.
     TimedOut,
     /// A budget refused its next turn.
@@ -103,6 +105,7 @@ impl End {
             End::Exhausted => "exhausted",
             End::ToolErrors => "tool_errors",
             End::Unreachable => "unreachable",
+            End::Crashed => "crashed",
             End::TimedOut => "timed_out",
             End::OverBudget => "over_budget",
             End::Unneeded => "unneeded",
@@ -167,10 +170,23 @@ pub enum Fault {
         #[serde(default)]
         after_ms: u64,
     },
+    /// The program that was to answer went away on its own: it is started again, as often as after what may pass.
+    Crashed,
     /// It stays.
     Permanent,
     /// A budget refused it.
     Budget,
+}
+
+impl Fault {
+    /// How long to wait at least before it is tried again, in milliseconds; none where trying again does not help.
+    pub(crate) fn pause(self) -> Option<u64> {
+        match self {
+            Fault::Transient { after_ms } => Some(after_ms),
+            Fault::Crashed => Some(0),
+            Fault::Permanent | Fault::Budget => None,
+        }
+    }
 }
 
 /// A part of the goal.

@@ -303,7 +303,7 @@ impl TeamOp {
     }
 }
 
-/// The state of an agent of a team, by the names of seed 004; what that calls crashed is failed here, with the reason.
+/// The state of an agent of a team, by the names of seed 004.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Life {
@@ -319,6 +319,8 @@ pub enum Life {
     Completed,
     /// It came to an end without a result.
     Failed,
+    /// Its program went away on its own, again and again.
+    Crashed,
     /// The coordinator ended it.
     Stopped,
 }
@@ -333,6 +335,7 @@ impl Life {
             Life::Blocked => "blocked",
             Life::Completed => "completed",
             Life::Failed => "failed",
+            Life::Crashed => "crashed",
             Life::Stopped => "stopped",
         }
     }

@@ -30,6 +30,7 @@ pub fn derive_life(facts: &LifeFacts<'_>) -> Life {
     match facts.end {
         Some(End::Done | End::Released) => return Life::Completed,
         Some(End::Stopped) => return Life::Stopped,
+        Some(End::Crashed) => return Life::Crashed,
         Some(_) => return Life::Failed,
         None => {}
     }

@@ -205,7 +205,7 @@ fn send_request(job: &Job, provider: &str, question: &Question, place: &mut Plac
             }
         }
     });
-    let local = |message: String| Stop::Fault(Fault { message, transient: false, retry_after: None });
+    let local = |message: String| Stop::Fault(Fault { message, transient: false, retry_after: None, crashed: false });
     asked.map_err(local)?
 }
 

@@ -336,7 +336,7 @@ fn report_turn(step: StepId, attempt: u32, turn: TurnId, reply: Result<Reply, Fa
 
 /// Why there is no reply, where asking again does not help.
 fn no_reply(failure: &Failure) -> Fault {
-    Fault { message: failure.to_string(), transient: false, retry_after: None }
+    Fault { message: failure.to_string(), transient: false, retry_after: None, crashed: false }
 }
 
 /// Has a program take the turn of a swarm's member, and reports what came of it; false where that panicked.

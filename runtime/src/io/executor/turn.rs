@@ -65,6 +65,9 @@ pub(super) async fn run_agent_turn(job: &Job, asked: &AgentTurn, place: &mut Pla
     Ok(ended)
 }
 
+/// An exit code above this says which signal ended a process.
+const SIGNALLED: i32 = 128;
+
 /// Takes the turn of a swarm's member: what its program answers, or why there is no answer.
 ///
 /// # Errors
@@ -95,7 +98,7 @@ pub(super) async fn take_member_turn(
         }
     };
     // `from_answer` takes it away, and the failure below may need it.
-    let stderr = answer.stderr.clone();
+    let (stderr, exit) = (answer.stderr.clone(), answer.exit);
     let Turn { ended, said, is_cut } = Turn::from_answer(job, conversation.let_in(answer));
     let outcome = ended.outcome;
     Ok(match outcome.failure {
@@ -108,9 +111,18 @@ pub(super) async fn take_member_turn(
             let message = why.map_or_else(|| failure.to_string(), |why| format!("{failure}: {why}"));
             // A start waits for room in the system by itself: what keeps a program from it does not pass.
             let transient = !matches!(failure, Failure::Spawn { .. }) && is_transient(&message);
-            Err(Fault { message, transient, retry_after: None })
+            Err(Fault { crashed: crashed(&failure, exit), message, transient, retry_after: None })
         }
     })
+}
+
+/// Whether a program went away on its own: a signal that is not ours ended it, or it closed an open line to us.
+fn crashed(failure: &Failure, exit: Option<i32>) -> bool {
+    match failure {
+        Failure::Spawn { message } | Failure::Agent { message } => acp::went_away(message),
+        Failure::Exit => exit.is_some_and(|exit| exit > SIGNALLED),
+        _ => false,
+    }
 }
 
 /// What one turn came to.

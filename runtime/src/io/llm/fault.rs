@@ -34,7 +34,7 @@ const PASSING: [&str; 7] = [
 impl Fault {
     /// One that asking again does not help.
     pub(super) fn permanent(message: impl Into<String>) -> Fault {
-        Fault { message: message.into(), transient: false, retry_after: None }
+        Fault { message: message.into(), transient: false, retry_after: None, crashed: false }
     }
 
     /// The answer was not whole in its time.
@@ -43,12 +43,12 @@ impl Fault {
     }
 
     fn passing(message: impl Into<String>) -> Fault {
-        Fault { message: message.into(), transient: true, retry_after: None }
+        Fault { message: message.into(), transient: true, retry_after: None, crashed: false }
     }
 
     /// One of which only the words tell the class.
     fn in_words(message: String) -> Fault {
-        Fault { transient: retry::is_transient(&message), message, retry_after: None }
+        Fault { transient: retry::is_transient(&message), message, retry_after: None, crashed: false }
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) fn refused(status: StatusCode, body: &str, headers: &HeaderMap) -> Fa
     let millis = headers.get("retry-after-ms").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let wait = millis.map(|millis| Duration::from_millis(millis).min(retry::LONGEST_WAIT)).or(wait);
     let transient = retry::is_transient_status(status.as_u16());
-    Fault { message, transient, retry_after: wait.filter(|_| transient) }
+    Fault { message, transient, retry_after: wait.filter(|_| transient), crashed: false }
 }
 
 /// Bytes came, and nothing whole in all that time.

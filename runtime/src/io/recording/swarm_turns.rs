@@ -96,6 +96,9 @@ pub(super) struct Fault {
     pub transient: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// Whether the program that was to answer went away on its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub crashed: bool,
 }
 
 /// What happened to a swarm that no answer brought about; each with its place among all that happened.
@@ -230,11 +233,12 @@ impl Recorder {
                 cut: *cut,
                 fault: None,
             },
-            Err(chat::Fault { message, transient, retry_after }) => TurnReply {
+            Err(chat::Fault { message, transient, retry_after, crashed }) => TurnReply {
                 fault: Some(Fault {
                     message: self.redactions.blank_text(message),
                     transient: *transient,
                     retry_after_ms: retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+                    crashed: *crashed,
                 }),
                 ..TurnReply::default()
             },
@@ -296,7 +300,8 @@ impl Recorder {
     }
 
     fn tool_fault(&self, fault: &ToolFault) -> Fault {
-        Fault { message: self.redactions.blank_text(&fault.message), transient: fault.transient, retry_after_ms: None }
+        let message = self.redactions.blank_text(&fault.message);
+        Fault { message, transient: fault.transient, retry_after_ms: None, crashed: false }
     }
 }
 
@@ -349,7 +354,8 @@ impl Replay {
         if let Some(fault) = fault {
             let retry_after = fault.retry_after_ms.map(Duration::from_millis);
             let message = self.redactions.fill_text(&fault.message);
-            return Ok(Some((number, Err(chat::Fault { message, transient: fault.transient, retry_after }))));
+            let (transient, crashed) = (fault.transient, fault.crashed);
+            return Ok(Some((number, Err(chat::Fault { message, transient, retry_after, crashed }))));
         }
         let calls = calls.iter().map(|call| {
             let arguments = self.redactions.fill_json(&self.raw(&call.arguments)?);

@@ -372,10 +372,10 @@ impl Swarm {
                 agent.attempt += 1;
                 agent.repeat_turn();
                 let fallbacks = self.rules.fallbacks.get(&agent.plays).copied().unwrap_or(0);
-                let stage = match fault {
-                    Fault::Transient { after_ms } if agent.failures <= retries => {
+                let stage = match fault.pause() {
+                    Some(after_ms) if agent.failures <= retries => {
                         // The provider's own pause counts where it is longer.
-                        agent.wait = self.rules.backoff(agent.failures).max(*after_ms);
+                        agent.wait = self.rules.backoff(agent.failures).max(after_ms);
                         AgentStage::Resting(at.saturating_add(agent.wait))
                     }
                     _ if agent.taker < fallbacks => {
@@ -383,6 +383,7 @@ impl Swarm {
                         (agent.taker, agent.failures) = (agent.taker + 1, 0);
                         AgentStage::Ready
                     }
+                    _ if *fault == Fault::Crashed => AgentStage::Ending(End::Crashed, Some(message.clone())),
                     _ => AgentStage::Ending(End::Unreachable, Some(message.clone())),
                 };
                 self.enter_stage(index, stage);
@@ -408,7 +409,7 @@ impl Swarm {
                 let due = at.saturating_add(agent.wait);
                 self.enter_stage(index, AgentStage::Retrying(act, due));
             }
-            Some(Fault::Permanent | Fault::Budget) => {
+            Some(Fault::Permanent | Fault::Crashed | Fault::Budget) => {
                 agent.errors += 1;
                 let stuck = agent.errors >= self.rules.convergence.errors;
                 self.came_to(index, Some(act), Some(result.clone()), true);
@@ -495,10 +496,9 @@ impl Swarm {
                 lead.repair = Some(wrong.clone());
                 (wrong.clone(), Some(0))
             }
-            Answer::Failed { message, fault: Fault::Transient { after_ms } } => {
-                (message.clone(), Some(self.rules.backoff(lead.failures + 1).max(*after_ms)))
+            Answer::Failed { message, fault } => {
+                (message.clone(), fault.pause().map(|after_ms| self.rules.backoff(lead.failures + 1).max(after_ms)))
             }
-            Answer::Failed { message, .. } => (message.clone(), None),
             Answer::Acts(_) | Answer::Split(_) | Answer::Merged(_) => return,
         };
         lead.failures += 1;

@@ -407,3 +407,22 @@ fn the_states_of_agents_are_those_of_the_seed() {
     }
     assert_eq!(states(&world), "running completed running blocked failed blocked spawned");
 }
+
+#[test]
+fn a_program_that_goes_away_is_started_again_and_has_crashed_in_the_end() {
+    let api = done("api");
+    let script = script(&[
+        ("chief", &["idle", "idle", "done the rest stands"]),
+        ("a1", &[&format!("crash | crash | {}", api.trim_end_matches(" @2000"))]),
+        ("a2", &["crash | crash | crash"]),
+    ]);
+    let mut world = World::new(coordinated("a1? a2?", "api:a1 parser:a2"), &script);
+    world.drain();
+    let ended = |world: &World| world.events.iter().any(|(_, event)| matches!(event, Event::AgentFinished { .. }));
+    while !ended(&world) {
+        world.step();
+    }
+    let states = ["a1", "a2"].map(|name| life_of(&world.swarm, world.agent(name)).as_str());
+    assert_eq!(states, ["completed", "crashed"]);
+    assert!(list_events(&world, &["has ended"]).contains("a2 has ended (it went away); its items `parser` are open"));
+}

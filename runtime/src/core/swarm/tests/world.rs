@@ -471,6 +471,7 @@ fn answer(text: &str) -> Answer {
             other => panic!("`{text}` is no operation: {other:?}"),
         },
         "invalid" => return Answer::Invalid("it is no action".to_owned()),
+        "crash" => return failed("it went away", Fault::Crashed),
         "refuse" => return failed("401", Fault::Permanent),
         "budget" => return failed("the budget is spent", Fault::Budget),
         "later" => return failed("429", Fault::Transient { after_ms: rest.parse().expect("milliseconds") }),

@@ -68,7 +68,11 @@ impl Evaluator<'_> {
             Err(fault) => {
                 let after_ms =
                     fault.retry_after.map_or(0, |after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-                let class = if fault.transient { Fault::Transient { after_ms } } else { Fault::Permanent };
+                let class = match (fault.crashed, fault.transient) {
+                    (true, _) => Fault::Crashed,
+                    (false, true) => Fault::Transient { after_ms },
+                    (false, false) => Fault::Permanent,
+                };
                 Answer::Failed { message: truncate_to_event(&fault.message), fault: class }
             }
             Ok(reply) => match turn.purpose {

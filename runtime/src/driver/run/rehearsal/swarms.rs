@@ -36,7 +36,7 @@ impl Driver<'_> {
             Ok(text) => (delay, Ok(Reply { text, ..Reply::default() })),
             Err(message) => {
                 let transient = is_transient(&message);
-                (delay, Err(Fault { message, transient, retry_after: None }))
+                (delay, Err(Fault { message, transient, retry_after: None, crashed: false }))
             }
         };
         self.schedule_report(step, attempt, delay, SwarmInput::Answered(turn, reply));

@@ -228,10 +228,12 @@ async fn reply(models: &llm::Models, provider: &str, way: AskMethod, longest: Du
     match way {
         AskMethod::Model(question) => models.ask_within(longest, provider, &question).await,
         // The pool carries it out.
-        AskMethod::Program(_) => Err(chat::Fault { message: String::new(), transient: false, retry_after: None }),
+        AskMethod::Program(_) => {
+            Err(chat::Fault { message: String::new(), transient: false, retry_after: None, crashed: false })
+        }
         AskMethod::Recorded(None) => {
             let message = "no recorded answer fits this turn: add one to the provider".to_owned();
-            Err(chat::Fault { message, transient: false, retry_after: None })
+            Err(chat::Fault { message, transient: false, retry_after: None, crashed: false })
         }
         AskMethod::Recorded(Some(answer)) => {
             let delay = Duration::from_millis(answer.delay_ms);
@@ -244,7 +246,7 @@ async fn reply(models: &llm::Models, provider: &str, way: AskMethod, longest: Du
                 0 => Ok(Reply { text: answer.text, calls: Vec::<Call>::new(), ..Reply::default() }),
                 _ => {
                     let transient = is_transient(&answer.text);
-                    Err(chat::Fault { message: answer.text, transient, retry_after: None })
+                    Err(chat::Fault { message: answer.text, transient, retry_after: None, crashed: false })
                 }
             }
         }

@@ -335,6 +335,10 @@ fn describe_refusal(error: &Error, what: &str) -> String {
         return format!("the agent was asked for {what}, but {GONE}");
     }
     let mut words = shorten_text(&error.message);
+    // Some keep a program of their own, and say so when that has ended.
+    if error.data.as_ref().is_some_and(|data| data["restartable"] == true) {
+        return format!("the agent was asked for {what}, but {GONE}: {words}");
+    }
     let detail = match &error.data {
         Some(Value::String(text)) => Some(text.as_str()),
         Some(data) => ["details", "message", "error"].iter().find_map(|key| data.get(key)?.as_str()),

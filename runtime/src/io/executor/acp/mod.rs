@@ -75,6 +75,11 @@ pub(crate) struct Tools {
     pub listed: Arc<ToolsListed>,
 }
 
+/// Whether a failure of a turn says that the program went away on its own.
+pub(super) fn went_away(message: &str) -> bool {
+    message.contains(dialogue::GONE)
+}
+
 /// Has `acp` take a turn.
 pub(super) async fn ask_agent(
     job: &Job,
