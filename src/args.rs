@@ -234,7 +234,7 @@ pub(crate) enum GraphFormat {
     Svg,
     /// A listing for terminals: a line for each step, after all the steps that it waits for. The lines at the left lead
     /// from a step to the steps that wait for it. `●` is a turn of an agent, `■` a command, `▪` a value, `◆` a gate,
-    /// `▶` a call, `×` a stop, `↻` a loop.
+    /// `▶` a call, `×` a stop, `↻` a loop, `▤` the plan of a team.
     Text,
 }
 

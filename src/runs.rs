@@ -86,6 +86,8 @@ fn format_run(run: &RunSummary, paint: Paint) -> String {
             format!(", waits for {} approvals{expiry}", run.approvals.len())
         }
     };
+    let plans = run.plans.iter().map(|(step, plan)| format!(", {step}: {plan}"));
+    let plans: String = plans.collect();
     let runner = match run.runner {
         Some(Runner { pid, stopped: true }) => format!(", its runner is stopped: `kill -CONT {pid}` lets it go on"),
         _ => String::new(),
@@ -100,7 +102,7 @@ fn format_run(run: &RunSummary, paint: Paint) -> String {
         (None, true) => run.workflow.clone(),
         (None, false) => format!("{} ({})", run.workflow, run.pipeline),
     };
-    format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}{waits}{asks}{runner}{survivors}", run.id)
+    format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}{plans}{waits}{asks}{runner}{survivors}", run.id)
 }
 
 pub(crate) fn stop_runs(args: &Stop) -> miette::Result<Exit> {

@@ -334,6 +334,7 @@ fn sort_by_needs(needs: &[Vec<(usize, &str)>]) -> Vec<usize> {
 
 fn child_mark(child: Child<'_>) -> char {
     match child {
+        Child::Group(group) if group.repeat.is_empty() => '▤',
         Child::Group(_) => '↻',
         Child::Node(node) => match node.shape {
             Shape::Agent => '●',

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swarmc_compiler::TeamExpected;
-use swarmc_plan::Body;
-use swarmc_runtime::{Content, Event, TeamFact};
+use swarmc_runtime::{Content, Event, StepId, TeamFact};
 use swarmc_view::Coordination;
 
 use super::assertions::{indent_lines, quote_text};
@@ -35,16 +34,16 @@ struct Ended<'a> {
 pub(super) fn check_team(story: &TestOutcome<'_>, of: Option<&str>, expected: &TeamExpected) -> Result<(), Broken> {
     let teams = collect_teams(story);
     let broken = |message: String, label, notes| Err(Broken { message, label, notes });
-    let meant: Vec<(&Arc<str>, &Ended<'_>)> =
-        teams.iter().filter(|(step, _)| of.is_none_or(|of| ***step == *of)).collect();
+    let meant: Vec<(&StepId, &Ended<'_>)> =
+        teams.iter().filter(|(step, _)| of.is_none_or(|of| *step.name == *of)).collect();
     let (step, ended) = match meant[..] {
-        [one] => one,
+        [(step, ended)] => (step.label(), ended),
         [] => {
             let whose = of.map_or_else(String::new, |of| format!(" of `{of}`"));
             return broken(format!("no swarm with a coordinator{whose} ran"), "nothing to look at", String::new());
         }
         _ => {
-            let steps: Vec<String> = meant.iter().map(|(step, _)| format!("`{step}`")).collect();
+            let steps: Vec<String> = meant.iter().map(|(step, _)| format!("`{}`", step.label())).collect();
             let notes = format!("name one by `of=`: {}\n", steps.join(", "));
             return broken("several swarms have a plan".to_owned(), "which one?", notes);
         }
@@ -98,24 +97,24 @@ fn read_message(text: &str) -> String {
     value.and_then(|value| Some(value.get("message")?.as_str()?.to_owned())).unwrap_or_else(|| text.to_owned())
 }
 
-/// The swarms with a coordinator that ran, by their steps: each in its last attempt and round.
-fn collect_teams<'a>(story: &TestOutcome<'a>) -> BTreeMap<Arc<str>, Ended<'a>> {
-    let mut teams: BTreeMap<Arc<str>, Ended<'a>> = BTreeMap::new();
+/// The swarms with a coordinator that ran, by their steps: each in its last attempt.
+fn collect_teams<'a>(story: &TestOutcome<'a>) -> BTreeMap<StepId, Ended<'a>> {
+    let mut teams: BTreeMap<StepId, Ended<'a>> = BTreeMap::new();
     for record in &story.rehearsal.records {
         let Some(id) = record.event.swarm() else { continue };
         if let Event::SwarmStarted { .. } = &record.event
-            && let Some(team) = find_team(story, &id.step.name)
+            && let Some(team) = Coordination::of_step(story.plan, &id.step.name)
         {
             let letters = BTreeMap::new();
-            teams.insert(Arc::clone(&id.step.name), Ended { team, letters });
+            teams.insert(id.step.clone(), Ended { team, letters });
         }
-        let Some(ended) = teams.get_mut(&id.step.name) else { continue };
+        let Some(ended) = teams.get_mut(&id.step) else { continue };
         match &record.event {
             Event::MessageSent { message, .. } => {
                 ended.letters.entry(Arc::clone(&message.to)).or_default().push(&message.payload);
             }
             Event::Team { fact: TeamFact::Posted { agent, channel, message }, .. } => {
-                let receivers = list_receivers(&ended.team, agent, channel.as_deref(), story, &id.step.name);
+                let receivers = ended.team.list_receivers(agent, channel.as_deref());
                 receivers.into_iter().for_each(|to| ended.letters.entry(to).or_default().push(message));
             }
             _ => {}
@@ -123,33 +122,4 @@ fn collect_teams<'a>(story: &TestOutcome<'a>) -> BTreeMap<Arc<str>, Ended<'a>> {
         ended.team.apply(&record.event);
     }
     teams
-}
-
-/// Who receives what an agent writes to a channel, or to everybody.
-fn list_receivers(
-    team: &Coordination,
-    from: &Arc<str>,
-    channel: Option<&str>,
-    story: &TestOutcome<'_>,
-    step: &str,
-) -> Vec<Arc<str>> {
-    let spawned = || {
-        story.rehearsal.records.iter().filter_map(|record| match &record.event {
-            Event::AgentSpawned { swarm, agent, .. } if *swarm.step.name == *step => Some(Arc::clone(agent)),
-            _ => None,
-        })
-    };
-    let all: Vec<Arc<str>> = match channel {
-        Some(channel) => team.channels.get(channel).into_iter().flatten().cloned().collect(),
-        None => spawned().collect(),
-    };
-    all.into_iter().filter(|to| to != from).collect()
-}
-
-fn find_team(story: &TestOutcome<'_>, step: &str) -> Option<Coordination> {
-    let mut steps = story.plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
-    steps.find_map(|known| match &known.body {
-        Body::Swarm(call) if *known.name == *step => Coordination::new(story.plan.swarm(&call.swarm)?),
-        _ => None,
-    })
 }

@@ -8,7 +8,7 @@ mod layers;
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Body, Iteration, Pipeline, Plan, Response, Step, Swarm, When};
+use swarmc_plan::{Body, Iteration, Pipeline, Plan, PlanItem, Response, Step, Swarm, When};
 
 pub use frames::{Drawn, LINE, NAME_LINE, Picture, SLANT, layout_picture};
 pub use layers::{Point, Rect, Size, TooLarge, Wire};
@@ -232,7 +232,33 @@ impl Drawer<'_> {
         for edge in &swarm.edges {
             self.draw_edge(&ids, &edge.from, &edge.to, edge);
         }
+        group.groups.extend(self.draw_plan(swarm));
         self.graph.groups.push(group);
+    }
+
+    /// The plan of a team: its items, each behind those that it depends on.
+    fn draw_plan(&mut self, swarm: &Swarm) -> Option<Group> {
+        let plan = format!("{}.plan", swarm.name);
+        let node = |item: &PlanItem| {
+            let owner = item.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
+            let about = vec![item.text.clone()];
+            let lines = vec![item.name.clone(), owner];
+            Node { id: id(&plan, &item.name), lines, about, shape: Shape::Value, is_many: false }
+        };
+        let nodes: Vec<Node> = swarm.items.iter().map(node).collect();
+        for item in &swarm.items {
+            let arrow = |on: &String| Arrow {
+                from: id(&plan, on),
+                to: id(&plan, &item.name),
+                label: String::new(),
+                about: format!("{} waits for {on}", item.name),
+                is_message: false,
+                both: false,
+            };
+            self.graph.arrows.extend(item.depends_on.iter().map(arrow));
+        }
+        let (id, title) = (id("plan", &swarm.name), "plan".to_owned());
+        (!nodes.is_empty()).then(|| Group { id, name: plan, title, nodes, ..Group::default() })
     }
 
     fn draw_edge(&mut self, ids: &BTreeMap<&str, String>, from: &str, to: &str, edge: &swarmc_plan::Edge) {

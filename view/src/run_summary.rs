@@ -14,6 +14,7 @@ use swarmc_runtime::{
 
 use crate::documents::RunState;
 use crate::past::{Past, PastError};
+use crate::team_plan::Coordination;
 
 /// The steps that have not begun of which it is said what they wait for. A run can have millions.
 const BLOCKED: usize = 100;
@@ -47,6 +48,8 @@ pub struct RunSummary {
     pub approvals: Vec<Waiting>,
     /// What agents say of themselves now, in their `status.json` or by `report_status`, by step.
     pub agents: Vec<(String, AgentStatus)>,
+    /// How far the plan of each swarm with a coordinator is, by step, such as `plan v3: 2 of 5 items done`.
+    pub plans: Vec<(String, String)>,
     /// The connections of its nodes to their agents.
     pub nodes: Vec<Standing>,
     /// The steps that have not begun and wait: the first 100 of them.
@@ -85,6 +88,7 @@ impl RunSummary {
             gates: Vec::new(),
             approvals: Vec::new(),
             agents: Vec::new(),
+            plans: Vec::new(),
             nodes: Vec::new(),
             blocked: Vec::new(),
             blocked_count: 0,
@@ -132,6 +136,8 @@ impl RunSummary {
         if is_running {
             self.agents = list_agents(folder, &past, &state);
         }
+        let teams = Coordination::collect(&past.plan, &past.records);
+        self.plans = teams.into_iter().map(|(step, team)| (step.label(), team.summarize())).collect();
         self.nodes = list_standings(folder, &state, &past.records);
         let mut blocked = state.blocked_steps();
         let first = blocked.by_ref().take(BLOCKED);

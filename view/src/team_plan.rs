@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use swarmc_plan::Swarm;
+use swarmc_plan::{Body, Plan, Swarm};
 use swarmc_runtime::swarm::plan::{Item, TeamPlan};
 use swarmc_runtime::swarm::{LifeFacts, derive_life};
 use swarmc_runtime::team::{ItemState, Life};
-use swarmc_runtime::{Event, TeamFact};
+use swarmc_runtime::{Event, Record, StepId, TeamFact};
 
 use crate::documents::{ConflictDocument, PlanItem, TeamPlanDocument};
 use crate::printable::sanitize_line;
@@ -27,6 +27,12 @@ pub struct Coordination {
     pub plan: TeamPlan,
     /// Who takes part in each channel.
     pub channels: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Who takes part in each channel by the spec.
+    declared: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Who may write to whom, beside the coordinator; none: everybody to everybody.
+    edges: Option<BTreeSet<(Arc<str>, Arc<str>)>>,
+    /// The agents that are there.
+    present: BTreeSet<Arc<str>>,
     /// The pairs of agents that changed the same lines of a file, each once.
     pub conflicts: Vec<Conflict>,
     /// What each agent is about to do, as it said.
@@ -67,10 +73,20 @@ impl Coordination {
         let channels = swarm.channels.iter().map(|channel| {
             (Arc::from(&*channel.name), channel.members.iter().map(|name| Arc::from(&**name)).collect())
         });
+        let channels: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = channels.collect();
+        let both = |edge: &swarmc_plan::Edge| {
+            let (from, to): (Arc<str>, Arc<str>) = (Arc::from(&*edge.from), Arc::from(&*edge.to));
+            let back = edge.both.then(|| (Arc::clone(&to), Arc::clone(&from)));
+            [Some((from, to)), back].into_iter().flatten()
+        };
+        let edges: BTreeSet<(Arc<str>, Arc<str>)> = swarm.edges.iter().flat_map(both).collect();
         Some(Coordination {
             coordinator: Arc::from(&*lead.name),
             plan: TeamPlan::from_spec(&swarm.items),
-            channels: channels.collect(),
+            declared: channels.clone(),
+            channels,
+            edges: (!edges.is_empty()).then_some(edges),
+            present: BTreeSet::new(),
             conflicts: Vec::new(),
             intents: BTreeMap::new(),
             open: BTreeSet::new(),
@@ -79,12 +95,43 @@ impl Coordination {
         })
     }
 
+    /// The beginning of the swarm that a step of a plan runs; none where that has no coordinator.
+    pub fn of_step(plan: &Plan, step: &str) -> Option<Coordination> {
+        let mut steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
+        steps.find_map(|known| match &known.body {
+            Body::Swarm(call) if known.name == step => Coordination::new(plan.swarm(&call.swarm)?),
+            _ => None,
+        })
+    }
+
+    /// The swarms with a coordinator that ran, each in its last attempt, in the order of their steps.
+    pub fn collect(plan: &Plan, records: &[Record]) -> Vec<(StepId, Coordination)> {
+        let mut teams: BTreeMap<StepId, Coordination> = BTreeMap::new();
+        for event in records.iter().map(|record| &record.event) {
+            let Some(id) = event.swarm() else { continue };
+            if let Event::SwarmStarted { .. } = event {
+                teams.extend(Coordination::of_step(plan, &id.step.name).map(|team| (id.step.clone(), team)));
+            }
+            if let Some(team) = teams.get_mut(&id.step) {
+                team.apply(event);
+            }
+        }
+        teams.into_iter().collect()
+    }
+
     /// Applies an event of the swarm.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Team { fact, .. } => self.apply_fact(fact),
             Event::AgentSpawned { agent, items, replaces, .. } => {
                 self.plan.add_owner(agent, items, replaces.as_ref());
+                self.present.insert(Arc::clone(agent));
+                let takes_over =
+                    |members: &&BTreeSet<Arc<str>>| replaces.as_ref().is_some_and(|former| members.contains(former));
+                let taken = self.declared.iter().filter(|(_, members)| takes_over(members)).map(|(name, _)| name);
+                for channel in taken {
+                    self.channels.entry(Arc::clone(channel)).or_default().insert(Arc::clone(agent));
+                }
                 self.idle.insert(Arc::clone(agent));
             }
             Event::AgentIdled { agent, .. } => _ = self.idle.insert(Arc::clone(agent)),
@@ -95,11 +142,25 @@ impl Coordination {
             Event::TurnEnded { turn, .. } => _ = self.open.remove(&turn.agent),
             Event::AgentFinished { agent, .. } => {
                 self.intents.remove(agent);
+                self.present.remove(agent);
                 self.plan.release_items(agent);
                 self.channels.values_mut().for_each(|members| _ = members.remove(agent));
             }
             _ => {}
         }
+    }
+
+    /// Who receives what an agent writes to a channel, or to everybody, as things stand.
+    pub fn list_receivers(&self, from: &Arc<str>, channel: Option<&str>) -> Vec<Arc<str>> {
+        let may = |to: &Arc<str>| {
+            let leads = *from == self.coordinator || *to == self.coordinator;
+            leads || self.edges.as_ref().is_none_or(|edges| edges.contains(&(Arc::clone(from), Arc::clone(to))))
+        };
+        let receives = |to: &&Arc<str>| match channel {
+            Some(channel) => self.channels.get(channel).is_some_and(|members| members.contains(*to)),
+            None => may(to),
+        };
+        self.present.iter().filter(|to| *to != from).filter(receives).cloned().collect()
     }
 
     fn apply_fact(&mut self, fact: &TeamFact) {

@@ -350,8 +350,9 @@ fn check_team(
     }
     let Some(agent) = agent else { return };
     let known: Vec<&str> = teams().flat_map(|team| team.party_names()).map(|name| name.value.as_str()).collect();
-    // A coordinator may name the agents that it adds.
-    if known.is_empty() || known.contains(&agent.value.as_str()) || teams().any(|team| team.spawns.is_some()) {
+    // A coordinator may name the agents that it adds, and a run those that have no name.
+    let is_open = teams().any(|team| team.spawns.is_some() || !team.groups.is_empty());
+    if known.is_empty() || known.contains(&agent.value.as_str()) || is_open {
         return;
     }
     let (close, help) = suggest::did_you_mean(&agent.value, &known, "the agents are ");

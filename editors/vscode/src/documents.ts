@@ -30,6 +30,8 @@ export type Run = {
     agents: Array<AgentAtWork>;
     /** How agents stand. */
     nodes: Array<NodeConnection>;
+    /** How far the plan of each swarm with a coordinator is. */
+    plans: Array<PlanProgress>;
     /** The steps that have not begun. */
     waiting: WaitingSteps;
     /** The gates that wait for an answer. */
@@ -128,6 +130,14 @@ export type WaitedFor = {
     step: string;
     /** What it is doing. */
     why: string;
+};
+
+/** How far the plan of a swarm with a coordinator is. */
+export type PlanProgress = {
+    /** The step that runs the swarm. */
+    step: string;
+    /** In a few words, such as `plan v3: 2 of 5 items done`. */
+    progress: string;
 };
 
 /** The steps that have not begun. */
@@ -234,6 +244,8 @@ export type RunDetails = {
     agents: Array<AgentAtWork>;
     /** How agents stand. */
     nodes: Array<NodeConnection>;
+    /** How far the plan of each swarm with a coordinator is. */
+    plans: Array<PlanProgress>;
     /** The steps that have not begun. */
     waiting: WaitingSteps;
     /** The gates that wait for an answer. */

@@ -62,6 +62,8 @@ pub struct Run {
     pub agents: Vec<AgentAtWork>,
     /// How agents stand.
     pub nodes: Vec<NodeConnection>,
+    /// How far the plan of each swarm with a coordinator is.
+    pub plans: Vec<PlanProgress>,
     /// The steps that have not begun.
     pub waiting: WaitingSteps,
     /// The gates that wait for an answer.
@@ -330,6 +332,15 @@ impl From<RowState> for StepStatus {
     }
 }
 
+/// How far the plan of a swarm with a coordinator is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PlanProgress {
+    /// The step that runs the swarm.
+    pub step: String,
+    /// In a few words, such as `plan v3: 2 of 5 items done`.
+    pub progress: String,
+}
+
 impl From<&RunSummary> for Run {
     fn from(run: &RunSummary) -> Run {
         Run {
@@ -347,6 +358,11 @@ impl From<&RunSummary> for Run {
                 .map(|(step, status)| AgentAtWork { step: step.clone(), status: status.clone() })
                 .collect(),
             nodes: run.nodes.iter().map(NodeConnection::from).collect(),
+            plans: run
+                .plans
+                .iter()
+                .map(|(step, progress)| PlanProgress { step: step.clone(), progress: progress.clone() })
+                .collect(),
             waiting: WaitingSteps {
                 count: run.blocked_count,
                 steps: run.blocked.iter().map(WaitingStep::from).collect(),
