@@ -359,3 +359,28 @@ fn names_are_text_and_never_markup() {
     assert!(!svg.contains("<script") && !svg.contains("<svg onload"), "{svg}");
     assert!(!svg.chars().any(|sign| sign.is_control() && sign != '\n'), "{svg}");
 }
+
+#[test]
+fn the_plan_of_a_team_is_a_frame_with_its_items() {
+    let spec = r#"
+        provider p { exec p; prompt stdin }
+        agent a provider=p
+        swarm s {
+            goal "x"
+            coordinator lead agent=a
+            member one agent=a
+            item api "Define it" owner=one
+            item docs "Write of it" { depends-on api }
+        }
+        pipeline main { task t { swarm s }; result t }
+    "#;
+    let files = BTreeMap::from([("a.kdl".to_owned(), spec.to_owned())]);
+    let plan = swarmc_compiler::compile("a.kdl", &files).plan.expect("it is right");
+    let graph = Graph::build(&plan, Some("s")).expect("there is a swarm");
+    let mermaid = write::render_mermaid(&graph);
+    for part in [r#"["plan"]"#, "api<br>owner one", "docs<br>no owner", "n_s_2e_plan__api --> n_s_2e_plan__docs"] {
+        assert!(mermaid.contains(part), "no `{part}` in {mermaid}");
+    }
+    let text = text::render_text(&graph, 80, crate::terminal::Paint::NONE);
+    assert!(text.contains("docs") && text.contains("← api") && text.contains('▤'), "{text}");
+}

@@ -22,6 +22,9 @@ const CHANGES: usize = 20;
 /// A file of a working tree; the tree of the run has no name.
 type File = (Option<Arc<str>>, Arc<str>);
 
+/// What an agent hears of: another agent, and the path of a file.
+type About = (Arc<str>, Arc<str>);
+
 /// What the agents of a team have changed, and are about to.
 #[derive(Debug, Default)]
 pub(crate) struct Touches {
@@ -31,7 +34,7 @@ pub(crate) struct Touches {
     /// What each agent is about to do, with patterns of paths.
     pub(crate) intents: BTreeMap<Arc<str>, (String, Vec<String>)>,
     /// The turn of each agent in which it heard of changes last, and of which files of whom.
-    told: BTreeMap<Arc<str>, (u32, BTreeSet<(Arc<str>, Arc<str>)>)>,
+    told: BTreeMap<Arc<str>, (u32, BTreeSet<About>)>,
     /// Conflicts that are to be recorded.
     pub(super) conflicts: VecDeque<Conflict>,
 }

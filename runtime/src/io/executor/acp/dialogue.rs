@@ -153,9 +153,8 @@ async fn open_session(
                 .to_owned(),
         );
     }
-    let mut progress = shared.lock_progress();
-    (progress.resumes, progress.steers) = (resumes, opening.steering.is_some() && steer::is_supported(&hello));
-    drop(progress);
+    shared.lock_progress().resumes = resumes;
+    shared.lock_progress().steers = opening.steering.is_some() && steer::is_supported(&hello);
     let servers = list_servers(&hello, opening);
     let (session, modes, options) = begin_session(connection, opening, &hello, servers).await?;
     // Ahead of the choices: from now on the agent may ask for something in this session.
