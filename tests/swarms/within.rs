@@ -119,9 +119,7 @@ fn programs_hear_of_each_other_within_their_turns() {
 fn what_happened_within_turns_is_replayed() {
     let place = team();
     place.swarmc(&["run", "flow.kdl", "--record", "tape"]).expect(0, &["both stand"], &[]);
-    // No program is there in a replay.
-    fs::remove_file(place.work().join("act.sh")).expect("a file can be removed");
-    place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(0, &["both stand"], &["everything is as recorded"]);
+    replay(&place, "act.sh", "both stand");
     let edited = read(&place, "flow.kdl").replace("\"Move it\"", "\"Move it away\"");
     place.write("flow.kdl", &edited);
     place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(3, &["Move it away"], &[]);
@@ -152,11 +150,24 @@ swarm split {
 pipeline p { task team { swarm split }; result team }
 "##;
 
-#[test]
-fn an_agent_that_takes_texts_reads_them_while_its_turn_goes_on() {
-    let place = Place::new(STEERED);
+/// A place with an agent that speaks the Agent Client Protocol.
+fn client(spec: &str) -> Place {
+    let place = Place::new(spec);
     let agent = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/acp/agent.py");
     place.write("agent.py", &fs::read_to_string(agent).expect("there is an agent"));
+    place
+}
+
+/// Removes what a replay does not need, and replays the recording.
+fn replay(place: &Place, needless: &str, result: &str) {
+    fs::remove_file(place.work().join(needless)).expect("a file can be removed");
+    let same = "everything is as recorded";
+    place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(0, &[result], &[same]);
+}
+
+#[test]
+fn an_agent_that_takes_texts_reads_them_while_its_turn_goes_on() {
+    let place = client(STEERED);
     place.swarmc(&["run", "flow.kdl", "--record", "tape"]).expect(0, &["it stands"], &["a1 has done api: read v2"]);
     let heard = read(&place, "heard");
     assert_eq!(heard.matches("\"session/prompt\"").count(), 1, "no further prompt was needed: {heard}");
@@ -169,8 +180,7 @@ fn an_agent_that_takes_texts_reads_them_while_its_turn_goes_on() {
     let noticed = events.iter().any(|event| event["fact"] == "noticed" && event["plan_version"] == 2);
     let turns = events.iter().filter(|event| event["event"] == "turn_started" && event["agent"] == "a1").count();
     assert!(noticed && turns == 1, "it read the version within its turn");
-    fs::remove_file(place.work().join("agent.py")).expect("a file can be removed");
-    place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(0, &["it stands"], &["everything is as recorded"]);
+    replay(&place, "agent.py", "it stands");
 }
 
 /// Two agents change the same line of a file.
@@ -198,9 +208,7 @@ pipeline p { task team { swarm edit }; result team }
 
 #[test]
 fn two_that_change_the_same_lines_hear_of_each_other() {
-    let place = Place::new(EDITORS);
-    let agent = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/acp/agent.py");
-    place.write("agent.py", &fs::read_to_string(agent).expect("there is an agent"));
+    let place = client(EDITORS);
     place.write("shared.txt", "first\nsecond\nlast\n");
     let line = "changed the same lines of shared.txt; both hear of it";
     let ran = place.swarmc(&["run", "flow.kdl", "--record", "tape"]);
@@ -217,8 +225,7 @@ fn two_that_change_the_same_lines_hear_of_each_other() {
         &["  ! a1 and a2 changed the same lines of shared.txt"],
         &[],
     );
-    fs::remove_file(place.work().join("agent.py")).expect("a file can be removed");
-    place.swarmc(&["run", "flow.kdl", "--replay", "tape"]).expect(0, &["both agreed"], &["everything is as recorded"]);
+    replay(&place, "agent.py", "both agreed");
 }
 
 #[test]
