@@ -12,7 +12,8 @@ use swarmc_runtime::handoff::{Flag, FlagKind, OPERATIONS, OperationSpec};
 /// Takes part in a run, as the task that started this process.
 ///
 /// For scripts, and for agents without MCP: a task of a pipeline with `edges`, and an agent of a swarm with a coordinator,
-/// has `SWARM_SOCKET` and `SWARM_TOKEN` in its environment, which identify it. Prints the receipt as one JSON document, after the operation is on disk.
+/// has `SWARM_SOCKET` and `SWARM_TOKEN` in its environment, which identify it. Prints the receipt as one JSON document,
+/// after the operation is on disk.
 /// Exit code 2 when the run refuses, with the reason.
 #[derive(Debug, Args)]
 pub(crate) struct Agent {

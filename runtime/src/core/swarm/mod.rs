@@ -3,8 +3,8 @@
 //! A swarm is a step that runs for long, with a core of its own: `state` folds its events, `decide` is its whole supervisor.
 //! `prompt` builds what an agent is asked, `action` reads what it answers, `names` names agents that the plan does not name.
 //! A swarm with a coordinator is a team: `plan` holds its items in versions, `lead` carries out what its agents ask for, and
-//! `life` says which state each is in, `within` is what a program does
-//! while its turn goes on, and `touch` says who hears of whose changes of files. All of it is pure; `run/swarms` drives it.
+//! `life` says which state each is in, `within` is what a program does while its turn goes on, and `touch` says who hears of
+//! whose changes of files. All of it is pure; `run/swarms` drives it.
 
 pub(crate) mod action;
 mod decide;
