@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swarmc_compiler::TeamExpected;
-use swarmc_runtime::{Content, Event, StepId, TeamFact};
+use swarmc_runtime::swarm::{MemberMessage, Rules, Swarm};
+use swarmc_runtime::{Content, Event, Record, StepId, TeamFact};
 use swarmc_view::Coordination;
 
 use super::assertions::{indent_lines, quote_text};
@@ -100,26 +101,27 @@ fn read_message(text: &str) -> String {
 /// The swarms with a coordinator that ran, by their steps: each in its last attempt.
 fn collect_teams<'a>(story: &TestOutcome<'a>) -> BTreeMap<StepId, Ended<'a>> {
     let mut teams: BTreeMap<StepId, Ended<'a>> = BTreeMap::new();
-    for record in &story.rehearsal.records {
-        let Some(id) = record.event.swarm() else { continue };
-        if let Event::SwarmStarted { .. } = &record.event
-            && let Some(team) = Coordination::of_step(story.plan, &id.step.name)
+    // As the run folds them: they say who receives a message.
+    let mut swarms: BTreeMap<StepId, Swarm> = BTreeMap::new();
+    for Record { event, at, .. } in &story.rehearsal.records {
+        let Some(id) = event.swarm() else { continue };
+        if let Event::SwarmStarted { run, goal, .. } = event
+            && let Some(declared) = Coordination::find_swarm(story.plan, &id.step.name)
+            && let Some(team) = Coordination::new(declared)
         {
-            let letters = BTreeMap::new();
-            teams.insert(id.step.clone(), Ended { team, letters });
+            let rules = Arc::new(Rules::new(story.plan, declared));
+            swarms.insert(id.step.clone(), Swarm::new(id.clone(), rules, run, goal.clone()));
+            teams.insert(id.step.clone(), Ended { team, letters: BTreeMap::new() });
         }
-        let Some(ended) = teams.get_mut(&id.step) else { continue };
-        match &record.event {
-            Event::MessageSent { message, .. } => {
-                ended.letters.entry(Arc::clone(&message.to)).or_default().push(&message.payload);
-            }
-            Event::Team { fact: TeamFact::Posted { agent, channel, message }, .. } => {
-                let receivers = ended.team.list_receivers(agent, channel.as_deref());
-                receivers.into_iter().for_each(|to| ended.letters.entry(to).or_default().push(message));
-            }
-            _ => {}
+        let (Some(ended), Some(swarm)) = (teams.get_mut(&id.step), swarms.get_mut(&id.step)) else { continue };
+        if let Event::MessageSent { message: MemberMessage { payload: text, .. }, .. }
+        | Event::Team { fact: TeamFact::Posted { message: text, .. }, .. } = event
+        {
+            let receivers = swarm.find_receivers(event);
+            receivers.into_iter().for_each(|to| ended.letters.entry(to).or_default().push(text));
         }
-        ended.team.apply(&record.event);
+        swarm.apply(event, *at);
+        ended.team.apply(event);
     }
     teams
 }

@@ -29,10 +29,6 @@ pub struct Coordination {
     pub channels: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Who takes part in each channel by the spec.
     declared: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// Who may write to whom, beside the coordinator; none: everybody to everybody.
-    edges: Option<BTreeSet<(Arc<str>, Arc<str>)>>,
-    /// The agents that are there.
-    present: BTreeSet<Arc<str>>,
     /// The pairs of agents that changed the same lines of a file, each once.
     pub conflicts: Vec<Conflict>,
     /// What each agent is about to do, as it said.
@@ -74,19 +70,11 @@ impl Coordination {
             (Arc::from(&*channel.name), channel.members.iter().map(|name| Arc::from(&**name)).collect())
         });
         let channels: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = channels.collect();
-        let both = |edge: &swarmc_plan::Edge| {
-            let (from, to): (Arc<str>, Arc<str>) = (Arc::from(&*edge.from), Arc::from(&*edge.to));
-            let back = edge.both.then(|| (Arc::clone(&to), Arc::clone(&from)));
-            [Some((from, to)), back].into_iter().flatten()
-        };
-        let edges: BTreeSet<(Arc<str>, Arc<str>)> = swarm.edges.iter().flat_map(both).collect();
         Some(Coordination {
             coordinator: Arc::from(&*lead.name),
             plan: TeamPlan::from_spec(&swarm.items),
             declared: channels.clone(),
             channels,
-            edges: (!edges.is_empty()).then_some(edges),
-            present: BTreeSet::new(),
             conflicts: Vec::new(),
             intents: BTreeMap::new(),
             open: BTreeSet::new(),
@@ -95,11 +83,11 @@ impl Coordination {
         })
     }
 
-    /// The beginning of the swarm that a step of a plan runs; none where that has no coordinator.
-    pub fn of_step(plan: &Plan, step: &str) -> Option<Coordination> {
+    /// The swarm that a step of this name runs.
+    pub fn find_swarm<'p>(plan: &'p Plan, step: &str) -> Option<&'p Swarm> {
         let mut steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
         steps.find_map(|known| match &known.body {
-            Body::Swarm(call) if known.name == step => Coordination::new(plan.swarm(&call.swarm)?),
+            Body::Swarm(call) if known.name == step => plan.swarm(&call.swarm),
             _ => None,
         })
     }
@@ -110,7 +98,8 @@ impl Coordination {
         for event in records.iter().map(|record| &record.event) {
             let Some(id) = event.swarm() else { continue };
             if let Event::SwarmStarted { .. } = event {
-                teams.extend(Coordination::of_step(plan, &id.step.name).map(|team| (id.step.clone(), team)));
+                let declared = Coordination::find_swarm(plan, &id.step.name);
+                teams.extend(declared.and_then(Coordination::new).map(|team| (id.step.clone(), team)));
             }
             if let Some(team) = teams.get_mut(&id.step) {
                 team.apply(event);
@@ -125,7 +114,6 @@ impl Coordination {
             Event::Team { fact, .. } => self.apply_fact(fact),
             Event::AgentSpawned { agent, items, replaces, .. } => {
                 self.plan.add_owner(agent, items, replaces.as_ref());
-                self.present.insert(Arc::clone(agent));
                 let takes_over =
                     |members: &&BTreeSet<Arc<str>>| replaces.as_ref().is_some_and(|former| members.contains(former));
                 let taken = self.declared.iter().filter(|(_, members)| takes_over(members)).map(|(name, _)| name);
@@ -142,25 +130,11 @@ impl Coordination {
             Event::TurnEnded { turn, .. } => _ = self.open.remove(&turn.agent),
             Event::AgentFinished { agent, .. } => {
                 self.intents.remove(agent);
-                self.present.remove(agent);
                 self.plan.release_items(agent);
                 self.channels.values_mut().for_each(|members| _ = members.remove(agent));
             }
             _ => {}
         }
-    }
-
-    /// Who receives what an agent writes to a channel, or to everybody, as things stand.
-    pub fn list_receivers(&self, from: &Arc<str>, channel: Option<&str>) -> Vec<Arc<str>> {
-        let may = |to: &Arc<str>| {
-            let leads = *from == self.coordinator || *to == self.coordinator;
-            leads || self.edges.as_ref().is_none_or(|edges| edges.contains(&(Arc::clone(from), Arc::clone(to))))
-        };
-        let receives = |to: &&Arc<str>| match channel {
-            Some(channel) => self.channels.get(channel).is_some_and(|members| members.contains(*to)),
-            None => may(to),
-        };
-        self.present.iter().filter(|to| *to != from).filter(receives).cloned().collect()
     }
 
     fn apply_fact(&mut self, fact: &TeamFact) {

@@ -51,6 +51,8 @@ pub(crate) enum Input {
     Overhears { step: StepId, attempt: u32, hearer: ReplyTo },
     /// Something that a turn has left is stored.
     Left { step: StepId, attempt: u32, artifact: Box<ArtifactMeta> },
+    /// An agent of a team calls a tool while its turn goes on, and waits for the result.
+    Calls { step: StepId, attempt: u32, turn: TurnId, name: String, arguments: Map<String, Value>, hearer: ReplyTo },
     /// A task of a swarm reports.
     Swarm { step: StepId, attempt: u32, word: Box<SwarmInput> },
     /// Something of a recording happens again.
@@ -60,12 +62,17 @@ pub(crate) enum Input {
 }
 
 impl SwarmInput {
-    /// Whether it is an answer that the swarm waited for.
+    /// Whether it is an answer that the swarm waited for, and not what happens while a turn goes on.
     pub(crate) fn is_answer(&self) -> bool {
-        !matches!(
-            self,
-            SwarmInput::Calls { .. } | SwarmInput::Touched(..) | SwarmInput::Steered(..) | SwarmInput::Again(..)
-        )
+        !matches!(self, SwarmInput::Touched(..) | SwarmInput::Steered(..) | SwarmInput::Again(..))
+    }
+
+    /// The turn or call that it ends.
+    pub(crate) fn ended_turn(&self) -> Option<&TurnId> {
+        match self {
+            SwarmInput::Listed(turn, _) | SwarmInput::Answered(turn, _) | SwarmInput::Called(turn, _) => Some(turn),
+            _ => None,
+        }
     }
 }
 
@@ -92,8 +99,6 @@ pub(crate) enum SwarmInput {
         /// The arguments that were given in place of others.
         arguments: Option<String>,
     },
-    /// An agent calls a tool of its team while its turn goes on, and waits for the result.
-    Calls { turn: TurnId, name: String, arguments: Map<String, Value>, hearer: ReplyTo },
     /// An agent of a team has changed a file.
     Touched(TurnId, Touch),
     /// What became of a text for the turn of an agent that goes on.

@@ -131,9 +131,6 @@ pub enum TeamFact {
     Touched {
         /// The agent.
         agent: Arc<str>,
-        /// The working tree; none: that of the run.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tree: Option<Arc<str>>,
         /// What it changed.
         touch: Touch,
     },

@@ -19,22 +19,20 @@ const FILES: usize = 10_000;
 /// The changes of one file that are remembered at most.
 const CHANGES: usize = 20;
 
-/// A file of a working tree; the tree of the run has no name.
-type File = (Option<Arc<str>>, Arc<str>);
-
 /// What an agent hears of: another agent, and the path of a file.
 type About = (Arc<str>, Arc<str>);
 
 /// What the agents of a team have changed, and are about to.
 #[derive(Debug, Default)]
 pub(crate) struct Touches {
-    files: BTreeMap<File, VecDeque<Change>>,
+    /// The latest changes of each file, by its path.
+    files: BTreeMap<Arc<str>, VecDeque<Change>>,
     /// When each agent did its last item.
     finished: BTreeMap<Arc<str>, u64>,
     /// What each agent is about to do, with patterns of paths.
     pub(crate) intents: BTreeMap<Arc<str>, (String, Vec<String>)>,
     /// The turn of each agent in which it heard of changes last, and of which files of whom.
-    told: BTreeMap<Arc<str>, (u32, BTreeSet<About>)>,
+    noticed: BTreeMap<Arc<str>, (u32, BTreeSet<About>)>,
     /// Conflicts that are to be recorded.
     pub(super) conflicts: VecDeque<Conflict>,
 }
@@ -63,14 +61,15 @@ impl Touches {
         self.intents.remove(agent);
     }
 
-    fn add(&mut self, file: File, change: Change) {
-        if self.files.len() >= FILES && !self.files.contains_key(&file) {
+    fn add(&mut self, change: Change) {
+        let path = &change.touch.path;
+        if self.files.len() >= FILES && !self.files.contains_key(path) {
             let oldest = self.files.iter().min_by_key(|(_, changes)| changes.back().map(|change| change.at));
-            if let Some(oldest) = oldest.map(|(file, _)| file.clone()) {
+            if let Some(oldest) = oldest.map(|(path, _)| Arc::clone(path)) {
                 self.files.remove(&oldest);
             }
         }
-        let changes = self.files.entry(file).or_default();
+        let changes = self.files.entry(Arc::clone(path)).or_default();
         changes.push_back(change);
         if changes.len() > CHANGES {
             changes.pop_front();
@@ -78,14 +77,14 @@ impl Touches {
     }
 
     /// The agents whose changes of a file still count, and whether one of them overlaps; none: unknown.
-    fn find_others(&self, file: &File, agent: &str, touch: &Touch, at: u64) -> BTreeMap<Arc<str>, Option<bool>> {
+    fn find_others(&self, agent: &str, touch: &Touch, at: u64) -> BTreeMap<Arc<str>, Option<bool>> {
         let mut others: BTreeMap<Arc<str>, Option<bool>> = BTreeMap::new();
         let counts = |change: &&Change| {
             *change.agent != *agent
                 && at.saturating_sub(change.at) <= WINDOW_MS
                 && self.finished.get(&change.agent).is_none_or(|finished| *finished <= change.at)
         };
-        for change in self.files.get(file).into_iter().flatten().filter(counts) {
+        for change in self.files.get(&touch.path).into_iter().flatten().filter(counts) {
             let overlaps = touch.overlaps(&change.touch);
             let known = others.entry(Arc::clone(&change.agent)).or_insert(overlaps);
             // Certain is more than unknown, and that more than apart.
@@ -97,30 +96,28 @@ impl Touches {
         others
     }
 
-    /// The last change of a file by an agent, in any tree.
+    /// The last change of a file by an agent.
     fn last_change(&self, path: &str, agent: &str) -> Option<&Touch> {
-        let of = self.files.iter().filter(|((_, known), _)| **known == *path);
-        let changes = of.flat_map(|(_, changes)| changes).filter(|change| *change.agent == *agent);
-        changes.max_by_key(|change| change.at).map(|change| &change.touch)
+        let mut changes = self.files.get(path)?.iter().rev();
+        changes.find(|change| *change.agent == *agent).map(|change| &change.touch)
     }
 
-    /// Whether an agent may hear of a file of another one in this turn; it counts as told from then on.
-    fn may_tell(&mut self, receiver: &Arc<str>, turn: u32, about: (&Arc<str>, &Arc<str>)) -> bool {
-        let (last, told) = self.told.entry(Arc::clone(receiver)).or_default();
+    /// Whether an agent may hear of a file of another one in this turn; from then on it has heard of it.
+    fn count_notice(&mut self, receiver: &Arc<str>, turn: u32, about: (&Arc<str>, &Arc<str>)) -> bool {
+        let (last, noticed) = self.noticed.entry(Arc::clone(receiver)).or_default();
         if *last != turn {
-            (*last, *told) = (turn, BTreeSet::new());
+            (*last, *noticed) = (turn, BTreeSet::new());
         }
-        told.len() < NOTICES && told.insert((Arc::clone(about.0), Arc::clone(about.1)))
+        noticed.len() < NOTICES && noticed.insert((Arc::clone(about.0), Arc::clone(about.1)))
     }
 }
 
 impl Swarm {
     /// An agent has changed a file.
-    pub(super) fn file_touched(&mut self, agent: &Arc<str>, tree: Option<&Arc<str>>, touch: &Touch, at: u64) {
+    pub(super) fn file_touched(&mut self, agent: &Arc<str>, touch: &Touch, at: u64) {
         let Some(team) = &mut self.team else { return };
-        let file = (tree.cloned(), Arc::clone(&touch.path));
-        let others = team.touches.find_others(&file, agent, touch, at);
-        team.touches.add(file, Change { agent: Arc::clone(agent), at, touch: touch.clone() });
+        let others = team.touches.find_others(agent, touch, at);
+        team.touches.add(Change { agent: Arc::clone(agent), at, touch: touch.clone() });
         for (other, overlaps) in &others {
             if self.agent(other).is_none_or(|other| other.is_done()) {
                 continue;
@@ -181,7 +178,7 @@ impl Swarm {
 
     fn tell_of_file(&mut self, receiver: &Arc<str>, other: &Arc<str>, path: &Arc<str>, (wakes, words): (bool, String)) {
         let Some(turn) = self.agent(receiver).map(|agent| agent.iteration) else { return };
-        let may = self.team.as_mut().is_some_and(|team| team.touches.may_tell(receiver, turn, (other, path)));
+        let may = self.team.as_mut().is_some_and(|team| team.touches.count_notice(receiver, turn, (other, path)));
         if may {
             self.notify(receiver, wakes, words);
         }

@@ -15,7 +15,7 @@ use crate::types::team::{ItemState, Refused, TeamOp, Touch};
 use crate::types::team_fact::TeamFact;
 
 /// The bytes of messages that an agent reads at once while its turn goes on, but for the first one.
-const NOTICES: u64 = 8 * 1024;
+const NOTICE_BYTES: u64 = 8 * 1024;
 
 /// What happens while a turn of an agent goes on.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) enum WithinTurn {
     /// It reads what others wrote meanwhile: its messages up to a number, and the plan at a version.
     Reads { number: u64, version: u32 },
     /// It changes a file.
-    Touches { tree: Option<Arc<str>>, touch: Touch },
+    Touches(Touch),
 }
 
 /// What an operation comes to.
@@ -92,7 +92,7 @@ pub(crate) fn find_unread<'s>(swarm: &'s Swarm, turn: &TurnId) -> Option<Unread<
     let fits = |message: &&QueuedMessage| {
         let is_first = bytes == 0;
         bytes += message.payload.bytes();
-        is_first || bytes <= NOTICES
+        is_first || bytes <= NOTICE_BYTES
     };
     let messages: Vec<&QueuedMessage> = agent.mailbox.iter().take(TAKEN).take_while(fits).collect();
     let is_newer = agent.shown < version;

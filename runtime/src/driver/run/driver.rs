@@ -92,7 +92,9 @@ impl Driver<'_> {
             return self.handle_input(input);
         }
         let follows = matches!(input, Input::Said { .. } | Input::Ended { .. } | Input::Left { .. });
-        if self.queue.unfinished && (matches!(input, Input::Swarm { .. }) || self.queue.stepwise && follows) {
+        if self.queue.unfinished
+            && (matches!(input, Input::Swarm { .. } | Input::Calls { .. }) || self.queue.stepwise && follows)
+        {
             return self.queue.held.push_back(input);
         }
         self.handle_input(input);
@@ -177,6 +179,9 @@ impl Driver<'_> {
             }
             Input::Said { step, attempt, operation, hearer } => {
                 self.handle_operation(&step, attempt, operation, hearer)
+            }
+            Input::Calls { step, attempt, turn, name, arguments, hearer } => {
+                self.take_call((&step, attempt), &turn, (&name, arguments), hearer);
             }
             Input::Overhears { step, attempt, hearer } => self.relay_messages(&step, attempt, hearer),
             Input::Swarm { step, attempt, word } => self.handle_report(&step, attempt, *word),

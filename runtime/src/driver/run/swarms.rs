@@ -245,26 +245,8 @@ impl Driver<'_> {
 
     /// A task of a swarm reports.
     pub(super) fn handle_report(&mut self, step: &StepId, attempt: u32, word: SwarmInput) {
-        let word = match word {
-            SwarmInput::Calls { turn, name, arguments, hearer } => {
-                return self.take_call((step, attempt), &turn, (&name, arguments), hearer);
-            }
-            word => word,
-        };
         let Some(key) = self.state.find_step(step) else { return };
-        let turn = match &word {
-            SwarmInput::Listed(turn, _) | SwarmInput::Answered(turn, _) | SwarmInput::Called(turn, _) => {
-                Some(turn.clone())
-            }
-            SwarmInput::Late
-            | SwarmInput::Over(_)
-            | SwarmInput::Failed(_)
-            | SwarmInput::Agreed { .. }
-            | SwarmInput::Calls { .. }
-            | SwarmInput::Steered(..)
-            | SwarmInput::Touched(..)
-            | SwarmInput::Again(..) => None,
-        };
+        let turn = word.ended_turn().cloned();
         // Also where the swarm has ended since: another program may take the place.
         if let SwarmInput::Answered(turn, _) = &word {
             self.services.agent_server.close_turn(step, attempt, turn);
@@ -326,15 +308,13 @@ impl Driver<'_> {
                 Ok(())
             }
             SwarmInput::Touched(turn, touch) => {
-                self.note_touch((step, attempt, key), &turn, None, touch);
+                self.note_touch((step, attempt, key), &turn, touch);
                 Ok(())
             }
             SwarmInput::Steered(turn, steered) => {
                 self.note_steered((step, attempt), &turn, steered);
                 Ok(())
             }
-            // Handled above, also where the swarm has ended since.
-            SwarmInput::Calls { .. } => Ok(()),
             SwarmInput::Failed(failure) => Err(Stuck(failure)),
         };
         if let Err(Stuck(failure)) = done {

@@ -1,7 +1,8 @@
 //! The server on which agents call the run while their turns go on.
 //!
 //! In: an agent's request, with the token that only its attempt has, or its turn in a team. Out: an [`Operation`] for the
-//! driver, or a call of an action of the team, and its result. Invariants: a client without the token of an attempt under way learns only that. The token identifies the
+//! driver, or a call of an action of the team, and its result. Invariants: a client without the token of an attempt under
+//! way learns only that. The token identifies the
 //! sender, so that no agent acts as another; a process that is known to belong to another attempt is refused.
 
 mod client;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use crate::io::input::{Input, Inputs, SwarmInput};
+use crate::io::input::{Input, Inputs};
 use crate::io::reactor::Reactor;
 use crate::io::socket_peer::{Owner, Processes};
 use crate::io::unix::through;
@@ -182,10 +183,7 @@ impl Sessions {
                 let operation = Ok(Operation::from_call(name, arguments)?);
                 Input::Said { step, attempt, operation, hearer: Some(hearer) }
             }
-            Some(turn) => {
-                let word = SwarmInput::Calls { turn: turn.clone(), name: name.to_owned(), arguments, hearer };
-                Input::Swarm { step, attempt, word: Box::new(word) }
-            }
+            Some(turn) => Input::Calls { step, attempt, turn: turn.clone(), name: name.to_owned(), arguments, hearer },
         };
         let ending = || "the run is ending".to_owned();
         self.inputs.send(said).map_err(|_| ending())?;

@@ -461,10 +461,10 @@ impl Replay {
             Event::Team { fact: TeamFact::Noticed { number, version, .. }, .. } => (*number, *version),
             _ => (0, 0),
         };
-        if let Event::Team { fact: TeamFact::Touched { tree, touch, .. }, .. } = event {
+        if let Event::Team { fact: TeamFact::Touched { touch, .. }, .. } = event {
             let mut touch = touch.clone();
             touch.diff = self.redactions.fill_text(&touch.diff);
-            return Ok(WithinTurn::Touches { tree: tree.clone(), touch });
+            return Ok(WithinTurn::Touches(touch));
         }
         let Some((_, action)) = find_action(event) else { return Ok(WithinTurn::Reads { number, version }) };
         // Placeholders stand in texts alone: what they replace makes no other action of it.

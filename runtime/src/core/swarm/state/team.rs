@@ -11,7 +11,7 @@ use crate::core::swarm::action::TeamPart;
 use crate::core::swarm::plan::{Proposal, TeamPlan};
 use crate::core::swarm::rules::Rules;
 use crate::core::swarm::touch::{Conflict, Touches};
-use crate::types::event::Content;
+use crate::types::event::{Content, Event};
 use crate::types::swarm::{Action, End, MemberMessage, MessageType, SUPERVISOR};
 use crate::types::team::{ItemState, PlanOp, Refused, TeamOp};
 use crate::types::team_fact::TeamFact;
@@ -175,7 +175,7 @@ impl Swarm {
                 self.notify_coordinator(true, words);
                 self.finish_action(index, None, true);
             }
-            TeamFact::Touched { agent, tree, touch } => self.file_touched(agent, tree.as_ref(), touch, at),
+            TeamFact::Touched { agent, touch } => self.file_touched(agent, touch, at),
             TeamFact::Conflict { agent, with, path, certain } => {
                 let (agent, with, path) = (Arc::clone(agent), Arc::clone(with), Arc::clone(path));
                 self.conflict_found(&Conflict { agent, with, path, certain: *certain });
@@ -292,6 +292,18 @@ impl Swarm {
         };
         let others = (0..).zip(&self.agents).filter(|(_, agent)| agent.name != *from && !agent.is_done());
         others.filter(|(_, agent)| hears(&agent.name)).map(|(index, _)| index).collect()
+    }
+
+    /// The agents in whose mailbox an event puts a message, before it is applied.
+    pub fn find_receivers(&self, event: &Event) -> Vec<Arc<str>> {
+        match event {
+            Event::MessageSent { message, .. } => vec![Arc::clone(&message.to)],
+            Event::Team { fact: TeamFact::Posted { agent, channel, .. }, .. } => {
+                let receivers = self.list_receivers(agent, channel.as_ref()).into_iter();
+                receivers.map(|index| Arc::clone(&self.agents[index as usize].name)).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Whether an agent may write to another one: to and from the coordinator everybody may.

@@ -7,13 +7,13 @@ use crate::types::event::Event;
 use crate::types::team::Touch;
 use crate::types::team_fact::TeamFact;
 
-fn touched(agent: &str, tree: Option<&str>, path: &str, lines: Option<(u32, u32)>) -> Event {
+fn touched(agent: &str, path: &str, lines: Option<(u32, u32)>) -> Event {
     let touch = Touch { path: path.into(), lines, added: 2, removed: 1, diff: format!("+line of {agent}") };
-    Event::Team { swarm: id(), fact: TeamFact::Touched { agent: agent.into(), tree: tree.map(Into::into), touch } }
+    Event::Team { swarm: id(), fact: TeamFact::Touched { agent: agent.into(), touch } }
 }
 
 /// The messages and conflicts that follow from changes of files, one after the other.
-fn heard(world: &mut World, changes: &[Event]) -> String {
+fn list_notices(world: &mut World, changes: &[Event]) -> String {
     let before = world.events.len();
     for change in changes {
         world.record(change.clone());
@@ -35,7 +35,7 @@ fn heard(world: &mut World, changes: &[Event]) -> String {
 
 #[test]
 fn the_rows_of_t4_say_who_hears_of_a_change() {
-    let change = |agent, lines| touched(agent, None, "src/a.rs", lines);
+    let change = |agent, lines| touched(agent, "src/a.rs", lines);
     for (changes, told) in [
         (vec![change("a1", Some((3, 9)))], ""),
         (
@@ -58,29 +58,27 @@ fn the_rows_of_t4_say_who_hears_of_a_change() {
             vec![change("a2", Some((3, 9))), change("a1", Some((12, 12)))],
             "a2 (info): a1 changed src/a.rs, line 12 (+2 -1), apart from your lines",
         ),
-        (vec![change("a2", Some((3, 9))), touched("a1", None, "src/b.rs", Some((3, 9)))], ""),
-        (vec![change("a2", Some((3, 9))), touched("a1", Some("tree"), "src/a.rs", Some((3, 9)))], ""),
+        (vec![change("a2", Some((3, 9))), touched("a1", "src/b.rs", Some((3, 9)))], ""),
     ] {
-        assert_eq!(heard(&mut working(), &changes), told);
+        assert_eq!(list_notices(&mut working(), &changes), told);
     }
 }
 
 #[test]
 fn an_agent_hears_of_one_file_of_another_once_a_turn() {
-    let change = |agent| touched(agent, None, "src/a.rs", Some((1, 2)));
+    let change = |agent| touched(agent, "src/a.rs", Some((1, 2)));
     let mut world = working();
-    assert_eq!(heard(&mut world, &[change("a2"), change("a1")]).matches("changed").count(), 2);
-    assert_eq!(heard(&mut world, &[change("a2"), change("a1")]).matches("changed").count(), 0);
+    assert_eq!(list_notices(&mut world, &[change("a2"), change("a1")]).matches("changed").count(), 2);
+    assert_eq!(list_notices(&mut world, &[change("a2"), change("a1")]).matches("changed").count(), 0);
     // However many files there are.
-    let many =
-        (0..100).flat_map(|file| ["a1", "a2"].map(|agent| touched(agent, None, &format!("src/{file}.rs"), None)));
-    let told = heard(&mut world, &many.collect::<Vec<_>>());
+    let many = (0..100).flat_map(|file| ["a1", "a2"].map(|agent| touched(agent, &format!("src/{file}.rs"), None)));
+    let told = list_notices(&mut world, &many.collect::<Vec<_>>());
     assert_eq!((told.matches("a1 (request)").count(), told.matches("a2 (request)").count()), (19, 19));
 }
 
 #[test]
 fn what_an_agent_has_done_with_is_no_conflict() {
-    let change = |agent| touched(agent, None, "src/a.rs", Some((1, 2)));
+    let change = |agent| touched(agent, "src/a.rs", Some((1, 2)));
     let mut world = working();
     world.record(change("a1"));
     let fact = TeamFact::ItemMoved {
@@ -92,7 +90,7 @@ fn what_an_agent_has_done_with_is_no_conflict() {
     world.clock += 1;
     world.record(Event::Team { swarm: id(), fact });
     world.drain();
-    assert_eq!(heard(&mut world, &[change("a2")]), "");
+    assert_eq!(list_notices(&mut world, &[change("a2")]), "");
     // Nor what was changed long ago.
     let mut world = working();
     world.record(change("a1"));
@@ -113,11 +111,11 @@ fn who_is_to_change_a_file_hears_of_others_who_do() {
     };
     world.record(Event::Team { swarm: id(), fact });
     assert_eq!(
-        heard(&mut world, &[touched("a1", None, "src/a.rs", Some((1, 2)))]),
+        list_notices(&mut world, &[touched("a1", "src/a.rs", Some((1, 2)))]),
         "a2 (info): a1 changed src/a.rs, lines 1 to 2 (+2 -1), which you are to change too\n\
          a1 (info): a2 is to change src/a.rs, too"
     );
-    assert_eq!(heard(&mut world, &[touched("a1", None, "docs/a.md", None)]), "");
+    assert_eq!(list_notices(&mut world, &[touched("a1", "docs/a.md", None)]), "");
     // What its item says counts as well.
     let mut rules = coordinated("a1? a2?", "api:a1 parser:a2");
     rules.items[1].scope = vec!["./src/parse/*.rs".to_owned()];
@@ -129,9 +127,9 @@ fn who_is_to_change_a_file_hears_of_others_who_do() {
         world.step();
     }
     assert_eq!(
-        heard(&mut world, &[touched("a1", None, "src/parse/lex.rs", None)]).lines().next(),
+        list_notices(&mut world, &[touched("a1", "src/parse/lex.rs", None)]).lines().next(),
         Some("a2 (info): a1 changed src/parse/lex.rs (+2 -1), which you are to change too")
     );
-    let told = heard(&mut world, &[touched("a2", None, "src/api.rs", None)]);
+    let told = list_notices(&mut world, &[touched("a2", "src/api.rs", None)]);
     assert!(told.starts_with("a1 (info): a2 changed src/api.rs"), "{told}");
 }

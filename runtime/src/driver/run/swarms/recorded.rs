@@ -197,14 +197,7 @@ impl Driver<'_> {
             SwarmInput::Answered(turn, reply) => recorder.turn_answered(at(turn), reply),
             SwarmInput::Called(turn, result) => recorder.gave(at(turn), result),
             // What happens while a turn goes on stands in its events.
-            SwarmInput::Late
-            | SwarmInput::Over(_)
-            | SwarmInput::Failed(_)
-            | SwarmInput::Agreed { .. }
-            | SwarmInput::Calls { .. }
-            | SwarmInput::Steered(..)
-            | SwarmInput::Touched(..)
-            | SwarmInput::Again(..) => Ok(()),
+            _ => Ok(()),
         });
     }
 

@@ -30,7 +30,7 @@ pub(super) struct SteeredTurn {
 
 impl Driver<'_> {
     /// Handles a call of an agent, which receives the result; people see refusals.
-    pub(super) fn take_call(
+    pub(in crate::driver::run) fn take_call(
         &mut self,
         (step, attempt): (&StepId, u32),
         turn: &TurnId,
@@ -68,22 +68,16 @@ impl Driver<'_> {
         match within {
             // What was recorded was not refused; where it is now, the next prompt differs from the recorded one.
             WithinTurn::Act(action) => drop(self.operate_member((attempt, key), turn, &action)),
-            WithinTurn::Touches { tree, touch } => self.note_touch((step, attempt, key), turn, tree, touch),
+            WithinTurn::Touches(touch) => self.note_touch((step, attempt, key), turn, touch),
             WithinTurn::Reads { number, version } => self.record_read((step, attempt), turn, (number, version)),
         }
     }
 
     /// An agent of a team has changed a file.
-    pub(super) fn note_touch(
-        &mut self,
-        (step, attempt, key): (&StepId, u32, Key),
-        turn: &TurnId,
-        tree: Option<Arc<str>>,
-        touch: Touch,
-    ) {
+    pub(super) fn note_touch(&mut self, (step, attempt, key): (&StepId, u32, Key), turn: &TurnId, touch: Touch) {
         let swarm = self.state.swarm(key, attempt);
         if swarm.is_some_and(|swarm| swarm.team.is_some() && swarm.agent(&turn.agent).is_some()) {
-            let fact = TeamFact::Touched { agent: Arc::clone(&turn.agent), tree, touch };
+            let fact = TeamFact::Touched { agent: Arc::clone(&turn.agent), touch };
             self.record_swarm_event(Event::Team { swarm: AttemptId::new(step, attempt), fact });
         }
     }
