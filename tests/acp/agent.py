@@ -208,10 +208,16 @@ def prompt(servers, request):
         text(json.dumps({"action": "done", "response": "ann heard bob"} if heard_it else {"action": "idle"}))
         return done()
     if KIND == "editor":
-        # Changes a line of a file, and goes on until it has heard who else did.
+        # Changes a line of a file, and goes on until it has heard who else did. What the first one wrote stays in it, so that
+        # its place is found however late that is looked for.
         name = "a1" if "You are a1" in said else "a2"
-        old, new = open("shared.txt").read().splitlines()[1], f"changed by {name}"
-        open("shared.txt", "w").write(f"first\n{new}\nlast\n")
+        while name == "a2" and "changed by a1, then second" not in open("shared.txt").read():
+            time.sleep(0.01)
+        old = open("shared.txt").read().splitlines()[1]
+        new = f"changed by {name}, then {old}"
+        # At once: who looks for a change meanwhile is to find a whole file.
+        open(name, "w").write(f"first\n{new}\nlast\n")
+        os.replace(name, "shared.txt")
         update({"sessionUpdate": "tool_call", "toolCallId": "e", "title": "Edit", "kind": "edit", "status": "completed",
                 "content": [{"type": "diff", "path": f"{os.getcwd()}/shared.txt", "oldText": old, "newText": new}]})
         while True:
