@@ -25,7 +25,7 @@ pub(crate) fn write_swarm(out: &mut String, plan: &Plan, swarm: &Swarm, paint: P
     for member in &swarm.members {
         let _ = writeln!(out, "  {}", self::describe_member(plan, member, swarm, paint));
     }
-    for line in list_rules(plan, swarm) {
+    for line in list_rules(swarm) {
         let _ = writeln!(out, "  {}", paint.dim(&line));
     }
 }
@@ -50,7 +50,7 @@ fn describe_member(plan: &Plan, member: &Member, swarm: &Swarm, paint: Paint) ->
 }
 
 /// What holds for all of them.
-fn list_rules(plan: &Plan, swarm: &Swarm) -> Vec<String> {
+fn list_rules(swarm: &Swarm) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(parts) = swarm.decompose {
         lines.push(format!("the goal is split into {} at most", format_count(parts.into(), "part")));
@@ -77,7 +77,7 @@ fn list_rules(plan: &Plan, swarm: &Swarm) -> Vec<String> {
     lines.extend(swarm.items.iter().map(describe_item));
     let channels = swarm.channels.iter();
     lines.extend(channels.map(|channel| format!("channel {}: {}", channel.name, channel.members.join(", "))));
-    lines.extend(swarm.worktrees.iter().map(|tree| describe_worktree(plan, tree)));
+    lines.extend(swarm.worktrees.iter().map(describe_worktree));
     for edge in &swarm.edges {
         let arrow = if edge.both { "<->" } else { "->" };
         lines.push(format!("{} {arrow} {}", edge.from, edge.to));
@@ -104,13 +104,10 @@ fn describe_item(item: &PlanItem) -> String {
     line
 }
 
-fn describe_worktree(plan: &Plan, tree: &Worktree) -> String {
-    let mut line = format!("worktree {} of {}", tree.name, tree.members.join(", "));
-    if let Some(manager) = &tree.manager {
-        let _ = write!(line, ", integrated by {manager}");
-    }
-    if let Some(agent) = &tree.agent {
-        let _ = write!(line, ", agent {}", describe_player(plan, agent));
+fn describe_worktree(tree: &Worktree) -> String {
+    let mut line = format!("worktree {} of {}, merged by {}", tree.name, tree.members.join(", "), tree.manager);
+    if let Some(branch) = &tree.into {
+        let _ = write!(line, " into {branch}");
     }
     line
 }

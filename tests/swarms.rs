@@ -1,6 +1,7 @@
 //! Swarms, edges, packs and file contracts: what the plan holds of them, what `plan` shows, and what nobody can run.
 
 pub(crate) mod members;
+mod merging;
 mod mixed;
 mod recorded;
 mod seen;
@@ -113,26 +114,28 @@ fn plan_shows_a_swarm() {
 
 #[test]
 fn what_a_run_refuses_of_a_plan_the_check_refuses_of_its_spec() {
-    let spec = |tree: &str| {
+    let spec = |more: &str| {
         format!(
             "provider local {{ script {{ answer x }} }}\nagent coder provider=local\n\
-             swarm build {{\n    goal \"Build it\"\n    member one \"Do this\"\n    {tree}\n}}\n\
+             swarm build {{\n    goal \"Build it\"\n    member one \"Do this\"\n    member two\n    {more}\n}}\n\
              pipeline main {{\n    task team {{ swarm build }}\n}}\n"
         )
     };
-    let place = Place::new(&spec("worktree main manager=one { members one }"));
-    let said = "this version cannot run swarm `build`: it has a `worktree`";
-    let help = "remove it, or write tasks of a pipeline, which may have one";
-    place.swarmc(&["check", "flow.kdl"]).expect(1, &[&format!("flow.kdl:3:7: error[SW706]: {said}"), help], &[]);
+    let place = Place::new(&spec("edges { one -> two kind=signal }"));
+    let said = "this version cannot run swarm `build`: its edge `one -> two` has `kind=`";
+    let help = "remove it: a message to a member waits for its next turn";
+    place.swarmc(&["check", "flow.kdl"]).expect(1, &["flow.kdl:7:13: error[SW706]:", said, help], &[]);
     place.swarmc(&["run", "flow.kdl"]).expect(1, &[], &[said]);
     place.write("flow.kdl", &spec(""));
     place.swarmc(&["plan", "flow.kdl", "-o", "plan.json"]).expect(0, &[], &[]);
     let path = place.work().join("plan.json");
     let mut plan: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&path).expect("it is written")).expect("a plan is JSON");
-    plan["swarms"][0]["worktrees"] = serde_json::json!([{ "name": "main", "manager": "one", "members": ["one"] }]);
+    let origin = plan["swarms"][0]["origin"].clone();
+    plan["swarms"][0]["edges"] =
+        serde_json::json!([{ "from": "one", "to": "two", "kind": "signal", "origin": origin }]);
     place.write("plan.json", &plan.to_string());
-    place.swarmc(&["run", "plan.json"]).expect(2, &[], &[&format!("flow.kdl:3:7: {said}; {help}")]);
+    place.swarmc(&["run", "plan.json"]).expect(2, &[], &[said, help]);
 }
 
 #[test]

@@ -202,6 +202,7 @@ pub(crate) struct Policy {
     pub spawn: Option<Spanned<plan::Approval>>,
     pub tools: Vec<(Name, Spanned<plan::Approval>)>,
     pub plan_update: Option<Spanned<plan::Approval>>,
+    pub integrate: Option<Spanned<plan::Approval>>,
     pub unattended: Spanned<plan::Unattended>,
     pub on_timeout: Option<Spanned<plan::RequestTimeout>>,
     pub span: Span,

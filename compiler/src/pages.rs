@@ -52,9 +52,6 @@ fn mended_examples_raise_nothing() {
     check_pages("kdl ok", |_| Vec::new());
 }
 
-/// The rules whose examples hold a part that this version cannot run (SW706): here, a worktree of a swarm.
-const NOT_RUN: &[Code] = &[Code::ManagerWorks];
-
 /// Compiles the block `info` of every page and compares the codes it raises.
 fn check_pages(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
     let mut wrong = Vec::new();
@@ -62,9 +59,6 @@ fn check_pages(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
         let settings = code_settings(code);
         let compilation = compile_with("spec.kdl", &page_files(code, info), &settings);
         let mut found = compilation.diagnostics.clone();
-        if NOT_RUN.contains(&code) {
-            found.retain(|found| found.code != Code::CannotRun);
-        }
         if code == Code::StalePlan {
             found.extend(stale_diagnostic(&compilation, &plan_of_mended(&settings)));
         }

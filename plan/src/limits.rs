@@ -46,6 +46,9 @@ pub struct Policy {
     /// Changing the plan items of a swarm.
     #[serde(default = "Policy::default_plan_update")]
     pub plan_update: Approval,
+    /// Moving the branch of the repository that the worktree of a swarm names.
+    #[serde(default = "Policy::default_integrate")]
+    pub integrate: Approval,
     /// The answer to a request to a person in an unattended run.
     #[serde(default)]
     pub unattended: Unattended,
@@ -58,8 +61,15 @@ impl Policy {
     /// Who accepts changes of a plan, where the spec says nothing: the coordinator (seed 004).
     pub const PLAN_UPDATE: Approval = Approval::Coordinator;
 
+    /// Who agrees that a branch of the repository is moved, where the spec says nothing: a person.
+    pub const INTEGRATE: Approval = Approval::Human;
+
     fn default_plan_update() -> Approval {
         Policy::PLAN_UPDATE
+    }
+
+    fn default_integrate() -> Approval {
+        Policy::INTEGRATE
     }
 }
 
@@ -69,6 +79,7 @@ impl Default for Policy {
             spawn: Approval::default(),
             tools: BTreeMap::new(),
             plan_update: Policy::PLAN_UPDATE,
+            integrate: Policy::INTEGRATE,
             unattended: Unattended::default(),
             on_timeout: None,
         }

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Command;
+
 /// The agents that the coordinator may add.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,15 +34,37 @@ pub struct Group {
 pub struct Worktree {
     /// Its name.
     pub name: String,
-    /// The member that integrates the work of the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub manager: Option<String>,
-    /// The agent of a manager that is not a member: the swarm also starts it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
+    /// The member that merges the work of the others.
+    pub manager: String,
     /// Its members, by name.
     pub members: Vec<String>,
+    /// The branch of the repository that is moved on to what was merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
+    /// The commands that must exit with 0 before a merge is committed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Command>,
 }
+
+impl Worktree {
+    /// Whether Git can call a branch so: the rules of `git check-ref-format`, and no name that reads as an option.
+    pub fn is_branch_name(name: &str) -> bool {
+        let is_plain = |sign: char| !sign.is_control() && !" ~^:?*[\\\u{7f}".contains(sign);
+        let is_part = |part: &str| {
+            !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with('.') && !part.ends_with(".lock")
+        };
+        name.len() <= LONGEST_BRANCH
+            && name != "HEAD"
+            && name != "@"
+            && !name.contains("..")
+            && !name.contains("@{")
+            && name.chars().all(is_plain)
+            && name.split('/').all(is_part)
+    }
+}
+
+/// The bytes of a branch's name at most: a file is called so.
+const LONGEST_BRANCH: usize = 200;
 
 /// A piece of a swarm's plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

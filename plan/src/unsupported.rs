@@ -262,10 +262,7 @@ fn player_problems(plan: &Plan, agent: &Agent) -> Vec<(String, String)> {
 fn unknown_parts(swarm: &Swarm) -> impl Iterator<Item = (&'static str, &'static str)> {
     let leads = swarm.lead.as_ref().is_some_and(|lead| lead.coordinator);
     let asks = !leads && swarm.spawn.approval == Approval::Coordinator && swarm.spawn.per_agent > 0;
-    let parts = [
-        (!swarm.worktrees.is_empty(), "a `worktree`", "remove it, or write tasks of a pipeline, which may have one"),
-        (asks, "`spawn` that a coordinator approves", "write `spawn approval=human`, or `approval=auto`"),
-    ];
+    let parts = [(asks, "`spawn` that a coordinator approves", "write `spawn approval=human`, or `approval=auto`")];
     parts.into_iter().filter(|(there, ..)| *there).map(|(_, part, help)| (part, help))
 }
 

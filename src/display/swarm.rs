@@ -2,8 +2,8 @@
 
 use swarmc_runtime::Content;
 use swarmc_runtime::swarm::End;
-use swarmc_runtime::team::{ItemState, PlanOp};
-use swarmc_view::{SwarmChange, Team, describe_phase, format_size, is_supervisor, sanitize_line};
+use swarmc_runtime::team::{ItemState, MergeState, PlanOp};
+use swarmc_view::{SwarmChange, Team, describe_phase, format_size, is_supervisor, make_printable, sanitize_line};
 
 use crate::terminal::Paint;
 
@@ -70,6 +70,19 @@ pub(super) fn format_change(
             let sure = if *certain { "" } else { "perhaps " };
             let sign = paint.yellow("!");
             format!("{sign} {label}: {agent} and {with} changed {sure}the same lines of {path}; both hear of it")
+        }
+        SwarmChange::Integrated { agent, worktree, to, note } => {
+            // It may hold a command to type, so none of it is cut off.
+            let note = make_printable(note.lines().next().unwrap_or_default());
+            let (agent, worktree) = (sanitize_line(agent), sanitize_line(worktree));
+            match to {
+                MergeState::Open => format!("{} {label}: {agent} merges {worktree}: {note}", paint.yellow("!")),
+                MergeState::Committed => format!("  {label}: {agent} merged {worktree}: {note}"),
+                MergeState::Merged => format!("{} {label}: {agent} merged {worktree}: {note}", paint.green("✓")),
+                MergeState::Aborted => {
+                    format!("{} {label}: {agent} dropped the merge of {worktree}: {note}", paint.red("✗"))
+                }
+            }
         }
         SwarmChange::Intended { agent, text } => {
             format!("  {label}: {} is about to: {}", sanitize_line(agent), sanitize_line(text))

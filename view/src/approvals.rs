@@ -82,7 +82,9 @@ impl OpenRequest {
                 Ok(shown) => limit_lines(&pretty_json(&shown)),
                 Err(words) => vec![words],
             },
-            RequestKind::Plan { change: message } | RequestKind::Help { message } => {
+            RequestKind::Plan { change: message }
+            | RequestKind::Merge { change: message }
+            | RequestKind::Help { message } => {
                 text(message).map_or_else(|words| vec![words], |text| limit_lines(&text))
             }
             RequestKind::Spawn { plays, task, tools } => {

@@ -4,7 +4,7 @@
 //! numbers of rows of the report that the record was applied to.
 
 use swarmc_runtime::swarm::{End, MemberMessage, Phase};
-use swarmc_runtime::team::{ItemState, PlanOp, Refused};
+use swarmc_runtime::team::{ItemState, MergeState, PlanOp, Refused};
 use swarmc_runtime::{Content, InboxMessage, Request, StepId, Verdict};
 
 use crate::approvals::OpenRequest;
@@ -195,6 +195,17 @@ pub enum SwarmChange<'r> {
         path: &'r str,
         /// Whether it is known that the lines are the same.
         certain: bool,
+    },
+    /// The merge of a worktree of a team is further.
+    Integrated {
+        /// The manager.
+        agent: &'r str,
+        /// The worktree.
+        worktree: &'r str,
+        /// How far it is.
+        to: MergeState,
+        /// What came of it.
+        note: &'r str,
     },
     /// An agent of a team says what it is about to do.
     Intended {

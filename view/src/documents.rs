@@ -41,7 +41,7 @@ pub use step::{
     TurnPrompt,
 };
 pub use swarm::{AgentAction, AgentDetails, AgentTurn, MailboxMessage, StepSwarm, SwarmAgent, SwarmUsage, TurnResult};
-pub use swarm::{ConflictDocument, PlanItem, TeamPlanDocument};
+pub use swarm::{ConflictDocument, PlanItem, TeamPlanDocument, WorktreeDocument};
 pub use test::{Failure, TestCase, TestStatus, Tests};
 
 /// A document that a command prints.

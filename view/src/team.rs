@@ -123,6 +123,9 @@ impl Team {
             Event::Team { fact: TeamFact::Conflict { agent, with, path, certain }, .. } => {
                 SwarmChange::Conflict { agent, with, path, certain: *certain }
             }
+            Event::Team { fact: TeamFact::Integrated { agent, worktree, to, note, .. }, .. } => {
+                SwarmChange::Integrated { agent, worktree, to: *to, note }
+            }
             Event::Team { fact: TeamFact::Intended { agent, text, .. }, .. } => SwarmChange::Intended { agent, text },
             Event::Team { fact: TeamFact::UserTold { agent, message, .. }, .. } => {
                 SwarmChange::UserTold { agent, message }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use swarmc_plan::{Body, Plan, Swarm};
 use swarmc_runtime::swarm::plan::{Item, TeamPlan};
 use swarmc_runtime::swarm::{LifeFacts, derive_life};
-use swarmc_runtime::team::{ItemState, Life};
+use swarmc_runtime::team::{ItemState, Life, MergeState};
 use swarmc_runtime::{Event, Record, StepId, TeamFact};
 
-use crate::documents::{ConflictDocument, PlanItem, TeamPlanDocument};
+use crate::documents::{ConflictDocument, PlanItem, TeamPlanDocument, WorktreeDocument};
 use crate::printable::sanitize_line;
 use crate::team::{Team, TeamAgent};
 use crate::units::format_count;
@@ -31,6 +31,8 @@ pub struct Coordination {
     declared: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// The pairs of agents that changed the same lines of a file, each once.
     pub conflicts: Vec<Conflict>,
+    /// The worktrees, by name.
+    pub worktrees: BTreeMap<Arc<str>, TeamTree>,
     /// What each agent is about to do, as it said.
     pub intents: BTreeMap<Arc<str>, String>,
     /// The agents whose turn goes on.
@@ -39,6 +41,64 @@ pub struct Coordination {
     idle: BTreeSet<Arc<str>>,
     /// The agents that have ended a task of their own.
     completed: BTreeSet<Arc<str>>,
+}
+
+/// A worktree of a team.
+#[derive(Clone, Debug)]
+pub struct TeamTree {
+    /// Who merges it.
+    pub manager: Arc<str>,
+    /// Who works in it.
+    pub members: BTreeSet<Arc<str>>,
+    /// The branch that is moved on to what was merged.
+    pub into: Option<Arc<str>>,
+    /// How far its last merge is, its commit, and what came of it; none before the first.
+    pub merge: Option<(MergeState, Option<String>, String)>,
+}
+
+impl TeamTree {
+    fn new(declared: &swarmc_plan::Worktree) -> TeamTree {
+        TeamTree {
+            manager: Arc::from(&*declared.manager),
+            members: declared.members.iter().map(|name| Arc::from(&**name)).collect(),
+            into: declared.into.as_deref().map(Arc::from),
+            merge: None,
+        }
+    }
+
+    fn replace(&mut self, former: &Arc<str>, agent: &Arc<str>) {
+        if self.members.remove(former) {
+            self.members.insert(Arc::clone(agent));
+        }
+        if self.manager == *former {
+            self.manager = Arc::clone(agent);
+        }
+    }
+
+    fn format_line(&self, name: &str) -> String {
+        let members: Vec<&str> = self.members.iter().map(|member| &**member).collect();
+        let into = self.into.as_deref().map_or_else(String::new, |branch| format!(" into {}", sanitize_line(branch)));
+        let (name, members, manager) = (sanitize_line(name), members.join(", "), sanitize_line(&self.manager));
+        let mut line = format!("  worktree {name}: {}; {manager} merges it{into}", sanitize_line(&members));
+        if let Some((state, commit, note)) = &self.merge {
+            let commit = commit.as_deref().map(|commit| format!(" {}", &commit[..commit.floor_char_boundary(10)]));
+            let _ = write!(line, " [{}{}] {}", state.as_str(), commit.unwrap_or_default(), sanitize_line(note));
+        }
+        line
+    }
+
+    fn to_document(&self, name: &str) -> WorktreeDocument {
+        let merge = self.merge.as_ref();
+        WorktreeDocument {
+            worktree: name.to_owned(),
+            manager: self.manager.to_string(),
+            members: self.members.iter().map(|member| member.to_string()).collect(),
+            into: self.into.as_deref().map(str::to_owned),
+            merge: merge.map(|(state, ..)| *state),
+            commit: merge.and_then(|(_, commit, _)| commit.clone()),
+            note: merge.map(|(.., note)| note.clone()),
+        }
+    }
 }
 
 /// Two agents that changed the same lines of a file.
@@ -76,6 +136,7 @@ impl Coordination {
             declared: channels.clone(),
             channels,
             conflicts: Vec::new(),
+            worktrees: swarm.worktrees.iter().map(|tree| (Arc::from(&*tree.name), TeamTree::new(tree))).collect(),
             intents: BTreeMap::new(),
             open: BTreeSet::new(),
             idle: BTreeSet::new(),
@@ -120,6 +181,9 @@ impl Coordination {
                 for channel in taken {
                     self.channels.entry(Arc::clone(channel)).or_default().insert(Arc::clone(agent));
                 }
+                if let Some(former) = replaces {
+                    self.worktrees.values_mut().for_each(|tree| tree.replace(former, agent));
+                }
                 self.idle.insert(Arc::clone(agent));
             }
             Event::AgentIdled { agent, .. } => _ = self.idle.insert(Arc::clone(agent)),
@@ -148,6 +212,11 @@ impl Coordination {
             TeamFact::AgentCompleted { agent, .. } => {
                 self.completed.insert(Arc::clone(agent));
                 self.idle.insert(Arc::clone(agent));
+            }
+            TeamFact::Integrated { worktree, to, commit, note, .. } => {
+                if let Some(tree) = self.worktrees.get_mut(worktree) {
+                    tree.merge = Some((*to, commit.clone(), note.clone()));
+                }
             }
             TeamFact::Intended { agent, text, .. } => _ = self.intents.insert(Arc::clone(agent), text.clone()),
             TeamFact::Conflict { agent, with, path, certain } => {
@@ -241,7 +310,12 @@ impl Coordination {
         let width = team.mates.iter().map(|mate| mate.name.chars().count()).max().unwrap_or(0).min(24);
         let mut lines = Vec::new();
         for mate in &team.mates {
-            let role = if mate.name == self.coordinator { "coordinator" } else { "agent" };
+            let merges = self.worktrees.values().any(|tree| tree.manager == mate.name);
+            let role = match mate.name == self.coordinator {
+                true => "coordinator",
+                false if merges => "manager",
+                false => "agent",
+            };
             let at = self
                 .plan
                 .current_item(&mate.name)
@@ -264,6 +338,7 @@ impl Coordination {
             let [one, other, path] = [one, other, path].map(|text| sanitize_line(text));
             lines.push(format!("  ! {one} and {other} changed {sure}the same lines of {path}"));
         }
+        lines.extend(self.worktrees.iter().map(|(name, tree)| tree.format_line(name)));
         for (name, members) in &self.channels {
             let members: Vec<&str> = members.iter().map(|member| &**member).collect();
             lines.push(format!("  #{}: {}", sanitize_line(name), sanitize_line(&members.join(", "))));
@@ -291,6 +366,7 @@ impl Coordination {
             items: self.plan.items.iter().map(item).collect(),
             critical_path: names(&self.plan.critical_path()),
             conflicts: self.conflicts.iter().map(Conflict::to_document).collect(),
+            worktrees: self.worktrees.iter().map(|(name, tree)| tree.to_document(name)).collect(),
             open_proposals: self.plan.proposals.keys().copied().collect(),
         }
     }

@@ -2,7 +2,7 @@
 
 use swarmc_plan as plan;
 
-use super::{Budget, Name, Source, Spanned, TypeExpr};
+use super::{Budget, Line, Name, Source, Spanned, TypeExpr};
 use crate::source::Span;
 use crate::syntax::Text;
 
@@ -42,6 +42,11 @@ impl Swarm {
     /// Its leader, if that is a coordinator.
     pub(crate) fn coordinator(&self) -> Option<&Leader> {
         self.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator)
+    }
+
+    /// The commands that must exit with 0 before the work of a worktree is merged.
+    pub(crate) fn list_checks(&self) -> impl Iterator<Item = &Line> {
+        self.worktrees.iter().flat_map(|tree| &tree.checks)
     }
 
     /// Who takes turns in it, as far as the spec names them.
@@ -215,12 +220,17 @@ pub(crate) struct Item {
     pub scope: Vec<Spanned<String>>,
 }
 
-/// A checkout with the manager that integrates it.
+/// A checkout with the manager that merges it.
 #[derive(Debug)]
 pub(crate) struct Managed {
     pub name: Name,
     pub manager: Option<Name>,
     pub members: Vec<Name>,
+    /// The branch that is moved on to what was merged.
+    pub into: Option<Spanned<String>>,
+    /// What must exit with 0 before a merge is committed.
+    pub checks: Vec<Line>,
+    pub span: Span,
 }
 
 #[derive(Debug)]

@@ -14,6 +14,8 @@ use crate::template;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     model.pipelines.iter().for_each(|pipeline| check_pipeline(pipeline, diagnostics));
+    let checks = model.swarms.iter().flat_map(|swarm| swarm.ast.list_checks());
+    checks.for_each(|line| check_line("check", line, None, diagnostics));
     check_providers(model, diagnostics);
 }
 

@@ -1,9 +1,11 @@
 //! SW005, SW208: what a swarm declares for a coordinator, and what a coordinator makes superfluous.
 //!
 //! In: a swarm whose names are resolved. Out: what only a coordinator can use in a swarm without one, what a coordinator
-//! does itself, and plan items beyond the limits of the run.
+//! does itself, plan items beyond the limits of the run, and worktrees in which no agent can work.
 
-use swarmc_plan::PlanItem;
+use std::collections::BTreeMap;
+
+use swarmc_plan::{PlanItem, Worktree};
 
 use crate::ast::{self, Item, Leader, LeaderKind};
 use crate::code::Code;
@@ -29,6 +31,7 @@ pub(super) fn check(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
         leader => diagnostics.extend(report_leaderless(ast, leader.as_ref())),
     }
     check_item_count(ast, diagnostics);
+    check_worktrees(ast, diagnostics);
     ast.items.iter().for_each(|item| check_item(item, diagnostics));
 }
 
@@ -38,6 +41,7 @@ fn report_leaderless(ast: &ast::Swarm, leader: Option<&Leader>) -> Option<Diagno
         ast.spawns.as_ref().map(|spawns| ("spawns", spawns.span, "only a coordinator adds these agents")),
         ast.channels.first().map(|channel| ("channel", channel.name.span, "only a coordinated swarm has channels")),
         ast.items.first().map(|item| ("item", item.name.span, "a coordinator assigns the items")),
+        ast.worktrees.first().map(|tree| ("worktree", tree.name.span, "only a coordinated swarm has worktrees")),
     ];
     let mut parts: Vec<(&str, Span, &str)> = parts.into_iter().flatten().collect();
     parts.sort_by_key(|(_, span, _)| *span);
@@ -96,6 +100,52 @@ fn check_item_count(ast: &ast::Swarm, diagnostics: &mut Diagnostics) {
         None => diagnostic,
     };
     diagnostics.push(diagnostic.help(format!("write `limits {{ items {items} }}`, or take items out")));
+}
+
+/// Worktrees that no agent works in, and agents that would work in two places.
+fn check_worktrees(ast: &ast::Swarm, diagnostics: &mut Diagnostics) {
+    let mut managers: BTreeMap<&str, Span> = BTreeMap::new();
+    let mut places: BTreeMap<&str, (&str, Span)> = BTreeMap::new();
+    let mut found = Vec::new();
+    let wrong =
+        |message: String, span: Span, label: &str| Diagnostic::new(Code::WrongValue, message).label(span, label);
+    for tree in &ast.worktrees {
+        let name = &tree.name.value;
+        if tree.members.is_empty() && !diagnostics.has_report_at(tree.span) {
+            let diagnostic = wrong(format!("worktree `{name}` has no member"), tree.name.span, "no agent works in it");
+            found.push(diagnostic.help("write `members MEMBER…` in its block, or remove it"));
+        }
+        if let Some(branch) = tree.into.as_ref().filter(|branch| !Worktree::is_branch_name(&branch.value)) {
+            let diagnostic =
+                wrong(format!("no branch can be called `{}`", branch.value), branch.span, "no name of a branch");
+            found.push(diagnostic.help("write the name of a branch of the repository, such as `into=main`"));
+        }
+        if let Some(manager) = &tree.manager
+            && let Some(first) = managers.insert(&manager.value, manager.span)
+        {
+            let message = format!("`{}` is the manager of two worktrees", manager.value);
+            let diagnostic = wrong(message, manager.span, "again here").label(first, "first here");
+            found.push(diagnostic.help("give each worktree a manager of its own: another member, or another agent"));
+        }
+        for member in &tree.members {
+            if let Some((other, first)) = places.insert(&member.value, (name, member.span))
+                && other != name
+            {
+                let message = format!("`{}` cannot work in worktrees `{other}` and `{name}`", member.value);
+                let diagnostic = wrong(message, member.span, "also here").label(first, "works here");
+                found.push(diagnostic.help("take it out of one of them"));
+            }
+        }
+    }
+    let coordinator = ast.coordinator().map(|leader| (leader.name.value.as_str(), leader.name.span, "the coordinator"));
+    let merging = managers.iter().map(|(name, span)| (*name, *span, "merges what others commit"));
+    for (name, span, label) in merging.chain(coordinator) {
+        let Some((tree, place)) = places.get(name) else { continue };
+        let message = format!("`{name}` cannot work in worktree `{tree}`");
+        let help = "take it out of `members`: managers work where they merge, and coordinators in the workspace";
+        found.push(wrong(message, *place, "works here").label(span, label).help(help));
+    }
+    found.into_iter().for_each(|diagnostic| diagnostics.push(diagnostic));
 }
 
 /// The texts of an item, and how many parts it has.

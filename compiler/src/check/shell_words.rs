@@ -26,6 +26,10 @@ pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         }
         step.ast.checks.iter().for_each(|line| check_line("check", line, sources, diagnostics));
     }
+    for swarm in &model.swarms {
+        diagnostics.set_home(Some(swarm.ast.name.span));
+        swarm.ast.list_checks().for_each(|line| check_line("check", line, sources, diagnostics));
+    }
     diagnostics.set_home(None);
 }
 

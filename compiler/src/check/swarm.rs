@@ -26,7 +26,9 @@ fn report_wrong_value(message: String, span: Span, label: impl Into<String>) -> 
 fn check_member_count(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
     let groups: u64 = ast.groups.iter().map(|group| u64::from(group.count.value)).sum();
-    let members = ast.members.len() as u64 + groups;
+    // Managers that are no members are agents as well.
+    let managers = swarm.managers.iter().flatten().count() as u64;
+    let members = ast.members.len() as u64 + groups + managers;
     let coordinator = u64::from(ast.coordinator().is_some());
     let spawns = ast.spawns.as_ref().filter(|_| coordinator > 0);
     let spawned = spawns.map_or(0, |spawns| u64::from(spawns.max.value));

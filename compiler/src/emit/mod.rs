@@ -112,6 +112,7 @@ fn emit_policy(policy: &ast::Policy) -> plan::Policy {
         spawn: approval(&policy.spawn),
         tools: policy.tools.iter().map(|(name, approval)| (name.value.clone(), approval.value)).collect(),
         plan_update: policy.plan_update.as_ref().map_or(plan::Policy::PLAN_UPDATE, |update| update.value),
+        integrate: policy.integrate.as_ref().map_or(plan::Policy::INTEGRATE, |integrate| integrate.value),
         unattended: policy.unattended.value,
         on_timeout: policy.on_timeout.as_ref().map(|timeout| timeout.value),
     }

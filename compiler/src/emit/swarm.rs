@@ -3,6 +3,7 @@
 use swarmc_plan as plan;
 
 use super::Emitter;
+use super::command::emit_command;
 use crate::ast;
 use crate::model::{Swarm, TemplateText};
 use crate::types::Type;
@@ -71,12 +72,12 @@ impl Emitter<'_, '_, '_> {
             worktrees: ast
                 .worktrees
                 .iter()
-                .zip(&swarm.managers)
-                .map(|(tree, manager)| plan::Worktree {
+                .map(|tree| plan::Worktree {
                     name: tree.name.value.clone(),
-                    manager: tree.manager.as_ref().map(|manager| manager.value.clone()),
-                    agent: manager.map(|agent| self.agent_name(Some(agent))),
+                    manager: tree.manager.as_ref().map(|manager| manager.value.clone()).unwrap_or_default(),
                     members: name_values(&tree.members),
+                    into: tree.into.as_ref().map(|branch| branch.value.clone()),
+                    checks: tree.checks.iter().map(emit_command).collect(),
                 })
                 .collect(),
             edges: self.emit_edges(ast.edges.as_ref(), &swarm.carries),
@@ -106,7 +107,19 @@ impl Emitter<'_, '_, '_> {
             task: None,
             origin: self.to_origin(group.span),
         });
-        named.chain(groups).collect()
+        // A manager that is an agent and no member becomes one.
+        let managers = swarm.ast.worktrees.iter().zip(&swarm.managers).filter_map(|(tree, agent)| {
+            let name = tree.manager.as_ref()?;
+            Some(plan::Member {
+                name: Some(name.value.clone()),
+                names: None,
+                count: 1,
+                agent: self.agent_name(Some((*agent)?)),
+                task: None,
+                origin: self.to_origin(name.span),
+            })
+        });
+        named.chain(managers).chain(groups).collect()
     }
 
     /// What it says itself, else what the policy of the workflow says.

@@ -56,6 +56,7 @@ pub(super) fn lower_policy(element: &Element, diagnostics: &mut Diagnostics) -> 
         spawn: of("spawn"),
         tools: element.children("tool").filter_map(tool).collect(),
         plan_update: of("plan-update"),
+        integrate: of("integrate"),
         unattended: Spanned {
             value: without_answer(&unattended.word()),
             span: unattended.element().map_or(element.span, |node| node.span),

@@ -7,7 +7,7 @@ use super::element::Element;
 use super::policy::{lower_budget, parse_approval};
 use super::{
     Section, argument_name, argument_names, child_argument, clamp_count, datum_name, description_text, edges,
-    lower_source, parse_choice,
+    lower_command, lower_source, parse_choice,
 };
 use crate::ast::{self, LeaderKind, Spanned};
 use crate::code::Code;
@@ -67,7 +67,7 @@ pub(super) fn lower_swarm(element: &Element, diagnostics: &mut Diagnostics) -> O
         spawns: element.child("spawns").map(lower_spawns),
         channels: element.children("channel").filter_map(channel).collect(),
         items: element.children("item").filter_map(lower_item).collect(),
-        worktrees: element.children("worktree").filter_map(lower_managed_worktree).collect(),
+        worktrees: element.children("worktree").filter_map(|node| lower_managed_worktree(node, diagnostics)).collect(),
         edges: element.child("edges").map(|node| edges::lower_edges(node, diagnostics)),
         synthesize: element.child("synthesize").map(synthesize),
         budget: element.child("budget").map(|node| lower_budget(node, diagnostics)),
@@ -221,10 +221,13 @@ fn list_arguments<'e>(node: &'e Element, child: &'e str) -> impl Iterator<Item =
     node.children(child).flat_map(|child| &child.arguments).map(|(_, datum)| datum)
 }
 
-fn lower_managed_worktree(node: &Element) -> Option<ast::Managed> {
+fn lower_managed_worktree(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Managed> {
     Some(ast::Managed {
         name: argument_name(node, 0)?,
         manager: node.property("manager").map(datum_name),
         members: node.child("members").map(argument_names).unwrap_or_default(),
+        into: node.property("into").map(|datum| Spanned { value: datum.text.as_str().to_owned(), span: datum.span }),
+        checks: node.children("check").filter_map(|check| lower_command(check, diagnostics)).collect(),
+        span: node.span,
     })
 }

@@ -178,12 +178,24 @@ static SCOPE: Node = Node::new("scope", "Patterns of the paths that it touches."
     .rest("GLOB", Kind::Glob)
     .many();
 
-static MANAGED: Node = Node::new("worktree", "A Git worktree that members share, and the member that integrates it.")
-    .arguments(NAME)
-    .properties(&[
-        Property::new("manager", Kind::Reference(Target::Member), "The member that integrates it.").make_required()
-    ])
-    .children(&[&CHANNEL_MEMBERS])
+static MANAGED: Node = Node::new(
+    "worktree",
+    "A Git worktree that members share. Its manager merges what they commit into a branch of the run.",
+)
+.arguments(NAME)
+.properties(&[
+    Property::new("manager", Kind::Reference(Target::Member), "The member, or the agent, that merges it.")
+        .make_required(),
+    Property::new(
+        "into",
+        Kind::Text,
+        "The branch of the repository that is moved on to what was merged; none, when left out.",
+    ),
+])
+.children(&[&CHANNEL_MEMBERS, &MERGE_CHECK])
+.many();
+static MERGE_CHECK: Node = Node::new("check", "A command that must exit with 0 before a merge is committed.")
+    .rest("WORD", Kind::Scalar)
     .many();
 
 static SYNTHESIZE: Node =

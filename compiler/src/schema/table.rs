@@ -6,7 +6,7 @@ use super::pipeline::PIPELINE;
 use super::swarm::SWARM;
 use super::task::{RUN, TASK, TYPE_FIELD};
 use super::test::TEST;
-use super::words::{APPROVAL, EDITIONS, EVENTS, LIMITING, MODE, UNATTENDED};
+use super::words::{AGREEMENT, APPROVAL, EDITIONS, EVENTS, LIMITING, MODE, UNATTENDED};
 use super::{Argument, Kind, Node, Property, Target, default_argument, optional_argument, required_argument};
 
 pub(super) const NAME: &[Argument] = &[required_argument("NAME", Kind::Name)];
@@ -160,6 +160,7 @@ static POLICY: Node = Node::new("policy", "Who approves what agents ask for.").c
     &POLICY_SPAWN,
     &POLICY_TOOL,
     &PLAN_UPDATE,
+    &INTEGRATE,
     &UNATTENDED_POLICY,
     &REQUEST_TIMEOUT,
 ]);
@@ -173,6 +174,8 @@ static PLAN_UPDATE: Node = Node::new("plan-update", "Changing the plan of a swar
     Kind::Choice(APPROVAL),
     "coordinator",
 )]);
+static INTEGRATE: Node = Node::new("integrate", "Moving the branch that the `into=` of a worktree names.")
+    .arguments(&[default_argument("WHO", Kind::Choice(AGREEMENT), "human")]);
 static UNATTENDED_POLICY: Node = Node::new("unattended", "The answer to a request to a person in an unattended run.")
     .arguments(&[default_argument("WHAT", Kind::Choice(UNATTENDED), "deny")]);
 static REQUEST_TIMEOUT: Node = Node::new("on-timeout", "The answer to a request that no person answers in time.")

@@ -138,6 +138,9 @@ pub(crate) const APPROVAL: &[Word] = &[
     make_word("coordinator", "the coordinator of the swarm approves"),
 ];
 
+pub(crate) const AGREEMENT: &[Word] =
+    &[make_word("auto", "granted without a question"), make_word("human", "a person approves")];
+
 pub(crate) const PROGRESS: &[Word] = &[
     make_word("tools", "calling tools"),
     make_word("findings", "calling tools and publishing"),

@@ -191,6 +191,8 @@ export type Approval = ({
 } | {
     wants: "help";
 } | {
+    wants: "merge";
+} | {
     wants: "plan";
 } | {
     wants: "go_on";
@@ -534,6 +536,8 @@ export type ApprovalDetails = ({
 } | {
     wants: "help";
 } | {
+    wants: "merge";
+} | {
     wants: "plan";
 } | {
     wants: "go_on";
@@ -717,6 +721,8 @@ export type TeamPlanDocument = {
     critical_path: Array<string>;
     /** The agents that changed the same lines of a file, each pair and file once. */
     conflicts: Array<ConflictDocument>;
+    /** Its worktrees, by name. */
+    worktrees: Array<WorktreeDocument>;
     /** The proposals that wait for an answer, by number. */
     open_proposals: Array<number>;
 };
@@ -752,6 +758,27 @@ export type ConflictDocument = {
     /** Whether it is known that the lines are the same. */
     certain: boolean;
 };
+
+/** A worktree of a team. */
+export type WorktreeDocument = {
+    /** Its name. */
+    worktree: string;
+    /** The agent that merges it. */
+    manager: string;
+    /** The agents that work in it. */
+    members: Array<string>;
+    /** The branch that is moved on to what was merged; null: none. */
+    into: string | null;
+    /** How far its last merge is; null before the first. */
+    merge: MergeState | null;
+    /** The commit of that. */
+    commit: string | null;
+    /** What came of it. */
+    note: string | null;
+};
+
+/** How far the merge of a worktree is. */
+export type MergeState = "open" | "committed" | "merged" | "aborted";
 
 /** An agent of a swarm. `T` is what is said of its turns: their number, or each of them. */
 export type SwarmAgentWithuint64 = {

@@ -87,11 +87,17 @@ impl<'p> Validator<'p> {
             let place = place.field("worktrees");
             let place = place.index(index);
             place.field("members").check_references("member", tree.members.iter(), member)?;
-            tree.agent.as_deref().map_or(Ok(()), |name| agent(&place.field("agent"), name))?;
-            let known = tree.manager.as_ref().is_none_or(|name| member(name) || tree.agent.is_some());
-            place
-                .field("manager")
-                .ensure_holds(known, || "names a member that the swarm does not declare".to_owned())?;
+            place.field("manager").ensure_holds(member(&tree.manager), || {
+                format!("names member `{}`, which the swarm does not declare", tree.manager)
+            })?;
+            if let Some(branch) = &tree.into {
+                place.field("into").ensure_holds(crate::Worktree::is_branch_name(branch), || {
+                    format!("names `{branch}`, which no branch can be called")
+                })?;
+            }
+            for (number, command) in tree.checks.iter().enumerate() {
+                place.field("checks").index(number).check_command(command)?;
+            }
         }
         self.check_items(&place.field("items"), swarm, member)?;
         check_edges(&place.field("edges"), &swarm.edges, member, "member")?;

@@ -2,8 +2,11 @@
 //!
 //! In: a name for each of them, made of names of the plan. Out: a folder under `runs/RUN/worktrees`, on a branch
 //! `swarm/RUN/NAME` of its own. Invariant: no attempt works in a tree that is not checked out in full, a tree that
-//! exists is used again, and none with changes or commits is removed. What Git ignores is no change: builds made most
-//! of it.
+//! exists is used again, and none with changes is removed, or with commits that no other branch has. What Git ignores is no
+//! change: builds made most of it.
+
+pub(crate) mod merge;
+mod parts;
 
 use std::ffi::OsString;
 use std::io;
@@ -110,7 +113,8 @@ impl Worktrees {
         self.is_ready(name).then(|| self.folder.join(name).join(&self.repository.prefix))
     }
 
-    /// Removes the trees in which nothing was changed. Says of the others what is in them, and where.
+    /// Removes the trees in which nothing was changed, or all of which is on another branch. Says of the others what is in
+    /// them, and where.
     pub(crate) fn clear(&self) -> Vec<String> {
         let mut kept = Vec::new();
         for name in list_trees(&self.folder).unwrap_or_default() {
@@ -146,7 +150,16 @@ impl Worktrees {
         let ask = |arguments: &[&str]| self.repository.git(&path, arguments, &Cancel::default());
         let status = ask(&["status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none"])?;
         let ends = ask(&["rev-parse", "HEAD", &self.reference(name)])?;
-        let committed = ends.lines().any(|end| end != self.commit);
+        let ends: Vec<&str> = ends.lines().collect();
+        let mut committed = ends.iter().any(|end| *end != self.commit);
+        if let [head, tip] = ends[..]
+            && committed
+            && head == tip
+        {
+            let holders = ask(&["for-each-ref", "--format=%(refname)", "--contains", tip, "refs/heads/"])?;
+            let own = self.reference(name);
+            committed = !holders.lines().any(|holder| holder != own);
+        }
         Ok(match (status.is_empty(), committed) {
             (true, false) => None,
             (true, true) => Some("with commits"),
@@ -158,9 +171,11 @@ impl Worktrees {
     fn remove(&self, name: &str) -> Result<(), String> {
         let path = self.folder.join(name);
         let ask = |arguments: &[&str]| self.repository.git(&self.repository.workspace, arguments, &Cancel::default());
+        let reference = self.reference(name);
+        let tip = ask(&["rev-parse", "--verify", &reference])?;
         ask(&["worktree", "remove", &path.to_string_lossy()])?;
-        // Only as long as it is where the tree began.
-        ask(&["update-ref", "-d", &self.reference(name), &self.commit])?;
+        // Only as long as it is where it was looked at.
+        ask(&["update-ref", "-d", &reference, tip.trim()])?;
         std::fs::remove_file(mark_path(&self.folder, name)).map_err(|error| error.to_string())
     }
 

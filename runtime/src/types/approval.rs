@@ -87,6 +87,11 @@ pub enum RequestKind {
         /// How, and why, in words.
         change: Content,
     },
+    /// To move a branch of the repository on to what it merged.
+    Merge {
+        /// Which, and what is in it, in words.
+        change: Content,
+    },
     /// To take a further turn, or attempt, though the last ones came to the same.
     GoOn {
         /// What they have in common.
@@ -149,6 +154,7 @@ impl RequestKind {
             RequestKind::Node { to, .. } => format!("task {to}"),
             RequestKind::Help { .. } => "help".to_owned(),
             RequestKind::Plan { .. } => "a change of the plan".to_owned(),
+            RequestKind::Merge { .. } => "a merge".to_owned(),
         }
     }
 
@@ -175,7 +181,8 @@ impl RequestKind {
             | RequestKind::Spawn { .. }
             | RequestKind::GoOn { .. }
             | RequestKind::Node { .. }
-            | RequestKind::Plan { .. } => &Choice::ALL,
+            | RequestKind::Plan { .. }
+            | RequestKind::Merge { .. } => &Choice::ALL,
         }
     }
 
@@ -206,7 +213,7 @@ impl RequestKind {
             RequestKind::Node { letter, .. } => &letter.content,
             RequestKind::GoOn { evidence, .. } => evidence,
             RequestKind::Help { message } => message,
-            RequestKind::Plan { change } => change,
+            RequestKind::Plan { change } | RequestKind::Merge { change } => change,
         }
     }
 }

@@ -142,6 +142,41 @@ pub enum ItemState {
     Failed,
 }
 
+/// How far the merge of a worktree is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MergeState {
+    /// It lies in the folder of its manager, and is not committed: files conflict, or a check failed.
+    Open,
+    /// It is committed; the branch that the worktree names is to be moved on to it.
+    Committed,
+    /// It is at its end.
+    Merged,
+    /// Its manager has dropped it.
+    Aborted,
+}
+
+impl MergeState {
+    /// In a word, as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MergeState::Open => "open",
+            MergeState::Committed => "committed",
+            MergeState::Merged => "merged",
+            MergeState::Aborted => "aborted",
+        }
+    }
+}
+
+/// A part of a file that a merge leaves out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Dropped {
+    /// Its name: the path of the file, and the number of the part, such as `src/api.rs#2`.
+    pub part: String,
+    /// Why.
+    pub why: String,
+}
+
 /// What became of a proposal that changed nothing; an update of the plan names the proposal that it applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -277,6 +312,28 @@ pub enum TeamOp {
         /// What it says.
         message: Content,
     },
+    /// Merges the worktree that it is the manager of.
+    Integrate {
+        /// What is merged: the message of the commit.
+        summary: String,
+        /// The message of a commit of what the members left uncommitted; none: nothing may be left.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit_rest: Option<String>,
+        /// Why it merges although items of the members are open.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        although_open: Option<String>,
+    },
+    /// Commits its open merge, whose conflicts it has resolved.
+    IntegrateContinue {
+        /// The parts of either side that the result leaves out.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dropped: Vec<Dropped>,
+    },
+    /// Drops its open merge.
+    IntegrateAbort {
+        /// Why.
+        why: String,
+    },
 }
 
 impl TeamOp {
@@ -299,7 +356,17 @@ impl TeamOp {
             TeamOp::JoinChannel { .. } => "channel_join",
             TeamOp::LeaveChannel { .. } => "channel_leave",
             TeamOp::TellUser { .. } => "tell_user",
+            TeamOp::Integrate { .. } => "integrate",
+            TeamOp::IntegrateContinue { .. } => "integrate_continue",
+            TeamOp::IntegrateAbort { .. } => "integrate_abort",
         }
+    }
+}
+
+impl TeamOp {
+    /// Whether Git carries it out, and not the swarm alone.
+    pub fn merges(&self) -> bool {
+        matches!(self, TeamOp::Integrate { .. } | TeamOp::IntegrateContinue { .. } | TeamOp::IntegrateAbort { .. })
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
-use super::team::{ItemState, PlanOp, Refused, Touch};
+use super::team::{ItemState, MergeState, PlanOp, Refused, Touch};
 
 /// A fact of a team.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -155,6 +155,23 @@ pub enum TeamFact {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         paths: Vec<String>,
     },
+    /// The merge of a worktree is further than before.
+    Integrated {
+        /// The manager.
+        agent: Arc<str>,
+        /// The worktree.
+        worktree: Arc<str>,
+        /// How far it is.
+        to: MergeState,
+        /// The commit of the merge.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+        /// The files that conflict.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<String>,
+        /// What came of it, in words.
+        note: String,
+    },
     /// The coordinator of a team tells the person who runs it.
     UserTold {
         /// The coordinator.
@@ -182,6 +199,7 @@ impl TeamFact {
             | TeamFact::Touched { agent, .. }
             | TeamFact::Conflict { agent, .. }
             | TeamFact::Intended { agent, .. }
+            | TeamFact::Integrated { agent, .. }
             | TeamFact::UserTold { agent, .. } => agent,
         }
     }

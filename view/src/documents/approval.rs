@@ -60,6 +60,8 @@ pub enum ApprovalWants {
     },
     /// To be helped by a person.
     Help,
+    /// To move a branch of the repository on to what it merged.
+    Merge,
     /// To change the plan of its team.
     Plan,
     /// To take a further turn.
@@ -132,6 +134,7 @@ impl From<&OpenRequest> for Approval {
             }
             RequestKind::Help { .. } => ApprovalWants::Help,
             RequestKind::Plan { .. } => ApprovalWants::Plan,
+            RequestKind::Merge { .. } => ApprovalWants::Merge,
             RequestKind::GoOn { same, times, .. } => ApprovalWants::GoOn { same: *same, times: *times },
         };
         Approval {
@@ -154,7 +157,9 @@ impl ApprovalDetails {
             RequestKind::Tool { arguments, .. } => text.arguments = Some(json(arguments)),
             RequestKind::Spawn { task, .. } => text.task = Some(read(task)),
             RequestKind::Node { letter, .. } => text.payload = Some(json(&letter.content)),
-            RequestKind::Help { message } | RequestKind::Plan { change: message } => text.message = Some(read(message)),
+            RequestKind::Help { message }
+            | RequestKind::Plan { change: message }
+            | RequestKind::Merge { change: message } => text.message = Some(read(message)),
             RequestKind::GoOn { evidence, .. } => text.evidence = Some(read(evidence)),
         }
         let answer = verdict.map(|verdict| ApprovalAnswer {

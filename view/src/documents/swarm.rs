@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use swarmc_runtime::Usage;
 use swarmc_runtime::swarm::{End, MessageType, Phase, Purpose};
-use swarmc_runtime::team::{Life, TeamOp};
+use swarmc_runtime::team::{Life, MergeState, TeamOp};
 
 use super::Version;
 use super::step::PromptPaths;
@@ -41,6 +41,8 @@ pub struct TeamPlanDocument {
     pub critical_path: Vec<String>,
     /// The agents that changed the same lines of a file, each pair and file once.
     pub conflicts: Vec<ConflictDocument>,
+    /// Its worktrees, by name.
+    pub worktrees: Vec<WorktreeDocument>,
     /// The proposals that wait for an answer, by number.
     pub open_proposals: Vec<u32>,
 }
@@ -54,6 +56,25 @@ pub struct ConflictDocument {
     pub path: String,
     /// Whether it is known that the lines are the same.
     pub certain: bool,
+}
+
+/// A worktree of a team.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WorktreeDocument {
+    /// Its name.
+    pub worktree: String,
+    /// The agent that merges it.
+    pub manager: String,
+    /// The agents that work in it.
+    pub members: Vec<String>,
+    /// The branch that is moved on to what was merged; null: none.
+    pub into: Option<String>,
+    /// How far its last merge is; null before the first.
+    pub merge: Option<MergeState>,
+    /// The commit of that.
+    pub commit: Option<String>,
+    /// What came of it.
+    pub note: Option<String>,
 }
 
 /// An item of a team's plan.

@@ -191,6 +191,7 @@ impl State {
             RequestKind::Tool { .. }
             | RequestKind::Spawn { .. }
             | RequestKind::Plan { .. }
+            | RequestKind::Merge { .. }
             | RequestKind::GoOn { .. } => {}
         }
         if let Some(swarm_state) = self.swarms.get_mut(&key) {
@@ -288,6 +289,7 @@ impl State {
             RequestKind::Tool { .. }
             | RequestKind::Spawn { .. }
             | RequestKind::Plan { .. }
+            | RequestKind::Merge { .. }
             | RequestKind::GoOn { .. } => false,
         };
         let before = self.approvals.decided.len();
@@ -306,6 +308,7 @@ impl State {
             RequestKind::Tool { .. }
             | RequestKind::Spawn { .. }
             | RequestKind::Plan { .. }
+            | RequestKind::Merge { .. }
             | RequestKind::GoOn { .. }
             | RequestKind::Help { .. } => None,
         });

@@ -7,6 +7,7 @@
 //! Texts are untrusted: reading is linear in their length, and recurses no deeper than the nesting that the JSON reader
 //! allows. A text that is no action gives a sentence that tells the model what to return.
 
+mod merge;
 mod offer;
 mod read;
 mod team;
@@ -130,6 +131,8 @@ enum Need {
     Lead,
     /// To be another agent of a team.
     Follow,
+    /// To be the manager of a worktree of a team.
+    Manager,
     /// To be in a team.
     Team,
     /// To be the coordinator of a team to which agents may be added.
@@ -146,6 +149,8 @@ pub(crate) enum TeamPart {
     None,
     /// It is the coordinator.
     Lead,
+    /// It merges a worktree.
+    Manager,
     /// It is one of the others.
     Follow,
 }
@@ -175,14 +180,16 @@ impl ActionSpec {
             // In a team only the coordinator adds agents, by another action.
             Need::Help => part == TeamPart::None,
             Need::Lead | Need::Spawns => part == TeamPart::Lead,
-            Need::Follow => part == TeamPart::Follow,
+            Need::Follow => matches!(part, TeamPart::Follow | TeamPart::Manager),
+            Need::Manager => part == TeamPart::Manager,
             Need::Team | Need::Channels => part != TeamPart::None,
         }
     }
 
     /// Whether a program may take it while its turn goes on: it ends no turn.
     fn is_operation(&self) -> bool {
-        ![TOOL_CALL.name, REQUEST_HELP.name, DONE.name, IDLE.name].contains(&self.name)
+        !matches!(self.needs, Need::Manager)
+            && ![TOOL_CALL.name, REQUEST_HELP.name, DONE.name, IDLE.name].contains(&self.name)
     }
 
     /// Whether an agent may take this action.
@@ -194,13 +201,13 @@ impl ActionSpec {
             Need::Help => abilities.help,
             Need::Spawns => self.is_for(abilities.part) && abilities.spawns,
             Need::Channels => self.is_for(abilities.part) && abilities.channels,
-            Need::Lead | Need::Follow | Need::Team => self.is_for(abilities.part),
+            Need::Lead | Need::Follow | Need::Manager | Need::Team => self.is_for(abilities.part),
         }
     }
 }
 
 /// The actions, in the order in which prompts describe them.
-pub(crate) const ACTIONS: [&ActionSpec; 22] = [
+pub(crate) const ACTIONS: [&ActionSpec; 25] = [
     &TOOL_CALL,
     &PUBLISH_DATA,
     &SEND_MESSAGE,
@@ -217,6 +224,9 @@ pub(crate) const ACTIONS: [&ActionSpec; 22] = [
     &team::ITEM_BLOCKED,
     &team::ITEM_FAILED,
     &team::ITEM_CHECKPOINT,
+    &merge::INTEGRATE,
+    &merge::INTEGRATE_CONTINUE,
+    &merge::INTEGRATE_ABORT,
     &team::PLAN_PROPOSE,
     &team::DECLARE_INTENT,
     &team::BROADCAST,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::state::{Agent, AgentStage, LeadStage, Swarm, Timer};
-use super::{action, lead, names};
+use super::{action, lead, merge, names};
 use crate::types::approval::RequestKind;
 use crate::types::event::{AttemptId, Content, Event};
 use crate::types::swarm::{Action, End, Fault, MemberMessage, MessageType, Phase, Purpose, SUPERVISOR, TurnId};
@@ -29,7 +29,8 @@ pub enum SwarmCommand {
     },
     /// Ask a model, and record [`Event::TurnStarted`] and [`Event::TurnEnded`].
     Ask(TurnId),
-    /// Call a tool, and record [`Event::ToolStarted`] and [`Event::ToolEnded`]. If the policy requires an
+    /// Call a tool, and record [`Event::ToolStarted`] and [`Event::ToolEnded`]; where it is a merge, run Git, and record
+    /// [`TeamFact::Integrated`](crate::types::team_fact::TeamFact::Integrated) or [`Event::ActionRefused`]. If the policy requires an
     /// approval that is missing, record [`crate::Event::ApprovalAsked`] instead: the command comes again after
     /// the approval.
     Call(TurnId),
@@ -190,7 +191,11 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand>
         }
         AgentStage::Acting(act) => {
             let act = act.clone();
-            carry_out(swarm, index, act)
+            let command = carry_out(swarm, index, act.clone());
+            if matches!(command, SwarmCommand::Call(_)) {
+                swarm.enter_stage(index, AgentStage::Calling(act, true));
+            }
+            command
         }
         AgentStage::Helping(description, skills) => {
             let (description, skills) = (description.clone(), skills.clone());
@@ -201,7 +206,11 @@ fn decide_agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<SwarmCommand>
             let turn = swarm.turn(index);
             record(Event::ToolEnded { swarm: id, turn, result, fault: Some(Fault::Permanent) })
         }
-        AgentStage::Denied(Action::Operate(_), why) => refuse_action(id, agent, format!("not done: {why}")),
+        AgentStage::Denied(Action::Operate(op), why) => {
+            let (merges, why) = (op.merges(), why.clone());
+            let left = merges.then(|| merge::leave_branch(swarm, index, &why)).flatten();
+            left.unwrap_or_else(|| refuse_action(id, &swarm.agents[index as usize], format!("not done: {why}")))
+        }
         AgentStage::Denied(_, why) => refuse_action(id, agent, format!("no helper: {why}")),
         AgentStage::Informed(helper) => {
             let text =

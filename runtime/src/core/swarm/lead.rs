@@ -10,7 +10,7 @@ use swarmc_plan::Approval;
 use super::decide::{SwarmCommand, record, refuse_action};
 use super::plan::TeamPlan;
 use super::state::{Agent, AgentStage, Notice, Swarm, Team, is_leading};
-use super::{action, names};
+use super::{action, merge, names};
 use crate::types::approval::RequestKind;
 use crate::types::event::{Content, Event, can_inline};
 use crate::types::swarm::{End, MemberMessage, PERSON, SUPERVISOR, WORKSPACE};
@@ -264,6 +264,9 @@ fn try_operation(swarm: &Swarm, agent: &Agent, index: u32, op: TeamOp) -> Result
             }
             record(Event::Team { swarm: id, fact: TeamFact::ChannelChanged { agent: name, channel, joined: false } })
         }
+        op @ (TeamOp::Integrate { .. } | TeamOp::IntegrateContinue { .. } | TeamOp::IntegrateAbort { .. }) => {
+            return merge::merge_worktree(swarm, team, index, &op);
+        }
         TeamOp::TellUser { message } => {
             record(Event::Team { swarm: id, fact: TeamFact::UserTold { agent: name, message } })
         }
@@ -458,6 +461,13 @@ pub(super) fn finish_agent(swarm: &Swarm, index: u32, response: Content) -> Swar
         let open: Vec<&str> = open.into_iter().take(action::TOLD).collect();
         return refuse_action(id, agent, format!("not done: {} is open: {help}", open.join(", ")));
     }
+    if leads
+        && let unmerged = merge::list_unmerged(swarm, team)
+        && !unmerged.is_empty()
+    {
+        let words = format!("not done: {}: wait for the manager, or stop it", unmerged.join("; "));
+        return refuse_action(id, agent, words);
+    }
     match leads {
         true => record(Event::AgentFinished {
             swarm: id,
@@ -537,6 +547,8 @@ fn describe_waiting(plan: &TeamPlan, swarm: &Swarm) -> String {
             }
         })
         .collect();
+    let unmerged = swarm.team.as_ref().map(|team| merge::list_unmerged(swarm, team)).unwrap_or_default();
+    let lines: Vec<String> = lines.into_iter().chain(unmerged).collect();
     match lines.is_empty() {
         true => "every item is done; end with `done`".to_owned(),
         false => lines.join("; "),

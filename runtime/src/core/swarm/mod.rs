@@ -10,6 +10,7 @@ pub(crate) mod action;
 mod decide;
 mod lead;
 pub(crate) mod life;
+pub(crate) mod merge;
 pub(crate) mod names;
 pub mod plan;
 pub(crate) mod prompt;

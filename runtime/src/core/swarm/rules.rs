@@ -7,6 +7,7 @@ use swarmc_plan::{
     Approval, Convergence, Plan, PlanItem, ProgressRule, Spawns, Swarm, SwarmLimits, TransientRetry, TurnLimit,
 };
 
+use super::merge::Worktree;
 use super::state::Channel;
 
 /// The parts of a goal at most: one event contains all their tasks, or the digests of them.
@@ -56,6 +57,10 @@ pub struct Rules {
     pub(crate) spawns: Option<Spawns>,
     /// Who accepts changes of the team's plan.
     pub(crate) plan_update: Approval,
+    /// The worktrees that the team begins with.
+    pub(crate) worktrees: BTreeMap<Arc<str>, Worktree>,
+    /// Who agrees that a branch of the repository is moved.
+    pub(crate) integrate: Approval,
 }
 
 /// The agent that coordinates a team.
@@ -144,6 +149,8 @@ impl Rules {
             channels: swarm.channels.iter().map(|channel| (Arc::from(&*channel.name), Channel::new(channel))).collect(),
             spawns: swarm.spawns.clone(),
             plan_update: plan.policy.plan_update,
+            worktrees: swarm.worktrees.iter().map(|tree| (Arc::from(&*tree.name), Worktree::new(tree))).collect(),
+            integrate: plan.policy.integrate,
         }
     }
 

@@ -1,12 +1,13 @@
 //! Which agent of a team changed which file, and who hears of it: table T4 of the design. There are no locks.
 //!
-//! In: changes of files, intents and finished items. Out: notices for agents, and conflicts for `decide` to record. A change
+//! In: changes of files in the worktrees of the team and beside them, intents and finished items. Out: notices for agents, and conflicts for `decide` to record. A change
 //! counts for [`WINDOW_MS`], and no longer than until its agent has done an item. Invariant: an agent hears at most
 //! [`NOTICES`] times of changes in one turn, and of one file and one other agent once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::merge::WorkPlace;
 use super::state::Swarm;
 use crate::types::team::{ItemState, Touch};
 
@@ -40,6 +41,8 @@ pub(crate) struct Touches {
 #[derive(Debug)]
 struct Change {
     agent: Arc<str>,
+    /// The worktree of the team in which it was made.
+    tree: Option<Arc<str>>,
     at: u64,
     touch: Touch,
 }
@@ -76,15 +79,24 @@ impl Touches {
         }
     }
 
-    /// The agents whose changes of a file still count, and whether one of them overlaps; none: unknown.
-    fn find_others(&self, agent: &str, touch: &Touch, at: u64) -> BTreeMap<Arc<str>, Option<bool>> {
-        let mut others: BTreeMap<Arc<str>, Option<bool>> = BTreeMap::new();
-        let counts = |change: &&Change| {
+    /// The changes of a file by others that still count.
+    fn list_others(&self, agent: &str, path: &str, at: u64) -> impl Iterator<Item = &Change> {
+        self.files.get(path).into_iter().flatten().filter(move |change| {
             *change.agent != *agent
                 && at.saturating_sub(change.at) <= WINDOW_MS
                 && self.finished.get(&change.agent).is_none_or(|finished| *finished <= change.at)
-        };
-        for change in self.files.get(&touch.path).into_iter().flatten().filter(counts) {
+        })
+    }
+
+    /// The agents whose changes of a file in the same tree still count, and whether one of them overlaps; none: unknown.
+    fn find_others(
+        &self,
+        (agent, tree): (&str, Option<&Arc<str>>),
+        touch: &Touch,
+        at: u64,
+    ) -> BTreeMap<Arc<str>, Option<bool>> {
+        let mut others: BTreeMap<Arc<str>, Option<bool>> = BTreeMap::new();
+        for change in self.list_others(agent, &touch.path, at).filter(|change| change.tree.as_ref() == tree) {
             let overlaps = touch.overlaps(&change.touch);
             let known = others.entry(Arc::clone(&change.agent)).or_insert(overlaps);
             // Certain is more than unknown, and that more than apart.
@@ -94,6 +106,11 @@ impl Touches {
             }
         }
         others
+    }
+
+    /// The agents that have changed a file, as far as it is remembered.
+    pub(super) fn list_authors(&self, path: &str) -> BTreeSet<Arc<str>> {
+        self.files.get(path).into_iter().flatten().map(|change| Arc::clone(&change.agent)).collect()
     }
 
     /// The last change of a file by an agent.
@@ -115,9 +132,22 @@ impl Touches {
 impl Swarm {
     /// An agent has changed a file.
     pub(super) fn file_touched(&mut self, agent: &Arc<str>, touch: &Touch, at: u64) {
+        let tree: Option<Arc<str>> = match self.place_of(agent) {
+            WorkPlace::Workspace => None,
+            WorkPlace::Worktree(tree) => Some(Arc::from(tree)),
+            // The manager changes what others made, to resolve a merge.
+            WorkPlace::Merges(_) => return,
+        };
         let Some(team) = &mut self.team else { return };
-        let others = team.touches.find_others(agent, touch, at);
-        team.touches.add(Change { agent: Arc::clone(agent), at, touch: touch.clone() });
+        let others = team.touches.find_others((agent, tree.as_ref()), touch, at);
+        let elsewhere = team.touches.list_others(agent, &touch.path, at).filter(|change| change.tree != tree);
+        let elsewhere: BTreeMap<Arc<str>, Option<Arc<str>>> =
+            elsewhere.map(|change| (Arc::clone(&change.agent), change.tree.clone())).collect();
+        let agent_tree = tree.clone();
+        team.touches.add(Change { agent: Arc::clone(agent), tree, at, touch: touch.clone() });
+        for (other, other_tree) in &elsewhere {
+            self.tell_managers((agent, agent_tree.as_ref()), (other, other_tree.as_ref()), touch);
+        }
         for (other, overlaps) in &others {
             if self.agent(other).is_none_or(|other| other.is_done()) {
                 continue;
@@ -160,6 +190,29 @@ impl Swarm {
             let sure = if *certain { "the same lines as you" } else { "perhaps the same lines as you" };
             let words = format!("{other} changed {what}, {sure}: talk to {other}, not to the coordinator.{diff}");
             self.tell_of_file(receiver, other, path, (true, words));
+        }
+    }
+
+    /// Two agents changed one file in two trees: the managers of both hear of it.
+    fn tell_managers(
+        &mut self,
+        (agent, tree): (&Arc<str>, Option<&Arc<str>>),
+        (other, other_tree): (&Arc<str>, Option<&Arc<str>>),
+        touch: &Touch,
+    ) {
+        let trees = self.team.as_ref().map(|team| &team.worktrees);
+        let manager = |tree: Option<&Arc<str>>| trees?.get(tree?).map(|tree| Arc::clone(&tree.manager));
+        let managers: BTreeSet<Arc<str>> = [tree, other_tree].into_iter().filter_map(manager).collect();
+        let place =
+            |tree: Option<&Arc<str>>| tree.map_or("the workspace".to_owned(), |tree| format!("worktree `{tree}`"));
+        let words = format!(
+            "{agent} changed {} in {}, and {other} changed the file in {}: the changes meet when they are merged",
+            describe_touch(touch),
+            place(tree),
+            place(other_tree)
+        );
+        for manager in managers {
+            self.tell_of_file(&manager, agent, &touch.path, (false, words.clone()));
         }
     }
 

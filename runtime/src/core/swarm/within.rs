@@ -80,6 +80,7 @@ pub(crate) fn operate_within(swarm: &Swarm, turn: &TurnId, act: &Action) -> Resu
         SwarmCommand::Agree { .. } => {
             Err("a person must agree to this: return it as JSON at the end of your turn".to_owned())
         }
+        SwarmCommand::Call(_) => Err("Git takes its time: return this as JSON at the end of your turn".to_owned()),
         _ => Err("this is no operation of a turn that goes on".to_owned()),
     }
 }
@@ -176,6 +177,7 @@ fn find_operation(fact: &TeamFact) -> Option<(&Arc<str>, TeamOp)> {
         TeamFact::AgentCompleted { .. }
         | TeamFact::Noticed { .. }
         | TeamFact::Touched { .. }
+        | TeamFact::Integrated { .. }
         | TeamFact::Conflict { .. } => return None,
     })
 }

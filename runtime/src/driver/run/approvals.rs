@@ -262,6 +262,9 @@ impl Driver<'_> {
             (Some(_), RequestKind::Plan { .. }) => {
                 return Err(format!("approval {id} is for a change of the plan, which takes no arguments"));
             }
+            (Some(_), RequestKind::Merge { .. }) => {
+                return Err(format!("approval {id} is for a merge, which takes no arguments"));
+            }
             (Some(_), RequestKind::GoOn { .. }) => {
                 return Err(format!("approval {id} is for a further turn, which takes no arguments"));
             }

@@ -8,6 +8,7 @@
 mod asking;
 mod ending;
 pub(super) mod files;
+mod merging;
 mod program_turn;
 mod recorded;
 mod user_messages;
@@ -30,7 +31,7 @@ use crate::io::input::SwarmInput;
 use crate::io::tools::Grant;
 use crate::types::approval::{self};
 use crate::types::cancel::Cancel;
-use crate::types::chat::Tool;
+use crate::types::chat::{Tool, ToolFault};
 use crate::types::event::{self, AttemptId, Content, Event, Failure, StepId};
 use crate::types::swarm::{Action, Answer, Fault, TurnId};
 use crate::types::user_request::StopLevel;
@@ -280,13 +281,21 @@ impl Driver<'_> {
                 Ok(())
             }
             SwarmInput::Answered(turn, reply) => self.handle_reply(attempt, key, turn, reply),
+            SwarmInput::Called(turn, result)
+                if let Some(event) = self.end_merge((step, attempt, key), &turn, &result) =>
+            {
+                self.record_swarm_event(event);
+                Ok(())
+            }
             SwarmInput::Called(turn, result) => {
                 let fault = result.as_ref().err().map(|fault| classify_fault(fault.transient));
+                let touch = self.find_written_file((attempt, key), &turn).filter(|_| fault.is_none());
                 let text = result.unwrap_or_else(|fault| fault.message);
                 match store_content(&*self.outputs.texts, text) {
                     Ok(result) => {
                         let swarm = AttemptId::new(step, attempt);
-                        self.record_swarm_event(Event::ToolEnded { swarm, turn, result, fault });
+                        self.record_swarm_event(Event::ToolEnded { swarm, turn: turn.clone(), result, fault });
+                        touch.into_iter().for_each(|touch| self.note_touch((step, attempt, key), &turn, touch));
                     }
                     Err(error) => self.give_up(error.to_string()),
                 }
@@ -412,12 +421,18 @@ impl Driver<'_> {
     fn call_tool(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
+        if swarm.open_merge(&turn).is_some() {
+            return self.begin_merge((step, attempt, key), &turn);
+        }
         let crate::core::swarm::state::AgentStage::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else {
             return Ok(());
         };
         let (tool, params) = (Arc::clone(tool), params.clone());
         let player = self.evaluator.player(swarm, &turn)?;
-        let grant = self.build_grant(key, attempt, swarm, &turn, player)?;
+        let mut grant = self.build_grant(key, attempt, swarm, &turn, player)?;
+        let (definition, pipeline) =
+            (self.evaluator.step_definition(&self.state, key), self.evaluator.pipeline(&self.state, key.frame));
+        let tree = self.find_member_tree(key, definition, pipeline, (swarm, &turn.agent));
         let told = self.evaluator.load_text(&params)?;
         let arguments = serde_json::from_str(&told).unwrap_or_default();
         let tools = Arc::clone(&self.services.tools);
@@ -447,6 +462,13 @@ impl Driver<'_> {
         }
         let word = turn.clone();
         self.launch(step, attempt, &turn, async move {
+            if let Some(tree) = tree {
+                let entered = tokio::task::spawn_blocking(move || tree.enter(&Cancel::default())).await;
+                match entered.unwrap_or_else(|panic| Err(panic.to_string())) {
+                    Ok(folder) => grant.folder = folder.to_path_buf(),
+                    Err(message) => return SwarmInput::Called(word, Err(ToolFault { message, transient: false })),
+                }
+            }
             let result = tools.call(&grant, &tool, &arguments).await;
             SwarmInput::Called(
                 word,

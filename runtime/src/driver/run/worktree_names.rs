@@ -1,9 +1,9 @@
-//! The name of the worktree that a step works in: its own, or that of its pipeline.
+//! The names of worktrees: the one that a step works in, its own or that of its pipeline, and those of a swarm.
 //!
 //! In: the plan's `worktree` and the place of a step. Out: a name that is the same in every process that runs the run,
 //! and that fits a folder and a branch, whatever the names of the plan are.
 
-use swarmc_plan::{Pipeline, Plan, Step};
+use swarmc_plan::{Body, Pipeline, Plan, Step};
 
 use super::eval::Evaluator;
 use super::process_env::ProcessEnv;
@@ -25,7 +25,12 @@ pub(super) fn find_repository(
     let wanted = graph.scopes.iter().any(|scope| {
         let wants = |pipeline: &Pipeline| {
             let runs = |step: &&Step| scope.find(&step.name).is_some();
-            pipeline.worktree || pipeline.all_steps().filter(runs).any(|step| step.worktree.is_some())
+            let has_trees = |step: &Step| match &step.body {
+                Body::Swarm(call) => plan.swarm(&call.swarm).is_some_and(|swarm| !swarm.worktrees.is_empty()),
+                _ => false,
+            };
+            let needs = |step: &Step| step.worktree.is_some() || has_trees(step);
+            pipeline.worktree || pipeline.all_steps().filter(runs).any(needs)
         };
         plan.pipeline(&scope.pipeline).is_some_and(wants)
     });
@@ -52,11 +57,7 @@ pub(super) fn tree_name(evaluator: &Evaluator<'_>, state: &State, number: u32, s
         None if scope.path.is_none() => (&None, None),
         None => (&scope.path, Some(('=', evaluator.pipeline(state, number).name.as_str()))),
     };
-    let mut name = String::new();
-    append_path(&mut name, &state.graph.scopes[0].pipeline);
-    if state.graph.instances > 1 {
-        name.push_str(&format!(".{}", frame.instance));
-    }
+    let mut name = begin_name(state, frame.instance);
     if let Some(path) = path {
         name.push('+');
         append_path(&mut name, path);
@@ -65,9 +66,50 @@ pub(super) fn tree_name(evaluator: &Evaluator<'_>, state: &State, number: u32, s
         name.push(sign);
         append_path(&mut name, last);
     }
-    // What Git takes for a branch, and a file system for a folder.
+    Some(fit_name(name))
+}
+
+/// The name of the tree that the members of a worktree of a swarm share: `PIPELINE+STEP+WORKTREE`.
+pub(super) fn member_tree_name(state: &State, number: u32, step: &Step, tree: &str) -> String {
+    swarm_tree_name(state, number, step, "+", tree)
+}
+
+/// The name of the tree in which the worktrees of a swarm are merged: `PIPELINE+STEP=merged`, or `PIPELINE+STEP=BRANCH`
+/// where the merge goes on into a branch.
+pub(super) fn merge_tree_name(state: &State, number: u32, step: &Step, into: Option<&str>) -> String {
+    match into {
+        None => swarm_tree_name(state, number, step, "=", "merged"),
+        Some(branch) => swarm_tree_name(state, number, step, "=into=", branch),
+    }
+}
+
+fn swarm_tree_name(state: &State, number: u32, step: &Step, sign: &str, last: &str) -> String {
+    let frame = state.frame(number);
+    let mut name = begin_name(state, frame.instance);
+    let path = if frame.item.is_some() { &frame.path } else { &state.frame(frame.scope).path };
+    for part in path.as_deref().into_iter().chain(frame.item.is_none().then_some(step.name.as_str())) {
+        name.push('+');
+        append_path(&mut name, part);
+    }
+    name.push_str(sign);
+    append_path(&mut name, last);
+    fit_name(name)
+}
+
+/// The pipeline that runs, and its instance.
+fn begin_name(state: &State, instance: u32) -> String {
+    let mut name = String::new();
+    append_path(&mut name, &state.graph.scopes[0].pipeline);
+    if state.graph.instances > 1 {
+        name.push_str(&format!(".{instance}"));
+    }
+    name
+}
+
+/// What Git takes for a branch, and a file system for a folder.
+fn fit_name(name: String) -> String {
     let fits = name.len() <= LONGEST_NAME && !name.contains("..") && !name.ends_with('.') && !name.contains(".lock");
-    Some(if fits { name } else { digest_bytes(name.as_bytes()) })
+    if fits { name } else { digest_bytes(name.as_bytes()) }
 }
 
 /// Appends the path of a step in characters that neither a branch nor a shell takes amiss.

@@ -1,6 +1,5 @@
 //! Carries out one attempt: its body, then its checks; and combines their outcomes.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use super::{Candidate, Job, Work, turn, turn_artifacts};
 use crate::io::artifact::Watch;
 use crate::io::files::{Collected, FileWorkspace, FileWorkspaceSpec};
 use crate::io::input::Input;
-use crate::io::process::{Cause, End, Launch, Limits, Poller, argv, decode_text, run_process};
+use crate::io::process::{Cause, End, Launch, Limits, Poller, argv, decode_text, describe_command, run_process};
 use crate::io::recording::{Answer, Part, Question};
 use crate::types::chat::{Fault, Reply};
 use crate::types::error::RunError;
@@ -286,24 +285,6 @@ async fn run_checks(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -
         return Ok(Some(failure));
     }
     Ok(None)
-}
-
-/// A command as a person would type it.
-fn describe_command(command: &Command) -> String {
-    match command {
-        Command::Argv(words) | Command::Script { argv: words, .. } => {
-            words.iter().map(|word| quote_word(word)).collect::<Vec<_>>().join(" ")
-        }
-        Command::Shell(line) => line.clone(),
-    }
-}
-
-fn quote_word(word: &str) -> Cow<'_, str> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=@%+".contains(&byte);
-    match !word.is_empty() && word.bytes().all(is_plain) {
-        true => Cow::Borrowed(word),
-        false => Cow::Owned(format!("'{}'", word.replace('\'', "'\\''"))),
-    }
 }
 
 pub(super) fn classify_end(job: &Job, end: End) -> Option<Failure> {

@@ -31,6 +31,7 @@ use crate::types::cancel::Cancel;
 use crate::types::usage::Usage;
 
 pub(crate) use acp::{Acp, Tools};
+pub(crate) use edits::{locate_edit, read_edit};
 pub(crate) use file_writer::FileWriter;
 pub(crate) use model::Model;
 pub(crate) use observer_queue::ObserverHandle;

@@ -8,6 +8,6 @@ mod tail;
 
 pub(crate) use run::{Cause, End, Limits, Poller, Sink, run_process};
 pub(crate) use side_command::{capture_output, read_stdout, read_stdout_bytes, run_side_command};
-pub(crate) use spawn::{DEFAULT_PATH, Finder, Launch, argv, find_program};
+pub(crate) use spawn::{DEFAULT_PATH, Finder, Launch, argv, describe_command, find_program};
 pub(crate) use stdin::StdinDialogue;
 pub(crate) use tail::{Tail, decode_text, keep_last};

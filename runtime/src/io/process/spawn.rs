@@ -5,6 +5,7 @@
 //! much, and more in a large process. `std` knows no session but by a `fork`: only where there is a terminal to leave is
 //! that paid for.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
@@ -180,5 +181,23 @@ pub(crate) fn argv(command: &swarmc_plan::Command) -> Vec<OsString> {
             words.iter().map(OsString::from).collect()
         }
         swarmc_plan::Command::Shell(line) => ["/bin/sh", "-c", line].map(OsString::from).to_vec(),
+    }
+}
+
+/// A command as a person would type it.
+pub(crate) fn describe_command(command: &swarmc_plan::Command) -> String {
+    match command {
+        swarmc_plan::Command::Argv(words) | swarmc_plan::Command::Script { argv: words, .. } => {
+            words.iter().map(|word| quote_word(word)).collect::<Vec<_>>().join(" ")
+        }
+        swarmc_plan::Command::Shell(line) => line.clone(),
+    }
+}
+
+fn quote_word(word: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=@%+".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("'{}'", word.replace('\'', "'\\''"))),
     }
 }

@@ -365,7 +365,8 @@ impl Reader<'_> {
             RequestKind::GoOn { .. }
             | RequestKind::Tool { .. }
             | RequestKind::Spawn { .. }
-            | RequestKind::Plan { .. } => {}
+            | RequestKind::Plan { .. }
+            | RequestKind::Merge { .. } => {}
         }
         if matches!(request.wants, RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. }) {
             let asked = self.asked.entry(of.clone()).or_default();

@@ -46,6 +46,9 @@ use result::Given;
 pub(crate) use server::Limits;
 use server::Server;
 
+/// The built-in tool that writes a file.
+pub(crate) const FILE_WRITE: &str = "file_write";
+
 /// How long a built-in tool that only reads or writes files may take.
 const FILE_TIME: Duration = Duration::from_secs(30);
 

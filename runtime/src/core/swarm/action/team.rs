@@ -17,7 +17,7 @@ use crate::types::team::{PlanOp, TeamOp};
 const ITEM_CHARS: usize = PlanItem::TEXT_CHARS;
 const ITEM_PARTS: usize = PlanItem::PARTS;
 /// The characters of a reason or a summary at most.
-const WHY_CHARS: usize = 500;
+pub(super) const WHY_CHARS: usize = 500;
 /// The characters of the task of a spawned agent at most, and of a message to many.
 const LONG_CHARS: usize = 4_000;
 /// The characters of what an agent is about to do at most, and of a pattern of paths.

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use super::data::{self, inline_text};
 use crate::core::swarm::action::TeamPart;
+use crate::core::swarm::merge::{WorkPlace, Worktree};
 use crate::core::swarm::plan::{Item, TeamPlan};
 use crate::types::team::{ItemState, PlanOp};
 
@@ -32,6 +33,19 @@ pub(crate) struct TeamView<'a> {
     pub spawns: &'a [String],
     /// The channels: the name, who takes part, and whether others may join.
     pub channels: &'a [(&'a str, Vec<&'a str>, bool)],
+    /// The worktrees.
+    pub worktrees: &'a [TreeView<'a>],
+    /// Where it works.
+    pub place: WorkPlace<'a>,
+}
+
+/// A worktree of a team.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TreeView<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Who works in it, and how far it is.
+    pub tree: &'a Worktree,
 }
 
 /// How an agent takes actions while its turn goes on.
@@ -70,6 +84,7 @@ pub(super) fn write_plan(out: &mut String, team: &TeamView<'_>, name: &str) {
         write_proposals(out, plan);
     }
     write_channels(out, team);
+    write_worktrees(out, team);
 }
 
 fn write_item(out: &mut String, plan: &TeamPlan, item: &Item, name: &str) {
@@ -141,6 +156,21 @@ fn write_channels(out: &mut String, team: &TeamView<'_>) {
     }
 }
 
+fn write_worktrees(out: &mut String, team: &TeamView<'_>) {
+    if team.worktrees.is_empty() {
+        return;
+    }
+    out.push_str("\n## Worktrees\n");
+    for TreeView { name, tree } in team.worktrees {
+        let members: Vec<&str> = tree.members.iter().map(|member| &**member).collect();
+        let members = inline_text(&members.join(", "), WORD * 2);
+        let into =
+            tree.into.as_deref().map_or_else(String::new, |branch| format!(" into {}", inline_text(branch, WORD)));
+        let stage = inline_text(&tree.describe_stage(), WORD * 2);
+        let _ = writeln!(out, "- {}: {members}; {} merges it{into}; {stage}", inline_text(name, WORD), tree.manager);
+    }
+}
+
 /// How a program takes actions while its turn goes on.
 pub(super) fn write_call_rules(out: &mut String, calls: Calls) {
     let way = match calls {
@@ -189,6 +219,22 @@ pub(super) fn write_team_rules(out: &mut String, team: &TeamView<'_>, is_program
          - Return `idle` to wait for a message or an item.\n",
         team.coordinator, team.coordinator, team.coordinator
     );
+    match team.place {
+        WorkPlace::Workspace => {}
+        WorkPlace::Worktree(name) => {
+            let _ = writeln!(
+                out,
+                "- Your working folder is worktree `{name}`, which you share with its other members. Commit your work \
+                 there before `item_done`, where you can run commands; its manager merges it.",
+            );
+        }
+        WorkPlace::Merges(_) => out.push_str(
+            "- You are the manager of a worktree, and you alone merge it. You work in the folder in which it is merged, \
+             and do no items. A message says when its members have nothing more to do: use `integrate` then. When files \
+             conflict, resolve them in your folder, keep what both sides meant, and use `integrate_continue`. `git branch \
+             --list 'swarm/*'` shows the branches.\n",
+        ),
+    }
     if is_program {
         out.push_str(
             "- Others work in the same repository at the same time: use no `git stash`, no `git gc`, and do not switch \

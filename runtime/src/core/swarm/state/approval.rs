@@ -16,7 +16,9 @@ impl Swarm {
                     AgentStage::Helping(..) | AgentStage::Acting(Action::Operate(TeamOp::SpawnAgent { .. }))
                 )
             }
-            RequestKind::Plan { .. } => matches!(stage, AgentStage::Acting(Action::Operate(_))),
+            RequestKind::Plan { .. } | RequestKind::Merge { .. } => {
+                matches!(stage, AgentStage::Acting(Action::Operate(_)))
+            }
             // Members start no tasks and do not stall, and agents help them, not people.
             RequestKind::Node { .. } | RequestKind::GoOn { .. } | RequestKind::Help { .. } => false,
         };

@@ -85,8 +85,9 @@ impl Swarm {
             }
             Event::ToolStarted { turn, .. } => {
                 if let Some(index) = self.find_current(turn)
-                    && let AgentStage::Calling(act, _) | AgentStage::Retrying(act, _) =
-                        self.agents[index as usize].stage.clone()
+                    && let AgentStage::Calling(act, _)
+                    | AgentStage::Retrying(act, _)
+                    | AgentStage::Acting(act @ Action::Operate(_)) = self.agents[index as usize].stage.clone()
                 {
                     self.enter_stage(index, AgentStage::Calling(act, true));
                 }
@@ -94,7 +95,13 @@ impl Swarm {
             Event::ToolEnded { turn, result, fault, .. } => self.tool_ended(turn, result, *fault, at),
             Event::ActionRefused { agent, reason, .. } => {
                 let wanted = |stage: &AgentStage| {
-                    matches!(stage, AgentStage::Acting(_) | AgentStage::Helping(..) | AgentStage::Denied(..))
+                    matches!(
+                        stage,
+                        AgentStage::Acting(_)
+                            | AgentStage::Helping(..)
+                            | AgentStage::Denied(..)
+                            | AgentStage::Calling(Action::Operate(_), _)
+                    )
                 };
                 if let Some(index) = self.find_in_stage(agent, wanted) {
                     self.finish_action(index, Some(Content::Text(reason.clone())), false);
@@ -431,7 +438,9 @@ impl Swarm {
     /// What an agent wanted was carried out, or refused.
     pub(super) fn finish_action(&mut self, index: u32, result: Option<Content>, progress: bool) {
         let act = match &self.agents[index as usize].stage {
-            AgentStage::Acting(act) | AgentStage::Denied(act, _) => Some(act.clone()),
+            AgentStage::Acting(act) | AgentStage::Denied(act, _) | AgentStage::Calling(act @ Action::Operate(_), _) => {
+                Some(act.clone())
+            }
             AgentStage::Helping(description, skills) => {
                 Some(Action::RequestHelp { description: description.clone(), skills: skills.clone() })
             }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::{AgentStage, QueuedMessage, Swarm};
 use crate::core::swarm::action::TeamPart;
+use crate::core::swarm::merge::{WorkPlace, Worktree};
 use crate::core::swarm::plan::{Proposal, TeamPlan};
 use crate::core::swarm::rules::Rules;
 use crate::core::swarm::touch::{Conflict, Touches};
@@ -33,6 +34,8 @@ pub(crate) struct Team {
     pub(crate) touches: Touches,
     /// How many agents the coordinator has added.
     pub(crate) spawned: u32,
+    /// Its worktrees, by name.
+    pub(crate) worktrees: BTreeMap<Arc<str>, Worktree>,
 }
 
 /// A channel.
@@ -88,6 +91,7 @@ impl Team {
             stalls: 0,
             touches: Touches::default(),
             spawned: 0,
+            worktrees: rules.worktrees.clone(),
         })
     }
 }
@@ -108,7 +112,10 @@ impl Swarm {
         match (&self.team, self.is_coordinator(name)) {
             (None, _) => TeamPart::None,
             (Some(_), true) => TeamPart::Lead,
-            (Some(_), false) => TeamPart::Follow,
+            (Some(_), false) => match self.place_of(name) {
+                WorkPlace::Merges(_) => TeamPart::Manager,
+                WorkPlace::Workspace | WorkPlace::Worktree(_) => TeamPart::Follow,
+            },
         }
     }
 
@@ -144,6 +151,11 @@ impl Swarm {
                     self.with_team(|team| team.touches.finish_item(agent, at));
                 }
                 self.item_moved(agent, item, *to, note.as_deref());
+                match to {
+                    ItemState::Done => self.worktree_changed(agent, true),
+                    ItemState::Running => self.worktree_changed(agent, false),
+                    ItemState::Open | ItemState::Blocked | ItemState::Failed => {}
+                }
             }
             TeamFact::ItemChecked { agent, .. } | TeamFact::UserTold { agent, .. } => {
                 self.finish_operation(agent, None)
@@ -174,6 +186,7 @@ impl Swarm {
                 };
                 self.notify_coordinator(true, words);
                 self.finish_action(index, None, true);
+                self.worktree_changed(agent, true);
             }
             TeamFact::Touched { agent, touch } => self.file_touched(agent, touch, at),
             TeamFact::Conflict { agent, with, path, certain } => {
@@ -184,6 +197,9 @@ impl Swarm {
                 let intent = (text.clone(), paths.clone());
                 self.with_team(|team| team.touches.intents.insert(Arc::clone(agent), intent));
                 self.finish_operation(agent, None);
+            }
+            TeamFact::Integrated { agent, worktree, to, commit, files, note } => {
+                self.worktree_integrated((agent, worktree), (*to, commit.as_deref()), files, note);
             }
             TeamFact::Noticed { agent, number, version } => self.take_notices(agent, *number, *version),
             TeamFact::AgentStopped { by, agent, why, .. } => {
@@ -350,7 +366,9 @@ impl Swarm {
             }
         };
         let why = error.unwrap_or(how.as_str());
-        self.notify_coordinator(how != End::Stopped, format!("{name} has ended ({why}){items}"));
+        let unmanaged = self.describe_unmanaged(name);
+        self.notify_coordinator(how != End::Stopped, format!("{name} has ended ({why}){items}{unmanaged}"));
+        self.wake_managers();
         if how == End::Stopped {
             let told: Vec<&Arc<str>> =
                 peers.iter().filter(|peer| *peer != name && !self.is_coordinator(peer)).collect();
@@ -368,7 +386,7 @@ impl Swarm {
     }
 
     /// An agent has done what it wanted.
-    fn finish_operation(&mut self, agent: &Arc<str>, result: Option<String>) {
+    pub(in crate::core::swarm) fn finish_operation(&mut self, agent: &Arc<str>, result: Option<String>) {
         self.coordinator_acted(agent);
         if let Some(index) = self.find_in_stage(agent, is_operating) {
             self.finish_action(index, result.map(Content::Text), true);
@@ -395,6 +413,9 @@ impl Swarm {
         if let Some(by) = by {
             team.spawned += 1;
             self.finish_operation(by, None);
+        }
+        if let Some(former) = replaces {
+            self.replace_in_worktrees(former, name);
         }
         if self.phase >= Some(crate::types::swarm::Phase::Monitoring) {
             self.wake_worker(name);
@@ -437,7 +458,7 @@ impl Swarm {
             || match act {
                 None | Some(Action::ToolCall { .. }) => true,
                 Some(Action::Idle) => operated && self.has_work(index),
-                Some(_) if self.is_coordinator(&agent.name) => true,
+                Some(_) if self.is_coordinator(&agent.name) || self.has_open_merge(&agent.name) => true,
                 Some(_) => self.has_work(index),
             };
         match goes_on {
@@ -483,7 +504,7 @@ impl Swarm {
         }
     }
 
-    pub(super) fn notify_coordinator(&mut self, wakes: bool, words: String) {
+    pub(in crate::core::swarm) fn notify_coordinator(&mut self, wakes: bool, words: String) {
         if let Some(coordinator) = self.coordinator().cloned() {
             self.notify(&coordinator, wakes, words);
         }
@@ -501,7 +522,12 @@ impl Swarm {
 }
 
 fn is_operating(stage: &AgentStage) -> bool {
-    matches!(stage, AgentStage::Acting(Action::Operate(_)) | AgentStage::Denied(Action::Operate(_), _))
+    matches!(
+        stage,
+        AgentStage::Acting(Action::Operate(_))
+            | AgentStage::Denied(Action::Operate(_), _)
+            | AgentStage::Calling(Action::Operate(_), _)
+    )
 }
 
 /// Whether an operation is the coordinator's alone.

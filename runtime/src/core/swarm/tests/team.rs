@@ -42,19 +42,19 @@ pub(super) fn op(json: &str) -> String {
     format!("{{\"action\": {json}}} @2000")
 }
 
-fn done(item: &str) -> String {
+pub(super) fn done(item: &str) -> String {
     op(&format!("\"item_done\", \"item\": \"{item}\", \"summary\": \"{item} stands\""))
 }
 
 /// The events that contain one of the words, without their times.
-fn list_events(world: &World, wanted: &[&str]) -> String {
+pub(super) fn list_events(world: &World, wanted: &[&str]) -> String {
     let lines = world.told(wanted);
     let words = lines.lines().map(|line| line.split_once(' ').map_or(line, |(_, words)| words));
     words.collect::<Vec<_>>().join("\n")
 }
 
 /// A script: a line for each agent, with its turns.
-fn script(lines: &[(&str, &[&str])]) -> String {
+pub(super) fn script(lines: &[(&str, &[&str])]) -> String {
     let turn = |name: &str, turn: &str| match name {
         "chief" => format!("{} @500", turn.trim_end_matches(" @2000")),
         _ => turn.to_owned(),
@@ -67,7 +67,7 @@ fn script(lines: &[(&str, &[&str])]) -> String {
 }
 
 /// The same swarm, interrupted after each of its events, ends the same way.
-fn interrupted(rules: impl Fn() -> Rules, script: &str) -> World {
+pub(super) fn interrupted(rules: impl Fn() -> Rules, script: &str) -> World {
     let whole = run(rules(), script);
     let expected = end_state(&whole);
     for after in 1..whole.events.len() {

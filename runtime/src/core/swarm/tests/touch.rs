@@ -7,13 +7,13 @@ use crate::types::event::Event;
 use crate::types::team::Touch;
 use crate::types::team_fact::TeamFact;
 
-fn touched(agent: &str, path: &str, lines: Option<(u32, u32)>) -> Event {
+pub(super) fn touched(agent: &str, path: &str, lines: Option<(u32, u32)>) -> Event {
     let touch = Touch { path: path.into(), lines, added: 2, removed: 1, diff: format!("+line of {agent}") };
     Event::Team { swarm: id(), fact: TeamFact::Touched { agent: agent.into(), touch } }
 }
 
 /// The messages and conflicts that follow from changes of files, one after the other.
-fn list_notices(world: &mut World, changes: &[Event]) -> String {
+pub(super) fn list_notices(world: &mut World, changes: &[Event]) -> String {
     let before = world.events.len();
     for change in changes {
         world.record(change.clone());

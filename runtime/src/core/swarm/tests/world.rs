@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use swarmc_plan::{Convergence, ProgressRule, SwarmLimits, TransientRetry, TurnLimit};
 
+use super::merge::run_git;
 use crate::core::swarm::action::{RawAction, TeamPart, parse_action};
 use crate::core::swarm::rules::{Place, Rules};
 use crate::core::swarm::state::{AgentStage, Swarm};
@@ -72,6 +73,8 @@ pub(crate) fn rules(roster: &str) -> Rules {
         channels: BTreeMap::new(),
         spawns: None,
         plan_update: swarmc_plan::Approval::Coordinator,
+        worktrees: BTreeMap::new(),
+        integrate: swarmc_plan::Approval::Human,
     }
 }
 
@@ -234,6 +237,10 @@ impl World {
                 let reserved = Some(crate::types::event::Reserved { calls: 1, tokens: Some(1_000), cost: None });
                 self.begin(turn.clone(), false, takes, ended);
                 self.record(Event::TurnStarted { swarm: id(), turn, reserved });
+            }
+            SwarmCommand::Call(turn) if let Some((tool, ended)) = run_git(&self.swarm, &turn) => {
+                self.begin(turn.clone(), true, 1_000, ended);
+                self.record(Event::ToolStarted { swarm: id(), turn, tool });
             }
             SwarmCommand::Call(turn) => {
                 let agent = self.swarm.agent(&turn.agent).expect("the caller is there");
@@ -567,6 +574,9 @@ fn line_of(event: &Event) -> String {
         Event::Team { fact: TeamFact::AgentStopped { by, agent, why, .. }, .. } => format!("{by} stops {agent}: {why}"),
         Event::Team { fact: TeamFact::UserTold { agent, message, .. }, .. } => {
             format!("{agent} tells the user: {}", words(message))
+        }
+        Event::Team { fact: TeamFact::Integrated { worktree, to, files, note, .. }, .. } => {
+            format!("{worktree} is {}: {note}{}", format!("{to:?}").to_lowercase(), files.concat())
         }
         Event::SwarmFinished { result: Some(result), .. } => format!("over: {}", words(result)),
         Event::SwarmFinished { error, .. } => format!("failed: {}", error.as_deref().unwrap_or_default()),

@@ -163,6 +163,7 @@ impl Evaluator<'_> {
             RequestKind::Tool { .. }
             | RequestKind::Spawn { .. }
             | RequestKind::Plan { .. }
+            | RequestKind::Merge { .. }
             | RequestKind::GoOn { .. } => return None,
         };
         let letter = decision_message(message_id(&answers), words, answers, verdict.by);

@@ -205,6 +205,12 @@ impl<'a> Evaluator<'a> {
             .flat_map(|team| &team.channels)
             .map(|(name, channel)| (&**name, channel.members.iter().map(|member| &**member).collect(), channel.open))
             .collect();
+        let worktrees: Vec<prompt::TreeView<'_>> = swarm
+            .team
+            .iter()
+            .flat_map(|team| &team.worktrees)
+            .map(|(name, tree)| prompt::TreeView { name, tree })
+            .collect();
         let team = swarm.team.as_ref().zip(swarm.coordinator()).map(|(team, coordinator)| prompt::TeamView {
             part,
             coordinator,
@@ -217,6 +223,8 @@ impl<'a> Evaluator<'a> {
             },
             spawns,
             channels: &channels,
+            worktrees: &worktrees,
+            place: swarm.place_of(&agent.name),
         });
         let view = prompt::View {
             team,

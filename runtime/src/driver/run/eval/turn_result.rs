@@ -221,6 +221,11 @@ impl Evaluator<'_> {
             TeamOp::DeclareIntent { text, .. } => text.clone(),
             TeamOp::JoinChannel { channel } | TeamOp::LeaveChannel { channel } => channel.to_string(),
             TeamOp::TellUser { message } => self.load_text(message)?,
+            TeamOp::Integrate { summary: text, .. } | TeamOp::IntegrateAbort { why: text } => text.clone(),
+            TeamOp::IntegrateContinue { dropped } => {
+                let parts: Vec<String> = dropped.iter().map(|it| format!("{} left out: {}", it.part, it.why)).collect();
+                parts.join("; ")
+            }
         })
     }
 

@@ -99,7 +99,7 @@ impl Driver<'_> {
             environment: Arc::clone(&taker.environment),
             stated: explicit_variables(&pipeline.env, &step.env),
             directory: self.services.process_env.pipeline_directory(&pipeline.name),
-            tree: self.find_worktree(key, step, pipeline),
+            tree: at.swarm().and_then(|swarm| self.find_member_tree(key, step, pipeline, (swarm, &turn.agent))),
             file_workspace: None,
             // The time of an agent is that of all its turns, and the swarm ends its turn with it.
             timeout: (turn.purpose != Purpose::Act).then(|| limit(turn.purpose)).flatten(),

@@ -4,15 +4,19 @@
 //! Invariant: the result of a call is sent when its events are durable; a message counts as read with the first result
 //! that holds it, and a turn that is repeated reads it at its beginning.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::super::driver::Driver;
 use crate::core::graph::Key;
+use crate::core::swarm::state::AgentStage;
 use crate::core::swarm::within::{Operated, WithinTurn, find_unread, operate_within};
+use crate::io::executor::{locate_edit, read_edit};
 use crate::io::input::ReplyTo;
 use crate::io::steering::{Notices, Steered, Steering};
+use crate::io::tools::FILE_WRITE;
 use crate::types::event::{AttemptId, Event, StepId};
 use crate::types::swarm::{Action, TurnId};
 use crate::types::team::Touch;
@@ -71,6 +75,16 @@ impl Driver<'_> {
             WithinTurn::Touches(touch) => self.note_touch((step, attempt, key), turn, touch),
             WithinTurn::Reads { number, version } => self.record_read((step, attempt), turn, (number, version)),
         }
+    }
+
+    /// What the call of an agent changes that writes a file by the tool of the runner; none where it is another call.
+    pub(super) fn find_written_file(&self, (attempt, key): (u32, Key), turn: &TurnId) -> Option<Touch> {
+        let agent = self.state.swarm(key, attempt).filter(|swarm| swarm.team.is_some())?.agent(&turn.agent)?;
+        let AgentStage::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else { return None };
+        let arguments = (**tool == *FILE_WRITE).then(|| self.evaluator.load_text(params).ok()).flatten()?;
+        let mut touch = locate_edit(&read_edit(&arguments)?, Path::new("/"))?;
+        touch.diff = self.services.tools.beginning(&touch.diff, touch.diff.len());
+        Some(touch)
     }
 
     /// An agent of a team has changed a file.
