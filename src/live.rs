@@ -221,6 +221,7 @@ mod tests {
                 tools: None,
                 items: Vec::new(),
                 replaces: None,
+                worktree: None,
             });
             record(Event::AgentStarted { swarm: AttemptId::new(&step, 1), agent });
         }

@@ -71,6 +71,16 @@ pub(super) fn format_change(
             let sign = paint.yellow("!");
             format!("{sign} {label}: {agent} and {with} changed {sure}the same lines of {path}; both hear of it")
         }
+        SwarmChange::WorktreeOpened { worktree, manager, members } => {
+            let members: Vec<&str> = members.iter().map(|member| &**member).collect();
+            let [worktree, manager, members] =
+                [worktree, manager, members.join(", ").as_str()].map(|text| sanitize_line(text));
+            format!("  {label}: worktree {worktree} for {members}; {manager} merges it")
+        }
+        SwarmChange::AgentMoved { agent, to } => {
+            let to = to.map_or_else(|| "the workspace".to_owned(), |tree| format!("worktree {}", sanitize_line(tree)));
+            format!("  {label}: {} works in {to} from now on", sanitize_line(agent))
+        }
         SwarmChange::Integrated { agent, worktree, to, note } => {
             // It may hold a command to type, so none of it is cut off.
             let note = make_printable(note.lines().next().unwrap_or_default());

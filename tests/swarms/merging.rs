@@ -292,3 +292,41 @@ fn a_run_that_is_killed_while_it_merges_merges_once() {
     assert_eq!(repository.git("rev-list --merges --count main"), "1\n");
     assert_eq!(repository.read("lib.rs"), "fn one() { api() }\n\nfn two() { parse() }\n");
 }
+
+const NO_TREE: &str = r#"
+swarm refactor {
+    goal "Split the parser"
+    coordinator lead agent=coder
+    member a1 agent=coder
+    member wtm agent=coder
+    item api "Define it"
+}
+"#;
+
+#[test]
+fn a_coordinator_opens_a_worktree_where_it_is_needed() {
+    let turns = |repository: &Repository| {
+        let open =
+            r#"{"action":"worktree_open","worktree":"split","manager":"wtm","members":["a1"],"why":"it breaks much"}"#;
+        repository.turn("lead.1", &format!("echo '{open}'"));
+        repository.turn("lead.2", r#"echo '{"action":"assign","item":"api","to":"a1"}'"#);
+        repository.turn("a1.1", "replace 'one() {}' 'one() { api() }'; commit one; item api defined");
+        repository.turn("wtm.1", r#"echo '{"action":"integrate","summary":"API"}'"#);
+    };
+    let repository = Repository::new(NO_TREE);
+    turns(&repository);
+    let shown =
+        ["worktree split for a1; wtm merges it", "wtm merged split: merged without conflicts, on branch `swarm/"];
+    repository.place.swarmc(&["run", "flow.kdl"]).expect(0, &["all merged"], &shown);
+    assert_eq!(repository.git("rev-list --count main"), "1\n", "no branch was named");
+    assert!(repository.prompt("a1.1").contains("Your working folder is worktree `split`"));
+    assert!(repository.read("lib.rs").starts_with("fn one() {}"), "the workspace stays as it is");
+    // Where there is no repository, all work in the workspace.
+    let repository = Repository::new(NO_TREE);
+    turns(&repository);
+    fs::remove_dir_all(repository.place.work().join(".git")).expect("it is there");
+    repository.turn("a1.1", "item api defined");
+    repository.turn("enough", "printf '%s' \"$prompt\" | grep -q 'has done `api`'");
+    repository.place.swarmc(&["run", "flow.kdl"]).expect(0, &["all merged"], &[]);
+    assert!(repository.prompt("lead.2").contains("the workspace is in no Git repository with a commit"));
+}

@@ -3,6 +3,8 @@
 //! In: nothing; [`RunReport::apply`](crate::RunReport::apply) makes the values. Out: references into the record, and
 //! numbers of rows of the report that the record was applied to.
 
+use std::sync::Arc;
+
 use swarmc_runtime::swarm::{End, MemberMessage, Phase};
 use swarmc_runtime::team::{ItemState, MergeState, PlanOp, Refused};
 use swarmc_runtime::{Content, InboxMessage, Request, StepId, Verdict};
@@ -195,6 +197,22 @@ pub enum SwarmChange<'r> {
         path: &'r str,
         /// Whether it is known that the lines are the same.
         certain: bool,
+    },
+    /// A team has a further worktree.
+    WorktreeOpened {
+        /// Its name.
+        worktree: &'r str,
+        /// Who merges it.
+        manager: &'r str,
+        /// Who works in it.
+        members: &'r [Arc<str>],
+    },
+    /// An agent of a team works elsewhere from now on.
+    AgentMoved {
+        /// The agent.
+        agent: &'r str,
+        /// The worktree; none: the workspace.
+        to: Option<&'r str>,
     },
     /// The merge of a worktree of a team is further.
     Integrated {

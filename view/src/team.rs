@@ -123,6 +123,12 @@ impl Team {
             Event::Team { fact: TeamFact::Conflict { agent, with, path, certain }, .. } => {
                 SwarmChange::Conflict { agent, with, path, certain: *certain }
             }
+            Event::Team { fact: TeamFact::WorktreeOpened { worktree, manager, members, .. }, .. } => {
+                SwarmChange::WorktreeOpened { worktree, manager, members }
+            }
+            Event::Team { fact: TeamFact::AgentMoved { agent, to, .. }, .. } => {
+                SwarmChange::AgentMoved { agent, to: to.as_deref() }
+            }
             Event::Team { fact: TeamFact::Integrated { agent, worktree, to, note, .. }, .. } => {
                 SwarmChange::Integrated { agent, worktree, to: *to, note }
             }

@@ -173,7 +173,7 @@ impl Coordination {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Team { fact, .. } => self.apply_fact(fact),
-            Event::AgentSpawned { agent, items, replaces, .. } => {
+            Event::AgentSpawned { agent, items, replaces, worktree, .. } => {
                 self.plan.add_owner(agent, items, replaces.as_ref());
                 let takes_over =
                     |members: &&BTreeSet<Arc<str>>| replaces.as_ref().is_some_and(|former| members.contains(former));
@@ -183,6 +183,9 @@ impl Coordination {
                 }
                 if let Some(former) = replaces {
                     self.worktrees.values_mut().for_each(|tree| tree.replace(former, agent));
+                }
+                if worktree.is_some() {
+                    self.place_agent(agent, worktree.as_ref());
                 }
                 self.idle.insert(Arc::clone(agent));
             }
@@ -213,6 +216,12 @@ impl Coordination {
                 self.completed.insert(Arc::clone(agent));
                 self.idle.insert(Arc::clone(agent));
             }
+            TeamFact::WorktreeOpened { worktree, manager, members, .. } => {
+                let (manager, members) = (Arc::clone(manager), members.iter().cloned().collect());
+                let tree = TeamTree { manager, members, into: None, merge: None };
+                self.worktrees.insert(Arc::clone(worktree), tree);
+            }
+            TeamFact::AgentMoved { agent, to, .. } => self.place_agent(agent, to.as_ref()),
             TeamFact::Integrated { worktree, to, commit, note, .. } => {
                 if let Some(tree) = self.worktrees.get_mut(worktree) {
                     tree.merge = Some((*to, commit.clone(), note.clone()));
@@ -236,6 +245,15 @@ impl Coordination {
                 };
             }
             _ => {}
+        }
+    }
+
+    fn place_agent(&mut self, agent: &Arc<str>, to: Option<&Arc<str>>) {
+        for (name, tree) in &mut self.worktrees {
+            match to == Some(name) {
+                true => _ = tree.members.insert(Arc::clone(agent)),
+                false => _ = tree.members.remove(agent),
+            }
         }
     }
 

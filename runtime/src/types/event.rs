@@ -264,6 +264,9 @@ pub enum Event {
         /// The agent whose place it takes: its items and channels.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replaces: Option<Arc<str>>,
+        /// In a team: the worktree that it works in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worktree: Option<Arc<str>>,
     },
     /// An agent of a swarm begins its first iteration.
     AgentStarted {

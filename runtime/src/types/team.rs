@@ -247,6 +247,9 @@ pub enum TeamOp {
         /// The agent whose place it takes, with the items of that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replaces: Option<Arc<str>>,
+        /// The worktree that it works in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worktree: Option<Arc<str>>,
     },
     /// Ends an agent.
     StopAgent {
@@ -312,6 +315,25 @@ pub enum TeamOp {
         /// What it says.
         message: Content,
     },
+    /// Opens a worktree for members.
+    WorktreeOpen {
+        /// Its name.
+        worktree: Arc<str>,
+        /// Who merges it.
+        manager: Arc<str>,
+        /// Who works in it.
+        members: Vec<Arc<str>>,
+        /// Why.
+        why: String,
+    },
+    /// Has a member work elsewhere.
+    WorktreeMove {
+        /// The member.
+        agent: Arc<str>,
+        /// The worktree; none: the workspace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Arc<str>>,
+    },
     /// Merges the worktree that it is the manager of.
     Integrate {
         /// What is merged: the message of the commit.
@@ -356,6 +378,8 @@ impl TeamOp {
             TeamOp::JoinChannel { .. } => "channel_join",
             TeamOp::LeaveChannel { .. } => "channel_leave",
             TeamOp::TellUser { .. } => "tell_user",
+            TeamOp::WorktreeOpen { .. } => "worktree_open",
+            TeamOp::WorktreeMove { .. } => "worktree_move",
             TeamOp::Integrate { .. } => "integrate",
             TeamOp::IntegrateContinue { .. } => "integrate_continue",
             TeamOp::IntegrateAbort { .. } => "integrate_abort",
@@ -364,7 +388,7 @@ impl TeamOp {
 }
 
 impl TeamOp {
-    /// Whether Git carries it out, and not the swarm alone.
+    /// Whether it is a step of a merge.
     pub fn merges(&self) -> bool {
         matches!(self, TeamOp::Integrate { .. } | TeamOp::IntegrateContinue { .. } | TeamOp::IntegrateAbort { .. })
     }

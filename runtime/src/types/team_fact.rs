@@ -155,6 +155,27 @@ pub enum TeamFact {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         paths: Vec<String>,
     },
+    /// The coordinator of a team has opened a worktree.
+    WorktreeOpened {
+        /// The coordinator.
+        agent: Arc<str>,
+        /// The worktree.
+        worktree: Arc<str>,
+        /// Who merges it.
+        manager: Arc<str>,
+        /// Who works in it.
+        members: Vec<Arc<str>>,
+    },
+    /// An agent of a team works elsewhere from now on.
+    AgentMoved {
+        /// The coordinator.
+        by: Arc<str>,
+        /// The agent.
+        agent: Arc<str>,
+        /// The worktree; none: the workspace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Arc<str>>,
+    },
     /// The merge of a worktree is further than before.
     Integrated {
         /// The manager.
@@ -199,6 +220,8 @@ impl TeamFact {
             | TeamFact::Touched { agent, .. }
             | TeamFact::Conflict { agent, .. }
             | TeamFact::Intended { agent, .. }
+            | TeamFact::WorktreeOpened { agent, .. }
+            | TeamFact::AgentMoved { agent, .. }
             | TeamFact::Integrated { agent, .. }
             | TeamFact::UserTold { agent, .. } => agent,
         }

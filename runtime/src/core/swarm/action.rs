@@ -186,10 +186,15 @@ impl ActionSpec {
         }
     }
 
+    /// Whether Git carries it out, which takes its time.
+    fn needs_git(&self) -> bool {
+        matches!(self.needs, Need::Manager)
+            || [merge::WORKTREE_OPEN.name, merge::WORKTREE_MOVE.name].contains(&self.name)
+    }
+
     /// Whether a program may take it while its turn goes on: it ends no turn.
     fn is_operation(&self) -> bool {
-        !matches!(self.needs, Need::Manager)
-            && ![TOOL_CALL.name, REQUEST_HELP.name, DONE.name, IDLE.name].contains(&self.name)
+        !self.needs_git() && ![TOOL_CALL.name, REQUEST_HELP.name, DONE.name, IDLE.name].contains(&self.name)
     }
 
     /// Whether an agent may take this action.
@@ -207,7 +212,7 @@ impl ActionSpec {
 }
 
 /// The actions, in the order in which prompts describe them.
-pub(crate) const ACTIONS: [&ActionSpec; 25] = [
+pub(crate) const ACTIONS: [&ActionSpec; 27] = [
     &TOOL_CALL,
     &PUBLISH_DATA,
     &SEND_MESSAGE,
@@ -220,6 +225,8 @@ pub(crate) const ACTIONS: [&ActionSpec; 25] = [
     &team::SPAWN_AGENT,
     &team::STOP_AGENT,
     &team::TELL_USER,
+    &merge::WORKTREE_OPEN,
+    &merge::WORKTREE_MOVE,
     &team::ITEM_DONE,
     &team::ITEM_BLOCKED,
     &team::ITEM_FAILED,

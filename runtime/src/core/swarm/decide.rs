@@ -334,6 +334,7 @@ fn decide_help(swarm: &Swarm, index: u32, description: Content, skills: Vec<Stri
         tools: Some(skills),
         items: Vec::new(),
         replaces: None,
+        worktree: None,
     })
 }
 

@@ -41,6 +41,7 @@ pub(super) fn spawn_coordinator(swarm: &Swarm) -> Option<SwarmCommand> {
         tools: None,
         items: Vec::new(),
         replaces: None,
+        worktree: None,
     }))
 }
 
@@ -216,8 +217,8 @@ fn try_operation(swarm: &Swarm, agent: &Agent, index: u32, op: TeamOp) -> Result
             }
             record(Event::Team { swarm: id, fact: TeamFact::ItemAssigned { agent: name, item, to } })
         }
-        TeamOp::SpawnAgent { plays, name: wanted, task, items, replaces } => {
-            return spawn_agent(swarm, (index, team), (plays, wanted, task), (items, replaces));
+        TeamOp::SpawnAgent { plays, name: wanted, task, items, replaces, worktree } => {
+            return spawn_agent(swarm, (index, team), (plays, wanted, task), (items, replaces, worktree));
         }
         TeamOp::StopAgent { agent: other, why } => match swarm.agent(&other) {
             Some(_) if other == name => return Err("you cannot stop yourself: end with `done`".to_owned()),
@@ -263,6 +264,12 @@ fn try_operation(swarm: &Swarm, agent: &Agent, index: u32, op: TeamOp) -> Result
                 return Err(format!("you do not take part in `{channel}`"));
             }
             record(Event::Team { swarm: id, fact: TeamFact::ChannelChanged { agent: name, channel, joined: false } })
+        }
+        TeamOp::WorktreeOpen { worktree, manager, members, .. } => {
+            return merge::open_worktree(swarm, team, index, (&worktree, &manager, &members));
+        }
+        TeamOp::WorktreeMove { agent: other, to } => {
+            return merge::move_agent(swarm, team, index, (&other, to.as_deref()));
         }
         op @ (TeamOp::Integrate { .. } | TeamOp::IntegrateContinue { .. } | TeamOp::IntegrateAbort { .. }) => {
             return merge::merge_worktree(swarm, team, index, &op);
@@ -369,7 +376,7 @@ fn spawn_agent(
     swarm: &Swarm,
     (index, team): (u32, &Team),
     (plays, wanted, task): (Arc<str>, Option<Arc<str>>, Content),
-    (items, replaces): (Vec<Arc<str>>, Option<Arc<str>>),
+    (items, replaces, worktree): (Vec<Arc<str>>, Option<Arc<str>>, Option<Arc<str>>),
 ) -> Result<SwarmCommand, String> {
     let Some(spawns) = &swarm.rules.spawns else {
         return Err("no agent: this swarm declares no `spawns`".to_owned());
@@ -394,6 +401,9 @@ fn spawn_agent(
             Some(_) => return Err(format!("no agent: {former} has not ended; stop it first")),
             None => return Err(format!("no agent: there is no agent `{}` to replace", quote(former))),
         }
+    }
+    if let Some(tree) = &worktree {
+        merge::find_worktree(team, tree).map_err(|why| format!("no agent: {why}"))?;
     }
     for item in &items {
         let found = find_item(team, item)?;
@@ -427,6 +437,7 @@ fn spawn_agent(
         tools: None,
         items,
         replaces,
+        worktree,
     }))
 }
 

@@ -18,6 +18,8 @@ use crate::types::swarm::{Action, TurnId};
 use crate::types::team::{ItemState, MergeState, TeamOp};
 use crate::types::team_fact::TeamFact;
 
+/// The worktrees of a team at most.
+const TREES: usize = 50;
 /// The characters of a commit's hash that people read.
 const SHORT: usize = 10;
 
@@ -104,7 +106,7 @@ fn shorten_hash(commit: &str) -> &str {
 /// The agent manages no worktree, or the operation does not fit how far the merge is: says what to do.
 pub(super) fn merge_worktree(swarm: &Swarm, team: &Team, index: u32, op: &TeamOp) -> Result<SwarmCommand, String> {
     let agent = &swarm.agents[index as usize];
-    let Some((name, tree)) = team.worktrees.iter().find(|(_, tree)| tree.manager == agent.name) else {
+    let Some((name, tree)) = swarm.find_managed(&agent.name) else {
         let managers = team.worktrees.iter().map(|(name, tree)| format!("{} (`{name}`)", tree.manager));
         let managers: Vec<String> = managers.take(action::TOLD).collect();
         return Err(match managers.is_empty() {
@@ -147,6 +149,92 @@ pub(super) fn merge_worktree(swarm: &Swarm, team: &Team, index: u32, op: &TeamOp
     Ok(SwarmCommand::Call(swarm.turn(index)))
 }
 
+/// The worktree of this name.
+///
+/// # Errors
+/// There is none: says which there are.
+pub(super) fn find_worktree<'t>(team: &'t Team, name: &str) -> Result<&'t Worktree, String> {
+    team.worktrees.get(name).ok_or_else(|| {
+        let name: String = name.chars().take(action::RECEIVER_CHARS).collect();
+        let trees: Vec<&str> = team.worktrees.keys().map(|tree| &**tree).take(action::TOLD).collect();
+        match trees.is_empty() {
+            true => format!("there is no worktree `{name}`: open it by `worktree_open`"),
+            false => format!("there is no worktree `{name}`; there are {}", trees.join(", ")),
+        }
+    })
+}
+
+/// Opens a worktree, once Git has made it.
+///
+/// # Errors
+/// The name is taken, or one of the agents cannot work there: says why.
+pub(super) fn open_worktree(
+    swarm: &Swarm,
+    team: &Team,
+    index: u32,
+    (name, manager, members): (&Arc<str>, &Arc<str>, &[Arc<str>]),
+) -> Result<SwarmCommand, String> {
+    if team.worktrees.contains_key(name) {
+        return Err(format!("there is a worktree `{name}` already: move agents to it by `worktree_move`"));
+    }
+    if team.worktrees.len() >= TREES {
+        return Err(format!("the team has {TREES} worktrees, which is the limit"));
+    }
+    if members.is_empty() {
+        return Err("name the `members` that work in it".to_owned());
+    }
+    if members.contains(manager) {
+        return Err(format!("{manager} cannot merge `{name}` and work in it: name another `manager`"));
+    }
+    if let Some(item) = team.plan.current_item(manager) {
+        return Err(format!("{manager} works on `{}`: name a `manager` without items", item.name));
+    }
+    for agent in members.iter().chain([manager]) {
+        check_movable(swarm, agent)?;
+        match find_place(&team.worktrees, agent) {
+            WorkPlace::Workspace => {}
+            WorkPlace::Worktree(tree) => return Err(format!("{agent} works in worktree `{tree}`: move it first")),
+            WorkPlace::Merges(_) => return Err(format!("{agent} merges another worktree")),
+        }
+    }
+    Ok(SwarmCommand::Call(swarm.turn(index)))
+}
+
+/// Has a member work elsewhere, once Git says that nothing of it is left.
+///
+/// # Errors
+/// The agent cannot be moved, or the place is not there: says why.
+pub(super) fn move_agent(
+    swarm: &Swarm,
+    team: &Team,
+    index: u32,
+    (agent, to): (&str, Option<&str>),
+) -> Result<SwarmCommand, String> {
+    to.map_or(Ok(()), |tree| find_worktree(team, tree).map(drop))?;
+    check_movable(swarm, agent)?;
+    match find_place(&team.worktrees, agent) {
+        WorkPlace::Merges(_) => Err(format!("{agent} merges a worktree, and works in none")),
+        WorkPlace::Workspace if to.is_none() => Err(format!("{agent} works in the workspace already")),
+        WorkPlace::Worktree(tree) if Some(tree) == to => Err(format!("{agent} works in `{tree}` already")),
+        WorkPlace::Workspace | WorkPlace::Worktree(_) => Ok(SwarmCommand::Call(swarm.turn(index))),
+    }
+}
+
+/// Whether an agent can work elsewhere from now on: it takes no turn, and coordinates nothing.
+fn check_movable(swarm: &Swarm, name: &str) -> Result<(), String> {
+    let shown: String = name.chars().take(action::RECEIVER_CHARS).collect();
+    let Some(agent) = swarm.agent(name).filter(|agent| !agent.is_done()) else {
+        return Err(format!("there is no agent `{shown}` that works"));
+    };
+    if swarm.is_coordinator(name) {
+        return Err(format!("{shown} coordinates the team, and works in no worktree"));
+    }
+    match agent.stage {
+        AgentStage::Waiting | AgentStage::Idle | AgentStage::Ready => Ok(()),
+        _ => Err(format!("{shown} takes a turn: wait until it is over, or stop {shown}")),
+    }
+}
+
 /// The worktree whose merge another one has to wait for.
 fn find_busy<'t>(swarm: &Swarm, team: &'t Team, name: &str, tree: &Worktree) -> Option<(&'t Arc<str>, &'t Worktree)> {
     team.worktrees.iter().find(|(other, busy)| {
@@ -168,8 +256,7 @@ fn list_open_items(team: &Team, tree: &Worktree) -> Vec<String> {
 /// A person does not agree that the branch is moved: the merge is at its end without it.
 pub(super) fn leave_branch(swarm: &Swarm, index: u32, why: &str) -> Option<SwarmCommand> {
     let agent = Arc::clone(&swarm.agents[index as usize].name);
-    let team = swarm.team.as_ref()?;
-    let (name, tree) = team.worktrees.iter().find(|(_, tree)| tree.manager == agent)?;
+    let (name, tree) = swarm.find_managed(&agent)?;
     let TreeStage::Committed(commit) = &tree.stage else { return None };
     let branch = tree.into.as_deref().unwrap_or_default();
     let note = format!("merged, and branch `{branch}` stays as it is: {why}");
@@ -193,11 +280,43 @@ impl Swarm {
         self.team.as_ref().map_or(WorkPlace::Workspace, |team| find_place(&team.worktrees, agent))
     }
 
-    /// The worktree that an agent merges, and what it asked for, while Git is at work for it.
-    pub(crate) fn open_merge(&self, turn: &TurnId) -> Option<(&Arc<str>, &Worktree, &TeamOp)> {
-        let AgentStage::Calling(Action::Operate(op), _) = &self.agent(&turn.agent)?.stage else { return None };
-        let (name, tree) = self.team.as_ref()?.worktrees.iter().find(|(_, tree)| tree.manager == turn.agent)?;
-        Some((name, tree, op))
+    /// What an agent asked for that Git carries out.
+    pub(crate) fn find_git_call(&self, turn: &TurnId) -> Option<&TeamOp> {
+        match &self.agent(&turn.agent)?.stage {
+            AgentStage::Calling(Action::Operate(op), _) => Some(op),
+            _ => None,
+        }
+    }
+
+    /// The worktree that an agent merges.
+    pub(crate) fn find_managed(&self, agent: &str) -> Option<(&Arc<str>, &Worktree)> {
+        self.team.as_ref()?.worktrees.iter().find(|(_, tree)| *tree.manager == *agent)
+    }
+
+    /// A worktree is open.
+    pub(super) fn worktree_opened(&mut self, name: &Arc<str>, manager: &Arc<str>, members: &[Arc<str>]) {
+        let Some(team) = &mut self.team else { return };
+        let (manager, into, stage) = (Arc::clone(manager), None, TreeStage::Quiet);
+        let tree = Worktree { manager, members: BTreeSet::new(), into, stage };
+        let manager = Arc::clone(&team.worktrees.entry(Arc::clone(name)).or_insert(tree).manager);
+        members.iter().for_each(|member| self.place_agent(member, Some(name)));
+        self.notify(&manager, false, format!("you are the manager of worktree `{name}`"));
+    }
+
+    /// An agent works elsewhere from now on: its program begins a conversation there.
+    pub(super) fn place_agent(&mut self, agent: &Arc<str>, to: Option<&Arc<str>>) {
+        let trees = self.team.iter_mut().flat_map(|team| &mut team.worktrees);
+        for (name, tree) in trees {
+            if to == Some(name) {
+                tree.members.insert(Arc::clone(agent));
+            } else {
+                tree.members.remove(agent);
+            }
+        }
+        if let Some(&index) = self.names.get(agent) {
+            self.agents[index as usize].conversation = None;
+        }
+        self.wake_managers();
     }
 
     /// Whether an agent has a merge to resolve.

@@ -110,7 +110,7 @@ pub(crate) fn find_action(event: &Event) -> Option<(&Arc<str>, Action)> {
         Event::MessageSent { message: MemberMessage { from, to, kind, payload, person: false, .. }, .. } => {
             (from, Action::SendMessage { to: Arc::clone(to), message_type: *kind, payload: payload.clone() })
         }
-        Event::AgentSpawned { agent, plays, task: Some(task), by: Some(by), items, replaces, .. } => {
+        Event::AgentSpawned { agent, plays, task: Some(task), by: Some(by), items, replaces, worktree, .. } => {
             let (plays, name) = (Arc::clone(plays), Some(Arc::clone(agent)));
             let op = TeamOp::SpawnAgent {
                 plays,
@@ -118,6 +118,7 @@ pub(crate) fn find_action(event: &Event) -> Option<(&Arc<str>, Action)> {
                 task: task.clone(),
                 items: items.clone(),
                 replaces: replaces.clone(),
+                worktree: worktree.clone(),
             };
             (by, Action::Operate(op))
         }
@@ -177,6 +178,8 @@ fn find_operation(fact: &TeamFact) -> Option<(&Arc<str>, TeamOp)> {
         TeamFact::AgentCompleted { .. }
         | TeamFact::Noticed { .. }
         | TeamFact::Touched { .. }
+        | TeamFact::WorktreeOpened { .. }
+        | TeamFact::AgentMoved { .. }
         | TeamFact::Integrated { .. }
         | TeamFact::Conflict { .. } => return None,
     })

@@ -282,7 +282,7 @@ impl Driver<'_> {
             }
             SwarmInput::Answered(turn, reply) => self.handle_reply(attempt, key, turn, reply),
             SwarmInput::Called(turn, result)
-                if let Some(event) = self.end_merge((step, attempt, key), &turn, &result) =>
+                if let Some(event) = self.end_git((step, attempt, key), &turn, &result) =>
             {
                 self.record_swarm_event(event);
                 Ok(())
@@ -356,8 +356,9 @@ impl Driver<'_> {
         let (task, brief) =
             self.evaluator.task_of(At { state: &self.state, key, attempt }, place, task, &self.attempts.made)?;
         let swarm = AttemptId::new(step, attempt);
-        let (by, tools, items, replaces) = (None, None, Vec::new(), None);
-        let spawned = Event::AgentSpawned { swarm, agent: name, plays, task, brief, by, tools, items, replaces };
+        let (by, tools, items, replaces, worktree) = (None, None, Vec::new(), None, None);
+        let spawned =
+            Event::AgentSpawned { swarm, agent: name, plays, task, brief, by, tools, items, replaces, worktree };
         self.record_swarm_event(spawned);
         Ok(())
     }
@@ -421,8 +422,8 @@ impl Driver<'_> {
     fn call_tool(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
         let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
-        if swarm.open_merge(&turn).is_some() {
-            return self.begin_merge((step, attempt, key), &turn);
+        if swarm.find_git_call(&turn).is_some() {
+            return self.begin_git((step, attempt, key), &turn);
         }
         let crate::core::swarm::state::AgentStage::Calling(Action::ToolCall { tool, params }, _) = &agent.stage else {
             return Ok(());

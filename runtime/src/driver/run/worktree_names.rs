@@ -16,7 +16,8 @@ use crate::types::error::RunError;
 /// The bytes of a name at most: the branch's file is called so, and something longer while it is written.
 const LONGEST_NAME: usize = 200;
 
-/// The workspace's repository, where something that runs works in a tree of it.
+/// The workspace's repository, where something that runs works in a tree of it. A team may come to work in trees that its
+/// coordinator opens: without a repository it has none.
 pub(super) fn find_repository(
     plan: &Plan,
     graph: &Graph,
@@ -34,7 +35,20 @@ pub(super) fn find_repository(
         };
         plan.pipeline(&scope.pipeline).is_some_and(wants)
     });
+    let coordinates = |step: &Step| match &step.body {
+        Body::Swarm(call) => {
+            plan.swarm(&call.swarm).and_then(|swarm| swarm.lead.as_ref()).is_some_and(|lead| lead.coordinator)
+        }
+        _ => false,
+    };
+    let may_open = || {
+        graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).any(|it| it.all_steps().any(coordinates))
+    };
     match wanted {
+        false if may_open() => {
+            let found = Repository::find(&process_env.workspace, process_env.allowed_variables());
+            Ok(found.ok().filter(|repository| repository.commit().is_ok()))
+        }
         false => Ok(None),
         true => Repository::find(&process_env.workspace, process_env.allowed_variables())
             .map(Some)

@@ -53,7 +53,7 @@ pub(crate) struct Merge {
 
 /// What is done with a merge.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum GitStep {
     /// It begins.
     Begin { summary: String, commit_rest: Option<String> },
     /// Its conflicts are resolved, but for what is dropped.
@@ -62,32 +62,57 @@ pub(crate) enum Step {
     Abort { why: String },
     /// A branch of the repository is moved on to the commit of it.
     Move { commit: String },
+    /// The tree that members work in is made.
+    Open,
+    /// A member leaves the tree: nothing in it may be uncommitted.
+    Leave,
 }
 
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// How far the merge is; none: nothing has changed, and `note` says why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<MergeState>,
+    /// What has changed.
+    pub came: Came,
     /// The commit of the merge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The files that conflict, or are not committed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// In words, for its manager.
+    /// In words, for the agent that asked.
     pub note: String,
+}
+
+/// What a step has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Came {
+    /// Nothing: the note says why.
+    Refused,
+    /// The merge is this far.
+    Merge(MergeState),
+    /// The tree is made, or may be left.
+    Ready,
 }
 
 impl Report {
     /// Nothing has changed, for this reason.
     pub(crate) fn refused(note: impl Into<String>) -> Report {
-        Report { to: None, commit: None, files: Vec::new(), note: note.into() }
+        Report { came: Came::Refused, commit: None, files: Vec::new(), note: note.into() }
+    }
+
+    /// What was asked for is done.
+    pub(crate) fn ready() -> Report {
+        Report { came: Came::Ready, commit: None, files: Vec::new(), note: String::new() }
+    }
+
+    /// The merge is this far.
+    pub(crate) fn merge(state: MergeState, note: impl Into<String>) -> Report {
+        Report { came: Came::Merge(state), commit: None, files: Vec::new(), note: note.into() }
     }
 
     fn open(files: Vec<String>, note: String) -> Report {
-        Report { to: Some(MergeState::Open), commit: None, files, note }
+        Report { files, ..Report::merge(MergeState::Open, note) }
     }
 }
 
@@ -96,13 +121,15 @@ impl Merge {
     ///
     /// # Errors
     /// Git fails: says how.
-    pub(crate) fn carry_out(&self, step: &Step, cancel: &Cancel) -> Result<Report, String> {
+    pub(crate) fn carry_out(&self, step: &GitStep, cancel: &Cancel) -> Result<Report, String> {
         let git = Git { merge: self, cancel };
         match step {
-            Step::Begin { summary, commit_rest } => git.begin(summary, commit_rest.as_deref()),
-            Step::Continue { dropped } => git.resume(dropped),
-            Step::Abort { why } => git.abort(why),
-            Step::Move { commit } => git.move_branch(commit),
+            GitStep::Begin { summary, commit_rest } => git.begin(summary, commit_rest.as_deref()),
+            GitStep::Continue { dropped } => git.resume(dropped),
+            GitStep::Abort { why } => git.abort(why),
+            GitStep::Move { commit } => git.move_branch(commit),
+            GitStep::Open => self.trees.create_tree(&self.source, cancel).map(|()| Report::ready()),
+            GitStep::Leave => git.leave(),
         }
     }
 }
@@ -231,17 +258,31 @@ impl Git<'_> {
         if self.find_commit(&to, "MERGE_HEAD").is_some() {
             self.git(&to, &["merge", "--abort"])?;
         }
-        Ok(Report { to: Some(MergeState::Aborted), commit: None, files: Vec::new(), note: why.to_owned() })
+        Ok(Report::merge(MergeState::Aborted, why))
+    }
+
+    fn leave(&self) -> Result<Report, String> {
+        let Merge { trees, name, source, .. } = self.merge;
+        if !trees.is_ready(source) {
+            return Ok(Report::ready());
+        }
+        let left = self.list_changes(&self.path(source), "normal")?;
+        if left.is_empty() {
+            return Ok(Report::ready());
+        }
+        let note = format!(
+            "not moved: worktree `{name}` has changes that are not committed: {}; have their authors commit them",
+            list_names(&left)
+        );
+        Ok(Report { files: clip_names(left), ..Report::refused(note) })
     }
 
     /// Moves the branch that the worktree names on to the merge, where that loses nothing.
     fn move_branch(&self, commit: &str) -> Result<Report, String> {
         let Merge { trees, into, target, .. } = self.merge;
         let into = into.as_deref().unwrap_or_default();
-        let report = |note: String| {
-            let commit = Some(commit.to_owned());
-            Ok(Report { to: Some(MergeState::Merged), commit, files: Vec::new(), note })
-        };
+        let report =
+            |note: String| Ok(Report { commit: Some(commit.to_owned()), ..Report::merge(MergeState::Merged, note) });
         let (workspace, branch) = (&trees.repository.workspace, trees.branch(target));
         let reference = format!("refs/heads/{into}");
         let Some(before) = self.find_commit(workspace, &reference) else {
@@ -316,12 +357,11 @@ impl Git<'_> {
             MergeState::Merged => format!("{note}, on branch `{}`", self.merge.trees.branch(&self.merge.target)),
             _ => note.to_owned(),
         };
-        Ok(Report { to: Some(state), commit, files: Vec::new(), note })
+        Ok(Report { commit, ..Report::merge(state, note) })
     }
 
     fn nothing_new(&self, why: &str) -> Result<Report, String> {
-        let note = format!("there is nothing to merge: {why}");
-        Ok(Report { to: Some(MergeState::Merged), commit: None, files: Vec::new(), note })
+        Ok(Report::merge(MergeState::Merged, format!("there is nothing to merge: {why}")))
     }
 
     /// Makes a merge that its manager has committed on its own an open one again. False where there is none.

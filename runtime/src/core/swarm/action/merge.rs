@@ -1,11 +1,11 @@
-//! The actions of the manager of a worktree, which Git carries out.
+//! The actions of worktrees, which Git carries out: the coordinator opens them, and their managers merge them.
 
 use serde_json::{Value, json};
 
 use super::offer::{closed_object, text_schema};
-use super::read::{Step, check_length};
-use super::team::WHY_CHARS;
-use super::{ActionSpec, Need, RawAction};
+use super::read::{Step, check_length, check_size};
+use super::team::{WHY_CHARS, names_schema};
+use super::{ActionSpec, Need, RECEIVER_CHARS, RawAction};
 use crate::types::team::{Dropped, TeamOp};
 
 /// The parts that a merge may leave out at most, and the characters of the name of one.
@@ -13,6 +13,42 @@ const PARTS: usize = 20;
 const PART_CHARS: usize = 300;
 /// The characters of the reason for each.
 const DROPPED_CHARS: usize = 200;
+/// The bytes of all of them at most, as JSON: an event holds them.
+const DROPPED_BYTES: usize = 5_000;
+
+pub(super) const WORKTREE_OPEN: ActionSpec = ActionSpec {
+    name: "worktree_open",
+    does: "Open a Git worktree in which members work apart from the others; its manager merges it, and works on no item. Only where that isolation helps.",
+    json: r#"{"action": "worktree_open", "worktree": "parser", "manager": "NAME", "members": ["NAME"], "why": "..."}"#,
+    needs: Need::Lead,
+    forms: |_| {
+        vec![vec![
+            ("worktree", text_schema("Its name: a short one in small letters.", RECEIVER_CHARS)),
+            ("manager", text_schema("Who merges it.", RECEIVER_CHARS)),
+            ("members", names_schema("Who works in it.")),
+            ("why", text_schema("Why it is worth it.", WHY_CHARS)),
+        ]]
+    },
+    read: |step| {
+        let members = step.idents_field("members", PARTS)?.into_iter().map(Into::into).collect();
+        let (worktree, manager) = (step.ident_field("worktree")?.into(), step.ident_field("manager")?.into());
+        let why = step.text_field("why", WHY_CHARS)?;
+        Ok(RawAction::Operate(TeamOp::WorktreeOpen { worktree, manager, members, why }))
+    },
+};
+
+pub(super) const WORKTREE_MOVE: ActionSpec = ActionSpec {
+    name: "worktree_move",
+    does: "Have a member that waits work in another worktree, or with `to` null in the workspace.",
+    json: r#"{"action": "worktree_move", "agent": "NAME", "to": "parser"}"#,
+    needs: Need::Lead,
+    forms: |_| vec![vec![("agent", text_schema("The member.", RECEIVER_CHARS)), ("to", tree_or_null())]],
+    read: |step| {
+        let to = step.has_value("to").then(|| step.ident_field("to")).transpose()?;
+        let agent = step.ident_field("agent")?.into();
+        Ok(RawAction::Operate(TeamOp::WorktreeMove { agent, to: to.map(Into::into) }))
+    },
+};
 
 pub(super) const INTEGRATE: ActionSpec = ActionSpec {
     name: "integrate",
@@ -59,6 +95,7 @@ pub(super) const INTEGRATE_CONTINUE: ActionSpec = ActionSpec {
                 dropped.len()
             ));
         }
+        check_size("dropped", &json!(dropped), DROPPED_BYTES)?;
         Ok(RawAction::Operate(TeamOp::IntegrateContinue { dropped }))
     },
 };
@@ -71,6 +108,11 @@ pub(super) const INTEGRATE_ABORT: ActionSpec = ActionSpec {
     forms: |_| vec![vec![("why", text_schema("Why.", WHY_CHARS))]],
     read: |step| Ok(RawAction::Operate(TeamOp::IntegrateAbort { why: step.text_field("why", WHY_CHARS)? })),
 };
+
+/// The name of a worktree, or none.
+pub(super) fn tree_or_null() -> Value {
+    json!({ "anyOf": [text_schema("The worktree.", RECEIVER_CHARS), { "type": "null" }] })
+}
 
 fn text_or_null(what: &str) -> Value {
     json!({ "anyOf": [text_schema(what, WHY_CHARS), { "type": "null" }] })

@@ -75,8 +75,8 @@ pub(super) const ASSIGN: ActionSpec = ActionSpec {
 
 pub(super) const SPAWN_AGENT: ActionSpec = ActionSpec {
     name: "spawn_agent",
-    does: "Add an agent to the team, with a task and items of the plan; `replaces` names an ended agent whose items it takes.",
-    json: r#"{"action": "spawn_agent", "plays": "AGENT", "name": "NAME", "task": "...", "items": ["api"], "replaces": null}"#,
+    does: "Add an agent to the team, with a task and items of the plan; `replaces` names an ended agent whose items it takes, `worktree` where it works.",
+    json: r#"{"action": "spawn_agent", "plays": "AGENT", "name": "NAME", "task": "...", "items": ["api"], "replaces": null, "worktree": null}"#,
     needs: Need::Spawns,
     forms: |offer| {
         vec![vec![
@@ -88,6 +88,7 @@ pub(super) const SPAWN_AGENT: ActionSpec = ActionSpec {
                 "replaces",
                 json!({ "anyOf": [text_schema("The ended agent.", super::RECEIVER_CHARS), { "type": "null" }] }),
             ),
+            ("worktree", super::merge::tree_or_null()),
         ]]
     },
     read: |step| {
@@ -101,6 +102,7 @@ pub(super) const SPAWN_AGENT: ActionSpec = ActionSpec {
             task: Content::Text(step.text_field("task", LONG_CHARS)?),
             items: step.idents_field("items", ITEM_PARTS)?.into_iter().map(Into::into).collect(),
             replaces: optional("replaces")?,
+            worktree: optional("worktree")?,
         }))
     },
 };
@@ -254,7 +256,7 @@ fn channel_schema(offer: &Offer<'_>) -> (&'static str, Value) {
     ("channel", json!({ "type": "string", "description": "The channel.", "enum": offer.channels }))
 }
 
-fn names_schema(what: &str) -> Value {
+pub(super) fn names_schema(what: &str) -> Value {
     let name = json!({ "type": "string", "maxLength": super::RECEIVER_CHARS });
     json!({ "type": "array", "description": what, "items": name, "maxItems": ITEM_PARTS })
 }

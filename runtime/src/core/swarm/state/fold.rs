@@ -17,11 +17,11 @@ impl Swarm {
         self.note_operation(event);
         match event {
             Event::PhaseEntered { phase, .. } => self.enter_phase(*phase),
-            Event::AgentSpawned { agent, plays, task, brief, by, tools, items, replaces, .. }
+            Event::AgentSpawned { agent, plays, task, brief, by, tools, items, replaces, worktree, .. }
                 if !self.names.contains_key(agent) =>
             {
                 self.add_agent((agent, plays), (task.clone(), brief.clone()), by.as_ref(), tools.clone());
-                self.agent_added(agent, by.as_ref(), items, replaces.as_ref());
+                self.agent_added((agent, worktree.as_ref()), by.as_ref(), items, replaces.as_ref());
             }
             Event::AgentStarted { agent, .. } => {
                 if let Some(index) = self.find_in_stage(agent, |stage| *stage == AgentStage::Ready)

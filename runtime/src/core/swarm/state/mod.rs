@@ -79,7 +79,7 @@ pub(crate) struct Agent {
     /// Which of its player's fallbacks it asks; 0 for the player itself.
     pub(crate) taker: u32,
     /// The conversation that its program keeps, where it is one.
-    pub(crate) conversation: Option<Conversation>,
+    pub(crate) conversation: Option<Box<Conversation>>,
     /// What was wrong with its last answer, for the turn in which it may mend that.
     pub(crate) repair: Option<String>,
     pub(crate) mailbox: VecDeque<QueuedMessage>,
@@ -337,7 +337,7 @@ impl Swarm {
         let agent = &mut self.agents[index as usize];
         let before = agent.conversation.take().filter(|before| before.id == id);
         let used = before.map_or(used, |before| sum(before.used, used));
-        agent.conversation = Some(Conversation { id: id.to_owned(), taker: agent.taker, used });
+        agent.conversation = Some(Box::new(Conversation { id: id.to_owned(), taker: agent.taker, used }));
     }
 
     /// When something is to be decided at the latest, in milliseconds since 1970.

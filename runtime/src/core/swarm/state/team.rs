@@ -198,6 +198,14 @@ impl Swarm {
                 self.with_team(|team| team.touches.intents.insert(Arc::clone(agent), intent));
                 self.finish_operation(agent, None);
             }
+            TeamFact::WorktreeOpened { agent, worktree, manager, members } => {
+                self.worktree_opened(worktree, manager, members);
+                self.finish_operation(agent, None);
+            }
+            TeamFact::AgentMoved { by, agent, to } => {
+                self.place_agent(agent, to.as_ref());
+                self.finish_operation(by, None);
+            }
             TeamFact::Integrated { agent, worktree, to, commit, files, note } => {
                 self.worktree_integrated((agent, worktree), (*to, commit.as_deref()), files, note);
             }
@@ -396,7 +404,7 @@ impl Swarm {
     /// The coordinator has added an agent.
     pub(super) fn agent_added(
         &mut self,
-        name: &Arc<str>,
+        (name, worktree): (&Arc<str>, Option<&Arc<str>>),
         by: Option<&Arc<str>>,
         items: &[Arc<str>],
         replaces: Option<&Arc<str>>,
@@ -416,6 +424,9 @@ impl Swarm {
         }
         if let Some(former) = replaces {
             self.replace_in_worktrees(former, name);
+        }
+        if worktree.is_some() {
+            self.place_agent(name, worktree);
         }
         if self.phase >= Some(crate::types::swarm::Phase::Monitoring) {
             self.wake_worker(name);
@@ -540,5 +551,7 @@ pub(in crate::core::swarm) fn is_leading(op: &TeamOp) -> bool {
             | TeamOp::SpawnAgent { .. }
             | TeamOp::StopAgent { .. }
             | TeamOp::TellUser { .. }
+            | TeamOp::WorktreeOpen { .. }
+            | TeamOp::WorktreeMove { .. }
     )
 }

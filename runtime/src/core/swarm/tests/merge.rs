@@ -20,7 +20,19 @@ use crate::types::team_fact::TeamFact;
 
 /// What Git does for the turn of a manager: the name of the call, and what ends it.
 pub(super) fn run_git(swarm: &Swarm, turn: &TurnId) -> Option<(Arc<str>, Event)> {
-    let (name, tree, op) = swarm.open_merge(turn)?;
+    let op = swarm.find_git_call(turn)?;
+    let by = Arc::clone(&turn.agent);
+    let fact = match op.clone() {
+        TeamOp::WorktreeOpen { worktree, manager, members, .. } => {
+            Some(TeamFact::WorktreeOpened { agent: by, worktree, manager, members })
+        }
+        TeamOp::WorktreeMove { agent, to } => Some(TeamFact::AgentMoved { by, agent, to }),
+        _ => None,
+    };
+    if let Some(fact) = fact {
+        return Some((op.name().into(), Event::Team { swarm: id(), fact }));
+    }
+    let (name, tree) = swarm.find_managed(&turn.agent)?;
     let ended = if tree.into.is_some() { MergeState::Committed } else { MergeState::Merged };
     let (to, note) = match (op, &tree.stage) {
         (_, TreeStage::Committed(_)) => (MergeState::Merged, "the branch is moved"),
@@ -222,4 +234,68 @@ fn of_a_file_that_is_changed_in_two_trees_the_managers_hear() {
         "chief (info): a1 changed src/a.rs, lines 3 to 9 (+2 -1) in worktree `tree`, and a2 changed the file in the \
          workspace: the changes meet when they are merged"
     );
+}
+
+#[test]
+fn the_coordinator_opens_worktrees_and_moves_agents_that_wait() {
+    let open =
+        op(r#""worktree_open", "worktree": "parser", "manager": "wtm1", "members": ["a1"], "why": "it breaks much""#);
+    let spawn = op(
+        r#""spawn_agent", "plays": "coder", "name": "a3", "task": "test it", "items": ["tests"], "worktree": "parser""#,
+    );
+    let away = op(r#""worktree_move", "agent": "a2", "to": "parser""#);
+    let nowhere = op(r#""worktree_move", "agent": "a2", "to": "docs""#);
+    let (api, tests, merge) = (done("api"), done("tests"), integrate("it"));
+    let assign = op(r#""assign", "item": "api", "to": "a1""#);
+    let script = script(&[
+        ("chief", &[&open, &open, &away, &nowhere, &spawn, &assign, "idle", "idle", "idle", "done good"]),
+        ("a1", &[&api]),
+        ("a3", &[&tests, "done tested"]),
+        ("wtm1", &[&merge]),
+    ]);
+    let over = interrupted(|| coordinated("a1? a2? wtm1?", "api tests<api"), &script);
+    assert_eq!(
+        list_events(&over, &["chief calls", "chief refused", "chief opens", "chief moves", "parser is merged", "over"]),
+        "chief calls worktree_open 1.1\n\
+         chief opens parser for a1, merged by wtm1\n\
+         chief refused: there is a worktree `parser` already: move agents to it by `worktree_move`\n\
+         chief calls worktree_move 3.1\n\
+         chief moves a2 to parser\n\
+         chief refused: there is no worktree `docs`; there are parser\n\
+         parser is merged: well\n\
+         over: good"
+    );
+    let places = ["a1", "a2", "a3", "wtm1"].map(|name| over.swarm.place_of(name));
+    let parser = WorkPlace::Worktree("parser");
+    assert_eq!(places, [parser, parser, parser, WorkPlace::Merges(None)]);
+}
+
+#[test]
+fn an_agent_that_works_elsewhere_or_takes_a_turn_is_not_put_into_a_worktree() {
+    let open = |manager: &str, member: &str| {
+        op(&format!(
+            "\"worktree_open\", \"worktree\": \"x\", \"manager\": \"{manager}\", \"members\": [\"{member}\"], \"why\": \"y\""
+        ))
+    };
+    for (manager, member, why) in [
+        ("a2", "a2", "a2 cannot merge `x` and work in it: name another `manager`"),
+        ("a2", "chief", "chief coordinates the team, and works in no worktree"),
+        ("a2", "nara", "there is no agent `nara` that works"),
+        ("a2", "a1", "a1 takes a turn: wait until it is over, or stop a1"),
+        ("a1", "a2", "a1 works on `api`: name a `manager` without items"),
+        ("a2", "wtm1", "wtm1 merges another worktree"),
+        ("a2", "a3", "a3 works in worktree `tree`: move it first"),
+    ] {
+        let (asked, api) = (open(manager, member), done("api"));
+        let script = script(&[("chief", &["idle", &asked, "idle", "done good"]), ("a1", &["tool a", "tool b", &api])]);
+        let rules = treed("a1? a2? a3? wtm1?", "docs:a2 api:a1", "tree:wtm1=a3");
+        let over = run(
+            rules,
+            &script.replace(
+                "a1:",
+                "a2: {\"action\": \"item_done\", \"item\": \"docs\", \"summary\": \"x\"} @400; idle\na1:",
+            ),
+        );
+        assert_eq!(list_events(&over, &["chief refused"]), format!("chief refused: {why}"));
+    }
 }

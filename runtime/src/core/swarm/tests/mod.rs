@@ -7,6 +7,7 @@ mod convergence;
 mod dynamic_spawn;
 mod lifecycle;
 mod limits;
+mod lines;
 mod merge;
 mod p2p_messaging;
 mod properties;

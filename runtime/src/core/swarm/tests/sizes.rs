@@ -57,8 +57,8 @@ fn act(answer: serde_json::Value) -> Option<Action> {
         RawAction::Idle => Action::Idle,
         RawAction::Operate(op) => Action::Operate(match op {
             TeamOp::Post { channel, message } => TeamOp::Post { channel, message: restored(message) },
-            TeamOp::SpawnAgent { plays, name, task, items, replaces } => {
-                TeamOp::SpawnAgent { plays, name, task: restored(task), items, replaces }
+            TeamOp::SpawnAgent { plays, name, task, items, replaces, worktree } => {
+                TeamOp::SpawnAgent { plays, name, task: restored(task), items, replaces, worktree }
             }
             op => op,
         }),
@@ -83,7 +83,7 @@ fn followed(op: TeamOp, name: &Arc<str>) -> Event {
         TeamOp::PlanPropose { ops, why } => {
             Event::Team { swarm, fact: TeamFact::PlanProposed { proposal: u32::MAX, agent, base: u32::MAX, ops, why } }
         }
-        TeamOp::SpawnAgent { plays, task, items, replaces, .. } => Event::AgentSpawned {
+        TeamOp::SpawnAgent { plays, task, items, replaces, worktree, .. } => Event::AgentSpawned {
             swarm,
             agent,
             plays,
@@ -93,6 +93,7 @@ fn followed(op: TeamOp, name: &Arc<str>) -> Event {
             tools: None,
             items,
             replaces,
+            worktree,
         },
         TeamOp::ItemDone { item, summary } => Event::Team {
             swarm,
@@ -101,6 +102,14 @@ fn followed(op: TeamOp, name: &Arc<str>) -> Event {
         TeamOp::Post { channel, message } => Event::Team { swarm, fact: TeamFact::Posted { agent, channel, message } },
         TeamOp::StopAgent { agent, why } => {
             Event::Team { swarm, fact: TeamFact::AgentStopped { by: Arc::clone(name), agent, why } }
+        }
+        TeamOp::WorktreeOpen { worktree, manager, members, .. } => {
+            Event::Team { swarm, fact: TeamFact::WorktreeOpened { agent, worktree, manager, members } }
+        }
+        TeamOp::Integrate { summary, .. } => Event::ActionRefused { swarm, agent, reason: summary },
+        TeamOp::IntegrateContinue { dropped } => {
+            let reason = dropped.iter().map(|dropped| dropped.why.as_str()).collect();
+            Event::ActionRefused { swarm, agent, reason }
         }
         other => panic!("no sample is {other:?}"),
     }
@@ -156,10 +165,16 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
         let ops = (1..=50).rev().map(add).find(|ops| json!(ops).to_string().len() <= 5_000).unwrap_or_default();
         let text = json!([{"op": "edit", "item": long_name, "text": of(500)}]);
         let items = vec![long_name.clone(); 19];
+        let part = |count: usize| vec![json!({"part": of(300), "why": of(200)}); count];
+        let dropped =
+            (0..=20).rev().map(part).find(|parts| json!(parts).to_string().len() <= 5_000).unwrap_or_default();
         let answers = answers.into_iter().chain([
+            json!({"action": "integrate", "summary": of(500), "commit_rest": of(500), "although_open": of(500)}),
+            json!({"action": "integrate_continue", "dropped": dropped}),
+            json!({"action": "worktree_open", "worktree": long_name, "manager": long_name, "members": items, "why": of(500)}),
             json!({"action": "plan_update", "ops": ops, "why": of(500)}),
             json!({"action": "plan_propose", "ops": text, "why": of(500)}),
-            json!({"action": "spawn_agent", "plays": long_name, "name": long_name, "task": long, "items": items, "replaces": long_name}),
+            json!({"action": "spawn_agent", "plays": long_name, "name": long_name, "task": long, "items": items, "replaces": long_name, "worktree": long_name}),
             json!({"action": "item_done", "item": long_name, "summary": of(500)}),
             json!({"action": "stop_agent", "agent": long_name, "why": of(500)}),
             json!({"action": "channel_send", "channel": long_name, "message": inline(900)}),
@@ -197,6 +212,7 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
                         tools,
                         items: Vec::new(),
                         replaces: None,
+                        worktree: None,
                     });
                     Event::HelpRequested { swarm: swarm(), agent: Arc::clone(&name), description, skills }
                 }

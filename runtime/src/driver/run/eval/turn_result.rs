@@ -221,6 +221,10 @@ impl Evaluator<'_> {
             TeamOp::DeclareIntent { text, .. } => text.clone(),
             TeamOp::JoinChannel { channel } | TeamOp::LeaveChannel { channel } => channel.to_string(),
             TeamOp::TellUser { message } => self.load_text(message)?,
+            TeamOp::WorktreeOpen { worktree, manager, members, why } => {
+                format!("{worktree} for {}, merged by {manager}: {why}", members.join(", "))
+            }
+            TeamOp::WorktreeMove { agent, to } => format!("{agent} to {}", to.as_deref().unwrap_or("the workspace")),
             TeamOp::Integrate { summary: text, .. } | TeamOp::IntegrateAbort { why: text } => text.clone(),
             TeamOp::IntegrateContinue { dropped } => {
                 let parts: Vec<String> = dropped.iter().map(|it| format!("{} left out: {}", it.part, it.why)).collect();
@@ -346,8 +350,8 @@ fn to_action(action: RawAction, repaired: bool, tools: Option<&[chat::Tool]>, ma
         RawAction::Operate(op) => Action::Operate(match op {
             TeamOp::Post { channel, message } => TeamOp::Post { channel, message: made.stored(message) },
             TeamOp::TellUser { message } => TeamOp::TellUser { message: made.stored(message) },
-            TeamOp::SpawnAgent { plays, name, task, items, replaces } => {
-                TeamOp::SpawnAgent { plays, name, task: made.stored(task), items, replaces }
+            TeamOp::SpawnAgent { plays, name, task, items, replaces, worktree } => {
+                TeamOp::SpawnAgent { plays, name, task: made.stored(task), items, replaces, worktree }
             }
             op => op,
         }),
