@@ -38,7 +38,7 @@ fn a_swarm_is_in_the_plan_with_every_number() {
     let swarm = plan.swarm("research").expect("the swarm is there");
     let written = serde_json::to_value(swarm).expect("a swarm can be written");
     let numbers = serde_json::json!({
-        "limits": {"agents": 10, "iterations": 25, "timeout_ms": 600_000, "messages": 20, "proposals": 10, "items": 200},
+        "limits": {"agents": 10, "iterations": 25, "timeout_ms": 600_000, "messages": 20, "proposals": 10, "items": 200, "summary_feed": 20, "context_reads": 3},
         "timeouts": {
             "turn": {"after_ms": 90_000, "retries": 2},
             "decompose": {"after_ms": 600_000, "retries": 3},

@@ -18,8 +18,8 @@ pub(crate) use step::{
     Body, EachList, FileInput, FileOutput, Files, ForEach, Gate, Loop, OnFailure, OnTimeout, Output, Step, Worktree,
 };
 pub(crate) use swarm::{
-    Channel, Convergence, Decompose, Edge, Edges, Group, History, Item, Leader, LeaderKind, Limits, Managed, Member,
-    NameList, Spawn, Spawns, Swarm, Synthesize, Timeouts, TransientRetry, TurnTimeout, Workspace,
+    Channel, Conflicts, Convergence, Decompose, Edge, Edges, Group, History, Item, Leader, LeaderKind, Limits, Managed,
+    Member, NameList, Spawn, Spawns, Swarm, Synthesize, Timeouts, TransientRetry, TurnTimeout, Workspace,
 };
 pub(crate) use test::{Expect, ExpectKind, Fake, Holds, Test};
 pub(crate) use types::{Field, TypeDef, TypeExpr, TypeKind};

@@ -45,7 +45,7 @@ pub use swarm::{
     PACK_FILES, PackRule, ProgressRule, Response, SUMMED_BYTES, SUMMED_FILES, Spawn, Swarm, SwarmLimits, SwarmTimeouts,
     Synthesize, TransientRetry, TurnLimit, WorkspaceView,
 };
-pub use team::{Group, PlanItem, Priority, Spawns, Worktree};
+pub use team::{Conflicts, Group, PlanItem, Priority, Spawns, Worktree};
 pub use template::{Directive, DirectiveKind, Expression, Filter, LOG, Reads, Segment, Template};
 pub use unsupported::Unsupported;
 pub use validate::{Judge, LONGEST_NAME, Piece};

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Approval, Body, Group, Iteration, Origin, Output, Pipeline, PlanItem, Schema, Spawns, Step, SwarmCall, Template,
-    Worktree,
+    Approval, Body, Conflicts, Group, Iteration, Origin, Output, Pipeline, PlanItem, Schema, Spawns, Step, SwarmCall,
+    Template, Worktree,
 };
 
 /// A team of agents that work towards one goal, each in turns of its own.
@@ -56,6 +56,9 @@ pub struct Swarm {
     /// Working trees that members share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worktrees: Vec<Worktree>,
+    /// When agents of a team hear of each other's changes of files.
+    #[serde(default)]
+    pub conflicts: Conflicts,
     /// Which member may write to which one; if empty, every member to every other one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<Edge>,
@@ -153,6 +156,12 @@ pub struct SwarmLimits {
     /// Items of the plan, those that are done included.
     #[serde(default = "default_items")]
     pub items: u32,
+    /// Entries that the summary of a team shows to an agent.
+    #[serde(default = "default_summary_feed")]
+    pub summary_feed: u32,
+    /// How often one agent reads all that another one did.
+    #[serde(default = "default_context_reads")]
+    pub context_reads: u32,
 }
 
 fn default_proposals() -> u32 {
@@ -161,6 +170,14 @@ fn default_proposals() -> u32 {
 
 fn default_items() -> u32 {
     200
+}
+
+fn default_summary_feed() -> u32 {
+    20
+}
+
+fn default_context_reads() -> u32 {
+    3
 }
 
 /// A time limit with repetitions.

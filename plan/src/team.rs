@@ -28,6 +28,22 @@ pub struct Group {
     pub open: bool,
 }
 
+/// When agents hear that others change their files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Conflicts {
+    /// How often one agent hears of changes in one turn at most.
+    pub notices: u32,
+    /// How long a change counts, in milliseconds.
+    pub window_ms: u64,
+}
+
+impl Default for Conflicts {
+    fn default() -> Conflicts {
+        Conflicts { notices: 20, window_ms: 30 * 60 * 1_000 }
+    }
+}
+
 /// A working tree that members share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -47,6 +47,10 @@ case "$P" in
     call plan_update '{"ops":[{"op":"remove","item":"parser"}],"why":"mine"}' >refused.txt
     call done '{"response":"x"}' >>refused.txt
     call nonsense >>refused.txt
+    call integrate '{"summary":"x"}' >>refused.txt
+    for read in 'plan_read {}' 'read_summary {"agent":"a2"}' 'read_transcript {"agent":"a2"}'; do
+        call ${read% *} "${read#* }" >>read.txt
+    done
     call item_done '{"item":"api"}' >>refused.txt
     call item_checkpoint '{"item":"api"}' >done.txt
     call item_done '{"item":"api","summary":"defined"}' >>done.txt
@@ -97,9 +101,20 @@ fn programs_hear_of_each_other_within_their_turns() {
         "only lead may use `plan_update`",
         "`done` is no tool",
         "there is no tool `nonsense`: there are publish_data",
+        "`integrate` is for managers of worktrees, and your team has none",
         "`summary` is missing",
     ] {
         assert!(refused.contains(part), "no `{part}` in {refused}");
+    }
+    let told = read(&place, "read.txt");
+    for part in [
+        "\"done\":\"plan_read\"",
+        "version 2, ",
+        "- api [running] (yours; checkpoint 0 of 1, next: it compiles): Define it",
+        "- a2: item parser is running",
+        "What a2 did, its last turn first.",
+    ] {
+        assert!(told.contains(part), "no `{part}` in {told}");
     }
     assert_eq!(read(&place, "done.txt").matches("{\"done\":\"item_").count(), 2);
     let prompt = read(&place, "a1.prompt.txt");

@@ -30,6 +30,7 @@ pub(crate) struct Swarm {
     pub channels: Vec<Channel>,
     pub items: Vec<Item>,
     pub worktrees: Vec<Managed>,
+    pub conflicts: Conflicts,
     /// None: members may message anyone.
     pub edges: Option<Edges>,
     /// None: the leader's `done` is the result.
@@ -120,6 +121,10 @@ pub(crate) struct Limits {
     pub proposals: u32,
     /// Items of the plan.
     pub items: u32,
+    /// Entries that the summary of a team shows.
+    pub summary_feed: u32,
+    /// How often each may read all that another one did.
+    pub context_reads: u32,
     pub span: Option<Span>,
 }
 
@@ -231,6 +236,15 @@ pub(crate) struct Managed {
     /// What must exit with 0 before a merge is committed.
     pub checks: Vec<Line>,
     pub span: Span,
+}
+
+/// When agents hear of each other's changes of files.
+#[derive(Debug)]
+pub(crate) struct Conflicts {
+    pub notices: u32,
+    pub window_ms: u64,
+    /// None where the spec says nothing.
+    pub span: Option<Span>,
 }
 
 #[derive(Debug)]

@@ -41,6 +41,7 @@ fn report_leaderless(ast: &ast::Swarm, leader: Option<&Leader>) -> Option<Diagno
         ast.spawns.as_ref().map(|spawns| ("spawns", spawns.span, "only a coordinator adds these agents")),
         ast.channels.first().map(|channel| ("channel", channel.name.span, "only a coordinated swarm has channels")),
         ast.items.first().map(|item| ("item", item.name.span, "a coordinator assigns the items")),
+        ast.conflicts.span.map(|span| ("conflicts", span, "only in a coordinated swarm do agents hear of them")),
         ast.worktrees.first().map(|tree| ("worktree", tree.name.span, "only a coordinated swarm has worktrees")),
     ];
     let mut parts: Vec<(&str, Span, &str)> = parts.into_iter().flatten().collect();

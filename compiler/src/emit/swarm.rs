@@ -29,6 +29,8 @@ impl Emitter<'_, '_, '_> {
                 messages: ast.limits.messages,
                 proposals: ast.limits.proposals,
                 items: ast.limits.items,
+                summary_feed: ast.limits.summary_feed,
+                context_reads: ast.limits.context_reads,
             },
             timeouts: plan::SwarmTimeouts {
                 turn: emit_turn_limit(ast.timeouts.turn),
@@ -80,6 +82,7 @@ impl Emitter<'_, '_, '_> {
                     checks: tree.checks.iter().map(emit_command).collect(),
                 })
                 .collect(),
+            conflicts: plan::Conflicts { notices: ast.conflicts.notices, window_ms: ast.conflicts.window_ms },
             edges: self.emit_edges(ast.edges.as_ref(), &swarm.carries),
             synthesize: ast.synthesize.as_ref().map(|_| plan::Synthesize { agent: self.agent_name(swarm.synthesize) }),
             budget: ast.budget.as_ref().map(|budget| self.emit_budget(budget)),

@@ -68,6 +68,7 @@ pub(super) fn lower_swarm(element: &Element, diagnostics: &mut Diagnostics) -> O
         channels: element.children("channel").filter_map(channel).collect(),
         items: element.children("item").filter_map(lower_item).collect(),
         worktrees: element.children("worktree").filter_map(|node| lower_managed_worktree(node, diagnostics)).collect(),
+        conflicts: lower_conflicts(section.child("conflicts")),
         edges: element.child("edges").map(|node| edges::lower_edges(node, diagnostics)),
         synthesize: element.child("synthesize").map(synthesize),
         budget: element.child("budget").map(|node| lower_budget(node, diagnostics)),
@@ -132,6 +133,8 @@ fn lower_limits(section: Section<'_>, diagnostics: &mut Diagnostics) -> ast::Lim
         messages: section.child("messages").count(),
         proposals: section.child("proposals").count(),
         items: section.child("items").count(),
+        summary_feed: section.child("summary-feed").count(),
+        context_reads: section.child("context-reads").count(),
         span: section.element().map(|node| node.span),
     }
 }
@@ -219,6 +222,14 @@ fn lower_item(node: &Element) -> Option<ast::Item> {
 /// The arguments of all children of this name.
 fn list_arguments<'e>(node: &'e Element, child: &'e str) -> impl Iterator<Item = &'e Datum> {
     node.children(child).flat_map(|child| &child.arguments).map(|(_, datum)| datum)
+}
+
+fn lower_conflicts(section: Section<'_>) -> ast::Conflicts {
+    ast::Conflicts {
+        notices: section.count_of("notices"),
+        window_ms: section.number_of("window"),
+        span: section.element().map(|node| node.span),
+    }
 }
 
 fn lower_managed_worktree(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Managed> {

@@ -34,6 +34,7 @@ pub(super) static SWARM: Node =
             &CHANNEL,
             &ITEM,
             &MANAGED,
+            &CONFLICTS,
             &EDGES,
             &SYNTHESIZE,
             &BUDGET,
@@ -68,6 +69,8 @@ static LIMITS: Node = Node::new("limits", "What members may use up.").children(&
     &LIMIT_MESSAGES,
     &LIMIT_PROPOSALS,
     &LIMIT_ITEMS,
+    &LIMIT_FEED,
+    &LIMIT_READS,
 ]);
 static LIMIT_AGENTS: Node =
     Node::new("agents", "How many agents there are at most: members, a coordinator, and spawned ones.")
@@ -83,6 +86,17 @@ static LIMIT_PROPOSALS: Node = Node::new("proposals", "How many proposals for th
     .arguments(&[default_argument("N", ANY_COUNT, "10")]);
 static LIMIT_ITEMS: Node = Node::new("items", "How many items the plan may have, those that are done included.")
     .arguments(&[default_argument("N", Kind::Count(1, 1024), "200")]);
+
+static LIMIT_FEED: Node = Node::new("summary-feed", "How many entries `read_summary` shows an agent.")
+    .arguments(&[default_argument("N", Kind::Count(1, 200), "20")]);
+static LIMIT_READS: Node =
+    Node::new("context-reads", "How often each agent may read all that another one did (`read_transcript`).")
+        .arguments(&[default_argument("N", Kind::Count(0, 1000), "3")]);
+
+static CONFLICTS: Node = Node::new("conflicts", "When agents hear that others change their files.").properties(&[
+    Property::new("notices", Kind::Count(1, 1000), "How often an agent hears of it in one turn at most.").default("20"),
+    Property::new("window", Kind::Duration, "How long a change counts.").default("30m"),
+]);
 
 static TIMEOUTS: Node = Node::new("timeouts", "How long a turn may take, and how often it is tried again.")
     .children(&[&TURN, &DECOMPOSE_TIME, &SYNTHESIZE_TIME]);

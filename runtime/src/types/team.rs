@@ -142,6 +142,36 @@ pub enum ItemState {
     Failed,
 }
 
+/// What an agent reads of its team.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "read", rename_all = "snake_case")]
+pub enum TeamReading {
+    /// The plan, as it is now.
+    Plan,
+    /// What happened last.
+    Summary {
+        /// With whom; none: with all of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<Arc<str>>,
+    },
+    /// All that an agent did, turn by turn.
+    Transcript {
+        /// The agent.
+        of: Arc<str>,
+    },
+}
+
+impl TeamReading {
+    /// The name of the action, as models write it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            TeamReading::Plan => "plan_read",
+            TeamReading::Summary { .. } => "read_summary",
+            TeamReading::Transcript { .. } => "read_transcript",
+        }
+    }
+}
+
 /// How far the merge of a worktree is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -315,6 +345,11 @@ pub enum TeamOp {
         /// What it says.
         message: Content,
     },
+    /// Reads what others did.
+    Read {
+        /// What of it.
+        what: TeamReading,
+    },
     /// Opens a worktree for members.
     WorktreeOpen {
         /// Its name.
@@ -378,6 +413,7 @@ impl TeamOp {
             TeamOp::JoinChannel { .. } => "channel_join",
             TeamOp::LeaveChannel { .. } => "channel_leave",
             TeamOp::TellUser { .. } => "tell_user",
+            TeamOp::Read { what } => what.name(),
             TeamOp::WorktreeOpen { .. } => "worktree_open",
             TeamOp::WorktreeMove { .. } => "worktree_move",
             TeamOp::Integrate { .. } => "integrate",

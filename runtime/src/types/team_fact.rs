@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
-use super::team::{ItemState, MergeState, PlanOp, Refused, Touch};
+use super::team::{ItemState, MergeState, PlanOp, Refused, TeamReading, Touch};
 
 /// A fact of a team.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -155,6 +155,15 @@ pub enum TeamFact {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         paths: Vec<String>,
     },
+    /// An agent of a team has read what others did.
+    ContextRead {
+        /// The agent.
+        agent: Arc<str>,
+        /// What it read.
+        what: TeamReading,
+        /// The text.
+        text: Content,
+    },
     /// The coordinator of a team has opened a worktree.
     WorktreeOpened {
         /// The coordinator.
@@ -220,6 +229,7 @@ impl TeamFact {
             | TeamFact::Touched { agent, .. }
             | TeamFact::Conflict { agent, .. }
             | TeamFact::Intended { agent, .. }
+            | TeamFact::ContextRead { agent, .. }
             | TeamFact::WorktreeOpened { agent, .. }
             | TeamFact::AgentMoved { agent, .. }
             | TeamFact::Integrated { agent, .. }

@@ -10,6 +10,7 @@
 mod merge;
 mod offer;
 mod read;
+mod reading;
 mod team;
 
 use serde::{Deserialize, Serialize};
@@ -212,7 +213,7 @@ impl ActionSpec {
 }
 
 /// The actions, in the order in which prompts describe them.
-pub(crate) const ACTIONS: [&ActionSpec; 27] = [
+pub(crate) const ACTIONS: [&ActionSpec; 30] = [
     &TOOL_CALL,
     &PUBLISH_DATA,
     &SEND_MESSAGE,
@@ -240,6 +241,9 @@ pub(crate) const ACTIONS: [&ActionSpec; 27] = [
     &team::CHANNEL_SEND,
     &team::CHANNEL_JOIN,
     &team::CHANNEL_LEAVE,
+    &reading::PLAN_READ,
+    &reading::READ_SUMMARY,
+    &reading::READ_TRANSCRIPT,
 ];
 
 pub(crate) const TOOL_CALL: ActionSpec = ActionSpec {

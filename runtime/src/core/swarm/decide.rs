@@ -10,6 +10,7 @@ use super::{action, lead, merge, names};
 use crate::types::approval::RequestKind;
 use crate::types::event::{AttemptId, Content, Event};
 use crate::types::swarm::{Action, End, Fault, MemberMessage, MessageType, Phase, Purpose, SUPERVISOR, TurnId};
+use crate::types::team::TeamReading;
 
 /// What a swarm needs done, which an event answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +42,14 @@ pub enum SwarmCommand {
         agent: u32,
         /// What it wants.
         wants: RequestKind,
+    },
+    /// Put together what an agent reads of others, and record
+    /// [`TeamFact::ContextRead`](crate::types::team_fact::TeamFact::ContextRead).
+    Read {
+        /// Which agent, from 0.
+        agent: u32,
+        /// What it reads.
+        what: TeamReading,
     },
     /// The swarm no longer needs the answer of this turn or call: end it, and record nothing.
     Cancel(TurnId),

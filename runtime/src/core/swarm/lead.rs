@@ -14,7 +14,7 @@ use super::{action, merge, names};
 use crate::types::approval::RequestKind;
 use crate::types::event::{Content, Event, can_inline};
 use crate::types::swarm::{End, MemberMessage, PERSON, SUPERVISOR, WORKSPACE};
-use crate::types::team::{ItemState, PlanOp, Refused, TeamOp};
+use crate::types::team::{ItemState, PlanOp, Refused, TeamOp, TeamReading};
 use crate::types::team_fact::TeamFact;
 
 /// How often in a row a coordinator is woken because nothing moves, before the swarm fails.
@@ -218,7 +218,7 @@ fn try_operation(swarm: &Swarm, agent: &Agent, index: u32, op: TeamOp) -> Result
             record(Event::Team { swarm: id, fact: TeamFact::ItemAssigned { agent: name, item, to } })
         }
         TeamOp::SpawnAgent { plays, name: wanted, task, items, replaces, worktree } => {
-            return spawn_agent(swarm, (index, team), (plays, wanted, task), (items, replaces, worktree));
+            return spawn_agent(swarm, (index, team), (plays, wanted, task), Role { items, replaces, worktree });
         }
         TeamOp::StopAgent { agent: other, why } => match swarm.agent(&other) {
             Some(_) if other == name => return Err("you cannot stop yourself: end with `done`".to_owned()),
@@ -265,6 +265,10 @@ fn try_operation(swarm: &Swarm, agent: &Agent, index: u32, op: TeamOp) -> Result
             }
             record(Event::Team { swarm: id, fact: TeamFact::ChannelChanged { agent: name, channel, joined: false } })
         }
+        TeamOp::Read { what } => {
+            check_reading(swarm, team, agent, &what)?;
+            return Ok(SwarmCommand::Read { agent: index, what });
+        }
         TeamOp::WorktreeOpen { worktree, manager, members, .. } => {
             return merge::open_worktree(swarm, team, index, (&worktree, &manager, &members));
         }
@@ -278,6 +282,24 @@ fn try_operation(swarm: &Swarm, agent: &Agent, index: u32, op: TeamOp) -> Result
             record(Event::Team { swarm: id, fact: TeamFact::UserTold { agent: name, message } })
         }
     })
+}
+
+/// Whether an agent may read this of others.
+fn check_reading(swarm: &Swarm, team: &Team, agent: &Agent, what: &TeamReading) -> Result<(), String> {
+    let of = match what {
+        TeamReading::Plan | TeamReading::Summary { of: None } => return Ok(()),
+        TeamReading::Summary { of: Some(of) } | TeamReading::Transcript { of } => of,
+    };
+    if swarm.agent(of).is_none() {
+        return Err(format!("there is no agent `{}`: {}", quote(of), list_agents(swarm)));
+    }
+    let (limit, read) = (swarm.rules.limits.context_reads, team.reads.get(&agent.name).copied().unwrap_or(0));
+    match what {
+        TeamReading::Transcript { .. } if read >= limit => Err(format!(
+            "you have read {read} transcripts, and {limit} is the limit: use `read_summary`, or ask {of} by `send_message`"
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn check_ops(swarm: &Swarm, team: &Team, ops: &[PlanOp]) -> Result<(), String> {
@@ -371,12 +393,20 @@ fn check_post(swarm: &Swarm, team: &Team, agent: &Agent, channel: Option<&Arc<st
     }
 }
 
+/// What an agent that is added takes over.
+struct Role {
+    items: Vec<Arc<str>>,
+    /// The ended agent whose items it takes.
+    replaces: Option<Arc<str>>,
+    worktree: Option<Arc<str>>,
+}
+
 /// Adds an agent, once a person agrees where the spec asks for that.
 fn spawn_agent(
     swarm: &Swarm,
     (index, team): (u32, &Team),
     (plays, wanted, task): (Arc<str>, Option<Arc<str>>, Content),
-    (items, replaces, worktree): (Vec<Arc<str>>, Option<Arc<str>>, Option<Arc<str>>),
+    Role { items, replaces, worktree }: Role,
 ) -> Result<SwarmCommand, String> {
     let Some(spawns) = &swarm.rules.spawns else {
         return Err("no agent: this swarm declares no `spawns`".to_owned());

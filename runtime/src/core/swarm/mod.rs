@@ -8,6 +8,7 @@
 
 pub(crate) mod action;
 mod decide;
+pub(crate) mod feed;
 mod lead;
 pub(crate) mod life;
 pub(crate) mod merge;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Approval, Convergence, Plan, PlanItem, ProgressRule, Spawns, Swarm, SwarmLimits, TransientRetry, TurnLimit,
+    Approval, Conflicts, Convergence, Plan, PlanItem, ProgressRule, Spawns, Swarm, SwarmLimits, TransientRetry,
+    TurnLimit,
 };
 
 use super::merge::Worktree;
@@ -59,6 +60,8 @@ pub struct Rules {
     pub(crate) plan_update: Approval,
     /// The worktrees that the team begins with.
     pub(crate) worktrees: BTreeMap<Arc<str>, Worktree>,
+    /// When agents hear of each other's changes of files.
+    pub(crate) conflicts: Conflicts,
     /// Who agrees that a branch of the repository is moved.
     pub(crate) integrate: Approval,
 }
@@ -150,6 +153,7 @@ impl Rules {
             spawns: swarm.spawns.clone(),
             plan_update: plan.policy.plan_update,
             worktrees: swarm.worktrees.iter().map(|tree| (Arc::from(&*tree.name), Worktree::new(tree))).collect(),
+            conflicts: swarm.conflicts,
             integrate: plan.policy.integrate,
         }
     }

@@ -1,8 +1,9 @@
 //! Which agent of a team changed which file, and who hears of it: table T4 of the design. There are no locks.
 //!
-//! In: changes of files in the worktrees of the team and beside them, intents and finished items. Out: notices for agents, and conflicts for `decide` to record. A change
-//! counts for [`WINDOW_MS`], and no longer than until its agent has done an item. Invariant: an agent hears at most
-//! [`NOTICES`] times of changes in one turn, and of one file and one other agent once.
+//! In: changes of files in the worktrees of the team and beside them, intents and finished items. Out: notices for agents,
+//! and conflicts for `decide` to record. A change counts for the `window` of the spec, and no longer than until its agent has
+//! done an item. Invariant: an agent hears of changes in one turn as often as the spec says at most, and of one file and one
+//! other agent once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,10 +12,6 @@ use super::merge::WorkPlace;
 use super::state::Swarm;
 use crate::types::team::{ItemState, Touch};
 
-/// How long a change counts, in milliseconds.
-const WINDOW_MS: u64 = 30 * 60 * 1_000;
-/// The notices of changes for one agent in one turn at most.
-const NOTICES: usize = 20;
 /// The files that are remembered at most; the one that was changed longest ago is forgotten first.
 const FILES: usize = 10_000;
 /// The changes of one file that are remembered at most.
@@ -80,10 +77,10 @@ impl Touches {
     }
 
     /// The changes of a file by others that still count.
-    fn list_others(&self, agent: &str, path: &str, at: u64) -> impl Iterator<Item = &Change> {
+    fn list_others(&self, agent: &str, path: &str, (at, window_ms): (u64, u64)) -> impl Iterator<Item = &Change> {
         self.files.get(path).into_iter().flatten().filter(move |change| {
             *change.agent != *agent
-                && at.saturating_sub(change.at) <= WINDOW_MS
+                && at.saturating_sub(change.at) <= window_ms
                 && self.finished.get(&change.agent).is_none_or(|finished| *finished <= change.at)
         })
     }
@@ -93,10 +90,10 @@ impl Touches {
         &self,
         (agent, tree): (&str, Option<&Arc<str>>),
         touch: &Touch,
-        at: u64,
+        when: (u64, u64),
     ) -> BTreeMap<Arc<str>, Option<bool>> {
         let mut others: BTreeMap<Arc<str>, Option<bool>> = BTreeMap::new();
-        for change in self.list_others(agent, &touch.path, at).filter(|change| change.tree.as_ref() == tree) {
+        for change in self.list_others(agent, &touch.path, when).filter(|change| change.tree.as_ref() == tree) {
             let overlaps = touch.overlaps(&change.touch);
             let known = others.entry(Arc::clone(&change.agent)).or_insert(overlaps);
             // Certain is more than unknown, and that more than apart.
@@ -120,12 +117,12 @@ impl Touches {
     }
 
     /// Whether an agent may hear of a file of another one in this turn; from then on it has heard of it.
-    fn count_notice(&mut self, receiver: &Arc<str>, turn: u32, about: (&Arc<str>, &Arc<str>)) -> bool {
+    fn count_notice(&mut self, receiver: &Arc<str>, (turn, most): (u32, u32), about: (&Arc<str>, &Arc<str>)) -> bool {
         let (last, noticed) = self.noticed.entry(Arc::clone(receiver)).or_default();
         if *last != turn {
             (*last, *noticed) = (turn, BTreeSet::new());
         }
-        noticed.len() < NOTICES && noticed.insert((Arc::clone(about.0), Arc::clone(about.1)))
+        noticed.len() < most as usize && noticed.insert((Arc::clone(about.0), Arc::clone(about.1)))
     }
 }
 
@@ -138,9 +135,10 @@ impl Swarm {
             // The manager changes what others made, to resolve a merge.
             WorkPlace::Merges(_) => return,
         };
+        let when = (at, self.rules.conflicts.window_ms);
         let Some(team) = &mut self.team else { return };
-        let others = team.touches.find_others((agent, tree.as_ref()), touch, at);
-        let elsewhere = team.touches.list_others(agent, &touch.path, at).filter(|change| change.tree != tree);
+        let others = team.touches.find_others((agent, tree.as_ref()), touch, when);
+        let elsewhere = team.touches.list_others(agent, &touch.path, when).filter(|change| change.tree != tree);
         let elsewhere: BTreeMap<Arc<str>, Option<Arc<str>>> =
             elsewhere.map(|change| (Arc::clone(&change.agent), change.tree.clone())).collect();
         let agent_tree = tree.clone();
@@ -231,6 +229,7 @@ impl Swarm {
 
     fn tell_of_file(&mut self, receiver: &Arc<str>, other: &Arc<str>, path: &Arc<str>, (wakes, words): (bool, String)) {
         let Some(turn) = self.agent(receiver).map(|agent| agent.iteration) else { return };
+        let turn = (turn, self.rules.conflicts.notices);
         let may = self.team.as_mut().is_some_and(|team| team.touches.count_notice(receiver, turn, (other, path)));
         if may {
             self.notify(receiver, wakes, words);

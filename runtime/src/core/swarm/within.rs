@@ -11,7 +11,7 @@ use super::lead::TAKEN;
 use super::state::{AgentStage, QueuedMessage, Swarm};
 use crate::types::event::Event;
 use crate::types::swarm::{Action, MemberMessage, Purpose, TurnId};
-use crate::types::team::{ItemState, Refused, TeamOp, Touch};
+use crate::types::team::{ItemState, Refused, TeamOp, TeamReading, Touch};
 use crate::types::team_fact::TeamFact;
 
 /// The bytes of messages that an agent reads at once while its turn goes on, but for the first one.
@@ -33,6 +33,8 @@ pub(crate) enum WithinTurn {
 pub(crate) enum Operated {
     /// This is to be recorded.
     Record(Box<Event>),
+    /// It reads this of others.
+    Read(TeamReading),
     /// The turn did it before its runner was killed.
     Before,
 }
@@ -69,7 +71,8 @@ pub(crate) fn operate_within(swarm: &Swarm, turn: &TurnId, act: &Action) -> Resu
         return Err(format!("`{name}` is no tool: return it as JSON at the end of your turn"));
     }
     let agent = &swarm.agents[index as usize];
-    if agent.operated.iter().take(agent.repeated as usize).any(|done| is_same(done, act)) {
+    let is_read = matches!(act, Action::Operate(TeamOp::Read { .. }));
+    if !is_read && agent.operated.iter().take(agent.repeated as usize).any(|done| is_same(done, act)) {
         return Ok(Operated::Before);
     }
     match carry_out(swarm, index, act.clone()) {
@@ -80,6 +83,7 @@ pub(crate) fn operate_within(swarm: &Swarm, turn: &TurnId, act: &Action) -> Resu
         SwarmCommand::Agree { .. } => {
             Err("a person must agree to this: return it as JSON at the end of your turn".to_owned())
         }
+        SwarmCommand::Read { what, .. } => Ok(Operated::Read(what)),
         SwarmCommand::Call(_) => Err("Git takes its time: return this as JSON at the end of your turn".to_owned()),
         _ => Err("this is no operation of a turn that goes on".to_owned()),
     }
@@ -172,6 +176,7 @@ fn find_operation(fact: &TeamFact) -> Option<(&Arc<str>, TeamOp)> {
             (by, TeamOp::StopAgent { agent: Arc::clone(agent), why: why.clone() })
         }
         TeamFact::UserTold { agent, message } => (agent, TeamOp::TellUser { message: message.clone() }),
+        TeamFact::ContextRead { agent, what, .. } => (agent, TeamOp::Read { what: what.clone() }),
         TeamFact::Intended { agent, text, paths } => {
             (agent, TeamOp::DeclareIntent { text: text.clone(), paths: paths.clone() })
         }

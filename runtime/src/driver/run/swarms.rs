@@ -220,6 +220,13 @@ impl Driver<'_> {
                     None => Ok(()),
                 }
             }
+            SwarmCommand::Read { agent, what } => {
+                let swarm = self.state.swarm(key, attempt);
+                let name =
+                    swarm.and_then(|swarm| swarm.agents.get(agent as usize)).map(|agent| Arc::clone(&agent.name));
+                let read = name.map(|name| self.read_team((step, attempt, key), &name, what));
+                read.transpose().map(drop).map_err(Stuck::from)
+            }
             SwarmCommand::Cancel(turn) => {
                 if let Some(task) = self.find_team(step, attempt).and_then(|team| team.tasks.remove(&turn)) {
                     task.stop();

@@ -1,5 +1,7 @@
 //! The actions of worktrees, which Git carries out: the coordinator opens them, and their managers merge them.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::offer::{closed_object, text_schema};
@@ -42,11 +44,10 @@ pub(super) const WORKTREE_MOVE: ActionSpec = ActionSpec {
     does: "Have a member that waits work in another worktree, or with `to` null in the workspace.",
     json: r#"{"action": "worktree_move", "agent": "NAME", "to": "parser"}"#,
     needs: Need::Lead,
-    forms: |_| vec![vec![("agent", text_schema("The member.", RECEIVER_CHARS)), ("to", tree_or_null())]],
+    forms: |_| vec![vec![("agent", text_schema("The member.", RECEIVER_CHARS)), ("to", name_or_null("The worktree."))]],
     read: |step| {
-        let to = step.has_value("to").then(|| step.ident_field("to")).transpose()?;
-        let agent = step.ident_field("agent")?.into();
-        Ok(RawAction::Operate(TeamOp::WorktreeMove { agent, to: to.map(Into::into) }))
+        let (agent, to) = (step.ident_field("agent")?.into(), find_name(step, "to")?);
+        Ok(RawAction::Operate(TeamOp::WorktreeMove { agent, to }))
     },
 };
 
@@ -109,9 +110,14 @@ pub(super) const INTEGRATE_ABORT: ActionSpec = ActionSpec {
     read: |step| Ok(RawAction::Operate(TeamOp::IntegrateAbort { why: step.text_field("why", WHY_CHARS)? })),
 };
 
-/// The name of a worktree, or none.
-pub(super) fn tree_or_null() -> Value {
-    json!({ "anyOf": [text_schema("The worktree.", RECEIVER_CHARS), { "type": "null" }] })
+/// A name, or none.
+pub(super) fn name_or_null(what: &str) -> Value {
+    json!({ "anyOf": [text_schema(what, RECEIVER_CHARS), { "type": "null" }] })
+}
+
+/// A name that may be left out.
+pub(super) fn find_name(step: &Step, key: &str) -> Result<Option<Arc<str>>, String> {
+    Ok(step.has_value(key).then(|| step.ident_field(key)).transpose()?.map(Into::into))
 }
 
 fn text_or_null(what: &str) -> Value {

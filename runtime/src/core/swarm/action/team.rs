@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use swarmc_plan::PlanItem;
 
+use super::merge::{find_name, name_or_null};
 use super::offer::{Offer, closed_object, text_schema};
 use super::read::{Step, check_length, check_size, quote_word};
 use super::{ActionSpec, Fields, Need, PAYLOAD_BYTES, RawAction};
@@ -65,11 +66,8 @@ pub(super) const ASSIGN: ActionSpec = ActionSpec {
     needs: Need::Lead,
     forms: |_| vec![vec![item_schema(), ("to", text_schema("The agent.", super::RECEIVER_CHARS))]],
     read: |step| {
-        let to = match step.has_value("to") {
-            true => Some(step.ident_field("to")?.into()),
-            false => None,
-        };
-        Ok(RawAction::Operate(TeamOp::Assign { item: step.ident_field("item")?.into(), to }))
+        let (to, item) = (find_name(step, "to")?, step.ident_field("item")?.into());
+        Ok(RawAction::Operate(TeamOp::Assign { item, to }))
     },
 };
 
@@ -81,28 +79,21 @@ pub(super) const SPAWN_AGENT: ActionSpec = ActionSpec {
     forms: |offer| {
         vec![vec![
             ("plays", json!({ "type": "string", "description": "What it plays.", "enum": offer.spawns })),
-            ("name", json!({ "anyOf": [text_schema("Its name.", super::RECEIVER_CHARS), { "type": "null" }] })),
+            ("name", name_or_null("Its name.")),
             ("task", text_schema("What it is to do.", LONG_CHARS)),
             ("items", names_schema("The items of the plan that it owns.")),
-            (
-                "replaces",
-                json!({ "anyOf": [text_schema("The ended agent.", super::RECEIVER_CHARS), { "type": "null" }] }),
-            ),
-            ("worktree", super::merge::tree_or_null()),
+            ("replaces", name_or_null("The ended agent.")),
+            ("worktree", name_or_null("Where it works.")),
         ]]
     },
     read: |step| {
-        let optional = |key: &str| match step.has_value(key) {
-            true => step.ident_field(key).map(|name| Some(name.into())),
-            false => Ok(None),
-        };
         Ok(RawAction::Operate(TeamOp::SpawnAgent {
             plays: step.ident_field("plays")?.into(),
-            name: optional("name")?,
+            name: find_name(step, "name")?,
             task: Content::Text(step.text_field("task", LONG_CHARS)?),
             items: step.idents_field("items", ITEM_PARTS)?.into_iter().map(Into::into).collect(),
-            replaces: optional("replaces")?,
-            worktree: optional("worktree")?,
+            replaces: find_name(step, "replaces")?,
+            worktree: find_name(step, "worktree")?,
         }))
     },
 };

@@ -22,9 +22,9 @@ pub(crate) use lead::{
     Ended, Subtask, build_decompose_prompt, build_repair_prompt, build_synthesis_prompt, parse_subtasks,
     subtasks_schema,
 };
-pub(crate) use plan::{Calls, TeamView, TreeView};
+pub(crate) use plan::{Calls, TeamView, TreeView, render_plan};
 pub(crate) use system::render_system;
-pub(crate) use user::{mask_seconds, render_notices, render_user};
+pub(crate) use user::{mask_seconds, render_notices, render_transcript, render_user};
 
 /// What one turn of an agent is made of.
 #[derive(Clone, Copy, Debug)]

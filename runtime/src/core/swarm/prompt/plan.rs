@@ -87,6 +87,13 @@ pub(super) fn write_plan(out: &mut String, team: &TeamView<'_>, name: &str) {
     write_worktrees(out, team);
 }
 
+/// The plan, for an agent that asks for it while its turn goes on.
+pub(crate) fn render_plan(plan: &TeamPlan, name: &str) -> String {
+    let mut out = format!("version {}, {} of {} items done\n", plan.version, plan.count_done(), plan.items.len());
+    plan.items.iter().for_each(|item| write_item(&mut out, plan, item, name));
+    out
+}
+
 fn write_item(out: &mut String, plan: &TeamPlan, item: &Item, name: &str) {
     let owner = match item.owner.as_deref() {
         Some(owner) if owner == name => "yours".to_owned(),

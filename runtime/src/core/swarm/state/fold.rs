@@ -15,6 +15,9 @@ impl Swarm {
             return;
         }
         self.note_operation(event);
+        if let Some(team) = &mut self.team {
+            team.feed.add(event);
+        }
         match event {
             Event::PhaseEntered { phase, .. } => self.enter_phase(*phase),
             Event::AgentSpawned { agent, plays, task, brief, by, tools, items, replaces, worktree, .. }

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use super::{AgentStage, QueuedMessage, Swarm};
 use crate::core::swarm::action::TeamPart;
+use crate::core::swarm::feed::Feed;
 use crate::core::swarm::merge::{WorkPlace, Worktree};
 use crate::core::swarm::plan::{Proposal, TeamPlan};
 use crate::core::swarm::rules::Rules;
 use crate::core::swarm::touch::{Conflict, Touches};
 use crate::types::event::{Content, Event};
 use crate::types::swarm::{Action, End, MemberMessage, MessageType, SUPERVISOR};
-use crate::types::team::{ItemState, PlanOp, Refused, TeamOp};
+use crate::types::team::{ItemState, PlanOp, Refused, TeamOp, TeamReading};
 use crate::types::team_fact::TeamFact;
 
 /// What a swarm with a coordinator has besides.
@@ -34,6 +35,10 @@ pub(crate) struct Team {
     pub(crate) touches: Touches,
     /// How many agents the coordinator has added.
     pub(crate) spawned: u32,
+    /// What happened last.
+    pub(crate) feed: Feed,
+    /// How often each agent has read all that another one did.
+    pub(crate) reads: BTreeMap<Arc<str>, u32>,
     /// Its worktrees, by name.
     pub(crate) worktrees: BTreeMap<Arc<str>, Worktree>,
 }
@@ -91,6 +96,8 @@ impl Team {
             stalls: 0,
             touches: Touches::default(),
             spawned: 0,
+            feed: Feed::default(),
+            reads: BTreeMap::new(),
             worktrees: rules.worktrees.clone(),
         })
     }
@@ -198,6 +205,7 @@ impl Swarm {
                 self.with_team(|team| team.touches.intents.insert(Arc::clone(agent), intent));
                 self.finish_operation(agent, None);
             }
+            TeamFact::ContextRead { agent, what, text } => self.context_read(agent, what, text),
             TeamFact::WorktreeOpened { agent, worktree, manager, members } => {
                 self.worktree_opened(worktree, manager, members);
                 self.finish_operation(agent, None);
@@ -401,6 +409,26 @@ impl Swarm {
         }
     }
 
+    /// An agent has read what others did; all that one of them did it reads a few times.
+    fn context_read(&mut self, agent: &Arc<str>, what: &TeamReading, text: &Content) {
+        let version = self.team.as_ref().map_or(0, |team| team.plan.version);
+        match what {
+            TeamReading::Transcript { .. } => {
+                self.with_team(|team| *team.reads.entry(Arc::clone(agent)).or_default() += 1);
+            }
+            TeamReading::Plan => {
+                if let Some(&index) = self.names.get(agent) {
+                    self.agents[index as usize].shown = version;
+                }
+            }
+            TeamReading::Summary { .. } => {}
+        }
+        self.coordinator_acted(agent);
+        if let Some(index) = self.find_in_stage(agent, is_operating) {
+            self.finish_action(index, Some(text.clone()), true);
+        }
+    }
+
     /// The coordinator has added an agent.
     pub(super) fn agent_added(
         &mut self,
@@ -467,7 +495,7 @@ impl Swarm {
         }
         let goes_on = refused
             || match act {
-                None | Some(Action::ToolCall { .. }) => true,
+                None | Some(Action::ToolCall { .. } | Action::Operate(TeamOp::Read { .. })) => true,
                 Some(Action::Idle) => operated && self.has_work(index),
                 Some(_) if self.is_coordinator(&agent.name) || self.has_open_merge(&agent.name) => true,
                 Some(_) => self.has_work(index),

@@ -83,6 +83,9 @@ pub(super) fn line_of(event: &Event) -> String {
         Event::Team { fact: TeamFact::UserTold { agent, message, .. }, .. } => {
             format!("{agent} tells the user: {}", words(message))
         }
+        Event::Team { fact: TeamFact::ContextRead { agent, what, text }, .. } => {
+            format!("{agent} reads {}: {}", what.name(), words(text).replace('\n', " "))
+        }
         Event::Team { fact: TeamFact::WorktreeOpened { agent, worktree, manager, members }, .. } => {
             format!("{agent} opens {worktree} for {}, merged by {manager}", members.join(", "))
         }

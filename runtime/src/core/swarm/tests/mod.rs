@@ -11,6 +11,7 @@ mod lines;
 mod merge;
 mod p2p_messaging;
 mod properties;
+mod reading;
 mod resume;
 mod shared_workspace;
 mod sizes;

@@ -26,6 +26,8 @@ use crate::core::swarm::{Part, SwarmCommand, decide_swarm};
 use crate::types::approval::{Choice, Request, RequestKind, Verdict};
 use crate::types::event::{AnsweredBy, AttemptId, Content, Event, StepId};
 use crate::types::swarm::{Action, Answer, End, Fault, MessageType, Purpose, TurnId};
+use crate::types::team::TeamReading;
+use crate::types::team_fact::TeamFact;
 
 /// The rules of a swarm that says nothing but who takes part.
 pub(crate) fn rules(roster: &str) -> Rules {
@@ -49,6 +51,8 @@ pub(crate) fn rules(roster: &str) -> Rules {
             messages: 20,
             proposals: 10,
             items: 200,
+            summary_feed: 20,
+            context_reads: 3,
         },
         convergence: Convergence { no_progress: 3, counts: ProgressRule::Tools, errors: 3 },
         retry: TransientRetry { backoff_ms: 5_000, max_backoff_ms: 30_000 },
@@ -74,6 +78,7 @@ pub(crate) fn rules(roster: &str) -> Rules {
         plan_update: swarmc_plan::Approval::Coordinator,
         worktrees: BTreeMap::new(),
         integrate: swarmc_plan::Approval::Human,
+        conflicts: swarmc_plan::Conflicts::default(),
     }
 }
 
@@ -266,6 +271,17 @@ impl World {
             SwarmCommand::Agree { agent, wants } => {
                 let agent = Arc::clone(&self.swarm.agents[agent as usize].name);
                 self.wanted(&agent, wants);
+            }
+            SwarmCommand::Read { agent, what } => {
+                let team = self.swarm.team.as_ref().expect("it is a team");
+                let of = match &what {
+                    TeamReading::Summary { of } => of.as_deref(),
+                    TeamReading::Transcript { of } => Some(&**of),
+                    TeamReading::Plan => None,
+                };
+                let text = Content::Text(team.feed.list_lines(of, self.rules.limits.summary_feed as usize).join("\n"));
+                let agent = Arc::clone(&self.swarm.agents[agent as usize].name);
+                self.record(Event::Team { swarm: id(), fact: TeamFact::ContextRead { agent, what, text } });
             }
             SwarmCommand::Cancel(turn) => {
                 self.open.retain(|(_, open, _), _| *open != turn);

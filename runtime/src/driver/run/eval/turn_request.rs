@@ -17,6 +17,7 @@ use crate::types::chat::Tool;
 use crate::types::event::Failure;
 use crate::types::event::{Content, Reserved};
 use crate::types::swarm::{Purpose, TurnId};
+use crate::types::team::TeamReading;
 use crate::types::usage::compute_price;
 
 /// The tokens of an answer at most, where its agent says none (seed 001, "Model Tier").
@@ -277,6 +278,27 @@ impl<'a> Evaluator<'a> {
         let shown = swarm.agent(&turn.agent).map_or(0, |agent| agent.shown);
         let plan = swarm.team.as_ref().filter(|_| unread.is_newer).map(|team| (&team.plan, shown));
         Ok(prompt::render_notices(&inbox, plan))
+    }
+
+    /// What an agent of a team reads of others: the plan, what happened last, or all that an agent did, its last turns first.
+    pub(crate) fn render_reading(&self, swarm: &Swarm, reader: &str, what: &TeamReading) -> Result<String, Failure> {
+        let Some(team) = &swarm.team else { return Ok(String::new()) };
+        let of = match what {
+            TeamReading::Plan => return Ok(prompt::render_plan(&team.plan, reader)),
+            TeamReading::Summary { of } => {
+                let most = swarm.rules.limits.summary_feed as usize;
+                let lines = team.feed.list_lines(of.as_deref(), most);
+                return Ok(if lines.is_empty() { "nothing happened yet".to_owned() } else { lines.join("\n") });
+            }
+            TeamReading::Transcript { of } => of,
+        };
+        let Some(agent) = swarm.agent(of) else { return Ok(String::new()) };
+        let task = agent.task.as_ref().map(|task| self.load_text(task)).transpose()?.unwrap_or_default();
+        let turns =
+            agent.history.iter().map(|past| self.describe_iteration(past)).collect::<Result<Vec<_>, Failure>>()?;
+        let turns: Vec<Turn<'_>> =
+            turns.iter().map(|(iteration, label, result)| Turn { iteration: *iteration, label, result }).collect();
+        Ok(prompt::render_transcript(&agent.name, &task, &turns))
     }
 
     fn load_payloads<'m>(

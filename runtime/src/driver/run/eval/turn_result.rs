@@ -12,7 +12,7 @@ use crate::types::chat;
 use crate::types::chat::Reply;
 use crate::types::event::{self, Content, Event, Failure};
 use crate::types::swarm::{Action, Answer, End, Fault, Purpose, TurnId};
-use crate::types::team::{PlanOp, TeamOp};
+use crate::types::team::{PlanOp, TeamOp, TeamReading};
 use crate::types::usage::compute_cost;
 
 /// The turns that the answer of an agent is made of which gave none (seed 001, "Convergence Detection").
@@ -221,6 +221,10 @@ impl Evaluator<'_> {
             TeamOp::DeclareIntent { text, .. } => text.clone(),
             TeamOp::JoinChannel { channel } | TeamOp::LeaveChannel { channel } => channel.to_string(),
             TeamOp::TellUser { message } => self.load_text(message)?,
+            TeamOp::Read { what: TeamReading::Plan | TeamReading::Summary { of: None } } => String::new(),
+            TeamOp::Read { what: TeamReading::Summary { of: Some(of) } | TeamReading::Transcript { of } } => {
+                of.to_string()
+            }
             TeamOp::WorktreeOpen { worktree, manager, members, why } => {
                 format!("{worktree} for {}, merged by {manager}: {why}", members.join(", "))
             }

@@ -17,9 +17,9 @@ use crate::io::executor::{locate_edit, read_edit};
 use crate::io::input::ReplyTo;
 use crate::io::steering::{Notices, Steered, Steering};
 use crate::io::tools::FILE_WRITE;
-use crate::types::event::{AttemptId, Event, StepId};
+use crate::types::event::{AttemptId, Event, Failure, StepId};
 use crate::types::swarm::{Action, TurnId};
-use crate::types::team::Touch;
+use crate::types::team::{TeamReading, Touch};
 use crate::types::team_fact::TeamFact;
 
 /// A turn into which texts can be sent.
@@ -48,14 +48,16 @@ impl Driver<'_> {
         };
         let part = self.state.swarm(key, attempt).map(|swarm| swarm.part_of(&turn.agent)).unwrap_or_default();
         let action = self.evaluator.read_operation((name, arguments), part, &self.attempts.made);
-        let came = action.and_then(|action| self.operate_member((attempt, key), turn, &action));
+        let came = action.and_then(|action| self.operate_member((step, attempt, key), turn, &action));
         if let Err(problem) = &came {
             self.tell_refusal(step, attempt, &format!("{}: {problem}", turn.agent));
         }
         let notices = self.read_notices((step, attempt, key), turn);
         let told = match (came, notices) {
-            (Ok(()), None) => Ok(json!({ "done": name })),
-            (Ok(()), Some(notices)) => Ok(json!({ "done": name, "notices": notices })),
+            (Ok(text), notices) => {
+                let parts = [("done", Some(name.to_owned())), ("text", text), ("notices", notices)];
+                Ok(parts.into_iter().filter_map(|(key, text)| Some((key.to_owned(), json!(text?)))).collect())
+            }
             (Err(problem), None) => Err(problem),
             (Err(problem), Some(notices)) => Err(format!("{problem}\n\n{notices}")),
         };
@@ -71,7 +73,7 @@ impl Driver<'_> {
     ) {
         match within {
             // What was recorded was not refused; where it is now, the next prompt differs from the recorded one.
-            WithinTurn::Act(action) => drop(self.operate_member((attempt, key), turn, &action)),
+            WithinTurn::Act(action) => drop(self.operate_member((step, attempt, key), turn, &action)),
             WithinTurn::Touches(touch) => self.note_touch((step, attempt, key), turn, touch),
             WithinTurn::Reads { number, version } => self.record_read((step, attempt), turn, (number, version)),
         }
@@ -152,13 +154,40 @@ impl Driver<'_> {
         broken.into_iter().for_each(|reason| self.give_up(reason));
     }
 
-    fn operate_member(&mut self, (attempt, key): (u32, Key), turn: &TurnId, action: &Action) -> Result<(), String> {
+    /// What an agent does while its turn goes on; the text that it reads, where it reads one.
+    fn operate_member(
+        &mut self,
+        (step, attempt, key): (&StepId, u32, Key),
+        turn: &TurnId,
+        action: &Action,
+    ) -> Result<Option<String>, String> {
         let swarm = self.state.swarm(key, attempt).ok_or("your turn is over")?;
         match operate_within(swarm, turn, action)? {
-            Operated::Before => {}
-            Operated::Record(event) => self.record_swarm_event(*event),
+            Operated::Before => Ok(None),
+            Operated::Record(event) => {
+                self.record_swarm_event(*event);
+                Ok(None)
+            }
+            Operated::Read(what) => {
+                let text = self.read_team((step, attempt, key), &turn.agent, what);
+                text.map(Some).map_err(|failure| failure.to_string())
+            }
         }
-        Ok(())
+    }
+
+    /// Puts together what an agent reads of others, and records that it does.
+    pub(super) fn read_team(
+        &mut self,
+        (step, attempt, key): (&StepId, u32, Key),
+        agent: &Arc<str>,
+        what: TeamReading,
+    ) -> Result<String, Failure> {
+        let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(String::new()) };
+        let read = self.evaluator.render_reading(swarm, agent, &what)?;
+        let text = self.outputs.keep_text(read.clone())?;
+        let fact = TeamFact::ContextRead { agent: Arc::clone(agent), what, text };
+        self.record_swarm_event(Event::Team { swarm: AttemptId::new(step, attempt), fact });
+        Ok(read)
     }
 
     /// What waits for the agent of a turn, in words: it counts as read. None where nothing does.
