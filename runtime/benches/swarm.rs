@@ -108,6 +108,7 @@ impl Run {
                     tools: None,
                     items: Vec::new(),
                     replaces: None,
+                    worktree: None,
                 });
             }
             SwarmCommand::Ask(turn) => {
