@@ -73,8 +73,7 @@ pub(super) fn format_change(
         }
         SwarmChange::WorktreeOpened { worktree, manager, members } => {
             let members: Vec<&str> = members.iter().map(|member| &**member).collect();
-            let [worktree, manager, members] =
-                [worktree, manager, members.join(", ").as_str()].map(sanitize_line);
+            let [worktree, manager, members] = [worktree, manager, members.join(", ").as_str()].map(sanitize_line);
             format!("  {label}: worktree {worktree} for {members}; {manager} merges it")
         }
         SwarmChange::AgentMoved { agent, to } => {

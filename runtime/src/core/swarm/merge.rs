@@ -115,7 +115,10 @@ pub(super) fn merge_worktree(swarm: &Swarm, team: &Team, index: u32, op: &TeamOp
         });
     };
     match (op, &tree.stage) {
-        (TeamOp::Integrate { .. }, TreeStage::Committed(commit)) => {
+        (TeamOp::IntegrateAbort { .. }, TreeStage::Committed(_)) => {
+            return Err("your merge is committed: `integrate` moves its branch on to it".to_owned());
+        }
+        (_, TreeStage::Committed(commit)) => {
             if swarm.rules.integrate == Approval::Human && agent.agreed.is_none() {
                 let branch = tree.into.as_deref().unwrap_or_default();
                 let words =

@@ -60,8 +60,8 @@ pub(super) fn configure_environment(
 pub(super) fn find_run_server(environment: &[(OsString, OsString)], agent_server: &AgentServer) -> Option<Tools> {
     let [url, token, socket] = [MCP, TOKEN, SOCKET].map(|name| find_variable(environment, name).map(str::to_owned));
     let (url, token, socket) = (url?, token?, socket?);
-    let listed = agent_server.tools_listed(&token)?;
-    Some(Tools { url, token, socket, listed })
+    let (offers, listed) = agent_server.find_tools(&token)?;
+    Some(Tools { url, token, socket, offers, listed })
 }
 
 fn provider_config(provider: &Provider) -> Option<&McpConfig> {

@@ -119,9 +119,9 @@ impl AgentServer {
         ])
     }
 
-    /// Whether the attempt that has this token has listed its tools.
-    pub(crate) fn tools_listed(&self, token: &str) -> Option<Arc<ToolsListed>> {
-        self.reception.find_session(token).map(|guest| Arc::clone(&guest.listed))
+    /// The tools of the attempt that has this token, and whether it has listed them.
+    pub(crate) fn find_tools(&self, token: &str) -> Option<(Arc<[ToolSpec]>, Arc<ToolsListed>)> {
+        self.reception.find_session(token).map(|guest| (Arc::clone(&guest.offers), Arc::clone(&guest.listed)))
     }
 
     /// An attempt has started this process group.

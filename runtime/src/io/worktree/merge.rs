@@ -202,7 +202,7 @@ impl Git<'_> {
             }
             return Ok(Report::refused(format!("not merged: {problem}")));
         }
-        self.finish(&to, &[])
+        self.finish(&to, &[], "merged without conflicts")
     }
 
     fn resume(&self, dropped: &[Dropped]) -> Result<Report, String> {
@@ -249,7 +249,7 @@ impl Git<'_> {
             self.git(&to, &["add", "-A", "--", path])?;
         }
         self.git(&to, &["add", "-u"])?;
-        self.finish(&to, dropped)
+        self.finish(&to, dropped, "merged, and what was open is resolved")
     }
 
     fn abort(&self, why: &str) -> Result<Report, String> {
@@ -318,7 +318,7 @@ impl Git<'_> {
     }
 
     /// Runs the checks, and commits.
-    fn finish(&self, to: &Path, dropped: &[Dropped]) -> Result<Report, String> {
+    fn finish(&self, to: &Path, dropped: &[Dropped], note: &str) -> Result<Report, String> {
         let folder = to.join(&self.merge.trees.repository.prefix);
         let folder = folder.join(self.merge.working_dir.as_deref().unwrap_or_default());
         for check in &self.merge.checks {
@@ -345,7 +345,7 @@ impl Git<'_> {
         self.commit(to, &message)?;
         // What a check has changed is no part of the merge.
         self.git(to, &["reset", "--quiet", "--hard"])?;
-        self.committed("merged without conflicts")
+        self.committed(note)
     }
 
     /// The merge is committed: what follows depends on whether a branch is to be moved.

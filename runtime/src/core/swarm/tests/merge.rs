@@ -133,6 +133,20 @@ fn a_branch_is_moved_when_a_person_agrees() {
         );
         assert_eq!(over.approvals.len(), 2, "a request and its answer");
     }
+    // So it is after conflicts.
+    let (conflict, resolve) = (integrate("conflict"), resolve());
+    let resolved = super::team::script(&[
+        ("chief", &["idle", "idle", "done good"]),
+        ("a1", &[&api]),
+        ("wtm1", &[&conflict, &resolve]),
+    ]);
+    let rules =
+        || Rules { integrate: swarmc_plan::Approval::Auto, ..treed("a1? wtm1?", "api:a1", "tree:wtm1=a1>main") };
+    assert_eq!(
+        list_events(&interrupted(rules, &resolved), &["tree is", "over"]),
+        "tree is open: 1 file is in conflict: src/a.rs\ntree is committed: well\n\
+         tree is merged: the branch is moved\nover: good"
+    );
     let auto = || Rules { integrate: swarmc_plan::Approval::Auto, ..treed("a1? wtm1?", "api:a1", "tree:wtm1=a1>main") };
     let over = interrupted(auto, &script);
     assert_eq!(

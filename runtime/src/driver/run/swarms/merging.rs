@@ -177,9 +177,9 @@ fn to_step(swarm: &Swarm, turn: &TurnId, op: &TeamOp) -> Option<(Place, GitStep)
             let WorkPlace::Worktree(name) = swarm.place_of(agent) else { return None };
             return Some((Place { name: name.into(), manager: Arc::clone(agent), into: None }, GitStep::Leave));
         }
+        (_, Some(TreeStage::Committed(commit))) => GitStep::Move { commit: commit.clone() },
         (TeamOp::IntegrateContinue { dropped }, _) => GitStep::Continue { dropped: dropped.clone() },
         (TeamOp::IntegrateAbort { why }, _) => GitStep::Abort { why: why.clone() },
-        (TeamOp::Integrate { .. }, Some(TreeStage::Committed(commit))) => GitStep::Move { commit: commit.clone() },
         (TeamOp::Integrate { summary, commit_rest, .. }, _) => {
             GitStep::Begin { summary: summary.clone(), commit_rest: commit_rest.clone() }
         }

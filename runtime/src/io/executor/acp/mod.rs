@@ -23,7 +23,7 @@ use swarmc_plan::Mode;
 
 use super::attempt::{self, Place, to_millis};
 use super::{Candidate, Job, Session};
-use crate::io::agent_api::ToolsListed;
+use crate::io::agent_api::{ToolSpec, ToolsListed};
 use crate::io::process::{Cause, End, Launch, Limits, Sink as _, decode_text, keep_last, run_process};
 use crate::io::recording::Answer;
 use crate::io::steering::Steering;
@@ -71,7 +71,9 @@ pub(crate) struct Tools {
     pub token: String,
     /// The socket, for those who know no HTTP.
     pub socket: String,
-    /// Whether a client has listed its tools.
+    /// Its tools.
+    pub offers: Arc<[ToolSpec]>,
+    /// Whether a client has listed them.
     pub listed: Arc<ToolsListed>,
 }
 
@@ -118,6 +120,7 @@ pub(super) async fn ask_agent(
     let asker = permission::Asker {
         agent: taker.agent.as_str().into(),
         permissions: acp.grant.permissions,
+        own: acp.tools.as_ref().map(|tools| Arc::clone(&tools.offers)).unwrap_or_default(),
         step: job.step.clone(),
         attempt: job.attempt,
     };

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::requests::count_id_bytes;
 use super::turn_log::tool_title;
+use crate::io::agent_api::ToolSpec;
 use crate::io::executor::pool::Services;
 use crate::io::input::Input;
 use crate::types::approval::{Decision, ToolCallRequest};
@@ -37,6 +38,8 @@ const SHOWN: usize = 64 * 1024;
 pub(super) struct Asker {
     pub agent: Arc<str>,
     pub permissions: Permissions,
+    /// The tools of the run's own server, which its agents may call.
+    pub own: Arc<[ToolSpec]>,
     pub step: StepId,
     pub attempt: u32,
 }
@@ -64,6 +67,7 @@ impl Asker {
         let tool = services.tools.name(fields.name.as_deref().unwrap_or_else(|| describe_tool_kind(fields.kind)));
         let of = match self.permissions {
             Permissions::Skip => Approval::Auto,
+            Permissions::Gated if is_own_tool(fields.name.as_deref(), &self.own) => Approval::Auto,
             // A person decides about tools that the policy does not name.
             Permissions::Gated => services.tools.said(&tool).unwrap_or(Approval::Human),
         };
@@ -121,6 +125,15 @@ impl Pending {
     pub(super) fn cancel(self) {
         cancel_request(self.responder);
     }
+}
+
+/// Whether a call is one of the run's own server, by the names that programs give to the tools of the server `swarm`. The run
+/// itself judges what is asked for there.
+fn is_own_tool(name: Option<&str>, own: &[ToolSpec]) -> bool {
+    let is_server =
+        |rest: &str| ["mcp__swarm__", "mcp.swarm.", "swarm__", "swarm_", "swarm.", "swarm/"].contains(&rest);
+    let server = |name: &str| own.iter().any(|tool| name.strip_suffix(&*tool.name).is_some_and(is_server));
+    name.is_some_and(server)
 }
 
 fn collect_choices(options: &[PermissionOption]) -> Choices {
@@ -186,4 +199,28 @@ fn describe_request(request: &RequestPermissionRequest) -> Value {
         say("content", serde_json::to_value(content).unwrap_or_default());
     }
     Value::Object(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_of_the_run_need_no_approval_and_no_others_pass_for_them() {
+        let tool =
+            ToolSpec { name: "item_done".to_owned(), description: String::new(), parameters: json!({}), reads: false };
+        for (name, is_own) in [
+            ("mcp__swarm__item_done", true),
+            ("swarm_item_done", true),
+            ("swarm.item_done", true),
+            ("item_done", false),
+            ("mcp__other__item_done", false),
+            ("mcp__swarm__other_item_done", false),
+            ("mcp__swarm__item_done2", false),
+            ("mcp__swarm__shell", false),
+        ] {
+            assert_eq!(is_own_tool(Some(name), std::slice::from_ref(&tool)), is_own, "{name}");
+        }
+        assert!(!is_own_tool(None, &[tool]));
+    }
 }
