@@ -176,6 +176,10 @@ fn a_branch_with_work_that_is_not_committed_stays_as_it_is() {
     );
 }
 
+/// Waits until the first merge is recorded: the next one is refused before.
+const UNTIL_MERGED: &str =
+    r#"until grep -q '"fact":"integrated"' "$SWARM_HOME"/runs/*/journal.jsonl; do sleep 0.05; done"#;
+
 const TWO_TREES: &str = r#"
 swarm refactor {
     goal "Split the parser"
@@ -196,14 +200,12 @@ fn conflicts_are_resolved_with_both_sides_or_with_reasons() {
     let repository = Repository::new(TWO_TREES);
     repository.turn("enough", "printf '%s' \"$prompt\" | grep -q 'merged worktree `right`'");
     repository.turn("a1.1", "replace 'one() {}' 'one() { left() }'; commit one; item api defined");
-    repository.turn("a2.1", "replace 'one() {}' 'one() { right() }'; commit two; item parser moved");
+    repository.turn(
+        "a2.1",
+        &format!("{UNTIL_MERGED}; replace 'one() {{}}' 'one() {{ right() }}'; commit two; item parser moved"),
+    );
     repository.turn("wtm1.1", r#"echo '{"action":"integrate","summary":"left"}'"#);
-    // It may be woken before the other merge has ended.
-    let merge = r#"
-        case "$prompt" in *'into the same branch'*) echo '{"action":"idle"}'; exit ;; esac
-        until git log --all --format=%s | grep -q 'worktree left'; do sleep 0.1; done
-        echo '{"action":"integrate","summary":"right"}'"#;
-    repository.turn("wtm2.1", merge);
+    repository.turn("wtm2.1", r#"echo '{"action":"integrate","summary":"right"}'"#);
     let resume = |dropped: &str| format!(r#"echo '{{"action":"integrate_continue","dropped":[{dropped}]}}'"#);
     repository.turn("wtm2.2", &resume(""));
     let drop_left = "grep -v -e '<<<' -e '===' -e '>>>' -e left lib.rs >x; mv x lib.rs; touch ../bad;";
@@ -252,10 +254,12 @@ fn a_merge_that_its_manager_commits_itself_is_checked_all_the_same() {
     let repository = Repository::new(TWO_TREES);
     repository.turn("enough", "printf '%s' \"$prompt\" | grep -q 'merged worktree `right`'");
     repository.turn("a1.1", "replace 'one() {}' 'one() { left() }'; commit one; item api defined");
-    repository.turn("a2.1", "replace 'one() {}' 'one() { right() }'; commit two; item parser moved");
+    repository.turn(
+        "a2.1",
+        &format!("{UNTIL_MERGED}; replace 'one() {{}}' 'one() {{ right() }}'; commit two; item parser moved"),
+    );
     repository.turn("wtm1.1", r#"echo '{"action":"integrate","summary":"left"}'"#);
-    let wait = "until git log --all --format=%s | grep -q 'worktree left'; do sleep 0.1; done";
-    repository.turn("wtm2.1", &format!(r#"{wait}; echo '{{"action":"integrate","summary":"right"}}'"#));
+    repository.turn("wtm2.1", r#"echo '{"action":"integrate","summary":"right"}'"#);
     let resume = r#"echo '{"action":"integrate_continue","dropped":[]}'"#;
     let strip = |also: &str| format!("grep -v -e '<<<' -e '===' -e '>>>' {also} lib.rs >x; mv x lib.rs");
     repository.turn("wtm2.2", &format!("{}; commit mine; {resume}", strip("-e left")));
