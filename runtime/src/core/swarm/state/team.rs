@@ -496,7 +496,8 @@ impl Swarm {
         let goes_on = refused
             || match act {
                 None | Some(Action::ToolCall { .. } | Action::Operate(TeamOp::Read { .. })) => true,
-                Some(Action::Idle) => operated && self.has_work(index),
+                // An item that came to be ready during the turn is none that the agent waits with.
+                Some(Action::Idle) => operated && self.has_work(index) || self.has_new_item(&agent.name),
                 Some(_) if self.is_coordinator(&agent.name) || self.has_open_merge(&agent.name) => true,
                 Some(_) => self.has_work(index),
             };
@@ -523,6 +524,12 @@ impl Swarm {
         let owns = team.plan.items.iter().any(|item| item.owner.as_ref() == Some(&agent.name));
         let task = agent.task.is_some() && agent.completed.is_none() && !owns && !self.is_coordinator(&agent.name);
         task || team.plan.current_item(&agent.name).is_some()
+    }
+
+    /// Whether an agent has an item that it has not begun, and may.
+    fn has_new_item(&self, name: &str) -> bool {
+        let item = self.team.as_ref().and_then(|team| team.plan.current_item(name));
+        item.is_some_and(|item| item.state == ItemState::Open)
     }
 
     /// An agent that waits begins a turn, where it has something to do.

@@ -133,6 +133,22 @@ fn without_items_the_first_turn_of_the_coordinator_makes_version_1() {
 }
 
 #[test]
+fn an_item_that_gets_ready_while_its_owner_takes_a_turn_begins_after_it() {
+    let (api, parser) = (done("api"), done("parser"));
+    let script = script(&[
+        ("chief", &["send a2 request {\"message\":\"look\"}", "idle", "idle", "done all"]),
+        ("a1", &[&api]),
+        ("a2", &["idle @9000", &parser]),
+    ]);
+    // Interrupted, the turn that is repeated begins the item.
+    let over = run(coordinated("a1? a2?", "api:a1 parser:a2<api"), &script);
+    assert_eq!(
+        list_events(&over, &["parser of", "a2 asks", "nothing moves", "over"]),
+        "a2 asks 1.1\nparser of a2 is running\na2 asks 2.1\nparser of a2 is done: parser stands\nover: all"
+    );
+}
+
+#[test]
 fn proposals_are_decided_by_the_coordinator_and_reach_who_made_them() {
     let propose = op(
         r#""plan_propose", "ops": [{"op": "add", "item": "tests", "text": "Write tests", "owner": "a1"}], "why": "none there""#,
