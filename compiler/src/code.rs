@@ -169,6 +169,8 @@ codes! {
     ManagerWorks = "SW309" "manager-works" Warning;
     /// A coordinator that does the work itself.
     CoordinatorWorks = "SW310" "coordinator-works" Warning Strict;
+    /// Items of a plan that can run at once and touch the same files.
+    SharedScope = "SW311" "shared-scope" Warning Strict;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
     /// A context pack whose own text is longer than its budget.
@@ -244,6 +246,7 @@ impl Code {
                 | Code::GuardedJoin
                 | Code::ManagerWorks
                 | Code::CoordinatorWorks
+                | Code::SharedScope
                 | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged

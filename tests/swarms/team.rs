@@ -20,6 +20,13 @@ fn the_refactor_swarm_runs_offline_by_its_plan() {
          \x20 tests   done     a1  Test the parser alone\n\
          \x20         → Twelve cases, all pass.\n"
     );
+    let files = crate::specs::texts(&project.home().join("runs"));
+    let (_, posts) =
+        files.iter().find(|(path, _)| path.ends_with("refactor/posts.jsonl")).expect("the channel is a file");
+    assert!(
+        posts.contains(r#""from":"a2","channel":"parser""#) && posts.contains("parse() takes bytes now"),
+        "{posts}"
+    );
     let team = project.done(&["inspect", "last", "refactor", "--swarm"]);
     for line in
         ["  lead  completed  coordinator (planner), 5 iterations", "  a1    completed  agent (coder), 4 iterations"]

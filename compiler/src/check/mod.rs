@@ -35,6 +35,7 @@ mod produced_files;
 mod provider_lacks;
 mod receivers;
 mod roles;
+mod scopes;
 mod secret_flow;
 mod secret_width;
 mod secrets;
@@ -125,6 +126,7 @@ const CHECKS: &[Check] = &[
     on_swarm(&[Code::WrongValue], |on, swarm, found| swarm::check(on.model, swarm, found)),
     on_swarm(coordinated::CODES, |_, swarm, found| coordinated::check(swarm, found)),
     on_swarm(roles::CODES, |on, swarm, found| roles::check(on.model, swarm, found)),
+    on_swarm(&[Code::SharedScope], |_, swarm, found| scopes::check(swarm.ast, found)),
     on_swarm(edges::CODES, |on, swarm, found| edges::check_swarm(swarm, &on.model.typing.types, found)),
     on_spec(&[Code::Deadlock], |on, found| circles::check(on.model, found)),
     on_spec(&[Code::UnknownReference], |on, found| servers::check(on.model, found)),

@@ -152,7 +152,7 @@ fn is_glob(pattern: &str) -> bool {
 }
 
 /// Whether two different patterns surely match one path; the first is no plain path.
-fn is_overlapping(glob: &str, other: &str) -> bool {
+pub(super) fn is_overlapping(glob: &str, other: &str) -> bool {
     // Both begin with the checkout that they are about.
     let ((checkout, glob), (other_checkout, other)) = (split_checkout(glob), split_checkout(other));
     if checkout != other_checkout {

@@ -282,20 +282,25 @@ mod tests {
     }
 
     /// The nodes of swarms with a coordinator: `docs/teams.md` and `docs/testing.md` show them, and the one workflow of the
-    /// examples has a swarm with a supervisor. Of a worktree there is none yet (SW706).
+    /// examples has a swarm with a supervisor.
     const OF_TEAMS: &[&str] = &[
         "coordinator",
         "spawns",
         "channel",
         "item",
         "worktree",
+        "conflicts",
+        "integrate",
         "proposals",
         "items",
+        "summary-feed",
+        "context-reads",
         "members",
         "open",
         "depends-on",
         "checkpoint",
         "scope",
+        "check",
         // What a test expects of one.
         "plan",
         "item",

@@ -123,6 +123,11 @@ impl Layout {
         self.swarm_folder(step).join("mailboxes").join(short_name(agent) + ".jsonl")
     }
 
+    /// There, `posts.jsonl`: what was written to channels, and to everybody.
+    pub fn posts_path(&self, step: &StepId) -> PathBuf {
+        self.swarm_folder(step).join("posts.jsonl")
+    }
+
     /// There, `workspace/TOPIC.jsonl`: what was published under a topic.
     pub fn topic_path(&self, step: &StepId, topic: &str) -> PathBuf {
         self.swarm_folder(step).join("workspace").join(short_name(topic) + ".jsonl")

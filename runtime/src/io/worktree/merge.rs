@@ -468,7 +468,12 @@ impl Git<'_> {
         let settings =
             ["core.hooksPath=/dev/null", "commit.gpgSign=false", "core.quotePath=false", "rerere.enabled=false"];
         let settings = settings.iter().flat_map(|setting| ["-c", setting]);
-        std::iter::once("git").chain(settings).chain(arguments.iter().copied()).map(OsString::from).collect()
+        ["git", "--literal-pathspecs"]
+            .into_iter()
+            .chain(settings)
+            .chain(arguments.iter().copied())
+            .map(OsString::from)
+            .collect()
     }
 
     /// Its commits are the manager's; nothing asks a person.

@@ -13,6 +13,7 @@ use super::super::eval::TextReader;
 use crate::io::home::{Layout, RunFolder, create_private};
 use crate::types::error::RunError;
 use crate::types::event::{Event, Record};
+use crate::types::team_fact::TeamFact;
 
 /// Nanoseconds in a millisecond: seed 001 counts the former.
 const NANOSECONDS: u64 = 1_000_000;
@@ -68,7 +69,8 @@ pub(in crate::driver::run) fn restore_files(
 }
 
 fn is_shown(event: &Event) -> bool {
-    matches!(event, Event::SwarmStarted { .. } | Event::MessageSent { .. } | Event::DataPublished { .. })
+    let is_post = matches!(event, Event::Team { fact: TeamFact::Posted { .. }, .. });
+    is_post || matches!(event, Event::SwarmStarted { .. } | Event::MessageSent { .. } | Event::DataPublished { .. })
 }
 
 /// The line that an event adds, and to which file.
@@ -87,6 +89,12 @@ fn format_line(
                 "seq": sent.number, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": payload, "ts": ts,
             });
             (layout.mailbox_path(&swarm.step, &sent.to), line)
+        }
+        Event::Team { swarm, fact: TeamFact::Posted { agent, channel, message } } => {
+            let payload = texts.load_text(message)?;
+            let payload: Value = serde_json::from_str(&payload).unwrap_or(Value::String(payload));
+            let line = json!({ "from": &**agent, "channel": channel.as_deref(), "payload": payload, "ts": ts });
+            (layout.posts_path(&swarm.step), line)
         }
         Event::DataPublished { swarm, number, topic, author, data } => {
             let entry = json!({ "author": &**author, "data": texts.load_text(data)? });
