@@ -85,6 +85,16 @@ pub(super) fn of_kind(ask: &Ask<'_>, spot: &CursorContext<'_>, kind: SymbolKind)
     scopes.first().map_or_else(Vec::new, |scope| list_visible(scope, kind))
 }
 
+/// What the swarms of a spec declare of this kind, each name once.
+pub(super) fn list_declared(ask: &Ask<'_>, spot: &CursorContext<'_>, wanted: SymbolKind) -> Vec<Item> {
+    let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
+    let Some(scope) = scopes.first() else { return Vec::new() };
+    let mut items = list_nested(&scope.analysis.index, |kind, _| kind == wanted);
+    let mut seen = std::collections::BTreeSet::new();
+    items.retain(|item| seen.insert(item.label.clone()));
+    items
+}
+
 /// What the top level of a spec, and of what it imports, declares.
 pub(super) fn list_visible(scope: &Scope, kind: SymbolKind) -> Vec<Item> {
     let index = &scope.analysis.index;

@@ -332,6 +332,13 @@ fn edges_gates_and_swarms_know_who_takes_part() {
     assert_eq!(labels(&swarm("item third \"t\" owner=$0")), ["lead", "one"]);
     assert_eq!(labels(&swarm("item third \"t\" { depends-on first $0 }")), ["second"]);
     assert_eq!(labels(&swarm("channel c { members one $0 }")), ["lead"]);
+    let test = |line: &str| {
+        let swarm = "swarm s {\n coordinator lead agent=a\n member one agent=a\n item first \"f\"\n}\nagent a\n";
+        spec(&format!("{swarm}test t {{\n expect {{\n {line}\n }}\n}}"))
+    };
+    assert_eq!(first(&test("item $0"), 1), ["first"]);
+    assert_eq!(labels(&test("item first done owner=$0")), ["lead", "one"]);
+    assert_eq!(labels(&test("notice to=$0")), ["lead", "one"]);
     let gate = spec("pipeline main {\n gate ask {\n message \"?\"\n options yes no\n headless $0\n }\n}");
     assert_eq!(labels(&gate), ["yes", "no", "fail"]);
 }

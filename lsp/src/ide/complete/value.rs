@@ -94,6 +94,14 @@ pub(super) fn list_values(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry
         Kind::Name if matches!(entry.node.name, "session" | "worktree") && spot.around.iter().any(Written::is_step) => {
             shared_names(ask, entry.node.name).into_iter().map(written).collect()
         }
+        Kind::Name if spot.around.iter().any(|around| around.is_named("expect")) => {
+            let wanted = match (entry.key, entry.node.name) {
+                (Some("owner" | "to"), _) => SymbolKind::Member,
+                (None, "item") => SymbolKind::Item,
+                _ => return Vec::new(),
+            };
+            name::list_declared(ask, spot, wanted).into_iter().map(written).collect()
+        }
         _ => Vec::new(),
     }
 }
