@@ -125,3 +125,31 @@ fn a_killed_team_has_the_plan_of_the_undisturbed_one() {
         assert_eq!(project.done(&["inspect", "last", "refactor", "--plan"]), plan, "killed after {moments:?}");
     });
 }
+
+#[test]
+fn a_coordinator_may_begin_alone_and_add_all_the_others() {
+    let spec = r##"
+provider local {
+    script {
+        answer #"{"action":"spawn_agent","plays":"coder","name":"a1","task":"Write it","items":["api"]}"# task=lead turn=1
+        answer #"{"action":"idle"}"# task=lead turn=2
+        answer #"{"action":"done","response":"written"}"# task=lead
+        answer #"{"action":"item_done","item":"api","summary":"it stands"}"#
+    }
+}
+agent coder provider=local
+swarm alone {
+    goal "Write it"
+    coordinator lead agent=coder
+    spawns coder max=1
+    item api "Define it"
+}
+pipeline p { task team { swarm alone }; result team }
+"##;
+    let place = crate::cli::Place::new(spec);
+    place.swarmc(&["check", "flow.kdl"]).expect(0, &["no problems"], &[]);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["written"], &["a1 has done api: it stands"]);
+    // Without `spawns` no agent could do anything.
+    place.write("flow.kdl", &spec.replace("    spawns coder max=1\n", ""));
+    place.swarmc(&["check", "flow.kdl"]).expect(1, &["swarm `alone` has no member"], &[]);
+}

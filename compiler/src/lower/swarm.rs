@@ -20,7 +20,10 @@ pub(super) fn lower_swarm(element: &Element, diagnostics: &mut Diagnostics) -> O
     let members: Vec<ast::Member> =
         element.children("member").filter_map(|node| lower_member(node, diagnostics)).collect();
     let groups: Vec<ast::Group> = element.children("members").filter_map(lower_group).collect();
-    if members.is_empty() && groups.is_empty() && !diagnostics.has_report_at(element.span) {
+    // A coordinator may begin alone, and add all the others.
+    let adds = element.child("spawns").is_some()
+        && leader.as_ref().is_some_and(|leader| leader.kind == LeaderKind::Coordinator);
+    if members.is_empty() && groups.is_empty() && !adds && !diagnostics.has_report_at(element.span) {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("swarm `{}` has no member", name.value))
             .label(name.span, "no member")
             .help("write `member NAME \"TASK\"` or `members 3` in its block");

@@ -114,7 +114,9 @@ impl<'p> Validator<'p> {
             everyone.insert(lead.name.as_str());
         }
         let list = place.field("members");
-        list.ensure_holds(!swarm.members.is_empty(), || format!("swarm `{}` has no member", swarm.name))?;
+        // A coordinator may begin alone, and add all the others.
+        let adds = swarm.spawns.is_some() && swarm.lead.as_ref().is_some_and(|lead| lead.coordinator);
+        list.ensure_holds(!swarm.members.is_empty() || adds, || format!("swarm `{}` has no member", swarm.name))?;
         let mut agents = 0u64;
         for (index, member) in swarm.members.iter().enumerate() {
             let place = list.index(index);
