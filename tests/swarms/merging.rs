@@ -195,8 +195,8 @@ swarm refactor {
 }
 "#;
 
-#[test]
-fn conflicts_are_resolved_with_both_sides_or_with_reasons() {
+/// `a1` and `a2` change the same function, each in a worktree of its own, and `wtm1` merges the first.
+fn two_trees() -> Repository {
     let repository = Repository::new(TWO_TREES);
     repository.turn("enough", "printf '%s' \"$prompt\" | grep -q 'merged worktree `right`'");
     repository.turn("a1.1", "replace 'one() {}' 'one() { left() }'; commit one; item api defined");
@@ -206,6 +206,12 @@ fn conflicts_are_resolved_with_both_sides_or_with_reasons() {
     );
     repository.turn("wtm1.1", r#"echo '{"action":"integrate","summary":"left"}'"#);
     repository.turn("wtm2.1", r#"echo '{"action":"integrate","summary":"right"}'"#);
+    repository
+}
+
+#[test]
+fn conflicts_are_resolved_with_both_sides_or_with_reasons() {
+    let repository = two_trees();
     let resume = |dropped: &str| format!(r#"echo '{{"action":"integrate_continue","dropped":[{dropped}]}}'"#);
     repository.turn("wtm2.2", &resume(""));
     let drop_left = "grep -v -e '<<<' -e '===' -e '>>>' -e left lib.rs >x; mv x lib.rs; touch ../bad;";
@@ -251,15 +257,7 @@ fn what_members_left_is_named_and_committed_when_the_manager_says_what_it_is() {
 
 #[test]
 fn a_merge_that_its_manager_commits_itself_is_checked_all_the_same() {
-    let repository = Repository::new(TWO_TREES);
-    repository.turn("enough", "printf '%s' \"$prompt\" | grep -q 'merged worktree `right`'");
-    repository.turn("a1.1", "replace 'one() {}' 'one() { left() }'; commit one; item api defined");
-    repository.turn(
-        "a2.1",
-        &format!("{UNTIL_MERGED}; replace 'one() {{}}' 'one() {{ right() }}'; commit two; item parser moved"),
-    );
-    repository.turn("wtm1.1", r#"echo '{"action":"integrate","summary":"left"}'"#);
-    repository.turn("wtm2.1", r#"echo '{"action":"integrate","summary":"right"}'"#);
+    let repository = two_trees();
     let resume = r#"echo '{"action":"integrate_continue","dropped":[]}'"#;
     let strip = |also: &str| format!("grep -v -e '<<<' -e '===' -e '>>>' {also} lib.rs >x; mv x lib.rs");
     repository.turn("wtm2.2", &format!("{}; commit mine; {resume}", strip("-e left")));

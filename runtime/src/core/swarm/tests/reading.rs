@@ -46,11 +46,11 @@ fn a_summary_holds_what_happened_last_with_all_or_with_one() {
 
 #[test]
 fn transcripts_are_read_a_few_times_and_of_agents_that_are_there() {
-    let (api, nobody, all) = (done("api"), transcript("nara"), transcript("a1"));
+    let (api, unknown, all) = (done("api"), transcript("nara"), transcript("a1"));
     let script = script(&[
         ("chief", &["idle", "done good"]),
         ("a1", &["tool a @20000", &api]),
-        ("a2", &[&nobody, &all, &all, "tool b", &all, "tool b", &done("docs")]),
+        ("a2", &[&unknown, &all, &all, "tool b", &all, "tool b", &done("docs")]),
     ]);
     let mut rules = coordinated("a1? a2?", "api:a1 docs:a2");
     rules.limits.context_reads = 2;
