@@ -256,6 +256,28 @@ fn what_members_left_is_named_and_committed_when_the_manager_says_what_it_is() {
 }
 
 #[test]
+fn trees_at_other_branches_are_not_merged() {
+    let repository = one_tree(ONE_TREE);
+    repository
+        .turn("a2.1", "git switch -qc other; replace 'two() {}' 'two() { parse() }'; commit two; item parser moved");
+    let back = r#"(cd "$SWARM_HOME"/runs/*/worktrees/main+team+split && git switch -q - && git merge -q other)"#;
+    repository.turn("wtm.2", &format!(r#"{back}; git switch -qc mine; echo '{{"action":"integrate","summary":"x"}}'"#));
+    repository.turn("wtm.3", r#"git switch -q -; echo '{"action":"integrate","summary":"x"}'"#);
+    repository.place.swarmc(&["run", "flow.kdl"]).expect(
+        0,
+        &["all merged"],
+        &["wtm merged split: branch `main` is moved"],
+    );
+    for (turn, part) in [
+        ("wtm.2", "not merged: the worktree is not at its branch: have its members switch back by `git switch swarm/"),
+        ("wtm.3", "not merged: your folder is not at its branch: switch back by `git switch swarm/"),
+    ] {
+        assert!(repository.prompt(turn).contains(part), "{}", repository.prompt(turn));
+    }
+    assert_eq!(repository.read("lib.rs"), "fn one() { api() }\n\nfn two() { parse() }\n");
+}
+
+#[test]
 fn a_merge_that_its_manager_commits_itself_is_checked_all_the_same() {
     let repository = two_trees();
     let resume = r#"echo '{"action":"integrate_continue","dropped":[]}'"#;

@@ -132,6 +132,8 @@ export function describeRequest(asked: Approval): string {
             return `${asked.agent} wants help`;
         case "plan":
             return `${asked.agent} wants a change of the plan`;
+        case "merge":
+            return `${asked.agent} wants to move a branch on to a merge`;
         case "go_on":
             return `${asked.agent} wants to go on after ${asked.times} turns with the same result`;
     }

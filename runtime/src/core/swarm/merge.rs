@@ -424,18 +424,24 @@ impl Swarm {
 
     /// An agent takes the place of another one.
     pub(super) fn replace_in_worktrees(&mut self, former: &Arc<str>, name: &Arc<str>) {
-        let trees = self.team.iter_mut().flat_map(|team| team.worktrees.values_mut());
-        for tree in trees {
+        let trees = self.team.iter_mut().flat_map(|team| &mut team.worktrees);
+        let mut open = Vec::new();
+        for (tree_name, tree) in trees {
             if tree.members.remove(former) {
                 tree.members.insert(Arc::clone(name));
             }
             if tree.manager == *former {
                 tree.manager = Arc::clone(name);
-                if tree.stage == TreeStage::Due(true) {
-                    tree.stage = TreeStage::Due(false);
+                match &tree.stage {
+                    TreeStage::Quiet => {}
+                    TreeStage::Due(_) => tree.stage = TreeStage::Due(false),
+                    TreeStage::Open(_) | TreeStage::Committed(_) => {
+                        open.push(format!("worktree `{tree_name}` is yours to merge: {}", tree.describe_stage()));
+                    }
                 }
             }
         }
+        open.into_iter().for_each(|words| self.notify(name, true, words));
         self.wake_managers();
     }
 

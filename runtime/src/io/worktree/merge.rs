@@ -150,6 +150,9 @@ impl Git<'_> {
         let (from, to) = (self.path(source), self.path(target));
         self.remove_lock(&to)?;
         self.remove_lock(&from)?;
+        if let Some(refused) = self.check_branch(source, "have its members switch back")? {
+            return Ok(refused);
+        }
         let left = self.list_changes(&from, "normal")?;
         match commit_rest {
             _ if left.is_empty() => {}
@@ -169,6 +172,9 @@ impl Git<'_> {
         if self.find_commit(&to, "MERGE_HEAD").is_some() {
             // Its runner was killed before the result was recorded.
             self.git(&to, &["merge", "--abort"])?;
+        }
+        if let Some(refused) = self.check_branch(target, "switch back")? {
+            return Ok(refused);
         }
         let changed = self.list_changes(&to, "no")?;
         if !changed.is_empty() {
@@ -214,7 +220,12 @@ impl Git<'_> {
                 "there is no open merge in your folder any more: use `integrate_abort`, then `integrate` again",
             ));
         }
-        let their = self.find_commit(&to, "MERGE_HEAD").unwrap_or(branch);
+        let their = self.find_commit(&to, "MERGE_HEAD").unwrap_or_else(|| branch.clone());
+        if self.count_commits(&format!("{branch}..{their}"), &to)? > 0 {
+            return Ok(Report::refused(format!(
+                "the open merge in your folder is not that of `{branch}`: use `integrate_abort`, then `integrate` again"
+            )));
+        }
         let base = self.git(&to, &["merge-base", "HEAD", &their])?.trim().to_owned();
         let sides = [("HEAD", "what was merged before"), (their.as_str(), "this worktree")];
         let files = self.list_both_changed(&to, &base, &their)?;
@@ -250,6 +261,16 @@ impl Git<'_> {
         }
         self.git(&to, &["add", "-u"])?;
         self.finish(&to, dropped, "merged, and what was open is resolved")
+    }
+
+    /// A refusal where a tree is at another branch than its own: what is committed there would be missing.
+    fn check_branch(&self, tree: &str, help: &str) -> Result<Option<Report>, String> {
+        let branch = self.merge.trees.branch(tree);
+        let head = self.git(&self.path(tree), &["rev-parse", "--symbolic-full-name", "HEAD"])?;
+        Ok((head.trim() != self.merge.trees.reference(tree)).then(|| {
+            let name = if tree == self.merge.source { "the worktree" } else { "your folder" };
+            Report::refused(format!("not merged: {name} is not at its branch: {help} by `git switch {branch}`"))
+        }))
     }
 
     fn abort(&self, why: &str) -> Result<Report, String> {

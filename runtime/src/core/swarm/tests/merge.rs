@@ -225,6 +225,27 @@ fn another_agent_takes_the_place_of_a_manager() {
 }
 
 #[test]
+fn a_manager_that_takes_over_hears_of_the_open_merge() {
+    let spawn = op(r#""spawn_agent", "plays": "coder", "name": "wtm2", "task": "merge", "replaces": "wtm1""#);
+    let stop = op(r#""stop_agent", "agent": "wtm1", "why": "stuck""#);
+    let (api, conflict, resolve) = (done("api"), integrate("conflict"), resolve());
+    let script = script(&[
+        ("chief", &["idle", "send a1 info {\"message\":\"wait\"} @6000", &stop, &spawn, "idle", "done good"]),
+        ("a1", &[&api, "idle"]),
+        ("wtm1", &[&conflict, "tool a @90000"]),
+        ("wtm2", &[&resolve, "done merged"]),
+    ]);
+    let over = run(treed("a1? wtm1?", "api:a1", "tree:wtm1=a1"), &script.replace(" @6000 @500", " @6000"));
+    assert_eq!(
+        list_events(&over, &["tree is", "→ wtm2", "over"]),
+        "tree is open: 1 file is in conflict: src/a.rs\n\
+         swarm-supervisor → wtm2 #1 request {\"message\":\"worktree `tree` is yours to merge: its merge is open: src/a.rs\"}\n\
+         tree is merged: well\n\
+         over: good"
+    );
+}
+
+#[test]
 fn agents_work_in_their_trees_and_managers_where_these_are_merged() {
     let swarm = World::new(treed(ROSTER, "", "tree:wtm1=a1>main"), "").swarm;
     let places = ["a1", "a2", "wtm1", "chief"].map(|name| swarm.place_of(name));
