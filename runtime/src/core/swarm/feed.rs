@@ -12,7 +12,7 @@ use crate::types::swarm::{Action, Answer};
 use crate::types::team::{ItemState, PlanOp, Touch};
 use crate::types::team_fact::TeamFact;
 
-/// The lines that are kept: as many as a spec can have shown.
+/// The lines that are kept, so that there are some of an agent that did little lately.
 const KEPT: usize = 1_000;
 /// The characters of what an agent wrote in a line.
 const CHARS: usize = 160;

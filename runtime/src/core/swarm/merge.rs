@@ -324,8 +324,7 @@ impl Swarm {
 
     /// Whether an agent has a merge to resolve.
     pub(super) fn has_open_merge(&self, agent: &str) -> bool {
-        let trees = self.team.iter().flat_map(|team| team.worktrees.values());
-        trees.into_iter().any(|tree| *tree.manager == *agent && matches!(tree.stage, TreeStage::Open(_)))
+        self.find_managed(agent).is_some_and(|(_, tree)| matches!(tree.stage, TreeStage::Open(_)))
     }
 
     /// A member of a worktree has done something, or has something to do.
@@ -372,7 +371,6 @@ impl Swarm {
             MergeState::Committed => TreeStage::Committed(commit.to_owned()),
             MergeState::Merged | MergeState::Aborted => TreeStage::Quiet,
         };
-        let into = tree.into.clone();
         let result = format!("{note}{}", self.describe_authors(files));
         if to == MergeState::Committed {
             // The same operation goes on: its branch is to be moved.
@@ -385,13 +383,14 @@ impl Swarm {
             return;
         }
         let words = match to {
+            MergeState::Merged if commit.is_empty() => Some(format!("{agent} merged worktree `{name}`: {note}")),
             MergeState::Merged => Some(format!("{agent} merged worktree `{name}` as {}: {note}", shorten_hash(commit))),
             MergeState::Aborted => Some(format!("{agent} dropped the merge of worktree `{name}`: {note}")),
             MergeState::Open | MergeState::Committed => None,
         };
         if let Some(words) = words {
             self.notify_coordinator(true, words);
-            self.free_branch(agent, into.as_ref());
+            self.free_branch(agent);
         }
         self.finish_operation(agent, Some(result));
     }
@@ -408,11 +407,16 @@ impl Swarm {
             .collect()
     }
 
-    /// Others may be merged into a branch again: their managers hear of it.
-    fn free_branch(&mut self, agent: &Arc<str>, into: Option<&Arc<str>>) {
+    /// Git does nothing more for a manager. Where it has no merge open, others may be merged into its branch: their
+    /// managers hear of it.
+    pub(super) fn free_branch(&mut self, agent: &Arc<str>) {
+        let Some((_, own)) = self.find_managed(agent) else { return };
+        if matches!(own.stage, TreeStage::Open(_) | TreeStage::Committed(_)) {
+            return;
+        }
         let trees = self.team.iter().flat_map(|team| &team.worktrees);
         let waits = |tree: &Worktree| {
-            tree.manager != *agent && tree.into.as_ref() == into && matches!(tree.stage, TreeStage::Due(true))
+            tree.manager != *agent && tree.into == own.into && matches!(tree.stage, TreeStage::Due(true))
         };
         let waiting = trees.filter(|(_, tree)| waits(tree));
         let waiting: Vec<(Arc<str>, Arc<str>)> =

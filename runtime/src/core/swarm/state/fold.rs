@@ -107,7 +107,11 @@ impl Swarm {
                     )
                 };
                 if let Some(index) = self.find_in_stage(agent, wanted) {
+                    let was_git = matches!(self.agents[index as usize].stage, AgentStage::Calling(..));
                     self.finish_action(index, Some(Content::Text(reason.clone())), false);
+                    if was_git {
+                        self.free_branch(agent);
+                    }
                 }
             }
             Event::AgentIdled { agent, .. } => {

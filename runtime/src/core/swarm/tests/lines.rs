@@ -5,7 +5,7 @@ use crate::types::swarm::{MemberMessage, Phase, Purpose, TurnId};
 use crate::types::team::PlanOp;
 use crate::types::team_fact::TeamFact;
 
-pub(super) fn words(content: &Content) -> &str {
+pub(super) fn read_text(content: &Content) -> &str {
     match content {
         Content::Text(text) => text,
         Content::Artifact { digest, .. } => digest,
@@ -23,7 +23,7 @@ pub(super) fn line_of(event: &Event) -> String {
         Event::SwarmStarted { .. } => "started".to_owned(),
         Event::PhaseEntered { phase, .. } => format!("phase {}", phase_word(*phase)),
         Event::AgentSpawned { agent, plays, task, by, tools, .. } => {
-            let task = task.as_ref().map_or("nothing", words);
+            let task = task.as_ref().map_or("nothing", read_text);
             let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
             let tools = tools.as_ref().map(|tools| format!(" with {}", tools.join(" "))).unwrap_or_default();
             format!("{agent} spawned as {plays} for {task}{by}{tools}")
@@ -32,19 +32,19 @@ pub(super) fn line_of(event: &Event) -> String {
         Event::TurnStarted { turn, .. } => format!("{} asks {}", turn.agent, turn_of(turn)),
         Event::TurnEnded { turn, .. } => format!("{} answered {}", turn.agent, turn_of(turn)),
         Event::ToolStarted { turn, tool, .. } => format!("{} calls {tool} {}", turn.agent, turn_of(turn)),
-        Event::ToolEnded { turn, result, .. } => format!("{} hears {}", turn.agent, words(result)),
+        Event::ToolEnded { turn, result, .. } => format!("{} hears {}", turn.agent, read_text(result)),
         Event::MessageSent { message: MemberMessage { number, from, to, kind, payload, .. }, .. } => {
-            format!("{from} → {to} #{number} {} {}", kind.as_str(), words(payload))
+            format!("{from} → {to} #{number} {} {}", kind.as_str(), read_text(payload))
         }
         Event::MessageReceived { agent, from, number, .. } => format!("{agent} takes #{number} from {from}"),
         Event::DataPublished { number, topic, author, data, .. } => {
-            format!("{author} publishes #{number} {topic} {}", words(data))
+            format!("{author} publishes #{number} {topic} {}", read_text(data))
         }
         Event::ActionRefused { agent, reason, .. } => format!("{agent} refused: {reason}"),
         Event::AgentIdled { agent, .. } => format!("{agent} idles"),
-        Event::HelpRequested { agent, description, .. } => format!("{agent} wants help: {}", words(description)),
+        Event::HelpRequested { agent, description, .. } => format!("{agent} wants help: {}", read_text(description)),
         Event::AgentFinished { agent, how, response, error, .. } => {
-            let response = response.as_ref().map(|it| format!(": {}", words(it))).unwrap_or_default();
+            let response = response.as_ref().map(|it| format!(": {}", read_text(it))).unwrap_or_default();
             let error = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
             format!("{agent} ends {}{error}{response}", how.as_str())
         }
@@ -71,20 +71,20 @@ pub(super) fn line_of(event: &Event) -> String {
             format!("{agent} assigns {item} to {}", to.as_deref().unwrap_or("no agent"))
         }
         Event::Team { fact: TeamFact::Posted { agent, channel, message, .. }, .. } => {
-            format!("{agent} posts to {}: {}", channel.as_deref().unwrap_or("all"), words(message))
+            format!("{agent} posts to {}: {}", channel.as_deref().unwrap_or("all"), read_text(message))
         }
         Event::Team { fact: TeamFact::ChannelChanged { agent, channel, joined, .. }, .. } => {
             format!("{agent} {} {channel}", if *joined { "joins" } else { "leaves" })
         }
         Event::Team { fact: TeamFact::AgentCompleted { agent, response, .. }, .. } => {
-            format!("{agent} completed: {}", words(response))
+            format!("{agent} completed: {}", read_text(response))
         }
         Event::Team { fact: TeamFact::AgentStopped { by, agent, why, .. }, .. } => format!("{by} stops {agent}: {why}"),
         Event::Team { fact: TeamFact::UserTold { agent, message, .. }, .. } => {
-            format!("{agent} tells the user: {}", words(message))
+            format!("{agent} tells the user: {}", read_text(message))
         }
         Event::Team { fact: TeamFact::ContextRead { agent, what, text }, .. } => {
-            format!("{agent} reads {}: {}", what.name(), words(text).replace('\n', " "))
+            format!("{agent} reads {}: {}", what.name(), read_text(text).replace('\n', " "))
         }
         Event::Team { fact: TeamFact::WorktreeOpened { agent, worktree, manager, members }, .. } => {
             format!("{agent} opens {worktree} for {}, merged by {manager}", members.join(", "))
@@ -95,7 +95,7 @@ pub(super) fn line_of(event: &Event) -> String {
         Event::Team { fact: TeamFact::Integrated { worktree, to, files, note, .. }, .. } => {
             format!("{worktree} is {}: {note}{}", format!("{to:?}").to_lowercase(), files.concat())
         }
-        Event::SwarmFinished { result: Some(result), .. } => format!("over: {}", words(result)),
+        Event::SwarmFinished { result: Some(result), .. } => format!("over: {}", read_text(result)),
         Event::SwarmFinished { error, .. } => format!("failed: {}", error.as_deref().unwrap_or_default()),
         other => panic!("{other:?} happens outside of swarms"),
     }

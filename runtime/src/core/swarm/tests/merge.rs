@@ -1,6 +1,7 @@
 //! Worktrees of a team: who works in which, who merges it, and when.
 //!
-//! The Git of these tests answers by the summary of a merge: `conflict` has one in `src/a.rs`, every other one has none.
+//! The Git of these tests answers by the summary of a merge: `conflict` has one in `src/a.rs`, `dirty` is refused, and every
+//! other one goes well.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +34,10 @@ pub(super) fn run_git(swarm: &Swarm, turn: &TurnId) -> Option<(Arc<str>, Event)>
         return Some((op.name().into(), Event::Team { swarm: id(), fact }));
     }
     let (name, tree) = swarm.find_managed(&turn.agent)?;
+    if matches!(op, TeamOp::Integrate { summary, .. } if summary == "dirty") {
+        let (agent, reason) = (Arc::clone(&turn.agent), "not merged: x is not committed".to_owned());
+        return Some((op.name().into(), Event::ActionRefused { swarm: id(), agent, reason }));
+    }
     let ended = if tree.into.is_some() { MergeState::Committed } else { MergeState::Merged };
     let (to, note) = match (op, &tree.stage) {
         (_, TreeStage::Committed(_)) => (MergeState::Merged, "the branch is moved"),
@@ -176,6 +181,27 @@ fn worktrees_of_one_branch_are_merged_one_after_the_other() {
          swarm-supervisor → wtm2 #2 request {\"message\":\"wtm1 is done: merge worktree `pages` by `integrate`\"}\n\
          pages is merged: well\n\
          over: good"
+    );
+}
+
+#[test]
+fn a_manager_that_waits_hears_when_git_refuses_the_merge_before() {
+    let (api, docs, dirty, merge) = (done("api"), done("docs"), integrate("dirty"), integrate("docs"));
+    let script = script(&[
+        ("chief", &["idle", "idle", "idle", "done good"]),
+        ("a1", &[&api]),
+        ("a2", &[&docs]),
+        ("wtm1", &[&dirty, "tool a @9000", &merge]),
+        ("wtm2", &[&merge, "idle", &merge]),
+    ]);
+    let over = run(treed("a1? a2? wtm1? wtm2?", "api:a1 docs:a2", "tree:wtm1=a1 pages:wtm2=a2"), &script);
+    assert_eq!(
+        list_events(&over, &["wtm1 refused", "wtm2 refused", "→ wtm2", "pages is"]),
+        "swarm-supervisor → wtm2 #1 request {\"message\":\"the members of worktree `pages` have nothing more to do: merge it by `integrate`\"}\n\
+         wtm2 refused: wtm1 merges `tree` into the same branch: return `idle`; a message says when it is done\n\
+         wtm1 refused: not merged: x is not committed\n\
+         swarm-supervisor → wtm2 #2 request {\"message\":\"wtm1 is done: merge worktree `pages` by `integrate`\"}\n\
+         pages is merged: well"
     );
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use swarmc_plan::{Convergence, ProgressRule, SwarmLimits, TransientRetry, TurnLimit};
 
-use super::lines::{line_of, words};
+use super::lines::{line_of, read_text};
 use super::merge::run_git;
 use crate::core::swarm::action::{RawAction, TeamPart, parse_action};
 use crate::core::swarm::rules::{Place, Rules};
@@ -304,7 +304,7 @@ impl World {
             }
             SwarmCommand::Finish => {
                 let results = self.swarm.results().filter_map(|agent| agent.end.as_ref()?.response.as_ref());
-                let results: Vec<&str> = results.map(words).collect();
+                let results: Vec<&str> = results.map(read_text).collect();
                 let result = self.swarm.merged.clone().or(text(results.join(" + ")));
                 self.record(Event::SwarmFinished { swarm: id(), result, error: None });
             }

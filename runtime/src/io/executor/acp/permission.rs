@@ -128,7 +128,7 @@ impl Pending {
 }
 
 /// Whether a call is one of the run's own server, by the names that programs give to the tools of the server `swarm`. The run
-/// itself judges what is asked for there.
+/// checks each call to that server.
 fn is_own_tool(name: Option<&str>, own: &[ToolSpec]) -> bool {
     let is_server =
         |rest: &str| ["mcp__swarm__", "mcp.swarm.", "swarm__", "swarm_", "swarm.", "swarm/"].contains(&rest);
