@@ -83,8 +83,8 @@ fn what_comes_to_an_inbox_is_counted_whether_or_not_its_prompt_shows_it() {
     for prompt in ["y", "y <<inbox>>"] {
         let spec = format!(
             "pipeline p {{ edges {{ one -> two max=2 }}
-                task one agent=one {{ prompt \"x\" }}
-                task two agent=any {{ depends-on one; prompt \"{prompt}\" }} }}"
+                task one agent=one {{ prompt \"x\"; output repair=0 }}
+                task two agent=any {{ depends-on one; prompt \"{prompt}\"; output repair=0 }} }}"
         );
         let project = Project::new();
         fs::write(project.root().join("spec.kdl"), format!("{HEAD}{spec}")).expect("a spec can be written");

@@ -6,6 +6,7 @@ mod mcp;
 mod owed;
 mod peers;
 mod references;
+mod refused;
 mod scripts;
 mod voices;
 

@@ -140,6 +140,13 @@ pub struct Gate {
 const ESCALATED: [&str; 3] = ["retry", "skip", "fail"];
 
 impl Step {
+    /// The further turns of one attempt at most, in which its agent mends its answer. A text of no type has nothing to
+    /// mend, but for the operations in it where edges lead to the step or away from it.
+    #[must_use]
+    pub fn most_repairs(&self, has_edges: bool) -> u32 {
+        if self.output.schema.is_some() || has_edges { self.output.repair } else { 0 }
+    }
+
     /// Whether its prompt or its standard input contains `<<inbox>>`: if it can receive envelopes, its first turn waits
     /// for one.
     pub fn says_inbox(&self) -> bool {

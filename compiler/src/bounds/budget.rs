@@ -185,9 +185,10 @@ fn report_excess(case: &Case<'_>, excess: &Excess, sources: &Sources) -> Option<
 fn check_starved_turns(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
     let mut seen = HashSet::new();
     for pipeline in &plan.pipelines {
+        let wired: HashSet<&str> = pipeline.edges.iter().flat_map(|edge| [&*edge.from, &*edge.to]).collect();
         for step in pipeline.all_steps() {
             let Body::Prompt(body) = &step.body else { continue };
-            let turns = if step.output.schema.is_some() { u64::from(step.output.repair) + 1 } else { 1 };
+            let turns = u64::from(step.most_repairs(wired.contains(&*step.name))) + 1;
             let of_agent = plan.agent(&body.agent).and_then(|agent| agent.budget.as_ref());
             let of_items = [plan.budget.as_ref(), pipeline.budget.as_ref()];
             let of_items = of_items.into_iter().flatten().filter(|_| step.for_each.is_some());
@@ -222,9 +223,9 @@ fn check_turn_tokens(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnosti
             let Some(agent) = plan.agent(&body.agent) else { continue };
             let Some(budget) = agent.budget.as_ref().filter(|budget| !budget.at_most) else { continue };
             let Some(allowed) = budget.tokens else { continue };
-            let turns = if step.output.schema.is_some() { u64::from(step.output.repair) + 1 } else { 1 };
             let mut most = |meter| {
                 let scope = scope.get_or_init(|| Scope::for_pipeline(plan, pipeline, Estimate::Usual));
+                let turns = u64::from(step.most_repairs(scope.reach.has_edges(&step.name))) + 1;
                 let read = Reader { scope, types: &mut types, meter }.count_turn(step, body, agent).known;
                 read.saturating_add(agent.max_output.unwrap_or(0)).saturating_mul(turns)
             };

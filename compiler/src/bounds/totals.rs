@@ -307,7 +307,7 @@ impl<'p> Counter<'p, '_, '_> {
 
     fn count_prompt(&mut self, scope: &Scope<'p>, step: &'p Step, body: &'p PromptBody) -> Totals<'p> {
         let Some(agent) = self.plan.agent(&body.agent) else { return Totals::default() };
-        let repairs = if step.output.schema.is_some() { u64::from(step.output.repair) } else { 0 };
+        let repairs = u64::from(step.most_repairs(scope.reach.has_edges(&step.name)));
         let repairs = self.estimate.repeat(repairs + 1) - 1;
         let chain = self.list_candidates(agent);
         // Each agent of the chain may be started before one of them takes the turn.

@@ -121,7 +121,7 @@ static OUTPUT: Node = Node::new(
         Kind::Literal,
         "The value if the step fails or is skipped; JSON for lists, maps and records.",
     ),
-    Property::new("repair", Kind::Count(0, 10), "The turns of an agent to mend an answer that does not fit the type.")
+    Property::new("repair", Kind::Count(0, 10), "The turns of an agent to mend an answer that does not fit the type, or whose operations were refused.")
         .default("1"),
 ])
 .open_children(&TYPE_FIELD);

@@ -65,7 +65,7 @@ impl Driver<'_> {
             return Err(failure.clone());
         }
         // Whatever is no try of the turn itself is asked for once.
-        let repair = if attempt.role == Role::Turn { attempt.step.output.repair } else { 0 };
+        let repair = key.map_or(0, |key| attempt.step.most_repairs(self.evaluator.is_node(&self.state, key)));
         Ok(AgentTurn { takers, repair })
     }
 

@@ -18,8 +18,7 @@ impl Driver<'_> {
         if let Work::Agent(asked) = &job.work {
             let taker = &asked.takers[0];
             let bytes = taker.prompt.len() + taker.system.as_ref().map_or(0, String::len);
-            // Text has nothing that a further turn could mend.
-            let turns = if job.shape.is_some() { u64::from(asked.repair) + 1 } else { 1 };
+            let turns = u64::from(asked.repair) + 1;
             reserved = self.evaluator.estimate_reservation(&self.state, turns, &taker.agent, bytes);
             summarizer = (job.role == Role::SumsUp).then(|| Arc::from(taker.agent.as_str()));
         }

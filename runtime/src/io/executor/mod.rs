@@ -11,6 +11,7 @@ mod file_writer;
 mod log;
 mod model;
 mod observer_queue;
+mod operation_lines;
 mod pool;
 mod replay_boundary;
 mod tool_log;

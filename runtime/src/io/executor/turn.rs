@@ -3,6 +3,8 @@
 //!
 //! Invariant: every turn's prompt is in the run folder before the turn begins.
 
+mod repair;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,20 +13,18 @@ use serde_json::Value;
 use swarmc_plan::{Format, PromptDelivery, Recorded, SESSION, SchemaFlag};
 
 use super::attempt::{Ended, Place, classify_end, run_job_process, sleep_until, to_millis, without_newline};
+use super::operation_lines::{send_operations, without_operations};
 use super::replay_boundary::{ask_or_replay, stated_variables};
 use super::unreachable::{is_unreachable, wants_login};
 use super::{AgentTurn, Candidate, Job, Program, Session, Transport, acp, model};
 use crate::io::home::create_private;
-use crate::io::input::Input;
 use crate::io::process::{End, Sink, decode_text, keep_last};
 use crate::io::recording::{Answer, Part, Question};
 use crate::io::stream::Decoder;
-use crate::types::answer::{self, OutputValidator};
 use crate::types::chat::{Fault, Message, Reply};
 use crate::types::effective_prompt::{Block, Effective};
 use crate::types::error::RunError;
 use crate::types::event::{Failure, INLINE, Outcome, Usage};
-use crate::types::handoff::asked_for;
 use crate::types::retry::is_transient;
 use crate::types::usage::sum;
 
@@ -40,7 +40,7 @@ pub(super) async fn run_agent_turn(job: &Job, asked: &AgentTurn, place: &mut Pla
     for (position, taker) in asked.takers.iter().enumerate() {
         job.cancel.begin_turn();
         // A fallback begins anew: what was said to the agent before it is of another conversation.
-        let mut conversation = Conversation { job, taker, position, used: Usage::default(), messages: Vec::new() };
+        let mut conversation = Conversation::new(job, taker, position);
         let ended = conversation.run_turn(1, &taker.prompt, None, place).await?;
         let next = asked.takers.get(position + 1);
         let failure = ended.ended.outcome.failure.as_ref().filter(|failure| is_unreachable(failure));
@@ -57,10 +57,11 @@ pub(super) async fn run_agent_turn(job: &Job, asked: &AgentTurn, place: &mut Pla
     }
     let (mut conversation, turn) = taken.expect("the last taker's turn is always kept");
     let position = conversation.position;
-    let mut ended = match &job.shape {
+    let turn = match &job.shape {
         Some(shape) => conversation.repair_answer(shape, asked.repair, turn, place).await?,
-        None => turn.ended,
+        None => turn,
     };
+    let mut ended = conversation.repair_operations(asked.repair, turn, place).await?;
     ended.outcome.fallback = (position > 0).then(|| conversation.taker.agent.clone());
     Ok(ended)
 }
@@ -77,7 +78,7 @@ pub(super) async fn take_member_turn(
     taker: &Candidate,
     place: &mut Place<'_, '_>,
 ) -> Result<Result<Reply, Fault>, RunError> {
-    let conversation = Conversation { job, taker, position: 0, used: Usage::default(), messages: Vec::new() };
+    let conversation = Conversation::new(job, taker, 0);
     let path = conversation.prompt_path(1, place);
     write_prompt(&path, &taker.prompt)?;
     if let Some(system) = &taker.system {
@@ -99,7 +100,7 @@ pub(super) async fn take_member_turn(
     };
     // `from_answer` takes it away, and the failure below may need it.
     let (stderr, exit) = (answer.stderr.clone(), answer.exit);
-    let Turn { ended, said, is_cut } = Turn::from_answer(job, conversation.let_in(answer));
+    let Turn { ended, said, is_cut, .. } = Turn::from_answer(job, conversation.let_in(answer));
     let outcome = ended.outcome;
     Ok(match outcome.failure {
         None => {
@@ -132,6 +133,8 @@ struct Turn {
     said: String,
     /// Whether the beginning of the answer was dropped.
     is_cut: bool,
+    /// The operations in its lines that were refused, each with why.
+    refused: Vec<String>,
 }
 
 /// The turns with one agent.
@@ -144,57 +147,14 @@ struct Conversation<'a> {
     used: Usage,
     /// What was said in the turns so far, for a model, which remembers nothing itself.
     messages: Vec<Message>,
+    /// The answer of the turn before, as it came.
+    answered: String,
 }
 
-impl Conversation<'_> {
-    /// Holds the answer against its type, and has it mended while there are turns left.
-    async fn repair_answer(
-        &mut self,
-        shape: &OutputValidator,
-        repair: u32,
-        mut turn: Turn,
-        place: &mut Place<'_, '_>,
-    ) -> Result<Ended, RunError> {
-        let mut repairs = 0;
-        let mut usage = turn.ended.outcome.usage;
-        loop {
-            turn.ended.outcome.usage = usage;
-            turn.ended.outcome.repairs = repairs;
-            if turn.ended.outcome.failure.is_some() {
-                return Ok(turn.ended);
-            }
-            let violations = match read_value(|| shape.parse_answer(&turn.said), turn.is_cut, self.job.max_output) {
-                Ok(value) => {
-                    turn.ended.captured = Some(value.clone().into_bytes());
-                    turn.ended.output = Some(value);
-                    return Ok(turn.ended);
-                }
-                Err(violations) => violations,
-            };
-            if repairs == repair {
-                turn.ended.output = None;
-                turn.ended.outcome.failure = Some(Failure::Invalid { violations });
-                return Ok(turn.ended);
-            }
-            repairs += 1;
-            place.services.observer_handle.send_notice(format!(
-                "`{}`: the answer is not of the declared type ({}); asked again, {repairs} of {repair}",
-                self.job.step.name,
-                violations.join("; ")
-            ));
-            let session = self.resumable_session(turn.ended.outcome.session.as_deref());
-            let prompt = match (&session, &self.taker.door) {
-                // A conversation that goes on holds the prompt and the answer; a new process gets both again.
-                (Some(_), _) | (None, Transport::Llm(_)) => answer::render_repair_message(&violations, shape),
-                (None, _) => answer::render_repair_prompt(&self.taker.prompt, &turn.said, &violations, shape),
-            };
-            let before = turn.ended.outcome.session.take();
-            turn = self.run_turn(repairs + 1, &prompt, session, place).await?;
-            // Not every program names its conversation again when it goes on with it.
-            turn.ended.outcome.session = turn.ended.outcome.session.take().or(before);
-            // Unknown in part is unknown.
-            usage = usage.zip(turn.ended.outcome.usage).map(|(one, other)| sum(one, other));
-        }
+impl<'a> Conversation<'a> {
+    fn new(job: &'a Job, taker: &'a Candidate, position: usize) -> Conversation<'a> {
+        let (used, messages, answered) = (Usage::default(), Vec::new(), String::new());
+        Conversation { job, taker, position, used, messages, answered }
     }
 
     /// The session in which the next turn goes on, where the provider can.
@@ -223,27 +183,37 @@ impl Conversation<'_> {
         messages.push(Message::User(prompt.to_owned()));
         let part = Part::Turn(u32::try_from(self.position).unwrap_or(u32::MAX), number);
         let question = || self.build_question(number, prompt, session);
-        let live = async |place: &mut Place<'_, '_>| match &self.taker.door {
-            Transport::Closed(failure) => Ok(Answer::failed(failure.clone())),
-            Transport::Recorded(answers) => Ok(play_recorded_answer(self.job, answers, number, place).await),
-            Transport::Program(program) => {
-                let answer = Box::pin(self.run_program(program, prompt, path, session, place)).await?;
-                Ok(self.let_in(answer))
+        // What the agent was told, and what it said before: a line that only repeats one of either asks for nothing.
+        let told = || {
+            let blocks = self.taker.effective.0.iter().map(|block| block.text.as_str());
+            blocks.chain([prompt, self.answered.as_str()])
+        };
+        let live = async |place: &mut Place<'_, '_>| {
+            let mut answer = match &self.taker.door {
+                Transport::Closed(failure) => Answer::failed(failure.clone()),
+                Transport::Recorded(answers) => play_recorded_answer(self.job, answers, number, place).await,
+                Transport::Program(program) => {
+                    self.let_in(Box::pin(self.run_program(program, prompt, path, session, place)).await?)
+                }
+                Transport::Acp(acp) => {
+                    self.let_in(Box::pin(acp::ask_agent(self.job, self.taker, acp, prompt, session, place)).await)
+                }
+                Transport::Llm(model) => {
+                    // What a reply calls is answered in there, before it counts as the answer of the turn.
+                    let (answer, said) = model::ask_model(self.job, &self.taker.provider, model, &messages, place);
+                    messages.extend(said);
+                    answer
+                }
+            };
+            if self.job.speaks {
+                answer.refused = send_operations(self.job, &answer, told(), number == 1, place.services).await;
             }
-            Transport::Acp(acp) => {
-                let answer = Box::pin(acp::ask_agent(self.job, self.taker, acp, prompt, session, place)).await;
-                Ok(self.let_in(answer))
-            }
-            Transport::Llm(model) => {
-                // What a reply calls is answered in there, before it counts as the answer of the turn.
-                let (answer, said) = model::ask_model(self.job, &self.taker.provider, model, &messages, place);
-                messages.extend(said);
-                Ok(answer)
-            }
+            Ok(answer)
         };
         let answer = ask_or_replay(self.job, part, question, place, live).await?;
-        self.messages = messages;
-        let answer = if self.job.speaks { self.extract_operations(answer, prompt, place) } else { answer };
+        let said = answer.read_text();
+        let answer = if self.job.speaks { without_operations(answer, told(), self.job.max_output) } else { answer };
+        (self.messages, self.answered) = (messages, said);
         let earlier = session.map_or_else(Usage::default, |session| session.used);
         // Some programs count on from what the conversation had used: the next turn takes off what is known of that.
         self.used = answer.usage.map_or(earlier, |usage| sum(earlier, usage));
@@ -280,35 +250,6 @@ impl Conversation<'_> {
             &self.companion_path(&format!("{stem}blocks.json"), place),
             &format!("{}\n", effective.to_json(prompt)),
         )
-    }
-
-    /// Passes on the operations in lines of an answer; the other lines are the answer.
-    fn extract_operations(&self, mut answer: Answer, prompt: &str, place: &Place<'_, '_>) -> Answer {
-        if answer.failure.is_some() {
-            return answer;
-        }
-        let said = match (&answer.whole, &answer.text) {
-            (Some(whole), _) => whole.clone(),
-            (None, Some(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
-            (None, None) => return answer,
-        };
-        // An agent that quotes an example from its prompt asks for nothing by that.
-        let told = self.taker.effective.0.iter().map(|block| block.text.as_str()).chain([prompt]);
-        let (operations, rest) = asked_for(&said, told);
-        if operations.is_empty() {
-            return answer;
-        }
-        // A recording holds handoffs in lines of their own.
-        let is_live = place.services.source.is_real();
-        for operation in operations.into_iter().filter(|_| is_live) {
-            let (step, attempt) = (self.job.step.clone(), self.job.attempt);
-            place.services.report(Input::Said { step, attempt, operation, hearer: None });
-        }
-        answer.whole = answer.whole.is_some().then(|| rest.clone());
-        let mut kept = rest;
-        keep_last(&mut kept, self.job.max_output);
-        answer.text = Some(kept.into_bytes());
-        answer
     }
 
     /// What is asked in a turn, as far as the workflow says it.
@@ -430,11 +371,11 @@ impl Conversation<'_> {
 impl Turn {
     /// What an answer comes to: an agent's output is its final text; one that failed has none.
     fn from_answer(job: &Job, answer: Answer) -> Turn {
-        let Answer { failure, exit, stderr, usage, session, text: captured, whole, is_cut, .. } = answer;
+        let Answer { failure, exit, stderr, usage, session, text: captured, whole, is_cut, refused, .. } = answer;
         let said = without_newline(decode_text(captured.clone().unwrap_or_default(), job.max_output));
         let output = failure.is_none().then(|| said.clone());
         let outcome = Outcome { failure, exit, stderr, usage, session, ..Outcome::default() };
-        Turn { ended: Ended { output, captured, outcome, logs: false }, said: whole.unwrap_or(said), is_cut }
+        Turn { ended: Ended { output, captured, outcome, logs: false }, said: whole.unwrap_or(said), is_cut, refused }
     }
 }
 
@@ -518,6 +459,7 @@ fn build_answer(job: &Job, reads: Format, end: Result<End, String>, place: &mut 
         whole,
         is_cut,
         used_tool: place.capture.used_tool(),
+        ..Answer::default()
     }
 }
 

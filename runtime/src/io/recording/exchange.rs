@@ -167,6 +167,9 @@ pub(super) struct Answered {
     /// Whether the agent used a tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tools: bool,
+    /// The operations in lines of it that were refused, each with why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Text>,
 }
 
 impl RecordedQuestion {
@@ -178,7 +181,7 @@ impl RecordedQuestion {
 
 impl Answered {
     fn texts(&self) -> impl Iterator<Item = &Text> {
-        [&self.text, &self.whole, &self.stderr, &self.log].into_iter().flatten()
+        [&self.text, &self.whole, &self.stderr, &self.log].into_iter().flatten().chain(&self.refused)
     }
 }
 

@@ -93,6 +93,8 @@ pub(crate) struct Answer {
     pub is_cut: bool,
     /// Whether the agent used a tool.
     pub used_tool: bool,
+    /// The operations in lines of it that were refused, each with why.
+    pub refused: Vec<String>,
 }
 
 impl Source {
@@ -149,6 +151,15 @@ impl Source {
 }
 
 impl Answer {
+    /// All of the answer that there is, as text; empty where there is none.
+    pub(crate) fn read_text(&self) -> String {
+        match (&self.whole, &self.text) {
+            (Some(whole), _) => whole.clone(),
+            (None, Some(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+            (None, None) => String::new(),
+        }
+    }
+
     pub(crate) fn failed(failure: Failure) -> Answer {
         Answer { failure: Some(failure), ..Answer::default() }
     }

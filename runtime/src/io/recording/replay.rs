@@ -257,7 +257,7 @@ impl Replay {
     }
 
     fn taken(&self, answer: &Answered) -> Result<Answer, RunError> {
-        let Answered { text, whole, cut, exit, failure, stderr, log, usage, session, tools } = answer;
+        let Answered { text, whole, cut, exit, failure, stderr, log, usage, session, tools, refused } = answer;
         let bytes = |text: &Text| -> Result<Vec<u8>, RunError> {
             Ok(self.redactions.fill(&self.recording.bytes(text).map_err(RunError::Recording)?))
         };
@@ -272,6 +272,7 @@ impl Replay {
             whole: whole.as_ref().map(|text| self.text(text)).transpose()?,
             is_cut: *cut,
             used_tool: *tools,
+            refused: refused.iter().map(|text| self.text(text)).collect::<Result<_, _>>()?,
         })
     }
 

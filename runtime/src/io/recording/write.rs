@@ -142,7 +142,7 @@ impl Texts<'_> {
     }
 
     fn answered(&self, answer: &Answer) -> Result<Answered, RunError> {
-        let Answer { failure, exit, stderr, log, usage, session, text, whole, is_cut, used_tool } = answer;
+        let Answer { failure, exit, stderr, log, usage, session, text, whole, is_cut, used_tool, refused } = answer;
         let stderr = (!stderr.is_empty()).then(|| self.text("stderr", stderr.as_bytes())).transpose()?;
         Ok(Answered {
             text: text.as_ref().map(|text| self.text("answer", text)).transpose()?,
@@ -155,6 +155,10 @@ impl Texts<'_> {
             usage: *usage,
             session: session.as_ref().map(|session| self.redactions.blank_text(session)),
             tools: *used_tool,
+            refused: (1..)
+                .zip(refused)
+                .map(|(n, why)| self.text(&format!("refused-{n}"), why.as_bytes()))
+                .collect::<Result<_, _>>()?,
         })
     }
 

@@ -18,7 +18,10 @@ use serde_json::Value;
 use swarmc_plan::{Plan, Schema, build_validator};
 
 pub(crate) use extract::find_candidates;
-pub(crate) use words::{append_instruction, render_instruction, render_repair_message, render_repair_prompt};
+pub(crate) use words::{
+    append_instruction, render_instruction, render_refusal_message, render_refusal_prompt, render_repair_message,
+    render_repair_prompt,
+};
 
 /// The violations that are told at most.
 pub(crate) const TOLD: usize = 10;

@@ -7,6 +7,10 @@ use super::OutputValidator;
 /// The bytes of an answer that are shown to the agent again, from its beginning.
 const SHOWN: usize = 32 * 1024;
 
+/// What is asked of an agent whose operations were refused.
+const WRITE_AGAIN: &str = "Write each of them again, corrected, as a JSON object on a line of its own, and nothing else. The \
+                           rest of your answer is kept, and so are the operations that were accepted.";
+
 /// `prompt`, and how to answer it.
 pub(crate) fn append_instruction(prompt: &str, shape: &OutputValidator) -> String {
     format!("{prompt}{}{}", prompt_text::BETWEEN, render_instruction(shape))
@@ -34,15 +38,34 @@ pub(crate) fn render_repair_prompt(
     violations: &[String],
     shape: &OutputValidator,
 ) -> String {
-    let shown = &answer[..answer.floor_char_boundary(SHOWN)];
-    let cut = if shown.len() < answer.len() { "\n…" } else { "" };
     format!(
-        "{prompt}\n\n--- Your last answer to this ---\n{shown}{cut}\n--- End of your last answer ---\n\nThat answer does \
-         not fit what was asked for:\n{}\n\nAnswer again, with one JSON value that satisfies this JSON Schema, and \
-         nothing else:\n{}",
+        "{}That answer does not fit what was asked for:\n{}\n\nAnswer again, with one JSON value that satisfies this JSON \
+         Schema, and nothing else:\n{}",
+        quote_last_answer(prompt, answer),
         render_list(violations),
         shape.schema_text()
     )
+}
+
+/// What an agent that still knows the conversation is asked where operations in its answer were refused.
+pub(crate) fn render_refusal_message(refused: &[String]) -> String {
+    format!("Operations in your last answer were refused:\n{}\n\n{WRITE_AGAIN}", render_list(refused))
+}
+
+/// What an agent that starts afresh is asked there: the prompt, what it answered last time, and what was refused.
+pub(crate) fn render_refusal_prompt(prompt: &str, answer: &str, refused: &[String]) -> String {
+    format!(
+        "{}Operations in that answer were refused:\n{}\n\n{WRITE_AGAIN}",
+        quote_last_answer(prompt, answer),
+        render_list(refused)
+    )
+}
+
+/// A prompt, and the beginning of the answer to it.
+fn quote_last_answer(prompt: &str, answer: &str) -> String {
+    let shown = &answer[..answer.floor_char_boundary(SHOWN)];
+    let cut = if shown.len() < answer.len() { "\n…" } else { "" };
+    format!("{prompt}\n\n--- Your last answer to this ---\n{shown}{cut}\n--- End of your last answer ---\n\n")
 }
 
 fn render_list(violations: &[String]) -> String {

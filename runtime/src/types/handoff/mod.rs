@@ -12,7 +12,7 @@ mod report;
 
 use schemars::{Schema, schema_for};
 
-pub(crate) use answer_lines::asked_for;
+pub(crate) use answer_lines::{OperationLine, read_operation_lines};
 pub use command_line::{Flag, FlagKind};
 pub use envelope::{
     Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, Handoff, MESSAGE_LIMIT, Meta, Payload, Reply, Verdict,

@@ -15,7 +15,7 @@ use crate::io::executor::{AgentTurn, Job, Role, Work};
 use crate::io::input::Input;
 use crate::types::answer::render_repair_prompt;
 use crate::types::event::{Content, Failure, Outcome, StepId};
-use crate::types::handoff::{Operation, asked_for};
+use crate::types::handoff::{Operation, read_operation_lines};
 
 /// Whose answer is asked for.
 struct Asker<'t> {
@@ -195,9 +195,11 @@ impl Rehearsing<'_> {
                 });
             }
             if job.speaks {
-                let (asked, rest) = asked_for(&end.text, [&**prompt, &again].into_iter().chain(system));
-                progress.asked.extend(asked.into_iter().map(|operation| (progress.total, operation)));
-                end.text = rest;
+                let lines = read_operation_lines(&end.text, [&**prompt, &again].into_iter().chain(system));
+                let asked = lines.operations.into_iter().map(|line| line.operation);
+                let asked = asked.chain(lines.notes.into_iter().map(Err));
+                progress.asked.extend(asked.map(|operation| (progress.total, operation)));
+                end.text = lines.rest;
             }
             let Some(shape) = &job.shape else { return Ok(succeed(end.text)) };
             match shape.parse_answer(&end.text) {
