@@ -343,13 +343,15 @@ pub(crate) struct Approve {
 ///
 /// The message waits for the agent's next turn, and starts one if the agent is idle or has already answered. It is on
 /// disk when the command ends, which prints who reads it and when.
+///
+/// To `context:PACK` it appends to a context pack: every turn that begins from then on and reads the pack reads it.
 #[derive(Debug, Args)]
 #[command(override_usage = "swarmc send [OPTIONS] [RUN] <STEP> [TEXT]...")]
 pub(crate) struct Send {
     /// The run: its id, the beginning of it, or `last`. May be left out: the last run.
     pub(crate) run: Option<String>,
     /// The step whose agent reads it; if several have this name, with its parent: `polish/draft`. In a swarm
-    /// `STEP/AGENT`, one of its agents.
+    /// `STEP/AGENT`, one of its agents. Or `context:PACK`.
     #[arg(value_name = "STEP")]
     pub(crate) to: Option<String>,
     /// The message; with `-` or without it, read from standard input.

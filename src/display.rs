@@ -6,6 +6,15 @@
 
 mod output;
 mod swarm;
+
+/// The first line of what a person wrote; of a long text, how long it is.
+fn show_first_line(content: &Content) -> String {
+    match content {
+        Content::Text(text) => make_printable(text.lines().next().unwrap_or_default()).into_owned(),
+        Content::Artifact { bytes, .. } => format!("({bytes} bytes)"),
+    }
+}
+
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -286,11 +295,10 @@ impl Screen {
                     (None, true) => format!("a person interrupts {to}"),
                     (None, false) => format!("a person writes to {to}"),
                 };
-                let text = match &letter.content {
-                    Content::Text(text) => make_printable(text.lines().next().unwrap_or_default()).into_owned(),
-                    Content::Artifact { bytes, .. } => format!("({bytes} bytes)"),
-                };
-                format!("{} {whom}: {text}", self.err.paint.yellow("›"))
+                format!("{} {whom}: {}", self.err.paint.yellow("›"), show_first_line(&letter.content))
+            }
+            Change::PackAppended { pack, text } => {
+                format!("{} a person appends to {pack}: {}", self.err.paint.yellow("›"), show_first_line(text))
             }
             Change::QuestionAsked { step, message } => self.format_question(step, message),
             Change::QuestionAnswered { row, choice } => format!("  {}: {choice}", label(&ledger.rows[row])),

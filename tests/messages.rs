@@ -304,3 +304,41 @@ result work }
     assert!(!records(&place).iter().any(failed), "its turn has come to its end");
     place.swarmc(&["inspect", "last", "work"]).expect(0, &["user (turn 2): Mind the EU"], &[]);
 }
+
+/// Seed 002: packs can be appended to while the run goes on. A replay appends the same at the same point.
+#[test]
+fn a_person_appends_to_a_context_pack() {
+    let spec = r##"
+provider slow { exec "sh" "-c" "cat >/dev/null; touch working; until [ -e go ]; do sleep 0.02; done; echo done" }
+provider quick { exec "cat" }
+agent slow provider=slow
+agent quick provider=quick
+context-pack base { constraint offline #true }
+context-pack impl { merge base }
+context-pack other { constraint small #true }
+pipeline main {
+    task slow agent=slow { prompt "Work." }
+    task quick agent=quick { depends-on slow; prompt "Read." context=impl }
+    task beside agent=quick { depends-on slow; prompt "Read." context=other }
+    result quick
+}
+"##;
+    let place = Place::new(spec);
+    let (mut child, rest) = place.until(&["run", "flow.kdl", "--record", "recorded"], "slow: started");
+    place.swarmc(&["send", "last", "context:none", "x"]).expect(2, &[], &["it has `context:base`, `context:impl`"]);
+    let limit = "x".repeat(4_001);
+    place.swarmc(&["send", "last", "context:impl", &limit]).expect(2, &[], &["may have 4000 characters"]);
+    let said = ["each attempt that begins from now on and reads `impl` reads it"];
+    place.swarmc(&["send", "last", "context:impl", "Keep the API"]).expect(0, &[], &said);
+    // What a merged pack has gained, the pack that merges it has as well.
+    place.swarmc(&["send", "last", "context:base", "Use", "no network"]).expect(0, &[], &[]);
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success());
+    let lines = rest();
+    assert!(lines.contains("a person appends to impl: Keep the API"), "{lines}");
+    let prompt = |step: &str| place.swarmc(&["logs", "last", step]).out;
+    let appended = r#""appended":["Keep the API","Use no network"]"#;
+    assert!(prompt("quick").contains(appended) && !prompt("beside").contains("appended"), "{}", prompt("quick"));
+    let replayed = place.swarmc(&["run", "flow.kdl", "--replay", "recorded"]);
+    replayed.expect(0, &[appended], &[", and everything is as recorded"]);
+}

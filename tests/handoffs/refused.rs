@@ -48,7 +48,12 @@ fn a_refused_line_gets_the_agent_a_repair_turn() {
     let first = ended.iter().find(|record| record["step"]["name"] == "first").expect("it ended");
     assert_eq!(first["repairs"], 1, "{first}");
     let asked = project.prompt("Write each of them again");
-    for part in ["\"to\": \"third\"", "no edge leads from `first` to `third`", "Write each of them again", "and so are the operations"] {
+    for part in [
+        "\"to\": \"third\"",
+        "no edge leads from `first` to `third`",
+        "Write each of them again",
+        "and so are the operations",
+    ] {
         assert!(asked.contains(part), "{part}: {asked}");
     }
     // A replay asks the same, though nothing is sent to be refused.

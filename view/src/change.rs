@@ -53,6 +53,13 @@ pub enum Change<'r> {
         /// What.
         letter: &'r InboxMessage,
     },
+    /// A person appended to a context pack.
+    PackAppended {
+        /// The pack, by name.
+        pack: &'r str,
+        /// What.
+        text: &'r Content,
+    },
     /// A person is asked: by a gate, or what becomes of a step that failed.
     QuestionAsked {
         /// The step.

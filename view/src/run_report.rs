@@ -220,6 +220,7 @@ impl RunReport {
                 self.unread.insert(Arc::clone(&letter.id), (Arc::clone(to), *instance));
                 return Some(Change::StepMessaged { to, letter });
             }
+            Event::PackAppended { pack, text } => return Some(Change::PackAppended { pack, text }),
             Event::InputsTaken { step, inputs } => {
                 inputs.iter().for_each(|id| _ = self.unread.remove(id));
                 let row = self.ensure_row(step, record.at);

@@ -121,8 +121,12 @@ static OUTPUT: Node = Node::new(
         Kind::Literal,
         "The value if the step fails or is skipped; JSON for lists, maps and records.",
     ),
-    Property::new("repair", Kind::Count(0, 10), "The turns of an agent to mend an answer that does not fit the type, or whose operations were refused.")
-        .default("1"),
+    Property::new(
+        "repair",
+        Kind::Count(0, 10),
+        "The turns of an agent to mend an answer that does not fit the type, or whose operations were refused.",
+    )
+    .default("1"),
 ])
 .open_children(&TYPE_FIELD);
 pub(super) static TYPE_FIELD: Node = Node::new("FIELD", "A field: its name, then its type.")

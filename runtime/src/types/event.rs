@@ -459,6 +459,13 @@ pub enum Event {
         /// What.
         letter: InboxMessage,
     },
+    /// A person has appended a text to a context pack, for every attempt that reads it from then on.
+    PackAppended {
+        /// The name of the pack.
+        pack: Arc<str>,
+        /// The text.
+        text: Content,
+    },
     /// An agent has said how far it is.
     StatusReported {
         /// Whose turn.

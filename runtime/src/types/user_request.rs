@@ -20,10 +20,14 @@ pub struct GateAnswer {
     pub arguments: Option<String>,
 }
 
-/// What a person writes to an agent.
+/// What stands before the name of a context pack, where a person writes to that: as in `<<context:NAME>>`.
+pub(crate) const CONTEXT: &str = "context:";
+
+/// What a person writes to an agent, or appends to a context pack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserMessage {
-    /// The task whose agent reads it: its name, with what it is inside of where several have that name.
+    /// The task whose agent reads it: its name, with what it is inside of where several have that name. Or
+    /// [`CONTEXT`] and the name of a context pack.
     pub to: String,
     /// What it says.
     pub text: String,

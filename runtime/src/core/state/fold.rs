@@ -110,6 +110,9 @@ impl State {
                     self.deliver_message(from.as_ref(), scope, (to, *way), letter);
                 }
             }
+            Event::PackAppended { pack, text } => {
+                self.appended.entry(Arc::clone(pack)).or_default().push(text.clone());
+            }
             Event::StatusReported { step, attempt, report } => {
                 if let Some(key) = self.find_running(step, *attempt) {
                     self.status_reported(key, report);

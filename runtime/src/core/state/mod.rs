@@ -73,6 +73,8 @@ pub struct State {
     agents: BTreeMap<Arc<str>, Spent>,
     /// What agents wrote of files, for context packs.
     summaries: Vec<crate::types::event::Content>,
+    /// What people appended to context packs, by the name of the pack.
+    pub(crate) appended: BTreeMap<Arc<str>, Vec<crate::types::event::Content>>,
     /// The run ends, because its budget was spent.
     pub(crate) over_budget: bool,
     /// The swarms of steps that have not settled.
@@ -150,6 +152,7 @@ impl State {
             spent: Spent::default(),
             agents: BTreeMap::new(),
             summaries: Vec::new(),
+            appended: BTreeMap::new(),
             over_budget: false,
             swarms: BTreeMap::new(),
             approvals: Approvals::default(),

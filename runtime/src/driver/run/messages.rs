@@ -12,11 +12,14 @@ use super::driver::Driver;
 use crate::core::graph::{Key, StepRef};
 use crate::io::input::{Reply, ReplyTo};
 use crate::types::event::{Content, Event, INPUTS, InboxMessage, StepId};
-use crate::types::handoff::{ENVELOPE_LIMIT, EnvelopeKind, INBOX};
-use crate::types::user_request::UserMessage;
+use crate::types::handoff::{ENVELOPE_LIMIT, EnvelopeKind, INBOX, MESSAGE_LIMIT};
+use crate::types::user_request::{CONTEXT, UserMessage};
 
 /// The tasks that a message names at most.
 pub(super) const LISTED: usize = 20;
+
+/// The texts that people append to one context pack at most.
+const APPENDED: usize = 20;
 
 /// An inbox that a person may mean.
 struct Addressee {
@@ -49,6 +52,9 @@ impl Driver<'_> {
         }
         if text.len() > ENVELOPE_LIMIT {
             return Err(format!("the message has {} bytes, but at most {ENVELOPE_LIMIT} are allowed", text.len()));
+        }
+        if let Some(pack) = message.to.strip_prefix(CONTEXT) {
+            return self.append_to_pack(pack, text);
         }
         if let Some((step, attempt, member)) = self.team_meant(&message.to)? {
             return self.write_to_member((&step, attempt), &member, text, message.interrupt);
@@ -100,6 +106,31 @@ impl Driver<'_> {
         let (instance, within) = (activation.instance, activation.path.clone());
         let letter = make_person_message(format!("e{}", self.records.seq + 1).into(), content, interrupts);
         self.record(Event::Sent { from: None, to: Arc::clone(&to.name), instance, within, way: None, letter });
+    }
+
+    /// Appends a text to a context pack: every attempt that begins from then on and reads the pack reads it.
+    pub(super) fn append_to_pack(&mut self, pack: &str, text: &str) -> Result<String, String> {
+        let packs = self.evaluator.plan.packs.iter();
+        let Some(declared) = packs.clone().find(|declared| declared.name == pack) else {
+            let names: Vec<String> = packs.take(LISTED).map(|pack| format!("`{CONTEXT}{}`", pack.name)).collect();
+            return Err(match names.is_empty() {
+                true => "the workflow has no context packs".to_owned(),
+                false => format!("the workflow has no such context pack: it has {}", names.join(", ")),
+            });
+        };
+        let name: Arc<str> = declared.name.as_str().into();
+        let appended = self.state.appended.get(&name).map_or(0, Vec::len);
+        if appended >= APPENDED {
+            return Err(format!("`{pack}` has {APPENDED} appended texts, which is the limit"));
+        }
+        if text.chars().count() > MESSAGE_LIMIT {
+            return Err(format!(
+                "a text for a context pack may have {MESSAGE_LIMIT} characters: refer to a file for more"
+            ));
+        }
+        let text = self.outputs.keep_text(text.to_owned()).map_err(|failure| failure.to_string())?;
+        self.record(Event::PackAppended { pack: name, text });
+        Ok(format!("each attempt that begins from now on and reads `{pack}` reads it"))
     }
 
     /// The inbox that a person means.

@@ -14,6 +14,7 @@ use crate::io::recording::{RecordedVerdict, ReplayEffect, ReplayInput, Sending, 
 use crate::types::approval::{RequestKind, Verdict, approval_name};
 use crate::types::artifact::ArtifactMeta;
 use crate::types::event::{Event, StepId};
+use crate::types::user_request::CONTEXT;
 
 impl Driver<'_> {
     /// An attempt is ordered to start: whether it does so later, as in the recording. What it does there is done when
@@ -78,6 +79,12 @@ impl Driver<'_> {
     pub(super) fn write_again(&mut self, written: &Written) {
         let Some(replay) = self.world.recording().map(|replaying| Arc::clone(&replaying.replay)) else { return };
         let Written { id, to, instance, within, interrupts, text, .. } = written;
+        if let Some(pack) = to.strip_prefix(CONTEXT) {
+            return match self.append_to_pack(pack, text) {
+                Ok(_) => {}
+                Err(problem) => self.handle_replay_error(replay.unwritten(written, &problem)),
+            };
+        }
         let frame = self.state.frame_of(*instance, within.as_ref());
         let spot = frame.and_then(|frame| {
             let spot = self.state.graph().scope(self.state.region(frame).scope).find(to)?;

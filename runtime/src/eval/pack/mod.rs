@@ -56,6 +56,9 @@ pub struct Pack {
     pub artifacts: Vec<ArtifactRef>,
     /// What to hold to.
     pub constraints: Map<String, Value>,
+    /// What people appended while the run went on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub appended: Vec<String>,
     /// What is not part of the context itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<PackMeta>,
@@ -163,6 +166,7 @@ pub(crate) enum Item {
     Input(InputRef),
     Artifact(ArtifactRef),
     Constraint(String, Value),
+    Appended(String),
 }
 
 /// What a rule puts into a pack.
@@ -202,6 +206,7 @@ impl Pack {
             inputs: Vec::new(),
             artifacts: Vec::new(),
             constraints: Map::new(),
+            appended: Vec::new(),
             meta: (!omitted.is_empty()).then_some(PackMeta { omitted }),
         };
         let mut files = BTreeMap::new();
@@ -231,6 +236,7 @@ impl Pack {
             Item::Input(input) => self.inputs.push(input.clone()),
             Item::Artifact(artifact) => self.artifacts.push(artifact.clone()),
             Item::Constraint(name, value) => _ = self.constraints.insert(name.clone(), value.clone()),
+            Item::Appended(text) => self.appended.push(text.clone()),
         }
     }
 
@@ -246,7 +252,7 @@ pub(crate) fn prevail(parts: &mut [Part]) {
         Item::Goal(_) => Some(("goal", String::new())),
         Item::Fact(name, _) => Some(("fact", name.clone())),
         Item::Constraint(name, _) => Some(("constraint", name.clone())),
-        Item::Done(_) | Item::Doc(_) | Item::File(_) | Item::Input(_) | Item::Artifact(_) => None,
+        Item::Done(_) | Item::Doc(_) | Item::File(_) | Item::Input(_) | Item::Artifact(_) | Item::Appended(_) => None,
     };
     let mut least: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for part in parts.iter() {

@@ -165,7 +165,7 @@ fn made(name: &str, head: &Head, parts: &[Part], cut: Cut) -> Fitted {
 /// The characters of an item that can be cut.
 fn length(item: &Item) -> usize {
     match item {
-        Item::Goal(text) | Item::Done(text) | Item::Fact(_, text) => text.chars().count(),
+        Item::Goal(text) | Item::Done(text) | Item::Fact(_, text) | Item::Appended(text) => text.chars().count(),
         Item::Doc(doc) => doc.excerpt.chars().count(),
         Item::File(file) => file.summary.as_ref().map_or(0, |summary| summary.chars().count()),
         Item::Input(_) | Item::Artifact(_) | Item::Constraint(..) => 0,
@@ -181,7 +181,7 @@ fn shortened(item: &Item, chars: usize) -> Item {
         }
     };
     match &mut item {
-        Item::Goal(text) | Item::Done(text) | Item::Fact(_, text) => cut(text),
+        Item::Goal(text) | Item::Done(text) | Item::Fact(_, text) | Item::Appended(text) => cut(text),
         Item::Doc(doc) => cut(&mut doc.excerpt),
         Item::File(file) => file.summary.iter_mut().for_each(cut),
         Item::Input(_) | Item::Artifact(_) | Item::Constraint(..) => {}

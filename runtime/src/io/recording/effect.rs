@@ -18,6 +18,7 @@ use crate::types::divergence::{Difference, Divergence};
 use crate::types::error::RunError;
 use crate::types::event::{Event, InboxMessage, StepId};
 use crate::types::handoff::{Envelope, Handoff, MESSAGE_LIMIT, Report};
+use crate::types::user_request::CONTEXT;
 
 /// What a replay tells the driver, each in its turn.
 #[derive(Debug)]
@@ -176,11 +177,18 @@ impl Replay {
     /// The recording cannot be read.
     pub(crate) fn written(&self) -> Result<Vec<(usize, Written)>, RunError> {
         let written = self.recording.script.messages.iter().filter_map(|&number| {
+            let line = number + 1;
+            if let Event::PackAppended { pack, text } = self.event(number) {
+                let to = format!("{CONTEXT}{pack}").into();
+                let (id, instance, within, interrupts) = (Arc::from(""), 1, None, false);
+                let appended = |text| (number, Written { id, to, instance, within, interrupts, text, line });
+                return Some(self.content(text).map(appended));
+            }
             let Event::Sent { to, instance, within, letter, .. } = self.event(number) else { return None };
             let text = self.content(&letter.content).map(|text| {
                 let (to, within, id) = (Arc::clone(to), within.clone(), Arc::clone(&letter.id));
                 let (instance, interrupts) = (*instance, letter.interrupts);
-                (number, Written { id, to, instance, within, interrupts, text, line: number + 1 })
+                (number, Written { id, to, instance, within, interrupts, text, line })
             });
             Some(text)
         });

@@ -45,7 +45,7 @@ pub(super) struct Script {
     pub requests: BTreeMap<RequestKey, (usize, Option<usize>)>,
     /// What attempts did beside answering.
     pub effects: BTreeMap<Attempt, Vec<(usize, Effect)>>,
-    /// Where attempts began that read an inbox, and the envelopes that they read.
+    /// Where attempts began that read an inbox, or may read what people appended to a context pack; and the envelopes that they read.
     pub begins: BTreeMap<Attempt, (usize, Vec<Arc<str>>)>,
     /// Where attempts did something at first, in order.
     pub beginnings: Vec<(usize, Attempt)>,
@@ -108,6 +108,8 @@ struct Reader<'r> {
     swarms: BTreeMap<Attempt, SwarmSoFar>,
     /// The steps that are sent something, whatever they are within.
     receivers: BTreeSet<(Arc<str>, u32)>,
+    /// Whether people appended to context packs: any attempt may then have read more or less.
+    has_appended: bool,
     /// The attempt of each step that began last, with what it took in.
     attempts: BTreeMap<StepId, (u32, Vec<Arc<str>>)>,
     /// Those whose attempt goes on.
@@ -139,6 +141,7 @@ impl Script {
             script: Script::default(),
             swarms: BTreeMap::new(),
             receivers: receives.collect(),
+            has_appended: recording.records.iter().any(|record| matches!(record.event, Event::PackAppended { .. })),
             attempts: BTreeMap::new(),
             running: BTreeSet::new(),
             taken: BTreeMap::new(),
@@ -196,6 +199,7 @@ impl Reader<'_> {
                 true => self.add_effect(number, self.last_attempt(step), Effect::Overheard),
                 false => self.taken.entry(step.clone()).or_default().extend(inputs.iter().cloned()),
             },
+            Event::PackAppended { .. } => self.script.messages.push(number),
             Event::StatusReported { step, attempt, .. } => {
                 self.add_effect(number, (step.clone(), *attempt), Effect::Reported);
             }
@@ -311,7 +315,7 @@ impl Reader<'_> {
         if !self.swarms.contains_key(&of) && self.script.ranks.remove(&of).is_some() {
             self.script.ends.retain(|(_, ended)| *ended != of);
         }
-        if self.receivers.contains(&(Arc::clone(&step.name), step.instance)) {
+        if self.has_appended || self.receivers.contains(&(Arc::clone(&step.name), step.instance)) {
             // One that a killed runner had begun begins when it did once more.
             self.script.begins.insert(of, (number, known.1.clone()));
         }

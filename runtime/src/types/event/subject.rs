@@ -98,6 +98,7 @@ impl Event {
             | Event::RunResumed
             | Event::RoundJudged { .. }
             | Event::BudgetSpent { .. }
+            | Event::PackAppended { .. }
             | Event::StopRequested
             | Event::RunFinished { .. }
             | Event::StepReopened { .. }

@@ -84,21 +84,30 @@ impl Evaluator<'_> {
         let declared = declared.ok_or_else(|| format!("the plan has no context pack `{name}`"))?;
         let definition = self.step_definition(state, key);
         let view = View { attempt, ..self.build_view(state, key.frame, Some(definition), made)? };
-        let mut rules: Vec<(usize, &PackRule)> = Vec::new();
-        self.collect_rules(declared, 0, &mut vec![name], &mut rules);
+        let (mut rules, mut packs) = (Vec::<(usize, &PackRule)>::new(), vec![name]);
+        self.collect_rules(declared, 0, &mut packs, &mut rules);
+        let appended = packs.iter().filter_map(|&pack| state.appended.get(pack)).flatten();
+        let appended = appended.map(|text| self.texts.load_text(text)).collect::<Result<Vec<String>, String>>()?;
         let mut kept = Vec::new();
         let asked =
             rules.iter().map(|(depth, rule)| Ok((*depth, *rule, self.resolve_rule(rule, &view, key, &mut kept)?)));
         let asked = asked.collect::<Result<Vec<(usize, &PackRule, RuleContent<'_>)>, String>>()?;
         // Whatever the run itself knows is part of what is asked of the world, so that a recording of another spec does
         // not fit.
-        let asks = format!("{declared:?}{asked:?}");
+        let mut asks = format!("{declared:?}{asked:?}");
+        appended.iter().for_each(|text| asks.push_str(text));
         // Blanked, as another run of the same plan has another folder and id.
         let question = format!("context-pack:{name}:{}", id_of(&self.source.blank(&asks)));
         let size = (declared.tokens, declared.on_overflow);
         let summaries = self.summaries_for((state, key), (&step, attempt), name, &asked, &view)?;
         let json = self.source.told((&step, attempt), &question, || {
-            let parts = gather_parts(&asked, &view, &summaries, &self.secrets)?;
+            let mut parts = gather_parts(&asked, &view, &summaries, &self.secrets)?;
+            if !appended.is_empty() {
+                let items =
+                    appended.iter().map(|text| Item::Appended(self.secrets.redact(text).into_owned())).collect();
+                // In front, so that it is cut last: a person wrote it for this run.
+                parts.insert(0, Part { label: "appended".to_owned(), depth: 0, items, omitted: None });
+            }
             pack::fit(name, &self.build_head(state, key, &view), &parts, size).map(|fitted| fitted.json)
         })?;
         let fitted = Fitted::read(name, json)?;
