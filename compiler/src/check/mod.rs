@@ -44,6 +44,7 @@ mod shell_words;
 mod spawn;
 mod swarm;
 mod test_blocks;
+mod shared_repository;
 mod tools;
 mod types;
 mod unhandled;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use swarmc_plan::Ability;
+use swarmc_plan::{Ability, Capability};
 
 use crate::ast::{Agent, Llm, Name};
 use crate::code::Code;
@@ -39,6 +39,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         }
     }
     check_members(model, told, diagnostics);
+    check_managers(model, diagnostics);
     check_model_names(model, diagnostics);
     // A session that several steps share is reported once.
     let mut told = BTreeSet::new();
@@ -78,7 +79,7 @@ fn check_members(model: &Model<'_>, mut told: BTreeSet<usize>, diagnostics: &mut
         let members = swarm.members.iter().map(|member| member.agent).chain(swarm.groups.iter().copied());
         // A coordinator takes turns as its members do, and so does everyone that it adds.
         let coordinator = swarm.leader.filter(|_| swarm.ast.coordinator().is_some());
-        let members = members.chain([coordinator]).chain(swarm.spawns.iter().copied());
+        let members = members.chain([coordinator]).chain(swarm.managers.iter().chain(&swarm.spawns).copied());
         for index in members.flatten() {
             let agent = &model.agents[index];
             let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
@@ -90,11 +91,39 @@ fn check_members(model: &Model<'_>, mut told: BTreeSet<usize>, diagnostics: &mut
     }
 }
 
+/// Managers of worktrees that cannot resolve the conflicts of a merge: models, which act by what `can` gives them.
+fn check_managers(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    for swarm in &model.swarms {
+        for (tree, manager) in swarm.ast.worktrees.iter().zip(&swarm.managers) {
+            let Some(name) = &tree.manager else { continue };
+            let mut members = swarm.ast.members.iter().zip(&swarm.members);
+            let member = members.find(|(member, _)| member.name.value == name.value);
+            let Some(agent) = manager.or_else(|| member?.1.agent).map(|agent| &model.agents[agent]) else { continue };
+            let is_model = agent.provider.is_some_and(|provider| provider_llm(&model.providers[provider]).is_some());
+            let acts = [Capability::WriteFiles, Capability::RunCommands];
+            if !is_model || agent.ast.can.iter().any(|can| acts.contains(&can.value)) {
+                continue;
+            }
+            let plays = &agent.ast.name;
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::ProviderLacks,
+                    format!("manager `{}` can neither write files nor run commands", name.value),
+                )
+                .label(name.span, format!("cannot resolve a conflict of worktree `{}`", tree.name.value))
+                .label(plays.span, "the agent that it plays")
+                .help(format!("write `can write-files` in agent `{}`, or choose another `manager`", plays.value)),
+            );
+        }
+    }
+}
+
 /// Agents in use for which neither the agent nor its provider names a model.
 fn check_model_names(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
     let members = model.swarms.iter().flat_map(|swarm| swarm.members.iter().map(|member| member.agent));
-    let groups = model.swarms.iter().flat_map(|swarm| swarm.groups.iter().chain(&swarm.spawns).copied());
+    let groups = model.swarms.iter().flat_map(|swarm| swarm.groups.iter().chain(&swarm.managers).chain(&swarm.spawns));
+    let groups = groups.copied();
     let leaders = model.swarms.iter().map(|swarm| swarm.leader.filter(|_| swarm.ast.coordinator().is_some()));
     let summing = model.packs.iter().flat_map(Pack::summary_agents);
     let used: BTreeSet<usize> = steps

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use swarmc_plan::tools::{built_in, covers_tool};
 
+use super::shared_repository;
 use crate::ast::{Agent, Tools};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -21,6 +22,10 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         if let (Some(tools), Some(system)) = (&agent.ast.tools, &agent.system) {
             check_text(agent.ast, tools, system, &servers, diagnostics);
         }
+    }
+    let mut told = BTreeSet::new();
+    for swarm in &model.swarms {
+        shared_repository::check(model, swarm, &mut told, diagnostics);
     }
     for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
         let Some(agent) = step.agent.map(|agent| model.agents[agent].ast) else { continue };
@@ -112,7 +117,7 @@ fn is_allowed(tools: &Tools, wanted: &Wanted<'_>) -> bool {
 }
 
 /// Whether the sentence around asks for what stands here.
-fn is_requested(text: &str, at: usize) -> bool {
+pub(super) fn is_requested(text: &str, at: usize) -> bool {
     let line = &text[text[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
     let start = line.rfind(['.', ';', '!', '?', ':']).map_or(0, |end| end + 1);
     let sentence = line[start..].to_lowercase();
@@ -125,7 +130,7 @@ fn is_requested(text: &str, at: usize) -> bool {
 }
 
 /// What stands between two backticks on one line.
-fn find_quoted(text: &str) -> Vec<Range<usize>> {
+pub(super) fn find_quoted(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut offset = 0;
     for line in text.split_inclusive('\n') {
