@@ -7,7 +7,7 @@ use std::path::Path;
 use miette::{IntoDiagnostic, miette};
 use serde_json::{Map, Value, json};
 use swarmc_runtime::handoff::{ENVELOPE_LIMIT, Flag, FlagKind, Operation};
-use swarmc_runtime::{SOCKET, TOKEN, send_operation};
+use swarmc_runtime::{NOTICES, SOCKET, TOKEN, send_operation};
 
 use crate::args;
 use crate::exit::Exit;
@@ -33,12 +33,28 @@ pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
                 .map_err(|error| miette!("the fields of `{name}` are no JSON object: {error}"))?;
             (name.as_str(), arguments)
         }
+        args::Invocation::Notices { .. } => (NOTICES, Map::new()),
     };
     let (socket, token) = (require_variable(SOCKET)?, require_variable(TOKEN)?);
     let receipt = send_operation(Path::new(&socket), &token.to_string_lossy(), name, arguments)
         .map_err(|problem| miette!("{problem}"))?;
-    terminal::print(format!("{receipt}\n"))?;
+    match &args.invocation {
+        args::Invocation::Notices { hook } => terminal::print(render_notices(&receipt, *hook))?,
+        _ => terminal::print(format!("{receipt}\n"))?,
+    }
     Ok(Exit::Done)
+}
+
+/// What a receipt holds that others wrote; nothing where they wrote nothing.
+fn render_notices(receipt: &Value, hook: bool) -> String {
+    match (receipt["notices"].as_str(), hook) {
+        (None, _) => String::new(),
+        (Some(notices), false) => format!("{notices}\n"),
+        (Some(notices), true) => {
+            let output = json!({ "hookEventName": "PostToolUse", "additionalContext": notices });
+            format!("{}\n", json!({ "hookSpecificOutput": output }))
+        }
+    }
 }
 
 /// What the run that started this process has told it.

@@ -67,6 +67,15 @@ impl Place {
         place
     }
 
+    /// Has opencode make its database: of several first starts at once in one home, some fail at that.
+    pub(crate) fn prepare_opencode(&self) {
+        let mut command = Command::new(self.programs.join("opencode"));
+        self.environment(&mut command);
+        let output = command.args(["session", "list"]).current_dir(self.work()).stdin(Stdio::null()).output();
+        let output = output.expect("opencode starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
     fn codex_home(&self) -> PathBuf {
         self.folder.path().join("home/.codex")
     }

@@ -31,9 +31,9 @@ pub use json::{ReadError, VERSION, plan_schema, read_plan, read_with, write_plan
 pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Likely, Policy, RequestTimeout, Unattended};
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
 pub use provider::{
-    Ability, Agent, Capability, EnvValue, Environment, Format, LlmKind, MCP_TOKEN, MCP_URL, McpConfig, McpVariable,
-    Mode, Permissions, Price, PromptDelivery, Provider, Rate, Recorded, SESSION, SchemaFlag, Secret, ToolProtocol,
-    ToolServer, Transport,
+    Ability, Agent, Capability, EnvValue, Environment, Format, LlmKind, MCP_NOTICES, MCP_TOKEN, MCP_URL, McpConfig,
+    McpVariable, Mode, Permissions, Price, PromptDelivery, Provider, Rate, Recorded, SESSION, SchemaFlag, Secret,
+    ToolProtocol, ToolServer, Transport,
 };
 pub use reach::Reach;
 pub use step::{

@@ -130,6 +130,9 @@ pub enum SchemaFlag {
 /// What the address of a run's MCP server replaces in the words and variables of [`McpConfig`].
 pub const MCP_URL: &str = "{url}";
 
+/// What stands for the command line that prints the notices of an agent, in [`McpConfig::notices`].
+pub const MCP_NOTICES: &str = "{notices}";
+
 /// What the token of a task replaces in the variables of [`McpConfig`], and nowhere else: others can read the words of
 /// a command, and files outlive it.
 pub const MCP_TOKEN: &str = "{token}";
@@ -144,6 +147,11 @@ pub struct McpConfig {
     /// Variables of its process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<McpVariable>,
+    /// Further arguments for an agent of a team: by them the program runs a command after each call of a tool, and its
+    /// model reads what that prints. `{notices}` in them stands for a command line that prints what others wrote to the
+    /// agent meanwhile, escaped for a string of JSON.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 impl McpConfig {

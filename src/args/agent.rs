@@ -7,6 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, value_parser};
+use swarmc_runtime::NOTICES;
 use swarmc_runtime::handoff::{Flag, FlagKind, OPERATIONS, OperationSpec};
 
 /// Takes part in a run, as the task that started this process.
@@ -38,14 +39,22 @@ pub(crate) enum Invocation {
         /// The arguments, or `-` for standard input.
         arguments: String,
     },
+    /// What others wrote meanwhile.
+    Notices {
+        /// Whether it is printed as the hook of an agent program prints it.
+        hook: bool,
+    },
 }
 
 /// The subcommand that calls an operation by its name.
 const CALL: &str = "call";
 
+/// The flag of the subcommand for notices that prints them for a hook.
+const HOOK: &str = "hook";
+
 impl Subcommand for Invocation {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(OPERATIONS.iter().map(build_command)).subcommand(build_call())
+        command.subcommands(OPERATIONS.iter().map(build_command)).subcommand(build_call()).subcommand(build_notices())
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -53,7 +62,7 @@ impl Subcommand for Invocation {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        name == CALL || OPERATIONS.iter().any(|spec| spec.command == name)
+        name == CALL || name == NOTICES || OPERATIONS.iter().any(|spec| spec.command == name)
     }
 }
 
@@ -63,6 +72,9 @@ impl FromArgMatches for Invocation {
         if let Some((CALL, inner)) = meant {
             let text = |id: &str| inner.get_one::<String>(id).cloned().unwrap_or_default();
             return Ok(Invocation::Call { name: text("name"), arguments: text("arguments") });
+        }
+        if let Some((NOTICES, inner)) = meant {
+            return Ok(Invocation::Notices { hook: inner.get_flag(HOOK) });
         }
         let found = meant.and_then(|(name, inner)| Some((OPERATIONS.iter().find(|spec| spec.command == name)?, inner)));
         let (spec, inner) = found.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
@@ -90,6 +102,15 @@ fn build_call() -> Command {
         .default_value("{}")
         .help("Its fields, as one JSON object; `-` reads it from standard input");
     Command::new(CALL).about(about).long_about(format!("{about}.\n\n{more}")).args([name, arguments])
+}
+
+fn build_notices() -> Command {
+    let about = "Prints what others wrote to an agent of a swarm with a coordinator, while its turn goes on";
+    let more = "What it prints counts as read. It prints nothing where there is nothing new. The preset `claude-code` runs it \
+                after each call of a tool.";
+    let hook = Arg::new(HOOK).long(HOOK).action(ArgAction::SetTrue);
+    let hook = hook.help("Prints JSON that a PostToolUse hook of Claude Code prints, for its model to read");
+    Command::new(NOTICES).about(about).long_about(format!("{about}.\n\n{more}")).arg(hook)
 }
 
 fn build_command(spec: &'static OperationSpec) -> Command {

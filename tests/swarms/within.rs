@@ -85,6 +85,34 @@ fn read(place: &Place, name: &str) -> String {
     fs::read_to_string(place.work().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+/// What the hook of Claude Code prints: each notice once, and nothing where there is none.
+#[test]
+fn a_program_reads_notices_without_an_action() {
+    let place = team();
+    let act = r#"until grep -q 'takes bytes' heard.txt 2>/dev/null; do
+        sleep 0.05
+        "$SWARMC" agent notices --hook >>heard.txt
+    done
+    "$SWARMC" agent notices >rest.txt
+    call item_checkpoint '{"item":"api"}' >done.txt
+    call item_done '{"item":"api","summary":"defined"}' >>done.txt
+    until "$SWARMC" agent notices | grep 'version 2 by lead' >plan.txt; do sleep 0.05; done
+    echo "All of it is done." ;;
+*"You are a2"*)"#;
+    let (begins, ends) =
+        (ACT.find("    until").expect("it waits"), ACT.find("*\"You are a2\"*)").expect("it is there"));
+    place.write("act.sh", &format!("{}{act}{}", &ACT[..begins], &ACT[ends + "*\"You are a2\"*)".len()..]));
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["both stand"], &[]);
+    let lines: Vec<Value> = read(&place, "heard.txt")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a hook prints JSON, or nothing"))
+        .collect();
+    let told = |line: &Value| line["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(lines.iter().filter(|line| told(line).contains("parse() takes bytes")).count(), 1, "{lines:?}");
+    assert!(lines.iter().all(|line| line["hookSpecificOutput"]["hookEventName"] == "PostToolUse"), "{lines:?}");
+    assert!(!read(&place, "rest.txt").contains("takes bytes"));
+}
+
 #[test]
 fn programs_hear_of_each_other_within_their_turns() {
     let place = team();

@@ -27,6 +27,8 @@ pub(crate) struct Provider {
     pub schema_flag: Option<plan::SchemaFlag>,
     /// Words that tell of the MCP server of a run.
     pub mcp_args: Option<Vec<Text>>,
+    /// Words by which the command reads notices after each call of a tool.
+    pub notice_args: Option<Vec<Text>>,
     /// Variables that tell of it.
     pub mcp_env: Vec<plan::McpVariable>,
     pub env: Vec<Variable>,

@@ -146,11 +146,15 @@ fn emit_connection(provider: &Provider<'_>) -> Connection {
 /// How it is told of the MCP server of its run: its own way, or that of its preset.
 fn emit_mcp_config(own: &ast::Provider, preset: Option<&ast::Provider>) -> plan::McpConfig {
     let says = |provider: &&ast::Provider| provider.mcp_args.is_some() || !provider.mcp_env.is_empty();
-    let Some(said) = [Some(own), preset].into_iter().flatten().find(says) else {
-        return plan::McpConfig::default();
+    let words = |words: &Option<Vec<crate::syntax::Text>>| {
+        words.iter().flatten().map(|word| word.as_str().to_owned()).collect()
     };
-    let args = said.mcp_args.iter().flatten().map(|word| word.as_str().to_owned()).collect();
-    plan::McpConfig { args, env: said.mcp_env.clone() }
+    let notices = own.notice_args.as_ref().or_else(|| preset.and_then(|preset| preset.notice_args.as_ref()));
+    let notices = words(&notices.cloned());
+    let Some(said) = [Some(own), preset].into_iter().flatten().find(says) else {
+        return plan::McpConfig { notices, ..plan::McpConfig::default() };
+    };
+    plan::McpConfig { args: words(&said.mcp_args), env: said.mcp_env.clone(), notices }
 }
 
 /// What it says that it can do, or else what its declaration shows.

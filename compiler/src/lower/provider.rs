@@ -58,6 +58,7 @@ pub(super) fn lower_provider(element: &Element, diagnostics: &mut Diagnostics) -
         resume_args: lower_resume(element, diagnostics),
         schema_flag: element.child("schema-flag").and_then(schema_flag),
         mcp_args: element.child("mcp-args").map(argument_texts),
+        notice_args: element.child("notice-args").map(argument_texts),
         mcp_env: element.children("mcp-env").filter_map(mcp_variable).collect(),
         env: lower_variables(element, diagnostics),
         install: lower_flag(element, "install"),

@@ -30,6 +30,7 @@ pub(super) static PROVIDER: Node = Node::new(
     &RESUME_ARGS,
     &SCHEMA_FLAG,
     &MCP_ARGS,
+    &NOTICE_ARGS,
     &MCP_ENV,
     &ENV,
     &CONTEXT_WINDOW,
@@ -101,6 +102,11 @@ static SCHEMA_FLAG: Node = Node::new("schema-flag", "The flag before the JSON Sc
 static MCP_ARGS: Node = Node::new(
     "mcp-args",
     "Further arguments for a task that takes part in handoffs, by which the command finds the MCP server of its run; `{url}` in them is its address. The bearer token is in the variable SWARM_TOKEN: every user of the machine could read it in an argument.",
+)
+.rest("ARG", Kind::Scalar);
+static NOTICE_ARGS: Node = Node::new(
+    "notice-args",
+    "Further arguments for an agent of a swarm with a coordinator, by which the command runs another one after each call of a tool, and its model reads what that prints; `{notices}` in them stands for the command line that prints what others wrote meanwhile, escaped for a string of JSON.",
 )
 .rest("ARG", Kind::Scalar);
 static MCP_ENV: Node = Node::new(

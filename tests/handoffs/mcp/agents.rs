@@ -134,6 +134,9 @@ fn team() -> Script {
 /// Every node of `specs/handoffs` is the program of a preset, by the command that the spec itself names.
 fn check_example(preset: &str) {
     let place = Place::new(programs(), team());
+    if preset.starts_with("opencode") {
+        place.prepare_opencode();
+    }
     let folder = place.work().join("handoffs");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/handoffs"), &folder);
     let provider = format!("recorded={preset}");

@@ -65,6 +65,7 @@ fn models() -> Script {
 #[test]
 fn opencode_over_acp_hears_of_a_further_version_within_its_turn() {
     let place = Place::new(programs(), models());
+    place.prepare_opencode();
     // The coordinator removes the item that no agent owns, so that it can end the team.
     let end = r##"answer task=lead turn=3 #"{"action":"idle"}"#"##;
     let remove = r##"answer task=lead turn=3 #"{"action":"plan_update","ops":[{"op":"remove","item":"tests"}],"why":"later"}"#"##;

@@ -234,6 +234,9 @@ impl Driver<'_> {
             options.extend([OsString::from(flag), to_argument(system)]);
         }
         options.extend(mcp_config::build_arguments(provider, environment));
+        if attempt.member.is_some() {
+            options.extend(mcp_config::build_notice_arguments(provider, environment));
+        }
         // Beside a prompt on standard input there is no room for it; the prompt has it then.
         let stdin = attempt.stdin.clone().filter(|_| delivery != PromptDelivery::Stdin);
         Transport::Program(Box::new(Program {

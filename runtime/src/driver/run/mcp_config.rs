@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use serde_json::Value;
-use swarmc_plan::{Connection, MCP_TOKEN, MCP_URL, McpConfig, McpVariable, Provider};
+use swarmc_plan::{Connection, MCP_NOTICES, MCP_TOKEN, MCP_URL, McpConfig, McpVariable, Provider};
 
 use crate::io::agent_api::{AgentServer, MCP, SOCKET, TOKEN};
 use crate::io::executor::Tools;
@@ -22,6 +22,19 @@ pub(super) fn build_arguments(provider: &Provider, environment: &[(OsString, OsS
         (Some(mcp), Some(url)) => mcp.args.iter().map(|word| OsString::from(word.replace(MCP_URL, url))).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The arguments by which a program reads, after each call of a tool, what others wrote to the agent of its turn; none if
+/// the attempt has no session.
+pub(super) fn build_notice_arguments(provider: &Provider, environment: &[(OsString, OsString)]) -> Vec<OsString> {
+    let (Some(mcp), Some(_)) = (provider_config(provider), find_variable(environment, SOCKET)) else {
+        return Vec::new();
+    };
+    // The agent may find another swarmc, or none, by its own PATH.
+    let program = std::env::current_exe().ok().and_then(|path| Some(path.to_str()?.replace('\'', r"'\''")));
+    let command = format!("'{}' agent notices", program.as_deref().unwrap_or("swarmc"));
+    let quoted = Value::from(command).to_string();
+    mcp.notices.iter().map(|word| OsString::from(word.replace(MCP_NOTICES, quoted.trim_matches('"')))).collect()
 }
 
 /// Adds the server's configuration to the environment of an attempt that has a session. Files go into `folder`.
@@ -141,7 +154,7 @@ mod tests {
     #[test]
     fn words_hold_the_address_and_never_the_token() {
         let args = ["-c", "url={url} token={token}"].map(str::to_owned).to_vec();
-        let provider = provider(McpConfig { args, env: Vec::new() });
+        let provider = provider(McpConfig { args, ..McpConfig::default() });
         assert_eq!(build_arguments(&provider, &invited()), ["-c", "url=http://h/agents/n/mcp token={token}"]);
         assert_eq!(build_arguments(&provider, &[]), Vec::<OsString>::new());
     }
@@ -151,7 +164,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = r#"{"mcp":{"swarm":{"url":"{url}","token":"{token}"}}}"#;
         let env = vec![variable("CONFIG", text, false), variable("NEW", "{url}", false)];
-        let provider = provider(McpConfig { args: Vec::new(), env });
+        let provider = provider(McpConfig { env, ..McpConfig::default() });
         let mut environment = invited();
         configure_environment(&provider, &mut environment, folder.path()).unwrap();
         let config: Value = serde_json::from_str(find_variable(&environment, "CONFIG").unwrap()).unwrap();
@@ -171,7 +184,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let env = vec![variable("SETTINGS", r#"{"url":"{url}","token":"{token}"}"#, true)];
-        let provider = provider(McpConfig { args: Vec::new(), env });
+        let provider = provider(McpConfig { env, ..McpConfig::default() });
         let mut environment = invited();
         configure_environment(&provider, &mut environment, folder.path()).unwrap();
         let path = Path::new(find_variable(&environment, "SETTINGS").unwrap());

@@ -20,6 +20,9 @@ pub const TOKEN: &str = "SWARM_TOKEN";
 /// The variable that tells an agent's processes the address of their MCP server.
 pub const MCP: &str = "SWARM_MCP";
 
+/// The operation that only asks for what others wrote to an agent of a team while its turn goes on.
+pub const NOTICES: &str = "notices";
+
 /// The longest answer: an inbox of many envelopes.
 const LONGEST: u64 = 16 * 1024 * 1024;
 

@@ -35,7 +35,7 @@ use crate::types::event::StepId;
 use crate::types::handoff::{Operation, TAG};
 use crate::types::swarm::TurnId;
 
-pub use client::{MCP, SOCKET, TOKEN, send_operation};
+pub use client::{MCP, NOTICES, SOCKET, TOKEN, send_operation};
 pub(crate) use listed::ToolsListed;
 pub use stdio::serve_stdio;
 pub(crate) use tools::{ToolSpec, list_member_tools, list_tools};

@@ -13,6 +13,7 @@ use super::super::driver::Driver;
 use crate::core::graph::Key;
 use crate::core::swarm::state::AgentStage;
 use crate::core::swarm::within::{Operated, WithinTurn, find_unread, operate_within};
+use crate::io::agent_api::NOTICES;
 use crate::io::executor::{locate_edit, read_edit};
 use crate::io::input::ReplyTo;
 use crate::io::steering::{Notices, Steered, Steering};
@@ -47,8 +48,13 @@ impl Driver<'_> {
             return;
         };
         let part = self.state.swarm(key, attempt).map(|swarm| swarm.part_of(&turn.agent)).unwrap_or_default();
-        let action = self.evaluator.read_operation((name, arguments), part, &self.attempts.made);
-        let came = action.and_then(|action| self.operate_member((step, attempt, key), turn, &action));
+        let came = match name {
+            NOTICES => Ok(None),
+            name => {
+                let action = self.evaluator.read_operation((name, arguments), part, &self.attempts.made);
+                action.and_then(|action| self.operate_member((step, attempt, key), turn, &action))
+            }
+        };
         if let Err(problem) = &came {
             self.tell_refusal(step, attempt, &format!("{}: {problem}", turn.agent));
         }
