@@ -151,7 +151,7 @@ fn classify_field(part: Part, path: &str) -> Group {
         (Part::Step, "body") if [StepKind::Run, StepKind::Gate].iter().any(|kind| kind.name() == second) => {
             Group::Privilege
         }
-        (Part::Swarm, "spawn") => Group::Privilege,
+        (Part::Swarm, "spawn" | "spawns" | "worktrees") => Group::Privilege,
         (Part::Bounds, _) | (_, "budget" | "price" | "retry" | "parallelism" | "concurrency") => Group::Cost,
         (Part::Agent, "provider" | "model" | "tier" | "max_output" | "fallback") => Group::Cost,
         (Part::Pipeline, "iteration") | (Part::Swarm, "limits") | (Part::Provider, "context_window") => Group::Cost,

@@ -412,3 +412,39 @@ fn what_is_expected_of_a_team_can_fail_and_says_what_was_found() {
         assert!(ended.out.contains(said) || ended.err.contains(said), "{fails}: lacks `{said}`: {ended:#?}");
     }
 }
+
+/// A member works in a worktree, and its manager merges it.
+#[test]
+fn what_becomes_of_a_worktree_can_be_expected() {
+    let spec = r##"
+workflow w
+provider p { script { answer "x" } }
+agent a provider=p
+swarm team {
+    goal "Win"
+    coordinator lead agent=a
+    member one agent=a
+    item api "Define it" owner=one
+    worktree tree manager=merger { members one; check make }
+}
+agent merger provider=p
+pipeline main { task work { swarm team }; result work }
+test merges {
+    fake lead turn=1 #"{"action": "idle"}"#
+    fake lead #"{"action": "done", "response": "all of it"}"#
+    fake one #"{"action": "item_done", "item": "api", "summary": "defined"}"#
+    fake merger turn=1 #"{"action": "integrate", "summary": "the API"}"#
+    expect { item api done; worktree tree merged; result equals="all of it" }
+}
+"##;
+    let place = Place::new(spec);
+    place.swarmc(&["test"]).expect(0, &["1 test passed"], &[]);
+    for (fails, said) in [
+        ("worktree tree unmerged", "worktree `tree` is merged, not unmerged"),
+        ("worktree bush merged", "the swarm of `work` has no worktree `bush`"),
+    ] {
+        let place = Place::new(&spec.replace("worktree tree merged", fails));
+        let ended = place.swarmc(&["test"]);
+        assert!(ended.code == Some(3) && ended.out.contains(said), "{fails}: {ended:#?}");
+    }
+}

@@ -159,6 +159,13 @@ pub enum TeamExpected {
         /// Its owner; none: any.
         owner: Option<String>,
     },
+    /// A worktree of it ends so.
+    Worktree {
+        /// The worktree.
+        worktree: String,
+        /// `unmerged`, `merging` or `merged`.
+        state: String,
+    },
     /// An agent receives a message with this text.
     Notice {
         /// The agent.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use swarmc_compiler::TeamExpected;
 use swarmc_runtime::swarm::{MemberMessage, Rules, Swarm};
+use swarmc_runtime::team::MergeState;
 use swarmc_runtime::{Content, Event, Record, StepId, TeamFact};
 use swarmc_view::Coordination;
 
@@ -72,6 +73,22 @@ pub(super) fn check_team(story: &TestOutcome<'_>, of: Option<&str>, expected: &T
                     broken(format!("item `{item}` {whose}, not to {owner}"), "another owner", lines())
                 }
             }
+        }
+        TeamExpected::Worktree { worktree, state } => {
+            let Some(found) = ended.team.worktrees.get(worktree.as_str()) else {
+                let known: Vec<String> = ended.team.worktrees.keys().map(|name| format!("`{name}`")).collect();
+                let notes = if known.is_empty() { String::new() } else { format!("it has {}\n", known.join(", ")) };
+                return broken(format!("the swarm of `{step}` has no worktree `{worktree}`"), "not there", notes);
+            };
+            let is = match found.merge {
+                None | Some((MergeState::Aborted, ..)) => "unmerged",
+                Some((MergeState::Open, ..)) => "merging",
+                Some((MergeState::Committed | MergeState::Merged, ..)) => "merged",
+            };
+            if is == state {
+                return Ok(());
+            }
+            broken(format!("worktree `{worktree}` is {is}, not {state}"), "another state", lines())
         }
         TeamExpected::Notice { to, contains } => {
             let texts: Vec<&str> = ended

@@ -71,6 +71,8 @@ pub(super) enum Local {
     Step,
     Member,
     Item,
+    Channel,
+    Worktree,
     Option,
 }
 
@@ -574,7 +576,8 @@ impl Builder<'_, '_, '_> {
                 Some(pipeline) => steps(&mut std::iter::once(pipeline)),
                 None => of_swarm(Local::Member),
             },
-            Target::Member => of_swarm(Local::Member),
+            // A manager that is no member is called as its agent.
+            Target::Member => or(of_swarm(Local::Member), &|| named(NameKind::Agent)),
             Target::Item => of_swarm(Local::Item),
             Target::Option => owner.and_then(|gate| self.find_local(gate, Local::Option, name)).into_iter().collect(),
         }

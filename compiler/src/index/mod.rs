@@ -120,6 +120,10 @@ pub enum SymbolKind {
     Member,
     /// A plan item of a swarm.
     Item,
+    /// A channel of a swarm.
+    Channel,
+    /// A worktree that members of a swarm share.
+    Worktree,
     /// What stands before the names of an import.
     Alias,
 }
@@ -148,6 +152,8 @@ impl SymbolKind {
             SymbolKind::Swarm => "swarm",
             SymbolKind::Member => "member",
             SymbolKind::Item => "plan item",
+            SymbolKind::Channel => "channel",
+            SymbolKind::Worktree => "worktree",
             SymbolKind::Alias => "import",
         }
     }

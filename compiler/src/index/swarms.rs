@@ -1,9 +1,9 @@
-//! The names of swarms: their leaders, members and plan items.
+//! The names of swarms: their leaders, members, channels, worktrees and plan items.
 //!
 //! In: the swarms of a model. Out: their symbols, and of each item its owner and what it waits for.
 
 use super::build::{Builder, Local};
-use super::{PlanItem, SymbolKind};
+use super::{PlanItem, SymbolId, SymbolKind};
 use crate::ast::Name;
 use crate::symbols::NameKind;
 
@@ -21,8 +21,22 @@ impl Builder<'_, '_, '_> {
             for item in &swarm.ast.items {
                 let id = self.add_local(SymbolKind::Item, Local::Item, &item.name, home);
                 if let Some(text) = &item.text {
-                    self.index.symbols[id.0 as usize].doc = Some(text.as_str().to_owned());
+                    self.describe(id, text.as_str().to_owned());
                 }
+            }
+            for channel in &swarm.ast.channels {
+                let id = self.add_local(SymbolKind::Channel, Local::Channel, &channel.name, home);
+                let others = if channel.open { "; other agents may join" } else { "" };
+                self.describe(id, format!("Members {}{others}", list_names(&channel.members)));
+            }
+            for tree in &swarm.ast.worktrees {
+                let id = self.add_local(SymbolKind::Worktree, Local::Worktree, &tree.name, home);
+                let members = format!("Members {}", list_names(&tree.members));
+                let manager = tree.manager.as_ref().map(|name| format!("`{}` merges it", name.value));
+                let into = tree.into.as_ref().map(|branch| format!(" into `{}`", branch.value));
+                let checked = (!tree.checks.is_empty()).then(|| " when its checks pass".to_owned());
+                let merged = [manager, into, checked].into_iter().flatten().collect::<String>();
+                self.describe(id, format!("{members}\n\n{merged}"));
             }
             for item in &swarm.ast.items {
                 let find = |local: Local, name: &Name| self.find_local(home?, local, &name.value);
@@ -33,4 +47,12 @@ impl Builder<'_, '_, '_> {
             }
         }
     }
+
+    fn describe(&mut self, id: SymbolId, doc: String) {
+        self.index.symbols[id.0 as usize].doc = Some(doc);
+    }
+}
+
+fn list_names(names: &[Name]) -> String {
+    names.iter().map(|name| format!("`{}`", name.value)).collect::<Vec<_>>().join(", ")
 }

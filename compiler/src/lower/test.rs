@@ -172,7 +172,7 @@ fn lower_expect(element: &Element, diagnostics: &mut Diagnostics) -> Option<Expe
         }
         "launches" => ExpectKind::Launches(how_many(element, diagnostics)?),
         "turns" => ExpectKind::Turns(how_many(element, diagnostics)?),
-        "plan" | "item" | "notice" => {
+        "plan" | "item" | "worktree" | "notice" => {
             let name = |property: &str| element.property(property).map(datum_name);
             let text = |property: &str| name(property).map(|name| name.value);
             let expected = match element.schema.name {
@@ -181,6 +181,10 @@ fn lower_expect(element: &Element, diagnostics: &mut Diagnostics) -> Option<Expe
                     item: argument_name(element, 0)?.value,
                     state: argument_name(element, 1)?.value,
                     owner: text("owner"),
+                },
+                "worktree" => TeamExpected::Worktree {
+                    worktree: argument_name(element, 0)?.value,
+                    state: argument_name(element, 1)?.value,
                 },
                 _ => TeamExpected::Notice { to: text("to")?, contains: text("contains")? },
             };

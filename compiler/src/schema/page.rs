@@ -304,6 +304,7 @@ mod tests {
         // What a test expects of one.
         "plan",
         "item",
+        "worktree",
         "notice",
     ];
 

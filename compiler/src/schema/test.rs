@@ -1,7 +1,7 @@
 //! Tests: a pipeline with faked agents, commands and people, and what is expected of it.
 
 use super::table::{ANY_AMOUNT, ANY_COUNT, DESCRIPTION, FILE, NAME};
-use super::words::{ENDING, ITEM_STATE, STEP_END};
+use super::words::{ENDING, ITEM_STATE, STEP_END, TREE_STATE};
 use super::{Argument, Kind, Node, Property, Target, optional_argument, required_argument};
 
 /// A test.
@@ -71,7 +71,7 @@ static FAKE_FIELD: Node = Node::new("FIELD", "A field that the gate asks for.")
 
 static EXPECT: Node = Node::new("expect", "What must hold after the run.").children(&[
     &STATUS, &STEP_ENDS, &ORDER, &PROMPT, &OUTPUT, &RESULT, &ROUNDS, &LAUNCHES, &TURNS, &TOKENS, &COST, &PLAN, &ITEM,
-    &NOTICE,
+    &WORKTREE, &NOTICE,
 ]);
 static STATUS: Node =
     Node::new("status", "How the run ends.").arguments(&[required_argument("STATUS", Kind::Choice(ENDING))]);
@@ -133,6 +133,11 @@ static ITEM: Node = Node::new("item", "How an item of the plan of a swarm with a
     .arguments(&[required_argument("ITEM", Kind::Name), required_argument("STATE", Kind::Choice(ITEM_STATE))])
     .properties(&[Property::new("owner", Kind::Name, "Its owner; any, when left out."), OF_TEAM])
     .many();
+static WORKTREE: Node =
+    Node::new("worktree", "How a worktree of a swarm with a coordinator ends. In a test no merge conflicts.")
+        .arguments(&[required_argument("WORKTREE", Kind::Name), required_argument("STATE", Kind::Choice(TREE_STATE))])
+        .properties(&[OF_TEAM])
+        .many();
 static NOTICE: Node = Node::new(
     "notice",
     "A message to an agent of a swarm with a coordinator: from another agent, to a channel or to everybody, or from swarmc itself. One \

@@ -219,6 +219,13 @@ pub(crate) const ENDING: &[Word] = &[
     make_word("over-budget", "a budget of the workflow is spent"),
 ];
 
+/// What became of a worktree of a team.
+pub(crate) const TREE_STATE: &[Word] = &[
+    make_word("unmerged", "nothing of it was merged, or its manager has dropped the merge"),
+    make_word("merging", "a merge of it is open: files conflict, or a check failed"),
+    make_word("merged", "its last merge is committed"),
+];
+
 /// The states of an item of a team's plan, in the words of `swarmc inspect`.
 pub(crate) const ITEM_STATE: &[Word] = &[
     make_word("queued", "it waits for other items"),

@@ -129,7 +129,9 @@ fn entry_kind(known: &'static schema::Node, parent: &'static schema::Node) -> Op
         "pipeline" if parent.name.is_empty() => SymbolKind::Pipeline,
         "swarm" if parent.name.is_empty() => SymbolKind::Swarm,
         "supervisor" | "coordinator" | "member" => SymbolKind::Member,
-        "item" => SymbolKind::Item,
+        "item" if parent.name == "swarm" => SymbolKind::Item,
+        "channel" => SymbolKind::Channel,
+        "worktree" if parent.name == "swarm" => SymbolKind::Worktree,
         "input" if matches!(known.arguments.first().map(|argument| argument.kind), Some(Value::Name)) => {
             SymbolKind::Port
         }

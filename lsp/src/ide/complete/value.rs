@@ -98,6 +98,7 @@ pub(super) fn list_values(ask: &Ask<'_>, spot: &CursorContext<'_>, entry: &Entry
             let wanted = match (entry.key, entry.node.name) {
                 (Some("owner" | "to"), _) => SymbolKind::Member,
                 (None, "item") => SymbolKind::Item,
+                (None, "worktree") => SymbolKind::Worktree,
                 _ => return Vec::new(),
             };
             name::list_declared(ask, spot, wanted).into_iter().map(written).collect()

@@ -446,3 +446,30 @@ swarm s {
     assert_eq!(shown("docs"), format!("{head}Write the docs | {docs}"));
     assert_eq!(shown("tests"), format!("{head}Test it | Owner `lead`  \nwaits for `api`, `docs`"));
 }
+
+#[test]
+fn a_worktree_and_a_channel_say_who_shares_them_and_a_manager_is_an_agent() {
+    let spec = "//- flow.kdl
+provider p { exec cat }
+agent a provider=p
+agent merger provider=p
+swarm s {
+    goal \"g\"
+    coordinator lead agent=a
+    member one agent=a
+    member two agent=a
+    channel parser { members one two; open #true }
+    worktree tree manager=merger into=main { members one two; check make }
+}
+";
+    let shown = |word: &str| {
+        let at = spec.find(word).expect("it stands there") + word.len() - 1;
+        let (snapshot, path, offset) = parse_fixture(&format!("{}$0{}", &spec[..at], &spec[at..]));
+        let shown = find_hover(&snapshot, &path, offset, &NoRuns).expect("it is shown").markdown;
+        shown.split("\n\n").skip(1).collect::<Vec<_>>().join(" | ")
+    };
+    assert_eq!(shown("channel parser"), "Channel of swarm `s` | Members `one`, `two`; other agents may join");
+    let tree = "Worktree of swarm `s` | Members `one`, `two` | `merger` merges it into `main` when its checks pass";
+    assert_eq!(shown("worktree tree"), tree);
+    assert!(shown("manager=merger").starts_with("Agent"), "{}", shown("manager=merger"));
+}

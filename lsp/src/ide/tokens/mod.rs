@@ -337,7 +337,12 @@ fn symbol_token_type(kind: SymbolKind) -> TokenType {
         SymbolKind::Param | SymbolKind::Port => TokenType::Parameter,
         SymbolKind::Field => TokenType::Property,
         SymbolKind::Task | SymbolKind::Gate | SymbolKind::Loop | SymbolKind::Stop => TokenType::Function,
-        SymbolKind::Secret | SymbolKind::Prompt | SymbolKind::Pack | SymbolKind::Item => TokenType::Variable,
+        SymbolKind::Secret
+        | SymbolKind::Prompt
+        | SymbolKind::Pack
+        | SymbolKind::Item
+        | SymbolKind::Channel
+        | SymbolKind::Worktree => TokenType::Variable,
     }
 }
 

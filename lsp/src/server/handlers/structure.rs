@@ -208,6 +208,7 @@ fn kind_of(kind: SymbolKind) -> lsp::SymbolKind {
         SymbolKind::Option => lsp::SymbolKind::EnumMember,
         SymbolKind::Pipeline | SymbolKind::Swarm => lsp::SymbolKind::Module,
         SymbolKind::Item => lsp::SymbolKind::Property,
+        SymbolKind::Channel | SymbolKind::Worktree => lsp::SymbolKind::Namespace,
         SymbolKind::Alias => lsp::SymbolKind::Namespace,
     }
 }
