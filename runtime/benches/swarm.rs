@@ -2,19 +2,24 @@
 //!
 //! Every sample is a whole swarm: each agent takes 25 turns, in twenty of which it writes to the next one, and every
 //! answer comes at once; each event is decided, applied, and written as a line of the journal. Items are events.
+//!
+//! `team` is a swarm with a coordinator: each member touches a file that three others touch too, and does its item, of which
+//! the coordinator is told; each tenth writes to all others before. In `broadcasts` every member does.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::hint::black_box;
 use std::sync::Arc;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use swarmc_plan::{
-    Approval, Convergence, History, Member, Origin, Plan, ProgressRule, Spawn, SwarmLimits, SwarmTimeouts,
+    Approval, Convergence, History, Lead, Member, Origin, Plan, PlanItem, Priority, ProgressRule, Spawn, SwarmLimits,
+    SwarmTimeouts,
 };
 use swarmc_plan::{TransientRetry, TurnLimit, WorkspaceView};
 use swarmc_runtime::swarm::{Action, Answer, MessageType, Rules, Swarm, SwarmCommand, TurnId, decide_swarm};
-use swarmc_runtime::{AttemptId, Content, Event, Record, StepId, Usage};
+use swarmc_runtime::team::{TeamOp, Touch};
+use swarmc_runtime::{AttemptId, Content, Event, Record, StepId, TeamFact, Usage};
 
 const AGENTS: [u32; 4] = [10, 100, 1_000, 10_000];
 const ITERATIONS: u32 = 25;
@@ -27,19 +32,48 @@ fn main() {
 /// Decided, applied and written.
 #[divan::bench(args = AGENTS, sample_count = 5)]
 fn whole(bencher: Bencher, agents: u32) {
-    measure(bencher, agents, true);
+    measure(bencher, agents, Kind::Written);
 }
 
 /// Decided and applied alone.
 #[divan::bench(args = AGENTS, sample_count = 5)]
 fn core(bencher: Bencher, agents: u32) {
-    measure(bencher, agents, false);
+    measure(bencher, agents, Kind::Core);
 }
 
-fn measure(bencher: Bencher, agents: u32, writes: bool) {
+fn measure(bencher: Bencher, agents: u32, kind: Kind) {
     let rules = Arc::new(rules(agents));
-    let events = Run::new(&rules, false).go();
-    bencher.counter(ItemsCount::new(events)).with_inputs(|| Run::new(&rules, writes)).bench_values(Run::go);
+    let events = Run::new(&rules, Kind::Core).go();
+    bencher.counter(ItemsCount::new(events)).with_inputs(|| Run::new(&rules, kind)).bench_values(Run::go);
+}
+
+/// A team, decided and applied alone.
+#[divan::bench(args = [10, 100, 1_000], sample_count = 5)]
+fn team(bencher: Bencher, agents: u32) {
+    measure_team(bencher, agents, 10);
+}
+
+#[divan::bench(args = [10, 100, 1_000], sample_count = 5)]
+fn broadcasts(bencher: Bencher, agents: u32) {
+    measure_team(bencher, agents, 1);
+}
+
+fn measure_team(bencher: Bencher, members: u32, posting: u32) {
+    let rules = Arc::new(team_rules(members));
+    let kind = Kind::Team { members, posting };
+    let events = Run::new(&rules, kind).go();
+    bencher.counter(ItemsCount::new(events)).with_inputs(|| Run::new(&rules, kind)).bench_values(Run::go);
+}
+
+/// What a sample is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Decided and applied.
+    Core,
+    /// Written as well.
+    Written,
+    /// Decided and applied, of a team in which each `posting`th member writes to all others.
+    Team { members: u32, posting: u32 },
 }
 
 struct Run {
@@ -51,10 +85,15 @@ struct Run {
     id: AttemptId,
     /// The lines that are still to be written, where any are.
     lines: Option<Vec<u8>>,
+    kind: Kind,
+    /// The items that are done.
+    done: u32,
+    /// The turns of each member of a team.
+    turns: HashMap<Arc<str>, u32>,
 }
 
 impl Run {
-    fn new(rules: &Arc<Rules>, writes: bool) -> Run {
+    fn new(rules: &Arc<Rules>, kind: Kind) -> Run {
         let id = AttemptId::new(&StepId::new("team", 1, 1), 1);
         Run {
             swarm: Swarm::new(
@@ -67,7 +106,10 @@ impl Run {
             answers: VecDeque::new(),
             seq: 0,
             id,
-            lines: writes.then(Vec::new),
+            lines: (kind == Kind::Written).then(Vec::new),
+            kind,
+            done: 0,
+            turns: HashMap::new(),
         }
     }
 
@@ -143,12 +185,51 @@ impl Run {
                 });
                 return true;
             }
+            // Its answer comes to nothing.
+            SwarmCommand::Cancel(_) => {}
+            SwarmCommand::Conclude { agent, how, error } => {
+                // The coordinator is the first, and the members follow in their order.
+                let agent = agent.checked_sub(1).map_or_else(|| "lead".into(), |member| format!("m{member}").into());
+                self.record(Event::AgentFinished { swarm: self.id.clone(), agent, how, response: None, error });
+            }
             other => unreachable!("{other:?} is not asked for here"),
         }
         false
     }
 
-    fn act(&self, turn: &TurnId) -> Action {
+    /// What a member of a team does: its name ends with the number of its item.
+    fn act_in_team(&mut self, turn: &TurnId, (members, posting): (u32, u32)) -> Action {
+        let Some(number) = turn.agent.strip_prefix('m') else {
+            return match self.done == members {
+                true => Action::Done { response: Content::Text("all of it".to_owned()) },
+                false => Action::Idle,
+            };
+        };
+        let position: u32 = number.parse().expect("a number");
+        let turns = self.turns.entry(Arc::clone(&turn.agent)).or_default();
+        *turns += 1;
+        let before = u32::from(position.is_multiple_of(posting));
+        match *turns - before {
+            0 => {
+                let message = Content::Text(r#"{"message":"parse() takes bytes now"}"#.to_owned());
+                Action::Operate(TeamOp::Post { channel: None, message })
+            }
+            1 => {
+                let path: Arc<str> = format!("src/{}.rs", position / 4).into();
+                let touch = Touch { path, lines: Some((1, 9)), added: 1, removed: 1, diff: "- old\n+ new".to_owned() };
+                let fact = TeamFact::Touched { agent: Arc::clone(&turn.agent), touch };
+                self.record(Event::Team { swarm: self.id.clone(), fact });
+                self.done += 1;
+                Action::Operate(TeamOp::ItemDone { item: format!("i{number}").into(), summary: "done".to_owned() })
+            }
+            _ => Action::Idle,
+        }
+    }
+
+    fn act(&mut self, turn: &TurnId) -> Action {
+        if let Kind::Team { members, posting } = self.kind {
+            return self.act_in_team(turn, (members, posting));
+        }
         let payload = || Content::Text(r#"{"message":"Can you check Japan domestic chip vendors?"}"#.to_owned());
         match turn.iteration {
             0..MESSAGES => {
@@ -180,7 +261,35 @@ impl Run {
     }
 }
 
+/// A coordinator, and as many members with an item each.
+fn team_rules(agents: u32) -> Rules {
+    let mut swarm = swarm(agents + 1);
+    swarm.lead = Some(Lead { name: "lead".to_owned(), agent: "coder".to_owned(), coordinator: true });
+    let member =
+        |number: u32| Member { name: Some(format!("m{number}")), names: None, count: 1, ..swarm.members[0].clone() };
+    let members = (0..agents).map(member).collect();
+    let item = |number: u32| PlanItem {
+        name: format!("i{number}"),
+        text: "Move the parser".to_owned(),
+        owner: Some(format!("m{number}")),
+        priority: Priority::Normal,
+        depends_on: Vec::new(),
+        checkpoints: Vec::new(),
+        scope: Vec::new(),
+    };
+    swarm.items = (0..agents).map(item).collect();
+    swarm.members = members;
+    // Each completion wakes the coordinator.
+    swarm.limits.iterations = agents * 4 + 100;
+    swarm.limits.items = 1_024;
+    Rules::new(&Plan::default(), &swarm)
+}
+
 fn rules(agents: u32) -> Rules {
+    Rules::new(&Plan::default(), &swarm(agents))
+}
+
+fn swarm(agents: u32) -> swarmc_plan::Swarm {
     let turn = TurnLimit { after_ms: 90_000, retries: 2 };
     let member = Member {
         name: None,
@@ -190,7 +299,7 @@ fn rules(agents: u32) -> Rules {
         task: None,
         origin: Origin::default(),
     };
-    let swarm = swarmc_plan::Swarm {
+    swarmc_plan::Swarm {
         name: "team".to_owned(),
         description: None,
         goal: None,
@@ -223,6 +332,5 @@ fn rules(agents: u32) -> Rules {
         synthesize: None,
         budget: None,
         origin: Origin::default(),
-    };
-    Rules::new(&Plan::default(), &swarm)
+    }
 }

@@ -41,6 +41,8 @@ pub struct TeamPlan {
     /// The number of the last proposal.
     pub last_proposal: u32,
     places: BTreeMap<Arc<str>, usize>,
+    /// The places of the items that an agent owns: with many agents, each owns few of many.
+    owned: BTreeMap<Arc<str>, BTreeSet<usize>>,
     /// What the last versions changed, the newest last.
     changes: Vec<Change>,
 }
@@ -166,6 +168,11 @@ impl TeamPlan {
 
     /// An item has another owner; its work begins anew.
     fn assign(&mut self, name: &str, to: Option<&Arc<str>>) {
+        let Some(&place) = self.places.get(name) else { return };
+        if let Some(former) = &self.items[place].owner {
+            self.owned.get_mut(former).map(|places| places.remove(&place));
+        }
+        self.note_owner(place, to);
         if let Some(item) = self.item_mut(name) {
             item.owner = to.cloned();
             if item.state != ItemState::Done {
@@ -191,7 +198,8 @@ impl TeamPlan {
 
     /// The items of an agent that are not done, in the order of the plan.
     pub fn open_items(&self, owner: &str) -> impl Iterator<Item = &Item> {
-        self.items.iter().filter(move |item| item.owner.as_deref() == Some(owner) && item.state != ItemState::Done)
+        let own = self.owned.get(owner).into_iter().flatten().map(|&place| &self.items[place]);
+        own.filter(|item| item.state != ItemState::Done)
     }
 
     /// The item that an agent works on, or has to begin: the one that runs, else the most urgent ready one.
@@ -273,7 +281,14 @@ impl TeamPlan {
 
     fn push(&mut self, item: Item) {
         self.places.insert(Arc::clone(&item.name), self.items.len());
+        self.note_owner(self.items.len(), item.owner.as_ref());
         self.items.push(item);
+    }
+
+    fn note_owner(&mut self, place: usize, owner: Option<&Arc<str>>) {
+        if let Some(owner) = owner {
+            self.owned.entry(Arc::clone(owner)).or_default().insert(place);
+        }
     }
 
     fn apply_op(&mut self, op: &PlanOp) {
@@ -303,6 +318,11 @@ impl TeamPlan {
                 if let Some(place) = self.places.remove(item) {
                     self.items.remove(place);
                     self.places.values_mut().filter(|other| **other > place).for_each(|other| *other -= 1);
+                    self.owned.clear();
+                    for place in 0..self.items.len() {
+                        let owner = self.items[place].owner.clone();
+                        self.note_owner(place, owner.as_ref());
+                    }
                 }
             }
             PlanOp::Link { item, on } => {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::mailbox::take_read;
 use super::spent::Used;
 use super::{Agent, AgentStage, Ended, Entry, Lead, LeadStage, Past, QueuedMessage, Spent, Swarm, Timer};
 use crate::types::event::{Content, Event, Reserved};
@@ -58,17 +59,11 @@ impl Swarm {
                     self.find_in_stage(agent, |stage| matches!(stage, AgentStage::Ready | AgentStage::Idle))
                 {
                     let agent = &mut self.agents[index as usize];
-                    // Those before it had expired when this was decided, and no event says so.
-                    while agent.mailbox.front().is_some_and(|letter| letter.seq.saturating_add(*count) <= *number) {
-                        agent.mailbox.pop_front();
-                    }
+                    let read = take_read(&mut agent.mailbox, *number, *count);
                     // A message that it has taken already does not wake it.
-                    let mut taken = false;
-                    while agent.mailbox.front().is_some_and(|letter| letter.seq <= *number) {
-                        agent.inbox.extend(agent.mailbox.pop_front());
-                        taken = true;
-                    }
-                    if taken {
+                    let is_fresh = !read.is_empty();
+                    agent.inbox.extend(read);
+                    if is_fresh {
                         self.enter_stage(index, AgentStage::Ready);
                     }
                 }
@@ -262,6 +257,7 @@ impl Swarm {
                 at,
                 person: sent.person,
                 posted: false,
+                left_out: 0,
             });
             let stage = receiver.stage.clone();
             let wakes = receiver.mailbox.back().cloned().is_some_and(|message| self.wakes(&message));

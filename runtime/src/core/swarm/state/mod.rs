@@ -6,6 +6,7 @@
 
 mod approval;
 mod fold;
+mod mailbox;
 mod resume;
 mod spent;
 mod team;
@@ -15,9 +16,10 @@ use std::sync::Arc;
 
 use super::rules::Rules;
 use crate::types::event::{AttemptId, Content, Reserved};
-use crate::types::swarm::{Action, End, MessageType, Part, Phase, Purpose, TurnId};
+use crate::types::swarm::{Action, End, Part, Phase, Purpose, TurnId};
 use crate::types::usage::{Usage, sum};
 
+pub(crate) use mailbox::QueuedMessage;
 pub(crate) use team::{Channel, Team};
 pub(super) use team::{Notice, is_leading};
 
@@ -176,28 +178,6 @@ pub(crate) struct Ended {
     pub(crate) how: End,
     pub(crate) response: Option<Content>,
     pub(crate) error: Option<String>,
-}
-
-/// A message in a mailbox.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct QueuedMessage {
-    pub(crate) seq: u64,
-    pub(crate) from: Arc<str>,
-    pub(crate) kind: MessageType,
-    pub(crate) payload: Content,
-    /// When it was sent.
-    pub(crate) at: u64,
-    /// Whether a person wrote it.
-    pub(crate) person: bool,
-    /// Whether it went to a channel, or to everybody: it wakes no agent of a team.
-    pub(crate) posted: bool,
-}
-
-impl QueuedMessage {
-    /// Whether it is too old to be read. Agents always read messages of people.
-    pub(crate) fn is_expired(&self, ttl_ms: u64, now: u64) -> bool {
-        !self.person && self.at.saturating_add(ttl_ms) <= now
-    }
 }
 
 /// An iteration of the past.

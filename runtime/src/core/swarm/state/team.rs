@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::mailbox::add_posted;
 use super::{AgentStage, QueuedMessage, Swarm};
 use crate::core::swarm::action::TeamPart;
 use crate::core::swarm::feed::Feed;
@@ -266,7 +267,7 @@ impl Swarm {
     fn item_moved(&mut self, agent: &Arc<str>, item: &Arc<str>, to: ItemState, note: Option<&str>) {
         let Some(team) = &self.team else { return };
         let has_more = team.plan.open_items(agent).next().is_some();
-        let waiting = team.plan.items.iter().filter(|other| other.depends_on.contains(item));
+        let waiting = team.plan.items.iter().filter(|other| to == ItemState::Done && other.depends_on.contains(item));
         let waiting: Vec<Arc<str>> = waiting.filter_map(|other| other.owner.clone()).collect();
         let note = note.unwrap_or_default();
         match to {
@@ -299,7 +300,7 @@ impl Swarm {
         for index in receivers {
             let receiver = &mut self.agents[index as usize];
             receiver.letters += 1;
-            receiver.mailbox.push_back(QueuedMessage {
+            let message = QueuedMessage {
                 seq: receiver.letters,
                 from: Arc::clone(from),
                 kind: MessageType::Info,
@@ -307,7 +308,9 @@ impl Swarm {
                 at,
                 person: false,
                 posted: true,
-            });
+                left_out: 0,
+            };
+            add_posted(&mut receiver.mailbox, message);
         }
         if let Some(index) = self.find_in_stage(from, is_operating) {
             self.agents[index as usize].sent += 1;
