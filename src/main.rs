@@ -16,6 +16,7 @@ mod display;
 #[cfg(test)]
 mod docs;
 mod doctor;
+mod events;
 mod exit;
 mod explain;
 mod file_deps;
@@ -53,6 +54,7 @@ mod swarm;
 mod target;
 mod terminal;
 mod test;
+mod top;
 mod watch;
 
 use std::process::ExitCode;
@@ -79,7 +81,9 @@ fn main() -> ExitCode {
         Command::Approve(args) => approve::exec(&args),
         Command::Send(args) => send::exec(&args),
         Command::Ps(args) => runs::list_runs(&args),
+        Command::Top(args) => top::exec(&args),
         Command::Logs(args) => logs::exec(&args),
+        Command::Events(args) => events::exec(&args),
         Command::Inspect(args) => inspect::exec(&args),
         Command::Agent(args) => agent::exec(&args),
         Command::Mcp(args) => mcp::exec(&args),

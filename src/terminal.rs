@@ -144,7 +144,7 @@ impl Paint {
 }
 
 /// Waits until the reader of standard output is gone; false when that cannot be known.
-pub(crate) fn out_is_gone() -> bool {
+fn out_is_gone() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
     let stdout = std::io::stdout();
     // `poll` reports the end of the pipe without being asked for it.
@@ -155,6 +155,15 @@ pub(crate) fn out_is_gone() -> bool {
             outcome => return outcome.is_ok() && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
         }
     }
+}
+
+/// Ends the process as soon as its standard output has no reader any more: a write would tell, but none may come.
+pub(crate) fn exit_without_reader() {
+    std::thread::spawn(|| {
+        if out_is_gone() {
+            std::process::exit(crate::exit::Exit::Done as i32);
+        }
+    });
 }
 
 fn is_dumb() -> bool {

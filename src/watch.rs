@@ -33,12 +33,7 @@ const NAMED: usize = 3;
 
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     check_format(args)?;
-    // A write would tell that the reader has gone, but without a change there is none.
-    std::thread::spawn(|| {
-        if terminal::out_is_gone() {
-            std::process::exit(Exit::Done as i32);
-        }
-    });
+    terminal::exit_without_reader();
     let here = std::env::current_dir().into_diagnostic().wrap_err("cannot find the current folder")?;
     let screen = Screen::new(args.format, here.clone());
     let mut changes = BTreeMap::new();

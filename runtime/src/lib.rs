@@ -32,6 +32,7 @@ pub use io::children::adopt_orphans;
 pub use io::control::Control;
 pub use io::files::{AgentFiles, KeptFile, agent_status};
 pub use io::home::{Home, Layout, RunFolder, Runner};
+pub use io::journal::JournalFollower;
 pub use io::orphan_processes::{LeftProcesses, end_survivors};
 pub use io::recording::{RECORDING_VERSION, Recording};
 pub use io::socket::{activities, answer_gate, request_stop, send_message};

@@ -16,6 +16,9 @@ pub enum PastError {
     /// Its folder cannot be read.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// Its plan cannot be scheduled.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     /// The first record names a pipeline that the plan does not have.
     #[error("the journal of run `{run}` does not match its plan")]
     Mismatch {
@@ -50,7 +53,14 @@ impl Past {
     /// # Errors
     /// They cannot be read, or do not match.
     pub fn read(folder: &RunFolder) -> Result<Past, PastError> {
-        let records = folder.read_records()?;
+        Past::from_records(folder, folder.read_records()?)
+    }
+
+    /// A run whose records are read already.
+    ///
+    /// # Errors
+    /// Its plan cannot be read, or does not match them.
+    pub fn from_records(folder: &RunFolder, records: Vec<Record>) -> Result<Past, PastError> {
         let plan = folder.plan_now(&records)?;
         match records.first().map(|record| &record.event) {
             Some(Event::RunStarted { pipeline, task, params, .. }) if plan.pipeline(pipeline).is_some() => {

@@ -120,6 +120,7 @@ impl RunSummary {
                     PastError::Run(error) => Err(error),
                     // One that was killed before it had begun.
                     PastError::Mismatch { .. } | PastError::NoPipeline { .. } => Ok(()),
+                    PastError::Graph(error) => Err(RunError::Request(error.to_string())),
                 };
             }
         };

@@ -11,7 +11,7 @@ use swarmc_plan::{Pipeline, Plan};
 
 use crate::core::reopen;
 use crate::io::home::Layout;
-use crate::io::journal;
+use crate::io::journal::{self, JournalFollower};
 use crate::io::proc_status::{is_ending, is_gone, is_stopped};
 use crate::types::digest::{digest_bytes, file_name};
 use crate::types::error::RunError;
@@ -136,6 +136,11 @@ impl RunFolder {
     /// The journal is missing, damaged, or newer than this build.
     pub fn read_records(&self) -> Result<Vec<Record>, RunError> {
         Ok(journal::read_journal(&self.journal_path())?.records)
+    }
+
+    /// Its journal, to be followed while the run goes on.
+    pub fn follow_journal(&self) -> JournalFollower {
+        JournalFollower::new(self.journal_path())
     }
 
     /// The text of `content`.

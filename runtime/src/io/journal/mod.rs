@@ -5,6 +5,7 @@
 
 mod durability;
 mod file;
+mod follow;
 mod line;
 mod memory;
 mod read;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 pub(crate) use durability::Durability;
 pub(crate) use file::FileJournal;
+pub use follow::JournalFollower;
 pub(crate) use memory::CountingJournal;
 #[cfg(test)]
 pub(crate) use memory::MemoryJournal;

@@ -82,7 +82,12 @@ fn recover_records(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError>
 }
 
 /// A record, what is wrong with its line, or why the whole journal cannot be read.
-fn decode_line(path: &Path, line: &[u8], seq: u64, byte: u64) -> Result<Result<Record, &'static str>, JournalError> {
+pub(super) fn decode_line(
+    path: &Path,
+    line: &[u8],
+    seq: u64,
+    byte: u64,
+) -> Result<Result<Record, &'static str>, JournalError> {
     /// As much of a record as every version has.
     #[derive(Deserialize)]
     struct Head {

@@ -1,0 +1,119 @@
+//! Follows a journal that another process writes: whole records, each once, in order.
+//!
+//! Invariant: what is not whole yet is read again the next time; nothing is written.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use super::line;
+use super::read::decode_line;
+use crate::types::error::JournalError;
+use crate::types::event::Record;
+
+/// The bytes that one look reads at most: a long journal is read in several.
+const MOST: u64 = 8 * 1024 * 1024;
+
+/// A journal as far as it was read.
+#[derive(Debug)]
+pub struct JournalFollower {
+    path: PathBuf,
+    /// Where the last whole record that was read ends, in bytes.
+    end: u64,
+    /// The records that were read.
+    seq: u64,
+}
+
+impl JournalFollower {
+    /// Nothing of the journal at `path` is read yet.
+    pub(crate) fn new(path: PathBuf) -> JournalFollower {
+        JournalFollower { path, end: 0, seq: 0 }
+    }
+
+    /// The records that are new, as many as one look reads; none where there are no further ones yet.
+    ///
+    /// # Errors
+    /// The journal is gone, damaged, newer than this build, or shorter than it was: another one took its place.
+    pub fn poll(&mut self) -> Result<Vec<Record>, JournalError> {
+        let io = |source: std::io::Error| match source.kind() {
+            ErrorKind::NotFound => JournalError::Missing { path: self.path.clone() },
+            _ => JournalError::Io { path: self.path.clone(), source },
+        };
+        let mut file = File::open(&self.path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        if length < self.end {
+            return Err(self.report_damage("it is shorter than it was"));
+        }
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(self.end)).map_err(io)?;
+        file.take(MOST).read_to_end(&mut bytes).map_err(io)?;
+        let mut records = Vec::new();
+        let mut start = 0;
+        while let Some(length) = memchr::memchr(b'\n', &bytes[start..]) {
+            let next = start + length + 1;
+            match decode_line(&self.path, &bytes[start..next - 1], self.seq + 1, self.end)? {
+                Ok(record) => records.push(record),
+                // What follows is whole, so this is no line that is just being written.
+                Err(problem) if line::any_whole(&bytes[next..]) => return Err(self.report_damage(problem)),
+                Err(_) => break,
+            }
+            (self.end, self.seq) = (self.end + length as u64 + 1, self.seq + 1);
+            start = next;
+        }
+        Ok(records)
+    }
+
+    fn report_damage(&self, problem: &str) -> JournalError {
+        let (path, problem) = (self.path.clone(), problem.to_owned());
+        JournalError::Corrupt { path, line: self.seq + 1, byte: self.end, problem }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::encode;
+    use super::*;
+    use crate::types::event::Event;
+
+    fn record(seq: u64) -> Vec<u8> {
+        let mut line = Vec::new();
+        encode(&Record { seq, at: seq, event: Event::StopRequested }, &mut line);
+        line
+    }
+
+    /// The journal grows by pieces that end anywhere, with zeros ahead of it as the runner allocates them.
+    #[test]
+    fn each_record_is_read_once_wherever_a_write_ends() {
+        let folder = tempfile::TempDir::new().expect("a folder can be made");
+        let path = folder.path().join("journal.jsonl");
+        let all: Vec<u8> = (1..=20).flat_map(record).collect();
+        for step in [1, 7, 64, 1_000] {
+            let mut follower = JournalFollower::new(path.clone());
+            let mut seen = Vec::new();
+            for end in (0..all.len()).step_by(step).chain([all.len()]) {
+                std::fs::write(&path, [&all[..end], &[0; 100]].concat()).expect("it can be written");
+                seen.extend(follower.poll().expect("it is whole").into_iter().map(|record| record.seq));
+            }
+            assert_eq!(seen, (1..=20).collect::<Vec<u64>>(), "by {step}");
+            assert!(follower.poll().expect("it is whole").is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_or_shorter_is_no_end() {
+        let folder = tempfile::TempDir::new().expect("a folder can be made");
+        let path = folder.path().join("journal.jsonl");
+        let mut follower = JournalFollower::new(path.clone());
+        assert!(matches!(follower.poll(), Err(JournalError::Missing { .. })));
+        let mut all: Vec<u8> = (1..=3).flat_map(record).collect();
+        std::fs::write(&path, &all).expect("it can be written");
+        assert_eq!(follower.poll().expect("it is whole").len(), 3);
+        std::fs::write(&path, record(1)).expect("it can be written");
+        assert!(matches!(follower.poll(), Err(JournalError::Corrupt { .. })));
+        let second = record(1).len() + 12;
+        all[second] ^= 1;
+        std::fs::write(&path, &all).expect("it can be written");
+        let found = JournalFollower::new(path).poll();
+        assert!(matches!(found, Err(JournalError::Corrupt { line: 2, .. })), "{found:?}");
+    }
+}

@@ -1,0 +1,247 @@
+//! `swarmc top`: a run on the whole screen, whichever process runs it.
+//!
+//! In: the journal and the logs of a run, and keys. Out: frames; answers and stops go to the run as from `swarmc approve`
+//! and `swarmc stop`. Only this file does I/O: `model` decides what is shown, `draw` shows it. Invariants: leaving ends
+//! no run, and the terminal is as it was, also after a panic; without a terminal no control character is written.
+
+mod draw;
+mod keys;
+mod log_tail;
+mod model;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use miette::IntoDiagnostic;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::{DefaultTerminal, Terminal};
+use signal_hook::consts::{SIGHUP, SIGTERM};
+use swarmc_runtime::{Layout, RunFolder, Stream as TaskStream, answer_gate, request_stop};
+use swarmc_view::{FollowedRun, now_ms};
+
+use self::draw::{Looks, Picture, draw};
+use self::keys::read_key;
+use self::log_tail::LogTail;
+use self::model::{Model, Overlay, Wish};
+use crate::agent_log::find_step_format;
+use crate::args::Top;
+use crate::exit::Exit;
+use crate::home::{find_home, find_run};
+use crate::terminal::{self, Stream};
+
+/// How long one wait for a key lasts: as often the run is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How often a process that runs it is looked for, and times are drawn anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The size of a frame that is printed where there is no terminal to ask.
+const PRINTED: (u16, u16) = (120, 40);
+
+pub(crate) fn exec(args: &Top) -> miette::Result<Exit> {
+    let run = args.run.as_deref().filter(|run| *run != "last");
+    let folder = find_run(&find_home()?, run, "is there", |_| true)?;
+    let screen = Screen::open(folder)?;
+    match Stream::Out.is_live() && std::env::var_os("CI").is_none() {
+        true => screen.show(),
+        false => screen.print_frames(args.frames, Duration::from_secs_f64(args.delay)),
+    }
+}
+
+/// A run on a screen.
+struct Screen {
+    run: FollowedRun,
+    layout: Layout,
+    model: Model,
+    log: LogTail,
+    is_running: bool,
+    looks: Looks,
+    /// When a runner was looked for, and the times were drawn.
+    ticked: Instant,
+}
+
+impl Screen {
+    fn open(folder: RunFolder) -> miette::Result<Screen> {
+        let run = FollowedRun::open(folder).map_err(|error| miette::miette!("{error}"))?;
+        let pipeline = run.plan.pipeline(&run.pipeline).expect("the run was read with it");
+        let layout = run.folder.layout(pipeline);
+        let is_running = run.folder.is_running();
+        let looks =
+            Looks { colour: Stream::Out.paint().colour, unicode: shows_unicode(|name| std::env::var(name).ok()) };
+        let mut screen = Screen {
+            run,
+            layout,
+            model: Model::new(),
+            log: LogTail::default(),
+            is_running,
+            looks,
+            ticked: Instant::now(),
+        };
+        screen.model.update(&screen.run);
+        screen.model.select_open(&screen.run);
+        screen.select_log();
+        Ok(screen)
+    }
+
+    /// Takes what came meanwhile; whether the picture has changed.
+    fn poll(&mut self) -> bool {
+        let mut changed = match self.run.poll() {
+            Ok(changed) => changed,
+            Err(error) => {
+                self.model.notice = Some(error.to_string());
+                true
+            }
+        };
+        if changed {
+            self.model.update(&self.run);
+        }
+        if self.ticked.elapsed() >= TICK {
+            self.ticked = Instant::now();
+            let was_running = std::mem::replace(&mut self.is_running, self.run.folder.is_running());
+            changed |= was_running || self.is_running;
+        }
+        changed | self.select_log()
+    }
+
+    /// Follows the log of the selected step; whether there is more of it.
+    fn select_log(&mut self) -> bool {
+        let path = self
+            .model
+            .selected_row(&self.run)
+            .map_or_else(PathBuf::new, |row| self.layout.log_path(&row.step, row.attempt.max(1), TaskStream::Stdout));
+        let is_other = !self.log.is_of(&path);
+        if is_other {
+            let step = self.model.selected_row(&self.run).map(|row| row.step.name.clone());
+            let format = step.and_then(|step| find_step_format(&self.run.plan, &step));
+            self.log = LogTail::new(path, format);
+        }
+        self.log.poll() | is_other
+    }
+
+    fn draw(&mut self, frame: &mut ratatui::Frame<'_>) {
+        let now = now_ms();
+        let Screen { run, log, is_running, looks, .. } = self;
+        draw(frame, &mut self.model, &Picture { run, log, is_running: *is_running, now, looks: *looks });
+        self.model.note_drawn(now);
+    }
+
+    /// Shows it on the terminal until a person leaves.
+    fn show(mut self) -> miette::Result<Exit> {
+        let ended = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&ended)).into_diagnostic()?;
+        }
+        // Restores the terminal in a panic, too.
+        let mut terminal = ratatui::try_init().into_diagnostic()?;
+        let outcome = self.interact(&mut terminal, &ended);
+        ratatui::restore();
+        outcome?;
+        let id = &self.run.folder.id;
+        terminal::eprint(match self.run.report.finished {
+            Some(status) => format!("run {id} {}: swarmc inspect {id}\n", status.as_str()),
+            None if self.run.folder.is_running() => format!("run {id} goes on: swarmc top {id}\n"),
+            None => format!("run {id} is not running: swarmc resume {id}\n"),
+        });
+        Ok(Exit::Done)
+    }
+
+    fn interact(&mut self, terminal: &mut DefaultTerminal, ended: &AtomicBool) -> miette::Result<()> {
+        let mut is_stale = true;
+        while !ended.load(Ordering::Relaxed) {
+            if std::mem::take(&mut is_stale) {
+                terminal.draw(|frame| self.draw(frame)).into_diagnostic()?;
+            }
+            if event::poll(LOOK).into_diagnostic()? {
+                // All keys that wait count before the next picture.
+                loop {
+                    if let Event::Key(key) = event::read().into_diagnostic()?
+                        && key.kind != KeyEventKind::Release
+                        && let Some(key) = read_key(key, self.model.typing)
+                        && let Some(wish) = self.model.press(key, &self.run, now_ms())
+                        && self.carry_out(wish, terminal)?
+                    {
+                        return Ok(());
+                    }
+                    if !event::poll(Duration::ZERO).into_diagnostic()? {
+                        break;
+                    }
+                }
+                is_stale = true;
+            }
+            is_stale |= self.poll();
+        }
+        Ok(())
+    }
+
+    /// Does what a person wants; whether that ends the screen.
+    fn carry_out(&mut self, wish: Wish, terminal: &mut DefaultTerminal) -> miette::Result<bool> {
+        match wish {
+            Wish::Leave => return Ok(true),
+            Wish::Stop => {
+                self.model.overlay = Overlay::None;
+                self.model.notice = Some(match request_stop(&self.run.folder) {
+                    Ok(()) => "the run ends; it can be resumed".to_owned(),
+                    Err(error) => error.to_string(),
+                });
+            }
+            Wish::Answer(answer) => {
+                self.model.notice = Some(match answer_gate(&self.run.folder, &answer) {
+                    Ok(()) => format!("answered: {}", answer.choice),
+                    Err(error) => error.to_string(),
+                });
+                self.model.overlay = Overlay::None;
+            }
+            Wish::Suspend => {
+                ratatui::restore();
+                rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)
+                    .into_diagnostic()?;
+                *terminal = ratatui::try_init().into_diagnostic()?;
+                terminal.clear().into_diagnostic()?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Prints frames as text, where no terminal is there to draw on.
+    fn print_frames(mut self, frames: u64, delay: Duration) -> miette::Result<Exit> {
+        let size = if Stream::Out.is_terminal() { Stream::Out.size() } else { (PRINTED.0.into(), PRINTED.1.into()) };
+        let (columns, rows) = (u16::try_from(size.0).unwrap_or(PRINTED.0), u16::try_from(size.1).unwrap_or(PRINTED.1));
+        let mut printed = 0;
+        loop {
+            let mut terminal = Terminal::new(TestBackend::new(columns, rows)).into_diagnostic()?;
+            terminal.draw(|frame| self.draw(frame)).into_diagnostic()?;
+            terminal::print(to_text(terminal.backend()))?;
+            printed += 1;
+            if printed == frames || frames == 0 && !self.run.folder.is_running() {
+                return Ok(Exit::Done);
+            }
+            std::thread::sleep(delay);
+            self.poll();
+        }
+    }
+}
+
+/// The cells of a frame as lines, without the blanks at their ends.
+fn to_text(backend: &TestBackend) -> String {
+    let buffer = backend.buffer();
+    let mut text = String::new();
+    for y in 0..buffer.area.height {
+        let line: String = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect();
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Whether the locale has more signs than ASCII.
+fn shows_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set =
+        ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    set.is_none_or(|locale| {
+        let locale = locale.to_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}

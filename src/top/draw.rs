@@ -1,0 +1,271 @@
+//! Draws what `swarmc top` shows.
+//!
+//! In: the model, the run, the log, the time, and what the terminal can show. Out: cells. Only rows that are visible are
+//! built, so that a frame costs what the screen has, and not what the run has.
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use swarmc_runtime::Status;
+use swarmc_view::{FollowedRun, RowState, Team, format_number, make_printable};
+
+use super::keys::HELP;
+use super::log_tail::LogTail;
+use super::model::{Entry, Filter, Model, Overlay, View, describe_row};
+use crate::live::format_totals;
+
+/// From this many columns on there is room for two panes.
+const TWO_PANES: u16 = 100;
+
+/// The widest names that are lined up.
+const NAMES: usize = 28;
+
+/// What a terminal can show.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looks {
+    pub(crate) colour: bool,
+    pub(crate) unicode: bool,
+}
+
+/// What is drawn.
+pub(crate) struct Picture<'a> {
+    pub(crate) run: &'a FollowedRun,
+    pub(crate) log: &'a LogTail,
+    /// Whether a process runs it.
+    pub(crate) is_running: bool,
+    pub(crate) now: u64,
+    pub(crate) looks: Looks,
+}
+
+/// Draws a frame; notes in the model how many rows a page has.
+pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, picture: &Picture<'_>) {
+    let area = frame.area();
+    let buffer = frame.buffer_mut();
+    if area.is_empty() {
+        return;
+    }
+    picture.write_head(buffer, line_of(area, 0));
+    if area.height < 3 {
+        return;
+    }
+    picture.write_foot(buffer, line_of(area, area.height - 1), model);
+    let body = Rect { y: area.y + 1, height: area.height - 2, ..area };
+    model.page = usize::from(body.height - 1);
+    match model.overlay {
+        Overlay::None => picture.draw_body(buffer, body, model),
+        Overlay::Help => {
+            let lines: Vec<String> = HELP.iter().map(|(keys, does)| format!("  {keys:<16} {does}")).collect();
+            picture.write_text(buffer, body, "Keys", &lines, &mut 0);
+        }
+        Overlay::Ending => {
+            let stop =
+                if picture.run.report.finished.is_none() { "  s    stop the run; it can be resumed" } else { "" };
+            let lines = [stop, "  d    leave; the run goes on", "  Esc  back"].map(str::to_owned);
+            picture.write_text(buffer, body, "End", &lines, &mut 0);
+        }
+        Overlay::Asks => picture.draw_ask(buffer, body, model),
+    }
+}
+
+/// A line of an area.
+fn line_of(area: Rect, line: u16) -> Rect {
+    Rect { y: area.y + line, height: 1, ..area }
+}
+
+impl Picture<'_> {
+    fn write_head(&self, buffer: &mut Buffer, area: Rect) {
+        let state = match (self.run.report.finished, self.is_running) {
+            (Some(status), _) => status.as_str(),
+            (None, true) => "running",
+            (None, false) => "not running: swarmc resume goes on",
+        };
+        let until = if self.is_running { self.now } else { self.run.report.changed_ms };
+        let totals = format_totals(&self.run.report, until);
+        let text = format!(" {}  {}  {state}  {totals}", self.run.plan.workflow, self.run.folder.id);
+        self.write_line(buffer, area, &text, Style::new().add_modifier(Modifier::REVERSED));
+    }
+
+    fn write_foot(&self, buffer: &mut Buffer, area: Rect, model: &Model) {
+        let text = match (&model.notice, model.typing, model.asks.as_slice()) {
+            (Some(notice), ..) => format!(" {notice}"),
+            (None, true, _) => format!(" / {}_", model.query),
+            (None, false, [first, rest @ ..]) if model.overlay == Overlay::None => {
+                let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+                format!(" ! answers: {}{more}   ? keys  q leave", first.title)
+            }
+            _ => " ? keys  q leave".to_owned(),
+        };
+        let style = if model.asks.is_empty() { Style::new() } else { self.style(Color::Yellow) };
+        self.write_line(buffer, area, &text, style.add_modifier(Modifier::REVERSED));
+    }
+
+    fn draw_body(&self, buffer: &mut Buffer, area: Rect, model: &mut Model) {
+        match model.view {
+            View::Steps if model.zoomed => self.draw_log(buffer, area, model),
+            View::Steps if area.width >= TWO_PANES => {
+                let left = Rect { width: area.width / 2, ..area };
+                let right = Rect { x: area.x + left.width + 1, width: area.width - left.width - 1, ..area };
+                self.draw_steps(buffer, left, model);
+                for y in area.top()..area.bottom() {
+                    buffer.set_stringn(right.x - 1, y, self.pick("│", "|"), 1, self.style(Color::DarkGray));
+                }
+                self.draw_right(buffer, right, model);
+            }
+            View::Steps if model.right => self.draw_right(buffer, area, model),
+            View::Steps => self.draw_steps(buffer, area, model),
+            View::Team => {
+                let (title, lines) = match model.shown_team(self.run) {
+                    Some((step, team)) => (format!("Team of {}: {}", step.label(), team.summarize()), list_team(team)),
+                    None => ("This run has no swarm".to_owned(), Vec::new()),
+                };
+                self.write_text(buffer, area, &title, &lines, &mut model.down);
+            }
+            View::Plan => {
+                let team = model.shown_team(self.run);
+                let plan = team.and_then(|(step, team)| Some((step, team.coordination.as_ref()?)));
+                let (title, lines) = match plan {
+                    Some((step, coordination)) => (format!("Plan of {}", step.label()), coordination.plan_lines()),
+                    None => ("This run has no swarm with a coordinator".to_owned(), Vec::new()),
+                };
+                self.write_text(buffer, area, &title, &lines, &mut model.down);
+            }
+        }
+    }
+
+    fn draw_steps(&self, buffer: &mut Buffer, area: Rect, model: &Model) {
+        let report = &self.run.report;
+        let filter = match model.filter {
+            Filter::All => "",
+            Filter::Failed => ", failed",
+            Filter::Open => ", at work or waiting",
+        };
+        let query = if model.query.is_empty() { String::new() } else { format!(", with `{}`", model.query) };
+        let all = model.entries.len();
+        let title = format!("Steps{filter}{query}: {} of {all}", (model.selected + 1).min(all));
+        self.write_title(buffer, area, &title);
+        let rows = usize::from(area.height - 1);
+        // The selected row is always visible, in the middle where it can be.
+        let first = model.selected.saturating_sub(rows / 2).min(all.saturating_sub(rows));
+        let shown = model.entries.iter().enumerate().skip(first).take(rows);
+        let label = |entry: &Entry| match entry {
+            Entry::Begun(place) => report.label(&report.rows[*place].step),
+            Entry::Blocked(step, _) => report.label(step),
+        };
+        let width = shown.clone().map(|(_, entry)| label(entry).chars().count()).max().unwrap_or(0).min(NAMES);
+        for (line, (place, entry)) in (1..).zip(shown) {
+            let (sign, colour, words) = match entry {
+                Entry::Begun(row) => {
+                    let row = &report.rows[*row];
+                    let (sign, colour) = self.sign(row.state);
+                    (sign, colour, describe_row(self.run, row, self.now))
+                }
+                Entry::Blocked(_, why) => (self.pick("◌", "o"), Color::DarkGray, format!("         waits for {why}")),
+            };
+            let text = format!("{sign} {:<width$} {words}", label(entry));
+            let style = self.style(colour);
+            let style = if place == model.selected { style.add_modifier(Modifier::REVERSED) } else { style };
+            self.write_line(buffer, line_of(area, line), &text, style);
+        }
+    }
+
+    /// The log of the selected step; of a swarm, its agents.
+    fn draw_right(&self, buffer: &mut Buffer, area: Rect, model: &mut Model) {
+        let team = model.selected_row(self.run).and_then(|row| self.run.report.teams.get(&row.step));
+        match team {
+            Some(team) => self.write_text(buffer, area, &team.summarize(), &list_team(team), &mut 0),
+            None => self.draw_log(buffer, area, model),
+        }
+    }
+
+    fn draw_log(&self, buffer: &mut Buffer, area: Rect, model: &mut Model) {
+        let rows = usize::from(area.height - 1);
+        let count = self.log.count();
+        model.back = model.back.min(count.saturating_sub(rows));
+        let first = count.saturating_sub(rows + model.back);
+        let title = match model.selected_row(self.run) {
+            Some(row) => {
+                let used = row.usage.as_deref().map(|usage| format_number(usage.input + usage.output));
+                let used = used.map_or_else(String::new, |tokens| format!(", {tokens} tokens"));
+                let follows = if model.back == 0 { "" } else { ", scrolled" };
+                format!("Log of {}, attempt {}{used}{follows}", self.run.report.label(&row.step), row.attempt.max(1))
+            }
+            None => "No log: it has not begun".to_owned(),
+        };
+        self.write_title(buffer, area, &title);
+        for (line, number) in (1..).zip(first..(first + rows).min(count)) {
+            self.write_line(buffer, line_of(area, line), &self.log.line(number), Style::new());
+        }
+    }
+
+    fn draw_ask(&self, buffer: &mut Buffer, area: Rect, model: &mut Model) {
+        let Some(ask) = model.asks.get(model.ask) else {
+            return self.write_text(buffer, area, "Nothing waits for an answer", &[], &mut 0);
+        };
+        let several = match model.asks.len() {
+            0 | 1 => String::new(),
+            count => format!(" ({} of {count}, Tab: the next)", model.ask + 1),
+        };
+        let choices = ask.choices.iter().zip(1..).map(|(choice, number)| format!("[{number}] {choice}   "));
+        let mut lines = vec![format!("{}Esc: back", choices.collect::<String>()), String::new()];
+        lines.extend(ask.lines.iter().cloned());
+        self.write_text(buffer, area, &format!("{}{several}", ask.title), &lines, &mut model.down);
+    }
+
+    /// A title and lines below it, scrolled down by some.
+    fn write_text(&self, buffer: &mut Buffer, area: Rect, title: &str, lines: &[String], down: &mut usize) {
+        self.write_title(buffer, area, title);
+        let rows = usize::from(area.height - 1);
+        *down = (*down).min(lines.len().saturating_sub(rows));
+        for (line, text) in (1..).zip(lines.iter().skip(*down).take(rows)) {
+            self.write_line(buffer, line_of(area, line), text, Style::new());
+        }
+    }
+
+    fn write_title(&self, buffer: &mut Buffer, area: Rect, title: &str) {
+        self.write_line(buffer, line_of(area, 0), title, Style::new().add_modifier(Modifier::BOLD));
+    }
+
+    /// Writes a line, cut to its area.
+    fn write_line(&self, buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
+        let text = make_printable(text);
+        let ascii = |sign: char| if sign.is_ascii() { sign } else { '?' };
+        let text = if self.looks.unicode { text.into_owned() } else { text.chars().map(ascii).collect() };
+        buffer.set_style(area, style);
+        buffer.set_stringn(area.x, area.y, text, usize::from(area.width), style);
+    }
+
+    fn sign(&self, state: RowState) -> (&'static str, Color) {
+        match state {
+            RowState::Running => (self.pick("●", "*"), Color::Cyan),
+            RowState::Asking | RowState::Stalled => (self.pick("◆", "?"), Color::Yellow),
+            RowState::Waiting | RowState::Idle => (self.pick("○", "o"), Color::Cyan),
+            RowState::Blocked => (self.pick("◌", "o"), Color::DarkGray),
+            RowState::Cancelled => (self.pick("■", "#"), Color::Yellow),
+            RowState::Ended(Status::Succeeded) => (self.pick("✓", "+"), Color::Green),
+            RowState::Ended(Status::Failed) => (self.pick("✗", "x"), Color::Red),
+            RowState::Ended(Status::Skipped) => ("-", Color::DarkGray),
+        }
+    }
+
+    fn pick(&self, unicode: &'static str, ascii: &'static str) -> &'static str {
+        if self.looks.unicode { unicode } else { ascii }
+    }
+
+    fn style(&self, colour: Color) -> Style {
+        if self.looks.colour { Style::new().fg(colour) } else { Style::new() }
+    }
+}
+
+/// The agents of a swarm, with its conflicts, worktrees and channels where it has a coordinator.
+fn list_team(team: &Team) -> Vec<String> {
+    match &team.coordination {
+        Some(coordination) => coordination.team_lines(team),
+        None => {
+            let line = |mate: &swarmc_view::TeamAgent| {
+                format!("  {}  ({})  {}  {}", mate.name, mate.plays, mate.came_to(), mate.doing())
+            };
+            team.mates.iter().map(line).collect()
+        }
+    }
+}

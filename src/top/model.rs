@@ -1,0 +1,401 @@
+//! What `swarmc top` shows, and what keys change of it.
+//!
+//! In: a followed run, keys, and the time. Out: which rows, which text, which question; and what the person wants done.
+//! No clock of its own. Invariant: an answer goes to the question that stood on the screen for [`SETTLED`].
+
+use swarmc_runtime::{Content, GateAnswer, Status, StepId};
+use swarmc_view::{FollowedRun, Row, RowState, Team, escape_hidden, format_duration, sanitize_line};
+
+use super::keys::Key;
+
+/// How long a question must stand on the screen before a key answers it, in milliseconds: a key that was on its way when
+/// it came answers nothing.
+const SETTLED: u64 = 400;
+
+/// Within how long a second Ctrl-C stops the run, in milliseconds.
+const TWICE: u64 = 2_000;
+
+/// The lines of a gate's message that are read at most.
+const QUESTION: usize = 500;
+
+/// What is on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    Steps,
+    /// The team of the selected swarm.
+    Team,
+    /// Its plan.
+    Plan,
+}
+
+/// Which steps are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filter {
+    All,
+    Failed,
+    /// At work, or waiting.
+    Open,
+}
+
+/// What lies above the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overlay {
+    None,
+    Asks,
+    Help,
+    /// Stop the run, or leave?
+    Ending,
+}
+
+/// A row of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Entry {
+    /// A step that has begun, by its place in the report.
+    Begun(usize),
+    /// One that has not, and what it waits for.
+    Blocked(StepId, String),
+}
+
+/// What waits for a person.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ask {
+    /// What it is answered by: the number of a request, or the id of a gate.
+    key: String,
+    pub(crate) title: String,
+    pub(crate) lines: Vec<String>,
+    /// The words that answer it; none where it takes more than a word.
+    pub(crate) choices: Vec<String>,
+}
+
+/// What a person wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wish {
+    Leave,
+    Stop,
+    Suspend,
+    Answer(GateAnswer),
+}
+
+/// What is shown.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) view: View,
+    pub(crate) overlay: Overlay,
+    pub(crate) filter: Filter,
+    /// The text that names must contain.
+    pub(crate) query: String,
+    /// Whether it is being typed.
+    pub(crate) typing: bool,
+    /// Whether the log has the whole screen.
+    pub(crate) zoomed: bool,
+    /// Where there is room for one pane: whether it is the right one.
+    pub(crate) right: bool,
+    pub(crate) entries: Vec<Entry>,
+    /// The selected row.
+    pub(crate) selected: usize,
+    /// How far the log is scrolled up from its end, in lines.
+    pub(crate) back: usize,
+    /// How far the text of a team, a plan or a question is scrolled down, in lines.
+    pub(crate) down: usize,
+    pub(crate) asks: Vec<Ask>,
+    /// Which of them is shown.
+    pub(crate) ask: usize,
+    /// What was said last, for a line at the bottom.
+    pub(crate) notice: Option<String>,
+    /// The rows of a page.
+    pub(crate) page: usize,
+    /// The question that stands on the screen, and since when.
+    shown: Option<(String, u64)>,
+    interrupted: Option<u64>,
+}
+
+impl Model {
+    pub(crate) fn new() -> Model {
+        Model {
+            view: View::Steps,
+            overlay: Overlay::None,
+            filter: Filter::All,
+            query: String::new(),
+            typing: false,
+            zoomed: false,
+            right: false,
+            entries: Vec::new(),
+            selected: 0,
+            back: 0,
+            down: 0,
+            asks: Vec::new(),
+            ask: 0,
+            notice: None,
+            page: 10,
+            shown: None,
+            interrupted: None,
+        }
+    }
+
+    /// The run has changed: what is listed, and what waits. The selected step stays selected, and so does the question.
+    pub(crate) fn update(&mut self, run: &FollowedRun) {
+        let kept = self.selected_step(run);
+        let report = &run.report;
+        let fits = |step: &StepId| self.query.is_empty() || report.label(step).contains(&self.query);
+        let shows = |row: &Row| match self.filter {
+            Filter::All => true,
+            Filter::Failed => matches!(row.state, RowState::Ended(Status::Failed) | RowState::Cancelled),
+            Filter::Open => is_open(row),
+        };
+        let begun = report.rows.iter().enumerate().filter(|(_, row)| shows(row) && fits(&row.step));
+        let mut entries: Vec<Entry> = begun.map(|(place, _)| Entry::Begun(place)).collect();
+        if self.filter != Filter::Failed && report.finished.is_none() {
+            let blocked = run.blocked_steps().filter(|(step, _)| fits(step));
+            entries.extend(blocked.map(|(step, why)| Entry::Blocked(step, why.into_owned())));
+        }
+        self.entries = entries;
+        let place = kept.and_then(|step| self.entries.iter().position(|entry| *entry_step(entry, run) == step));
+        self.selected = place.unwrap_or(self.selected).min(self.entries.len().saturating_sub(1));
+        let asked = self.asks.get(self.ask).map(|ask| ask.key.clone());
+        self.asks = list_asks(run);
+        let place = asked.and_then(|key| self.asks.iter().position(|ask| ask.key == key));
+        self.ask = place.unwrap_or(self.ask).min(self.asks.len().saturating_sub(1));
+    }
+
+    /// Selects the first step that is at work or waits.
+    pub(crate) fn select_open(&mut self, run: &FollowedRun) {
+        let is_open = |entry: &Entry| matches!(entry, Entry::Begun(place) if is_open(&run.report.rows[*place]));
+        self.selected = self.entries.iter().position(is_open).unwrap_or(0);
+    }
+
+    /// The row of the selected step, where it has begun.
+    pub(crate) fn selected_row<'r>(&self, run: &'r FollowedRun) -> Option<&'r Row> {
+        match self.entries.get(self.selected)? {
+            Entry::Begun(place) => run.report.rows.get(*place),
+            Entry::Blocked(..) => None,
+        }
+    }
+
+    fn selected_step(&self, run: &FollowedRun) -> Option<StepId> {
+        // A run that goes on with another plan may have fewer rows.
+        self.entries.get(self.selected).and_then(|entry| match entry {
+            Entry::Begun(place) => run.report.rows.get(*place).map(|row| row.step.clone()),
+            Entry::Blocked(step, _) => Some(step.clone()),
+        })
+    }
+
+    /// The swarm whose team is shown: of the selected step, else the first.
+    pub(crate) fn shown_team<'r>(&self, run: &'r FollowedRun) -> Option<(&'r StepId, &'r Team)> {
+        let step = self.selected_step(run);
+        let teams = &run.report.teams;
+        step.and_then(|step| teams.get_key_value(&step)).or_else(|| teams.iter().min_by_key(|(step, _)| step.label()))
+    }
+
+    /// Notes what is drawn now: since when a question stands on the screen.
+    pub(crate) fn note_drawn(&mut self, now: u64) {
+        let drawn = self.asks.get(self.ask).filter(|_| self.overlay == Overlay::Asks).map(|ask| &ask.key);
+        match (&self.shown, drawn) {
+            (Some((shown, _)), Some(key)) if shown == key => {}
+            (_, key) => self.shown = key.map(|key| (key.clone(), now)),
+        }
+    }
+
+    /// A key was pressed; what is wanted, where that is more than another picture.
+    pub(crate) fn press(&mut self, key: Key, run: &FollowedRun, now: u64) -> Option<Wish> {
+        self.notice = None;
+        if key == Key::Interrupt {
+            if self.interrupted.is_some_and(|before| now.saturating_sub(before) <= TWICE) {
+                return Some(Wish::Stop);
+            }
+            (self.interrupted, self.overlay, self.typing) = (Some(now), Overlay::Ending, false);
+            return None;
+        }
+        if key == Key::Suspend {
+            return Some(Wish::Suspend);
+        }
+        if self.typing {
+            self.type_query(key);
+            self.update(run);
+            return None;
+        }
+        match self.overlay {
+            Overlay::Ending => return self.press_ending(key, run),
+            Overlay::Asks => return self.press_ask(key, now),
+            Overlay::Help => {
+                self.overlay = Overlay::None;
+                return None;
+            }
+            Overlay::None => {}
+        }
+        match key {
+            Key::Leave => return Some(Wish::Leave),
+            Key::Help => self.overlay = Overlay::Help,
+            Key::Asks => (self.overlay, self.down) = (Overlay::Asks, 0),
+            Key::Filter => self.typing = true,
+            Key::Failed => self.toggle_filter(Filter::Failed, run),
+            Key::Waiting => self.toggle_filter(Filter::Open, run),
+            Key::Steps => self.show_view(View::Steps),
+            Key::Team => self.show_view(View::Team),
+            Key::Plan => self.show_view(View::Plan),
+            Key::Open => self.zoomed = !self.zoomed,
+            Key::Pane => self.right = !self.right,
+            Key::Back => self.go_back(run),
+            Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::First | Key::Last => self.scroll(key),
+            Key::Char(_) | Key::Erase | Key::Interrupt | Key::Suspend => {}
+        }
+        None
+    }
+
+    fn show_view(&mut self, view: View) {
+        (self.view, self.zoomed, self.down) = (view, false, 0);
+    }
+
+    fn toggle_filter(&mut self, filter: Filter, run: &FollowedRun) {
+        self.filter = if self.filter == filter { Filter::All } else { filter };
+        self.update(run);
+    }
+
+    /// One thing less: the zoom, the other view, the filter and its text.
+    fn go_back(&mut self, run: &FollowedRun) {
+        if self.zoomed {
+            self.zoomed = false;
+        } else if self.view != View::Steps {
+            self.show_view(View::Steps);
+        } else {
+            self.filter = Filter::All;
+            self.query.clear();
+            self.update(run);
+        }
+    }
+
+    fn scroll(&mut self, key: Key) {
+        let page = isize::try_from(self.page.max(1)).unwrap_or(isize::MAX);
+        let step = match key {
+            Key::Up => -1,
+            Key::Down => 1,
+            Key::PageUp => -page,
+            Key::PageDown => page,
+            Key::First => isize::MIN,
+            _ => isize::MAX,
+        };
+        if self.view != View::Steps {
+            // Where it ends is known when it is drawn.
+            self.down = self.down.saturating_add_signed(step);
+        } else if self.zoomed {
+            self.back = self.back.saturating_add_signed(step.saturating_neg());
+        } else {
+            let last = self.entries.len().saturating_sub(1);
+            (self.selected, self.back) = (self.selected.saturating_add_signed(step).min(last), 0);
+        }
+    }
+
+    fn type_query(&mut self, key: Key) {
+        match key {
+            Key::Char(sign) if !sign.is_control() => self.query.push(sign),
+            Key::Erase => _ = self.query.pop(),
+            Key::Back => {
+                self.query.clear();
+                self.typing = false;
+            }
+            Key::Open => self.typing = false,
+            _ => {}
+        }
+    }
+
+    fn press_ending(&mut self, key: Key, run: &FollowedRun) -> Option<Wish> {
+        match key {
+            Key::Char('s') if run.report.finished.is_none() => Some(Wish::Stop),
+            Key::Char('d') | Key::Leave => Some(Wish::Leave),
+            _ => {
+                self.overlay = Overlay::None;
+                None
+            }
+        }
+    }
+
+    fn press_ask(&mut self, key: Key, now: u64) -> Option<Wish> {
+        match key {
+            Key::Back | Key::Leave | Key::Asks => self.overlay = Overlay::None,
+            Key::Pane if !self.asks.is_empty() => (self.ask, self.down) = ((self.ask + 1) % self.asks.len(), 0),
+            Key::Up => self.down = self.down.saturating_sub(1),
+            Key::Down => self.down = self.down.saturating_add(1),
+            Key::PageUp => self.down = self.down.saturating_sub(self.page),
+            Key::PageDown => self.down = self.down.saturating_add(self.page),
+            Key::Steps => return self.answer(0, now),
+            Key::Team => return self.answer(1, now),
+            Key::Plan => return self.answer(2, now),
+            Key::Char(digit @ '4'..='9') => return self.answer(digit as usize - '1' as usize, now),
+            _ => {}
+        }
+        None
+    }
+
+    /// Answers what is shown with its choice of this number, from 0.
+    fn answer(&mut self, number: usize, now: u64) -> Option<Wish> {
+        let ask = self.asks.get(self.ask)?;
+        let choice = ask.choices.get(number)?.clone();
+        if self.shown.as_ref().is_none_or(|(key, since)| *key != ask.key || now < since + SETTLED) {
+            self.notice = Some("it has just come: read it, and press again".to_owned());
+            return None;
+        }
+        Some(Wish::Answer(GateAnswer { gate: ask.key.clone(), choice, ..GateAnswer::default() }))
+    }
+}
+
+fn is_open(row: &Row) -> bool {
+    !matches!(row.state, RowState::Ended(_) | RowState::Cancelled)
+}
+
+/// The step of a row.
+fn entry_step<'e>(entry: &'e Entry, run: &'e FollowedRun) -> &'e StepId {
+    match entry {
+        Entry::Begun(place) => &run.report.rows[*place].step,
+        Entry::Blocked(step, _) => step,
+    }
+}
+
+/// What waits for a person: gates first, then requests of agents, each in the order in which it came.
+fn list_asks(run: &FollowedRun) -> Vec<Ask> {
+    if run.report.finished.is_some() {
+        return Vec::new();
+    }
+    let read = |content: &Content| run.folder.read_text(content).ok();
+    let gates = run.report.rows.iter().filter(|row| row.state == RowState::Asking).map(|row| {
+        let gate = run.report.gates.get(&*row.step.name);
+        let text = row.question.as_deref().and_then(read).unwrap_or_default();
+        let mut lines: Vec<String> = text.lines().take(QUESTION).map(escape_hidden).collect();
+        let has_fields = gate.is_some_and(|gate| !gate.ask.is_empty());
+        if has_fields {
+            let (run, step) = (&run.folder.id, row.step.label());
+            lines.extend([
+                String::new(),
+                format!("It asks for fields: swarmc approve {run} {step} CHOICE --ask NAME=VALUE"),
+            ]);
+        }
+        let choices = gate.filter(|_| !has_fields).map(|gate| gate.options.clone()).unwrap_or_default();
+        Ask { key: row.step.to_string(), title: run.report.label(&row.step), lines, choices }
+    });
+    let requests = run.report.approvals.values().map(|open| Ask {
+        key: open.request.id.to_string(),
+        title: format!("{} {}: {}", open.request.id, run.report.label(&open.step), open.describe()),
+        lines: open.detail_lines(read),
+        choices: open.request.wants.choices().iter().map(|choice| choice.as_str().to_owned()).collect(),
+    });
+    gates.chain(requests).collect()
+}
+
+/// What is to be said of a row: how long it takes, and what it waits for or why it ended.
+pub(crate) fn describe_row(run: &FollowedRun, row: &Row, now: u64) -> String {
+    let until = if is_open(row) { now.max(run.report.changed_ms) } else { row.ended_ms.max(row.started_ms) };
+    let mut text = format!("{:>7}", format_duration(row.elapsed(until)));
+    if row.attempt > 1 {
+        text.push_str(&format!("  attempt {}", row.attempt));
+    }
+    let says = match row.state {
+        RowState::Asking => "waits for you".to_owned(),
+        RowState::Stalled => "repeats itself, waits for a decision".to_owned(),
+        RowState::Idle => "waits for envelopes".to_owned(),
+        RowState::Waiting => "failed, the next attempt begins soon".to_owned(),
+        RowState::Running => run.report.teams.get(&row.step).map(Team::summarize).unwrap_or_default(),
+        RowState::Blocked | RowState::Cancelled | RowState::Ended(_) => sanitize_line(&row.reason()),
+    };
+    if !says.is_empty() {
+        text.push_str(&format!("  {says}"));
+    }
+    text
+}

@@ -1,0 +1,78 @@
+//! A run that is followed while it goes on, in this process or another.
+//!
+//! In: the folder of a run. Out: its report and its state, folded from the records that have come so far. Invariant: each
+//! record counts once; what is not whole in the journal yet is taken the next time. Whether a runner is alive never
+//! follows from records: the last of them would say so for ever.
+
+use std::borrow::Cow;
+
+use swarmc_plan::Plan;
+use swarmc_runtime::{Event, JournalFollower, Record, RunFolder, State, StepId};
+
+use crate::past::{Past, PastError};
+use crate::run_report::RunReport;
+
+/// A run that is followed.
+#[derive(Debug)]
+pub struct FollowedRun {
+    /// Its folder.
+    pub folder: RunFolder,
+    /// Its plan, as it is now.
+    pub plan: Plan,
+    /// The pipeline that it executes, by name.
+    pub pipeline: String,
+    /// How far it is.
+    pub report: RunReport,
+    state: State,
+    journal: JournalFollower,
+}
+
+impl FollowedRun {
+    /// Reads what there is of a run.
+    ///
+    /// # Errors
+    /// Its plan or its journal cannot be read, or they do not match.
+    pub fn open(folder: RunFolder) -> Result<FollowedRun, PastError> {
+        let mut journal = folder.follow_journal();
+        let records = read_all(&mut journal)?;
+        let past = Past::from_records(&folder, records)?;
+        let graph = past.build_graph(&folder)?;
+        let state = State::replay(graph, &past.records);
+        let (report, pipeline) = (past.build_report(), past.pipeline().name.clone());
+        Ok(FollowedRun { folder, plan: past.plan, pipeline, report, state, journal })
+    }
+
+    /// Takes what came meanwhile; whether something did.
+    ///
+    /// # Errors
+    /// The journal cannot be read any more.
+    pub fn poll(&mut self) -> Result<bool, PastError> {
+        let records = read_all(&mut self.journal)?;
+        // Its plan may be another one, and earlier steps run again: what was folded no longer holds.
+        if records.iter().any(|record| matches!(record.event, Event::RunReopened { .. } | Event::RunResumed)) {
+            *self = FollowedRun::open(self.folder.clone())?;
+            return Ok(true);
+        }
+        for record in &records {
+            self.state.apply(record);
+            self.report.apply(record);
+        }
+        Ok(!records.is_empty())
+    }
+
+    /// The steps that have not begun, each with what it waits for.
+    pub fn blocked_steps(&self) -> impl Iterator<Item = (StepId, Cow<'static, str>)> {
+        self.state.blocked_steps()
+    }
+}
+
+fn read_all(journal: &mut JournalFollower) -> Result<Vec<Record>, PastError> {
+    let mut all = Vec::new();
+    loop {
+        let more = journal.poll().map_err(swarmc_runtime::RunError::from)?;
+        if more.is_empty() {
+            return Ok(all);
+        }
+        all.extend(more);
+    }
+}
