@@ -109,7 +109,7 @@ fn describe_worktree(tree: &Worktree) -> String {
     if let Some(branch) = &tree.into {
         let _ = write!(line, " into {branch}");
     }
-    let checks = tree.checks.iter().map(|check| crate::plan::format_command(check)).collect::<Vec<_>>();
+    let checks = tree.checks.iter().map(crate::plan::format_command).collect::<Vec<_>>();
     if !checks.is_empty() {
         let _ = write!(line, ", checked by {}", checks.join(", "));
     }

@@ -56,6 +56,7 @@ mod swarms;
 mod testing;
 mod tidy;
 mod tools;
+mod top;
 mod tutorial;
 mod waiting;
 mod watch;
