@@ -15,6 +15,9 @@ const SETTLED: u64 = 400;
 /// Within how long a second Ctrl-C stops the run, in milliseconds.
 const TWICE: u64 = 2_000;
 
+/// The steps that have not begun that are listed at most: a run can have millions.
+const BLOCKED: usize = 1_000;
+
 /// The lines of a gate's message that are read at most.
 const QUESTION: usize = 500;
 
@@ -146,7 +149,7 @@ impl Model {
         let mut entries: Vec<Entry> = begun.map(|(place, _)| Entry::Begun(place)).collect();
         if self.filter != Filter::Failed && report.finished.is_none() {
             let blocked = run.blocked_steps().filter(|(step, _)| fits(step));
-            entries.extend(blocked.map(|(step, why)| Entry::Blocked(step, why.into_owned())));
+            entries.extend(blocked.take(BLOCKED).map(|(step, why)| Entry::Blocked(step, why.into_owned())));
         }
         self.entries = entries;
         let place = kept.and_then(|step| self.entries.iter().position(|entry| *entry_step(entry, run) == step));

@@ -40,6 +40,7 @@ call() { "$SWARMC" agent call "$@" 2>&1; }
 case "$P" in
 *"You are a1"*)
     printf '%s' "$P" >a1.prompt.txt
+    echo "$SWARM_AGENT of $SWARM_ID" >a1.marks.txt
     until grep -q 'takes bytes' heard.txt 2>/dev/null && grep -q 'add tests' heard.txt; do
         sleep 0.05
         call publish_data '{"topic":"waits","data":"still"}' >>heard.txt
@@ -145,6 +146,8 @@ fn programs_hear_of_each_other_within_their_turns() {
         assert!(told.contains(part), "no `{part}` in {told}");
     }
     assert_eq!(read(&place, "done.txt").matches("{\"done\":\"item_").count(), 2);
+    let marks = read(&place, "a1.marks.txt");
+    assert!(marks.starts_with("a1 of ") && marks.ends_with("/team\n"), "{marks}");
     let prompt = read(&place, "a1.prompt.txt");
     assert!(prompt.contains("by `swarmc agent call ACTION 'JSON'`"), "{prompt}");
     let events = events(&place);

@@ -27,7 +27,7 @@ pub(crate) const CONTEXT: &str = "context:";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserMessage {
     /// The task whose agent reads it: its name, with what it is inside of where several have that name. Or
-    /// [`CONTEXT`] and the name of a context pack.
+    /// `context:` and the name of a context pack.
     pub to: String,
     /// What it says.
     pub text: String,

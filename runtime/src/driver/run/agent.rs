@@ -155,19 +155,23 @@ impl Driver<'_> {
         Ok(Candidate { agent, provider, prompt, effective, system, environment, login, door })
     }
 
-    /// Adds to the environment of a program what it needs to call the tools of its team.
+    /// Adds to the environment of a program which agent of which swarm it is, and what it needs to call the tools of its
+    /// team.
     fn invite_member(
         &self,
         environment: Arc<Vec<(OsString, OsString)>>,
         provider: &Provider,
         attempt: &Attempt<'_>,
     ) -> Result<Arc<Vec<(OsString, OsString)>>, Failure> {
-        let Some((turn, operations)) = attempt.member.filter(|(_, operations)| !operations.is_empty()) else {
-            return Ok(environment);
-        };
-        let offers = list_member_tools(operations.to_vec());
+        let Some((turn, operations)) = attempt.member else { return Ok(environment) };
         let mut environment = Arc::unwrap_or_clone(environment);
-        self.open_session(&mut environment, Some(provider), (attempt.id, attempt.number, Some(turn)), offers)?;
+        let swarm = format!("{}/{}", self.outputs.folder.id, attempt.id.label());
+        let marks = [("SWARM_ID", swarm), ("SWARM_AGENT", turn.agent.to_string())];
+        environment.extend(marks.map(|(name, value)| (OsString::from(name), OsString::from(value))));
+        if !operations.is_empty() {
+            let offers = list_member_tools(operations.to_vec());
+            self.open_session(&mut environment, Some(provider), (attempt.id, attempt.number, Some(turn)), offers)?;
+        }
         Ok(Arc::new(environment))
     }
 
