@@ -13,7 +13,7 @@ workflow w { default p }
 provider local { script { answer "x" } }
 agent a provider=local
 pipeline p {
-    budget calls=100
+    budget calls=200
     task plan { prompt "Plan \"it\"." }
     loop rounds max=3 { task work { run ls }; task judge { prompt "<<output:work>> <<output:plan>>" }; until "output.judge == \"ok\"" }
     gate go { message "Go?"; options yes no; headless no; depends-on rounds }
