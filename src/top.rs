@@ -10,8 +10,6 @@ mod log_tail;
 mod model;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use miette::IntoDiagnostic;
@@ -19,6 +17,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::{DefaultTerminal, Terminal};
 use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::iterator::Signals;
 use swarmc_runtime::{Layout, RunFolder, Stream as TaskStream, answer_gate, request_stop};
 use swarmc_view::{FollowedRun, now_ms};
 
@@ -130,13 +129,17 @@ impl Screen {
 
     /// Shows it on the terminal until a person leaves.
     fn show(mut self) -> miette::Result<Exit> {
-        let ended = Arc::new(AtomicBool::new(false));
-        for signal in [SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&ended)).into_diagnostic()?;
-        }
+        // A terminal that is gone is read for ever without an end: the loop below would not come to look at a flag.
+        let mut signals = Signals::new([SIGTERM, SIGHUP]).into_diagnostic()?;
+        std::thread::spawn(move || {
+            if signals.forever().next().is_some() {
+                let _ = ratatui::try_restore();
+                std::process::exit(Exit::Done as i32);
+            }
+        });
         // Restores the terminal in a panic, too.
         let mut terminal = ratatui::try_init().into_diagnostic()?;
-        let outcome = self.interact(&mut terminal, &ended);
+        let outcome = self.interact(&mut terminal);
         ratatui::restore();
         outcome?;
         let id = &self.run.folder.id;
@@ -148,9 +151,9 @@ impl Screen {
         Ok(Exit::Done)
     }
 
-    fn interact(&mut self, terminal: &mut DefaultTerminal, ended: &AtomicBool) -> miette::Result<()> {
+    fn interact(&mut self, terminal: &mut DefaultTerminal) -> miette::Result<()> {
         let mut is_stale = true;
-        while !ended.load(Ordering::Relaxed) {
+        loop {
             if std::mem::take(&mut is_stale) {
                 terminal.draw(|frame| self.draw(frame)).into_diagnostic()?;
             }
@@ -173,7 +176,6 @@ impl Screen {
             }
             is_stale |= self.poll();
         }
-        Ok(())
     }
 
     /// Does what a person wants; whether that ends the screen.

@@ -163,3 +163,27 @@ fn events_are_the_records_of_run_json() {
     let rest = place.swarmc(&["events", "last", "--from", &last.to_string()]).expect(0, &["run_finished"], &[]).out;
     assert_eq!(rest.lines().count(), 1, "{rest}");
 }
+
+/// Closing the window ends the screen at once, and not the run.
+#[test]
+fn a_terminal_that_is_gone_ends_the_screen_alone() {
+    let place = Place::new(SPEC);
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "human waits");
+    let run = place.swarmc(&["ps", "--json"]).out;
+    let run: Value = serde_json::from_str(&run).expect("JSON");
+    let line = format!("swarmc top {}", run["runs"][0]["run"].as_str().expect("an id"));
+    let mut top = Terminal::open(&place, &format!("stty rows 40 cols 120; {line}"));
+    let shown = line.replace("swarmc", env!("CARGO_BIN_EXE_swarmc"));
+    let is_there = || {
+        let found = Command::new("pgrep").args(["-xf", &shown]).output().expect("pgrep starts");
+        !found.stdout.is_empty()
+    };
+    until("a screen", is_there);
+    thread::sleep(Duration::from_millis(500));
+    top.child.kill().expect("it can be killed");
+    until("an end", || !is_there());
+    let _ = top.end();
+    place.swarmc(&["approve", "last", "human", "approve"]).expect(0, &[], &[]);
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+}
