@@ -1,5 +1,6 @@
 //! `swarmc top` on a pseudo-terminal, in a pipe, and at every size; `swarmc events`.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
@@ -173,10 +174,12 @@ fn a_terminal_that_is_gone_ends_the_screen_alone() {
     let run: Value = serde_json::from_str(&run).expect("JSON");
     let line = format!("swarmc top {}", run["runs"][0]["run"].as_str().expect("an id"));
     let mut top = Terminal::open(&place, &format!("stty rows 40 cols 120; {line}"));
-    let shown = line.replace("swarmc", env!("CARGO_BIN_EXE_swarmc"));
+    let shown = line.replace("swarmc", env!("CARGO_BIN_EXE_swarmc")).replace(' ', "\0") + "\0";
     let is_there = || {
-        let found = Command::new("pgrep").args(["-xf", &shown]).output().expect("pgrep starts");
-        !found.stdout.is_empty()
+        let processes = fs::read_dir("/proc").expect("there is a /proc").flatten();
+        processes
+            .into_iter()
+            .any(|process| fs::read(process.path().join("cmdline")).is_ok_and(|it| it == shown.as_bytes()))
     };
     until("a screen", is_there);
     thread::sleep(Duration::from_millis(500));
