@@ -3,8 +3,8 @@
 //! Every sample is a whole swarm: each agent takes 25 turns, in twenty of which it writes to the next one, and every
 //! answer comes at once; each event is decided, applied, and written as a line of the journal. Items are events.
 //!
-//! `team` is a swarm with a coordinator: each member touches a file that three others touch too, and does its item, of which
-//! the coordinator is told; each tenth writes to all others before. In `broadcasts` every member does.
+//! `team` is a swarm with a coordinator. Each member changes a file that three others change too, and does its item; the
+//! coordinator gets a message about each item. Each tenth member broadcasts first; in `broadcasts` every member does.
 
 use std::collections::{HashMap, VecDeque};
 use std::hint::black_box;

@@ -7,7 +7,7 @@ use super::OutputValidator;
 /// The bytes of an answer that are shown to the agent again, from its beginning.
 const SHOWN: usize = 32 * 1024;
 
-/// What is asked of an agent whose operations were refused.
+/// The request to an agent that must write refused operations again.
 const WRITE_AGAIN: &str = "Write each of them again, corrected, as a JSON object on a line of its own, and nothing else. The \
                            rest of your answer is kept, and so are the operations that were accepted.";
 

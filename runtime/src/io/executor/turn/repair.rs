@@ -1,8 +1,8 @@
 //! Further turns of an attempt, in which its agent mends its answer: one that is not of the declared type, or in which
 //! operations were refused.
 
-use super::super::Transport;
 use super::super::attempt::{Ended, Place};
+use super::super::{Session, Transport};
 use super::{Conversation, Turn, read_value};
 use crate::types::answer::{
     OutputValidator, render_refusal_message, render_refusal_prompt, render_repair_message, render_repair_prompt,
@@ -48,10 +48,9 @@ impl Conversation<'_> {
                 violations.join("; ")
             ));
             let session = self.resumable_session(turn.ended.outcome.session.as_deref());
-            let prompt = match (&session, &self.taker.door) {
-                // A conversation that goes on holds the prompt and the answer; a new process gets both again.
-                (Some(_), _) | (None, Transport::Llm(_)) => render_repair_message(&violations, shape),
-                (None, _) => render_repair_prompt(&self.taker.prompt, &turn.said, &violations, shape),
+            let prompt = match self.keeps_answer(session.as_ref()) {
+                true => render_repair_message(&violations, shape),
+                false => render_repair_prompt(&self.taker.prompt, &turn.said, &violations, shape),
             };
             let before = turn.ended.outcome.session.take();
             let mut refused = std::mem::take(&mut turn.refused);
@@ -63,6 +62,12 @@ impl Conversation<'_> {
             // Unknown in part is unknown.
             usage = usage.zip(turn.ended.outcome.usage).map(|(one, other)| sum(one, other));
         }
+    }
+
+    /// Whether the agent still has its prompt and its last answer in a repair turn: a conversation that goes on has, and a
+    /// new process gets both again.
+    fn keeps_answer(&self, session: Option<&Session>) -> bool {
+        session.is_some() || matches!(self.taker.door, Transport::Llm(_))
     }
 
     /// Has operations that were refused written again while there are turns left. The answer stays what it was.
@@ -82,9 +87,9 @@ impl Conversation<'_> {
                 refused.len()
             ));
             let session = self.resumable_session(ended.outcome.session.as_deref());
-            let prompt = match (&session, &self.taker.door) {
-                (Some(_), _) | (None, Transport::Llm(_)) => render_refusal_message(&refused),
-                (None, _) => render_refusal_prompt(&self.taker.prompt, &said, &refused),
+            let prompt = match self.keeps_answer(session.as_ref()) {
+                true => render_refusal_message(&refused),
+                false => render_refusal_prompt(&self.taker.prompt, &said, &refused),
             };
             let next = self.run_turn(repairs + 1, &prompt, session, place).await?;
             let outcome = next.ended.outcome;
