@@ -52,7 +52,8 @@ pub struct Policy {
     /// The answer to a request to a person in an unattended run.
     #[serde(default)]
     pub unattended: Unattended,
-    /// The answer to a request that no person answers in time; without it, a request waits for ever.
+    /// The answer to a request that no person answers in time, and to a proposal that the coordinator of a team does not
+    /// decide in time; without it, both wait for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<RequestTimeout>,
 }
@@ -86,7 +87,7 @@ impl Default for Policy {
     }
 }
 
-/// The answer to a request that no person answers in time.
+/// The answer to a request, or a proposal, that is not decided in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestTimeout {

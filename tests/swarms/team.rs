@@ -115,6 +115,46 @@ fn a_team_is_recorded_and_replayed() {
     assert_eq!(project.done(&["run", SPEC, "--replay", "tape"]), recorded);
 }
 
+/// The specs of a team whose coordinator takes longer to decide than a proposal waits.
+fn slow_coordinator(project: &Project, then: &str) {
+    let path = project.root().join(SPEC);
+    let spec = std::fs::read_to_string(&path).expect("there is a spec");
+    let slow = spec
+        .replace("spawns coder max=1", "")
+        .replace("policy { spawn human }", &format!("policy {{ spawn human; on-timeout {then} after=\"700ms\" }}"))
+        .replace("task=lead turn=2", "task=lead turn=2 delay=\"3s\"");
+    std::fs::write(path, slow).expect("it can be written");
+}
+
+#[test]
+fn a_proposal_that_is_not_decided_in_time_becomes_what_the_policy_says_also_in_a_replay() {
+    let project = Project::new();
+    slow_coordinator(&project, "deny");
+    project.done(&["run", SPEC, "--record", "denied"]);
+    let plan = project.done(&["inspect", "last", "refactor", "--plan"]);
+    assert!(plan.starts_with("plan v1: 2 of 2 items done\n"), "{plan}");
+    let told = String::from_utf8(project.swarmc(&["run", SPEC, "--replay", "denied"]).stderr).expect("text");
+    for line in ["timed out", "lead did not decide within 700ms", "plan v1: 2 of 2 items done"] {
+        assert!(told.contains(line), "no `{line}` in:\n{told}");
+    }
+
+    let project = Project::new();
+    slow_coordinator(&project, "approve");
+    let recorded = project.done(&["run", SPEC, "--record", "accepted"]);
+    assert_eq!(project.done(&["run", SPEC, "--replay", "accepted"]), recorded);
+    let plan = project.done(&["inspect", "last", "refactor", "--plan"]);
+    assert!(plan.starts_with("plan v2: 3 of 3 items done\n"), "{plan}");
+
+    let project = Project::new();
+    slow_coordinator(&project, "fail");
+    let failed = project.swarmc(&["run", SPEC, "--record", "failed"]);
+    let told = String::from_utf8_lossy(&failed.stderr);
+    assert!(!failed.status.success() && told.contains("proposal 1 of a1: lead did not decide within"), "{told}");
+    let again = project.swarmc(&["run", SPEC, "--replay", "failed"]);
+    let told = String::from_utf8_lossy(&again.stderr);
+    assert!(!again.status.success() && told.contains("proposal 1 of a1: lead did not decide within"), "{told}");
+}
+
 #[test]
 fn a_killed_team_has_the_plan_of_the_undisturbed_one() {
     let undisturbed = Project::new();

@@ -166,7 +166,7 @@ static POLICY: Node = Node::new("policy", "Who approves what agents ask for.").c
 ]);
 static POLICY_SPAWN: Node = Node::new("spawn", "Starting further agents; the `spawn` of a swarm overrides this.")
     .arguments(&[default_argument("WHO", Kind::Choice(APPROVAL), "auto")]);
-static POLICY_TOOL: Node = Node::new("tool", "Using a tool.")
+static POLICY_TOOL: Node = Node::new("tool", "Using a tool; `read_transcript`, in a team, too.")
     .arguments(&[required_argument("NAME", Kind::Text), required_argument("WHO", Kind::Choice(APPROVAL))])
     .many();
 static PLAN_UPDATE: Node = Node::new("plan-update", "Changing the plan of a swarm.").arguments(&[default_argument(
@@ -178,7 +178,7 @@ static INTEGRATE: Node = Node::new("integrate", "Moving the branch that the `int
     .arguments(&[default_argument("WHO", Kind::Choice(AGREEMENT), "human")]);
 static UNATTENDED_POLICY: Node = Node::new("unattended", "The answer to a request to a person in an unattended run.")
     .arguments(&[default_argument("WHAT", Kind::Choice(UNATTENDED), "deny")]);
-static REQUEST_TIMEOUT: Node = Node::new("on-timeout", "The answer to a request that no person answers in time.")
+static REQUEST_TIMEOUT: Node = Node::new("on-timeout", "The answer to a request that no person answers in time, and to a proposal that the coordinator of a team does not decide in time.")
     .arguments(&[required_argument("WHAT", Kind::Choice(UNATTENDED))])
     .properties(&[Property::new("after", Kind::Duration, "How long a request waits.").make_required()]);
 

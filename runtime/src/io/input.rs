@@ -89,6 +89,8 @@ pub(crate) enum SwarmInput {
     Late,
     /// The time of an agent is over, in a replay.
     Over(Arc<str>),
+    /// The coordinator's time to decide a proposal is over, in a replay.
+    Overdue(u32),
     /// The recorded answer to a request, in a replay.
     Agreed {
         /// The number of the request.

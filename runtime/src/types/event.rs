@@ -10,6 +10,8 @@ mod room;
 mod subject;
 mod words;
 
+pub(crate) use words::format_duration;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -162,12 +162,15 @@ pub enum TeamReading {
 }
 
 impl TeamReading {
+    /// The action that reads all that an agent did; a policy may name it like a tool.
+    pub const TRANSCRIPT: &'static str = "read_transcript";
+
     /// The name of the action, as models write it.
     pub fn name(&self) -> &'static str {
         match self {
             TeamReading::Plan => "plan_read",
             TeamReading::Summary { .. } => "read_summary",
-            TeamReading::Transcript { .. } => "read_transcript",
+            TeamReading::Transcript { .. } => TeamReading::TRANSCRIPT,
         }
     }
 }
@@ -215,6 +218,8 @@ pub enum Refused {
     Rejected,
     /// The plan has changed since, so that it does not apply any more.
     Stale,
+    /// The coordinator did not decide in time, and the policy does not accept it then.
+    TimedOut,
 }
 
 impl Refused {
@@ -223,6 +228,7 @@ impl Refused {
         match self {
             Refused::Rejected => "rejected",
             Refused::Stale => "stale",
+            Refused::TimedOut => "timed out",
         }
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
+use super::swarm::SUPERVISOR;
 use super::team::{ItemState, MergeState, PlanOp, Refused, TeamReading, Touch};
 
 /// A fact of a team.
@@ -212,6 +213,15 @@ pub enum TeamFact {
 }
 
 impl TeamFact {
+    /// The proposal that its coordinator did not decide in time, or that the policy accepted.
+    pub(crate) fn overdue_proposal(&self) -> Option<u32> {
+        match self {
+            TeamFact::ProposalRefused { proposal, verdict: Refused::TimedOut, .. } => Some(*proposal),
+            TeamFact::PlanUpdated { proposal, agent, .. } if **agent == *SUPERVISOR => *proposal,
+            _ => None,
+        }
+    }
+
     /// The agent that it is about.
     pub fn agent(&self) -> &Arc<str> {
         match self {

@@ -50,6 +50,14 @@ impl State {
         }
     }
 
+    /// The coordinator's time to decide a proposal is over.
+    pub(crate) fn proposal_overdue(&mut self, key: Key, proposal: u32) {
+        if let Some(swarm_state) = self.swarms.get_mut(&key) {
+            swarm_state.swarm.expire_proposal(proposal);
+            self.look_at(key);
+        }
+    }
+
     /// The swarm that an attempt of a step runs, once it has started.
     pub(crate) fn swarm(&self, key: Key, attempt: u32) -> Option<&Swarm> {
         self.swarms.get(&key).filter(|swarm_state| swarm_state.attempt == attempt).map(|swarm_state| &swarm_state.swarm)

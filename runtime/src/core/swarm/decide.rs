@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::state::{Agent, AgentStage, LeadStage, Swarm, Timer};
-use super::{action, lead, merge, names};
+use super::{action, lead, merge, names, proposal};
 use crate::types::approval::RequestKind;
 use crate::types::event::{AttemptId, Content, Event};
 use crate::types::swarm::{Action, End, Fault, MemberMessage, MessageType, Phase, Purpose, SUPERVISOR, TurnId};
@@ -82,6 +82,7 @@ pub fn decide_swarm(swarm: &mut Swarm, now: u64) -> Option<SwarmCommand> {
         return Some(SwarmCommand::Cancel(turn));
     }
     decide_lead(swarm)
+        .or_else(|| proposal::fail_overdue(swarm))
         .or_else(|| lead::decide_team(swarm))
         .or_else(|| decide_agents(swarm, now))
         .or_else(|| advance_phase(swarm, now))
@@ -106,6 +107,7 @@ fn fire_timers(swarm: &mut Swarm, now: u64) {
                 _ => {}
             },
             Timer::Deadline(index) => expire_agent(swarm, index),
+            Timer::Proposal(id) => swarm.expire_proposal(id),
         }
     }
 }

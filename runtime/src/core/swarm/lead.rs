@@ -10,7 +10,7 @@ use swarmc_plan::Approval;
 use super::decide::{SwarmCommand, record, refuse_action};
 use super::plan::TeamPlan;
 use super::state::{Agent, AgentStage, Notice, Swarm, Team, is_leading};
-use super::{action, merge, names};
+use super::{action, merge, names, proposal};
 use crate::types::approval::RequestKind;
 use crate::types::event::{Content, Event, can_inline};
 use crate::types::swarm::{End, MemberMessage, PERSON, SUPERVISOR, WORKSPACE};
@@ -49,7 +49,10 @@ pub(super) fn spawn_coordinator(swarm: &Swarm) -> Option<SwarmCommand> {
 pub(super) fn decide_team(swarm: &Swarm) -> Option<SwarmCommand> {
     let team = swarm.team.as_ref()?;
     if let Some(&id) = team.fresh.first() {
-        return Some(settle_proposal(swarm, team, id));
+        return Some(proposal::settle_fresh(swarm, team, id));
+    }
+    if let Some(&id) = team.overdue.first() {
+        return Some(proposal::settle_overdue(swarm, team, id));
     }
     if let Some(conflict) = team.touches.conflicts.front() {
         let (agent, with, path) = (Arc::clone(&conflict.agent), Arc::clone(&conflict.with), Arc::clone(&conflict.path));
@@ -59,37 +62,7 @@ pub(super) fn decide_team(swarm: &Swarm) -> Option<SwarmCommand> {
     team.notices.front().map(|notice| send_notice(swarm, notice))
 }
 
-/// A proposal that is stale is refused at once; another one waits for the coordinator, or applies at once where the policy
-/// accepts it.
-fn settle_proposal(swarm: &Swarm, team: &Team, id: u32) -> SwarmCommand {
-    let (swarm_id, supervisor) = (swarm.id.clone(), Arc::from(SUPERVISOR));
-    let proposal = &team.plan.proposals[&id];
-    if let Err(because) = team.plan.check_proposal(proposal, |name| can_own(swarm, name), swarm.rules.limits.items) {
-        let verdict = Refused::Stale;
-        return record(Event::Team {
-            swarm: swarm_id,
-            fact: TeamFact::ProposalRefused { proposal: id, agent: supervisor, verdict, because },
-        });
-    }
-    if swarm.rules.plan_update != Approval::Coordinator {
-        return record(Event::Team {
-            swarm: swarm_id,
-            fact: TeamFact::PlanUpdated {
-                version: team.plan.version + 1,
-                agent: supervisor,
-                ops: proposal.ops.clone(),
-                why: proposal.why.clone(),
-                proposal: Some(id),
-            },
-        });
-    }
-    let ops: Vec<String> = proposal.ops.iter().map(PlanOp::describe).collect();
-    let words = format!("{} proposes change {id} of the plan: {}; {}", proposal.by, ops.join(", "), proposal.why);
-    let to = swarm.coordinator().cloned().unwrap_or(supervisor);
-    send_notice(swarm, &Notice { to, wakes: true, words })
-}
-
-fn send_notice(swarm: &Swarm, notice: &Notice) -> SwarmCommand {
+pub(super) fn send_notice(swarm: &Swarm, notice: &Notice) -> SwarmCommand {
     let letters = swarm.agent(&notice.to).map_or(0, |agent| agent.letters);
     let mut limit = NOTICE_CHARS;
     let payload = loop {
@@ -267,6 +240,12 @@ fn try_operation(swarm: &Swarm, agent: &Agent, index: u32, op: TeamOp) -> Result
         }
         TeamOp::Read { what } => {
             check_reading(swarm, team, agent, &what)?;
+            if let TeamReading::Transcript { of } = &what
+                && swarm.rules.asks_transcripts
+                && agent.agreed.is_none()
+            {
+                return Ok(agree_to_reading(index, of));
+            }
             return Ok(SwarmCommand::Read { agent: index, what });
         }
         TeamOp::WorktreeOpen { worktree, manager, members, .. } => {
@@ -313,8 +292,15 @@ fn agree_to_plan(index: u32, ops: &[PlanOp], why: &str) -> SwarmCommand {
     SwarmCommand::Agree { agent: index, wants: RequestKind::Plan { change: Content::Text(words) } }
 }
 
+/// A person must agree that an agent reads all that another one did.
+fn agree_to_reading(index: u32, of: &str) -> SwarmCommand {
+    let arguments = Content::Text(serde_json::json!({ "agent": of }).to_string());
+    let tool = TeamReading::TRANSCRIPT.into();
+    SwarmCommand::Agree { agent: index, wants: RequestKind::Tool { tool, arguments, schema: None, fixed: true } }
+}
+
 /// Whether an agent of this name can own an item: it is there, or stands in the roster, and has not ended.
-fn can_own(swarm: &Swarm, name: &str) -> bool {
+pub(super) fn can_own(swarm: &Swarm, name: &str) -> bool {
     match swarm.agent(name) {
         Some(agent) => !agent.is_done(),
         None => swarm.rules.declared.contains(name),

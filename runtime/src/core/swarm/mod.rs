@@ -4,7 +4,7 @@
 //! `prompt` builds what an agent is asked, `action` reads what it answers, `names` names agents that the plan does not name.
 //! A swarm with a coordinator is a team: `plan` holds its items in versions, `lead` carries out what its agents ask for, and
 //! `life` says which state each is in, `within` is what a program does while its turn goes on, and `touch` says who hears of
-//! whose changes of files. All of it is pure; `run/swarms` drives it.
+//! whose changes of files. `proposal` says what becomes of a change of the plan that an agent wants. All of it is pure; `run/swarms` drives it.
 
 pub(crate) mod action;
 mod decide;
@@ -15,6 +15,7 @@ pub(crate) mod merge;
 pub(crate) mod names;
 pub mod plan;
 pub(crate) mod prompt;
+mod proposal;
 mod rules;
 pub(crate) mod state;
 #[cfg(test)]

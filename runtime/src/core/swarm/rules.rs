@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Approval, Conflicts, Convergence, Plan, PlanItem, ProgressRule, Spawns, Swarm, SwarmLimits, TransientRetry,
-    TurnLimit,
+    Approval, Conflicts, Convergence, Plan, PlanItem, ProgressRule, RequestTimeout, Spawns, Swarm, SwarmLimits,
+    TransientRetry, TurnLimit,
 };
 
 use super::merge::Worktree;
 use super::state::Channel;
+use crate::types::team::TeamReading;
 
 /// The parts of a goal at most: one event contains all their tasks, or the digests of them.
 pub(super) const PARTS: u32 = 40;
@@ -58,12 +59,16 @@ pub struct Rules {
     pub(crate) spawns: Option<Spawns>,
     /// Who accepts changes of the team's plan.
     pub(crate) plan_update: Approval,
+    /// What becomes of a proposal that the coordinator does not decide in time.
+    pub(crate) on_timeout: Option<RequestTimeout>,
     /// The worktrees that the team begins with.
     pub(crate) worktrees: BTreeMap<Arc<str>, Worktree>,
     /// When agents hear of each other's changes of files.
     pub(crate) conflicts: Conflicts,
     /// Who agrees that a branch of the repository is moved.
     pub(crate) integrate: Approval,
+    /// Whether a person must agree that an agent reads all that another one did.
+    pub(crate) asks_transcripts: bool,
 }
 
 /// The agent that coordinates a team.
@@ -152,9 +157,11 @@ impl Rules {
             channels: swarm.channels.iter().map(|channel| (Arc::from(&*channel.name), Channel::new(channel))).collect(),
             spawns: swarm.spawns.clone(),
             plan_update: plan.policy.plan_update,
+            on_timeout: plan.policy.on_timeout,
             worktrees: swarm.worktrees.iter().map(|tree| (Arc::from(&*tree.name), Worktree::new(tree))).collect(),
             conflicts: swarm.conflicts,
             integrate: plan.policy.integrate,
+            asks_transcripts: plan.policy.tools.get(TeamReading::TRANSCRIPT) == Some(&Approval::Human),
         }
     }
 

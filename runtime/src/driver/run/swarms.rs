@@ -316,6 +316,10 @@ impl Driver<'_> {
                 self.end_late(key, &agent);
                 Ok(())
             }
+            SwarmInput::Overdue(proposal) => {
+                self.state.proposal_overdue(key, proposal);
+                Ok(())
+            }
             SwarmInput::Agreed { id, choice, by, because, arguments } => {
                 self.apply_recorded_verdict((id, choice, by), because, arguments).map_err(Stuck::from)
             }

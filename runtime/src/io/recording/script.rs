@@ -53,6 +53,8 @@ pub(super) struct Script {
     pub messages: Vec<usize>,
     /// The agents of swarms whose time was over.
     pub late: BTreeMap<Attempt, Vec<(usize, Arc<str>)>>,
+    /// The proposals that the coordinators of teams did not decide in time.
+    pub overdue: BTreeMap<Attempt, Vec<(usize, u32)>>,
     /// What agents of teams did and read while their turns went on.
     pub within: BTreeMap<(Attempt, Member), Vec<usize>>,
     /// How many answers its swarm had when a turn or call began, where that was not at once; and the other way round.
@@ -295,6 +297,12 @@ impl Reader<'_> {
             Event::AgentFinished { agent, how: End::TimedOut, .. } => {
                 swarm.answers += 1;
                 self.script.late.entry(of.clone()).or_default().push((number, Arc::clone(agent)));
+            }
+            Event::Team { fact, .. } => {
+                if let Some(proposal) = fact.overdue_proposal() {
+                    swarm.answers += 1;
+                    self.script.overdue.entry(of.clone()).or_default().push((number, proposal));
+                }
             }
             _ => {}
         }

@@ -106,6 +106,8 @@ pub(super) struct Fault {
 pub(crate) struct OutsideInputs {
     /// The agents whose time was over.
     pub late: Vec<(usize, Arc<str>)>,
+    /// The proposals that the coordinator did not decide in time.
+    pub overdue: Vec<(usize, u32)>,
     /// How it was ended itself.
     pub failed: Option<(usize, Failure)>,
 }
@@ -491,8 +493,9 @@ impl Replay {
     pub(crate) fn outside(&self, step: &StepId, attempt: u32) -> OutsideInputs {
         let of = (step.clone(), attempt);
         let late = self.recording.script.late.get(&of).cloned().unwrap_or_default();
+        let overdue = self.recording.script.overdue.get(&of).cloned().unwrap_or_default();
         let failed = self.recording.script.failures.get(&of);
-        OutsideInputs { late, failed: failed.and_then(|&number| Some((number, self.failure_of(number)?))) }
+        OutsideInputs { late, overdue, failed: failed.and_then(|&number| Some((number, self.failure_of(number)?))) }
     }
 
     /// What the run ends with where a turn or a call is not as it was recorded.

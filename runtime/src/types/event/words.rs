@@ -49,7 +49,7 @@ impl std::fmt::Display for Failure {
 }
 
 /// Milliseconds in the largest unit of the language that divides them.
-fn format_duration(ms: u64) -> String {
+pub(crate) fn format_duration(ms: u64) -> String {
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     match units.into_iter().find(|&(unit, _)| ms >= unit && ms.is_multiple_of(unit)) {
         Some((unit, name)) => format!("{}{name}", ms / unit),

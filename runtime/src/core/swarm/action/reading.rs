@@ -24,7 +24,7 @@ pub(super) const READ_SUMMARY: ActionSpec = ActionSpec {
 };
 
 pub(super) const READ_TRANSCRIPT: ActionSpec = ActionSpec {
-    name: "read_transcript",
+    name: TeamReading::TRANSCRIPT,
     does: "Read all that another agent did, turn by turn. It is long, and you may do so a few times only.",
     json: r#"{"action": "read_transcript", "agent": "NAME"}"#,
     needs: Need::Team,

@@ -9,7 +9,9 @@ impl Swarm {
     /// An agent requests an approval: its time stands still until the answer.
     pub(crate) fn pause_for_approval(&mut self, request: &Request, at: u64) {
         let waits = |stage: &AgentStage| match request.wants {
-            RequestKind::Tool { .. } => matches!(stage, AgentStage::Calling(..)),
+            RequestKind::Tool { .. } => {
+                matches!(stage, AgentStage::Calling(..) | AgentStage::Acting(Action::Operate(TeamOp::Read { .. })))
+            }
             RequestKind::Spawn { .. } => {
                 matches!(
                     stage,

@@ -7,6 +7,7 @@
 mod approval;
 mod fold;
 mod mailbox;
+mod proposals;
 mod resume;
 mod spent;
 mod team;
@@ -279,6 +280,8 @@ pub(super) enum Timer {
     Again(u32),
     /// An agent's time is over.
     Deadline(u32),
+    /// The coordinator's time to decide a proposal is over.
+    Proposal(u32),
 }
 
 impl Swarm {

@@ -51,6 +51,7 @@ impl Swarm {
                 | AgentStage::Done => {}
             }
         }
+        self.delay_deadlines(gap);
         let latest = at.saturating_add(self.lead.wait);
         match self.lead.stage {
             LeadStage::Ordered | LeadStage::Asking => self.lead.stage = LeadStage::Ready,

@@ -16,7 +16,7 @@ use crate::core::swarm::rules::Rules;
 use crate::core::swarm::touch::{Conflict, Touches};
 use crate::types::event::{Content, Event};
 use crate::types::swarm::{Action, End, MemberMessage, MessageType, SUPERVISOR};
-use crate::types::team::{ItemState, PlanOp, Refused, TeamOp, TeamReading};
+use crate::types::team::{ItemState, PlanOp, TeamOp, TeamReading};
 use crate::types::team_fact::TeamFact;
 
 /// What a swarm with a coordinator has besides.
@@ -30,6 +30,12 @@ pub(crate) struct Team {
     pub(in crate::core::swarm) notices: VecDeque<Notice>,
     /// Proposals of which it is not known yet whether they apply.
     pub(in crate::core::swarm) fresh: BTreeSet<u32>,
+    /// When the coordinator's time to decide is over, by proposal, in milliseconds since 1970; empty without a limit.
+    pub(in crate::core::swarm) deadlines: BTreeMap<u32, u64>,
+    /// Proposals that the coordinator did not decide in time.
+    pub(in crate::core::swarm) overdue: BTreeSet<u32>,
+    /// A proposal was not decided in time, and the policy lets the swarm fail for that.
+    pub(in crate::core::swarm) failed: Option<String>,
     /// How often in a row the coordinator was woken because nothing moves, and did nothing.
     pub(in crate::core::swarm) stalls: u32,
     /// Who changed which files.
@@ -94,6 +100,9 @@ impl Team {
             channels: rules.channels.clone(),
             notices: VecDeque::new(),
             fresh: BTreeSet::new(),
+            deadlines: BTreeMap::new(),
+            overdue: BTreeSet::new(),
+            failed: None,
             stalls: 0,
             touches: Touches::default(),
             spawned: 0,
@@ -135,12 +144,16 @@ impl Swarm {
             return;
         }
         let answered = team.plan.apply(fact);
+        if let TeamFact::PlanUpdated { proposal: Some(id), .. } | TeamFact::ProposalRefused { proposal: id, .. } = fact
+        {
+            self.proposal_decided(*id);
+        }
         match fact {
             TeamFact::PlanUpdated { version, agent, ops, why, proposal } => {
                 self.plan_updated((*version, agent), ops, why, answered.zip(*proposal));
             }
             TeamFact::PlanProposed { proposal: id, agent, .. } => {
-                self.with_team(|team| team.fresh.insert(*id));
+                self.proposal_made(*id, at);
                 self.finish_operation(
                     agent,
                     Some(format!("your proposal is number {id}: a message says what becomes of it")),
@@ -148,11 +161,7 @@ impl Swarm {
             }
             TeamFact::ProposalRefused { proposal, agent, verdict, because } => {
                 let Some(refused) = answered else { return };
-                self.with_team(|team| team.fresh.remove(proposal));
-                let word = verdict.as_str();
-                self.notify(&refused.by, true, format!("your proposal {proposal} is {word}: {because}"));
-                let result = (*verdict == Refused::Stale).then(|| format!("proposal {proposal} is stale: {because}"));
-                self.finish_operation(agent, result);
+                self.proposal_refused((*proposal, agent), &refused, (*verdict, because));
             }
             TeamFact::ItemMoved { agent, item, to, note, .. } => {
                 if *to == ItemState::Done {
@@ -242,7 +251,6 @@ impl Swarm {
         }
         let edited: Vec<Arc<str>> = ops.iter().map(|op| Arc::clone(op.item())).collect();
         if let Some((accepted, id)) = accepted {
-            self.with_team(|team| team.fresh.remove(&id));
             let words = format!("your proposal {id} is accepted: the plan is at version {version}");
             self.notify(&accepted.by, true, words);
         }

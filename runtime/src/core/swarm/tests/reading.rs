@@ -3,6 +3,7 @@
 use super::team::{coordinated, done, interrupted, list_events, op, script};
 use super::touch::touched;
 use super::world::run;
+use crate::core::swarm::rules::Rules;
 
 fn summary(of: &str) -> String {
     op(&format!("\"read_summary\", \"agent\": {of}"))
@@ -61,6 +62,22 @@ fn transcripts_are_read_a_few_times_and_of_agents_that_are_there() {
         "a2 refused: there is no agent `nara`: there are chief, a1, a2\n\
          a2 refused: you have read 2 transcripts, and 2 is the limit: use `read_summary`, or ask a1 by `send_message`"
     );
+}
+
+#[test]
+fn a_person_agrees_that_a_transcript_is_read_where_the_policy_says_so() {
+    let (api, all) = (done("api"), transcript("a1"));
+    let script = script(&[
+        ("chief", &["idle", "done good"]),
+        ("a1", &["tool a @80000", &api]),
+        ("a2", &[&all, &all, &done("docs")]),
+    ]);
+    let rules = || Rules { asks_transcripts: true, ..coordinated("a1? a2?", "api:a1 docs:a2") };
+    let over = interrupted(rules, &script);
+    // The first turn is allowed, the second one denied.
+    let told = list_events(&over, &["a2 refused", "a2 reads"]);
+    let told: Vec<&str> = told.lines().map(|line| line.split(": -").next().unwrap()).collect();
+    assert_eq!(told, ["a2 reads read_transcript", "a2 refused: not done: a person said no"]);
 }
 
 #[test]

@@ -442,3 +442,37 @@ fn a_program_that_goes_away_is_started_again_and_has_crashed_in_the_end() {
     assert_eq!(states, ["completed", "crashed"]);
     assert!(list_events(&world, &["has ended"]).contains("a2 has ended (it went away); its items `parser` are open"));
 }
+
+/// Table T2: a proposal that waits longer than `policy on-timeout`.
+#[test]
+fn a_proposal_that_the_coordinator_does_not_decide_in_time_becomes_what_the_policy_says() {
+    use swarmc_plan::{RequestTimeout, Unattended};
+    let propose = op(
+        r#""plan_propose", "ops": [{"op": "add", "item": "docs", "text": "Write docs", "owner": "a1"}], "why": "none""#,
+    );
+    let (accept, api, docs) = (
+        r#"{"action": "plan_decide", "proposal": 1, "approve": true, "because": "right"} @90000"#,
+        done("api"),
+        done("docs"),
+    );
+    // A turn of the coordinator takes longer than a proposal waits.
+    let script =
+        format!("chief: idle @500; {accept}; idle @500; done good @500\na1: {propose}; tool a @60000; {api}; {docs}\n");
+    let rules =
+        |then| Rules { on_timeout: Some(RequestTimeout { then, after_ms: 30_000 }), ..coordinated("a1?", "api:a1") };
+    let told = |then| list_events(&interrupted(|| rules(then), &script), &["plan v", "proposal 1", "failed", "over"]);
+    let late = "chief did not decide within 30s";
+    let refused = format!("proposal 1 is timed out by swarm-supervisor: {late}\n");
+    let heard = format!("swarm-supervisor → a1 #1 request {{\"message\":\"your proposal 1 is timed out: {late}\"}}\n");
+    let answered = "chief refused: no proposal 1 waits; waiting are: none";
+    assert_eq!(told(Unattended::Deny), format!("{refused}{heard}{answered}\nover: good"));
+    assert_eq!(
+        told(Unattended::Approve),
+        format!(
+            "swarm-supervisor makes plan v2: add docs for proposal 1\n\
+             swarm-supervisor → a1 #1 request {{\"message\":\"your proposal 1 is accepted: the plan is at version 2\"}}\n\
+             {answered}\nover: good"
+        )
+    );
+    assert_eq!(told(Unattended::Fail), format!("{refused}failed: proposal 1 of a1: {late}"));
+}

@@ -76,9 +76,11 @@ pub(crate) fn rules(roster: &str) -> Rules {
         channels: BTreeMap::new(),
         spawns: None,
         plan_update: swarmc_plan::Approval::Coordinator,
+        on_timeout: None,
         worktrees: BTreeMap::new(),
         integrate: swarmc_plan::Approval::Human,
         conflicts: swarmc_plan::Conflicts::default(),
+        asks_transcripts: false,
     }
 }
 

@@ -53,6 +53,9 @@ impl Driver<'_> {
         for (rank, agent) in outside.late {
             replaying.queue_swarm_input(rank, step, attempt, SwarmInput::Over(agent));
         }
+        for (rank, proposal) in outside.overdue {
+            replaying.queue_swarm_input(rank, step, attempt, SwarmInput::Overdue(proposal));
+        }
         match outside.failed {
             Some((_, Failure::Cancelled)) => replaying.park(step, attempt),
             Some((rank, failure)) => replaying.queue_swarm_input(rank, step, attempt, SwarmInput::Failed(failure)),
