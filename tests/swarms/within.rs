@@ -45,7 +45,7 @@ case "$P" in
         sleep 0.05
         call publish_data '{"topic":"waits","data":"still"}' >>heard.txt
     done
-    call plan_update '{"ops":[{"op":"remove","item":"parser"}],"why":"mine"}' >refused.txt
+    call plan_update '{"ops":"any","why":"mine"}' >refused.txt
     call done '{"response":"x"}' >>refused.txt
     call nonsense >>refused.txt
     call integrate '{"summary":"x"}' >>refused.txt

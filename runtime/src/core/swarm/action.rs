@@ -173,6 +173,11 @@ pub(crate) struct Abilities {
     pub channels: bool,
 }
 
+/// Whether an action is for the coordinator of a team alone.
+pub(crate) fn is_for_coordinator(name: &str) -> bool {
+    ACTIONS.into_iter().any(|spec| spec.name == name && matches!(spec.needs, Need::Lead | Need::Spawns))
+}
+
 impl ActionSpec {
     /// Whether an agent with this part may ever take this action.
     fn is_for(&self, part: TeamPart) -> bool {

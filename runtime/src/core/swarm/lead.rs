@@ -9,7 +9,7 @@ use swarmc_plan::Approval;
 
 use super::decide::{SwarmCommand, record, refuse_action};
 use super::plan::TeamPlan;
-use super::state::{Agent, AgentStage, Notice, Swarm, Team, is_leading};
+use super::state::{Agent, AgentStage, Notice, Swarm, Team};
 use super::{action, merge, names, proposal};
 use crate::types::approval::RequestKind;
 use crate::types::event::{Content, Event, can_inline};
@@ -106,17 +106,25 @@ pub(super) fn operate(swarm: &Swarm, index: u32, op: TeamOp) -> SwarmCommand {
     }
 }
 
+/// Whether an agent may use an operation by its part in the team: some are for the coordinator alone.
+///
+/// # Errors
+/// It may not: who may.
+pub(crate) fn check_part(swarm: &Swarm, agent: &str, name: &str) -> Result<(), String> {
+    match swarm.coordinator().filter(|coordinator| ***coordinator != *agent && action::is_for_coordinator(name)) {
+        Some(coordinator) => {
+            Err(format!("only {coordinator} may use `{name}`: write to {coordinator}, or use `plan_propose`"))
+        }
+        None => Ok(()),
+    }
+}
+
 fn try_operation(swarm: &Swarm, agent: &Agent, index: u32, op: TeamOp) -> Result<SwarmCommand, String> {
     let (Some(team), Some(coordinator)) = (&swarm.team, swarm.coordinator()) else {
         return Err(format!("`{}` is for swarms with a coordinator, and yours has none", op.name()));
     };
     let (id, name, leads) = (swarm.id.clone(), Arc::clone(&agent.name), swarm.is_coordinator(&agent.name));
-    if is_leading(&op) && !leads {
-        return Err(format!(
-            "only {coordinator} may use `{}`: write to {coordinator}, or use `plan_propose`",
-            op.name()
-        ));
-    }
+    check_part(swarm, &name, op.name())?;
     Ok(match op {
         TeamOp::PlanUpdate { ops, why } => {
             check_ops(swarm, team, &ops)?;

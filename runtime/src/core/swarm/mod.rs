@@ -28,6 +28,7 @@ pub use crate::types::swarm::{
 };
 pub(crate) use decide::expire_agent;
 pub use decide::{SwarmCommand, decide_swarm};
+pub(crate) use lead::check_part;
 pub use life::{LifeFacts, derive_life};
 pub use rules::Rules;
 pub use state::Swarm;

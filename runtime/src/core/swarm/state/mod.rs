@@ -21,8 +21,8 @@ use crate::types::swarm::{Action, End, Part, Phase, Purpose, TurnId};
 use crate::types::usage::{Usage, sum};
 
 pub(crate) use mailbox::QueuedMessage;
+pub(super) use team::Notice;
 pub(crate) use team::{Channel, Team};
-pub(super) use team::{Notice, is_leading};
 
 /// A swarm.
 #[derive(Debug)]

@@ -37,6 +37,7 @@ impl Swarm {
         refused: &Proposal,
         (verdict, because): (Refused, &str),
     ) {
+        self.proposal_decided(id);
         let fails = self.rules.on_timeout.is_some_and(|timeout| timeout.then == Unattended::Fail);
         if let Some(team) = self.team.as_mut().filter(|_| fails && verdict == Refused::TimedOut) {
             team.failed = Some(format!("proposal {id} of {}: {because}", refused.by));

@@ -144,10 +144,6 @@ impl Swarm {
             return;
         }
         let answered = team.plan.apply(fact);
-        if let TeamFact::PlanUpdated { proposal: Some(id), .. } | TeamFact::ProposalRefused { proposal: id, .. } = fact
-        {
-            self.proposal_decided(*id);
-        }
         match fact {
             TeamFact::PlanUpdated { version, agent, ops, why, proposal } => {
                 self.plan_updated((*version, agent), ops, why, answered.zip(*proposal));
@@ -251,6 +247,7 @@ impl Swarm {
         }
         let edited: Vec<Arc<str>> = ops.iter().map(|op| Arc::clone(op.item())).collect();
         if let Some((accepted, id)) = accepted {
+            self.proposal_decided(id);
             let words = format!("your proposal {id} is accepted: the plan is at version {version}");
             self.notify(&accepted.by, true, words);
         }
@@ -584,20 +581,5 @@ fn is_operating(stage: &AgentStage) -> bool {
         AgentStage::Acting(Action::Operate(_))
             | AgentStage::Denied(Action::Operate(_), _)
             | AgentStage::Calling(Action::Operate(_), _)
-    )
-}
-
-/// Whether an operation is the coordinator's alone.
-pub(in crate::core::swarm) fn is_leading(op: &TeamOp) -> bool {
-    matches!(
-        op,
-        TeamOp::PlanUpdate { .. }
-            | TeamOp::PlanDecide { .. }
-            | TeamOp::Assign { .. }
-            | TeamOp::SpawnAgent { .. }
-            | TeamOp::StopAgent { .. }
-            | TeamOp::TellUser { .. }
-            | TeamOp::WorktreeOpen { .. }
-            | TeamOp::WorktreeMove { .. }
     )
 }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::driver::Driver;
 use crate::core::graph::Key;
+use crate::core::swarm::check_part;
 use crate::core::swarm::state::AgentStage;
 use crate::core::swarm::within::{Operated, WithinTurn, find_unread, operate_within};
 use crate::io::agent_api::NOTICES;
@@ -47,11 +48,15 @@ impl Driver<'_> {
             let _ = hearer.send(Err("your turn is over: the run accepts no further operations from it".to_owned()));
             return;
         };
-        let part = self.state.swarm(key, attempt).map(|swarm| swarm.part_of(&turn.agent)).unwrap_or_default();
+        let swarm = self.state.swarm(key, attempt);
+        let part = swarm.map(|swarm| swarm.part_of(&turn.agent)).unwrap_or_default();
+        // Ahead of the arguments: who may not use it learns nothing from what is wrong with them.
+        let may = swarm.map_or(Ok(()), |swarm| check_part(swarm, &turn.agent, name));
         let came = match name {
             NOTICES => Ok(None),
             name => {
-                let action = self.evaluator.read_operation((name, arguments), part, &self.attempts.made);
+                let read = || self.evaluator.read_operation((name, arguments), part, &self.attempts.made);
+                let action = may.and_then(|()| read());
                 action.and_then(|action| self.operate_member((step, attempt, key), turn, &action))
             }
         };
