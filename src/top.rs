@@ -65,8 +65,7 @@ struct Screen {
 impl Screen {
     fn open(folder: RunFolder) -> miette::Result<Screen> {
         let run = FollowedRun::open(folder).map_err(|error| miette::miette!("{error}"))?;
-        let pipeline = run.plan.pipeline(&run.pipeline).expect("the run was read with it");
-        let layout = run.folder.layout(pipeline);
+        let layout = run.folder.layout(run.past.pipeline());
         let is_running = run.folder.is_running();
         let looks =
             Looks { colour: Stream::Out.paint().colour, unicode: shows_unicode(|name| std::env::var(name).ok()) };
@@ -114,7 +113,7 @@ impl Screen {
         let is_other = !self.log.is_of(&path);
         if is_other {
             let step = self.model.selected_row(&self.run).map(|row| row.step.name.clone());
-            let format = step.and_then(|step| find_step_format(&self.run.plan, &step));
+            let format = step.and_then(|step| find_step_format(&self.run.past.plan, &step));
             self.log = LogTail::new(path, format);
         }
         self.log.poll() | is_other

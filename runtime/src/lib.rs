@@ -27,7 +27,7 @@ pub use driver::run::{
 pub use driver::{Prune, Pruned, PrunedRun, RunAge};
 pub use eval::load::load_plan;
 pub use eval::pack;
-pub use io::agent_api::{MCP, NOTICES, SOCKET, TOKEN, send_operation, serve_stdio};
+pub use io::agent_api::{MCP, NOTICES, Place, Places, SOCKET, TOKEN, send_operation, serve_stdio};
 pub use io::children::adopt_orphans;
 pub use io::control::Control;
 pub use io::files::{AgentFiles, KeptFile, agent_status};
@@ -36,6 +36,7 @@ pub use io::journal::JournalFollower;
 pub use io::orphan_processes::{LeftProcesses, end_survivors};
 pub use io::recording::{RECORDING_VERSION, Recording};
 pub use io::socket::{activities, answer_gate, request_stop, send_message};
+pub use io::socket_peer::belongs_to_run;
 pub use io::stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report, ToolResult, ToolUse};
 pub use types::activity::{Activity, Flow};
 pub use types::agent_status::{AgentState, AgentStatus, Progress as AgentProgress, Trouble};

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 
-use swarmc_plan::Plan;
 use swarmc_runtime::{Event, JournalFollower, Record, RunFolder, State, StepId};
 
 use crate::past::{Past, PastError};
@@ -17,13 +16,12 @@ use crate::run_report::RunReport;
 pub struct FollowedRun {
     /// Its folder.
     pub folder: RunFolder,
-    /// Its plan, as it is now.
-    pub plan: Plan,
-    /// The pipeline that it executes, by name.
-    pub pipeline: String,
+    /// Its plan as it is now, and its records so far.
+    pub past: Past,
     /// How far it is.
     pub report: RunReport,
-    state: State,
+    /// The same, as the run itself knows it.
+    pub state: State,
     journal: JournalFollower,
 }
 
@@ -38,8 +36,8 @@ impl FollowedRun {
         let past = Past::from_records(&folder, records)?;
         let graph = past.build_graph(&folder)?;
         let state = State::replay(graph, &past.records);
-        let (report, pipeline) = (past.build_report(), past.pipeline().name.clone());
-        Ok(FollowedRun { folder, plan: past.plan, pipeline, report, state, journal })
+        let report = past.build_report();
+        Ok(FollowedRun { folder, past, report, state, journal })
     }
 
     /// Takes what came meanwhile; whether something did.
@@ -53,11 +51,13 @@ impl FollowedRun {
             *self = FollowedRun::open(self.folder.clone())?;
             return Ok(true);
         }
-        for record in &records {
-            self.state.apply(record);
-            self.report.apply(record);
+        let is_new = !records.is_empty();
+        for record in records {
+            self.state.apply(&record);
+            self.report.apply(&record);
+            self.past.records.push(record);
         }
-        Ok(!records.is_empty())
+        Ok(is_new)
     }
 
     /// The steps that have not begun, each with what it waits for.

@@ -13,6 +13,7 @@ use swarmc_runtime::{
 };
 
 use crate::documents::RunState;
+use crate::follow::FollowedRun;
 use crate::past::{Past, PastError};
 use crate::team_plan::Coordination;
 
@@ -72,9 +73,30 @@ pub fn list_runs(home: &Home) -> Result<Vec<RunSummary>, RunError> {
 impl RunSummary {
     /// That of the run in `folder`, with the living processes that runs left.
     pub fn read(folder: &RunFolder, left: &LeftProcesses) -> RunSummary {
+        let mut summary = RunSummary::begin(folder);
+        if let Err(error) = summary.read_folder(folder, left) {
+            // A newer swarmc reads the journal that it wrote.
+            let lost = matches!(&error, RunError::Journal(journal) if !matches!(journal, JournalError::Newer { .. }));
+            if lost && summary.state == RunState::Resumable {
+                summary.state = RunState::Damaged;
+            }
+            summary.problem = Some(error.to_string());
+        }
+        summary
+    }
+
+    /// That of a run that is followed.
+    pub fn of_followed(run: &FollowedRun, left: &LeftProcesses) -> RunSummary {
+        let mut summary = RunSummary::begin(&run.folder);
+        summary.fill((&run.folder, &run.past, &run.state), left);
+        summary
+    }
+
+    /// What is known of a run before its plan and its journal are read.
+    fn begin(folder: &RunFolder) -> RunSummary {
         let changed_ms = modified_ms(&folder.journal_path()).or_else(|| modified_ms(&folder.path)).unwrap_or(0);
         let is_running = folder.is_running();
-        let mut summary = RunSummary {
+        RunSummary {
             id: folder.id.clone(),
             workflow: String::new(),
             pipeline: String::new(),
@@ -93,16 +115,7 @@ impl RunSummary {
             blocked: Vec::new(),
             blocked_count: 0,
             problem: None,
-        };
-        if let Err(error) = summary.read_folder(folder, left) {
-            // A newer swarmc reads the journal that it wrote.
-            let lost = matches!(&error, RunError::Journal(journal) if !matches!(journal, JournalError::Newer { .. }));
-            if lost && summary.state == RunState::Resumable {
-                summary.state = RunState::Damaged;
-            }
-            summary.problem = Some(error.to_string());
         }
-        summary
     }
 
     /// When it last changed, and whether it has ended.
@@ -124,22 +137,27 @@ impl RunSummary {
                 };
             }
         };
+        let graph = past.build_graph(folder).map_err(|error| RunError::Request(error.to_string()))?;
+        let state = State::replay(graph, &past.records);
+        self.fill((folder, &past, &state), left);
+        Ok(())
+    }
+
+    fn fill(&mut self, (folder, past, state): (&RunFolder, &Past, &State), left: &LeftProcesses) {
         self.workflow.clone_from(&past.plan.workflow);
         self.pipeline.clone_from(&past.pipeline().name);
         if let (Some(first), Some(last)) = (past.records.first(), past.records.last()) {
             (self.started_ms, self.changed_ms) = (first.at, last.at);
         }
-        let graph = past.build_graph(folder).map_err(|error| RunError::Request(error.to_string()))?;
-        let state = State::replay(graph, &past.records);
         let Progress { done, total } = state.progress();
         (self.done, self.total) = (done, total);
         let is_running = self.state == RunState::Running;
         if is_running {
-            self.agents = list_agents(folder, &past, &state);
+            self.agents = list_agents(folder, past, state);
         }
         let teams = Coordination::collect(&past.plan, &past.records);
         self.plans = teams.into_iter().map(|(step, team)| (step.label(), team.summarize())).collect();
-        self.nodes = list_standings(folder, &state, &past.records);
+        self.nodes = list_standings(folder, state, &past.records);
         let mut blocked = state.blocked_steps();
         let first = blocked.by_ref().take(BLOCKED);
         let first = first.map(|(step, waits)| Blocked { waits, pending: state.list_pending(&step, is_running), step });
@@ -163,7 +181,6 @@ impl RunSummary {
         if self.state == RunState::Resumable {
             self.survivors = left.count(&folder.id, state.open_steps().flat_map(|open| open.processes));
         }
-        Ok(())
     }
 }
 

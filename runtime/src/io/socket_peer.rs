@@ -113,6 +113,19 @@ impl Processes {
     }
 }
 
+/// Whether a process of this machine belongs to any run: it, or an ancestor, was started with the mark of one.
+pub fn belongs_to_run(process: i32) -> bool {
+    let marked = |process: i32| {
+        let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        environment
+            .split(|&byte| byte == 0)
+            .any(|entry| entry.strip_prefix(MARK.as_bytes()).is_some_and(|value| value.len() > 1 && value[0] == b'='))
+    };
+    // One that hides behind processes without end is no person either.
+    let above = (0..WALKS).find_map(|_| upwards(process, 0)).unwrap_or_default();
+    above.is_empty() || above.iter().any(|standing| marked(standing.process))
+}
+
 /// Whether the process behind a handle has not ended.
 fn lives(process: &OwnedFd) -> bool {
     let ended = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&Timespec::default()));

@@ -16,7 +16,7 @@ const STRANGER: Duration = Duration::from_secs(5);
 
 /// The places of an agent server.
 #[derive(Debug)]
-pub(super) struct Places {
+pub struct Places {
     room: Arc<Semaphore>,
     /// The connections that have shown no token, in the order in which they came.
     strangers: Mutex<Unauthenticated>,
@@ -30,7 +30,7 @@ struct Unauthenticated {
 
 /// A place that a connection holds.
 #[derive(Debug)]
-pub(super) struct Place {
+pub struct Place {
     of: Arc<Places>,
     number: u64,
     /// Its holder is to go.
@@ -42,12 +42,12 @@ pub(super) struct Place {
 
 impl Places {
     /// So many places.
-    pub(super) fn new(most: usize) -> Arc<Places> {
+    pub fn new(most: usize) -> Arc<Places> {
         Arc::new(Places { room: Arc::new(Semaphore::new(most)), strangers: Mutex::default() })
     }
 
     /// A place for a connection that has come. Where all have shown a token it waits for one of them.
-    pub(super) async fn acquire_place(self: &Arc<Self>) -> Place {
+    pub async fn acquire_place(self: &Arc<Self>) -> Place {
         let permit = match Arc::clone(&self.room).try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {
@@ -73,14 +73,14 @@ impl Places {
 
 impl Place {
     /// Its holder has shown a token, and may stay.
-    pub(super) fn mark_authenticated(&self) {
+    pub fn mark_authenticated(&self) {
         if self.of.lock_strangers().waiting.remove(&self.number).is_some() {
             self.shown.notify_one();
         }
     }
 
     /// Ends when its holder has to go, who has shown no token.
-    pub(super) async fn wait_for_eviction(&self) {
+    pub async fn wait_for_eviction(&self) {
         let late = async {
             if timeout(STRANGER, self.shown.notified()).await.is_ok() {
                 pending::<()>().await;

@@ -36,6 +36,7 @@ use crate::types::handoff::{Operation, TAG};
 use crate::types::swarm::TurnId;
 
 pub use client::{MCP, NOTICES, SOCKET, TOKEN, send_operation};
+pub use connection_limit::{Place, Places};
 pub(crate) use listed::ToolsListed;
 pub use stdio::serve_stdio;
 pub(crate) use tools::{ToolSpec, list_member_tools, list_tools};

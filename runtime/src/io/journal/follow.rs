@@ -35,6 +35,14 @@ impl JournalFollower {
     /// # Errors
     /// The journal is gone, damaged, newer than this build, or shorter than it was: another one took its place.
     pub fn poll(&mut self) -> Result<Vec<Record>, JournalError> {
+        Ok(self.poll_sums()?.into_iter().map(|(record, _)| record).collect())
+    }
+
+    /// The same, each record with the checksum of its line: another journal that took the place of this one has others.
+    ///
+    /// # Errors
+    /// As [`poll`](JournalFollower::poll).
+    pub fn poll_sums(&mut self) -> Result<Vec<(Record, u32)>, JournalError> {
         let io = |source: std::io::Error| match source.kind() {
             ErrorKind::NotFound => JournalError::Missing { path: self.path.clone() },
             _ => JournalError::Io { path: self.path.clone(), source },
@@ -51,8 +59,9 @@ impl JournalFollower {
         let mut start = 0;
         while let Some(length) = memchr::memchr(b'\n', &bytes[start..]) {
             let next = start + length + 1;
-            match decode_line(&self.path, &bytes[start..next - 1], self.seq + 1, self.end)? {
-                Ok(record) => records.push(record),
+            let line = &bytes[start..next - 1];
+            match decode_line(&self.path, line, self.seq + 1, self.end)? {
+                Ok(record) => records.push((record, line::read_sum(line).unwrap_or_default())),
                 // What follows is whole, so this is no line that is just being written.
                 Err(problem) if line::any_whole(&bytes[next..]) => return Err(self.report_damage(problem)),
                 Err(_) => break,

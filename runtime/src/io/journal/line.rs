@@ -28,6 +28,12 @@ pub(super) fn encode(record: &Record, line: &mut Vec<u8>) {
     line.push(b'\n');
 }
 
+/// The checksum that a line begins with; none where it is no line.
+pub(super) fn read_sum(line: &[u8]) -> Option<u32> {
+    let digits = line.strip_prefix(HEAD)?.get(..DIGITS)?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
 /// The JSON object that `line` (without its newline) protects, or what is wrong with it.
 pub(super) fn verify(line: &[u8]) -> Result<Vec<u8>, &'static str> {
     let rest = line.strip_prefix(HEAD).ok_or("it does not begin with a checksum")?;
