@@ -57,7 +57,7 @@ pub(crate) fn select_pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> miette:
 /// Did you mean one of these, or else what there is.
 pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
-    match (swarmc_compiler::find_closest(wrong, names.iter().copied()), names.as_slice()) {
+    match (swarmc_plan::close_names::find_closest(wrong, names.iter().copied()), names.as_slice()) {
         (Some(name), _) => format!("did you mean `{name}`?"),
         (None, []) => "there are none".to_owned(),
         (None, [only]) => format!("the only one is `{only}`"),

@@ -68,7 +68,6 @@ pub use settings::{Levels, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use stale::check_stale;
 pub use stats::Stats;
-pub use suggest::find_closest;
 pub use swarmc_plan::tools::{BUILT_IN as BUILT_IN_TOOLS, BuiltIn};
 pub use swarmc_plan::{Bound, Bounds, ProviderKind, StepKind, When};
 pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Part, StepEnd, TeamExpected, Test, TurnFilter};

@@ -6,6 +6,7 @@
 
 mod agent_names;
 mod body;
+pub mod close_names;
 mod compare;
 mod connection;
 mod json;
