@@ -105,7 +105,7 @@ impl Past {
     }
 
     /// What its journal tells of a step.
-    pub fn read_step<'p>(&'p self, step: &'p StepId) -> StepHistory<'p> {
+    pub fn read_step(&self, step: &StepId) -> StepHistory<'_> {
         StepHistory::collect(&self.records, step, self.plan.policy.on_timeout)
     }
 

@@ -22,7 +22,7 @@ use crate::change::Change;
 use crate::team::Team;
 
 /// The rows of one run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RunReport {
     /// The steps, in the order in which they began.
     pub rows: Vec<Row>,

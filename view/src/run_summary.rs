@@ -120,8 +120,7 @@ impl RunSummary {
 
     /// When it last changed, and whether it has ended.
     pub fn age(&self) -> RunAge {
-        let has_ended = matches!(self.state, RunState::Succeeded | RunState::Failed);
-        RunAge { changed_ms: self.changed_ms, has_ended }
+        RunAge { changed_ms: self.changed_ms, has_ended: self.state.has_ended() }
     }
 
     fn read_folder(&mut self, folder: &RunFolder, left: &LeftProcesses) -> Result<(), RunError> {

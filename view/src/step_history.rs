@@ -28,7 +28,7 @@ pub struct StepHistory<'r> {
     pub sent: Vec<Envelope<'r>>,
     /// What the agents of its swarm did in its last attempt.
     agents: BTreeMap<&'r str, AgentHistory<'r>>,
-    step: &'r StepId,
+    step: StepId,
     /// What the run does with a request without an answer in time.
     on_timeout: Option<RequestTimeout>,
     /// The last attempt, and whether it goes on.
@@ -124,11 +124,7 @@ pub struct MailboxEntry<'r> {
 
 impl<'r> StepHistory<'r> {
     /// What the records of a run tell of `step`; the run treats requests without an answer in time as `on_timeout` says.
-    pub(crate) fn collect(
-        records: &'r [Record],
-        step: &'r StepId,
-        on_timeout: Option<RequestTimeout>,
-    ) -> StepHistory<'r> {
+    pub(crate) fn collect(records: &'r [Record], step: &StepId, on_timeout: Option<RequestTimeout>) -> StepHistory<'r> {
         let mut history = StepHistory {
             attempts: BTreeMap::new(),
             requests: Vec::new(),
@@ -136,7 +132,7 @@ impl<'r> StepHistory<'r> {
             received: Vec::new(),
             sent: Vec::new(),
             agents: BTreeMap::new(),
-            step,
+            step: step.clone(),
             on_timeout,
             attempt: 0,
             is_open: false,
@@ -167,31 +163,31 @@ impl<'r> StepHistory<'r> {
     fn apply(&mut self, record: &'r Record) {
         self.apply_envelope(record);
         if let Some((step, attempt, artifacts)) = stored_artifacts(&record.event)
-            && step == self.step
+            && *step == self.step
         {
             self.artifacts.extend(artifacts.iter().map(|artifact| (attempt, artifact)));
         }
         match &record.event {
-            Event::AttemptStarted { step, attempt, summarizer, .. } if step == self.step => {
+            Event::AttemptStarted { step, attempt, summarizer, .. } if *step == self.step => {
                 self.attempts.entry(*attempt).or_default().summarizer = summarizer.as_deref();
             }
-            Event::AttemptEnded { step, attempt, outcome } if step == self.step => {
+            Event::AttemptEnded { step, attempt, outcome } if *step == self.step => {
                 let known = self.attempts.entry(*attempt).or_default();
                 known.files = outcome.files.as_deref().or(known.files);
             }
-            Event::StatusReported { step, attempt, report } if step == self.step => {
+            Event::StatusReported { step, attempt, report } if *step == self.step => {
                 self.attempts.entry(*attempt).or_default().report = Some(report);
             }
-            Event::ApprovalAsked { step, request, .. } if step == self.step => {
+            Event::ApprovalAsked { step, request, .. } if *step == self.step => {
                 self.add_effect(&request.agent, TurnEffect::Requested(request.id));
                 let (step, request, since, on_timeout) = (step.clone(), request.clone(), record.at, self.on_timeout);
                 self.requests.push((OpenRequest { step, request, since, on_timeout }, None));
             }
-            Event::ApprovalAnswered { step, verdict, .. } if step == self.step => {
+            Event::ApprovalAnswered { step, verdict, .. } if *step == self.step => {
                 let asked = self.requests.iter_mut().rev().find(|(asked, _)| asked.request.id == verdict.id);
                 asked.into_iter().for_each(|(_, answer)| *answer = Some(verdict));
             }
-            event if event.swarm().is_some_and(|swarm| swarm.step == *self.step) => {
+            event if event.swarm().is_some_and(|swarm| swarm.step == self.step) => {
                 self.apply_swarm(event, record.at);
             }
             _ => {}
@@ -199,7 +195,7 @@ impl<'r> StepHistory<'r> {
     }
 
     fn apply_envelope(&mut self, record: &'r Record) {
-        let (step, at) = (self.step, record.at);
+        let (step, at) = (&self.step, record.at);
         match &record.event {
             Event::Sent { from: Some(from), within, letter, .. } if from == step => {
                 self.sent.push(Envelope { letter, within, at, attempt: Some(self.attempt) });

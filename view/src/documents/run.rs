@@ -23,6 +23,13 @@ pub struct Runs {
     pub runs: Vec<Run>,
 }
 
+impl Runs {
+    /// Runs at a glance, in their order.
+    pub fn new(summaries: &[RunSummary]) -> Runs {
+        Runs { version: Version, runs: summaries.iter().map(Run::from).collect() }
+    }
+}
+
 /// What `swarmc inspect RUN --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunDetails {
@@ -92,6 +99,13 @@ pub enum RunState {
     Failed,
     /// Its journal cannot be read.
     Damaged,
+}
+
+impl RunState {
+    /// Whether nothing more will come of it.
+    pub fn has_ended(self) -> bool {
+        matches!(self, RunState::Succeeded | RunState::Failed)
+    }
 }
 
 /// An agent that works by files, or reports how far it is.
