@@ -1,24 +1,23 @@
 //! `swarmc approve`: answers a gate of a run or a request of its agents, from another terminal or from a script.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_plan::{Gate, GateDefault, Plan};
-use swarmc_runtime::{AnsweredBy, Choice, Control, GateAnswer, RunFolder, StepId, answer_gate};
+use swarmc_plan::GateDefault;
+use swarmc_runtime::{Choice, Control, GateAnswer, RunFolder, StepId, answer_gate};
 use swarmc_view::{
-    OpenRequest, Past, Row, RowState, RunReport, describe_verdict, escape_hidden, format_choices, format_due,
-    format_duration, now_ms,
+    RowState, RunReport, check_running, check_unfinished, escape_hidden, find_asked, format_choices, format_due,
+    format_duration, has_request, now_ms, resolve_answer,
 };
 
 use crate::args::Approve;
 use crate::display::Display;
 use crate::exit::Exit;
 use crate::home::{find_home, read_past};
-use crate::load::did_you_mean;
-use crate::target::{find_target, matches_step, refuse_more, split_agent};
+use crate::problem::to_report;
+use crate::target::{find_target, refuse_more};
 use crate::terminal::{self, Stream};
 
 pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
@@ -27,84 +26,24 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
     let folder = target.folder;
     let past = read_past(&folder)?;
     let ledger = past.build_report();
-    if ledger.finished.is_some() {
-        let help = "`swarmc ps` lists the runs that wait for an answer";
-        return Err(miette!(help = help, "run `{}` has ended: nothing waits for an answer", folder.id));
-    }
+    check_unfinished(&ledger).map_err(to_report)?;
     let Some(word) = target.rest.first() else {
         return match args.because.is_some() || args.arguments.is_some() || !args.ask.is_empty() {
             true => Err(miette!(help = "swarmc approve [RUN] GATE|REQUEST CHOICE", "say what is answered, and how")),
             false => list_waiting(&ledger, &folder),
         };
     };
-    let request = find_request(&past, &ledger, word)?;
-    if let Some(problem) = word.parse().ok().and_then(|id| find_answer(&past, &ledger, id)) {
-        return Err(problem);
-    }
     let Some(choice) = target.rest.get(1) else {
-        let options = match request {
-            Some(pending) => format_choices(&pending.request.wants),
-            None => declared_gate(&past.plan, &find_gate(&ledger, word)?)
-                .map_or("CHOICE".to_owned(), |gate| gate.options.join("|")),
-        };
+        let options = find_asked(&past, &ledger, word).map_err(to_report)?.format_choices(&past.plan);
         return Err(miette!(help = format!("swarmc approve {} {word} {options}", folder.id), "give the answer"));
     };
-    let (gate, name) = match request {
-        Some(pending) => {
-            let choices = pending.request.wants.choices();
-            if !Choice::from_word(choice).is_some_and(|choice| choices.contains(&choice)) {
-                let help = did_you_mean(choice, choices.iter().map(|choice| choice.as_str()));
-                return Err(miette!(help = help, "{} cannot be answered with `{choice}`", pending.describe()));
-            }
-            let id = pending.request.id;
-            (id.to_string(), format!("approval {id}"))
-        }
-        None => {
-            let step = find_gate(&ledger, word)?;
-            check_choice(&past.plan, &step, choice, &args.ask)?;
-            (step.to_string(), format!("gate {}", step.label()))
-        }
-    };
-    if !folder.is_running() {
-        let help = format!("continue it with `swarmc resume {}`; the request still waits then", folder.id);
-        return Err(miette!(help = help, "run `{}` is not running", folder.id));
-    }
     let (because, arguments) = (args.because.clone(), args.arguments.clone());
-    let answer = GateAnswer { gate, choice: choice.clone(), fields: args.ask.clone(), because, arguments };
+    let typed = GateAnswer { gate: word.clone(), choice: choice.clone(), fields: args.ask.clone(), because, arguments };
+    let (answer, asked) = resolve_answer(&past, &ledger, typed).map_err(to_report)?;
+    check_running(&folder).map_err(to_report)?;
     answer_gate(&folder, &answer).into_diagnostic()?;
-    terminal::eprint(format!("{name} of run {}: {choice}\n", folder.id));
+    terminal::eprint(format!("{} of run {}: {choice}\n", asked.describe(), folder.id));
     Ok(Exit::Done)
-}
-
-/// Whether an agent of the run asked, or asks, with this number.
-fn has_request(past: &Past, word: &str) -> bool {
-    let number = word.parse().ok();
-    number.is_some_and(|id| past.find_verdict(id).is_some() || past.build_report().approvals.contains_key(&id))
-}
-
-/// The open request that a word names: by its number, or by the step, or the agent of a swarm, that waits with it. None
-/// where it names no request, which a gate may be.
-fn find_request<'l>(past: &Past, ledger: &'l RunReport, word: &str) -> miette::Result<Option<&'l OpenRequest>> {
-    if let Ok(id) = word.parse::<u32>() {
-        return Ok(ledger.approvals.get(&id));
-    }
-    let asks = |row: &Row| row.state == RowState::Asking && matches_step(ledger, &row.step, word);
-    if ledger.rows.iter().any(asks) {
-        return Ok(None);
-    }
-    let (step, agent) = split_agent(past, word);
-    let fits = |open: &&OpenRequest| {
-        matches_step(ledger, &open.step, step) && agent.is_none_or(|agent| *open.request.agent == *agent)
-    };
-    match ledger.approvals.values().filter(fits).collect::<Vec<_>>()[..] {
-        [] => Ok(None),
-        [only] => Ok(Some(only)),
-        ref several => {
-            let numbers: Vec<String> = several.iter().map(|open| open.request.id.to_string()).collect();
-            let help = format!("name one by its number: {}", numbers.join(", "));
-            Err(miette!(help = help, "several requests of `{word}` wait for an answer"))
-        }
-    }
 }
 
 /// Says what waits, who wants it, since when, and what to type.
@@ -146,74 +85,6 @@ fn list_waiting(ledger: &RunReport, folder: &RunFolder) -> miette::Result<Exit> 
     }
     terminal::print(out)?;
     Ok(Exit::Done)
-}
-
-/// What was said to a request already; none where it waits, or never was there.
-fn find_answer(past: &Past, ledger: &RunReport, id: u32) -> Option<miette::Report> {
-    let (step, verdict) = past.find_verdict(id)?;
-    let label = ledger.label(step);
-    let help = match verdict.by {
-        AnsweredBy::Timeout => format!(
-            "`swarmc send {} {label} TEXT` writes to its agent; `policy {{ on-timeout … after=… }}` says how long a request waits",
-            ledger.run
-        ),
-        _ => format!("`swarmc inspect {} {label}` shows what was asked and answered", ledger.run),
-    };
-    Some(miette!(help = help, "approval {id} is already answered: {}", describe_verdict(verdict)))
-}
-
-/// The gate of this name that waits for an answer.
-fn find_gate(ledger: &RunReport, word: &str) -> miette::Result<StepId> {
-    let asking: Vec<&StepId> =
-        ledger.rows.iter().filter(|row| row.state == RowState::Asking).map(|row| &row.step).collect();
-    let fits = |step: &&&StepId| matches_step(ledger, step, word);
-    match asking.iter().filter(fits).collect::<Vec<_>>()[..] {
-        [step] => Ok((*step).clone()),
-        [] if asking.is_empty() && !ledger.approvals.is_empty() => Err(miette!(
-            help = format!("`swarmc approve {}` lists what waits", ledger.run),
-            "no `{word}` waits for an answer"
-        )),
-        [] if asking.is_empty() => Err(miette!("nothing of run `{}` waits for an answer", ledger.run)),
-        [] => {
-            let labels: Vec<String> = asking.iter().map(|step| step.label()).collect();
-            let help = did_you_mean(word, labels.iter().map(String::as_str));
-            Err(miette!(help = help, "no gate `{word}` of run `{}` waits for an answer", ledger.run))
-        }
-        ref several => {
-            let names: Vec<String> = several.iter().map(|step| format!("`{step}`")).collect();
-            Err(miette!(
-                help = format!("name one of {}", names.join(", ")),
-                "several gates `{word}` wait for an answer"
-            ))
-        }
-    }
-}
-
-/// Refuses an answer that the gate does not have, with what it has.
-fn check_choice(plan: &Plan, step: &StepId, choice: &str, ask: &[(String, String)]) -> miette::Result<()> {
-    let Some(gate) = declared_gate(plan, step) else { return Ok(()) };
-    if !gate.options.iter().any(|option| option == choice) {
-        let help = did_you_mean(choice, gate.options.iter().map(String::as_str));
-        return Err(miette!(help = help, "gate `{}` has no option `{choice}`", step.name));
-    }
-    for (name, _) in ask {
-        if gate.ask.iter().all(|ask| ask.name != *name) {
-            let help = did_you_mean(name, gate.ask.iter().map(|ask| ask.name.as_str()));
-            return Err(miette!(help = help, "gate `{}` does not ask for `{name}`", step.name));
-        }
-    }
-    Ok(())
-}
-
-/// What is asked, as the plan declares it, where only one step has the name.
-pub(crate) fn declared_gate<'a>(plan: &'a Plan, step: &StepId) -> Option<Cow<'a, Gate>> {
-    let mut gates = plan
-        .pipelines
-        .iter()
-        .flat_map(|pipeline| pipeline.all_steps())
-        .filter_map(|found| if *found.name == *step.name { found.effective_gate() } else { None });
-    let gate = gates.next()?;
-    gates.next().is_none().then_some(gate)
 }
 
 /// Answers gates and agents with the lines that a person types at this terminal: `CHOICE` or `CHOICE FIELD=VALUE` for

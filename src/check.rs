@@ -8,6 +8,7 @@ use miette::miette;
 use quick_junit::TestSuite;
 use serde_json::Value;
 use swarmc_compiler::{CONFIG_NAME, Code, Compilation, Config, Files, Overlay, Settings, Severity};
+use swarmc_view::did_you_mean;
 use swarmc_view::documents::{self, encode};
 
 use crate::args::{Check, Format};
@@ -17,7 +18,6 @@ use crate::config::Configs;
 use crate::exit::Exit;
 use crate::file_deps::FileDependencies;
 use crate::files::Workspace;
-use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line, junit_report, sarif_log};
 use crate::since::{Changes, Since};
 use crate::stats::Tally;

@@ -10,11 +10,12 @@ use std::path::Path;
 
 use miette::miette;
 use swarmc_plan::Plan;
+use swarmc_view::did_you_mean;
 use swarmc_view::graph::{Graph, TooLarge};
 
 use crate::args::{Graph as Args, GraphFormat};
 use crate::exit::Exit;
-use crate::load::{did_you_mean, load_workflow};
+use crate::load::load_workflow;
 use crate::terminal::{self, Paint, Stream};
 
 /// Columns of text where no terminal has its own width.

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use miette::miette;
 use swarmc_compiler::{Code, Compilation, FileError, Files, Levels, Overlay, Route, Settings};
-use swarmc_view::format_count;
+use swarmc_view::{did_you_mean, format_count};
 
 use crate::args::Import;
 use crate::exit::Exit;
 use crate::files::Workspace;
-use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line};
 use crate::terminal::{self, Stream};
 

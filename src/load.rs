@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use miette::{WrapErr, miette};
 use swarmc_compiler::Settings;
 use swarmc_plan::{Pipeline, Plan};
+use swarmc_view::did_you_mean;
 
 use crate::files::Workspace;
 use crate::find::refuse_yaml;
@@ -54,20 +55,6 @@ pub(crate) fn select_pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> miette:
     })
 }
 
-/// Did you mean one of these, or else what there is.
-pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.collect();
-    match (swarmc_plan::close_names::find_closest(wrong, names.iter().copied()), names.as_slice()) {
-        (Some(name), _) => format!("did you mean `{name}`?"),
-        (None, []) => "there are none".to_owned(),
-        (None, [only]) => format!("the only one is `{only}`"),
-        (None, names) => {
-            let quoted: Vec<String> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
-            format!("there are {}{}", quoted.join(", "), if names.len() > 20 { " and more" } else { "" })
-        }
-    }
-}
-
 /// The text of a plan: a `.json` file, or one that begins as JSON does. None for a spec.
 pub(crate) fn plan_text(path: &Path) -> miette::Result<Option<String>> {
     let named = path.extension().is_some_and(|extension| extension == "json");
@@ -89,19 +76,4 @@ fn begins_with_brace(path: &Path) -> bool {
     let mut head = [0; 64];
     let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
     head[..read].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn close_names_are_offered_and_else_all() {
-        let names = || ["draft", "review"].into_iter();
-        assert_eq!(did_you_mean("drafd", names()), "did you mean `draft`?");
-        assert_eq!(did_you_mean("x", ["t"].into_iter()), "the only one is `t`");
-        assert_eq!(did_you_mean("Review", names()), "did you mean `review`?");
-        assert_eq!(did_you_mean("zzz", names()), "there are `draft`, `review`");
-        assert_eq!(did_you_mean("zzz", std::iter::empty()), "there are none");
-    }
 }

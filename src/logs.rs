@@ -15,14 +15,13 @@ use std::time::Duration;
 use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Body, Format};
 use swarmc_runtime::{RunError, RunFolder, Stream as TaskStream};
-use swarmc_view::{Past, is_supervisor, make_printable};
+use swarmc_view::{Past, did_you_mean, is_supervisor, list_steps, make_printable, matches_step, split_agent};
 
 use crate::agent_log::{AgentLog, find_agent_format, find_step_format};
 use crate::args::Logs;
 use crate::exit::Exit;
 use crate::home::{find_home, list_files, read_past};
-use crate::load::did_you_mean;
-use crate::target::{find_target, list_steps, matches_step, refuse_more, split_agent};
+use crate::target::{find_target, refuse_more};
 use crate::terminal::{self, Stream};
 
 /// The streams of an attempt, in the order in which their logs are printed.

@@ -38,6 +38,7 @@ mod nodes;
 mod pages;
 mod params;
 mod plan;
+mod problem;
 mod prompt_preview;
 mod render;
 mod replay;

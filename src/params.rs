@@ -6,8 +6,7 @@ use std::path::Path;
 use miette::miette;
 use serde_json::Value;
 use swarmc_plan::{Param, ParamType, Schema};
-
-use crate::load::did_you_mean;
+use swarmc_view::did_you_mean;
 
 /// The most that a file with values may hold, in bytes.
 const MAX_FILE: u64 = 16 * 1024 * 1024;

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use swarmc_lsp::LastRun;
 use swarmc_plan::{Body, Directive, DirectiveKind, Filter, Pipeline, Plan, Segment, Step, Template};
-
-use crate::load::did_you_mean;
+use swarmc_view::did_you_mean;
 
 /// The effective prompt of a step of a pipeline; of the default one, or else the first that has it, where none is
 /// named.

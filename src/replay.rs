@@ -9,12 +9,12 @@ use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Pipeline, Plan};
 use swarmc_runtime::{Difference, Divergence, Recording};
 use swarmc_view::documents::{RunLine, RunLineKind, encode};
-use swarmc_view::make_printable;
+use swarmc_view::{did_you_mean, make_printable};
 
 use crate::args::{Run, Show};
 use crate::change;
 use crate::exit::Exit;
-use crate::load::{did_you_mean, select_pipeline};
+use crate::load::select_pipeline;
 use crate::terminal::{self, Stream};
 
 /// A recording and what it was made with.

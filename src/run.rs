@@ -12,14 +12,14 @@ use swarmc_plan::{
 };
 use swarmc_runtime::{Control, Home, LeftProcesses, Options, RetryRun, RunError, RunFolder, RunOutcome, adopt_orphans};
 use swarmc_view::documents::RunState;
-use swarmc_view::{RunReport, RunSummary};
+use swarmc_view::{RunReport, RunSummary, did_you_mean};
 
 use crate::args::{Resume, Run, Show};
 use crate::display::Display;
 use crate::exit::Exit;
 use crate::find;
 use crate::home::{find_home, find_run, read_past};
-use crate::load::{did_you_mean, load_with, select_pipeline};
+use crate::load::{load_with, select_pipeline};
 use crate::plan::{list_environment, list_templates};
 use crate::{approve, params, replay, signals, summary, terminal};
 

@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_runtime::{Home, LeftProcesses, RunFolder, Runner, end_survivors, request_stop};
-use swarmc_view::documents::{self, RunDetails, RunState, Runs, StepFiles, StepPaths, StepRow, Version, encode};
+use swarmc_view::documents::{RunState, Runs, StepPaths, encode};
 use swarmc_view::{
-    OpenRequest, Row, RunSummary, format_count, format_duration, format_moment, format_number, format_size,
+    OpenRequest, Row, RunSummary, RunView, format_count, format_duration, format_moment, format_number, format_size,
     make_printable, now_ms,
 };
 
@@ -27,12 +27,11 @@ pub(crate) fn list_runs(args: &Ps) -> miette::Result<Exit> {
     let all = runs.len();
     let failed = runs.last().filter(|run| run.state == RunState::Failed).map(|run| run.id.clone());
     if args.run.is_none() && !args.all {
-        runs.retain(|run| matches!(run.state, RunState::Running | RunState::Resumable | RunState::Damaged));
+        runs.retain(|run| !run.state.has_ended());
     }
     runs.reverse();
     if args.json {
-        let document = Runs { version: Version, runs: runs.iter().map(documents::Run::from).collect() };
-        terminal::print(encode(&document) + "\n")?;
+        terminal::print(encode(&Runs::new(&runs)) + "\n")?;
         return Ok(Exit::Done);
     }
     let paint = Stream::Out.paint();
@@ -136,28 +135,15 @@ fn only_running(home: &Home) -> miette::Result<RunFolder> {
     }
 }
 
-pub(crate) fn inspect_run(folder: &RunFolder, is_json: bool) -> miette::Result<Exit> {
-    let past = read_past(folder)?;
-    let ledger = past.build_report();
-    let run = &RunSummary::read(folder, &LeftProcesses::default());
-    let layout = folder.layout(past.pipeline());
-    // What a step says of itself holds the system text as well.
-    let paths = |row: &Row| {
-        let found = StepPaths::find(&layout, &row.step, row.attempt.max(1), true);
-        StepPaths { system: None, ..found }
-    };
+pub(crate) fn inspect_run(folder: RunFolder, is_json: bool) -> miette::Result<Exit> {
+    let past = read_past(&folder)?;
+    let view = RunView::new(folder, past);
     if is_json {
-        let steps = ledger.rows.iter().map(|row| StepFiles { row: StepRow::from(row), paths: paths(row) });
-        let document = RunDetails {
-            version: Version,
-            run: documents::Run::from(run),
-            folder: folder.path.clone(),
-            outputs: folder.outputs.clone(),
-            steps: steps.collect(),
-        };
-        terminal::print(encode(&document) + "\n")?;
+        terminal::print(encode(&view.run_document()) + "\n")?;
         return Ok(Exit::Done);
     }
+    let RunView { folder, report: ledger, .. } = &view;
+    let run = &RunSummary::read(folder, &LeftProcesses::default());
     let paint = Stream::Out.paint();
     let mut out = String::new();
     let _ = writeln!(out, "run      {} ({})", paint.bold(&run.id), run.state.as_str());
@@ -167,8 +153,8 @@ pub(crate) fn inspect_run(folder: &RunFolder, is_json: bool) -> miette::Result<E
     let _ = writeln!(out, "folder   {}", folder.path.display());
     let _ = writeln!(out, "outputs  {}\n", folder.outputs.display());
     for row in &ledger.rows {
-        write_table(&mut out, &ledger, std::iter::once(row), latest_time(folder, &ledger), paint);
-        write_details(&mut out, row, &paths(row), folder, paint);
+        write_table(&mut out, ledger, std::iter::once(row), latest_time(folder, ledger), paint);
+        write_details(&mut out, row, &view.step_paths(row), folder, paint);
     }
     out.push_str(&nodes::render_blocked(run, nodes::FEW, paint));
     let left = run.total.saturating_sub(run.done);

@@ -5,10 +5,12 @@ use std::io::Read as _;
 use miette::{IntoDiagnostic, miette};
 use swarmc_runtime::handoff::ENVELOPE_LIMIT;
 use swarmc_runtime::{UserMessage, send_message};
+use swarmc_view::check_receiver;
 
 use crate::args::Send;
 use crate::exit::Exit;
 use crate::home::{find_home, read_past};
+use crate::problem::to_report;
 use crate::target::find_target;
 use crate::terminal;
 
@@ -20,13 +22,7 @@ pub(crate) fn exec(args: &Send) -> miette::Result<Exit> {
         let help = format!("swarmc send {} STEP TEXT", folder.id);
         return Err(miette!(help = help, "name the step whose agent reads the message"));
     };
-    if read_past(&folder)?.build_report().finished.is_some() {
-        return Err(miette!("run `{}` has ended: it accepts no messages", folder.id));
-    }
-    if !folder.is_running() {
-        let help = format!("continue it with `swarmc resume {}`, and send the message again", folder.id);
-        return Err(miette!(help = help, "run `{}` is not running", folder.id));
-    }
+    check_receiver(&folder, &read_past(&folder)?.build_report()).map_err(to_report)?;
     let words: Vec<String> = words.chain(args.text.iter().cloned()).collect();
     let text = match words.join(" ") {
         text if text.is_empty() || text == "-" => {

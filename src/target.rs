@@ -1,17 +1,13 @@
-//! Which run, step and agent the words of `approve`, `logs`, `inspect` and `send` mean.
+//! Which run the words of `approve`, `logs`, `inspect` and `send` mean.
 //!
-//! In: the words, in the order of the command line. Out: the run, and the words behind it. Without a run they are about
-//! the last one. What the last run has by that name counts before the beginning of an id. `STEP/AGENT` is an agent of a
-//! swarm.
+//! In: the words, in the order of the command line. Out: the run, and the words behind it, which name its steps and agents.
+//! Without a run they are about the last one. What the last run has by that name counts before the beginning of an id.
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_plan::{Body, Pipeline, Step};
-use swarmc_runtime::swarm::SUPERVISOR;
-use swarmc_runtime::{Home, RunError, RunFolder, StepId};
-use swarmc_view::{Past, RunReport};
+use swarmc_runtime::{Home, RunError, RunFolder};
+use swarmc_view::{Past, did_you_mean, has_step, list_steps, split_agent};
 
 use crate::home::read_past;
-use crate::load::did_you_mean;
 
 /// The run that the words mean, and the words that are not the run.
 pub(crate) struct Target {
@@ -62,73 +58,10 @@ pub(crate) fn find_target(
     }
 }
 
-/// The step and the agent that `STEP/AGENT` names; the whole word is a step where it names no agent of a swarm.
-pub(crate) fn split_agent<'w>(past: &Past, word: &'w str) -> (&'w str, Option<&'w str>) {
-    match word.rsplit_once('/') {
-        Some((step, agent)) if find_swarm(past, step).is_some() && !agent.is_empty() => {
-            (step, Some(resolve_agent(past, step, agent)))
-        }
-        _ => (word, None),
-    }
-}
-
-/// The agent that a name means in the swarm of a step: a supervisor has a name of its own in the spec; a coordinator is an
-/// agent like the others.
-pub(crate) fn resolve_agent<'w>(past: &Past, step: &str, name: &'w str) -> &'w str {
-    let swarm = find_swarm(past, step).and_then(|swarm| past.plan.swarms.iter().find(|found| found.name == *swarm));
-    let is_lead =
-        swarm.and_then(|swarm| swarm.lead.as_ref()).is_some_and(|lead| !lead.coordinator && lead.name == name);
-    if is_lead { SUPERVISOR } else { name }
-}
-
-/// The name of the swarm that a step runs.
-fn find_swarm<'p>(past: &'p Past, step: &str) -> Option<&'p String> {
-    let name = declared_name(step);
-    all_steps(past).find_map(|step| match &step.body {
-        Body::Swarm(call) if step.name == name => Some(&call.swarm),
-        _ => None,
-    })
-}
-
-/// Whether a word means this step: its name, its name with what it is inside of, or its whole id.
-pub(crate) fn matches_step(report: &RunReport, step: &StepId, word: &str) -> bool {
-    *step.name == *word || step.label() == word || report.label(step) == word || step.to_string() == word
-}
-
 /// Refuses the words that a command has no use for.
 pub(crate) fn refuse_more(rest: &[String], most: usize, usage: &str) -> miette::Result<()> {
     match rest.get(most) {
         Some(word) => Err(miette!(help = usage.to_owned(), "`{word}` is one argument too many")),
         None => Ok(()),
     }
-}
-
-/// The steps of a run that begin or have begun, as one names them.
-pub(crate) fn list_steps(past: &Past) -> Vec<String> {
-    let mut names: Vec<String> = past.pipeline().all_steps().map(|step| step.name.clone()).collect();
-    let report = past.build_report();
-    names.extend(report.rows.iter().map(|row| report.label(&row.step)));
-    let mut seen = std::collections::HashSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    names
-}
-
-/// Whether a word names a step of the run, which need not have begun.
-fn has_step(past: &Past, word: &str) -> bool {
-    let name = declared_name(word);
-    if !all_steps(past).any(|step| step.name == name) {
-        // The id of a step ends with numbers.
-        return word.contains('/') && past.build_report().rows.iter().any(|row| row.step.to_string() == word);
-    }
-    true
-}
-
-fn all_steps(past: &Past) -> impl Iterator<Item = &Step> {
-    past.plan.pipelines.iter().flat_map(Pipeline::all_steps)
-}
-
-/// The name of a step without what it is inside of, and without its number: `draft` of `polish/draft` and `draft[2]`.
-fn declared_name(label: &str) -> &str {
-    let name = label.rsplit('/').next().unwrap_or_default();
-    name.split(['[', '.', '~']).next().unwrap_or_default()
 }

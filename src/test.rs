@@ -14,12 +14,13 @@ use miette::miette;
 use swarmc_compiler::{Levels, Span, Test};
 use swarmc_plan::Plan;
 use swarmc_runtime::{Options, rehearse};
+use swarmc_view::did_you_mean;
 
 use crate::args;
 use crate::change;
 use crate::exit::Exit;
 use crate::files::Workspace;
-use crate::load::{did_you_mean, plan_text};
+use crate::load::plan_text;
 use crate::render::{Problems, count_line, display_sources};
 use crate::terminal::{self, Stream};
 use crate::{find, params};
